@@ -1,0 +1,78 @@
+# Every third-party library, as an imported target. Debian packages by their own configs; libtorch, CUDA and NCCL from the
+# virtual environment that deploy/setup.sh makes.
+
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(yaml-cpp CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+
+# Debian's googleapis protos (google.rpc) are not packaged: proto/google/rpc holds the messages that are used.
+
+find_library(LONGHAUL_CIVETWEB_CPP civetweb-cpp REQUIRED)
+find_library(LONGHAUL_CIVETWEB civetweb REQUIRED)
+add_library(longhaul_civetweb INTERFACE)
+target_link_libraries(longhaul_civetweb INTERFACE ${LONGHAUL_CIVETWEB_CPP} ${LONGHAUL_CIVETWEB})
+
+find_library(LONGHAUL_XXHASH xxhash REQUIRED)
+add_library(longhaul_xxhash INTERFACE)
+target_link_libraries(longhaul_xxhash INTERFACE ${LONGHAUL_XXHASH})
+
+if(LONGHAUL_BUILD_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(benchmark CONFIG REQUIRED)
+endif()
+
+# --- the pinned wheels ----------------------------------------------------------------------------------------------
+if(NOT LONGHAUL_VENV)
+  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/deploy/setup.sh --print-venv
+                  OUTPUT_VARIABLE LONGHAUL_VENV OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
+set(LONGHAUL_VENV ${LONGHAUL_VENV} CACHE PATH "Virtual environment with torch and the CUDA toolkit wheels")
+file(GLOB LONGHAUL_SITE ${LONGHAUL_VENV}/lib/python3*/site-packages)
+set(LONGHAUL_TORCH ${LONGHAUL_SITE}/torch)
+if(NOT EXISTS ${LONGHAUL_TORCH}/lib/libtorch_cpu.so)
+  message(FATAL_ERROR "No libtorch in ${LONGHAUL_VENV}: run deploy/setup.sh first")
+endif()
+set(LONGHAUL_CUDA_ROOT ${LONGHAUL_SITE}/nvidia/cu13)
+set(LONGHAUL_NCCL_ROOT ${LONGHAUL_SITE}/nvidia/nccl)
+
+# libtorch for CPU code. Only worker/{engine,optim,model,trainer} may link it: the wheel ships its own old protobuf
+# headers. find_package(Torch) needs a GPU with CMake 3.25 and adds global flags, hence by hand.
+add_library(longhaul_torch INTERFACE)
+target_include_directories(longhaul_torch SYSTEM INTERFACE ${LONGHAUL_TORCH}/include
+                           ${LONGHAUL_TORCH}/include/torch/csrc/api/include)
+target_link_libraries(longhaul_torch INTERFACE ${LONGHAUL_TORCH}/lib/libtorch_cpu.so ${LONGHAUL_TORCH}/lib/libc10.so)
+target_link_options(longhaul_torch INTERFACE -Wl,-rpath,${LONGHAUL_TORCH}/lib)
+
+# libgloo. 310 of its names are also exported by libtorch_cpu: every executable that links both names gloo first
+# (longhaul_binary and longhaul_test do, with GLOO), and checks at start-up where the calls go.
+find_library(LONGHAUL_GLOO gloo REQUIRED)
+add_library(longhaul_gloo INTERFACE)
+target_link_libraries(longhaul_gloo INTERFACE ${LONGHAUL_GLOO} Threads::Threads)
+
+if(LONGHAUL_CUDA)
+  set(CMAKE_CUDA_COMPILER ${LONGHAUL_CUDA_ROOT}/bin/nvcc)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 17)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  add_library(longhaul_cudart INTERFACE)
+  target_include_directories(longhaul_cudart SYSTEM INTERFACE ${LONGHAUL_CUDA_ROOT}/include)
+  target_link_libraries(longhaul_cudart INTERFACE ${LONGHAUL_CUDA_ROOT}/lib/libcudart.so)
+  target_link_options(longhaul_cudart INTERFACE -Wl,-rpath,${LONGHAUL_CUDA_ROOT}/lib)
+  add_library(longhaul_nccl INTERFACE)
+  target_include_directories(longhaul_nccl SYSTEM INTERFACE ${LONGHAUL_NCCL_ROOT}/include)
+  target_link_libraries(longhaul_nccl INTERFACE ${LONGHAUL_NCCL_ROOT}/lib/libnccl.so.2 longhaul_cudart)
+  target_link_options(longhaul_nccl INTERFACE -Wl,-rpath,${LONGHAUL_NCCL_ROOT}/lib)
+  add_library(longhaul_torch_cuda INTERFACE)
+  target_link_libraries(longhaul_torch_cuda INTERFACE ${LONGHAUL_TORCH}/lib/libtorch_cuda.so
+                        ${LONGHAUL_TORCH}/lib/libc10_cuda.so longhaul_torch longhaul_cudart)
+endif()

@@ -1,0 +1,71 @@
+# One function for each kind of target, so that a folder's CMakeLists lists sources and dependencies only.
+
+# longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it is
+# header-only. Dependencies are names of ours (as in DEPS base codec) or imported targets.
+function(_longhaul_deps out)
+  set(result)
+  foreach(dep ${ARGN})
+    if(TARGET longhaul_${dep})
+      list(APPEND result longhaul_${dep})
+    else()
+      list(APPEND result ${dep})
+    endif()
+  endforeach()
+  set(${out} ${result} PARENT_SCOPE)
+endfunction()
+
+function(longhaul_library name)
+  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
+  _longhaul_deps(deps ${ARG_DEPS})
+  if(ARG_SRCS)
+    add_library(longhaul_${name} STATIC ${ARG_SRCS})
+    target_link_libraries(longhaul_${name} PUBLIC ${deps})
+    if(ARG_TORCH)
+      set_target_properties(longhaul_${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
+    endif()
+  else()
+    add_library(longhaul_${name} INTERFACE)
+    target_link_libraries(longhaul_${name} INTERFACE ${deps})
+  endif()
+  add_library(longhaul::${name} ALIAS longhaul_${name})
+endfunction()
+
+# GLOO: the program links libgloo beside libtorch; libgloo must come first for the dynamic linker.
+function(_longhaul_executable name gloo)
+  add_executable(${name} ${ARG_SRCS})
+  _longhaul_deps(deps ${ARG_DEPS})
+  target_link_libraries(${name} PRIVATE ${deps})
+  if(gloo)
+    target_link_options(${name} BEFORE PRIVATE "SHELL:-Wl,--push-state,--no-as-needed -lgloo -Wl,--pop-state")
+  endif()
+endfunction()
+
+# longhaul_binary(NAME SRCS ... DEPS ... [GLOO]): a program in build/bin.
+function(longhaul_binary name)
+  cmake_parse_arguments(ARG "GLOO" "" "SRCS;DEPS" ${ARGN})
+  _longhaul_executable(${name} "${ARG_GLOO}")
+endfunction()
+
+# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [LABELS ...] [TIMEOUT s] [ARGS ...]): a GoogleTest program in build/tests and a ctest
+# of that name. Labels: unit (default), conformance, scenario, simulation, integration, gpu.
+function(longhaul_test name)
+  cmake_parse_arguments(ARG "GLOO" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  list(APPEND ARG_DEPS GTest::gtest GTest::gmock GTest::gtest_main)
+  _longhaul_executable(${name} "${ARG_GLOO}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_REGULAR_EXPRESSION "no CUDA device")
+endfunction()
+
+# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
+function(longhaul_benchmark name)
+  cmake_parse_arguments(ARG "GLOO" "" "SRCS;DEPS" ${ARGN})
+  _longhaul_executable(${name} "${ARG_GLOO}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
+endfunction()

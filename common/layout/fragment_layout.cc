@@ -1,0 +1,112 @@
+#include "common/layout/fragment_layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/checked_math.h"
+
+namespace longhaul {
+namespace {
+
+void Append(FragmentLayout& fragment, const ModelLayout& model, int unit) {
+  const int64_t offset = CeilDiv(fragment.elements, kBlockElements) * kBlockElements;
+  fragment.units.push_back({unit, offset, model.units[unit].elements});
+  fragment.elements = offset + model.units[unit].elements;
+}
+
+FragmentLayout Make(const ModelLayout& model, const std::vector<int>& units, std::string name) {
+  FragmentLayout fragment{.name = std::move(name)};
+  for (int unit : units) Append(fragment, model, unit);
+  return fragment;
+}
+
+FragmentLayout MakeOfBlocks(const ModelLayout& model, const std::vector<int>& units) {
+  const auto layer = [&](std::string* out, int unit) { absl::StrAppend(out, model.units[unit].layer); };
+  return Make(model, units, absl::StrCat("layers ", absl::StrJoin(units, ",", layer)));
+}
+
+// Largest unit first into the emptiest fragment; units of one fragment in model order.
+std::vector<std::vector<int>> PackBalanced(const ModelLayout& model, std::vector<int> blocks, int64_t count) {
+  std::stable_sort(blocks.begin(), blocks.end(),
+                   [&](int a, int b) { return model.units[a].elements > model.units[b].elements; });
+  std::vector<std::vector<int>> bins(count);
+  std::vector<int64_t> sizes(count);
+  for (int unit : blocks) {
+    const int64_t bin = std::min_element(sizes.begin(), sizes.end()) - sizes.begin();
+    bins[bin].push_back(unit);
+    sizes[bin] += model.units[unit].elements;
+  }
+  for (auto& bin : bins) std::sort(bin.begin(), bin.end());
+  return bins;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& model, const FragmentOptions& options) {
+  std::vector<FragmentLayout> fragments;
+  std::vector<int> edges, blocks;
+  for (int i = 0; i < static_cast<int>(model.units.size()); ++i) {
+    const UnitKind kind = model.units[i].kind;
+    if (kind == UnitKind::kVector) fragments.push_back(Make(model, {i}, model.units[i].name));
+    if (kind == UnitKind::kBlock) blocks.push_back(i);
+    if (kind == UnitKind::kEmbedding || kind == UnitKind::kHead) edges.push_back(i);
+  }
+  if (!edges.empty()) fragments.push_back(Make(model, edges, "embeddings"));
+  if (blocks.empty()) return fragments;
+
+  const int64_t layers = blocks.size();
+  const bool balanced = options.rule == FragmentRule::kBalanced;
+  if (options.count < 1 || options.count > layers) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %d is not in [1, %d], the number of layers",
+                                                      balanced ? "balanced" : "layers", options.count, layers));
+  }
+  if (balanced) {
+    for (const auto& bin : PackBalanced(model, blocks, options.count)) fragments.push_back(MakeOfBlocks(model, bin));
+    return fragments;
+  }
+  const int64_t count = CeilDiv(layers, options.count);
+  std::vector<std::vector<int>> groups(count);
+  for (int64_t i = 0; i < layers; ++i) {
+    groups[options.rule == FragmentRule::kStrided ? i % count : i / options.count].push_back(blocks[i]);
+  }
+  for (const auto& group : groups) fragments.push_back(MakeOfBlocks(model, group));
+  return fragments;
+}
+
+BlockRange OwnedBlocks(int64_t elements, int rank, int ranks) {
+  LH_CHECK(0 <= rank && rank < ranks, "rank out of range");
+  const int64_t blocks = CeilDiv(elements, kBlockElements);
+  const int64_t share = blocks / ranks, rest = blocks % ranks;
+  const int64_t first = rank * share + std::min<int64_t>(rank, rest);
+  return {first, share + (rank < rest ? 1 : 0)};
+}
+
+std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int rank, int ranks) {
+  std::vector<BlockRange> result;
+  for (const UnitSpan& unit : fragment.units) {
+    BlockRange owned = OwnedBlocks(unit.elements, rank, ranks);
+    if (owned.count == 0) continue;
+    owned.first += unit.offset / kBlockElements;
+    if (!result.empty() && result.back().end() == owned.first) {
+      result.back().count += owned.count;
+    } else {
+      result.push_back(owned);
+    }
+  }
+  return result;
+}
+
+int64_t ElementsOf(const BlockRange& blocks, int64_t elements) {
+  return std::min(blocks.end() * kBlockElements, elements) - blocks.first * kBlockElements;
+}
+
+int64_t ElementsOf(const std::vector<BlockRange>& blocks, int64_t elements) {
+  return std::accumulate(blocks.begin(), blocks.end(), int64_t{0},
+                         [&](int64_t sum, const BlockRange& b) { return sum + ElementsOf(b, elements); });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,106 @@
+#include "common/layout/model_layout.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul {
+namespace {
+
+absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s: %d is not in [%d, %d]", field, value, low, high));
+}
+
+absl::Status Validate(const TransformerShape& s) {
+  LH_RETURN_IF_ERROR(RequireRange("layers", s.layers, 1, 1024));
+  LH_RETURN_IF_ERROR(RequireRange("dim", s.dim, 2, 1 << 20));
+  LH_RETURN_IF_ERROR(RequireRange("heads", s.heads, 1, s.dim));
+  LH_RETURN_IF_ERROR(RequireRange("kv_heads", s.kv_heads, 1, s.heads));
+  LH_RETURN_IF_ERROR(RequireRange("ff_dim", s.ff_dim, 1, 1 << 22));
+  LH_RETURN_IF_ERROR(RequireRange("context", s.context, 2, 1 << 20));
+  LH_RETURN_IF_ERROR(RequireRange("vocab", s.vocab, 2, 1 << 22));
+  if (s.dim % (2 * s.heads) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("heads: dim %d is not a multiple of 2 * heads (%d); rotary positions need an even head width",
+                        s.dim, 2 * s.heads));
+  }
+  if (s.heads % s.kv_heads != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("kv_heads: %d does not divide heads %d", s.kv_heads, s.heads));
+  }
+  if (!(s.rope_theta > 1)) return absl::InvalidArgumentError("rope_theta: must be above 1");
+  if (!(s.norm_eps > 0 && s.norm_eps < 1)) return absl::InvalidArgumentError("norm_eps: must be in (0, 1)");
+  return absl::OkStatus();
+}
+
+void Add(UnitLayout& unit, std::string name, std::vector<int64_t> shape) {
+  TensorLayout tensor{.name = std::move(name), .shape = std::move(shape), .offset = unit.elements, .elements = 1};
+  for (int64_t d : tensor.shape) tensor.elements *= d;
+  tensor.decay = tensor.shape.size() > 1;
+  unit.elements += tensor.elements;
+  unit.tensors.push_back(std::move(tensor));
+}
+
+UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
+  UnitLayout unit{.name = absl::StrCat("layer ", layer), .kind = UnitKind::kBlock, .layer = layer};
+  const std::string prefix = absl::StrCat("model.layers.", layer, ".");
+  const int64_t head_dim = s.dim / s.heads;
+  Add(unit, prefix + "self_attn.q_proj.weight", {s.heads * head_dim, s.dim});
+  Add(unit, prefix + "self_attn.k_proj.weight", {s.kv_heads * head_dim, s.dim});
+  Add(unit, prefix + "self_attn.v_proj.weight", {s.kv_heads * head_dim, s.dim});
+  Add(unit, prefix + "self_attn.o_proj.weight", {s.dim, s.heads * head_dim});
+  Add(unit, prefix + "mlp.gate_proj.weight", {s.ff_dim, s.dim});
+  Add(unit, prefix + "mlp.up_proj.weight", {s.ff_dim, s.dim});
+  Add(unit, prefix + "mlp.down_proj.weight", {s.dim, s.ff_dim});
+  Add(unit, prefix + "input_layernorm.weight", {s.dim});
+  Add(unit, prefix + "post_attention_layernorm.weight", {s.dim});
+  if (s.qk_norm) {
+    Add(unit, prefix + "self_attn.q_norm.weight", {head_dim});
+    Add(unit, prefix + "self_attn.k_norm.weight", {head_dim});
+  }
+  return unit;
+}
+
+absl::Status ValidateTotal(const ModelLayout& model) {
+  if (model.elements() <= kMaxModelElements) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("layers: the model has %d parameters; at most %d are accepted", model.elements(), kMaxModelElements));
+}
+
+}  // namespace
+
+int64_t ModelLayout::elements() const {
+  int64_t total = 0;
+  for (const UnitLayout& unit : units) total += unit.elements;
+  return total;
+}
+
+absl::StatusOr<ModelLayout> LayOutTransformer(const TransformerShape& shape) {
+  LH_RETURN_IF_ERROR(Validate(shape));
+  ModelLayout model;
+  UnitLayout embedding{.name = "embedding", .kind = UnitKind::kEmbedding};
+  Add(embedding, "model.embed_tokens.weight", {shape.vocab, shape.dim});
+  model.units.push_back(std::move(embedding));
+  for (int64_t layer = 0; layer < shape.layers; ++layer) model.units.push_back(LayOutBlock(shape, layer));
+  UnitLayout head{.name = "head", .kind = UnitKind::kHead};
+  Add(head, "model.norm.weight", {shape.dim});
+  if (!shape.tie_embeddings) Add(head, "lm_head.weight", {shape.vocab, shape.dim});
+  model.units.push_back(std::move(head));
+  LH_RETURN_IF_ERROR(ValidateTotal(model));
+  return model;
+}
+
+absl::StatusOr<ModelLayout> LayOutSynthetic(int64_t units, int64_t elements) {
+  LH_RETURN_IF_ERROR(RequireRange("units", units, 1, 4096));
+  LH_RETURN_IF_ERROR(RequireRange("elements", elements, 1, int64_t{1} << 36));
+  ModelLayout model;
+  for (int64_t i = 0; i < units; ++i) {
+    UnitLayout unit{.name = absl::StrCat("vector ", i), .kind = UnitKind::kVector};
+    Add(unit, absl::StrCat("vector.", i), {elements});
+    model.units.push_back(std::move(unit));
+  }
+  LH_RETURN_IF_ERROR(ValidateTotal(model));
+  return model;
+}
+
+}  // namespace longhaul

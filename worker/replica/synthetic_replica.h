@@ -1,0 +1,40 @@
+// A replica without a model: every inner step adds a constant to every element. One rank.
+#pragma once
+
+#include <vector>
+
+#include "worker/replica/replica.h"
+
+namespace longhaul {
+
+// Not thread-safe.
+class SyntheticReplica : public Replica {
+ public:
+  struct Options {
+    int64_t units = 1, elements = 1;
+    double initial = 0;      // Value of every element before the first step.
+    double inner_delta = 0;  // Added by each step.
+  };
+  // INVALID_ARGUMENT: see LayOutSynthetic.
+  static absl::StatusOr<std::unique_ptr<SyntheticReplica>> Create(const Options& options);
+
+  const ModelLayout& layout() const override { return layout_; }
+  int rank() const override { return 0; }
+  int ranks() const override { return 1; }
+  absl::StatusOr<StepStats> Step(int64_t step) override;
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override;
+  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override;
+  absl::Status Publish(absl::Span<const int> units) override { return absl::OkStatus(); }
+  // The mean of all elements, as the loss.
+  absl::StatusOr<EvalStats> Evaluate() override;
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(absl::Span<const int64_t> values) override;
+
+ private:
+  SyntheticReplica(const Options& options, ModelLayout layout);
+
+  float inner_delta_;
+  ModelLayout layout_;
+  std::vector<std::vector<float>> parameters_;  // By unit.
+};
+
+}  // namespace longhaul
