@@ -1,0 +1,27 @@
+// Cutting coded segments at block boundaries without decoding them: how a server answers a request
+// for some blocks of a tile that was encoded whole. Pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "common/layout/fragment_layout.h"
+
+namespace longhaul {
+
+// A coded segment in memory: `payload` has codec.PayloadBytes(elements) bytes.
+struct SegmentView {
+  int64_t elements = 0;
+  absl::Span<const uint8_t> payload;
+};
+
+// Copies blocks [blocks.first, blocks.end()) of `segment` into `out`, a payload of their own with
+// the segment's base_exponent. `out` has codec.PayloadBytes(ElementsOf(blocks, segment.elements))
+// bytes and must not overlap the segment. INVALID_ARGUMENT: the range is empty or not within the
+// segment, or a size is wrong.
+absl::Status SliceSegment(const Codec& codec, const SegmentView& segment, const BlockRange& blocks,
+                          absl::Span<uint8_t> out);
+
+}  // namespace longhaul

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Trains a small language model on two pools on this machine, from nothing: installs what is missing, builds, starts a
+# coordinator and two pools on localhost, submits deploy/examples/quickstart.yaml, shows the progress and a report.
+#   deploy/quickstart.sh [--data PATH] [--steps N] [--json FILE] [--set PATH=VALUE]... [--skip-setup]
+#     --data PATH     text file, or folder of text files, to train on (default: English text found on the machine)
+#     --steps N       inner steps instead of those of the example
+#     --json FILE     write the report as JSON too
+#     --set P=V       any other field of the job, as sync.h=100
+#     --skip-setup    do not install or build; use build/bin as it is
+# Ctrl-C stops everything that it started. State stays in run/quickstart-*/ (the checkpoint, the logs).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+say() { printf '%s\n' "$*" >&2; }
+fail() { say "quickstart: $*"; exit 1; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
+
+data= json= setup=1 overrides=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --data) data=${2:?--data needs a path}; shift 2 ;;
+    --steps) overrides+=(--set "train.steps=${2:?--steps needs a number}"); shift 2 ;;
+    --json) json=${2:?--json needs a file}; shift 2 ;;
+    --set) overrides+=(--set "${2:?--set needs PATH=VALUE}"); shift 2 ;;
+    --skip-setup) setup=; shift ;;
+    -h|--help) usage 0 ;;
+    *) say "quickstart: unknown argument '$1'"; usage 4 ;;
+  esac
+done
+case $json in ''|/*) ;; *) json=$PWD/$json ;; esac
+build=${BUILD_DIR:-build}
+
+if [ -n "$setup" ]; then
+  deploy/setup.sh
+  say "quickstart: building (the first time takes a few minutes)"
+  mkdir -p "$build"
+  cmake -S . -B "$build" -G Ninja >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; fail "configuring failed"; }
+  cmake --build "$build" -j "$(nproc)" --target longhaul-coordinator longhaul-worker longhaul-rank longhaul >&2
+fi
+bin=$root/$build/bin
+[ -x "$bin/longhaul-coordinator" ] || fail "no programs in $bin: run without --skip-setup"
+
+# English text of at least 1 MB: Perl's manual, from the package perl-doc.
+find_text() {
+  local folder
+  for folder in /usr/share/perl/5*/pod; do
+    if [ "$(du -skL "$folder" 2>/dev/null | cut -f1)" -ge 1000 ] 2>/dev/null; then echo "$folder"; return; fi
+  done
+  [ "$(id -u)" = 0 ] || return 0
+  say "quickstart: installing the Debian package perl-doc (8 MB of English text)"
+  apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends perl-doc >/dev/null
+  for folder in /usr/share/perl/5*/pod; do [ -d "$folder" ] && echo "$folder" && return; done
+}
+if [ -z "$data" ]; then
+  data=$(find_text)
+  [ -n "$data" ] || fail "no English text found: install the package perl-doc, or give --data PATH"
+  say "quickstart: training on $data ($(du -shL "$data" | cut -f1) of English documentation); --data PATH takes your own text"
+fi
+[ -e "$data" ] || fail "--data $data does not exist"
+data=$(realpath "$data")
+
+state=$root/run/quickstart-$(date +%Y%m%d-%H%M%S)-$$
+mkdir -p "$state"
+pids=()
+stop() {
+  trap - EXIT INT TERM
+  [ ${#pids[@]} -eq 0 ] || kill -TERM "${pids[@]}" 2>/dev/null || true
+  local deadline=$((SECONDS + 10)) pid
+  for pid in "${pids[@]}"; do
+    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.1; done
+    kill -KILL "$pid" 2>/dev/null || true
+  done
+}
+trap 'stop' EXIT
+trap 'say ""; say "quickstart: stopped"; stop; exit 130' INT TERM
+
+wait_for_file() {  # FILE PID NAME
+  local deadline=$((SECONDS + 30))
+  until [ -s "$1" ]; do
+    kill -0 "$2" 2>/dev/null || fail "the $3 ended; its log: $state/$3.log: $(tail -n 3 "$state/$3.log")"
+    [ $SECONDS -lt $deadline ] || fail "the $3 did not start within 30 s; its log: $state/$3.log"
+    sleep 0.05
+  done
+}
+
+"$bin/longhaul-coordinator" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --data-dir "$state/coordinator" \
+  --ready-file "$state/coordinator.ready" >"$state/coordinator.log" 2>&1 </dev/null &
+pids+=($!)
+wait_for_file "$state/coordinator.ready" "${pids[0]}" coordinator
+server=$(sed -n 's/^grpc=//p' "$state/coordinator.ready")
+say "quickstart: coordinator at $server, metrics at http://$(sed -n 's/^metrics=//p' "$state/coordinator.ready")/metrics, logs in $state"
+for pool in site-a site-b; do
+  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" \
+    >"$state/$pool.log" 2>&1 </dev/null &
+  pids+=($!)
+done
+
+status=0
+"$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
+  "${overrides[@]}" --wait --follow >"$state/submit.out" || status=$?
+"$bin/longhaul" --server "$server" get quickstart -o json >"$state/job.json" || status=$?
+"$bin/longhaul" --server "$server" checkpoints quickstart -o json >"$state/checkpoints.json" || status=$?
+[ $status -eq 0 ] || fail "the job did not complete; see $state/job.json and the logs beside it"
+/usr/bin/python3 deploy/quickstart_report.py "$state/job.json" "$state/checkpoints.json" ${json:+--json "$json"}

@@ -1,0 +1,174 @@
+#include "tests/paper/exchange_run.h"
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_conversion.h"
+#include "coordinator/server/server.h"
+#include "longhaul/v1/job.grpc.pb.h"
+#include "tests/testing/temp_dir.h"
+#include "worker/agent/membership_client.h"
+#include "worker/replica/synthetic_replica.h"
+#include "worker/session/rank_session.h"
+
+namespace longhaul {
+namespace {
+
+v1::JobSpec MakeSpec(const ExchangeOptions& options) {
+  v1::JobSpec spec;
+  spec.set_name("exchange");
+  v1::SyntheticModelSpec* model = spec.mutable_model()->mutable_synthetic();
+  model->set_units(options.fragments);
+  model->set_elements(options.elements);
+  model->set_initial(options.initial);
+  for (double delta : options.inner_delta) model->add_inner_delta(delta);
+  spec.mutable_train()->set_steps(options.steps);
+  v1::SyncSpec* sync = spec.mutable_sync();
+  sync->set_h(options.h);
+  sync->set_tau(options.tau);
+  sync->set_alpha(options.alpha);
+  sync->mutable_outer()->set_lr(options.outer_lr);
+  sync->mutable_outer()->set_momentum(options.outer_momentum);
+  sync->mutable_up()->set_codec(options.codec);
+  sync->mutable_up()->set_error_feedback(options.error_feedback);
+  sync->mutable_down()->set_codec(options.codec);
+  sync->set_final_round(options.final_round);
+  spec.mutable_pools()->set_min(options.pools);
+  spec.mutable_pools()->set_max(options.pools);
+  spec.mutable_evaluation()->set_every_cycles(-1);
+  return spec;
+}
+
+// One pool of one rank, in this process.
+class Pool {
+ public:
+  Pool(const ExchangeOptions& options, const std::string& coordinator, int index)
+      : options_(options), coordinator_(coordinator), name_(absl::StrCat("pool-", index)) {
+    v1::JoinRequest join;
+    join.set_pool(name_);
+    join.set_ranks(1);
+    membership_ = std::make_unique<MembershipClient>(
+        MembershipClient::Options{.log = log_, .coordinator = coordinator, .join = join, .heartbeat = absl::Milliseconds(100)},
+        [this](const std::string& incarnation, const v1::Assignment& assignment) { OnAssignment(incarnation, assignment); });
+  }
+  ~Pool() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Blocks until this pool's part of the job has ended.
+  absl::Status Join(absl::Time deadline) {
+    absl::MutexLock lock(&mutex_);
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&ended_), deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat(name_, " did not finish in time"));
+    }
+    return status_;
+  }
+
+  int ordinal = -1;  // Valid after Join.
+  std::vector<FragmentHistory> history;
+  std::vector<float> final_live;
+
+ private:
+  void OnAssignment(const std::string& incarnation, const v1::Assignment& assignment) {
+    if (assignment.job_id().empty() || thread_.joinable()) return;
+    thread_ = std::thread([this, incarnation, assignment] {
+      const absl::Status status = Train(incarnation, assignment);
+      absl::MutexLock lock(&mutex_);
+      status_ = status;
+      ended_ = true;
+    });
+  }
+
+  absl::Status Train(const std::string& incarnation, const v1::Assignment& assignment) {
+    ordinal = assignment.ordinal();
+    const v1::SyntheticModelSpec& model = assignment.spec().model().synthetic();
+    LH_ASSIGN_OR_RETURN(
+        std::unique_ptr<SyntheticReplica> replica,
+        SyntheticReplica::Create({.units = model.units(), .elements = model.elements(), .initial = model.initial(),
+                                  .inner_delta = model.inner_delta(std::min(ordinal, model.inner_delta_size() - 1))}));
+    history.resize(options_.fragments);
+    session::SessionObserver observer;
+    observer.on_merge = [&](const session::MergeRecord& merge) {
+      float live = 0;
+      if (!replica->Read(merge.fragment, 0, absl::MakeSpan(&live, 1)).ok()) return;
+      history[merge.fragment].live.push_back(live);
+      history[merge.fragment].outer.push_back(merge.outer[0]);
+    };
+    session::RankSession session({.coordinator = coordinator_, .job = assignment.job_id(), .pool = name_,
+                                  .incarnation = incarnation, .log = log_, .observer = observer},
+                                 replica.get());
+    const session::Outcome outcome = session.Run();
+    if (outcome.kind != session::Outcome::Kind::kFinished) {
+      return absl::InternalError(absl::StrCat(name_, ": ", outcome.reason, ": ", outcome.status.ToString()));
+    }
+    final_live.resize(options_.fragments);
+    for (int i = 0; i < options_.fragments; ++i) {
+      LH_RETURN_IF_ERROR(replica->Read(i, 0, absl::MakeSpan(&final_live[i], 1)));
+    }
+    return absl::OkStatus();
+  }
+
+  const ExchangeOptions options_;
+  const std::string coordinator_, name_;
+  const Logger log_ = Logger({.program = "exchange", .level = LogLevel::kError});
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+  std::unique_ptr<MembershipClient> membership_;
+};
+
+// The job once it has ended.
+absl::StatusOr<v1::Job> AwaitEnd(v1::JobService::Stub& jobs, const std::string& id, absl::Time deadline) {
+  for (;;) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(deadline));
+    v1::GetJobRequest request;
+    request.set_job(id);
+    v1::GetJobResponse response;
+    const grpc::Status status = jobs.GetJob(&context, request, &response);
+    if (!status.ok()) return FromGrpcStatus(status);
+    if (response.job().state() >= v1::COMPLETED) return response.job();
+    if (absl::Now() > deadline) return absl::DeadlineExceededError("the job did not end in time");
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  const TempDir folder;
+  LH_ASSIGN_OR_RETURN(const auto server, coordinator::CoordinatorServer::Start(
+                                             {.metrics_listen = "", .data_dir = folder.path(),
+                                              .log = {.program = "coordinator", .level = LogLevel::kError}}));
+  const auto jobs = v1::JobService::NewStub(MakeChannel({.address = server->address()}));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = MakeSpec(options);
+  v1::SubmitJobResponse response;
+  if (const grpc::Status status = jobs->SubmitJob(&context, request, &response); !status.ok()) {
+    return FromGrpcStatus(status);
+  }
+  std::vector<std::unique_ptr<Pool>> pools;
+  for (int i = 0; i < options.pools; ++i) pools.push_back(std::make_unique<Pool>(options, server->address(), i));
+  for (const auto& pool : pools) LH_RETURN_IF_ERROR(pool->Join(deadline));
+  ExchangeResult result;
+  LH_ASSIGN_OR_RETURN(result.job, AwaitEnd(*jobs, response.job().id(), deadline));
+  result.final_live.resize(options.pools);
+  for (const auto& pool : pools) {
+    result.final_live[pool->ordinal] = pool->final_live;
+    if (pool->ordinal == 0) result.fragments = pool->history;
+  }
+  return result;
+}
+
+}  // namespace longhaul

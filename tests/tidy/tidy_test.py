@@ -1,0 +1,117 @@
+"""Checks what one include root and a compiler cannot: which folder may include which, file sizes, banned calls.
+
+    python3 tests/tidy/tidy_test.py ROOT
+"""
+
+import pathlib
+import re
+import sys
+
+# folder -> folders whose headers its sources may include (itself always). The longest matching prefix counts.
+ALLOWED = {
+    "common/base": [],
+    "common/layout": ["common/base"],
+    "common/schedule": ["common/base"],
+    "common/device": ["common/base"],
+    "common/io": ["common/base"],
+    "common/metrics": ["common/base", "common/logging"],
+    "common/logging": ["common/base"],
+    "common/sim": ["common/base"],
+    "common/codec": ["common/base", "common/layout"],
+    "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
+    "common/rpc": ["common/base", "common/io", "common/layout", "proto"],
+    "coordinator/job": ["common/base", "common/schedule"],
+    "coordinator/pool": ["common/base"],
+    "coordinator/sync": ["common/base", "common/schedule"],
+    "coordinator/core": ["common/base", "common/schedule", "coordinator/job", "coordinator/pool", "coordinator/sync"],
+    "coordinator/outer": ["common/base", "common/codec", "common/io", "common/layout"],
+    "coordinator/store": ["common/base", "common/codec", "common/io", "common/layout", "coordinator/outer", "proto"],
+    "coordinator/service": ["common/", "coordinator/", "proto"],
+    "coordinator/server": ["common/", "coordinator/", "proto"],
+    "coordinator/cli": ["common/base", "common/config", "common/rpc", "proto"],
+    "worker/replica": ["common/base", "common/layout"],
+    "worker/collective": ["common/base", "common/device", "common/codec"],
+    "worker/optim": ["common/base", "common/device", "worker/collective"],
+    "worker/data": ["common/base", "common/io"],
+    "worker/model": ["common/base", "common/layout"],
+    "worker/engine": ["common/base", "common/codec", "common/device", "common/layout", "worker/collective", "worker/model",
+                      "worker/optim"],
+    "worker/trainer": ["common/base", "common/layout", "worker/collective", "worker/data", "worker/engine", "worker/model",
+                       "worker/optim", "worker/replica"],
+    "worker/session/core": ["common/base", "common/schedule"],
+    "worker/session": ["common/base", "common/codec", "common/io", "common/layout", "common/logging", "common/rpc",
+                       "common/schedule", "worker/replica", "worker/session/core", "proto"],
+    "worker/agent": ["common/base", "common/logging", "common/rpc", "worker/collective", "worker/rank", "proto"],
+    "worker/rank": ["common/", "worker/", "proto"],
+}
+TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")
+PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/schedule",
+        "common/layout")
+LINES_MAX = 600
+WIDTH_MAX = 130
+
+
+def folder_of(path):
+    matches = [folder for folder in ALLOWED if path == folder or path.startswith(folder + "/")]
+    return max(matches, key=len) if matches else None
+
+
+def check_includes(name, text):
+    own = folder_of(str(pathlib.PurePath(name).parent))
+    if own is None:
+        yield "is in a folder that tests/tidy does not know"
+        return
+    for header in re.findall(r'^#include ["<]([^">]+)[">]', text, re.MULTILINE):
+        top = header.split("/")[0]
+        if top == "longhaul":
+            target = "proto"
+        elif top in ("common", "coordinator", "worker"):
+            target = folder_of(str(pathlib.PurePath(header).parent))
+        elif top == "tests":
+            yield f"includes a test header: {header}"
+            continue
+        else:
+            if top in ("torch", "ATen", "c10") and own not in TORCH:
+                yield f"sees torch: {header}"
+            if header == "torch/torch.h":
+                yield "includes torch/torch.h (14 s and 1.4 GB to compile); name the single headers"
+            if own in PURE and (top in ("grpc", "grpcpp", "google", "thread", "mutex") or header == "absl/time/clock.h"):
+                yield f"is part of a pure core and includes {header}"
+            continue
+        if target != own and not any(target == a or (a.endswith("/") and str(target).startswith(a)) for a in ALLOWED[own]):
+            yield f"may not include {header}"
+
+
+def check_text(name, text):
+    lines = text.splitlines()
+    if len(lines) > LINES_MAX:
+        yield f"has {len(lines)} lines; split it by operation (at most {LINES_MAX})"
+    if name.endswith(".h") and "#pragma once" not in text and "foreach_target" not in text:
+        yield "lacks #pragma once"
+    for number, line in enumerate(lines, 1):
+        if len(line) > WIDTH_MAX:
+            yield f"line {number} has {len(line)} columns"
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            yield f"line {number} marks something unfinished"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    problems = []
+    count = 0
+    for top in ("common", "coordinator", "worker", "tests"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix not in (".h", ".cc", ".cu"):
+                continue
+            count += 1
+            name = str(path.relative_to(root))
+            text = path.read_text(encoding="utf-8")
+            problems += [f"{name}: {problem}" for problem in check_text(name, text)]
+            if top != "tests":
+                problems += [f"{name}: {problem}" for problem in check_includes(name, text)]
+    print("\n".join(problems) or f"{count} files are tidy")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+// Every instruction set that this machine can run gives the bits of the scalar kernels; the
+// conformance suite covers only the one that is chosen here.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "common/layout/fragment_layout.h"
+#include "hwy/highway.h"
+#include "tests/conformance/codec_inputs.h"
+
+namespace longhaul {
+namespace {
+
+// All that a codec computes from one input, for comparison.
+struct Trace {
+  std::vector<uint8_t> payload, fed_payload;
+  std::vector<float> decoded, accumulated, error;
+  EncodeResult result;
+
+  Trace(const CodecOptions& options, const std::vector<float>& in) {
+    const auto codec = MakeCodec(options).value();
+    const int64_t n = in.size();
+    payload.resize(codec->PayloadBytes(n));
+    fed_payload.resize(codec->PayloadBytes(n));
+    decoded.resize(n);
+    accumulated = codec_test::Gaussian(n, 1e-2f, 3);
+    error = codec_test::Gaussian(n, 1e-5f, 4);
+    result = codec->Encode(in, absl::MakeSpan(payload)).value();
+    EXPECT_TRUE(
+        codec->EncodeWithFeedback(in, absl::MakeSpan(error), absl::MakeSpan(fed_payload)).ok());
+    EXPECT_TRUE(codec->Validate(result.base_exponent, payload, n).ok());
+    EXPECT_TRUE(codec->Decode(result.base_exponent, payload, absl::MakeSpan(decoded)).ok());
+    EXPECT_TRUE(
+        codec->DecodeAccumulate(result.base_exponent, payload, 0.3f, absl::MakeSpan(accumulated))
+            .ok());
+  }
+};
+
+void ExpectSame(const Trace& a, const Trace& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0;
+  };
+  EXPECT_TRUE(same(a.payload, b.payload));
+  EXPECT_TRUE(same(a.fed_payload, b.fed_payload));
+  EXPECT_TRUE(same(a.decoded, b.decoded));
+  EXPECT_TRUE(same(a.accumulated, b.accumulated));
+  EXPECT_TRUE(same(a.error, b.error));
+  EXPECT_EQ(a.result.base_exponent, b.result.base_exponent);
+  EXPECT_EQ(a.result.error_energy, b.result.error_energy);
+  EXPECT_EQ(a.result.signal_energy, b.result.signal_energy);
+}
+
+TEST(SimdTargetsTest, EachEqualsTheScalarKernels) {
+  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    for (const CodecOptions& options :
+         {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},
+          CodecOptions{.kind = CodecKind::kE3m0},
+          CodecOptions{.kind = CodecKind::kE3m0, .search_scale = true}}) {
+      CodecOptions scalar = options;
+      scalar.kernels = KernelKind::kScalar;
+      for (int64_t n : {1, 15, 16, 17, 127, 128, 129, 1000, 4000}) {
+        for (const auto& [name, in] : codec_test::Inputs(n)) {
+          SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << " "
+                                          << CodecName(options.kind) << " " << n << " " << name);
+          ExpectSame(Trace(options, in), Trace(scalar, in));
+        }
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,94 @@
+// longhaul-worker: the agent of a node.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "CLI/CLI.hpp"
+#include "common/rpc/allocator.h"
+#include "worker/agent/agent.h"
+
+namespace longhaul {
+namespace {
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+std::string ProgramBeside(const char* name) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (error ? std::filesystem::path(name) : self.parent_path() / name).string();
+}
+
+// SIGTERM and SIGINT drain; a second one ends at once.
+std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
+  return std::thread([&agent, signals] {
+    int signal;
+    sigwait(&signals, &signal);
+    agent.Stop();
+    sigwait(&signals, &signal);
+    _exit(128 + signal);
+  });
+}
+
+}  // namespace
+}  // namespace longhaul
+
+int main(int argc, char** argv) {
+  using longhaul::Agent;
+  Agent::Options options;
+  options.coordinator = "localhost:7070";
+  options.host = longhaul::HostName();
+  options.rank_program = longhaul::ProgramBeside("longhaul-rank");
+  options.data_dir = std::filesystem::current_path().string();
+  std::string device = "cpu", log_format = "auto";
+  CLI::App app{"The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out."};
+  app.add_option("--coordinator", options.coordinator, "HOST:PORT of the coordinator")->envname("LONGHAUL_COORDINATOR");
+  app.add_option("--pool", options.pool, "name of the pool: 1 to 63 of [a-z0-9-]")->required()->envname("LONGHAUL_POOL");
+  app.add_option("--ranks", options.ranks, "rank processes of this pool (default 1)")->check(CLI::Range(1, 4096));
+  app.add_option("--threads", options.threads, "threads of a rank (default: cores / ranks)")->check(CLI::Range(1, 4096));
+  app.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--bulk-channels", options.bulk_channels,
+                 "connections of a rank for fragments; about bandwidth x round trip / 4 MiB over a WAN (default 4)")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--data-dir", options.data_dir, "relative data paths of jobs begin here (default: current folder)")
+      ->envname("LONGHAUL_DATA_DIR");
+  app.add_option("--rank-program", options.rank_program, "path of longhaul-rank (default: beside this program)");
+  app.add_option("--log-level", options.log_level, "debug, info, warning or error")->envname("LONGHAUL_LOG_LEVEL");
+  app.add_option("--log-format", log_format, "auto, text or json")->envname("LONGHAUL_LOG_FORMAT");
+  app.set_version_flag("--version", LONGHAUL_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 4;
+  }
+  const auto level = longhaul::ParseLogLevel(options.log_level);
+  const auto format = longhaul::ParseLogFormat(log_format);
+  if (!level.ok() || !format.ok()) {
+    std::cerr << (level.ok() ? format.status() : level.status()).message() << "\n";
+    return 4;
+  }
+  if (options.threads == 0) options.threads = std::max<int>(1, std::thread::hardware_concurrency() / options.ranks);
+  options.device = device == "cuda" ? longhaul::v1::CUDA : longhaul::v1::CPU;
+  options.log = longhaul::Logger({.program = "longhaul-worker", .level = *level, .format = *format})
+                    .With({.pool = options.pool});
+
+  signal(SIGPIPE, SIG_IGN);
+  longhaul::TuneAllocator();
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // Before any other thread: all of them inherit it.
+  Agent agent(options);
+  longhaul::HandleSignals(agent, signals).detach();
+  agent.Run();
+  return 0;
+}

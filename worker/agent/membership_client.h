@@ -1,0 +1,75 @@
+// A pool's lease: joins, sends heartbeats, brings back what the pool is to work on. Never gives up: while the coordinator is
+// away it tries again, with jitter, and the ranks go on. Has a thread and a control channel of its own, so that bulk
+// transfers cannot delay a heartbeat.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/logging/logging.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+
+namespace longhaul {
+
+class MembershipClient {
+ public:
+  struct Options {
+    Logger log = Logger({});
+    std::string coordinator;  // host:port
+    v1::JoinRequest join;     // Without incarnation: each Rejoin makes a new one.
+    absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
+  };
+  // Called on the client's thread when the incarnation, the job or the ordinal changed; empty job_id: nothing to do.
+  using OnAssignment = std::function<void(const std::string& incarnation, const v1::Assignment& assignment)>;
+
+  MembershipClient(Options options, OnAssignment on_assignment);
+  // Gives the lease back (waits at most 2 s for it) and joins the thread.
+  ~MembershipClient();
+
+  // What the next heartbeats carry. Thread-safe, do not block. Evaluations are repeated until they are acknowledged; a
+  // failure is sent until a heartbeat took it.
+  void SetProgress(const std::string& job, const v1::PoolProgress& progress);
+  void AddEvaluation(const v1::Evaluation& evaluation);
+  void ReportFailure(const v1::JobError& failure);
+
+  // Leaves, and comes back after `delay` as a new incarnation. Thread-safe.
+  void Rejoin(const std::string& reason, absl::Duration delay);
+
+ private:
+  struct RejoinRequest { std::string reason; absl::Duration delay; };
+
+  void Run(const std::stop_token& stop);
+  absl::StatusOr<absl::Duration> Join();
+  absl::StatusOr<absl::Duration> Beat();
+  void Leave(const std::string& reason);
+  void Apply(const v1::Assignment& assignment);
+  void NewIncarnation();
+  std::optional<RejoinRequest> TakeRejoin() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Pause(absl::Duration duration, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  const OnAssignment on_assignment_;
+  std::unique_ptr<v1::PoolService::Stub> stub_;
+
+  // The client's thread only.
+  std::string incarnation_;
+  bool joined_ = false;
+  std::optional<std::pair<std::string, std::string>> applied_;  // Incarnation and assignment, as last handed on.
+
+  absl::Mutex mutex_;
+  v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);  // progress, job_id, failure, evaluations.
+  std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
+  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;        // Do not wait for the next beat.
+
+  std::jthread thread_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,150 @@
+#include "worker/agent/rank_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "google/protobuf/util/json_util.h"
+#include "absl/strings/str_cat.h"
+
+extern char** environ;
+
+namespace longhaul {
+namespace {
+
+constexpr size_t kReportBytesMax = 64 << 10;
+
+struct Pipe {
+  int read = -1, write = -1;
+  ~Pipe() {
+    if (read >= 0) close(read);
+    if (write >= 0) close(write);
+  }
+  absl::Status Open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "making a pipe for a rank");
+    read = ends[0];
+    write = ends[1];
+    return absl::OkStatus();
+  }
+};
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& s : strings) result.push_back(s.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int report) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, report, kReportDescriptor);
+  std::vector<std::string> arguments = {options.program};
+  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<std::string> environment = options.environment;  // Ours first: the first of a name counts.
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  posix_spawnattr_t attributes;  // The agent blocks the signals that are to end a rank.
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t pid;
+  const int error = posix_spawn(&pid, options.program.c_str(), &actions, &attributes, Pointers(arguments).data(),
+                                Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return absl::ErrnoToStatus(error, "starting " + options.program);
+  return pid;
+}
+
+absl::Status WriteAll(int descriptor, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t n = write(descriptor, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return absl::ErrnoToStatus(errno, "handing the job to a rank");
+    done += n;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& options, Handler handler) {
+  Pipe input, report;
+  if (absl::Status status = input.Open(); !status.ok()) return status;
+  if (absl::Status status = report.Open(); !status.ok()) return status;
+  // A descriptor that already is the report's number would lose its close-on-exec flag by a dup2 onto itself.
+  if (report.write == kReportDescriptor || input.read == kReportDescriptor) {
+    int& low = report.write == kReportDescriptor ? report.write : input.read;
+    const int high = fcntl(low, F_DUPFD_CLOEXEC, 10);
+    if (high < 0) return absl::ErrnoToStatus(errno, "making a pipe for a rank");
+    close(std::exchange(low, high));
+  }
+  absl::StatusOr<pid_t> pid = Spawn(options, input.read, report.write);
+  if (!pid.ok()) return pid.status();
+  std::unique_ptr<RankProcess> process(new RankProcess(*pid, std::exchange(report.read, -1), options.log, std::move(handler)));
+  if (absl::Status status = WriteAll(input.write, options.input); !status.ok()) {
+    options.log.Warning(absl::StrCat("rank process ", *pid, ": ", status.ToString()));  // It ended already; its exit is reported as such.
+  }
+  return process;
+}
+
+RankProcess::RankProcess(pid_t pid, int report, Logger log, Handler handler)
+    : pid_(pid), log_(std::move(log)), handler_(std::move(handler)), thread_([this, report] { Watch(report); }) {}
+
+RankProcess::~RankProcess() { Signal(SIGKILL); }
+
+void RankProcess::Watch(int report) {
+  FILE* file = fdopen(report, "r");
+  char* line = nullptr;
+  size_t capacity = 0;
+  for (ssize_t n; (n = getline(&line, &capacity, file)) > 0;) {
+    v1::HeartbeatRequest message;
+    if (n > static_cast<ssize_t>(kReportBytesMax) ||
+        !google::protobuf::util::JsonStringToMessage(std::string(line, n), &message).ok()) {
+      log_.Error("the rank process wrote a malformed report");
+      continue;
+    }
+    handler_.on_report(message);
+  }
+  free(line);
+  fclose(file);
+  // waitid leaves the zombie, so that no signal can reach another process that got the same number.
+  siginfo_t info = {};
+  while (waitid(P_PID, pid_, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
+    int status;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  handler_.on_exit(info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+}
+
+void RankProcess::Signal(int signal) {
+  absl::MutexLock lock(&mutex_);
+  if (!ended_) kill(pid_, signal);
+}
+
+void RankProcess::Terminate(absl::Duration grace) {
+  Signal(SIGTERM);
+  {
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(&ended_), grace);
+  }
+  Signal(SIGKILL);
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace longhaul

@@ -1,0 +1,71 @@
+// A rank process (longhaul-rank) as its agent sees it: started with a job on its standard input, watched through a pipe on
+// which it writes HeartbeatRequest messages (proto JSON, one a line: progress, evaluations, failure), ended by signals.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/logging/logging.h"
+#include "longhaul/v1/pool.pb.h"
+
+namespace longhaul {
+
+// The file descriptor on which a rank reports.
+inline constexpr int kReportDescriptor = 3;
+
+// How a rank process ends.
+enum RankExit : int {
+  kRankFinished = 0,
+  kRankRestart = 10,  // Cannot go on as this incarnation.
+  kRankFailed = 11,   // The job is at fault; a failure was reported.
+  // Anything else, and any signal: the process was lost.
+};
+
+class RankProcess {
+ public:
+  struct Options {
+    std::string program;
+    std::vector<std::string> arguments;
+    std::vector<std::string> environment;  // NAME=VALUE, added to this process's own.
+    std::string input;                     // What it reads on its standard input.
+    Logger log = Logger({});
+  };
+  // Called on the process's own thread.
+  struct Handler {
+    std::function<void(const v1::HeartbeatRequest&)> on_report;
+    std::function<void(int exit_code)> on_exit;  // RankExit, or 128 + signal. Once, last.
+  };
+  // Call on a thread that lives as long as the process should: the kernel ends a rank when the thread that started it
+  // ends (PR_SET_PDEATHSIG), so that no rank outlives its agent. Errors: those of the system.
+  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const Options& options, Handler handler);
+  // Kills the process if it lives, and waits for it.
+  ~RankProcess();
+
+  // To the process, if it lives.
+  void Signal(int signal);
+  // SIGTERM; after `grace`, SIGKILL. Blocks until the process has ended.
+  void Terminate(absl::Duration grace);
+  pid_t pid() const { return pid_; }
+
+ private:
+  RankProcess(pid_t pid, int report, Logger log, Handler handler);
+  void Watch(int report);
+
+  const pid_t pid_;
+  const Logger log_;
+  const Handler handler_;
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;
+};
+
+}  // namespace longhaul

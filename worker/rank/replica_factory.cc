@@ -1,0 +1,84 @@
+#include "worker/rank/replica_factory.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/job_spec.h"
+#include "worker/replica/synthetic_replica.h"
+#include "worker/trainer/torch_replica.h"
+
+namespace longhaul {
+namespace {
+
+std::string DataPath(const v1::DataSpec& data) {
+  return data.has_tokens() ? data.tokens().path() : data.text().path();
+}
+
+absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
+  const v1::SyntheticModelSpec& model = options.spec.model().synthetic();
+  SyntheticReplica::Options result{.units = model.units(), .elements = model.elements(), .initial = model.initial()};
+  if (const int count = model.inner_delta_size(); count > 0) {
+    result.inner_delta = model.inner_delta(std::min(options.ordinal, count - 1));
+  }
+  return SyntheticReplica::Create(result);
+}
+
+TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
+  const v1::JobSpec& spec = options.spec;
+  const v1::AdamWSpec& adamw = spec.inner().adamw();
+  TorchReplica::Options result;
+  result.shape = ShapeOf(spec.model().transformer());
+  result.batch = spec.train().batch();
+  result.seed = spec.train().seed();
+  result.pool = options.ordinal;
+  result.learning_rate = {.peak = adamw.lr(), .warmup_steps = spec.inner().schedule().warmup_steps(),
+                          .steps = spec.train().steps(), .final_fraction = spec.inner().schedule().final_fraction()};
+  result.adamw = {.beta1 = adamw.beta1(), .beta2 = adamw.beta2(), .eps = adamw.eps(), .weight_decay = adamw.weight_decay()};
+  result.clip_norm = spec.inner().clip_norm();
+  result.preset = spec.partition().preset();
+  result.data = spec.data().has_tokens() ? DataKind::kNanoGpt : DataKind::kText;
+  result.data_path = (std::filesystem::path(options.data_dir) / DataPath(spec.data())).string();
+  result.eval_fraction = spec.data().eval_fraction();
+  result.eval_batches = spec.evaluation().batches();
+  result.device = spec.train().device() == v1::CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;
+  result.device_index = options.local_rank;
+  result.precision = spec.train().precision() == v1::BFLOAT16   ? ComputePrecision::kBfloat16
+                     : spec.train().precision() == v1::FLOAT32 ? ComputePrecision::kFloat32
+                                                               : ComputePrecision::kDefault;
+  result.threads = options.threads;
+  result.communicator = options.communicator;
+  result.communicator_on_device = options.communicator_on_device;
+  result.collective_timeout = options.collective_timeout;
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
+  switch (options.spec.model().kind_case()) {
+    case v1::ModelSpec::kSynthetic: return MakeSynthetic(options);
+    case v1::ModelSpec::kTransformer: return TorchReplica::Create(TorchOptions(options));
+    default: return absl::UnimplementedError("model: this worker has only `transformer` and `synthetic`");
+  }
+}
+
+v1::JobError DescribeFault(const v1::JobSpec& spec, const absl::Status& status) {
+  v1::JobError fault;
+  fault.set_code(absl::StatusCodeToString(status.code()));
+  fault.set_message(std::string(status.message()));
+  if (absl::IsNotFound(status) || absl::IsOutOfRange(status) || absl::IsPermissionDenied(status)) {
+    fault.set_field(spec.data().has_tokens() ? "data.tokens.path" : "data.text.path");
+    fault.set_hint("the path is looked up on every worker's machine; give one that exists there, or set --data-dir");
+  } else if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
+    fault.set_field("train.device");
+    fault.set_hint("use workers with a GPU, or train.device: cpu");
+  } else if (absl::IsInvalidArgument(status)) {
+    fault.set_field(spec.data().has_tokens() ? "data.tokens" : "data.text");
+    fault.set_hint("see the message: the data do not fit the model, or the values have become infinite");
+  }
+  return fault;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,50 @@
+// Which elements of a fragment one rank owns, and where they lie in the model's units. A rank keeps its elements of a
+// fragment in one local array: its owned blocks one after another, in canonical order, with the zeros that may lie between
+// two units. Immutable value.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/layout/fragment_layout.h"
+#include "common/rpc/coded_blocks.h"
+#include "worker/replica/replica.h"
+
+namespace longhaul::session {
+
+class FragmentMap {
+ public:
+  FragmentMap(FragmentLayout layout, int rank, int ranks);
+
+  const FragmentLayout& layout() const { return layout_; }
+  // Owned blocks, ascending. Empty: the fragment has fewer blocks than the pool ranks.
+  const std::vector<BlockRange>& blocks() const { return blocks_; }
+  // The segments that cover them, exponents 0.
+  const std::vector<SegmentRef>& segments() const { return segments_; }
+  // Elements of the local array.
+  int64_t elements() const { return elements_; }
+  std::vector<int> units() const;
+
+  // Where a segment of owned blocks begins in the local array.
+  int64_t LocalOffset(const SegmentRef& segment) const;
+
+  // Live parameters of the replica to and from the local array. Errors: those of the replica.
+  absl::Status Read(Replica& replica, absl::Span<float> local) const;
+  absl::Status Write(Replica& replica, absl::Span<const float> local) const;
+
+ private:
+  struct Piece {
+    int unit;
+    int64_t unit_offset, local_offset, elements;
+  };
+
+  const FragmentLayout layout_;
+  std::vector<BlockRange> blocks_;
+  std::vector<SegmentRef> segments_;
+  std::vector<Piece> pieces_;
+  int64_t elements_ = 0;
+};
+
+}  // namespace longhaul::session

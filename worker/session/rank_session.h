@@ -1,0 +1,88 @@
+// One rank's exchange with the coordinator, around its training: the shell of session/core. The training thread calls Run;
+// pushes, pulls and the WatchPlan stream have threads of their own, and never hold training up but where a merge is due.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/logging/logging.h"
+#include "worker/replica/replica.h"
+
+namespace longhaul::session {
+
+// How far a rank is. Seconds are of the training thread and add up to its time since it first trained.
+struct Progress {
+  int64_t inner_step = 0;
+  int64_t tokens = 0;
+  double train_loss = 0;          // Of the newest step.
+  double tokens_per_second = 0;   // Since training began, without evaluations.
+  double compute_seconds = 0;
+  double exposed_wait_seconds = 0;
+  double sync_seconds = 0;        // Snapshots, merges, publishing.
+  double eval_seconds = 0;
+  double uplink_nmse = 0;         // Of the newest contribution.
+  double error_feedback_norm = 0;
+};
+
+struct EvaluationResult {
+  int64_t step = 0, version = 0;
+  double loss = 0;
+  int64_t tokens = 0;
+  bool final = false;
+};
+
+// What a merge made, for observers (sync_vectors). `outer`: the fragment's owned blocks.
+struct MergeRecord {
+  int fragment = 0;
+  int64_t version = 0, step = 0;
+  std::vector<float> outer;
+};
+
+// Called on the training thread; must be quick. Each may be empty.
+struct SessionObserver {
+  std::function<void(const Progress&)> on_progress;  // After every step and at the end.
+  std::function<void(const EvaluationResult&)> on_evaluation;
+  std::function<void(const MergeRecord&)> on_merge;
+};
+
+struct Outcome {
+  enum class Kind {
+    kFinished,  // The job has ended, or this pool's part of it.
+    kRestart,   // This incarnation cannot go on; the pool should come back as a new one.
+    kFailed,    // Training failed (`status`).
+  };
+  Kind kind = Kind::kFinished;
+  absl::Status status;
+  std::string reason;
+};
+
+class RankSession {
+ public:
+  struct Options {
+    std::string coordinator;  // host:port
+    std::string job, pool, incarnation;
+    int bulk_channels = 1;
+    Logger log = Logger({});
+    SessionObserver observer;
+  };
+  // `replica` outlives the object.
+  RankSession(Options options, Replica* replica);
+  ~RankSession();
+
+  // Trains until the job ends. Call once, on the training thread. Blocks.
+  Outcome Run();
+  // Makes Run return soon, with kFinished and the reason. Thread-safe. A collective that waits for a peer is not ended by
+  // it: abort the communicator for that.
+  void Stop(const std::string& reason);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longhaul::session
