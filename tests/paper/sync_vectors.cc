@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     std::cerr << "--codec: unknown codec; known: fp32, bf16, e3m0\n";
     return 4;
   }
-  longhaul::TuneAllocator();
+  longhaul::TuneAllocatorForBulk();
   const auto result = longhaul::RunExchange(options);
   if (!result.ok()) {
     std::cerr << result.status() << "\n";

@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
                     .With({.pool = options.pool});
 
   signal(SIGPIPE, SIG_IGN);
-  longhaul::TuneAllocator();
+  longhaul::TuneAllocatorForBulk();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -149,7 +149,7 @@ int RunRank(const Arguments& arguments, const Logger& log) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // No rank outlives its agent.
   signal(SIGPIPE, SIG_IGN);
-  longhaul::TuneAllocator();
+  longhaul::TuneAllocatorForBulk();
   longhaul::Arguments arguments;
   CLI::App app{"One rank of a pool; started by longhaul-worker."};
   app.add_option("--coordinator", arguments.coordinator)->required();

@@ -1,0 +1,83 @@
+#include "common/config/checks.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/config/nearest_name.h"
+
+namespace longhaul {
+namespace {
+
+constexpr size_t kNameMax = 63;
+constexpr size_t kPathMax = 4096;
+constexpr size_t kQuotedMax = 80;  // Of a wrong value, in a message.
+
+std::string Quote(absl::string_view text) {
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuotedMax)),
+                      text.size() > kQuotedMax ? "...'" : "'");
+}
+
+}  // namespace
+
+void RequireInteger(ViolationList& violations, const std::string& field, int64_t value, int64_t low,
+                    int64_t high, const std::string& hint) {
+  if (low <= value && value <= high) return;
+  violations.Invalid(field, absl::StrFormat("found %d, expected %d to %d", value, low, high), hint);
+}
+
+void RequireNumber(ViolationList& violations, const std::string& field, double value,
+                   const Interval& interval, const std::string& hint) {
+  const bool above = interval.open_low ? value > interval.low : value >= interval.low;
+  const bool below = interval.open_high ? value < interval.high : value <= interval.high;
+  if (above && below) return;
+  violations.Invalid(
+      field,
+      absl::StrFormat("found %g, expected a number in %c%g, %g%c", value, "[("[interval.open_low],
+                      interval.low, interval.high, "])"[interval.open_high]),
+      hint);
+}
+
+void RequireName(ViolationList& violations, const std::string& field, absl::string_view name) {
+  const auto allowed = [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+  };
+  if (!name.empty() && name.size() <= kNameMax && absl::ascii_islower(name[0]) &&
+      std::all_of(name.begin(), name.end(), allowed)) {
+    return;
+  }
+  violations.Invalid(field, name.empty() ? std::string("is required") : "found " + Quote(name),
+                     "1 to 63 of a-z, 0-9 and '-', beginning with a letter");
+}
+
+void RequirePath(ViolationList& violations, const std::string& field, absl::string_view path) {
+  if (path.empty()) {
+    violations.Invalid(field, "is required", "absolute, or relative to the worker's --data-dir");
+  } else if (path.size() > kPathMax || absl::StrContains(path, '\0')) {
+    violations.Invalid(field, absl::StrFormat("found %s, expected at most %d bytes without NUL",
+                                              Quote(path), kPathMax));
+  }
+}
+
+void RequireChoice(ViolationList& violations, const std::string& field, absl::string_view value,
+                   const std::vector<std::string>& built, const std::vector<std::string>& later) {
+  const auto in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), value) != names.end();
+  };
+  if (in(built)) return;
+  if (in(later)) {
+    violations.NotBuilt(field, absl::StrFormat("%s is not built yet", Quote(value)),
+                        absl::StrCat("use ", absl::StrJoin(built, " or ")));
+    return;
+  }
+  std::vector<std::string> known = built;
+  known.insert(known.end(), later.begin(), later.end());
+  violations.Invalid(field, absl::StrFormat("found %s", Quote(value)),
+                     NearestNameHint(value, known));
+}
+
+}  // namespace longhaul

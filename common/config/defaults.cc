@@ -1,0 +1,176 @@
+#include "common/config/defaults.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "common/base/check.h"
+
+namespace longhaul {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+struct Default {
+  absl::string_view path, value;
+};
+
+constexpr Default kDefaults[] = {
+    {"model.transformer.vocab", "256"},
+    {"model.transformer.rope_theta", "10000"},
+    {"model.transformer.norm_eps", "1e-5"},
+    {"data.eval_fraction", "0.05"},
+    {"data.tokens.format", "NANOGPT"},
+    {"train.device", "CPU"},
+    {"train.accumulation", "1"},
+    {"train.activations", "KEEP"},
+    {"inner.adamw.lr", "1e-3"},
+    {"inner.adamw.beta1", "0.9"},
+    {"inner.adamw.beta2", "0.99"},
+    {"inner.adamw.eps", "1e-8"},
+    {"inner.schedule.final_fraction", "0.05"},
+    {"inner.clip_norm", "1"},
+    {"partition.preset", "ddp"},
+    {"sync.mode", "LOCKSTEP"},
+    {"sync.h", "30"},
+    {"sync.alpha", "0.5"},
+    {"sync.up.codec", "E3M0"},
+    {"sync.down.codec", "E3M0"},
+    {"sync.down.error_feedback", "true"},
+    {"sync.final_round", "true"},
+    {"pools.min", "1"},
+    {"pools.max", "64"},
+    {"checkpoint.keep", "3"},
+    {"evaluation.every_cycles", "1"},
+    {"evaluation.batches", "8"},
+};
+
+void SetField(Message& message, const FieldDescriptor& field, absl::string_view text) {
+  const Reflection& reflection = *message.GetReflection();
+  const std::string value(text);
+  bool ok = true;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32: {
+      int32_t number = 0;
+      ok = absl::SimpleAtoi(text, &number);
+      reflection.SetInt32(&message, &field, number);
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_INT64: {
+      int64_t number = 0;
+      ok = absl::SimpleAtoi(text, &number);
+      reflection.SetInt64(&message, &field, number);
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double number = 0;
+      ok = absl::SimpleAtod(text, &number);
+      reflection.SetDouble(&message, &field, number);
+      break;
+    }
+    case FieldDescriptor::CPPTYPE_BOOL:
+      reflection.SetBool(&message, &field, text == "true");
+      break;
+    case FieldDescriptor::CPPTYPE_STRING:
+      reflection.SetString(&message, &field, value);
+      break;
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const auto* named = field.enum_type()->FindValueByName(value);
+      LH_CHECK(named != nullptr, "the table of defaults names an unknown enum value");
+      reflection.SetEnum(&message, &field, named);
+      break;
+    }
+    default:
+      ok = false;
+  }
+  LH_CHECK(ok, "the table of defaults holds an ill-typed value");
+}
+
+// Sets the field at `path` unless it is set, or lies in a member of a oneof that is not.
+void Fill(Message& root, const Default& entry) {
+  Message* message = &root;
+  const std::vector<std::string> names = absl::StrSplit(entry.path, '.');
+  for (size_t i = 0; i < names.size(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
+    LH_CHECK(field != nullptr, "the table of defaults names an unknown field");
+    const Reflection& reflection = *message->GetReflection();
+    const bool set = reflection.HasField(*message, field);
+    if (i + 1 == names.size()) {
+      if (!set) SetField(*message, *field, entry.value);
+      return;
+    }
+    if (!set && field->real_containing_oneof() != nullptr) return;
+    message = reflection.MutableMessage(message, field);
+  }
+}
+
+void FillOuterOptimizer(v1::JobSpec& spec) {
+  // Few rounds cannot fill a buffer of momentum 0.9 (time constant: 10 rounds).
+  const bool many_rounds = spec.train().steps() / std::max<int64_t>(1, spec.sync().h()) >= 100;
+  v1::OuterOptimizerSpec& outer = *spec.mutable_sync()->mutable_outer();
+  if (!outer.has_lr()) outer.set_lr(many_rounds ? 0.4 : 0.7);
+  if (!outer.has_momentum()) outer.set_momentum(many_rounds ? 0.9 : 0.5);
+}
+
+void FillFragments(v1::JobSpec& spec) {
+  if (!spec.model().has_transformer()) return;  // Each vector of the synthetic model is a fragment.
+  v1::FragmentsSpec& fragments = *spec.mutable_sync()->mutable_fragments();
+  if (fragments.kind_case() == v1::FragmentsSpec::KIND_NOT_SET) {
+    fragments.set_balanced(std::clamp(spec.model().transformer().layers(), 1, 3));
+  }
+  if (fragments.has_layers() && fragments.order() == v1::LAYER_ORDER_UNSPECIFIED) {
+    fragments.set_order(v1::STRIDED);
+  }
+}
+
+// Defaults that depend on other fields.
+void FillComputed(v1::JobSpec& spec) {
+  if (spec.model().has_transformer() && spec.model().transformer().kv_heads() == 0) {
+    v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
+    shape.set_kv_heads(shape.heads());
+  }
+  if (spec.train().precision() == v1::PRECISION_UNSPECIFIED) {
+    const bool cuda = spec.train().device() == v1::CUDA;
+    spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);
+  }
+  if (spec.inner().has_adamw() && !spec.inner().adamw().has_weight_decay()) {
+    const int64_t steps = std::max<int64_t>(1, spec.train().steps());
+    spec.mutable_inner()->mutable_adamw()->set_weight_decay(1.0 / steps);
+  }
+  if (!spec.sync().has_tau()) {
+    spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));
+  }
+  FillFragments(spec);
+  FillOuterOptimizer(spec);
+}
+
+}  // namespace
+
+void FillDefaults(v1::JobSpec& spec) {
+  if (spec.inner().kind_case() == v1::InnerOptimizerSpec::KIND_NOT_SET) {
+    spec.mutable_inner()->mutable_adamw();
+  }
+  if (spec.pools().max() == 0 && spec.pools().min() > 64) {
+    spec.mutable_pools()->set_max(spec.pools().min());
+  }
+  for (const Default& entry : kDefaults) {
+    const bool reads_data = spec.has_data() || !spec.model().has_synthetic();
+    if (absl::StartsWith(entry.path, "data.") && !reads_data) continue;
+    Fill(spec, entry);
+  }
+  FillComputed(spec);
+}
+
+absl::string_view DefaultOf(absl::string_view path) {
+  for (const Default& entry : kDefaults) {
+    if (entry.path == path) return entry.value;
+  }
+  return "";
+}
+
+}  // namespace longhaul

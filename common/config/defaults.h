@@ -1,0 +1,18 @@
+// The defaults of a JobSpec that job.proto documents: the one place that knows them.
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul {
+
+// Fills in each field that was left out and has a default. Never changes which member of a oneof is
+// set, except that AdamW and balanced fragments are chosen where nothing was. Accepts any spec,
+// also an impossible one; filling in twice changes nothing.
+void FillDefaults(v1::JobSpec& spec);
+
+// The fixed default of the field at `path` ("sync.h"), as text. Empty: zero, none, or one that
+// depends on other fields.
+absl::string_view DefaultOf(absl::string_view path);
+
+}  // namespace longhaul

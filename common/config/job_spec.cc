@@ -1,0 +1,119 @@
+#include "common/config/job_spec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "common/config/defaults.h"
+#include "common/config/validate.h"
+#include "common/config/violation_list.h"
+
+namespace longhaul {
+namespace {
+
+// Errors of the layout begin with the field's name: "heads: dim 96 is not ...".
+void AddLayoutError(absl::string_view parent, const absl::Status& status,
+                    ViolationList& violations) {
+  const absl::string_view message = status.message();
+  const size_t colon = message.find(": ");
+  if (colon == absl::string_view::npos) {
+    violations.Invalid(std::string(parent), std::string(message));
+  } else {
+    violations.Invalid(absl::StrCat(parent, ".", message.substr(0, colon)),
+                       std::string(message.substr(colon + 2)));
+  }
+}
+
+void LayOut(ResolvedJob& job, ViolationList& violations) {
+  const v1::ModelSpec& model = job.spec.model();
+  const bool synthetic = model.has_synthetic();
+  absl::StatusOr<ModelLayout> layout =
+      synthetic ? LayOutSynthetic(model.synthetic().units(), model.synthetic().elements())
+                : LayOutTransformer(ShapeOf(model.transformer()));
+  if (!layout.ok()) {
+    AddLayoutError(synthetic ? "model.synthetic" : "model.transformer", layout.status(),
+                   violations);
+    return;
+  }
+  job.model = *std::move(layout);
+}
+
+void Cut(ResolvedJob& job, ViolationList& violations) {
+  const v1::FragmentsSpec& spec = job.spec.sync().fragments();
+  FragmentOptions options{.rule = FragmentRule::kBalanced, .count = spec.balanced()};
+  if (spec.has_layers()) {
+    options.count = spec.layers();
+    options.rule =
+        spec.order() == v1::SEQUENTIAL ? FragmentRule::kSequential : FragmentRule::kStrided;
+  }
+  absl::StatusOr<std::vector<FragmentLayout>> fragments = CutFragments(job.model, options);
+  if (!fragments.ok()) {
+    AddLayoutError("sync.fragments", fragments.status(), violations);
+    return;
+  }
+  job.fragments = *std::move(fragments);
+}
+
+void Schedule(ResolvedJob& job) {
+  job.schedule = MakeSchedule({.fragments = static_cast<int>(job.fragments.size()),
+                               .h = job.spec.sync().h(),
+                               .tau = job.spec.sync().tau(),
+                               .steps = job.spec.train().steps()});
+}
+
+void WarnOfMissingCycle(ResolvedJob& job) {
+  int64_t cycle = 0;
+  for (const FragmentSchedule& fragment : job.schedule) {
+    cycle = std::max(cycle, fragment.MergeStep(1));
+  }
+  if (job.spec.train().steps() >= cycle) return;
+  job.warnings.push_back(
+      absl::StrFormat("train.steps: %d end before every fragment had a round (step %d); lower "
+                      "sync.h, or train longer",
+                      job.spec.train().steps(), cycle));
+}
+
+// Laying out needs only the model's own fields to be right, so that its errors are reported beside
+// others.
+bool HasModel(const ViolationList& violations) {
+  return std::none_of(violations.all().begin(), violations.all().end(),
+                      [](const SpecViolation& v) { return v.field.rfind("model", 0) == 0; });
+}
+
+}  // namespace
+
+TransformerShape ShapeOf(const v1::TransformerSpec& spec) {
+  return {.layers = spec.layers(),
+          .dim = spec.dim(),
+          .heads = spec.heads(),
+          .kv_heads = spec.kv_heads(),
+          .ff_dim = spec.ff_dim(),
+          .context = spec.context(),
+          .vocab = spec.vocab(),
+          .rope_theta = spec.rope_theta(),
+          .norm_eps = spec.norm_eps(),
+          .qk_norm = spec.qk_norm(),
+          .tie_embeddings = spec.tie_embeddings()};
+}
+
+absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
+                                           std::vector<SpecViolation>* violations) {
+  ResolvedJob job{.spec = spec};
+  FillDefaults(job.spec);
+  ViolationList found;
+  RequireKnown(job.spec, found);
+  ValidateTraining(job.spec, found);
+  ValidateExchange(job.spec, found);
+  if (HasModel(found)) LayOut(job, found);
+  if (HasModel(found)) Cut(job, found);
+  if (violations != nullptr) *violations = found.all();
+  if (!found.empty()) return ViolationsToStatus(found.all());
+  Schedule(job);
+  job.warnings = WarningsOf(job.spec);
+  WarnOfMissingCycle(job);
+  return job;
+}
+
+}  // namespace longhaul

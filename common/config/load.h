@@ -1,0 +1,25 @@
+// A JobSpec from the YAML (or proto JSON) that people write.
+//   sync: {h: 30, tau: 1, fragments: {balanced: 3}, up: {codec: e3m0}}
+// The proto is the only schema: YAML becomes JSON, is checked against the message type so that
+// every mistake is reported with its path, and is parsed by protobuf's own JSON parser. No defaults
+// are filled in and nothing is checked beyond types: that is ResolveJobSpec.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/config/spec_violation.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul {
+
+// `overrides`: "path=value" each (overrides.h), applied in order. On INVALID_ARGUMENT, the only
+// error, `violations`, if not null, gets everything at fault. `text` is at most 1 MiB
+// (kYamlBytesMax).
+absl::StatusOr<v1::JobSpec> ParseJobSpec(absl::string_view text,
+                                         const std::vector<std::string>& overrides = {},
+                                         std::vector<SpecViolation>* violations = nullptr);
+
+}  // namespace longhaul

@@ -1,0 +1,87 @@
+#include "common/config/overrides.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/config/schema_check.h"
+
+namespace longhaul {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+// Takes out the other members of the oneof that `field` belongs to, and `field` under its other
+// name.
+void MakeRoom(const Descriptor& type, const FieldDescriptor& field, const std::string& name,
+              Json& group) {
+  std::vector<std::string> displaced;
+  for (const auto& [other, value] : group.items()) {
+    const FieldDescriptor* given = FindField(type, other);
+    if (given == nullptr || other == name) continue;
+    const auto* oneof = field.real_containing_oneof();
+    if (given == &field || (oneof != nullptr && given->real_containing_oneof() == oneof)) {
+      displaced.push_back(other);
+    }
+  }
+  for (const std::string& other : displaced) group.erase(other);
+}
+
+// The value of an override, under its own violations: a syntax error names the path.
+bool ParseValue(const std::string& path, const std::string& text, Json& value,
+                ViolationList& violations) {
+  ViolationList found;
+  Json wrapped = ParseYaml(absl::StrCat("[", text, "]"), found);
+  if (found.empty() && wrapped.size() == 1) {
+    value = std::move(wrapped[0]);
+    return true;
+  }
+  // Plain text may hold what YAML's flow style does not allow, as a path with a comma.
+  if (text.find_first_of("[]{}\n") == std::string::npos) {
+    value = text;
+    return true;
+  }
+  violations.Invalid(path, absl::StrCat("--set: '", text, "' is not one YAML value"));
+  return false;
+}
+
+}  // namespace
+
+void ApplyOverride(const Descriptor& type, const std::string& assignment, Json& document,
+                   ViolationList& violations) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    violations.Invalid("", absl::StrCat("--set ", assignment, ": expected path=value"),
+                       "as sync.h=100");
+    return;
+  }
+  const std::string path = assignment.substr(0, equals);
+  Json value;
+  if (!ParseValue(path, assignment.substr(equals + 1), value, violations)) return;
+
+  const std::vector<std::string> names = absl::StrSplit(path, '.');
+  const Descriptor* message = &type;
+  Json* group = &document;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || names.size() > kYamlDepthMax) {
+      violations.Invalid(path, "--set: found an empty name or a path that is too long");
+      return;
+    }
+    if (group->is_null()) *group = Json::object();
+    if (!group->is_object()) {
+      violations.Invalid(
+          path, absl::StrCat("--set: ", absl::StrJoin(names.begin(), names.begin() + i, "."),
+                             " is not a group of fields"));
+      return;
+    }
+    const FieldDescriptor* field = message == nullptr ? nullptr : FindField(*message, names[i]);
+    if (field != nullptr) MakeRoom(*message, *field, names[i], *group);
+    message = field == nullptr ? nullptr : field->message_type();
+    group = &(*group)[names[i]];
+  }
+  *group = std::move(value);
+}
+
+}  // namespace longhaul

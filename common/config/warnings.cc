@@ -1,0 +1,61 @@
+#include "absl/strings/str_format.h"
+#include "common/config/validate.h"
+
+namespace longhaul {
+namespace {
+
+// A buffer of momentum mu averages about 1 / (1 - mu) rounds; with few rounds it is still moving
+// the parameters by old gradients when the job ends.
+void WarnOfMomentum(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+  const double momentum = spec.sync().outer().momentum();
+  const int64_t rounds = spec.train().steps() / spec.sync().h();
+  const int64_t needed = momentum >= 0.85 ? 100 : momentum > 0.6 ? 50 : 0;
+  if (rounds >= needed) return;
+  warnings.push_back(absl::StrFormat(
+      "sync.outer.momentum: %g needs rounds: it fits %d or more of each fragment, this job has %d "
+      "(train.steps / sync.h); try 0.5",
+      momentum, needed, rounds));
+}
+
+void WarnOfScaleSearch(const char* field, const v1::CodecSpec& codec,
+                       std::vector<std::string>& warnings) {
+  if (!codec.search_scale() || codec.codec() == v1::E3M0) return;
+  warnings.push_back(
+      absl::StrFormat("%s.search_scale: only codec e3m0 has scales to search", field));
+}
+
+void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+  if (spec.has_data()) warnings.push_back("data: the synthetic model reads none");
+  if (spec.sync().has_fragments()) {
+    warnings.push_back("sync.fragments: each unit of the synthetic model is a fragment of its own");
+  }
+  const v1::SyntheticModelSpec& model = spec.model().synthetic();
+  if (model.inner_delta_size() > 1 && model.inner_delta_size() < spec.pools().min()) {
+    warnings.push_back(
+        absl::StrFormat("model.synthetic.inner_delta: %d values for at least %d pools",
+                        model.inner_delta_size(), spec.pools().min()));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
+  std::vector<std::string> warnings;
+  WarnOfMomentum(spec, warnings);
+  WarnOfScaleSearch("sync.up", spec.sync().up(), warnings);
+  WarnOfScaleSearch("sync.down", spec.sync().down(), warnings);
+  if (spec.sync().alpha() == 1) {
+    warnings.push_back(
+        "sync.alpha: 1 keeps only the local parameters: pools never take part in the mean");
+  }
+  if (spec.sync().up().error_feedback() && spec.sync().up().codec() == v1::FP32) {
+    warnings.push_back("sync.up.error_feedback: codec fp32 loses nothing to feed back");
+  }
+  if (spec.sync().fragments().has_balanced() && spec.sync().fragments().order() != 0) {
+    warnings.push_back("sync.fragments.order: counts with sync.fragments.layers only");
+  }
+  if (spec.model().has_synthetic()) WarnOfSynthetic(spec, warnings);
+  return warnings;
+}
+
+}  // namespace longhaul

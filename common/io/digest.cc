@@ -1,0 +1,48 @@
+#include "common/io/digest.h"
+
+#include <bit>
+
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "xxhash.h"
+
+namespace longhaul {
+
+static_assert(std::endian::native == std::endian::little, "fp32 bytes are hashed as they lie");
+
+std::string Digest128::Hex() const { return absl::StrFormat("%016x%016x", high, low); }
+
+Digest128 DigestOf(absl::string_view bytes, uint64_t seed) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed);
+  return {hash.high64, hash.low64};
+}
+
+uint64_t Hash64(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+struct Digester::State {
+  State() : xxh(XXH3_createState()) {
+    LH_CHECK(xxh != nullptr, "out of memory");
+    XXH3_128bits_reset(xxh);
+  }
+  ~State() { XXH3_freeState(xxh); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  XXH3_state_t* const xxh;
+};
+
+Digester::Digester() : state_(std::make_unique<State>()) {}
+Digester::~Digester() = default;
+Digester::Digester(Digester&&) noexcept = default;
+Digester& Digester::operator=(Digester&&) noexcept = default;
+
+void Digester::Update(absl::string_view bytes) {
+  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+
+Digest128 Digester::Value() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh);
+  return {hash.high64, hash.low64};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,51 @@
+// Digests of bytes: XXH3-128 for what must be equal between machines or after a crash, XXH3-64 for
+// chunks on the wire. Not cryptographic. Pure, apart from Digester's own state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+struct Digest128 {
+  uint64_t high = 0, low = 0;
+  // 32 lower-case hexadecimal digits, the high half first.
+  std::string Hex() const;
+  friend bool operator==(const Digest128&, const Digest128&) = default;
+};
+
+// XXH3-128, seed 0 unless given.
+Digest128 DigestOf(absl::string_view bytes, uint64_t seed = 0);
+// XXH3-64, seed 0.
+uint64_t Hash64(absl::string_view bytes);
+
+// The bytes of fp32 values as they lie in memory (little endian on every machine that is
+// supported).
+inline absl::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// XXH3-128 of bytes that come in pieces: equal to DigestOf of their concatenation. Movable; not
+// thread-safe.
+class Digester {
+ public:
+  Digester();
+  ~Digester();
+  Digester(Digester&&) noexcept;
+  Digester& operator=(Digester&&) noexcept;
+
+  void Update(absl::string_view bytes);
+  void Update(absl::Span<const float> values) { Update(BytesOf(values)); }
+  // Of everything so far; more may follow.
+  Digest128 Value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,64 @@
+#include "common/io/file_util.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul {
+namespace {
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+std::string JoinPath(absl::string_view folder, absl::string_view name) {
+  return absl::StrCat(folder, "/", name);
+}
+
+absl::Status CreateDirs(FileSystem& fs, const std::string& path) {
+  if (path.empty() || path == "/" || path == ".") return absl::OkStatus();
+  const std::string parent = ParentOf(path);
+  if (fs.List(path).ok()) {
+    // An earlier call may have failed before its name was durable. A folder that may not be read is
+    // not one of ours.
+    const absl::Status synced = fs.SyncDir(parent);
+    return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
+  }
+  LH_RETURN_IF_ERROR(CreateDirs(fs, parent));
+  LH_RETURN_IF_ERROR(fs.CreateDir(path));
+  return fs.SyncDir(parent);
+}
+
+absl::StatusOr<std::string> ReadFile(FileSystem& fs, const std::string& path, int64_t bytes_max) {
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(path));
+  LH_ASSIGN_OR_RETURN(const int64_t size, file->Size());
+  if (size > bytes_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, " has ", size, " bytes, more than ", bytes_max));
+  }
+  std::string bytes(size, '\0');
+  LH_RETURN_IF_ERROR(file->ReadExactly(0, absl::MakeSpan(bytes)));
+  return bytes;
+}
+
+absl::Status WriteFileAtomically(FileSystem& fs, const std::string& path, absl::string_view bytes) {
+  const std::string temporary = path + ".tmp";
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Create(temporary));
+  LH_RETURN_IF_ERROR(file->WriteAt(0, bytes));
+  LH_RETURN_IF_ERROR(file->SyncData());
+  LH_RETURN_IF_ERROR(fs.Rename(temporary, path));
+  return fs.SyncDir(ParentOf(path));
+}
+
+absl::Status RemoveFolder(FileSystem& fs, const std::string& path) {
+  const absl::StatusOr<std::vector<std::string>> names = fs.List(path);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) LH_RETURN_IF_ERROR(fs.Remove(JoinPath(path, name)));
+  return fs.Remove(path);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,122 @@
+#include "common/logging/logging.h"
+
+#include <unistd.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "spdlog/pattern_formatter.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace longhaul {
+namespace {
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+// The members of a JSON object without its braces: the pattern of the sink adds time, level and
+// program before them.
+std::string JsonMembers(absl::string_view message, const LogFields& fields) {
+  nlohmann::ordered_json line;
+  line["message"] = message;
+  if (!fields.job.empty()) line["job"] = fields.job;
+  if (!fields.pool.empty()) line["pool"] = fields.pool;
+  if (fields.rank) line["rank"] = *fields.rank;
+  if (fields.round) line["round"] = *fields.round;
+  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return text.substr(1, text.size() - 2);
+}
+
+// One line whatever is in it: a message from outside cannot forge another.
+void AppendEscaped(std::string* out, absl::string_view text) {
+  for (char c : text) {
+    if (absl::ascii_iscntrl(c)) {
+      absl::StrAppendFormat(out, "\\x%02x", static_cast<unsigned char>(c));
+    } else {
+      out->push_back(c);
+    }
+  }
+}
+
+std::string TextLine(absl::string_view message, const LogFields& fields) {
+  std::string line;
+  AppendEscaped(&line, message);
+  const auto append = [&](const char* name, absl::string_view value) {
+    absl::StrAppend(&line, " ", name, "=");
+    AppendEscaped(&line, value);
+  };
+  if (!fields.job.empty()) append("job", fields.job);
+  if (!fields.pool.empty()) append("pool", fields.pool);
+  if (fields.rank) append("rank", absl::StrCat(*fields.rank));
+  if (fields.round) append("round", absl::StrCat(*fields.round));
+  return line;
+}
+
+spdlog::sink_ptr MakeSink(std::ostream* stream) {
+  if (stream == nullptr) return std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  return std::make_shared<spdlog::sinks::ostream_sink_mt>(*stream, /*force_flush=*/true);
+}
+
+}  // namespace
+
+absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level '", name, "': expected debug, info, warning or error"));
+}
+
+absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
+  if (name == "auto") return LogFormat::kAuto;
+  if (name == "text") return LogFormat::kText;
+  if (name == "json") return LogFormat::kJson;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log format '", name, "': expected auto, text or json"));
+}
+
+Logger::Logger(const LogOptions& options) {
+  const bool terminal = options.stream == nullptr && isatty(STDERR_FILENO) == 1;
+  json_ = options.format == LogFormat::kJson || (options.format == LogFormat::kAuto && !terminal);
+  sink_ = std::make_shared<spdlog::logger>(options.program, MakeSink(options.stream));
+  sink_->set_level(ToSpdlog(options.level));
+  if (json_) {
+    sink_->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","program":"%n",%v})",
+                       spdlog::pattern_time_type::utc);
+  } else {
+    sink_->set_pattern("%H:%M:%S.%e %^%-7l%$ %v");
+  }
+}
+
+Logger Logger::With(const LogFields& fields) const {
+  Logger logger = *this;
+  if (!fields.job.empty()) logger.fields_.job = fields.job;
+  if (!fields.pool.empty()) logger.fields_.pool = fields.pool;
+  if (fields.rank) logger.fields_.rank = fields.rank;
+  if (fields.round) logger.fields_.round = fields.round;
+  return logger;
+}
+
+bool Logger::Enabled(LogLevel level) const { return sink_->should_log(ToSpdlog(level)); }
+
+void Logger::Log(LogLevel level, absl::string_view message) const {
+  if (!Enabled(level)) return;
+  sink_->log(ToSpdlog(level), json_ ? JsonMembers(message, fields_) : TextLine(message, fields_));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,55 @@
+#include "common/metrics/registry.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "common/base/check.h"
+#include "prometheus/text_serializer.h"
+
+namespace longhaul {
+namespace {
+
+// longhaul_<module>_<noun>...: at least three words.
+bool IsMetricName(absl::string_view name) {
+  const auto allowed = [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+  };
+  return absl::StartsWith(name, "longhaul_") && std::all_of(name.begin(), name.end(), allowed) &&
+         std::count(name.begin(), name.end(), '_') >= 2 && !absl::EndsWith(name, "_");
+}
+
+}  // namespace
+
+CounterFamily& MetricRegistry::Counter(const std::string& name, const std::string& help) {
+  LH_CHECK(IsMetricName(name) && absl::EndsWith(name, "_total"), name.c_str());
+  absl::MutexLock lock(&mutex_);
+  auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+  counters_.push_back(std::make_unique<CounterFamily>(family, std::vector<double>(), series_max_));
+  return *counters_.back();
+}
+
+GaugeFamily& MetricRegistry::Gauge(const std::string& name, const std::string& help) {
+  LH_CHECK(IsMetricName(name) && !absl::EndsWith(name, "_total"), name.c_str());
+  absl::MutexLock lock(&mutex_);
+  auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+  gauges_.push_back(std::make_unique<GaugeFamily>(family, std::vector<double>(), series_max_));
+  return *gauges_.back();
+}
+
+HistogramFamily& MetricRegistry::Histogram(const std::string& name, const std::string& help,
+                                           std::vector<double> buckets) {
+  LH_CHECK(IsMetricName(name) && !absl::EndsWith(name, "_total"), name.c_str());
+  LH_CHECK(std::is_sorted(buckets.begin(), buckets.end()), name.c_str());
+  absl::MutexLock lock(&mutex_);
+  auto& family = prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+  histograms_.push_back(std::make_unique<HistogramFamily>(family, std::move(buckets), series_max_));
+  return *histograms_.back();
+}
+
+std::string MetricRegistry::Text() const {
+  return prometheus::TextSerializer().Serialize(registry_.Collect());
+}
+
+}  // namespace longhaul

@@ -1,0 +1,102 @@
+// The metrics of one program, as Prometheus sees them. A thin layer over prometheus-cpp that checks
+// names and bounds how many series a family can have, so that labels from outside cannot fill the
+// memory.
+//
+// Names: longhaul_<module>_<noun>_<unit>, base units, counters end in _total; declared beside the
+// code that counts.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+
+namespace longhaul {
+
+using MetricLabels = std::map<std::string, std::string>;
+
+// Series of one name that differ in their labels' values. Thread-safe. Metric: prometheus::Counter,
+// Gauge or Histogram.
+template <typename Metric>
+class MetricFamily {
+ public:
+  MetricFamily(prometheus::Family<Metric>& family, std::vector<double> buckets, int series_max)
+      : family_(family), buckets_(std::move(buckets)), series_max_(series_max) {}
+
+  // The series of these labels, made if it is new. Once there are series_max, a new one is not
+  // made: the series whose labels are all "other" stands in. The reference holds until Remove of
+  // the same labels.
+  Metric& With(const MetricLabels& labels = {}) {
+    absl::MutexLock lock(&mutex_);
+    if (const auto found = series_.find(labels); found != series_.end()) return *found->second;
+    if (static_cast<int>(series_.size()) < series_max_) return *(series_[labels] = &Add(labels));
+    MetricLabels other = labels;
+    for (auto& [name, value] : other) value = "other";
+    return Add(other);
+  }
+
+  // Ends the series, as when its job has ended. Nothing if there is none.
+  void Remove(const MetricLabels& labels) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = series_.find(labels);
+    if (found == series_.end()) return;
+    family_.Remove(found->second);
+    series_.erase(found);
+  }
+
+ private:
+  Metric& Add(const MetricLabels& labels) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if constexpr (std::is_same_v<Metric, prometheus::Histogram>) {
+      return family_.Add(labels, buckets_);
+    } else {
+      return family_.Add(labels);
+    }
+  }
+
+  absl::Mutex mutex_;
+  prometheus::Family<Metric>& family_;
+  const std::vector<double> buckets_;
+  const int series_max_;
+  std::map<MetricLabels, Metric*> series_ ABSL_GUARDED_BY(mutex_);
+};
+
+using CounterFamily = MetricFamily<prometheus::Counter>;
+using GaugeFamily = MetricFamily<prometheus::Gauge>;
+using HistogramFamily = MetricFamily<prometheus::Histogram>;
+
+// Thread-safe. Families live as long as the registry.
+class MetricRegistry {
+ public:
+  // series_max: of each family.
+  explicit MetricRegistry(int series_max = 1000) : series_max_(series_max) {}
+
+  // A name is registered once; names that break the rule above are our mistake (LH_CHECK).
+  CounterFamily& Counter(const std::string& name, const std::string& help);
+  GaugeFamily& Gauge(const std::string& name, const std::string& help);
+  // Upper bounds of the buckets, ascending; one for the rest is added.
+  HistogramFamily& Histogram(const std::string& name, const std::string& help,
+                             std::vector<double> buckets);
+
+  // All series in Prometheus's text format.
+  std::string Text() const;
+
+ private:
+  const int series_max_;
+  prometheus::Registry registry_{prometheus::Registry::InsertBehavior::Throw};
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<CounterFamily>> counters_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<GaugeFamily>> gauges_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<HistogramFamily>> histograms_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace longhaul

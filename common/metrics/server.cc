@@ -1,0 +1,86 @@
+#include "common/metrics/server.h"
+
+#include <utility>
+#include <vector>
+
+#include "CivetServer.h"
+#include "absl/strings/str_cat.h"
+
+namespace longhaul {
+namespace {
+
+struct Page {
+  int code = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+// One path, answered to GET.
+class PageHandler : public CivetHandler {
+ public:
+  explicit PageHandler(std::function<Page()> page) : page_(std::move(page)) {}
+
+  bool handleGet(CivetServer* server, mg_connection* connection) override {
+    const Page page = page_();
+    mg_printf(
+        connection,
+        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+        page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
+        page.body.size());
+    mg_write(connection, page.body.data(), page.body.size());
+    return true;
+  }
+
+ private:
+  const std::function<Page()> page_;
+};
+
+Page ReadinessPage(const absl::Status& ready) {
+  if (ready.ok()) return {.body = "ready\n"};
+  return {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
+}
+
+}  // namespace
+
+// Members are destroyed in reverse: the server stops before its handlers end.
+struct MetricsServer::Http {
+  Http(const MetricRegistry& registry, std::function<absl::Status()> ready)
+      : metrics([&registry] {
+          return Page{.type = "text/plain; version=0.0.4; charset=utf-8", .body = registry.Text()};
+        }),
+        health([] { return Page{.body = "ok\n"}; }),
+        readiness([ready = std::move(ready)] { return ReadinessPage(ready()); }) {}
+
+  PageHandler metrics, health, readiness;
+  std::unique_ptr<CivetServer> server;
+};
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
+    const Options& options, const MetricRegistry& registry, std::function<absl::Status()> ready) {
+  if (options.port < 0 || options.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics port ", options.port, ": expected 0 to 65535"));
+  }
+  const std::string address = absl::StrCat(options.address, ":", options.port);
+  auto http = std::make_unique<Http>(registry, std::move(ready));
+  try {  // civetweb's C++ wrapper reports by exceptions; this is the one call boundary.
+    http->server = std::make_unique<CivetServer>(std::vector<std::string>{
+        "listening_ports", address, "num_threads", "2", "request_timeout_ms", "10000"});
+  } catch (const CivetException& e) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics at ", address, ": ", e.what()));
+  }
+  const std::vector<int> ports = http->server->getListeningPorts();
+  if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
+  http->server->addHandler("/metrics", http->metrics);
+  http->server->addHandler("/healthz", http->health);
+  http->server->addHandler("/readyz", http->readiness);
+  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(http), ports.front()));
+}
+
+MetricsServer::MetricsServer(std::unique_ptr<Http> http, int port)
+    : http_(std::move(http)), port_(port) {}
+
+MetricsServer::~MetricsServer() = default;
+
+}  // namespace longhaul

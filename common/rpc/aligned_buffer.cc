@@ -1,0 +1,19 @@
+#include "common/rpc/aligned_buffer.h"
+
+#include <sys/mman.h>
+
+#include "common/base/check.h"
+
+namespace longhaul {
+
+AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
+  constexpr size_t kCacheLine = 64, kHugePage = 2 << 20;
+  const bool large = bytes >= 2 * kHugePage;
+  const size_t alignment = large ? kHugePage : kCacheLine;
+  const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  data_.reset(static_cast<uint8_t*>(std::aligned_alloc(alignment, rounded)));
+  LH_CHECK(data_ != nullptr || bytes == 0, "out of memory");
+  if (large) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // A wish: small pages work too.
+}
+
+}  // namespace longhaul

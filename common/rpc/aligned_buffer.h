@@ -1,0 +1,44 @@
+// A block of bytes of fixed size, aligned to a cache line (and to any SIMD width), not initialised.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+// Movable; a moved-from buffer is empty. Const access from several threads is safe.
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  // Large buffers ask for huge pages: they are written once from end to end, and faults by 4 KiB
+  // would cost as much as that. The process ends when there is no memory; sizes that come from a
+  // peer are bounded by the caller.
+  explicit AlignedBuffer(size_t bytes);
+  AlignedBuffer(AlignedBuffer&& other) noexcept
+      : data_(std::move(other.data_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
+  }
+
+  uint8_t* data() { return data_.get(); }
+  const uint8_t* data() const { return data_.get(); }
+  size_t size() const { return bytes_; }
+  absl::Span<uint8_t> span() { return {data(), size()}; }
+  absl::Span<const uint8_t> span() const { return {data(), size()}; }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* data) const { std::free(data); }
+  };
+  std::unique_ptr<uint8_t, Free> data_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace longhaul

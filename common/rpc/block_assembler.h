@@ -1,0 +1,72 @@
+// Puts the chunks of one stream together: bounds and order of the segments, hash of each payload,
+// one copy into place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/rpc/coded_blocks.h"
+#include "common/rpc/fragment_stream.h"
+#include "common/rpc/wire_bytes.h"
+#include "longhaul/v1/sync.pb.h"
+
+namespace longhaul {
+
+// What the receiver knows about a fragment and allows a stream to bring, decided when the header
+// has come.
+struct StreamLimits {
+  int64_t fragment_elements = 0;
+  int64_t payload_bytes_max = 0;  // Of the whole stream.
+  SegmentBytes segment_bytes;     // Of the codec that the header names.
+};
+
+// What the stream's header declares.
+struct StreamDeclaration {
+  int32_t fragment = 0;
+  std::vector<BlockRange> blocks;
+  int64_t payload_bytes = 0;
+};
+
+// Errors carry an ErrorInfo {reason, fragment, block (the next one expected), offset (in the
+// stream's payload)}:
+//   INVALID_ARGUMENT    MALFORMED_SEGMENT: blocks out of order, missing, overlapping, outside the
+//                       declared ranges or across a tile, or not of the coded size;
+//                       MALFORMED_CHUNK: a header or nothing in it; MALFORMED_MESSAGE
+//   RESOURCE_EXHAUSTED  STREAM_TOO_LARGE: more than declared or allowed; MESSAGE_TOO_LARGE
+//   DATA_LOSS           HASH_MISMATCH; STREAM_TRUNCATED (from Finish)
+// After an error the object is of no further use. Not thread-safe.
+class BlockAssembler {
+ public:
+  // Checks the declaration; the whole payload is allocated when the first chunk comes.
+  // INVALID_ARGUMENT (with field violations): see CheckBlocks, or payload_bytes not positive.
+  // RESOURCE_EXHAUSTED: more payload than allowed.
+  static absl::StatusOr<BlockAssembler> Create(StreamDeclaration declaration, StreamLimits limits);
+
+  // One message of the stream after the header. Its bytes are added to `wire`, refused or not.
+  absl::Status Add(const grpc::ByteBuffer& message, WireBytes& wire);
+  // All blocks, once the stream has ended.
+  absl::StatusOr<CodedBlocks> Finish() &&;
+
+ private:
+  BlockAssembler(StreamDeclaration declaration, StreamLimits limits);
+  absl::Status AddChunk(const IncomingMessage& chunk);
+  absl::Status CheckSegment(const v1::Segment& segment) const;
+  void Advance(const v1::Segment& segment);
+  // Copies to offset_; false when the hash is another.
+  bool CopyPayload(const IncomingMessage& chunk, uint64_t hash);
+  absl::Status Error(absl::StatusCode code, absl::string_view reason, int64_t block,
+                     absl::string_view what) const;
+
+  StreamDeclaration declaration_;
+  StreamLimits limits_;
+  size_t range_ = 0;        // Index in declaration_.blocks of the range that is being filled.
+  int64_t next_block_ = 0;  // The block that the next segment must begin with.
+  int64_t offset_ = 0;      // Payload bytes in place.
+  CodedBlocks blocks_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,32 @@
+#include "common/rpc/block_proto.h"
+
+namespace longhaul {
+
+std::vector<BlockRange> BlocksFromProto(const BlockRangesProto& ranges) {
+  std::vector<BlockRange> blocks;
+  blocks.reserve(ranges.size());
+  for (const v1::BlockRange& range : ranges) blocks.push_back({range.first(), range.count()});
+  return blocks;
+}
+
+BlockRangesProto BlocksToProto(const std::vector<BlockRange>& blocks) {
+  BlockRangesProto ranges;
+  for (const BlockRange& range : blocks) {
+    v1::BlockRange* added = ranges.Add();
+    added->set_first(range.first);
+    added->set_count(range.count);
+  }
+  return ranges;
+}
+
+SegmentRef SegmentFromProto(const v1::Segment& segment) {
+  return {segment.first_block(), segment.elements(), segment.base_exponent()};
+}
+
+void SegmentToProto(const SegmentRef& segment, v1::Segment* proto) {
+  proto->set_first_block(segment.first_block);
+  proto->set_elements(segment.elements);
+  proto->set_base_exponent(segment.base_exponent);
+}
+
+}  // namespace longhaul

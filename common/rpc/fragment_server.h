@@ -1,0 +1,69 @@
+// The server's side of the bulk streams. A service derives from SyncService with both raw methods
+//   WithRawCallbackMethod_PushFragment<WithRawCallbackMethod_PullFragment<...>>
+// and returns ReceivePush / SendPull from them; the reactors own themselves. One read or write is
+// in flight per stream; a handler that is slow slows its own stream down, never gRPC's threads.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/rpc/block_assembler.h"
+#include "common/rpc/coded_blocks.h"
+#include "common/rpc/executor.h"
+#include "common/rpc/stream_admission.h"
+#include "common/rpc/wire_bytes.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "longhaul/v1/sync.pb.h"
+
+namespace longhaul {
+
+// What the bulk streams of a server share; pushes and pulls may have one admission or two. The
+// objects outlive the server's shutdown.
+struct BulkResources {
+  Executor* executor = nullptr;
+  StreamAdmission* admission = nullptr;
+  // A call without a deadline, or with one further away, is refused with INVALID_ARGUMENT: no
+  // stalled peer holds a buffer for good.
+  absl::Duration deadline_max = absl::Hours(1);
+};
+
+struct PushHandler {
+  // Whether the stream may come, and what it may bring. Called on a gRPC thread before anything is
+  // allocated: short.
+  std::function<absl::StatusOr<StreamLimits>(const v1::PushHeader&)> on_header;
+  // All blocks have come and are verified. Called on the executor; may block.
+  std::function<absl::StatusOr<v1::PushResponse>(const v1::PushHeader&, CodedBlocks)> on_complete;
+  // Optional, for metrics: the end of the stream, however it came. Called once, last.
+  std::function<void(const absl::Status&, const WireBytes&)> on_end = nullptr;
+};
+
+// Errors of the stream itself: those of IncomingMessage, BlockAssembler and StreamAdmission;
+// INVALID_ARGUMENT (MISSING_HEADER, MISSING_DEADLINE); RESOURCE_EXHAUSTED with RetryInfo when the
+// executor's queue is full.
+grpc::ServerReadReactor<grpc::ByteBuffer>* ReceivePush(grpc::CallbackServerContext* context,
+                                                       grpc::ByteBuffer* response,
+                                                       PushHandler handler,
+                                                       const BulkResources& resources);
+
+// What answers a pull. The segments cover the requested blocks; header.payload_bytes is set by
+// SendPull.
+struct PullSource {
+  v1::PullHeader header;
+  CodedSource source;
+};
+struct PullHandler {
+  // Called on the executor; may block. `blocks` of the request are not checked yet (CheckBlocks).
+  std::function<absl::StatusOr<PullSource>(const v1::PullRequest&)> on_request;
+  // As for PushHandler.
+  std::function<void(const absl::Status&, const WireBytes&)> on_end = nullptr;
+};
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SendPull(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request,
+                                                     PullHandler handler,
+                                                     const BulkResources& resources);
+
+}  // namespace longhaul

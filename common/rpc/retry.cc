@@ -1,0 +1,39 @@
+#include "common/rpc/retry.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/synchronization/notification.h"
+#include "common/rpc/status_details.h"
+
+namespace longhaul {
+
+absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random) {
+  // Beyond any sensible number of doublings the power would be infinite, and infinity times a
+  // random 0 is no number.
+  const double growth = std::pow(backoff.multiplier, std::min(attempt, 60));
+  return std::min(backoff.max, backoff.initial * growth) * random.Uniform();
+}
+
+bool IsRetriable(const absl::Status& status) {
+  if (absl::IsUnavailable(status) || absl::IsDataLoss(status)) return true;
+  return absl::IsResourceExhausted(status) && RetryDelayOf(status).has_value();
+}
+
+void WaitUnlessStopped(absl::Duration duration, const std::stop_token& stop) {
+  absl::Notification stopped;
+  const std::stop_callback notify(stop, [&stopped] { stopped.Notify(); });
+  stopped.WaitForNotificationWithTimeout(duration);
+}
+
+absl::StatusOr<absl::Duration> NextWait(const absl::Status& failure, int attempt,
+                                        const RetryOptions& options) {
+  if (options.stop.stop_requested()) return absl::CancelledError("stopped between attempts");
+  if (!IsRetriable(failure)) return failure;
+  const absl::Duration wait = RetryDelayOf(failure).value_or(absl::ZeroDuration()) +
+                              FullJitter(options.backoff, attempt, *options.random);
+  if (options.clock->Now() + wait >= options.deadline) return failure;
+  return wait;
+}
+
+}  // namespace longhaul

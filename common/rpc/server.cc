@@ -1,0 +1,119 @@
+#include "common/rpc/server.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/status_details.h"
+#include "grpc/compression.h"
+#include "grpc/grpc.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/server_builder.h"
+
+namespace longhaul {
+namespace {
+
+bool IsUnixSocket(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
+
+// "host" of "host:port" and of "[v6]:port".
+absl::StatusOr<absl::string_view> HostOf(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos || colon + 1 == address.size()) {
+    return BadRequestError({{"address", absl::StrCat("\"", address, "\" is not host:port")}});
+  }
+  absl::string_view host = address.substr(0, colon);
+  if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
+    return host.substr(1, host.size() - 2);
+  }
+  if (absl::StrContains(host, ":")) {
+    return BadRequestError(
+        {{"address", absl::StrCat("\"", address, "\": write an IPv6 address as [address]:port")}});
+  }
+  return host;
+}
+
+// 127.x.y.z, digits and dots only: "127.example.org" is a name like any other.
+bool IsLoopbackV4(absl::string_view host) {
+  return absl::StartsWith(host, "127.") &&
+         host.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
+void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.receive_bytes_max));
+  builder.SetMaxSendMessageSize(static_cast<int>(kControlMessageBytesMax));
+  builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
+  // Compressed requests are refused, so that no small message grows into a large one.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 1);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port in use is an error.
+  const Keepalive& keepalive = options.keepalive;
+  const auto milliseconds = [](absl::Duration d) {
+    return static_cast<int>(absl::ToInt64Milliseconds(d));
+  };
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.time));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.timeout));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             milliseconds(keepalive.time / 2));
+}
+
+}  // namespace
+
+absl::Status RefuseNonLoopback(absl::string_view address) {
+  if (IsUnixSocket(address)) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const absl::string_view host, HostOf(address));
+  if (host == "localhost" || host == "::1" || IsLoopbackV4(host)) return absl::OkStatus();
+  return BadRequestError(
+      {{"address", absl::StrCat("\"", address,
+                                "\" is reachable from other machines, in plaintext. Configure TLS, "
+                                "listen on localhost, or allow plaintext explicitly")}});
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      const std::vector<grpc::Service*>& services) {
+  if (!options.credentials && !options.allow_plaintext_beyond_localhost) {
+    LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
+  }
+  // Both act on builders made later in this process; calling them again changes nothing.
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  Configure(options, builder);
+  int port = 0;
+  builder.AddListeningPort(
+      options.address,
+      options.credentials ? options.credentials : grpc::InsecureServerCredentials(), &port);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (!server) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
+  }
+  if (IsUnixSocket(options.address)) {
+    return std::unique_ptr<Server>(new Server(std::move(server), options.address, 0));
+  }
+  const size_t colon = options.address.rfind(':');
+  std::string address = absl::StrCat(options.address.substr(0, colon), ":", port);
+  return std::unique_ptr<Server>(new Server(std::move(server), std::move(address), port));
+}
+
+Server::Server(std::unique_ptr<grpc::Server> server, std::string address, int port)
+    : server_(std::move(server)), address_(std::move(address)), port_(port) {}
+
+Server::~Server() { Shutdown(absl::ZeroDuration()); }
+
+void Server::SetServing(bool serving) {
+  server_->GetHealthCheckService()->SetServingStatus(serving);
+}
+
+void Server::Shutdown(absl::Duration grace) {
+  server_->GetHealthCheckService()->Shutdown();
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+}
+
+}  // namespace longhaul

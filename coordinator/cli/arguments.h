@@ -1,0 +1,49 @@
+// The command line as values.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/time/time.h"
+#include "coordinator/cli/cli_error.h"
+
+namespace longhaul::cli {
+
+enum class OutputFormat { kTable, kJson, kYaml };
+
+struct Arguments {
+  std::string command;  // "submit", "get", ...
+  std::string server;   // Empty: not given.
+  OutputFormat output = OutputFormat::kTable;
+  absl::Duration timeout = absl::Seconds(30);
+  bool timeout_given = false;
+
+  std::string file;  // submit
+  std::vector<std::string> overrides;
+  std::string token;
+  bool wait = false, follow = false, dry_run = false;
+  int limit = 1000;    // list
+  std::string job;     // get, watch, cancel, checkpoints
+  std::string reason;  // cancel
+  std::string shell;   // completion
+};
+
+struct Help {
+  std::string text;
+};
+
+// The commands and options of the program; `arguments` gets the values of a parse and must outlive
+// the result.
+std::unique_ptr<CLI::App> MakeApp(Arguments& arguments);
+
+// `args` without the program's name.
+std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args);
+
+// What -o asks for, also on a command line that is wrong elsewhere: its error is written in that
+// form.
+OutputFormat OutputFormatOf(const std::vector<std::string>& args);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,57 @@
+#include "coordinator/cli/cli.h"
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/completion.h"
+#include "coordinator/cli/server_address.h"
+
+namespace longhaul::cli {
+namespace {
+
+Outcome Version() {
+  return {Json{{"version", LONGHAUL_VERSION}, {"api", "longhaul.v1"}},
+          absl::StrCat("longhaul ", LONGHAUL_VERSION, "\n")};
+}
+
+Outcome Execute(const Arguments& arguments, const Environment& environment) {
+  if (arguments.command == "version") return Version();
+  absl::StatusOr<std::string> address = ServerAddress(arguments.server, environment);
+  if (!address.ok()) return UsageError(std::string(address.status().message()));
+  Client client(*std::move(address), arguments.timeout);
+  return RunCommand(arguments, client, environment);
+}
+
+ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& environment) {
+  std::variant<Arguments, Help, CliError> parsed = ParseArguments(args);
+  if (const auto* help = std::get_if<Help>(&parsed)) {
+    environment.out << help->text << std::flush;
+    return ExitCode::kOk;
+  }
+  if (auto* error = std::get_if<CliError>(&parsed)) {
+    return Write(Outcome(std::move(*error)), OutputFormatOf(args), environment);
+  }
+  const Arguments& arguments = std::get<Arguments>(parsed);
+  if (arguments.command == "completion") {
+    Arguments unused;
+    environment.out << CompletionScript(*MakeApp(unused), arguments.shell) << std::flush;
+    return ExitCode::kOk;
+  }
+  return Write(Execute(arguments, environment), arguments.output, environment);
+}
+
+}  // namespace
+
+ExitCode Run(const std::vector<std::string>& args, const Environment& environment) {
+  try {
+    return RunOrThrow(args, environment);
+  } catch (const std::exception& e) {  // Of the standard library or a dependency: a fault of ours.
+    return Write(Outcome(CliError{.code = "INTERNAL", .message = e.what()}), OutputFormatOf(args),
+                 environment);
+  }
+}
+
+}  // namespace longhaul::cli

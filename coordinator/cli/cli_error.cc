@@ -1,0 +1,108 @@
+#include "coordinator/cli/cli_error.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/cli/text.h"
+
+namespace longhaul::cli {
+namespace {
+
+ExitCode ExitOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+      return ExitCode::kConnection;
+    case absl::StatusCode::kDeadlineExceeded:
+      return ExitCode::kTimeout;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return ExitCode::kUsage;
+    case absl::StatusCode::kUnimplemented:  // Without fields: the server does not have the call.
+      return FieldViolationsOf(status).empty() ? ExitCode::kFailed : ExitCode::kUsage;
+    default:
+      return ExitCode::kFailed;
+  }
+}
+
+std::string HintOf(const absl::Status& status, const std::string& address) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return absl::StrCat("is the coordinator running at ", address,
+                          "? --server or LONGHAUL_SERVER name another");
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::StrCat("no answer from ", address, " in time; --timeout allows more");
+    case absl::StatusCode::kNotFound:
+      return "`longhaul list` shows the jobs";
+    case absl::StatusCode::kAlreadyExists:
+      return "choose another name, as with --set name=NAME";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
+  CliError error{.exit = ExitOf(status),
+                 .code = absl::StatusCodeToString(status.code()),
+                 .message = std::string(status.message()),
+                 .hint = HintOf(status, address),
+                 .retry_after = RetryDelayOf(status)};
+  for (const FieldViolation& violation : FieldViolationsOf(status)) {
+    error.fields.push_back({violation.field, violation.description});
+  }
+  if (const auto info = ErrorInfoOf(status)) {
+    error.reason = info->reason;
+    const auto hint = info->metadata.find("hint");
+    if (hint != info->metadata.end()) error.hint = hint->second;
+  }
+  return error;
+}
+
+CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations) {
+  CliError error{.exit = ExitCode::kUsage,
+                 .code = absl::StatusCodeToString(status.code()),
+                 .message = "the job spec is refused"};
+  for (const SpecViolation& v : violations) error.fields.push_back({v.field, Describe(v)});
+  return error;
+}
+
+CliError UsageError(std::string message, std::string hint) {
+  return {.exit = ExitCode::kUsage,
+          .code = "INVALID_ARGUMENT",
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
+Json ToJson(const CliError& error) {
+  Json json = {{"code", error.code}, {"message", error.message}, {"hint", error.hint}};
+  if (!error.reason.empty()) json["reason"] = error.reason;
+  if (error.retry_after) json["retry_after_seconds"] = absl::ToDoubleSeconds(*error.retry_after);
+  json["fields"] = Json::array();
+  for (const CliError::Field& field : error.fields) {
+    json["fields"].push_back({{"field", field.field}, {"description", field.description}});
+  }
+  return json;
+}
+
+std::string ToText(const CliError& error, bool colour) {
+  std::string text = colour ? "\x1b[31merror:\x1b[0m " : "error: ";
+  // The server's message repeats the fields.
+  absl::StrAppend(&text,
+                  error.fields.empty() ? Printable(error.message) : "the job spec is refused", " (",
+                  error.code, ")\n");
+  for (const CliError::Field& field : error.fields) {
+    absl::StrAppend(&text, "  ", Printable(field.field), field.field.empty() ? "" : ": ",
+                    Printable(field.description), "\n");
+  }
+  if (!error.hint.empty()) absl::StrAppend(&text, "hint: ", Printable(error.hint), "\n");
+  if (error.retry_after) {
+    absl::StrAppend(&text, "try again in ", DurationText(*error.retry_after), "\n");
+  }
+  return text;
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,43 @@
+// Why a command did not succeed, as people and scripts are told.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/config/spec_violation.h"
+#include "common/config/yaml_json.h"
+#include "coordinator/cli/exit_code.h"
+
+namespace longhaul::cli {
+
+struct CliError {
+  struct Field {
+    std::string field, description;
+  };
+  ExitCode exit = ExitCode::kInternal;
+  std::string code;  // Canonical code ("NOT_FOUND"), or JOB_FAILED, JOB_CANCELLED.
+  std::string message;
+  std::string hint;           // What to do about it. May be empty.
+  std::string reason;         // The server's stable reason. May be empty.
+  std::vector<Field> fields;  // Every field at fault.
+  std::optional<absl::Duration> retry_after;
+};
+
+// Of a failed call to the server at `address`; the status carries its google.rpc details.
+CliError ErrorOfCall(const absl::Status& status, const std::string& address);
+
+// Of a spec that was refused on this side.
+CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations);
+
+CliError UsageError(std::string message, std::string hint = "");
+
+// The `error` member of the envelope.
+Json ToJson(const CliError& error);
+
+// For people, several lines. `colour`: with terminal escapes.
+std::string ToText(const CliError& error, bool colour);
+
+}  // namespace longhaul::cli

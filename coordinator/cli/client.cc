@@ -1,0 +1,97 @@
+#include "coordinator/cli/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/client_context.h"
+
+namespace longhaul::cli {
+namespace {
+
+constexpr int kPageSize = 100;
+
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(Stub& stub, absl::Duration timeout, const Request& request,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Response*)) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  Response response;
+  const grpc::Status status = (stub.*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return response;
+}
+
+}  // namespace
+
+Client::Client(std::string address, absl::Duration timeout)
+    : address_(std::move(address)), timeout_(timeout) {
+  const auto channel = MakeChannel({.address = address_});
+  jobs_ = v1::JobService::NewStub(channel);
+  pools_ = v1::PoolService::NewStub(channel);
+}
+
+absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
+  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::SubmitJob);
+}
+
+absl::StatusOr<v1::Job> Client::GetJob(const std::string& job) {
+  v1::GetJobRequest request;
+  request.set_job(job);
+  LH_ASSIGN_OR_RETURN(v1::GetJobResponse response,
+                      Call(*jobs_, timeout_, request, &v1::JobService::Stub::GetJob));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(int limit) {
+  v1::ListJobsResponse all;
+  v1::ListJobsRequest request;
+  while (all.jobs_size() < limit) {
+    request.set_page_size(std::min(kPageSize, limit - all.jobs_size()));
+    LH_ASSIGN_OR_RETURN(v1::ListJobsResponse page,
+                        Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListJobs));
+    // Empty pages would make this loop endless; the service gives none.
+    if (page.jobs_size() == 0) break;
+    all.mutable_jobs()->MergeFrom(page.jobs());
+    if (page.next_page_token().empty()) break;
+    request.set_page_token(page.next_page_token());
+  }
+  return all;
+}
+
+absl::StatusOr<v1::Job> Client::CancelJob(const std::string& job, const std::string& reason) {
+  v1::CancelJobRequest request;
+  request.set_job(job);
+  request.set_reason(reason);
+  LH_ASSIGN_OR_RETURN(v1::CancelJobResponse response,
+                      Call(*jobs_, timeout_, request, &v1::JobService::Stub::CancelJob));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::string& job) {
+  v1::ListCheckpointsRequest request;
+  request.set_job(job);
+  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListCheckpoints);
+}
+
+absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
+  return Call(*pools_, timeout_, v1::ListPoolsRequest(), &v1::PoolService::Stub::ListPools);
+}
+
+absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
+                              const std::function<void(const v1::WatchJobResponse&)>& on_update) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  v1::WatchJobRequest request;
+  request.set_job(job);
+  request.set_cursor(cursor);
+  const auto stream = jobs_->WatchJob(&context, request);
+  for (v1::WatchJobResponse update; stream->Read(&update);) on_update(update);
+  return FromGrpcStatus(stream->Finish());
+}
+
+}  // namespace longhaul::cli

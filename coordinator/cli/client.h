@@ -1,0 +1,43 @@
+// The coordinator as the CLI calls it: blocking calls, each with a deadline.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "longhaul/v1/job.grpc.pb.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+
+namespace longhaul::cli {
+
+// Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
+// there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. Not thread-safe.
+class Client {
+ public:
+  // `address`: host:port. `timeout`: of each call.
+  Client(std::string address, absl::Duration timeout);
+
+  absl::StatusOr<v1::SubmitJobResponse> SubmitJob(const v1::SubmitJobRequest& request);
+  absl::StatusOr<v1::Job> GetJob(const std::string& job);
+  // Newest first, page by page, at most `limit`.
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit);
+  absl::StatusOr<v1::Job> CancelJob(const std::string& job, const std::string& reason);
+  absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job);
+  absl::StatusOr<v1::ListPoolsResponse> ListPools();
+  // One stream, until it ends or `deadline`; `on_update` gets each message.
+  absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
+                        const std::function<void(const v1::WatchJobResponse&)>& on_update);
+
+  const std::string& address() const { return address_; }
+  absl::Duration timeout() const { return timeout_; }
+
+ private:
+  const std::string address_;
+  const absl::Duration timeout_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::PoolService::Stub> pools_;
+};
+
+}  // namespace longhaul::cli

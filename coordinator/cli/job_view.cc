@@ -1,0 +1,134 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "coordinator/cli/message_json.h"
+#include "coordinator/cli/text.h"
+#include "coordinator/cli/views.h"
+
+namespace longhaul::cli {
+namespace {
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+std::string Steps(const v1::Job& job) {
+  return absl::StrCat(job.inner_step(), "/", job.spec().train().steps());
+}
+
+std::string LossOrDash(const v1::EvalLoss& loss) {
+  return loss.has_last() ? absl::StrFormat("%.4f", loss.last()) : "-";
+}
+
+std::string Took(const v1::Job& job, absl::Time now) {
+  if (!job.has_started_at()) return "-";
+  return DurationText((job.has_ended_at() ? ToTime(job.ended_at()) : now) -
+                      ToTime(job.started_at()));
+}
+
+std::string EvalText(const v1::EvalLoss& loss) {
+  if (!loss.has_last()) return "none yet";
+  return absl::StrFormat("%.4f at step %d (first %.4f, best %.4f)", loss.last(), loss.last_step(),
+                         loss.first(), loss.best());
+}
+
+std::string WireText(const v1::Job& job) {
+  const int64_t total = job.wire_bytes().up_total() + job.wire_bytes().down_total();
+  std::string text = absl::StrCat(BytesText(job.wire_bytes().up_total()), " up, ",
+                                  BytesText(job.wire_bytes().down_total()), " down");
+  if (total > 0 && job.data_parallel_bytes() > 0) {
+    absl::StrAppendFormat(&text, " (per-step data parallelism: %.0f times as much)",
+                          static_cast<double>(job.data_parallel_bytes()) / total);
+  }
+  return text;
+}
+
+std::string FragmentTable(const v1::Job& job) {
+  std::vector<std::vector<std::string>> rows = {{"FRAGMENT", "ELEMENTS", "ROUNDS", "UP", "DOWN"}};
+  for (const v1::FragmentStatus& f : job.fragments()) {
+    rows.push_back({f.name(), absl::StrCat(f.elements()), absl::StrCat(f.rounds_committed()),
+                    BytesText(f.payload_bytes_up()), BytesText(f.payload_bytes_down())});
+  }
+  return TableText(rows);
+}
+
+std::string PoolTable(const v1::Job& job) {
+  std::vector<std::vector<std::string>> rows = {
+      {"POOL", "LIVE", "RANKS", "STEP", "LOSS", "TOKENS/S", "COMPUTE", "WAIT"}};
+  for (const v1::PoolProgress& p : job.pools()) {
+    rows.push_back({p.pool(), p.live() ? "yes" : "no", absl::StrCat(p.ranks()),
+                    absl::StrCat(p.inner_step()), absl::StrFormat("%.4f", p.train_loss()),
+                    CountText(p.tokens_per_second()),
+                    DurationText(absl::Seconds(p.compute_seconds())),
+                    DurationText(absl::Seconds(p.exposed_wait_seconds()))});
+  }
+  return TableText(rows);
+}
+
+Json EvalLossJson(const v1::EvalLoss& loss) { return MessageToJson(loss, JsonFields::kAll); }
+
+Json WireBytesJson(const v1::WireBytes& bytes) {
+  return {{"up", {{"payload", bytes.up_payload()}, {"total", bytes.up_total()}}},
+          {"down", {{"payload", bytes.down_payload()}, {"total", bytes.down_total()}}}};
+}
+
+}  // namespace
+
+bool HasEnded(const v1::Job& job) {
+  return job.state() == v1::COMPLETED || job.state() == v1::FAILED || job.state() == v1::CANCELLED;
+}
+
+std::string StateName(v1::JobState state) {
+  const std::string& name = v1::JobState_Name(state);
+  return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
+}
+
+Json JobJson(const v1::Job& job) {
+  Json json = {{"name", job.spec().name()}, {"steps", job.spec().train().steps()}};
+  json.update(MessageToJson(job, JsonFields::kAll));
+  json["eval_loss"] = EvalLossJson(job.eval_loss());
+  json["wire_bytes"] = WireBytesJson(job.wire_bytes());
+  json["spec"] = MessageToJson(job.spec(), JsonFields::kSet);
+  return json;
+}
+
+Json JobsJson(const v1::ListJobsResponse& jobs) {
+  Json json = Json::array();
+  for (const v1::Job& job : jobs.jobs()) json.push_back(JobJson(job));
+  return json;
+}
+
+std::string JobTable(const v1::Job& job, absl::Time now) {
+  std::vector<std::pair<std::string, std::string>> pairs = {
+      {"name", job.spec().name()},
+      {"id", job.id()},
+      {"state", StateName(job.state())},
+      {"step", Steps(job)},
+      {"running for", Took(job, now)},
+      {"parameters", CountText(job.parameters())},
+      {"tokens", CountText(job.tokens())},
+      {"eval loss", EvalText(job.eval_loss())},
+      {"exchanged", WireText(job)},
+      {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
+  if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
+  if (job.has_error()) {
+    pairs.push_back({"error", absl::StrCat(job.error().code(), ": ", job.error().message())});
+  }
+  for (const std::string& warning : job.warnings()) pairs.push_back({"warning", warning});
+  std::string text = PairsText(pairs);
+  if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job));
+  if (job.pools_size() > 0) absl::StrAppend(&text, "\n", PoolTable(job));
+  return text;
+}
+
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "STATE", "STEP", "EVAL LOSS", "POOLS", "RUNNING FOR", "ID"}};
+  for (const v1::Job& job : jobs.jobs()) {
+    rows.push_back({job.spec().name(), StateName(job.state()), Steps(job),
+                    LossOrDash(job.eval_loss()), absl::StrCat(job.pools_size()), Took(job, now),
+                    job.id()});
+  }
+  return TableText(rows);
+}
+
+}  // namespace longhaul::cli

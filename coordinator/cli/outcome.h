@@ -1,0 +1,27 @@
+// What a command leaves: data, an error, or, for a job that failed while it was waited for, both.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "coordinator/cli/arguments.h"
+#include "coordinator/cli/cli_error.h"
+#include "coordinator/cli/environment.h"
+
+namespace longhaul::cli {
+
+struct Outcome {
+  std::optional<Json> data;
+  std::string table;  // `data` for people.
+  std::optional<CliError> error;
+
+  Outcome(Json json, std::string text) : data(std::move(json)), table(std::move(text)) {}
+  Outcome(CliError failure) : error(std::move(failure)) {}  // NOLINT: a command returns either.
+};
+
+// Writes it: table to stdout and error to stderr, or one envelope {schema_version, status, data,
+// error} to stdout (and the error to stderr too). Returns the exit code.
+ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& environment);
+
+}  // namespace longhaul::cli

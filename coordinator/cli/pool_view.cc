@@ -1,0 +1,52 @@
+#include "absl/strings/str_cat.h"
+#include "coordinator/cli/message_json.h"
+#include "coordinator/cli/text.h"
+#include "coordinator/cli/views.h"
+
+namespace longhaul::cli {
+
+Json PoolsJson(const v1::ListPoolsResponse& pools) {
+  Json json = Json::array();
+  for (const v1::Pool& pool : pools.pools()) json.push_back(MessageToJson(pool, JsonFields::kAll));
+  return json;
+}
+
+std::string PoolsTable(const v1::ListPoolsResponse& pools) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "STATE", "RANKS", "DEVICE", "JOB", "STEP", "TOKENS/S", "LEASE", "HOST"}};
+  for (const v1::Pool& pool : pools.pools()) {
+    const auto& lease = pool.lease_left();
+    rows.push_back({pool.name(), v1::PoolState_Name(pool.state()), absl::StrCat(pool.ranks()),
+                    v1::Device_Name(pool.device()), pool.job_id().empty() ? "-" : pool.job_id(),
+                    pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
+                    pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
+                    DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
+                    pool.host()});
+  }
+  return TableText(rows);
+}
+
+Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints) {
+  Json json = Json::array();
+  for (const v1::CheckpointManifest& checkpoint : checkpoints.checkpoints()) {
+    json.push_back(MessageToJson(checkpoint, JsonFields::kAll));
+  }
+  return json;
+}
+
+std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints) {
+  std::vector<std::vector<std::string>> rows = {{"STEP", "FINAL", "CREATED", "SIZE", "PATH"}};
+  for (const v1::CheckpointManifest& checkpoint : checkpoints.checkpoints()) {
+    int64_t elements = 0;
+    for (const v1::CheckpointFragment& fragment : checkpoint.fragments())
+      elements += fragment.elements();
+    rows.push_back({absl::StrCat(checkpoint.step()), checkpoint.final() ? "yes" : "no",
+                    absl::FormatTime("%Y-%m-%d %H:%M:%SZ",
+                                     absl::FromUnixSeconds(checkpoint.created_at().seconds()),
+                                     absl::UTCTimeZone()),
+                    BytesText(4 * elements), checkpoint.path()});
+  }
+  return TableText(rows);
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,40 @@
+// Shows how a job goes on, to people: a bar that is drawn over itself on a terminal, else a line
+// now and then.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "absl/time/time.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::cli {
+
+// "RUNNING  step 1200/6000  loss 2.3141  eval 2.4012  42.1k tokens/s  up 12.3 MiB  down 12.3 MiB
+// ETA 3m20s": what is not known yet is left out; while something is awaited it is named. The ETA
+// follows from the steps since the job started.
+std::string ProgressText(const v1::Job& job, absl::Time now);
+
+// Not thread-safe.
+class Progress {
+ public:
+  // `out` must outlive this object.
+  Progress(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
+
+  // On a terminal each call redraws; otherwise a line is written for a new state, a new evaluation,
+  // a new reason to wait, and else every 5 s.
+  void Show(const v1::Job& job, absl::Time now);
+  // A line of its own ("connection lost").
+  void Note(const std::string& line);
+  // Leaves the bar as it is and begins a new line.
+  void Finish();
+
+ private:
+  std::ostream& out_;
+  const bool terminal_;
+  bool drawn_ = false;  // The cursor is behind a bar.
+  absl::Time shown_at_ = absl::InfinitePast();
+  std::string shown_;  // State, evaluations and reason of the newest line.
+};
+
+}  // namespace longhaul::cli

@@ -1,0 +1,71 @@
+#include "coordinator/cli/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace longhaul::cli {
+
+std::string Printable(absl::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (absl::ascii_iscntrl(c)) c = '?';
+  }
+  return result;
+}
+
+std::string BytesText(int64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes) / 1024;
+  int unit = 0;
+  for (; value >= 1024 && unit < 5; ++unit) value /= 1024;
+  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+std::string CountText(double count) {
+  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
+  int unit = 0;
+  for (; count >= 1000 && unit < 4; ++unit) count /= 1000;
+  return unit == 0 ? absl::StrFormat("%.0f", count)
+                   : absl::StrFormat("%.1f%s", count, kUnits[unit]);
+}
+
+std::string DurationText(absl::Duration duration) {
+  const int64_t seconds =
+      std::max<int64_t>(0, std::llround(std::min(1e15, absl::ToDoubleSeconds(duration))));
+  const int64_t minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
+  if (days > 0) return absl::StrFormat("%dd%02dh", days, hours % 24);
+  if (hours > 0) return absl::StrFormat("%dh%02dm", hours, minutes % 60);
+  if (minutes > 0) return absl::StrFormat("%dm%02ds", minutes, seconds % 60);
+  return absl::StrFormat("%ds", seconds);
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      absl::StrAppend(&line, i > 0 ? "  " : "",
+                      absl::StrFormat("%-*s", widths[i], Printable(row[i])));
+    }
+    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return text;
+}
+
+std::string PairsText(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, value] : pairs) rows.push_back({key, value});
+  return TableText(rows);
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,28 @@
+// Text for people: safe characters, units, columns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace longhaul::cli {
+
+// Without control characters: what a server sends must not drive the terminal.
+std::string Printable(absl::string_view text);
+
+std::string BytesText(int64_t bytes);               // "0 B", "12.3 MiB"
+std::string CountText(double count);                // "812", "42.1k", "1.2M"
+std::string DurationText(absl::Duration duration);  // Rounded: "8s", "3m20s", "2h05m", "3d04h"
+
+// Left-aligned columns two spaces apart, each as wide as its widest cell, the first row a heading.
+// Cells are made printable.
+std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
+// "key   value" lines.
+std::string PairsText(const std::vector<std::pair<std::string, std::string>>& pairs);
+
+}  // namespace longhaul::cli

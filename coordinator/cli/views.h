@@ -1,0 +1,32 @@
+// What the commands print: jobs, pools and checkpoints, as JSON for scripts and as tables for
+// people.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/config/yaml_json.h"
+#include "longhaul/v1/job.pb.h"
+#include "longhaul/v1/pool.pb.h"
+
+namespace longhaul::cli {
+
+// Keys are stable: those of v1.Job, with `name` and `steps` beside `id`, eval_loss always {first,
+// last, best, last_step, evaluations} (null where there is none yet) and wire_bytes as {up:
+// {payload, total}, down: {payload, total}}.
+Json JobJson(const v1::Job& job);
+std::string JobTable(const v1::Job& job, absl::Time now);
+
+Json JobsJson(const v1::ListJobsResponse& jobs);
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now);
+
+Json PoolsJson(const v1::ListPoolsResponse& pools);
+std::string PoolsTable(const v1::ListPoolsResponse& pools);
+
+Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints);
+std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints);
+
+bool HasEnded(const v1::Job& job);
+std::string StateName(v1::JobState state);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,115 @@
+#include "coordinator/cli/watch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/retry.h"
+#include "coordinator/cli/text.h"
+#include "coordinator/cli/views.h"
+
+namespace longhaul::cli {
+namespace {
+
+// A stream is opened anew after so long, so that none waits for ever on a peer that forgot it.
+constexpr absl::Duration kStreamMax = absl::Minutes(30);
+
+class Watch {
+ public:
+  Watch(Client& client, Clock& clock, const std::string& job, const WatchOptions& options,
+        Progress& progress)
+      : client_(client), clock_(clock), name_(job), options_(options), progress_(progress) {}
+
+  absl::StatusOr<v1::Job> Run() {
+    for (int attempt = 0;;) {
+      const bool answered = StreamOnce();
+      if (HasEnded(job_)) return job_;
+      if (answered) attempt = 0;
+      if (absl::Status given_up = Judge(); !given_up.ok()) return given_up;
+      if (status_.code() == absl::StatusCode::kDeadlineExceeded)
+        continue;  // Only the stream's own.
+      Wait(attempt++);
+    }
+  }
+
+ private:
+  // True if anything came.
+  bool StreamOnce() {
+    const int64_t before = updates_;
+    status_ =
+        client_.WatchJob(name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
+                         [this](const v1::WatchJobResponse& update) { OnUpdate(update); });
+    return updates_ != before;
+  }
+
+  void OnUpdate(const v1::WatchJobResponse& update) {
+    const absl::Time now = clock_.Now();
+    if (lost_) progress_.Note("connected again");
+    lost_ = false;
+    heard_at_ = now;
+    ++updates_;
+    cursor_ = update.cursor();
+    job_ = update.job();
+    if (!options_.quiet) progress_.Show(job_, now);
+  }
+
+  // OK to go on; the error to return otherwise.
+  absl::Status Judge() {
+    if (clock_.Now() >= options_.deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("job ", name_, " has not ended in time",
+                       updates_ == 0 ? "" : absl::StrCat(": ", ProgressText(job_, clock_.Now()))));
+    }
+    switch (status_.code()) {
+      case absl::StatusCode::kOk:
+      case absl::StatusCode::kDeadlineExceeded:
+        return absl::OkStatus();
+      case absl::StatusCode::kOutOfRange:  // A coordinator that counts anew after a restart.
+        if (cursor_ == 0) return status_;
+        cursor_ = 0;
+        return absl::OkStatus();
+      case absl::StatusCode::kUnavailable:
+      case absl::StatusCode::kCancelled:
+        if (updates_ == 0 && !options_.contacted) return status_;
+        if (clock_.Now() - heard_at_ > options_.reconnect_for) return status_;
+        return absl::OkStatus();
+      default:
+        return status_;
+    }
+  }
+
+  void Wait(int attempt) {
+    if (!lost_ && !status_.ok()) {
+      progress_.Note(absl::StrCat("connection lost (", Printable(status_.message()),
+                                  "); the job goes on, reconnecting to ", client_.address()));
+    }
+    lost_ = lost_ || !status_.ok();
+    const absl::Time until =
+        clock_.Now() + absl::Milliseconds(50) + FullJitter({}, attempt, random_);
+    clock_.SleepUntil(std::min(until, options_.deadline));
+  }
+
+  Client& client_;
+  Clock& clock_;
+  const std::string name_;
+  const WatchOptions options_;
+  Progress& progress_;
+  Random random_{static_cast<uint64_t>(absl::ToUnixNanos(clock_.Now()))};
+
+  v1::Job job_;
+  int64_t cursor_ = 0;
+  int64_t updates_ = 0;
+  absl::Time heard_at_ = clock_.Now();  // Of the newest update.
+  absl::Status status_;                 // Of the newest stream.
+  bool lost_ = false;                   // The user was told that the connection is lost.
+};
+
+}  // namespace
+
+absl::StatusOr<v1::Job> WatchToEnd(Client& client, Clock& clock, const std::string& job,
+                                   const WatchOptions& options, Progress& progress) {
+  absl::StatusOr<v1::Job> result = Watch(client, clock, job, options, progress).Run();
+  progress.Finish();
+  return result;
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,28 @@
+// Follows a job to its end, across restarts of the coordinator.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/progress.h"
+
+namespace longhaul::cli {
+
+struct WatchOptions {
+  absl::Time deadline = absl::InfiniteFuture();      // Of the whole wait: DEADLINE_EXCEEDED.
+  absl::Duration reconnect_for = absl::Minutes(10);  // Without any answer: UNAVAILABLE.
+  bool contacted = false;                            // The server has answered an earlier call.
+  bool quiet = false;                                // Show only what went wrong, not each update.
+};
+
+// Blocks until the job has ended and returns it as it then was. Once the server has answered (or
+// `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it reconnect with the
+// last cursor, and say so through `progress`; before that, and for any other error, it returns the
+// error.
+absl::StatusOr<v1::Job> WatchToEnd(Client& client, Clock& clock, const std::string& job,
+                                   const WatchOptions& options, Progress& progress);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,117 @@
+#include "coordinator/store/contribution_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
+#include "common/layout/fragment_layout.h"
+
+namespace longhaul {
+namespace {
+
+constexpr double kWeightMax = 0x1p40;
+
+}  // namespace
+
+absl::StatusOr<ContributionReader> ContributionReader::Create(
+    const Log* log, int64_t fragment_elements, absl::Span<const ContributionInput> inputs) {
+  ContributionReader reader;
+  reader.log_ = log;
+  std::vector<float> weights;
+  for (const ContributionInput& input : inputs) {
+    // Written so that NaN fails.
+    if (!(input.weight >= 1 / kWeightMax && input.weight <= kWeightMax)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pool ", input.pool, ": weight ", input.weight, " is out of range"));
+    }
+    LH_ASSIGN_OR_RETURN(Source source, reader.Place(input, fragment_elements));
+    weights.push_back(source.weight);
+    reader.sources_.push_back(std::move(source));
+  }
+  reader.weight_sum_ = SumWeights(weights);
+  return reader;
+}
+
+absl::StatusOr<const Codec*> ContributionReader::CodecOf(CodecKind kind) {
+  std::unique_ptr<Codec>& codec = codecs_[kind];
+  if (codec == nullptr) {
+    LH_ASSIGN_OR_RETURN(codec, MakeCodec({.kind = kind}));
+  }
+  return codec.get();
+}
+
+absl::StatusOr<ContributionReader::Source> ContributionReader::Place(const ContributionInput& input,
+                                                                     int64_t fragment_elements) {
+  Source source;
+  source.weight = static_cast<float>(input.weight);
+  for (const StoredShard& shard : input.shards) {
+    LH_ASSIGN_OR_RETURN(const Codec* codec, CodecOf(shard.info.codec));
+    LogPosition position = shard.payload;
+    for (const CodedSegment& segment : shard.info.segments) {
+      const int64_t bytes = codec->PayloadBytes(segment.elements);
+      source.segments.push_back({segment, position, bytes, codec});
+      position.offset += bytes;
+    }
+  }
+  std::sort(source.segments.begin(), source.segments.end(), [](const Placed& a, const Placed& b) {
+    return a.segment.first_block < b.segment.first_block;
+  });
+  int64_t covered = 0;
+  bool gapless = true;
+  for (const Placed& placed : source.segments) {
+    gapless = gapless && placed.segment.first_block * kBlockElements == covered;
+    covered += placed.segment.elements;
+  }
+  if (!gapless || covered != fragment_elements) {
+    return absl::InvalidArgumentError(absl::StrCat("pool ", input.pool, " does not bring each of ",
+                                                   fragment_elements, " elements once (", covered,
+                                                   " in ", source.segments.size(), " segments)"));
+  }
+  return source;
+}
+
+absl::StatusOr<absl::Span<const uint8_t>> ContributionReader::Load(const Placed& placed) {
+  coded_.resize(std::max<size_t>(coded_.size(), placed.payload_bytes));
+  const auto out = absl::MakeSpan(coded_).first(placed.payload_bytes);
+  LH_RETURN_IF_ERROR(log_->Read(placed.position, out));
+  return out;
+}
+
+absl::StatusOr<absl::Span<float>> ContributionReader::ReadMean(int64_t first_block,
+                                                               int64_t elements,
+                                                               WeightedMean* mean) {
+  mean->Reset(elements);
+  const int64_t end_block = first_block + CeilDiv(elements, kBlockElements);
+  for (Source& source : sources_) {
+    for (; source.next < source.segments.size(); ++source.next) {
+      const Placed& placed = source.segments[source.next];
+      if (placed.segment.first_block >= end_block) break;
+      LH_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> payload, Load(placed));
+      const int64_t offset = (placed.segment.first_block - first_block) * kBlockElements;
+      LH_RETURN_IF_ERROR(
+          mean->Add(*placed.codec, source.weight,
+                    {offset, placed.segment.elements, placed.segment.base_exponent, payload}));
+    }
+  }
+  return mean->Finish(weight_sum_);
+}
+
+absl::Status ContributionReader::ReadSeed(int64_t first_block, absl::Span<float> out) {
+  LH_CHECK(sources_.size() == 1, "a seed is one contribution");
+  Source& source = sources_[0];
+  const int64_t end_block = first_block + CeilDiv(out.size(), kBlockElements);
+  for (; source.next < source.segments.size(); ++source.next) {
+    const Placed& placed = source.segments[source.next];
+    if (placed.segment.first_block >= end_block) break;
+    LH_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> payload, Load(placed));
+    const int64_t offset = (placed.segment.first_block - first_block) * kBlockElements;
+    LH_RETURN_IF_ERROR(placed.codec->Decode(placed.segment.base_exponent, payload,
+                                            out.subspan(offset, placed.segment.elements)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace longhaul

@@ -1,0 +1,15 @@
+// Errors after which a store can promise nothing more. A failed sync is final: the system may have
+// dropped the bytes, trying again may succeed and mean nothing. WHOEVER GETS A FATAL STATUS MUST
+// PUBLISH NOTHING AND LET THE PROCESS EXIT; the next start recovers what was acknowledged. The
+// store itself refuses every later call with the same status.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace longhaul {
+
+// Marks a non-OK status.
+absl::Status MarkFatal(absl::Status status);
+bool IsFatal(const absl::Status& status);
+
+}  // namespace longhaul

@@ -1,0 +1,62 @@
+// The state of one fragment in memory, and how a round changes it, tile by tile. The same code
+// makes a version and makes it again after a crash, so it has no input but the state, the
+// contributions and the options.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "common/io/digest.h"
+#include "coordinator/outer/outer_optimizer.h"
+#include "coordinator/store/contribution_reader.h"
+#include "coordinator/store/job_store_options.h"
+#include "coordinator/store/round_records.h"
+
+namespace longhaul {
+
+// Version of the rules of arithmetic (weighted mean, optimizers, ApplyTile, codecs). Part of every
+// commit: a log is not applied again by other rules.
+inline constexpr uint32_t kArithmeticVersion = 1;
+
+struct FragmentState {
+  std::vector<float> theta, momentum, error;
+  int64_t version = -1;
+  uint64_t commit_sequence = 0;  // Of the frame that committed the version.
+  Digest128 digest;              // Of theta; zero before the seed.
+
+  explicit FragmentState(int64_t elements) : theta(elements), momentum(elements), error(elements) {}
+  int64_t elements() const { return theta.size(); }
+};
+
+// Takes one coded tile of the downlink, in order.
+using DownlinkSink =
+    std::function<absl::Status(const CodedSegment& segment, absl::Span<const uint8_t> payload)>;
+
+struct RoundSums {
+  Digest128 digest;  // Of theta after the round.
+  double gradient_energy = 0, error_energy = 0, signal_energy = 0, parameter_energy = 0;
+  int64_t downlink_bytes = 0;
+};
+
+// How an outer step of the job is made. Constant.
+struct OuterRules {
+  std::unique_ptr<OuterOptimizer> outer;  // For kOuter; kFinal is a plain average.
+  std::unique_ptr<Codec> down;
+};
+absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options);
+
+// Changes the arrays of `state` by one round, and nothing else of it. kSeed: theta is the only
+// contribution, bit for bit; momentum and error are zero. kSkipped: no change. kOuter, kFinal: the
+// weighted mean and an outer step of each tile. After an error the arrays are partly changed.
+// Errors: reading the log; those of `sink`; INVALID_ARGUMENT from codecs.
+absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind,
+                                     ContributionReader& contributions, const DownlinkSink& sink,
+                                     FragmentState& state);
+
+}  // namespace longhaul

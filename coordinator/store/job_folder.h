@@ -1,0 +1,16 @@
+// Where things lie in a job's folder.
+#pragma once
+
+#include <string>
+
+#include "common/io/file_util.h"
+
+namespace longhaul {
+
+inline std::string LogFolder(const std::string& job_dir) { return JoinPath(job_dir, "log"); }
+inline std::string SnapshotFolder(const std::string& job_dir) { return JoinPath(job_dir, "snap"); }
+inline std::string CheckpointFolder(const std::string& job_dir) {
+  return JoinPath(job_dir, "checkpoints");
+}
+
+}  // namespace longhaul

@@ -1,0 +1,201 @@
+// The parameters of one job: the outer state of every fragment (theta, momentum, server error: 12
+// bytes a parameter, nothing else here grows with the parameters) and the log that makes it
+// durable.
+//
+// The log is the inputs: coded contributions go to it as they come (AppendShard), a commit (Apply)
+// adds one record that names them and the digest of the result, and one sync. Recovery loads the
+// newest snapshots, applies the later rounds again and compares the digests. FORMAT.md (beside this
+// file) gives every byte.
+//
+//   <dir>/manifest    options, written once       <dir>/snap/    two generations of each fragment
+//   <dir>/log/        segments of frames          <dir>/checkpoints/step-NNNNNNNN/    for people
+//   and tools
+//
+// Thread-safe; every method may block on the disk. AppendShard may run in any number of threads and
+// beside everything else. Apply of one fragment excludes readers of that fragment, so that they see
+// one version; applies of different fragments, and reads, run in parallel. MaybeSnapshot and
+// WriteCheckpoint hold off Apply of the fragment that they write.
+//
+// Errors of every method, besides those given: NOT_FOUND (no such fragment), and fatal ones
+// (fatal.h: INTERNAL or DATA_LOSS), after which every call fails alike and the process must exit.
+// RESOURCE_EXHAUSTED: the disk is full; the call changed nothing, nothing acknowledged is lost, and
+// it may be repeated later.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "common/io/digest.h"
+#include "common/io/filesystem.h"
+#include "common/layout/fragment_layout.h"
+#include "coordinator/store/downlink.h"
+#include "coordinator/store/fragment_state.h"
+#include "coordinator/store/job_store_options.h"
+#include "coordinator/store/log.h"
+#include "coordinator/store/log_recovery.h"
+#include "coordinator/store/round_records.h"
+#include "coordinator/store/snapshot.h"
+#include "longhaul/v1/checkpoint.pb.h"
+
+namespace longhaul {
+
+// Names a shard that lies in the log. Valid until its round is committed or the process ends.
+struct ShardRef {
+  uint64_t sequence = 0;
+};
+
+// One pool's part in a round: the shards of its ranks, which together hold every block once.
+struct Contribution {
+  std::string pool;
+  double weight = 1;  // Finite, positive; used as fp32.
+  std::vector<ShardRef> shards;
+};
+
+struct RoundInput {
+  int fragment = 0;
+  int64_t version = 0;  // That the round makes.
+  RoundKind kind = RoundKind::kOuter;
+  std::vector<Contribution>
+      contributions;      // In the order of the sum. Seed: exactly one, coded fp32. Skipped: none.
+  std::string evaluator;  // Kept in the commit.
+};
+
+struct OuterBlocks {
+  int64_t version = 0;
+  std::vector<float> values;  // Of the requested blocks, one after another.
+};
+
+struct OuterDigest {
+  int64_t version = 0;
+  Digest128 digest;
+};
+
+// What Recover did, for the log of the service.
+struct RecoveryReport {
+  int64_t commits_replayed = 0;
+  int64_t log_frames = 0;
+  int64_t torn_bytes_dropped = 0;  // Behind the last whole frame.
+  int64_t snapshots_rejected =
+      0;  // Damaged: the disk deserves a look. The generation before was used.
+};
+
+class JobStore {
+ public:
+  // Makes the store of a new job; `fs` outlives it. ALREADY_EXISTS: there is one. INVALID_ARGUMENT:
+  // the options.
+  static absl::StatusOr<std::unique_ptr<JobStore>> Create(FileSystem* fs, const std::string& dir,
+                                                          const JobStoreOptions& options);
+  // Opens what is there. Every commit that was acknowledged is there again; shards of rounds
+  // without a commit are not: pools push them again. NOT_FOUND: Create never finished. DATA_LOSS:
+  // damaged below what is known to be durable; names file and offset. FAILED_PRECONDITION: written
+  // by another version of the arithmetic.
+  static absl::StatusOr<std::unique_ptr<JobStore>> Recover(FileSystem* fs, const std::string& dir);
+  ~JobStore();
+
+  const JobStoreOptions& options() const { return options_; }
+  const RecoveryReport& recovery() const { return recovery_; }
+
+  // Appends a shard that was received whole and accepted by the codec's Validate. Not durable until
+  // the commit that names it. FAILED_PRECONDITION: `shard.version` is not the next of the fragment.
+  // INVALID_ARGUMENT: malformed.
+  absl::StatusOr<ShardRef> AppendShard(const ShardInfo& shard, absl::Span<const uint8_t> payload);
+
+  // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
+  // the version is not the next. INVALID_ARGUMENT: the contributions do not hold every block once,
+  // a weight, an unknown shard.
+  absl::StatusOr<CommitRecord> Apply(const RoundInput& round);
+
+  // Committed version of a fragment: -1 before the seed. Never waits for an Apply.
+  absl::StatusOr<int64_t> Version(int fragment) const;
+  // The newest commit. FAILED_PRECONDITION: not seeded. Never waits for an Apply.
+  absl::StatusOr<CommitRecord> LastCommit(int fragment) const;
+
+  // Exactly these blocks (disjoint, ascending) of the downlink that made `version`.
+  // FAILED_PRECONDITION: it is not the newest, or it has none (seed, skipped). INVALID_ARGUMENT: a
+  // range is not within the fragment.
+  absl::StatusOr<DownlinkBlocks> ReadDownlink(int fragment, int64_t version,
+                                              absl::Span<const BlockRange> blocks) const;
+  // A copy of the outer parameters of these blocks. FAILED_PRECONDITION: not seeded.
+  // INVALID_ARGUMENT: as above.
+  absl::StatusOr<OuterBlocks> ReadOuter(int fragment, absl::Span<const BlockRange> blocks) const;
+  // Digest of the bytes that ReadOuter would give. The whole fragment costs nothing.
+  absl::StatusOr<OuterDigest> DigestOuter(int fragment, absl::Span<const BlockRange> blocks) const;
+
+  // Writes the snapshots that are due, removes log segments that no recovery needs. For a
+  // background thread; one call at a time works, others wait. An error that is not fatal leaves
+  // earlier snapshots and the log as they are.
+  absl::Status MaybeSnapshot();
+
+  // Writes a checkpoint of all fragments; removes the oldest beyond options().checkpoints_keep. The
+  // caller fills job_id, job_name, step, final, created_at and tensors; the result has the rest.
+  // FAILED_PRECONDITION: a fragment is not seeded.
+  absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(v1::CheckpointManifest manifest);
+
+ private:
+  struct Fragment {
+    explicit Fragment(int64_t elements) : state(elements) {}
+    mutable absl::Mutex mutex;
+    FragmentState state ABSL_GUARDED_BY(mutex);
+    DownlinkIndex downlink ABSL_GUARDED_BY(mutex);  // Of state.version; empty if it has none.
+    CommitRecord committed;                         // Guarded by JobStore::mutex_.
+    std::vector<SnapshotFile>
+        snapshots;  // Kept ones, oldest first. Guarded by JobStore::snapshot_mutex_.
+  };
+
+  JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules);
+  static absl::StatusOr<std::unique_ptr<JobStore>> Make(FileSystem* fs, const std::string& dir,
+                                                        const JobStoreOptions& options);
+  absl::StatusOr<Fragment*> FindFragment(int fragment) const;
+
+  // Apply, in parts.
+  absl::StatusOr<std::vector<ContributionInput>> CollectInputs(const RoundInput& round) const;
+  absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, ContributionReader& contributions,
+                                       Log::Reservation& reservation, Fragment& fragment)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);
+  void Publish(const CommitRecord& record, Fragment& fragment);
+
+  // Frames of the log that no commit was seen for, by sequence.
+  struct UncommittedFrames {
+    std::map<uint64_t, StoredShard> shards;
+    std::map<uint64_t, std::pair<DownlinkPart, LogPosition>> downlinks;
+  };
+  // Recover, in parts. Nobody else has the store yet, so they take no locks.
+  absl::Status Load() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::StatusOr<uint64_t> LoadSnapshots() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status Replay(const std::vector<RecoveredFrame>& frames) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status ReplayFrame(const RecoveredFrame& frame, UncommittedFrames* pending);
+  absl::Status ReplayCommit(uint64_t sequence, const LoggedCommit& commit,
+                            UncommittedFrames* pending) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status RepeatRound(const LoggedCommit& commit, const UncommittedFrames& pending,
+                           FragmentState& state) const;
+  absl::StatusOr<DownlinkIndex> FindDownlink(const LoggedCommit& commit,
+                                             const UncommittedFrames& pending) const;
+  absl::StatusOr<std::string> ReadBody(const RecoveredFrame& frame, int64_t bytes) const;
+
+  absl::Status WriteDueSnapshot(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(snapshot_mutex_);
+
+  FileSystem* const fs_;
+  const std::string dir_;
+  const JobStoreOptions options_;
+  const OuterRules rules_;
+  RecoveryReport recovery_;
+  std::unique_ptr<Log> log_;  // Set before anybody else has the store.
+  std::vector<std::unique_ptr<Fragment>> fragments_;
+  // In the order of taking: these two, a fragment's mutex (checkpoints take all, in order), mutex_.
+  absl::Mutex snapshot_mutex_, checkpoint_mutex_;
+  mutable absl::Mutex mutex_;
+  std::map<uint64_t, StoredShard> shards_
+      ABSL_GUARDED_BY(mutex_);  // Of rounds not committed, by sequence.
+};
+
+}  // namespace longhaul

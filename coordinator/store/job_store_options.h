@@ -1,0 +1,26 @@
+// What a job's store must know to apply its rounds again after a crash. Fixed when the job is
+// created.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/codec/codec.h"
+
+namespace longhaul {
+
+struct JobStoreOptions {
+  std::vector<int64_t> fragment_elements;  // 1 to 65,536 fragments, each of 1 to 2^40 elements.
+  CodecKind down_codec = CodecKind::kE3m0;
+  bool down_search_scale = false;
+  double outer_lr = 0.7;        // (0, 1024].
+  double outer_momentum = 0.5;  // [0, 1 - 2^-20].
+  int64_t snapshot_every = 32;  // Rounds of a fragment between two snapshots of it. At least 1.
+  int checkpoints_keep = 3;     // At least 1.
+  int64_t log_segment_bytes =
+      64 << 20;  // Preallocated; a larger frame gets a segment of its own size. At least 4096.
+  // Any number that pools cannot guess: keeps their bytes from being taken for frames of the log.
+  uint64_t log_salt = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,222 @@
+#include "coordinator/store/log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+#include "coordinator/store/fatal.h"
+
+namespace longhaul {
+namespace {
+
+absl::string_view AsChars(absl::Span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Log::Reservation::Reservation(Reservation&& other) noexcept
+    : log_(other.log_), bytes_(std::exchange(other.bytes_, 0)) {}
+Log::Reservation::~Reservation() {
+  if (bytes_ > 0) log_->Release(bytes_);  // a moved-from one may die under the log's lock
+}
+
+Log::Log(FileSystem* fs, std::string dir, const LogFileOptions& options, LogStart start)
+    : fs_(fs),
+      dir_(std::move(dir)),
+      options_(options),
+      segments_(std::move(start.segments)),
+      next_segment_(start.next_segment),
+      next_sequence_(start.next_sequence),
+      durable_upto_(start.next_sequence) {}
+Log::~Log() = default;
+
+absl::Status Log::status() const {
+  absl::MutexLock lock(&mutex_);
+  return failed_;
+}
+
+absl::Status Log::Fail(const absl::Status& error) {
+  absl::MutexLock lock(&mutex_);
+  return FailLocked(error);
+}
+
+absl::Status Log::FailLocked(const absl::Status& error) {
+  if (failed_.ok()) {
+    const auto code =
+        absl::IsDataLoss(error) ? absl::StatusCode::kDataLoss : absl::StatusCode::kInternal;
+    failed_ =
+        MarkFatal(absl::Status(code, absl::StrCat("the log ", dir_, " ended: ", error.message())));
+  }
+  return failed_;
+}
+
+void Log::Release(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  reserved_ -= bytes;
+}
+
+bool Log::Fits(int64_t bytes) const { return tail_ + bytes + reserved_ <= size_; }
+
+absl::StatusOr<Log::Reservation> Log::Reserve(int64_t bytes) {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      LH_RETURN_IF_ERROR(failed_);
+      if (Fits(bytes)) {
+        reserved_ += bytes;
+        return Reservation(this, bytes);
+      }
+    }
+    LH_RETURN_IF_ERROR(MakeRoom(bytes));
+  }
+}
+
+absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta,
+                                          absl::Span<const uint8_t> payload,
+                                          Reservation* reservation) {
+  Digester digester;
+  digester.Update(meta);
+  digester.Update(AsChars(payload));
+  const Digest128 digest = digester.Value();
+  const int64_t bytes = FrameBytes(meta.size() + payload.size());
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      LH_RETURN_IF_ERROR(failed_);
+      if (reservation != nullptr) {
+        LH_CHECK(reservation->bytes_ >= bytes, "frame larger than its reservation");
+        LH_ASSIGN_OR_RETURN(const AppendedFrame frame, Write(type, meta, payload, digest));
+        reservation->bytes_ -= bytes;
+        reserved_ -= bytes;
+        return frame;
+      }
+      if (Fits(bytes)) return Write(type, meta, payload, digest);
+    }
+    LH_RETURN_IF_ERROR(MakeRoom(bytes));
+  }
+}
+
+absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta,
+                                         absl::Span<const uint8_t> payload,
+                                         const Digest128& body_digest) {
+  const FrameHeader header = {type, next_sequence_, meta.size() + payload.size(), durable_upto_,
+                              body_digest};
+  const std::string head = absl::StrCat(EncodeFrameHeader(header, options_.salt), meta);
+  File& file = *segments_.at(current_).file;
+  absl::Status written = file.WriteAt(tail_, head);
+  if (written.ok()) written = file.WriteAt(tail_ + head.size(), AsChars(payload));
+  // A full disk leaves a part of a frame behind the tail, where the next one overwrites it.
+  if (absl::IsResourceExhausted(written)) return written;
+  if (!written.ok()) return FailLocked(written);
+  const AppendedFrame frame = {next_sequence_, {current_, tail_ + kFrameHeaderBytes}, body_digest};
+  tail_ += FrameBytes(header.body_bytes);
+  ++next_sequence_;
+  return frame;
+}
+
+absl::Status Log::MakeRoom(int64_t bytes) {
+  absl::MutexLock sync_lock(&sync_mutex_);
+  absl::MutexLock lock(&mutex_);
+  LH_RETURN_IF_ERROR(failed_);
+  if (Fits(bytes)) return absl::OkStatus();  // another thread made room
+  if (current_ != 0) {
+    // What the new segment's header says: every earlier frame is durable.
+    if (absl::Status synced = segments_.at(current_).file->SyncData(); !synced.ok()) {
+      return FailLocked(synced);
+    }
+    durable_upto_ = next_sequence_;
+  }
+  // The reservations move along: the rest of the old segment stays empty.
+  const int64_t size = std::max(options_.segment_bytes, kSegmentHeaderBytes + bytes + reserved_);
+  LH_ASSIGN_OR_RETURN(LogSegment segment, CreateSegment(next_segment_, size));
+  if (current_ != 0) {
+    // Only to save space: recovery finds the end of the frames by itself.
+    (void)segments_.at(current_).file->Truncate(tail_);
+  }
+  current_ = next_segment_++;
+  segments_[current_] = std::move(segment);
+  tail_ = kSegmentHeaderBytes;
+  size_ = size;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LogSegment> Log::CreateSegment(int64_t number, int64_t bytes) {
+  const std::string path = JoinPath(dir_, SegmentName(number));
+  const auto make = [&]() -> absl::StatusOr<std::shared_ptr<File>> {
+    LH_ASSIGN_OR_RETURN(std::shared_ptr<File> file, fs_->Create(path));
+    LH_RETURN_IF_ERROR(file->Preallocate(bytes));
+    LH_RETURN_IF_ERROR(
+        file->WriteAt(0, EncodeSegmentHeader({number, next_sequence_}, options_.salt)));
+    return file;
+  };
+  absl::StatusOr<std::shared_ptr<File>> file = make();
+  if (absl::IsResourceExhausted(file.status())) {
+    (void)fs_->Remove(path);  // gives the space back; recovery drops a file without a header
+    return file.status();
+  }
+  if (!file.ok()) return FailLocked(file.status());
+  absl::Status synced = (*file)->SyncData();
+  if (synced.ok()) synced = fs_->SyncDir(dir_);
+  if (!synced.ok()) return FailLocked(synced);
+  return LogSegment{*std::move(file), next_sequence_};
+}
+
+absl::Status Log::Sync() {
+  uint64_t wanted;
+  {
+    absl::MutexLock lock(&mutex_);
+    wanted = next_sequence_;
+  }
+  absl::MutexLock sync_lock(&sync_mutex_);
+  std::shared_ptr<File> file;
+  uint64_t upto;
+  {
+    absl::MutexLock lock(&mutex_);
+    LH_RETURN_IF_ERROR(failed_);
+    if (durable_upto_ >= wanted) return absl::OkStatus();  // the sync before this one covered it
+    file = segments_.at(current_).file;
+    upto = next_sequence_;
+  }
+  const absl::Status synced = file->SyncData();
+  absl::MutexLock lock(&mutex_);
+  if (!synced.ok()) return FailLocked(synced);
+  durable_upto_ = std::max(durable_upto_, upto);
+  return failed_;
+}
+
+absl::Status Log::Read(LogPosition position, absl::Span<uint8_t> out) const {
+  std::shared_ptr<File> file;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = segments_.find(position.segment);
+    LH_CHECK(found != segments_.end(), "reads from a log segment that was removed");
+    file = found->second.file;
+  }
+  return file->ReadExactly(position.offset,
+                           absl::MakeSpan(reinterpret_cast<char*>(out.data()), out.size()));
+}
+
+absl::Status Log::RemoveBefore(uint64_t sequence) {
+  while (true) {
+    int64_t number;
+    {
+      absl::MutexLock lock(&mutex_);
+      LH_RETURN_IF_ERROR(failed_);
+      const auto first = segments_.begin();
+      if (first == segments_.end() || std::next(first) == segments_.end()) return absl::OkStatus();
+      if (std::next(first)->second.first_sequence > sequence) return absl::OkStatus();
+      number = first->first;
+    }
+    // One name at a time, so that a crash cannot leave a gap.
+    LH_RETURN_IF_ERROR(fs_->Remove(JoinPath(dir_, SegmentName(number))));
+    if (absl::Status synced = fs_->SyncDir(dir_); !synced.ok()) return Fail(synced);
+    absl::MutexLock lock(&mutex_);
+    segments_.erase(number);
+  }
+}
+
+}  // namespace longhaul

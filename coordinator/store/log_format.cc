@@ -1,0 +1,86 @@
+#include "coordinator/store/log_format.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/base/check.h"
+#include "coordinator/store/wire.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::string_view kFrameMagic = "LHFRAME1";
+constexpr absl::string_view kSegmentMagic = "LHSEGMT1";
+constexpr int64_t kFrameDigestOffset = kFrameHeaderBytes - 16;
+constexpr int64_t kSegmentDigestOffset = 32;
+
+}  // namespace
+
+std::string EncodeFrameHeader(const FrameHeader& header, uint64_t salt) {
+  WireWriter out;
+  out.Bytes(kFrameMagic);
+  out.U32(static_cast<uint32_t>(header.type));
+  out.U32(0);
+  out.U64(salt);
+  out.U64(header.sequence);
+  out.U64(header.body_bytes);
+  out.U64(header.durable_upto);
+  out.Digest(header.body_digest);
+  LH_CHECK(out.size() == kFrameDigestOffset, "frame header layout");
+  out.Digest(DigestOf(out.bytes(), salt));
+  return out.Take();
+}
+
+std::optional<FrameHeader> DecodeFrameHeader(absl::string_view bytes, uint64_t salt) {
+  WireReader in(bytes);
+  const absl::string_view magic = in.Bytes(kFrameMagic.size());
+  FrameHeader header;
+  header.type = static_cast<FrameType>(in.U32());
+  in.U32();
+  const uint64_t found_salt = in.U64();
+  header.sequence = in.U64();
+  header.body_bytes = in.U64();
+  header.durable_upto = in.U64();
+  header.body_digest = in.Digest();
+  const Digest128 digest = in.Digest();
+  if (!in.ok() || magic != kFrameMagic || found_salt != salt) return std::nullopt;
+  if (digest != DigestOf(bytes.substr(0, kFrameDigestOffset), salt)) return std::nullopt;
+  return header;
+}
+
+std::string EncodeSegmentHeader(const SegmentHeader& header, uint64_t salt) {
+  WireWriter out;
+  out.Bytes(kSegmentMagic);
+  out.U64(salt);
+  out.U64(header.number);
+  out.U64(header.first_sequence);
+  LH_CHECK(out.size() == kSegmentDigestOffset, "segment header layout");
+  out.Digest(DigestOf(out.bytes(), salt));
+  std::string bytes = out.Take();
+  bytes.resize(kSegmentHeaderBytes, '\0');
+  return bytes;
+}
+
+std::optional<SegmentHeader> DecodeSegmentHeader(absl::string_view bytes, uint64_t salt) {
+  WireReader in(bytes);
+  const absl::string_view magic = in.Bytes(kSegmentMagic.size());
+  const uint64_t found_salt = in.U64();
+  SegmentHeader header;
+  header.number = in.U64();
+  header.first_sequence = in.U64();
+  const Digest128 digest = in.Digest();
+  if (!in.ok() || magic != kSegmentMagic || found_salt != salt) return std::nullopt;
+  if (digest != DigestOf(bytes.substr(0, kSegmentDigestOffset), salt)) return std::nullopt;
+  return header;
+}
+
+std::string SegmentName(int64_t number) { return absl::StrFormat("segment-%010d.log", number); }
+
+std::optional<int64_t> SegmentNumber(absl::string_view name) {
+  int64_t number = 0;
+  const bool named = absl::ConsumePrefix(&name, "segment-") && absl::ConsumeSuffix(&name, ".log");
+  if (!named || !absl::SimpleAtoi(name, &number)) return std::nullopt;
+  return number;
+}
+
+}  // namespace longhaul

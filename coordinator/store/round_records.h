@@ -1,0 +1,98 @@
+// What the log says about rounds: shards of contributions, parts of downlinks, commits. FORMAT.md
+// has the bytes.
+//
+// The Decode functions are for bodies whose digest was verified; a body that does not decode all
+// the same gives DATA_LOSS.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/codec/codec.h"
+#include "common/io/digest.h"
+#include "common/schedule/round_kind.h"
+#include "coordinator/store/log_format.h"
+
+namespace longhaul {
+
+// A run of whole blocks within one tile, coded on its own (longhaul.v1.Segment).
+struct CodedSegment {
+  int64_t first_block = 0;
+  int32_t elements = 0;
+  int32_t base_exponent = 0;
+  friend bool operator==(const CodedSegment&, const CodedSegment&) = default;
+};
+
+// What one rank's stream brought of a contribution. A frame of type kShard: the encoded record,
+// then the payload.
+struct ShardInfo {
+  int fragment = 0;
+  int64_t version = 0;  // That the round makes.
+  RoundKind kind = RoundKind::kOuter;
+  std::string pool;
+  CodecKind codec = CodecKind::kFp32;
+  std::vector<CodedSegment>
+      segments;  // Disjoint, ascending; their coded bytes follow each other in the payload.
+};
+
+// A shard in the log.
+struct StoredShard {
+  ShardInfo info;
+  LogPosition payload;
+  Digest128 body_digest;
+};
+
+// Some tiles of a downlink. A frame of type kDownlink: the encoded record, then the payload.
+struct DownlinkPart {
+  int fragment = 0;
+  int64_t version = 0;
+  CodecKind codec = CodecKind::kFp32;
+  std::vector<CodedSegment> segments;
+};
+
+// A committed version: what is published.
+struct CommitRecord {
+  int fragment = 0;
+  int64_t version = 0;
+  RoundKind kind = RoundKind::kOuter;
+  Digest128 digest;                 // XXH3-128 of the outer parameters (fp32, canonical layout).
+  std::vector<std::string> pools;   // In the order of the sum.
+  std::string evaluator;            // As given to the round; the store does not look at it.
+  double downlink_nmse = 0;         // ||d - deq(Q(d))||^2 / ||d||^2; 0 if exact.
+  double outer_gradient_norm = 0;   // L2 of the weighted mean D. Seed, skipped: 0.
+  double outer_parameter_norm = 0;  // L2 of theta after the step.
+  int64_t downlink_bytes = 0;       // Coded bytes of all segments. Seed, skipped: 0.
+};
+
+// What recovery needs to make the version again. A frame of type kCommit: the encoded record.
+struct LoggedCommit {
+  struct Input {
+    uint64_t sequence = 0;  // Of the shard's frame.
+    Digest128 body_digest;
+  };
+  CommitRecord record;
+  uint32_t arithmetic = 0;  // Version of the rules by which the result was computed.
+  Digest128 previous;       // Of the parameters before. Zero before the seed.
+  uint64_t first_downlink =
+      0;  // Sequence of the first part of its downlink; parts of failed attempts are older.
+  std::vector<double> weights;             // By pool of record.pools.
+  std::vector<std::vector<Input>> inputs;  // Likewise.
+};
+
+std::string EncodeShard(const ShardInfo& shard);
+std::string EncodeDownlinkPart(const DownlinkPart& part);
+std::string EncodeCommit(const LoggedCommit& commit);
+
+// Of a shard or downlink part: bytes of the record at the beginning of the body, read from its
+// first kRecordSizeBytes.
+inline constexpr int64_t kRecordSizeBytes = 4;
+absl::StatusOr<int64_t> DecodeRecordSize(absl::string_view bytes, int64_t body_bytes);
+
+absl::StatusOr<ShardInfo> DecodeShard(absl::string_view bytes);
+absl::StatusOr<DownlinkPart> DecodeDownlinkPart(absl::string_view bytes);
+absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes);
+
+}  // namespace longhaul

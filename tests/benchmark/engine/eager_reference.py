@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The quickstart model in plain eager PyTorch on one CPU thread: what engine_benchmark is compared with.
+
+    eager_reference.py TEXT_FILE [STEPS]     prints tokens per second, the median over the measured steps
+"""
+
+import math
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+LAYERS, DIM, HEADS, FF, CONTEXT, VOCAB, BATCH = 4, 96, 4, 256, 128, 256, 4
+WARMUP = 20
+
+
+def rotary_tables():
+    width = DIM // HEADS
+    frequencies = 10000.0 ** (-torch.arange(0, width, 2) / width)
+    angles = torch.outer(torch.arange(CONTEXT), frequencies)
+    both = torch.cat([angles, angles], -1)
+    return both.cos(), both.sin()
+
+
+def rotate(x, tables):
+    first, second = x.chunk(2, -1)
+    return x * tables[0] + torch.cat([-second, first], -1) * tables[1]
+
+
+class RmsNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(DIM))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+def matrix(rows, columns):
+    layer = nn.Linear(columns, rows, bias=False)
+    nn.init.normal_(layer.weight, std=0.02)
+    return layer
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (matrix(DIM, DIM) for _ in range(4))
+        self.gate, self.up, self.down = matrix(FF, DIM), matrix(FF, DIM), matrix(DIM, FF)
+        self.norm1, self.norm2 = RmsNorm(), RmsNorm()
+
+    def forward(self, x, tables):
+        n = self.norm1(x)
+        q, k, v = (layer(n).view(BATCH, CONTEXT, HEADS, -1).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        a = F.scaled_dot_product_attention(rotate(q, tables), rotate(k, tables), v, is_causal=True)
+        x = x + self.o(a.transpose(1, 2).reshape(BATCH, CONTEXT, DIM))
+        n = self.norm2(x)
+        return x + self.down(F.silu(self.gate(n)) * self.up(n))
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB, DIM)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.norm, self.head = RmsNorm(), matrix(VOCAB, DIM)
+
+    def forward(self, tokens, targets, tables):
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x, tables)
+        return F.cross_entropy(self.head(self.norm(x)).view(-1, VOCAB), targets.reshape(-1))
+
+
+def learning_rate(step, peak=4e-3, warmup=100, steps=1000, final=0.05):
+    if step < warmup:
+        return peak * step / warmup
+    return peak * (final + (1 - final) * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))))
+
+
+def main():
+    steps = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    with open(sys.argv[1], "rb") as file:
+        data = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
+    model, tables = Decoder(), rotary_tables()
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.99), weight_decay=0.01)
+    times = []
+    for step in range(1, WARMUP + steps + 1):
+        start = time.perf_counter()
+        places = torch.randint(len(data) - CONTEXT, (BATCH,))
+        window = torch.stack([data[i : i + CONTEXT + 1] for i in places.tolist()])
+        loss = model(window[:, :-1], window[:, 1:], tables)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.param_groups[0]["lr"] = learning_rate(step)
+        optimizer.step()
+        optimizer.zero_grad()
+        loss.item()
+        times.append(time.perf_counter() - start)
+    print(f"{BATCH * CONTEXT / statistics.median(times[WARMUP:]):.1f}")
+
+
+main()

@@ -1,0 +1,29 @@
+// The reference of the bulk benchmark: bytes over one TCP connection on this machine, without
+// framing or checks.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+// A listening socket on a free port of 127.0.0.1.
+class RawTcpListener {
+ public:
+  RawTcpListener();
+  ~RawTcpListener();
+  int port() const { return port_; }
+  // Accepts one connection, reads until `into` is full, answers with one byte. False: the
+  // connection ended before.
+  bool ReceiveInto(absl::Span<uint8_t> into);
+
+ private:
+  int socket_ = -1;
+  int port_ = 0;
+};
+
+// Connects, sends `bytes` `times` times, waits for the answer.
+bool SendRaw(int port, absl::Span<const uint8_t> bytes, int times);
+
+}  // namespace longhaul

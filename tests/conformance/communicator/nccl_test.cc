@@ -1,0 +1,39 @@
+// NCCL refuses two ranks on one GPU, so this runs the suite with one rank: that the calls, their
+// checks, the waits and the counters are right, not that peers talk.
+#include "cuda_runtime_api.h"
+#include "tests/conformance/communicator_suite.h"
+#include "worker/collective/communicator_factory.h"
+#include "worker/collective/cuda_module.h"
+#include "worker/collective/in_process_rendezvous.h"
+
+namespace longhaul {
+namespace {
+
+struct NcclBackend {
+  static constexpr bool kRankOrderSums = false;
+  static std::vector<int> Sizes() {
+    return CudaDeviceCount().ok() ? std::vector<int>{1} : std::vector<int>{};
+  }
+  static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size) {
+    InProcessRendezvous rendezvous(size);
+    auto communicator = MakeCommunicator({.kind = CommunicatorKind::kNccl,
+                                          .size = size,
+                                          .rendezvous = &rendezvous,
+                                          .timeout = kAmple});
+    EXPECT_EQ(communicator.status(), absl::OkStatus());
+    std::vector<std::unique_ptr<Communicator>> group(1);
+    if (communicator.ok()) group[0] = *std::move(communicator);
+    return group;
+  }
+  static std::shared_ptr<std::byte> Allocate(size_t bytes) {
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMallocManaged(&memory, bytes + 1), cudaSuccess);
+    return {static_cast<std::byte*>(memory), [](std::byte* pointer) { cudaFree(pointer); }};
+  }
+  static CallOptions Options(absl::Duration timeout) { return {.timeout = timeout}; }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, CommunicatorSuite, NcclBackend);
+
+}  // namespace
+}  // namespace longhaul

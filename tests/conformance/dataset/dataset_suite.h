@@ -1,0 +1,47 @@
+// What every Dataset promises. An implementation instantiates DatasetSuite with a dataset of the
+// tokens (7 * i) % 251 for i below kTokens.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "worker/data/dataset.h"
+
+namespace longhaul {
+
+class DatasetSuite : public testing::TestWithParam<std::function<std::unique_ptr<Dataset>()>> {
+ public:
+  static constexpr int64_t kTokens = 1000;
+  static int64_t Token(int64_t i) { return 7 * i % 251; }
+
+ protected:
+  static void ExpectTokens(const Dataset& dataset, int64_t first, int64_t count) {
+    std::vector<int64_t> tokens(count, -1);
+    dataset.Read(first, absl::MakeSpan(tokens));
+    for (int64_t i = 0; i < count; ++i)
+      ASSERT_EQ(tokens[i], Token(first + i)) << first << " + " << i;
+  }
+};
+
+TEST_P(DatasetSuite, ReadsAnyPart) {
+  const auto dataset = GetParam()();
+  ASSERT_EQ(dataset->tokens(), kTokens);
+  ExpectTokens(*dataset, 0, kTokens);
+  for (int64_t first = 0; first < kTokens; first += 37) {
+    for (int64_t count : {0, 1, 2, 100})
+      ExpectTokens(*dataset, first, std::min(count, kTokens - first));
+  }
+  ExpectTokens(*dataset, kTokens, 0);
+}
+
+TEST_P(DatasetSuite, ReadingTwiceGivesTheSame) {
+  const auto dataset = GetParam()();
+  ExpectTokens(*dataset, 500, 20);
+  ExpectTokens(*dataset, 3, 20);
+  ExpectTokens(*dataset, 500, 20);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,30 @@
+#include "tests/conformance/model/model_suite.h"
+#include "worker/model/bigram_model.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+std::unique_ptr<Model> MakeDecoder(bool special) {
+  return TransformerLm::Create({.layers = 2,
+                                .dim = 16,
+                                .heads = 4,
+                                .kv_heads = special ? 2 : 4,
+                                .ff_dim = 24,
+                                .context = 6,
+                                .vocab = 9,
+                                .qk_norm = special,
+                                .tie_embeddings = special},
+                               at::kCPU)
+      .value();
+}
+
+std::unique_ptr<Model> MakePlain() { return MakeDecoder(false); }
+std::unique_ptr<Model> MakeSpecial() { return MakeDecoder(true); }
+std::unique_ptr<Model> MakeBigram() { return std::make_unique<BigramModel>(5); }
+
+INSTANTIATE_TEST_SUITE_P(Transformer, ModelSuite, testing::Values(MakePlain, MakeSpecial));
+INSTANTIATE_TEST_SUITE_P(Bigram, ModelSuite, testing::Values(MakeBigram));
+
+}  // namespace
+}  // namespace longhaul

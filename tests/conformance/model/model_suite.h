@@ -1,0 +1,103 @@
+// What every Model promises: units that compose, a loss that sums over the batch, gradients that
+// are its slope. An implementation instantiates ModelSuite with a maker; the model's vocabulary has
+// at least five tokens.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "ATen/core/grad_mode.h"
+#include "ATen/ops/cat.h"
+#include "ATen/ops/randint.h"
+#include "worker/engine/segmented_pass.h"
+#include "worker/model/initialization.h"
+#include "worker/model/model.h"
+
+namespace longhaul {
+
+class ModelSuite : public testing::TestWithParam<std::function<std::unique_ptr<Model>()>> {
+ protected:
+  ModelSuite() { at::set_num_threads(1); }
+
+  static FlatParameters Initial(const Model& model) {
+    FlatParameters parameters(model.layout(), at::kCPU, at::kFloat);
+    for (int unit = 0; unit < static_cast<int>(model.layout().units.size()); ++unit) {
+      std::vector<float> values(model.layout().units[unit].elements);
+      InitializeParameters(model, 1, unit, 0, absl::MakeSpan(values));
+      // Away from symmetric points, so that every slope is felt.
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = 5 * values[i] + 0.1f * std::sin(static_cast<float>(i));
+      parameters.Write(unit, 0, values);
+    }
+    return parameters;
+  }
+  static Batch MakeBatch(int64_t sequences) {
+    const at::Tensor tokens = at::randint(5, {sequences, 7}, at::kLong);
+    return {tokens.narrow(1, 0, 6), tokens.narrow(1, 1, 6)};
+  }
+};
+
+TEST_P(ModelSuite, TensorsFillTheirUnits) {
+  const auto model = GetParam()();
+  for (const UnitLayout& unit : model->layout().units) {
+    int64_t next = 0;
+    for (const TensorLayout& tensor : unit.tensors) {
+      EXPECT_EQ(tensor.offset, next) << tensor.name;
+      next += tensor.elements;
+    }
+    EXPECT_EQ(next, unit.elements) << unit.name;
+  }
+}
+
+TEST_P(ModelSuite, BorrowsFromEarlierUnitsOnly) {
+  const auto model = GetParam()();
+  for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
+    for (const TensorRef& ref : model->Borrowed(unit)) EXPECT_LT(ref.unit, unit);
+  }
+}
+
+TEST_P(ModelSuite, LossSumsOverTheBatch) {
+  const auto model = GetParam()();
+  FlatParameters parameters = Initial(*model);
+  const Batch one = MakeBatch(1), two = MakeBatch(2);
+  const Batch all = {at::cat({one.inputs_BT, two.inputs_BT}),
+                     at::cat({one.targets_BT, two.targets_BT})};
+  const double expected =
+      ForwardOnly(*model, one, parameters) + ForwardOnly(*model, two, parameters);
+  EXPECT_NEAR(ForwardOnly(*model, all, parameters), expected, 1e-5 * expected);
+}
+
+// Moving along the gradient by a small amount changes the loss by the squared norm of the gradient
+// times the amount.
+TEST_P(ModelSuite, GradientIsTheSlopeOfTheLoss) {
+  const auto model = GetParam()();
+  FlatParameters parameters = Initial(*model);
+  FlatGradients gradients(model->layout(), at::kCPU);
+  const Batch batch = MakeBatch(2);
+  const auto keep = [](int) { return absl::OkStatus(); };
+  for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
+    gradients.BeginStep();
+    ASSERT_TRUE(ForwardBackward(*model, batch, 1.0, parameters, gradients, keep).ok());
+    const at::Tensor slope = gradients.unit(unit).clone();
+    const double squared = slope.dot(slope).item<double>();
+    ASSERT_GT(squared, 0) << unit;
+    const double amount = 1e-2 / squared;
+    const auto loss_at = [&](double shift) {
+      const at::NoGradGuard no_grad;
+      parameters.unit(unit).add_(slope, shift);
+      parameters.Wrote(unit);
+      const double loss = ForwardOnly(*model, batch, parameters);
+      parameters.unit(unit).add_(slope, -shift);
+      parameters.Wrote(unit);
+      return loss;
+    };
+    EXPECT_NEAR(loss_at(amount) - loss_at(-amount), 2e-2, 1e-3) << unit;
+  }
+}
+
+}  // namespace longhaul

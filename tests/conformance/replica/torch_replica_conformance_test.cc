@@ -1,0 +1,33 @@
+#include <fstream>
+
+#include "tests/conformance/replica/replica_suite.h"
+#include "worker/trainer/torch_replica.h"
+
+namespace longhaul {
+namespace {
+
+std::unique_ptr<Replica> MakeTorchReplica(const TransformerShape& shape) {
+  const std::string path = testing::TempDir() + "/torch_replica_conformance.txt";
+  std::ofstream(path) << std::string(2000, 'a') << "some text that is not all the same";
+  return TorchReplica::Create(
+             {.shape = shape, .batch = 2, .seed = 1, .data_path = path, .eval_batches = 2})
+      .value();
+}
+
+const TransformerShape kPlain = {
+    .layers = 2, .dim = 16, .heads = 2, .kv_heads = 2, .ff_dim = 32, .context = 16, .vocab = 256};
+
+TransformerShape TiedGrouped() {
+  TransformerShape shape = kPlain;
+  shape.kv_heads = 1;
+  shape.qk_norm = shape.tie_embeddings = true;
+  return shape;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Torch, ReplicaSuite,
+    testing::Values(ReplicaMaker{"plain", [] { return MakeTorchReplica(kPlain); }},
+                    ReplicaMaker{"tied_grouped", [] { return MakeTorchReplica(TiedGrouped()); }}));
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,154 @@
+"""A coordinator and workers of the real programs on localhost, for tests. Everything ends with the test."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None
+TEXT = "/usr/share/common-licenses"  # English text that every Debian system has.
+
+TINY_JOB = """
+name: {name}
+model: {{transformer: {{layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}}}}
+data: {{text: {{path: {text}}}}}
+train: {{steps: {steps}, batch: 4, seed: 7}}
+inner: {{adamw: {{lr: 0.005}}, schedule: {{warmup_steps: 20}}}}
+sync: {{h: 10, tau: 1, fragments: {{balanced: 2}}, up: {{codec: e3m0}}, down: {{codec: e3m0}}}}
+pools: {{min: {pools}}}
+evaluation: {{every_cycles: 5, batches: 4}}
+"""
+
+
+def main():
+    """Runs the tests of the calling module; the first argument is the folder of the programs."""
+    if BIN is None:
+        sys.exit("usage: X_test.py BUILD/bin [unittest arguments]")
+    del sys.argv[1]
+    unittest.main(module="__main__")
+
+
+class Cluster:
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-test-"))
+        self.coordinator = None
+        self.workers = {}
+        self.address = "127.0.0.1:0"
+        self.logs = []
+
+    def close(self):
+        for process in [*self.workers.values(), self.coordinator]:
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self, name, arguments):
+        log = open(self.folder / f"{name}.log", "ab")
+        self.logs.append(log.name)
+        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        return process
+
+    def start_coordinator(self, *flags):
+        """Also after a kill: with the same data folder and port."""
+        ready = self.folder / "ready"
+        ready.unlink(missing_ok=True)
+        self.coordinator = self._start("coordinator", [
+            BIN / "longhaul-coordinator", "--listen", self.address, "--metrics-listen", "127.0.0.1:0",
+            "--data-dir", self.folder / "data", "--ready-file", ready, *flags])
+        wait_until(lambda: ready.exists() or self.coordinator.poll() is not None, 30, "the coordinator to start")
+        if not ready.exists():
+            raise AssertionError("the coordinator ended: " + self.log("coordinator"))
+        lines = dict(line.split("=", 1) for line in ready.read_text().split())
+        self.address = lines["grpc"]
+        self.metrics = lines["metrics"]
+
+    def start_worker(self, pool, ranks=1, *flags):
+        self.workers[pool] = self._start(pool, [
+            BIN / "longhaul-worker", "--coordinator", self.address, "--pool", pool, "--ranks", str(ranks), "--threads", "1",
+            *flags])
+        return self.workers[pool]
+
+    def ranks_of(self, pool):
+        return children(self.workers[pool].pid)
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
+
+    def cli(self, *arguments, timeout=60):
+        return subprocess.run([BIN / "longhaul", "--server", self.address, *arguments], capture_output=True, text=True,
+                              timeout=timeout, check=False)
+
+    def submit(self, name="tiny", steps=200, pools=2, text=TEXT, sets=(), wait=False):
+        spec = self.folder / f"{name}.yaml"
+        spec.write_text(TINY_JOB.format(name=name, steps=steps, pools=pools, text=text))
+        flags = [flag for item in sets for flag in ("--set", item)]
+        return self.cli("submit", "-f", spec, *flags, "-o", "json", *(["--wait"] if wait else []), timeout=300)
+
+    def job(self, name="tiny"):
+        result = self.cli("get", name, "-o", "json")
+        if result.returncode != 0:
+            return None
+        return json.loads(result.stdout)["data"]
+
+    def wait_job(self, name="tiny", state="COMPLETED", seconds=120):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            job = self.job(name)
+            if job and job["state"] == state:
+                return job
+            if job and job["state"] in ("COMPLETED", "FAILED", "CANCELLED"):
+                raise AssertionError(f"job {name} is {job['state']}: {job['error']}")
+            time.sleep(0.2)
+        logs = "".join(f"\n--- {log}\n" + pathlib.Path(log).read_text(errors="replace")[-2000:] for log in set(self.logs))
+        raise AssertionError(f"job {name} did not become {state}: {job}{logs}")
+
+    def wait_step(self, step, name="tiny", seconds=60):
+        wait_until(lambda: (self.job(name) or {}).get("inner_step", 0) >= step, seconds, f"step {step}")
+
+
+class ClusterTest(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        self.cluster.start_coordinator()
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.05)
+
+
+def children(pid):
+    try:
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def resident_mb(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"no process {pid}")
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)

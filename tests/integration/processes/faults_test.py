@@ -1,0 +1,60 @@
+"""Real processes killed with SIGKILL, in the middle of a job."""
+
+from cluster import ClusterTest, alive, kill, main, wait_until
+
+
+class FaultsTest(ClusterTest):
+    def start(self, steps=500):
+        self.cluster.start_worker("site-a", 1)
+        self.cluster.start_worker("site-b", 2)
+        self.cluster.submit(steps=steps)
+        self.cluster.wait_step(60)
+
+    def test_a_killed_coordinator_goes_on_from_its_last_commit(self):
+        self.start()
+        for _ in range(3):
+            before = self.cluster.job()
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            self.cluster.start_coordinator()
+            after = self.cluster.job()
+            for old, new in zip(before["fragments"], after["fragments"]):
+                self.assertGreaterEqual(new["rounds_committed"], old["rounds_committed"])
+            self.cluster.wait_step(before["inner_step"] + 30)
+        job = self.cluster.wait_job()
+        self.assertEqual(job["inner_step"], 500)
+        self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
+        # No pool lost its place: all tokens of both pools count once.
+        self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
+
+    def test_a_killed_rank_brings_its_pool_back(self):
+        self.start()
+        victim = self.cluster.ranks_of("site-b")[1]
+        ranks = self.cluster.ranks_of("site-b")
+        kill(victim)
+        wait_until(lambda: not any(alive(r) for r in ranks), 10, "the other rank to end")
+        wait_until(lambda: len(self.cluster.ranks_of("site-b")) == 2, 20, "new ranks")
+        self.cluster.wait_job()
+
+    def test_a_killed_agent_takes_its_ranks_with_it(self):
+        self.start(steps=800)
+        ranks = self.cluster.ranks_of("site-b")
+        self.cluster.workers["site-b"].kill()
+        self.cluster.workers["site-b"].wait()
+        wait_until(lambda: not any(alive(r) for r in ranks), 5, "the ranks to end with their agent")
+        self.cluster.start_worker("site-b", 1)
+        job = self.cluster.wait_job(seconds=180)
+        self.assertEqual(job["inner_step"], 800)
+
+    def test_workers_wait_for_a_coordinator_that_is_away(self):
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        worker = self.cluster.start_worker("site-a")
+        wait_until(lambda: "trying again" in self.cluster.log("site-a"), 20, "the worker to notice")
+        self.assertIsNone(worker.poll())
+        self.cluster.start_coordinator()
+        self.cluster.submit(steps=60, pools=1)
+        self.cluster.wait_job()
+
+
+main()

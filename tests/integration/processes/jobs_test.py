@@ -1,0 +1,97 @@
+"""Jobs from submission to checkpoint."""
+
+import json
+import pathlib
+import signal
+import time
+import urllib.request
+
+from cluster import ClusterTest, alive, main, wait_until
+
+
+class JobsTest(ClusterTest):
+    def test_pools_of_different_sizes_train_one_model(self):
+        self.cluster.start_worker("site-a", 1)
+        self.cluster.start_worker("site-b", 2)
+        self.assertEqual(self.cluster.submit(steps=300, wait=True).returncode, 0)
+        job = self.cluster.job()
+        self.assertEqual(job["state"], "COMPLETED")
+        self.assertEqual(job["inner_step"], 300)
+        self.assertEqual(job["tokens"], 2 * 300 * 4 * 32)
+        self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"] - 0.3)
+        for fragment in job["fragments"]:
+            self.assertGreaterEqual(fragment["rounds_committed"], 30)
+        self.assertEqual({p["ranks"] for p in job["pools"]}, {1, 2})
+        self.assertGreater(job["utilization"], 0)
+        self.assertGreater(job["data_parallel_bytes"], 20 * (job["wire_bytes"]["up"]["total"] + 0))
+        self.check_checkpoint(job)
+        metrics = urllib.request.urlopen(f"http://{self.cluster.metrics}/metrics", timeout=5).read().decode()
+        self.assertIn("longhaul_coordinator_", metrics)
+        for page in ("healthz", "readyz"):
+            self.assertEqual(urllib.request.urlopen(f"http://{self.cluster.metrics}/{page}", timeout=5).status, 200)
+
+    def check_checkpoint(self, job):
+        result = self.cluster.cli("checkpoints", "tiny", "-o", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        checkpoints = json.loads(result.stdout)["data"]
+        self.assertTrue(checkpoints[-1]["final"])
+        folder = pathlib.Path(checkpoints[-1]["path"])
+        manifest = json.loads((folder / "manifest.json").read_text())
+        sizes = sum((folder / f["file"]).stat().st_size for f in manifest["fragments"])
+        self.assertGreaterEqual(sizes, 4 * job["parameters"])
+        self.assertIn("model.embed_tokens.weight", [t["name"] for t in manifest["tensors"]])
+
+    def test_a_late_pool_takes_part(self):
+        self.cluster.start_worker("early")
+        self.cluster.submit(steps=600, pools=1)
+        self.cluster.wait_step(50)
+        self.cluster.start_worker("late")
+        job = self.cluster.wait_job()
+        steps = {p["pool"]: p["inner_step"] for p in job["pools"]}
+        self.assertEqual(steps["early"], 600)
+        self.assertEqual(steps["late"], 600)
+        self.assertLess(job["tokens"], 2 * 600 * 4 * 32)
+
+    def test_pools_take_the_next_job(self):
+        self.cluster.start_worker("site-a")
+        self.cluster.submit(name="first", steps=60, pools=1)
+        self.cluster.submit(name="second", steps=60, pools=1)
+        self.cluster.wait_job("first")
+        self.cluster.wait_job("second")
+
+    def test_cancel_frees_the_pools(self):
+        self.cluster.start_worker("site-a")
+        self.cluster.submit(name="endless", steps=1000000, pools=1)
+        self.cluster.wait_step(20, "endless")
+        self.assertEqual(self.cluster.cli("cancel", "endless").returncode, 0)
+        self.assertEqual(self.cluster.job("endless")["state"], "CANCELLED")
+        self.cluster.submit(name="next", steps=60, pools=1)
+        self.cluster.wait_job("next")
+
+    def test_sigterm_drains(self):
+        worker = self.cluster.start_worker("site-a", 2)
+        self.cluster.submit(steps=1000000, pools=1)
+        self.cluster.wait_step(20)
+        ranks = self.cluster.ranks_of("site-a")
+        self.assertEqual(len(ranks), 2)
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=20), 0)
+        wait_until(lambda: not any(alive(r) for r in ranks), 5, "the ranks to end")
+        wait_until(lambda: "site-a" not in [p["name"] for p in self.pools() if p["state"] == "PARTICIPATING"], 5, "the lease to end")
+        self.cluster.coordinator.send_signal(signal.SIGTERM)
+        self.assertEqual(self.cluster.coordinator.wait(timeout=20), 0)
+
+    def pools(self):
+        return json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
+
+    def test_the_same_job_twice_gives_the_same_bytes(self):
+        self.cluster.start_worker("site-a", 2)
+        digests = []
+        for name in ("once", "again"):
+            self.cluster.submit(name=name, steps=60, pools=1)
+            job = self.cluster.wait_job(name)
+            digests.append([f["digest"] for f in job["fragments"]])
+        self.assertEqual(digests[0], digests[1])
+
+
+main()

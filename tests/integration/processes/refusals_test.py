@@ -1,0 +1,62 @@
+"""Bad input: each gets its code, the field and a hint; the coordinator and other jobs go on."""
+
+import json
+
+from cluster import ClusterTest, main
+
+
+class RefusalsTest(ClusterTest):
+    def refused(self, field, *sets, code="INVALID_ARGUMENT"):
+        result = self.cluster.submit(sets=sets)
+        self.assertEqual(result.returncode, 4, f"{sets}: {result.stdout} {result.stderr}")
+        error = json.loads(result.stdout)["error"]
+        self.assertEqual(error["code"], code, error)
+        fields = [violation["field"] for violation in error["violations"]]
+        self.assertIn(field, fields, error)
+        self.assertTrue(error["message"])
+
+    def test_specs(self):
+        self.refused("sync.tua", "sync.tua=1")                            # unknown field
+        self.refused("train.steps", "train.steps=many")                   # ill-typed
+        self.refused("model.transformer.heads", "model.transformer.heads=5")  # impossible shape
+        self.refused("data.text.path", "data.text.path=")                 # missing data
+        self.refused("sync.up.codec", "sync.up.codec=e4m3")               # unknown codec
+        self.refused("sync.tau", "sync.tau=10")                           # tau >= H
+        self.refused("pools.min", "pools.min=-1")                         # zero pools
+        self.refused("sync.up.codec", "sync.up.codec=int4", code="UNIMPLEMENTED")
+        self.refused("partition.preset", "partition.preset=zero3", code="UNIMPLEMENTED")
+        self.assertEqual(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"], [])
+
+    def test_a_name_that_is_taken(self):
+        self.assertEqual(self.cluster.submit(steps=100).returncode, 0)
+        self.assertEqual(self.cluster.submit(steps=100).returncode, 0)  # the same job: idempotent
+        result = self.cluster.submit(steps=200)
+        self.assertEqual(json.loads(result.stdout)["error"]["code"], "ALREADY_EXISTS")
+        self.assertEqual(len(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"]), 1)
+
+    def failed(self, name, text, code):
+        self.cluster.submit(name=name, steps=60, pools=1, text=text)
+        job = self.cluster.wait_job(name, state="FAILED", seconds=60)
+        self.assertEqual(job["error"]["code"], code)
+        self.assertTrue(job["error"]["field"].startswith("data.text"))
+        self.assertTrue(job["error"]["hint"])
+        self.assertEqual(job["error"]["pool"], "site-a")
+
+    def test_bad_data_fails_the_job_and_spares_the_next(self):
+        self.cluster.start_worker("site-a")
+        empty = self.cluster.folder / "empty.txt"
+        empty.write_text("")
+        self.failed("missing", "/nowhere/at/all.txt", "NOT_FOUND")
+        self.failed("empty", empty, "INVALID_ARGUMENT")
+        self.cluster.submit(name="good", steps=60, pools=1)
+        self.cluster.wait_job("good")
+
+    def test_exit_codes(self):
+        self.assertEqual(self.cluster.cli("get", "nothing").returncode, 1)
+        self.assertEqual(self.cluster.cli("frobnicate").returncode, 4)
+        address, self.cluster.address = self.cluster.address, "127.0.0.1:1"
+        self.assertEqual(self.cluster.cli("list").returncode, 2)
+        self.cluster.address = address
+
+
+main()

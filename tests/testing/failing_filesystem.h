@@ -1,0 +1,65 @@
+// A file system that counts the operations that change something and makes chosen ones fail. A
+// failing operation has no effect, except that a failing write leaves its first half (unless it
+// fails with CANCELLED: the process was gone before).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/io/filesystem.h"
+
+namespace longhaul {
+
+enum class FileOp {
+  kCreate,
+  kWrite,
+  kSync,
+  kPreallocate,
+  kTruncate,
+  kCreateDir,
+  kRename,
+  kRemove,
+  kSyncDir
+};
+
+// Thread-safe, if the base is.
+class FailingFileSystem : public FileSystem {
+ public:
+  // Whether operation `index` (from 0) fails, and how: OK lets it through.
+  using Decision = std::function<absl::Status(int64_t index, FileOp op)>;
+
+  // `base` outlives it. Nothing fails until SetDecision.
+  explicit FailingFileSystem(FileSystem* base) : base_(base) {}
+
+  void SetDecision(Decision decision);
+  // The operation of this index fails once.
+  void FailOnce(int64_t index, const absl::Status& error);
+  // The operation of this index and all later ones fail: the process is gone.
+  void FailFrom(int64_t index, const absl::Status& error);
+  // Operations so far.
+  int64_t operations() const;
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
+  absl::Status CreateDir(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
+  absl::Status SyncDir(const std::string& path) override;
+
+ private:
+  class FailingFile;
+  absl::Status Count(FileOp op);
+
+  FileSystem* const base_;
+  mutable absl::Mutex mutex_;
+  Decision decision_ ABSL_GUARDED_BY(mutex_);
+  int64_t operations_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace longhaul

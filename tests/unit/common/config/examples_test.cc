@@ -1,0 +1,31 @@
+// Every file in deploy/examples is a job that would be accepted without a warning.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "common/config/job_spec.h"
+#include "common/config/load.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+TEST(ExamplesTest, EveryExampleResolvesWithoutWarnings) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("deploy/examples")) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++files;
+    std::ifstream file(entry.path());
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto spec = ParseJobSpec(text.str());
+    ASSERT_TRUE(spec.ok()) << entry.path() << ": " << spec.status();
+    const auto job = ResolveJobSpec(*spec);
+    ASSERT_TRUE(job.ok()) << entry.path() << ": " << job.status();
+    EXPECT_TRUE(job->warnings.empty()) << entry.path() << ": " << job->warnings.front();
+  }
+  EXPECT_GE(files, 2);
+}
+
+}  // namespace
+}  // namespace longhaul

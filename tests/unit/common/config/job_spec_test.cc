@@ -1,0 +1,295 @@
+#include "common/config/job_spec.h"
+
+#include "common/config/load.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr char kSmall[] = R"(
+name: small
+model: {transformer: {layers: 4, dim: 96, heads: 4, ff_dim: 256, context: 128}}
+data: {text: {path: text.txt}}
+train: {steps: 600, batch: 4}
+)";
+
+v1::JobSpec Small(const std::vector<std::string>& overrides = {}) {
+  return ParseJobSpec(kSmall, overrides).value();
+}
+
+// The fields at fault, with a '~' where the field is only not built yet.
+std::vector<std::string> FaultsOf(const v1::JobSpec& spec) {
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(spec, &violations);
+  std::vector<std::string> fields;
+  for (const SpecViolation& v : violations)
+    fields.push_back((v.unimplemented ? "~" : "") + v.field);
+  return fields;
+}
+
+std::vector<std::string> FaultsWith(const std::vector<std::string>& overrides) {
+  return FaultsOf(Small(overrides));
+}
+
+TEST(JobSpecTest, FillsInEveryDocumentedDefault) {
+  const v1::JobSpec spec = ResolveJobSpec(Small()).value().spec;
+  EXPECT_EQ(spec.model().transformer().kv_heads(), 4);
+  EXPECT_EQ(spec.model().transformer().vocab(), 256);
+  EXPECT_EQ(spec.model().transformer().rope_theta(), 10000);
+  EXPECT_EQ(spec.model().transformer().norm_eps(), 1e-5);
+  EXPECT_EQ(spec.data().eval_fraction(), 0.05);
+  EXPECT_EQ(spec.train().device(), v1::CPU);
+  EXPECT_EQ(spec.train().precision(), v1::FLOAT32);
+  EXPECT_EQ(spec.train().accumulation(), 1);
+  EXPECT_EQ(spec.train().activations(), v1::KEEP);
+  EXPECT_EQ(spec.inner().adamw().lr(), 1e-3);
+  EXPECT_EQ(spec.inner().adamw().beta1(), 0.9);
+  EXPECT_EQ(spec.inner().adamw().beta2(), 0.99);
+  EXPECT_EQ(spec.inner().adamw().eps(), 1e-8);
+  EXPECT_EQ(spec.inner().adamw().weight_decay(), 1.0 / 600);
+  EXPECT_EQ(spec.inner().schedule().warmup_steps(), 0);
+  EXPECT_EQ(spec.inner().schedule().final_fraction(), 0.05);
+  EXPECT_EQ(spec.inner().clip_norm(), 1);
+  EXPECT_EQ(spec.partition().preset(), "ddp");
+  EXPECT_EQ(spec.sync().mode(), v1::LOCKSTEP);
+  EXPECT_EQ(spec.sync().h(), 30);
+  EXPECT_EQ(spec.sync().tau(), 1);
+  EXPECT_EQ(spec.sync().alpha(), 0.5);
+  EXPECT_EQ(spec.sync().fragments().balanced(), 3);
+  EXPECT_EQ(spec.sync().outer().lr(), 0.7);
+  EXPECT_EQ(spec.sync().outer().momentum(), 0.5);
+  EXPECT_EQ(spec.sync().up().codec(), v1::E3M0);
+  EXPECT_FALSE(spec.sync().up().error_feedback());
+  EXPECT_EQ(spec.sync().down().codec(), v1::E3M0);
+  EXPECT_TRUE(spec.sync().down().error_feedback());
+  EXPECT_TRUE(spec.sync().final_round());
+  EXPECT_EQ(spec.pools().min(), 1);
+  EXPECT_EQ(spec.pools().max(), 64);
+  EXPECT_EQ(spec.checkpoint().every_cycles(), 0);
+  EXPECT_EQ(spec.checkpoint().keep(), 3);
+  EXPECT_EQ(spec.evaluation().every_cycles(), 1);
+  EXPECT_EQ(spec.evaluation().batches(), 8);
+}
+
+TEST(JobSpecTest, DefaultsDependOnOtherFields) {
+  const auto resolve = [](const std::vector<std::string>& overrides) {
+    return ResolveJobSpec(Small(overrides)).value().spec;
+  };
+  EXPECT_EQ(resolve({"train.steps=3000"}).sync().outer().lr(), 0.4);
+  EXPECT_EQ(resolve({"train.steps=3000"}).sync().outer().momentum(), 0.9);
+  EXPECT_EQ(resolve({"train.steps=2999"}).sync().outer().momentum(), 0.5);
+  EXPECT_EQ(resolve({"train.device=cuda"}).train().precision(), v1::BFLOAT16);
+  EXPECT_EQ(resolve({"sync.h=1"}).sync().tau(), 0);
+  EXPECT_EQ(resolve({"model.transformer.layers=2"}).sync().fragments().balanced(), 2);
+  EXPECT_EQ(resolve({"pools.min=100"}).pools().max(), 100);
+  EXPECT_EQ(resolve({"sync.fragments.layers=2"}).sync().fragments().order(), v1::STRIDED);
+}
+
+TEST(JobSpecTest, KeepsWhatWasGivenAndZerosOfOptionalFields) {
+  const v1::JobSpec spec =
+      ResolveJobSpec(
+          Small({"sync.tau=0", "sync.alpha=0", "sync.outer.momentum=0", "sync.final_round=false",
+                 "inner.adamw.weight_decay=0", "inner.schedule.final_fraction=0",
+                 "inner.clip_norm=-1", "evaluation.every_cycles=-1", "sync.up.codec=bf16"}))
+          .value()
+          .spec;
+  EXPECT_EQ(spec.sync().tau(), 0);
+  EXPECT_EQ(spec.sync().alpha(), 0);
+  EXPECT_EQ(spec.sync().outer().momentum(), 0);
+  EXPECT_FALSE(spec.sync().final_round());
+  EXPECT_EQ(spec.inner().adamw().weight_decay(), 0);
+  EXPECT_EQ(spec.inner().schedule().final_fraction(), 0);
+  EXPECT_EQ(spec.inner().clip_norm(), -1);
+  EXPECT_EQ(spec.evaluation().every_cycles(), -1);
+  EXPECT_EQ(spec.sync().up().codec(), v1::BF16);
+}
+
+TEST(JobSpecTest, ResolvingTwiceChangesNothing) {
+  const v1::JobSpec once = ResolveJobSpec(Small()).value().spec;
+  const v1::JobSpec twice = ResolveJobSpec(once).value().spec;
+  EXPECT_TRUE(MessageDifferencer::Equals(once, twice));
+}
+
+TEST(JobSpecTest, LaysOutCutsAndSchedules) {
+  const ResolvedJob job = ResolveJobSpec(Small({"sync.fragments.balanced=2"})).value();
+  EXPECT_EQ(job.model.units.size(), 6);  // Embedding, four layers, head.
+  ASSERT_EQ(job.fragments.size(), 3);
+  EXPECT_EQ(job.fragments[0].name, "embeddings");
+  ASSERT_EQ(job.schedule.size(), 3);
+  EXPECT_EQ(job.schedule[2].MergeStep(1), 30);
+  EXPECT_THAT(job.warnings, IsEmpty());
+}
+
+TEST(JobSpecTest, SyntheticModelNeedsNeitherDataNorBatch) {
+  const ResolvedJob job = ResolveJobSpec(ParseJobSpec(R"(
+name: vectors
+model: {synthetic: {units: 3, elements: 100, inner_delta: [1]}}
+train: {steps: 8}
+sync: {h: 4, fragments: null}
+)")
+                                             .value())
+                              .value();
+  EXPECT_EQ(job.fragments.size(), 3);
+  EXPECT_FALSE(job.spec.has_data());
+  EXPECT_THAT(job.warnings, IsEmpty());
+}
+
+TEST(JobSpecTest, ReportsEveryMissingField) {
+  EXPECT_THAT(FaultsOf(v1::JobSpec()),
+              UnorderedElementsAre("name", "model", "data", "train.steps"));
+  v1::JobSpec spec;
+  spec.set_name("a");
+  spec.mutable_model()->mutable_transformer();
+  EXPECT_THAT(
+      FaultsOf(spec),
+      UnorderedElementsAre("model.transformer.layers", "model.transformer.dim",
+                           "model.transformer.heads", "model.transformer.ff_dim",
+                           "model.transformer.context", "data", "train.steps", "train.batch"));
+}
+
+TEST(JobSpecTest, ReportsEveryFieldOutOfRange) {
+  EXPECT_THAT(
+      FaultsWith({"name=Small", "train.steps=-1", "train.batch=-1", "sync.h=5", "sync.tau=5",
+                  "sync.alpha=1.5", "sync.outer.lr=0", "sync.outer.momentum=1", "pools.min=-1",
+                  "checkpoint.keep=-1", "checkpoint.every_cycles=-1", "evaluation.batches=-1",
+                  "data.eval_fraction=0.6", "inner.adamw.lr=-1", "inner.adamw.beta1=1",
+                  "inner.adamw.weight_decay=-0.1", "inner.schedule.final_fraction=2",
+                  "data.text.path=''"}),
+      UnorderedElementsAre("name", "train.steps", "train.batch", "sync.tau", "sync.alpha",
+                           "sync.outer.lr", "sync.outer.momentum", "pools.min", "checkpoint.keep",
+                           "checkpoint.every_cycles", "evaluation.batches", "data.eval_fraction",
+                           "inner.adamw.lr", "inner.adamw.beta1", "inner.adamw.weight_decay",
+                           "inner.schedule.final_fraction", "data.text.path"));
+}
+
+TEST(JobSpecTest, RefusesContradictions) {
+  EXPECT_THAT(FaultsWith({"pools.min=3", "pools.max=2"}), ElementsAre("pools.max"));
+  EXPECT_THAT(FaultsWith({"pools.min=2", "pools.names=[a]"}), ElementsAre("pools.names"));
+  EXPECT_THAT(FaultsWith({"pools.names=[a, a]"}), ElementsAre("pools.names[1]"));
+  EXPECT_THAT(FaultsWith({"pools.names=[B]"}), ElementsAre("pools.names[0]"));
+  EXPECT_THAT(FaultsWith({"inner.schedule.warmup_steps=601"}),
+              ElementsAre("inner.schedule.warmup_steps"));
+  EXPECT_THAT(FaultsWith({"model.transformer.vocab=100"}), ElementsAre("model.transformer.vocab"));
+  EXPECT_THAT(FaultsWith({"sync.h=-1"}), ElementsAre("sync.h"));
+  EXPECT_THAT(FaultsWith({"sync.tau=-1"}), ElementsAre("sync.tau"));
+}
+
+TEST(JobSpecTest, NamesTheFieldThatMakesTheModelImpossible) {
+  EXPECT_THAT(FaultsWith({"model.transformer.heads=5"}), ElementsAre("model.transformer.heads"));
+  EXPECT_THAT(FaultsWith({"model.transformer.kv_heads=3"}),
+              ElementsAre("model.transformer.kv_heads"));
+  EXPECT_THAT(FaultsWith({"sync.fragments.balanced=5"}), ElementsAre("sync.fragments.balanced"));
+  EXPECT_THAT(FaultsWith({"sync.fragments.layers=0"}), ElementsAre("sync.fragments.layers"));
+  EXPECT_THAT(FaultsWith({"model.transformer.heads=5", "sync.tau=30"}),
+              UnorderedElementsAre("model.transformer.heads", "sync.tau"));
+}
+
+TEST(JobSpecTest, RefusesNumbersThatAreNotFinite) {
+  v1::JobSpec spec = Small();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  spec.mutable_sync()->set_alpha(nan);
+  spec.mutable_sync()->mutable_outer()->set_lr(nan);
+  spec.mutable_inner()->set_clip_norm(nan);
+  spec.mutable_inner()->mutable_adamw()->set_lr(std::numeric_limits<double>::infinity());
+  EXPECT_THAT(FaultsOf(spec), UnorderedElementsAre("sync.alpha", "sync.outer.lr", "inner.clip_norm",
+                                                   "inner.adamw.lr"));
+}
+
+TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
+  for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
+           {"model.graph_sage={layers: 2}", "~model.graph_sage"},
+           {"data.jsonl.path=x", "~data.jsonl"},
+           {"data.megatron.prefix=x", "~data.megatron"},
+           {"data.graph.path=x", "~data.graph"},
+           {"data.tokens={path: x, format: llmc}", "~data.tokens.format"},
+           {"data.text.tokenizer=x.model", "~data.text.tokenizer"},
+           {"train.accumulation=2", "~train.accumulation"},
+           {"train.activations=recompute", "~train.activations"},
+           {"train.precision=bfloat16", "~train.precision"},
+           {"inner.onebit_adam={lr: 1}", "~inner.onebit_adam"},
+           {"partition.preset=zero2", "~partition.preset"},
+           {"partition.preset=zero3", "~partition.preset"},
+           {"partition.preset=zeropp", "~partition.preset"},
+           {"partition.preset=frontier3", "~partition.preset"},
+           {"offload.optimizer=true", "~offload.optimizer"},
+           {"offload.parameters=true", "~offload.parameters"},
+           {"sync.mode=quorum", "~sync.mode"},
+           {"sync.quorum={pools: 2}", "~sync.quorum"},
+           {"sync.up.codec=int8", "~sync.up.codec"},
+           {"sync.up.codec=int4", "~sync.up.codec"},
+           {"sync.down.codec=sign1", "~sync.down.codec"},
+           {"sync.down.codec=topk2", "~sync.down.codec"}}) {
+    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
+    EXPECT_EQ(ResolveJobSpec(Small({assignment})).status().code(), absl::StatusCode::kUnimplemented)
+        << assignment;
+  }
+}
+
+TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(Small({"sync.up.codec=int8", "offload.optimizer=true"}), &violations);
+  ASSERT_EQ(violations.size(), 2);
+  for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
+}
+
+TEST(JobSpecTest, InvalidComesBeforeUnimplemented) {
+  const absl::Status status = ResolveJobSpec(Small({"sync.up.codec=int8", "sync.tau=30"})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("sync.tau"));
+  EXPECT_THAT(status.message(), HasSubstr("sync.up.codec"));
+}
+
+TEST(JobSpecTest, UnknownPresetNamesTheNearest) {
+  std::vector<SpecViolation> violations;
+  const absl::Status status =
+      ResolveJobSpec(Small({"partition.preset=zero11"}), &violations).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(violations.size(), 1);
+  EXPECT_THAT(violations[0].hint, HasSubstr("'zero1'"));
+}
+
+TEST(JobSpecTest, RefusesWhatANewerClientSends) {
+  v1::JobSpec spec = Small();
+  spec.mutable_train()->set_device(static_cast<v1::Device>(77));
+  spec.mutable_sync()->mutable_up()->set_codec(static_cast<v1::Codec>(78));
+  spec.mutable_sync()->GetReflection()->MutableUnknownFields(spec.mutable_sync())->AddVarint(99, 1);
+  EXPECT_THAT(FaultsOf(spec), UnorderedElementsAre("train.device", "sync.up.codec", "~sync"));
+}
+
+TEST(JobSpecTest, WarnsOfMomentumThatHasTooFewRounds) {
+  const auto warnings = [](const std::string& momentum, const std::string& steps) {
+    return ResolveJobSpec(Small({"sync.outer.momentum=" + momentum, "train.steps=" + steps}))
+        .value()
+        .warnings;
+  };
+  EXPECT_THAT(warnings("0.9", "2999"), ElementsAre(HasSubstr("sync.outer.momentum: 0.9")));
+  EXPECT_THAT(warnings("0.9", "3000"), IsEmpty());
+  EXPECT_THAT(warnings("0.7", "1499"), ElementsAre(HasSubstr("needs rounds")));
+  EXPECT_THAT(warnings("0.7", "1500"), IsEmpty());
+  EXPECT_THAT(warnings("0.6", "600"), IsEmpty());
+}
+
+TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
+  const auto warnings = [](const std::vector<std::string>& overrides) {
+    return ResolveJobSpec(Small(overrides)).value().warnings;
+  };
+  EXPECT_THAT(warnings({"train.steps=29"}), ElementsAre(HasSubstr("train.steps: 29")));
+  EXPECT_THAT(warnings({"sync.up={codec: bf16, search_scale: true}"}),
+              ElementsAre(HasSubstr("sync.up.search_scale")));
+  EXPECT_THAT(warnings({"sync.up={codec: fp32, error_feedback: true}"}),
+              ElementsAre(HasSubstr("sync.up.error_feedback")));
+  EXPECT_THAT(warnings({"sync.alpha=1"}), ElementsAre(HasSubstr("sync.alpha")));
+  EXPECT_THAT(warnings({"sync.fragments={balanced: 2, order: strided}"}),
+              ElementsAre(HasSubstr("sync.fragments.order")));
+}
+
+}  // namespace
+}  // namespace longhaul

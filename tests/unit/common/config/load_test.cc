@@ -1,0 +1,183 @@
+#include "common/config/load.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+std::vector<SpecViolation> Violations(const std::string& text,
+                                      const std::vector<std::string>& overrides = {}) {
+  std::vector<SpecViolation> violations;
+  const auto spec = ParseJobSpec(text, overrides, &violations);
+  EXPECT_EQ(spec.ok(), violations.empty());
+  EXPECT_EQ(spec.status().code(),
+            violations.empty() ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument);
+  return violations;
+}
+
+auto At(const std::string& field, const std::string& description, const std::string& hint = "") {
+  return AllOf(Field(&SpecViolation::field, field),
+               Field(&SpecViolation::description, HasSubstr(description)),
+               Field(&SpecViolation::hint, HasSubstr(hint)));
+}
+
+TEST(LoadTest, ReadsNaturalYaml) {
+  const v1::JobSpec spec = ParseJobSpec(R"(
+# A comment.
+name: a
+train: {seed: 18446744073709551615, device: cuda, steps: 1e3}
+inner: {adamw: {lr: 4e-3}}
+sync: {h: 30, tau: 0, alpha: 0.5, fragments: {layers: 3, order: strided}, up: {codec: e3m0}}
+pools:
+  names: [east, west]
+)")
+                               .value();
+  EXPECT_EQ(spec.name(), "a");
+  EXPECT_EQ(spec.train().seed(), 18446744073709551615u);
+  EXPECT_EQ(spec.train().device(), v1::CUDA);
+  EXPECT_EQ(spec.train().steps(), 1000);
+  EXPECT_EQ(spec.inner().adamw().lr(), 4e-3);
+  EXPECT_TRUE(spec.sync().has_tau());
+  EXPECT_EQ(spec.sync().fragments().order(), v1::STRIDED);
+  EXPECT_EQ(spec.sync().up().codec(), v1::E3M0);
+  EXPECT_THAT(spec.pools().names(), ElementsAre("east", "west"));
+}
+
+TEST(LoadTest, ReadsProtoJson) {
+  const v1::JobSpec spec =
+      ParseJobSpec(R"({"name": "a", "train": {"steps": "6000"}, "sync": {"finalRound": false,
+                       "up": {"codec": "BF16"}}})")
+          .value();
+  EXPECT_EQ(spec.train().steps(), 6000);
+  EXPECT_TRUE(spec.sync().has_final_round());
+  EXPECT_EQ(spec.sync().up().codec(), v1::BF16);
+}
+
+TEST(LoadTest, EmptyDocumentAndNullsAreLeftOut) {
+  EXPECT_THAT(Violations(""), IsEmpty());
+  EXPECT_FALSE(ParseJobSpec("sync:\nname: ~\n").value().has_sync());
+}
+
+TEST(LoadTest, OverridesReplaceValuesAndMakeGroups) {
+  const v1::JobSpec spec =
+      ParseJobSpec("sync: {h: 30}\nname: a",
+                   {"sync.h=100", "model.transformer.layers=6", "sync.up.codec=bf16",
+                    "pools.names=[x, y]", "sync.down={codec: fp32}", "data.text.path=/a, b#c"})
+          .value();
+  EXPECT_EQ(spec.sync().h(), 100);
+  EXPECT_EQ(spec.model().transformer().layers(), 6);
+  EXPECT_EQ(spec.sync().up().codec(), v1::BF16);
+  EXPECT_EQ(spec.sync().down().codec(), v1::FP32);
+  EXPECT_EQ(spec.pools().names_size(), 2);
+  EXPECT_EQ(spec.data().text().path(), "/a, b#c");
+}
+
+TEST(LoadTest, OverrideReplacesAnotherMemberOfTheOneof) {
+  const std::string text = "data: {text: {path: a}}\nsync: {finalRound: true}";
+  const v1::JobSpec spec =
+      ParseJobSpec(text, {"data.tokens.path=b", "sync.final_round=false"}).value();
+  EXPECT_EQ(spec.data().tokens().path(), "b");
+  EXPECT_FALSE(spec.sync().final_round());
+}
+
+TEST(LoadTest, RefusesMalformedOverrides) {
+  EXPECT_THAT(Violations("", {"sync.h"}), ElementsAre(At("", "expected path=value")));
+  EXPECT_THAT(Violations("", {"sync..h=1"}), ElementsAre(At("sync..h", "empty name")));
+  EXPECT_THAT(Violations("name: a", {"name.x=1"}), ElementsAre(At("name.x", "not a group")));
+  EXPECT_THAT(Violations("", {"pools.names=[a"}),
+              ElementsAre(At("pools.names", "not one YAML value")));
+  EXPECT_THAT(Violations("", {"sync.hh=1"}), ElementsAre(At("sync.hh", "unknown field", "'h'")));
+}
+
+TEST(LoadTest, ReportsEveryMistakeWithItsPathAndTheNearestName) {
+  EXPECT_THAT(Violations(R"(
+nmae: a
+sync: {tua: 1, h: fast, alpha: [1], up: {codec: e3m1}, final_round: 1, mode: 3}
+train: {steps: 1.5, batch: 3000000000}
+model: {transformer: {layers: four}, synthetic: {units: 1}}
+pools: {names: west}
+data: 7
+)"),
+              UnorderedElementsAre(
+                  At("nmae", "unknown field", "'name'"), At("sync.tua", "unknown field", "'tau'"),
+                  At("sync.h", "found text 'fast', expected a whole number"),
+                  At("sync.alpha", "found a list, expected a finite number"),
+                  At("sync.up.codec", "found text 'e3m1', expected fp32, bf16, e3m0", "'e3m0'"),
+                  At("sync.final_round", "found 1, expected true or false"),
+                  At("sync.mode", "found 3, expected a name"),
+                  At("train.steps", "found 1.5, expected a whole number"),
+                  At("train.batch", "found 3000000000, expected a whole number of 32 bits"),
+                  At("model.transformer.layers", "found text 'four'"),
+                  At("model", "found both transformer and synthetic"),
+                  At("pools.names", "found text 'west', expected a list"),
+                  At("data", "found 7, expected a group of fields", "data.text")));
+}
+
+TEST(LoadTest, KeepsTextAndNumbersApart) {
+  EXPECT_THAT(Violations("name: 123"), ElementsAre(At("name", "found 123", "quotes")));
+  EXPECT_THAT(Violations("name: '123'"), IsEmpty());
+  EXPECT_THAT(Violations("name: true"), ElementsAre(At("name", "found true, expected text")));
+  EXPECT_THAT(Violations("sync: {alpha: .nan}"),
+              ElementsAre(At("sync.alpha", "found text '.nan'")));
+  EXPECT_THAT(Violations("sync: {alpha: 1e999}"), ElementsAre(At("sync.alpha", "1e999")));
+  EXPECT_THAT(Violations("train: {seed: -1}"), ElementsAre(At("train.seed", "not negative")));
+  EXPECT_THAT(Violations("train: {steps: 9223372036854775808}"),
+              ElementsAre(At("train.steps", "64 bits")));
+  EXPECT_THAT(Violations("train: {steps: 9223372036854775807}"), IsEmpty());
+}
+
+TEST(LoadTest, RefusesAZeroThatWouldMeanAnotherDefault) {
+  EXPECT_THAT(Violations("pools: {min: 0}"),
+              ElementsAre(At("pools.min", "found 0", "leave the field out for its default, 1")));
+  EXPECT_THAT(Violations("sync: {h: 0}"), ElementsAre(At("sync.h", "found 0", "30")));
+  EXPECT_THAT(Violations("sync: {tau: 0}\ncheckpoint: {every_cycles: 0}\ntrain: {seed: 0}"),
+              IsEmpty());
+}
+
+TEST(LoadTest, RefusesEnumZeroByName) {
+  EXPECT_THAT(Violations("sync: {up: {codec: codec_unspecified}}"),
+              ElementsAre(At("sync.up.codec", "codec_unspecified")));
+}
+
+TEST(LoadTest, RefusesWhatIsNotOneYamlDocument) {
+  EXPECT_THAT(Violations("name: [a"), ElementsAre(At("", "not YAML")));
+  EXPECT_THAT(Violations("a: 1\n b: 2"), ElementsAre(At("", "line 2")));
+  EXPECT_THAT(Violations("name: a\n---\nname: b"), ElementsAre(At("", "several documents")));
+  EXPECT_THAT(Violations("[1, 2]"), ElementsAre(At("", "found a list")));
+  EXPECT_THAT(Violations("name: a\nname: b"), ElementsAre(At("name", "given twice (line 2)")));
+  EXPECT_THAT(Violations("sync: {final_round: true, finalRound: true}"),
+              ElementsAre(At("sync.finalRound", "given twice")));
+}
+
+TEST(LoadTest, BoundsSizeDepthAndAliases) {
+  EXPECT_THAT(Violations(std::string((1 << 20) + 1, ' ')), ElementsAre(At("", "at most 1048576")));
+  EXPECT_THAT(Violations("a: " + std::string(100, '[') + std::string(100, ']')),
+              ElementsAre(Field(&SpecViolation::description, HasSubstr("nested"))));
+  EXPECT_THAT(Violations(std::string(100000, '[')), ElementsAre(At("", "not YAML")));
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string alias = "*a" + std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + alias;
+    for (int j = 0; j < 9; ++j) bomb += ", " + alias;
+    bomb += "]\n";
+  }
+  EXPECT_THAT(Violations(bomb),
+              ElementsAre(Field(&SpecViolation::description, HasSubstr("values"))));
+  EXPECT_THAT(Violations("a: &a [*a]"),
+              ElementsAre(Field(&SpecViolation::description, HasSubstr("nested"))));
+}
+
+TEST(LoadTest, RefusesTextThatIsNotUtf8) {
+  EXPECT_THAT(Violations("name: \"a\xff\""), ElementsAre(At("", "not UTF-8")));
+}
+
+}  // namespace
+}  // namespace longhaul

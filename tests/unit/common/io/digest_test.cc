@@ -1,0 +1,46 @@
+#include "common/io/digest.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+// Values of the reference implementation (xxhash 0.8).
+TEST(DigestTest, EqualsTheReference) {
+  EXPECT_EQ(DigestOf("").Hex(), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(Hash64(""), 0x2d06800538d394c2u);
+}
+
+TEST(DigestTest, StreamingEqualsOneShot) {
+  std::string bytes;
+  for (int i = 0; i < 5000; ++i) bytes.push_back(static_cast<char>(i * 131));
+  for (const size_t cut : {size_t{0}, size_t{1}, size_t{240}, size_t{1024}, bytes.size()}) {
+    Digester digester;
+    digester.Update(absl::string_view(bytes).substr(0, cut));
+    digester.Update(absl::string_view(bytes).substr(cut));
+    EXPECT_EQ(digester.Value(), DigestOf(bytes)) << cut;
+  }
+}
+
+TEST(DigestTest, ValueDoesNotEndTheStream) {
+  Digester digester;
+  digester.Update("ab");
+  EXPECT_EQ(digester.Value(), DigestOf("ab"));
+  digester.Update("c");
+  EXPECT_EQ(digester.Value(), DigestOf("abc"));
+}
+
+TEST(DigestTest, FloatsAreTheirLittleEndianBytes) {
+  const std::vector<float> values = {1.0f, -2.0f};
+  Digester digester;
+  digester.Update(absl::MakeConstSpan(values));
+  EXPECT_EQ(digester.Value(), DigestOf(absl::string_view("\0\0\x80\x3f\0\0\0\xc0", 8)));
+}
+
+TEST(DigestTest, TheSeedMatters) { EXPECT_NE(DigestOf("abc", 1), DigestOf("abc", 2)); }
+
+}  // namespace
+}  // namespace longhaul

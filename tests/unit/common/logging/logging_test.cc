@@ -1,0 +1,95 @@
+#include "common/logging/logging.h"
+
+#include <sstream>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace longhaul {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(LoggingTest, JsonLineHasTimeLevelMessageAndFields) {
+  std::ostringstream out;
+  const Logger logger({.program = "worker", .format = LogFormat::kJson, .stream = &out});
+  logger.With({.job = "a", .pool = "east"}).With({.rank = 0, .round = 7}).Warning("late \"b\"\nc");
+  const auto line = nlohmann::json::parse(out.str());
+  EXPECT_EQ(line["level"], "warning");
+  EXPECT_EQ(line["program"], "worker");
+  EXPECT_EQ(line["message"], "late \"b\"\nc");
+  EXPECT_EQ(line["job"], "a");
+  EXPECT_EQ(line["pool"], "east");
+  EXPECT_EQ(line["rank"], 0);
+  EXPECT_EQ(line["round"], 7);
+  EXPECT_THAT(line["time"].get<std::string>(), EndsWith("Z"));
+  EXPECT_THAT(out.str(), EndsWith("}\n"));
+}
+
+TEST(LoggingTest, JsonLeavesOutEmptyFieldsAndReplacesWhatIsNotUtf8) {
+  std::ostringstream out;
+  Logger({.format = LogFormat::kJson, .stream = &out}).Info("a\xff");
+  const auto line = nlohmann::json::parse(out.str());
+  EXPECT_EQ(line["message"], "a\xef\xbf\xbd");
+  EXPECT_FALSE(line.contains("job"));
+  EXPECT_FALSE(line.contains("rank"));
+}
+
+TEST(LoggingTest, AStreamThatIsNoTerminalGetsJson) {
+  std::ostringstream out;
+  Logger({.stream = &out}).Info("a");
+  EXPECT_TRUE(nlohmann::json::accept(out.str()));
+}
+
+TEST(LoggingTest, TextLineEndsWithItsFieldsAndStaysOneLine) {
+  std::ostringstream out;
+  const Logger logger({.format = LogFormat::kText, .stream = &out});
+  logger.With({.job = "a\nb", .round = 3}).Error("lost\npool");
+  EXPECT_THAT(out.str(), HasSubstr("error"));
+  EXPECT_THAT(out.str(), EndsWith(" lost\\x0apool job=a\\x0ab round=3\n"));
+}
+
+TEST(LoggingTest, DropsLinesBelowTheLevel) {
+  std::ostringstream out;
+  const Logger logger({.level = LogLevel::kWarning, .stream = &out});
+  logger.Debug("hidden");
+  logger.Info("hidden");
+  logger.Warning("shown");
+  EXPECT_THAT(out.str(), Not(HasSubstr("hidden")));
+  EXPECT_THAT(out.str(), HasSubstr("shown"));
+  EXPECT_FALSE(logger.Enabled(LogLevel::kInfo));
+}
+
+TEST(LoggingTest, LinesOfSeveralThreadsStayWhole) {
+  std::ostringstream out;
+  {
+    const Logger logger({.format = LogFormat::kJson, .stream = &out});
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([mine = logger.With({.rank = i})] {
+        for (int j = 0; j < 100; ++j) mine.Info("line");
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::istringstream lines(out.str());
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  EXPECT_EQ(count, 400);
+}
+
+TEST(LoggingTest, ParsesLevelAndFormat) {
+  EXPECT_EQ(ParseLogLevel("debug").value(), LogLevel::kDebug);
+  EXPECT_EQ(ParseLogLevel("loud").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ParseLogFormat("json").value(), LogFormat::kJson);
+  EXPECT_EQ(ParseLogFormat("xml").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace longhaul

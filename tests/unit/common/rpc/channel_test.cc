@@ -1,0 +1,63 @@
+#include "common/rpc/channel.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/client_context.h"
+#include "gtest/gtest.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+
+namespace longhaul {
+namespace {
+
+// Tells by which connection a call came.
+class PoolService : public v1::PoolService::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const v1::LeaveRequest*,
+                                  v1::LeaveResponse*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status(grpc::StatusCode::ABORTED, context->peer()));
+    return reactor;
+  }
+};
+
+absl::Status Leave(const std::shared_ptr<grpc::Channel>& channel, v1::LeaveRequest request = {}) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  v1::LeaveResponse response;
+  return FromGrpcStatus(v1::PoolService::NewStub(channel)->Leave(&context, request, &response));
+}
+
+TEST(ChannelTest, EachChannelHasItsOwnConnection) {
+  PoolService service;
+  const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
+  const ChannelOptions options{.address = server->address()};
+  const auto one = MakeChannel(options), two = MakeChannel(options);
+  EXPECT_NE(Leave(one), Leave(two));
+  EXPECT_EQ(Leave(one), Leave(one));
+}
+
+TEST(ChannelTest, RefusesToSendMoreThanItsKindMay) {
+  PoolService service;
+  const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
+  v1::LeaveRequest request;
+  request.set_pool(std::string(kBulkMessageBytesMax, 'x'));
+  EXPECT_TRUE(absl::IsAborted(Leave(MakeChannel({.address = server->address()}), request)));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      Leave(MakeChannel({.address = server->address(), .kind = ChannelKind::kBulk}), request)));
+}
+
+TEST(ChannelTest, SaysUnavailableWhenNobodyListens) {
+  std::string address;
+  {
+    PoolService service;
+    address = (*Server::Start({.address = "127.0.0.1:0"}, {&service}))->address();
+  }
+  EXPECT_TRUE(absl::IsUnavailable(Leave(MakeChannel({.address = address}))));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,64 @@
+#include "common/rpc/executor.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+TEST(ExecutorTest, RunsTasksInTheirOrder) {
+  std::vector<int> order;
+  {
+    Executor executor({.threads = 1, .queue_max = 100});
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(executor.Submit([&order, i] { order.push_back(i); }));
+  }
+  ASSERT_EQ(order.size(), 100);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(ExecutorTest, ItsThreadsRunAtOnce) {
+  Executor executor({.threads = 3, .queue_max = 3});
+  // Ends only if all three are inside it together.
+  auto* meeting = new absl::Barrier(3);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(executor.Submit([meeting] {
+      if (meeting->Block()) delete meeting;
+    }));
+  }
+}
+
+TEST(ExecutorTest, RefusesWhenTheQueueIsFull) {
+  absl::Notification started, go;
+  std::atomic<int> ran = 0;
+  {
+    Executor executor({.threads = 1, .queue_max = 2});
+    ASSERT_TRUE(executor.Submit([&] {
+      started.Notify();
+      go.WaitForNotification();
+    }));
+    started.WaitForNotification();  // It runs, so it does not wait.
+    EXPECT_TRUE(executor.Submit([&] { ++ran; }));
+    EXPECT_TRUE(executor.Submit([&] { ++ran; }));
+    EXPECT_FALSE(executor.Submit([&] { ++ran; }));
+    go.Notify();
+  }
+  EXPECT_EQ(ran, 2);
+}
+
+TEST(ExecutorTest, TakesTasksThatCannotBeCopied) {
+  int seen = 0;
+  {
+    Executor executor({.threads = 1, .queue_max = 1});
+    ASSERT_TRUE(executor.Submit([&seen, value = std::make_unique<int>(5)] { seen = *value; }));
+  }
+  EXPECT_EQ(seen, 5);
+}
+
+}  // namespace
+}  // namespace longhaul

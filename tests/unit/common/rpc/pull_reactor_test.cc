@@ -1,0 +1,96 @@
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/rpc/fragment_server.h"
+#include "common/rpc/status_details.h"
+#include "gtest/gtest.h"
+#include "tests/unit/common/rpc/bulk_fixture.h"
+
+namespace longhaul {
+namespace {
+
+class PullReactorTest : public BulkTest {};
+
+TEST_F(PullReactorTest, PullsEverySize) {
+  for (const int64_t elements : kSizes) {
+    server_.reset(), channels_.clear();
+    const auto blocks = MakeFragment(elements);
+    service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+      PullSource answer;
+      answer.header.set_version(9);
+      answer.source = SourceOf(blocks, FourBytesEach);
+      return answer;
+    };
+    Serve(elements);
+    const auto parts = Pull(OneChannel(), BlocksOf(blocks->segments));
+    ASSERT_TRUE(parts.ok()) << elements << ": " << parts.status();
+    ASSERT_EQ(parts->size(), 1);
+    EXPECT_EQ(parts->front().header.version(), 9);
+    EXPECT_TRUE(SameBlocks(parts->front().blocks, *blocks)) << elements;
+  }
+}
+
+TEST_F(PullReactorTest, AFailureOfTheHandlerIsTheCallsStatus) {
+  service_.pull.on_request = [](const v1::PullRequest&) {
+    return absl::StatusOr<PullSource>(absl::NotFoundError("no such job"));
+  };
+  Serve(1000);
+  EXPECT_EQ(Pull(channels_, {{0, 8}}).status(), absl::NotFoundError("no such job"));
+}
+
+TEST_F(PullReactorTest, MorePullsThanAdmittedAreToldWhenToReturn) {
+  service_.pull.on_request = [this](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    inside_.Notify();
+    go_.WaitForNotification();
+    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+  };
+  Serve(1000, {.streams_max = 1, .retry_delay = absl::Seconds(7)});
+  std::jthread first([this] { EXPECT_TRUE(Pull(OneChannel(), {{0, 8}}).ok()); });
+  inside_.WaitForNotification();
+  v1::PullRequest request;
+  request.add_blocks()->set_count(8);
+  const absl::Status status =
+      PullBlocks(OneChannel(), request, check_, {.deadline = absl::Now() + absl::Seconds(60)})
+          .status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(RetryDelayOf(status), absl::Seconds(7));
+  go_.Notify();
+}
+
+TEST_F(PullReactorTest, AFullExecutorIsToldToo) {
+  Serve(1000, {}, {.threads = 1, .queue_max = 0});
+  const absl::Status status = Pull(OneChannel(), {{0, 8}}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(RetryDelayOf(status).has_value());
+}
+
+TEST_F(PullReactorTest, ARequestThatIsTooLargeIsRefused) {
+  Serve(1000);
+  v1::PullRequest request;
+  request.set_job_id(std::string(kRestBytesMax, 'x'));
+  request.add_blocks()->set_count(8);
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(PullBlocks(OneChannel(), request, check_, Call()).status()));
+}
+
+TEST_F(PullReactorTest, CountsWhatItSends) {
+  service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    return PullSource{{}, SourceOf(MakeFragment(1 << 20), FourBytesEach)};
+  };
+  WireBytes at_server;
+  service_.pull.on_end = [&](const absl::Status& status, const WireBytes& bytes) {
+    EXPECT_TRUE(status.ok());
+    at_server = bytes;
+    ended_.Notify();
+  };
+  Serve(1 << 20);
+  ASSERT_TRUE(Pull(OneChannel(), {{0, 8192}}).ok());
+  ended_.WaitForNotification();
+  EXPECT_EQ(at_server.payload, 4 << 20);
+  EXPECT_EQ(wire_.payload, at_server.payload);
+  EXPECT_EQ(wire_.total, at_server.total);
+}
+
+}  // namespace
+}  // namespace longhaul

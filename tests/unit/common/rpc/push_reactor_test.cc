@@ -1,0 +1,211 @@
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/rpc/fragment_server.h"
+#include "common/rpc/status_details.h"
+#include "gtest/gtest.h"
+#include "tests/unit/common/rpc/bulk_fixture.h"
+
+namespace longhaul {
+namespace {
+
+class PushReactorTest : public BulkTest {};
+
+TEST_F(PushReactorTest, PushesEverySize) {
+  for (const int64_t elements : kSizes) {
+    server_.reset(), channels_.clear(), received_.clear(), headers_.clear();
+    service_.push = {};
+    Serve(elements);
+    const auto blocks = MakeFragment(elements);
+    const auto response = Push(OneChannel(), blocks);
+    ASSERT_TRUE(response.ok()) << elements << ": " << response.status();
+    EXPECT_TRUE(response->contribution_complete());
+    ASSERT_EQ(received_.size(), 1);
+    EXPECT_TRUE(SameBlocks(received_[0], *blocks)) << elements;
+    EXPECT_EQ(headers_[0].payload_bytes(), blocks->payload.size());
+    EXPECT_EQ(headers_[0].job_id(), "job");
+  }
+}
+
+TEST_F(PushReactorTest, ARefusedHeaderArrivesWithItsDetails) {
+  service_.push.on_header = [](const v1::PushHeader&) -> absl::StatusOr<StreamLimits> {
+    return WithErrorInfo(absl::FailedPreconditionError("stale"),
+                         {"VERSION_MISMATCH", {{"have", "4"}}});
+  };
+  Serve(1 << 20);
+  const absl::Status status = Push(OneChannel(), MakeFragment(1 << 20)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(ErrorInfoOf(status), (ErrorDetail{"VERSION_MISMATCH", {{"have", "4"}}}));
+}
+
+TEST_F(PushReactorTest, AFailureOfTheHandlerIsTheCallsStatus) {
+  service_.push.on_complete = [](const v1::PushHeader&, CodedBlocks) {
+    return absl::StatusOr<v1::PushResponse>(BadRequestError({{"segments[0]", "NaN"}}));
+  };
+  Serve(1000);
+  EXPECT_EQ(FieldViolationsOf(Push(OneChannel(), MakeFragment(1000)).status()),
+            std::vector<FieldViolation>({{"segments[0]", "NaN"}}));
+}
+
+TEST_F(PushReactorTest, MalformedStreamsAreRefusedAndTheServerGoesOn) {
+  const int64_t elements = 600'000;
+  Serve(elements);
+  const auto blocks = MakeFragment(elements);
+  const std::string header = HeaderOf(*blocks);
+  const std::vector<std::string> chunks = ChunksOf(blocks);
+  ASSERT_EQ(chunks.size(), 3);
+  std::string flipped = chunks[1];
+  flipped.back() ^= 1;
+  const std::string too_large =
+      Edited(chunks[1], [](v1::PushMessage& m) { m.set_payload(std::string(3 << 19, 'x')); });
+  const std::string overlapping =
+      Edited(chunks[1], [](v1::PushMessage& m) { m.mutable_segments(0)->set_first_block(2047); });
+  const std::string ranges_overlap = Edited(
+      header, [](v1::PushMessage& m) { *m.mutable_header()->add_blocks() = m.header().blocks(0); });
+  const struct {
+    std::string name;
+    std::vector<std::string> messages;
+    absl::StatusCode code;
+    std::string reason, block;
+  } cases[] = {
+      {"nothing", {}, absl::StatusCode::kInvalidArgument, "MISSING_HEADER", ""},
+      {"no header", chunks, absl::StatusCode::kInvalidArgument, "MISSING_HEADER", ""},
+      {"unknown fields first",
+       {"\x98\x06\x07", header},
+       absl::StatusCode::kInvalidArgument,
+       "MISSING_HEADER",
+       ""},
+      {"header and payload",
+       {header + chunks[0]},
+       absl::StatusCode::kInvalidArgument,
+       "MISSING_HEADER",
+       ""},
+      {"garbage", {"\xff\xff\xff"}, absl::StatusCode::kInvalidArgument, "", ""},
+      {"overlapping ranges", {ranges_overlap}, absl::StatusCode::kInvalidArgument, "", ""},
+      {"header alone", {header}, absl::StatusCode::kDataLoss, "STREAM_TRUNCATED", "0"},
+      {"truncated",
+       {header, chunks[0], chunks[1]},
+       absl::StatusCode::kDataLoss,
+       "STREAM_TRUNCATED",
+       "4096"},
+      {"cut",
+       {header, chunks[0], chunks[1].substr(0, 5000)},
+       absl::StatusCode::kInvalidArgument,
+       "MALFORMED_MESSAGE",
+       "2048"},
+      {"flipped bit",
+       {header, chunks[0], flipped},
+       absl::StatusCode::kDataLoss,
+       "HASH_MISMATCH",
+       "2048"},
+      {"too large",
+       {header, chunks[0], too_large},
+       absl::StatusCode::kResourceExhausted,
+       "MESSAGE_TOO_LARGE",
+       "2048"},
+      {"wrong order",
+       {header, chunks[1]},
+       absl::StatusCode::kInvalidArgument,
+       "MALFORMED_SEGMENT",
+       "0"},
+      {"missing",
+       {header, chunks[0], chunks[2]},
+       absl::StatusCode::kInvalidArgument,
+       "MALFORMED_SEGMENT",
+       "2048"},
+      {"overlapping",
+       {header, chunks[0], overlapping},
+       absl::StatusCode::kInvalidArgument,
+       "MALFORMED_SEGMENT",
+       "2048"},
+      {"second header",
+       {header, header},
+       absl::StatusCode::kInvalidArgument,
+       "MALFORMED_CHUNK",
+       "0"},
+  };
+  for (const auto& test : cases) {
+    const absl::Status status = RawPush(test.messages);
+    EXPECT_EQ(status.code(), test.code) << test.name << ": " << status;
+    const ErrorDetail detail = ErrorInfoOf(status).value_or(ErrorDetail{});
+    EXPECT_EQ(detail.reason, test.reason) << test.name << ": " << status;
+    const auto block = detail.metadata.find("block");
+    EXPECT_EQ(block == detail.metadata.end() ? "" : block->second, test.block) << test.name;
+  }
+  EXPECT_TRUE(received_.empty());
+  ASSERT_TRUE(Push(OneChannel(), blocks).ok());
+  EXPECT_TRUE(SameBlocks(received_.at(0), *blocks));
+}
+
+TEST_F(PushReactorTest, ACallWithoutADeadlineIsRefused) {
+  Serve(1000);
+  const auto blocks = MakeFragment(1000);
+  const absl::Status status = RawPush({HeaderOf(*blocks)}, false, absl::InfiniteFuture());
+  EXPECT_EQ(ErrorInfoOf(status).value_or(ErrorDetail{}).reason, "MISSING_DEADLINE") << status;
+}
+
+TEST_F(PushReactorTest, MorePushesThanAdmittedAreToldWhenToReturn) {
+  service_.push.on_complete = [&](const v1::PushHeader&,
+                                  CodedBlocks) -> absl::StatusOr<v1::PushResponse> {
+    inside_.Notify();
+    go_.WaitForNotification();
+    return v1::PushResponse();
+  };
+  Serve(1000, {.streams_max = 1, .retry_delay = absl::Seconds(7)});
+  std::jthread first([&] { EXPECT_TRUE(Push(OneChannel(), MakeFragment(1000)).ok()); });
+  inside_.WaitForNotification();
+  WireBytes wire;
+  const absl::Status status =
+      PushBlocks(OneChannel(), {}, SourceOf(MakeFragment(1000), FourBytesEach),
+                 {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire})
+          .status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(RetryDelayOf(status), absl::Seconds(7));
+  EXPECT_GT(wire.total, 0);
+  go_.Notify();
+}
+
+TEST_F(PushReactorTest, AFullExecutorIsToldToo) {
+  Serve(1000, {}, {.threads = 1, .queue_max = 0});
+  const absl::Status status = Push(OneChannel(), MakeFragment(1000)).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(RetryDelayOf(status).has_value());
+}
+
+TEST_F(PushReactorTest, APushThatIsCancelledHalfWayLeavesNothing) {
+  service_.push.on_header = [this](const v1::PushHeader&) {
+    header_seen_.Notify();
+    return StreamLimits{600'000, 1 << 30, FourBytesEach};
+  };
+  service_.push.on_end = [&](const absl::Status& status, const WireBytes&) {
+    EXPECT_FALSE(status.ok());
+    ended_.Notify();
+  };
+  Serve(600'000);
+  const auto blocks = MakeFragment(600'000);
+  EXPECT_TRUE(absl::IsCancelled(RawPush({HeaderOf(*blocks), ChunksOf(blocks)[0]}, true)));
+  ended_.WaitForNotification();
+  server_->Shutdown(absl::Seconds(60));
+  EXPECT_TRUE(received_.empty());
+  EXPECT_EQ(admission_->streams(), 0);
+}
+
+TEST_F(PushReactorTest, BothEndsCountTheSameBytes) {
+  WireBytes at_server;
+  service_.push.on_end = [&](const absl::Status& status, const WireBytes& bytes) {
+    EXPECT_TRUE(status.ok());
+    at_server = bytes;
+    ended_.Notify();
+  };
+  Serve(1 << 20);
+  ASSERT_TRUE(Push(OneChannel(), MakeFragment(1 << 20)).ok());
+  ended_.WaitForNotification();
+  EXPECT_EQ(at_server.payload, 4 << 20);
+  EXPECT_EQ(wire_.payload, at_server.payload);
+  EXPECT_EQ(wire_.total, at_server.total);
+  EXPECT_LT(wire_.total, wire_.payload * 1.002);
+}
+
+}  // namespace
+}  // namespace longhaul

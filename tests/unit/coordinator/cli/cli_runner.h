@@ -1,0 +1,44 @@
+// Runs the CLI within the test's process.
+#pragma once
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/config/yaml_json.h"
+#include "coordinator/cli/cli.h"
+
+namespace longhaul::cli {
+
+struct CliResult {
+  int exit = -1;
+  std::string out, err;
+  Json envelope() const { return Json::parse(out); }
+};
+
+struct CliRunner {
+  std::map<std::string, std::string> variables;
+  std::string input;
+  bool terminal = false;
+
+  CliResult operator()(const std::vector<std::string>& args) const {
+    std::istringstream in(input);
+    std::ostringstream out, err;
+    const auto clock = MakeSystemClock();
+    const Environment environment{
+        .in = in,
+        .out = out,
+        .err = err,
+        .err_is_terminal = terminal,
+        .clock = *clock,
+        .variable = [this](const char* name) -> std::optional<std::string> {
+          const auto found = variables.find(name);
+          return found == variables.end() ? std::nullopt : std::optional(found->second);
+        }};
+    const ExitCode exit = Run(args, environment);
+    return {static_cast<int>(exit), out.str(), err.str()};
+  }
+};
+
+}  // namespace longhaul::cli

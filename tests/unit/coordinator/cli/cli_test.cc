@@ -1,0 +1,356 @@
+// Every command against a coordinator over real gRPC.
+#include <filesystem>
+#include <fstream>
+
+#include "absl/synchronization/notification.h"
+#include "cli_runner.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
+#include "fake_coordinator.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sample_job.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CliTest : public ::testing::Test {
+ protected:
+  // Arguments with the fake's address.
+  CliResult RunCli(std::vector<std::string> args) {
+    args.push_back("--server=" + fake_.address());
+    return run_(args);
+  }
+  std::string Example() const { return "deploy/examples/quickstart.yaml"; }
+
+  FakeCoordinator fake_;
+  CliRunner run_;
+};
+
+TEST_F(CliTest, GetShowsEveryPromisedKeyWithNumbersAsNumbers) {
+  fake_.get = [](const v1::GetJobRequest& request, v1::GetJobResponse* response) {
+    EXPECT_EQ(request.job(), "quickstart");
+    *response->mutable_job() = SampleJob();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult result = RunCli({"get", "quickstart", "-o", "json"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(result.err, "");
+  const Json envelope = result.envelope();
+  EXPECT_EQ(envelope["schema_version"], 1);
+  EXPECT_EQ(envelope["status"], "ok");
+  EXPECT_FALSE(envelope.contains("error"));
+  const Json& data = envelope["data"];
+  EXPECT_EQ(data["name"], "quickstart");
+  EXPECT_EQ(data["id"], "j-1");
+  EXPECT_EQ(data["state"], "RUNNING");
+  EXPECT_EQ(data["steps"], 6000);
+  EXPECT_EQ(data["inner_step"], 1200);
+  EXPECT_EQ(data["tokens"], 1228800);
+  EXPECT_EQ(data["parameters"], 9007199254740993);  // Exact beyond 2^53.
+  EXPECT_EQ(data["fragments"].size(), 2);
+  EXPECT_EQ(data["fragments"][0]["name"], "embeddings");
+  EXPECT_EQ(data["fragments"][0]["fragment"], 0);
+  EXPECT_EQ(data["fragments"][1]["rounds_committed"], 40);
+  EXPECT_EQ(data["eval_loss"]["first"], 4.5);
+  EXPECT_EQ(data["eval_loss"]["last"], 2.4);
+  EXPECT_EQ(data["eval_loss"]["best"], 2.25);
+  EXPECT_EQ(data["wire_bytes"]["up"]["payload"], 1000);
+  EXPECT_EQ(data["wire_bytes"]["down"]["total"], 2200);
+  EXPECT_EQ(data["exposed_wait_seconds"], 1.5);
+  EXPECT_EQ(data["compute_seconds"], 100.0);
+  EXPECT_EQ(data["utilization"], 0.98);
+  EXPECT_EQ(data["data_parallel_bytes"], 3300000);
+  EXPECT_EQ(data["pools"][1]["pool"], "west");
+  EXPECT_TRUE(data["error"].is_null());
+  EXPECT_EQ(data["warnings"][0], "momentum 0.9 needs rounds");
+  EXPECT_EQ(data["started_at"], "2023-11-14T22:13:30.500Z");
+  EXPECT_TRUE(data["ended_at"].is_null());
+  EXPECT_EQ(data["spec"]["train"]["seed"], 18446744073709551615u);
+  EXPECT_EQ(data["spec"]["sync"]["up"]["codec"], "E3M0");
+}
+
+TEST_F(CliTest, AJobThatHasJustBegunHasTheSameKeys) {
+  fake_.get = [](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    response->mutable_job()->mutable_spec()->set_name("a");
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const Json data = RunCli({"get", "a", "-o", "json"}).envelope()["data"];
+  EXPECT_TRUE(data["eval_loss"]["last"].is_null());
+  EXPECT_EQ(data["eval_loss"]["evaluations"], 0);
+  EXPECT_EQ(data["wire_bytes"]["up"]["payload"], 0);
+  EXPECT_EQ(data["utilization"], 0);
+  EXPECT_EQ(data["inner_step"], 0);
+  EXPECT_TRUE(data["fragments"].is_array());
+  EXPECT_TRUE(data["pools"].is_array());
+  EXPECT_TRUE(data["warnings"].is_array());
+  EXPECT_EQ(RunCli({"get", "a"}).exit, 0);  // The table too.
+}
+
+TEST_F(CliTest, TableAndYamlShowTheSameJob) {
+  fake_.get = [](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob();
+    response->mutable_job()->set_waiting_for("2 pools\x1b[2J");
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult table = RunCli({"get", "quickstart"});
+  EXPECT_THAT(table.out,
+              AllOf(HasSubstr("RUNNING"), HasSubstr("1200/6000"), HasSubstr("layers 0,2"),
+                    HasSubstr("west"), HasSubstr("1000 times as much")));
+  EXPECT_THAT(table.out, Not(HasSubstr("\x1b")));  // A server cannot drive the terminal.
+  const CliResult yaml = RunCli({"get", "quickstart", "-o", "yaml"});
+  ViolationList violations;
+  const Json parsed = ParseYaml(yaml.out, violations);
+  EXPECT_TRUE(violations.empty());
+  EXPECT_EQ(parsed["data"]["eval_loss"]["best"], 2.25);
+  EXPECT_EQ(parsed["data"]["fragments"][1]["name"], "layers 0,2");
+}
+
+TEST_F(CliTest, ListFollowsPages) {
+  fake_.list = [](const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+    *response->add_jobs() = SampleJob();
+    response->mutable_jobs(0)->mutable_spec()->set_name("job-" + request.page_token());
+    if (request.page_token().size() < 2) response->set_next_page_token(request.page_token() + "x");
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const Json all = RunCli({"list", "-o", "json"}).envelope()["data"];
+  ASSERT_EQ(all.size(), 3);
+  EXPECT_EQ(all[2]["name"], "job-xx");
+  EXPECT_EQ(RunCli({"list", "-o", "json", "--limit", "2"}).envelope()["data"].size(), 2);
+  EXPECT_THAT(RunCli({"list"}).out, AllOf(StartsWith("NAME"), HasSubstr("job-xx")));
+}
+
+TEST_F(CliTest, CancelPoolsCheckpointsAndVersion) {
+  fake_.cancel = [](const v1::CancelJobRequest& request, v1::CancelJobResponse* response) {
+    EXPECT_EQ(request.reason(), "wrong data");
+    *response->mutable_job() = SampleJob(v1::CANCELLED);
+    return grpc::Status::OK;
+  };
+  fake_.pools = [](const v1::ListPoolsRequest&, v1::ListPoolsResponse* response) {
+    v1::Pool* pool = response->add_pools();
+    pool->set_name("east");
+    pool->set_state(v1::PARTICIPATING);
+    pool->mutable_lease_left()->set_seconds(12);
+    return grpc::Status::OK;
+  };
+  fake_.checkpoints = [](const v1::ListCheckpointsRequest&, v1::ListCheckpointsResponse* response) {
+    v1::CheckpointManifest* checkpoint = response->add_checkpoints();
+    checkpoint->set_step(6000);
+    checkpoint->set_final(true);
+    checkpoint->set_path("/var/lib/longhaul/a");
+    checkpoint->add_fragments()->set_elements(256);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_EQ(RunCli({"cancel", "quickstart", "--reason", "wrong data"}).out,
+            "quickstart CANCELLED\n");
+  EXPECT_THAT(RunCli({"pools"}).out,
+              AllOf(HasSubstr("east"), HasSubstr("PARTICIPATING"), HasSubstr("12s")));
+  EXPECT_EQ(RunCli({"pools", "-o", "json"}).envelope()["data"][0]["lease_left"], 12.0);
+  EXPECT_THAT(RunCli({"checkpoints", "a"}).out, AllOf(HasSubstr("6000"), HasSubstr("1.0 KiB")));
+  EXPECT_EQ(RunCli({"checkpoints", "a", "-o", "json"}).envelope()["data"][0]["final"], true);
+  EXPECT_THAT(run_({"version"}).out, StartsWith("longhaul "));
+  EXPECT_TRUE(run_({"version", "-o", "json"}).envelope()["data"].contains("version"));
+}
+
+TEST_F(CliTest, SubmitSendsTheSpecWithItsOverrides) {
+  v1::SubmitJobRequest got;
+  fake_.submit = [&](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
+    got = request;
+    *response->mutable_job() = SampleJob(v1::PENDING);
+    response->set_created(true);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult result = RunCli({"submit", "-f", Example(), "--set", "sync.h=100", "--set",
+                                   "data.text.path=/t.txt", "--token", "t-1", "-o", "json"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(got.spec().sync().h(), 100);
+  EXPECT_EQ(got.spec().data().text().path(), "/t.txt");
+  EXPECT_EQ(got.idempotency_token(), "t-1");
+  EXPECT_FALSE(got.validate_only());
+  EXPECT_EQ(result.envelope()["data"]["state"], "PENDING");
+  EXPECT_THAT(result.err, HasSubstr("warning: momentum"));
+}
+
+TEST_F(CliTest, DryRunValidatesOnlyAndShowsTheDefaults) {
+  fake_.submit = [](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
+    EXPECT_TRUE(request.validate_only());
+    *response->mutable_job()->mutable_spec() = request.spec();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult result = RunCli({"submit", "-f", Example(), "--dry-run"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("name: quickstart"), HasSubstr("codec: E3M0")));
+}
+
+TEST_F(CliTest, SubmitReadsStandardInputAndSaysThatAJobExists) {
+  fake_.submit = [](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
+    *response->mutable_job()->mutable_spec() = request.spec();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  run_.input = "name: from-stdin\n";
+  const CliResult result = RunCli({"submit", "-f", "-"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_THAT(result.err, HasSubstr("job from-stdin exists already"));
+}
+
+TEST_F(CliTest, ASpecWithTyposNeverReachesTheServer) {
+  fake_.Start();
+  run_.input = "name: a\nsync: {tua: 1, up: {codec: e3m1}}\n";
+  const CliResult result = RunCli({"submit", "-f", "-", "-o", "json"});
+  EXPECT_EQ(result.exit, 4);
+  const Json error = result.envelope()["error"];
+  EXPECT_EQ(error["code"], "INVALID_ARGUMENT");
+  ASSERT_EQ(error["fields"].size(), 2);
+  EXPECT_EQ(error["fields"][0]["field"], "sync.tua");
+  EXPECT_EQ(error["fields"][0]["description"], "unknown field (did you mean 'tau'?)");
+  EXPECT_EQ(error["fields"][1]["field"], "sync.up.codec");
+  EXPECT_THAT(result.err, HasSubstr("sync.tua: unknown field (did you mean 'tau'?)"));
+}
+
+TEST_F(CliTest, RefusalsOfTheServerNameTheirFields) {
+  fake_.submit = [](const v1::SubmitJobRequest&, v1::SubmitJobResponse*) {
+    return ToGrpcStatus(WithErrorInfo(
+        BadRequestError({{"sync.tau", "found 30, expected 0 to 29"}, {"name", "is required"}}),
+        {.reason = "SPEC_INVALID", .metadata = {{"hint", "read job.proto"}}}));
+  };
+  fake_.Start();
+  const CliResult result = RunCli({"submit", "-f", Example(), "-o", "json"});
+  EXPECT_EQ(result.exit, 4);
+  const Json envelope = result.envelope();
+  EXPECT_EQ(envelope["status"], "error");
+  EXPECT_FALSE(envelope.contains("data"));
+  EXPECT_EQ(envelope["error"]["reason"], "SPEC_INVALID");
+  EXPECT_EQ(envelope["error"]["hint"], "read job.proto");
+  EXPECT_EQ(envelope["error"]["fields"][0]["field"], "sync.tau");
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("sync.tau: found 30"), HasSubstr("hint: read job.proto")));
+}
+
+TEST_F(CliTest, ExitCodesFollowTheKindOfError) {
+  absl::Status status;
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse*) { return ToGrpcStatus(status); };
+  fake_.Start();
+  const auto exit_of = [&](absl::Status answer) {
+    status = std::move(answer);
+    return RunCli({"get", "a"}).exit;
+  };
+  EXPECT_EQ(exit_of(absl::NotFoundError("no job a")), 1);
+  EXPECT_EQ(exit_of(absl::InternalError("broken")), 1);
+  EXPECT_EQ(exit_of(absl::FailedPreconditionError("ended")), 1);
+  EXPECT_EQ(exit_of(absl::UnimplementedError("no such call")), 1);
+  EXPECT_EQ(exit_of(WithFieldViolations(absl::UnimplementedError("later"), {{"a", "b"}})), 4);
+  EXPECT_EQ(exit_of(absl::UnauthenticatedError("no token")), 2);
+  EXPECT_EQ(exit_of(absl::PermissionDeniedError("not yours")), 2);
+  EXPECT_EQ(exit_of(absl::UnavailableError("draining")), 2);
+  EXPECT_EQ(exit_of(absl::InvalidArgumentError("malformed")), 4);
+  status = WithRetryDelay(absl::ResourceExhaustedError("busy"), absl::Seconds(7));
+  const CliResult busy = RunCli({"get", "a", "-o", "json"});
+  EXPECT_EQ(busy.exit, 1);
+  EXPECT_EQ(busy.envelope()["error"]["retry_after_seconds"], 7.0);
+  EXPECT_THAT(busy.err, HasSubstr("try again in 7s"));
+}
+
+TEST_F(CliTest, NobodyListeningIsAConnectionError) {
+  std::string address;
+  {
+    FakeCoordinator gone;
+    gone.Start();
+    address = gone.address();
+  }
+  for (const char* command : {"get", "watch"}) {
+    const CliResult result = run_({command, "a", "--server", address, "-o", "json"});
+    EXPECT_EQ(result.exit, 2) << command;
+    EXPECT_EQ(result.envelope()["error"]["code"], "UNAVAILABLE");
+    EXPECT_THAT(result.envelope()["error"]["hint"].get<std::string>(), HasSubstr(address));
+  }
+}
+
+TEST_F(CliTest, ASlowServerIsATimeout) {
+  absl::Notification done;
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse*) {
+    done.WaitForNotification();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult result = RunCli({"get", "a", "--timeout", "50ms", "-o", "json"});
+  done.Notify();
+  EXPECT_EQ(result.exit, 3);
+  EXPECT_EQ(result.envelope()["error"]["code"], "DEADLINE_EXCEEDED");
+}
+
+TEST_F(CliTest, ServerAddressComesFromFlagThenEnvironmentThenFile) {
+  fake_.get = [](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const std::filesystem::path home =
+      std::filesystem::path(::testing::TempDir()) / "longhaul_cli_home";
+  std::filesystem::create_directories(home / ".config/longhaul");
+  const auto write_config = [&](const std::string& text) {
+    std::ofstream(home / ".config/longhaul/config.yaml") << text;
+  };
+  run_.variables["HOME"] = home.string();
+  write_config("server: " + fake_.address() + "\n");
+  EXPECT_EQ(run_({"get", "a"}).exit, 0);
+  write_config("sevrer: localhost:1\n");
+  const CliResult typo = run_({"get", "a"});
+  EXPECT_EQ(typo.exit, 4);
+  EXPECT_THAT(typo.err, AllOf(HasSubstr("config.yaml"), HasSubstr("'server'")));
+  run_.variables["LONGHAUL_SERVER"] = fake_.address();
+  EXPECT_EQ(run_({"get", "a"}).exit, 0);
+  run_.variables["LONGHAUL_SERVER"] = "no-port";
+  EXPECT_EQ(run_({"get", "a"}).exit, 4);
+  EXPECT_EQ(RunCli({"get", "a"}).exit, 0);
+  std::filesystem::remove_all(home);
+}
+
+TEST_F(CliTest, BadArgumentsAreUsageErrorsWithAHint) {
+  EXPECT_EQ(run_({}).exit, 4);
+  EXPECT_EQ(run_({"get"}).exit, 4);
+  EXPECT_EQ(run_({"get", "a", "-o", "xml"}).exit, 4);
+  EXPECT_EQ(run_({"get", "a", "--timeout", "soon"}).exit, 4);
+  EXPECT_EQ(run_({"submit", "-f", "/does/not/exist.yaml"}).exit, 4);
+  EXPECT_EQ(run_({"completion", "fish"}).exit, 4);
+  EXPECT_THAT(run_({"sumbit"}).err,
+              AllOf(HasSubstr("no such command: sumbit"), HasSubstr("did you mean 'submit'?")));
+  EXPECT_THAT(run_({"get", "a", "--tiemout=3s"}).err, HasSubstr("did you mean '--timeout'?"));
+  const CliResult json = run_({"sumbit", "-o", "json"});
+  EXPECT_EQ(json.envelope()["error"]["code"], "INVALID_ARGUMENT");
+}
+
+TEST_F(CliTest, HelpGoesToStandardOutput) {
+  const CliResult result = run_({"--help"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("submit"), HasSubstr("Exit codes")));
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(run_({"submit", "--help"}).out, HasSubstr("--dry-run"));
+}
+
+TEST_F(CliTest, CompletionKnowsEveryCommandAndOption) {
+  const CliResult bash = run_({"completion", "bash"});
+  EXPECT_EQ(bash.exit, 0);
+  for (const char* word :
+       {"submit", "list", "get", "watch", "cancel", "pools", "checkpoints", "version", "--server",
+        "--dry-run", "--reason", "complete -o filenames"}) {
+    EXPECT_THAT(bash.out, HasSubstr(word));
+  }
+  EXPECT_THAT(run_({"completion", "zsh"}).out, StartsWith("#compdef longhaul"));
+}
+
+}  // namespace
+}  // namespace longhaul::cli

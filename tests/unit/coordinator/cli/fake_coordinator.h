@@ -1,0 +1,49 @@
+// A coordinator for tests of the CLI: real gRPC on a free port of localhost, answers that the test
+// sets.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/rpc/server.h"
+#include "longhaul/v1/job.grpc.pb.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+
+namespace longhaul::cli {
+
+// Handlers that are not set answer UNIMPLEMENTED.
+class FakeCoordinator {
+ public:
+  FakeCoordinator();
+  ~FakeCoordinator();
+
+  template <typename Request, typename Response>
+  using Handler = std::function<grpc::Status(const Request&, Response*)>;
+  // One handler for each stream in turn; the last serves all that follow.
+  using Stream = std::function<grpc::Status(
+      const v1::WatchJobRequest&, const std::function<bool(const v1::WatchJobResponse&)>& send,
+      const std::function<bool()>& cancelled)>;
+
+  Handler<v1::SubmitJobRequest, v1::SubmitJobResponse> submit;
+  Handler<v1::GetJobRequest, v1::GetJobResponse> get;
+  Handler<v1::ListJobsRequest, v1::ListJobsResponse> list;
+  Handler<v1::CancelJobRequest, v1::CancelJobResponse> cancel;
+  Handler<v1::ListCheckpointsRequest, v1::ListCheckpointsResponse> checkpoints;
+  Handler<v1::ListPoolsRequest, v1::ListPoolsResponse> pools;
+  std::vector<Stream> streams;
+
+  // Serves from now on; handlers must not change any more.
+  void Start();
+  const std::string& address() const { return server_->address(); }
+
+ private:
+  class Jobs;
+  class Pools;
+  std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<Pools> pools_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace longhaul::cli

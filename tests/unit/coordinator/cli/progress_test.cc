@@ -1,0 +1,62 @@
+#include "coordinator/cli/progress.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sample_job.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const absl::Time kStart = absl::FromUnixSeconds(1700000010);
+
+TEST(ProgressTest, TextLeavesOutWhatIsNotKnown) {
+  v1::Job job;
+  job.set_state(v1::PENDING);
+  job.set_waiting_for("2 pools (1 ready)");
+  job.mutable_spec()->mutable_train()->set_steps(10);
+  EXPECT_EQ(ProgressText(job, kStart), "PENDING  waiting for 2 pools (1 ready)  step 0/10");
+}
+
+TEST(ProgressTest, EtaFollowsFromTheStepsSinceTheStart) {
+  // 1200 of 6000 steps in 50 s: 200 s are left.
+  EXPECT_THAT(ProgressText(SampleJob(), kStart + absl::Seconds(50)), HasSubstr("ETA 3m20s"));
+  EXPECT_THAT(ProgressText(SampleJob(v1::COMPLETED), kStart), Not(HasSubstr("ETA")));
+}
+
+TEST(ProgressTest, WritesALineForNewsAndElseEveryFewSeconds) {
+  std::ostringstream out;
+  Progress progress(out, /*terminal=*/false);
+  const auto lines = [&] {
+    const std::string text = out.str();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  v1::Job job = SampleJob();
+  progress.Show(job, kStart);
+  progress.Show(job, kStart + absl::Seconds(1));
+  EXPECT_EQ(lines(), 1);
+  progress.Show(job, kStart + absl::Seconds(5));
+  EXPECT_EQ(lines(), 2);
+  job.mutable_eval_loss()->set_evaluations(3);
+  progress.Show(job, kStart + absl::Seconds(6));
+  EXPECT_EQ(lines(), 3);
+  job.set_waiting_for("pool west");
+  progress.Show(job, kStart + absl::Seconds(6));
+  EXPECT_EQ(lines(), 4);
+}
+
+TEST(ProgressTest, ANoteBeginsBelowTheBar) {
+  std::ostringstream out;
+  Progress progress(out, /*terminal=*/true);
+  progress.Show(SampleJob(), kStart);
+  progress.Note("connection lost");
+  EXPECT_THAT(out.str(), HasSubstr("\x1b[K\nconnection lost\n"));
+}
+
+}  // namespace
+}  // namespace longhaul::cli

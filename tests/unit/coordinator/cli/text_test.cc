@@ -1,0 +1,44 @@
+#include "coordinator/cli/text.h"
+
+#include <limits>
+
+#include "coordinator/cli/yaml_writer.h"
+#include "gtest/gtest.h"
+
+namespace longhaul::cli {
+namespace {
+
+TEST(TextTest, Units) {
+  EXPECT_EQ(BytesText(0), "0 B");
+  EXPECT_EQ(BytesText(1023), "1023 B");
+  EXPECT_EQ(BytesText(1536), "1.5 KiB");
+  EXPECT_EQ(BytesText(std::numeric_limits<int64_t>::max()), "8.0 EiB");
+  EXPECT_EQ(CountText(812), "812");
+  EXPECT_EQ(CountText(42100), "42.1k");
+  EXPECT_EQ(DurationText(absl::Seconds(8)), "8s");
+  EXPECT_EQ(DurationText(absl::Seconds(200)), "3m20s");
+  EXPECT_EQ(DurationText(absl::Minutes(125)), "2h05m");
+  EXPECT_EQ(DurationText(absl::Hours(76)), "3d04h");
+  EXPECT_EQ(DurationText(absl::Seconds(-5)), "0s");
+  EXPECT_FALSE(DurationText(absl::InfiniteDuration()).empty());
+}
+
+TEST(TextTest, TableAlignsAndHidesControlCharacters) {
+  EXPECT_EQ(TableText({{"NAME", "STATE"}, {"quickstart", "a\nb"}}),
+            "NAME        STATE\nquickstart  a?b\n");
+  EXPECT_EQ(TableText({}), "");
+}
+
+TEST(YamlWriterTest, WhatItWritesReadsBackTheSame) {
+  const Json value = Json::parse(R"({
+    "word": "abc", "path": "/a/b.txt", "number": 12, "text number": "12", "float": 0.5, "yes": "yes",
+    "null": null, "true": "true", "list": [1, "a: b", [], {}, {"x": [true]}, [2, 3]], "": "",
+    "odd": "a\n# b \"c\"", "group": {"a": {"b": "-"}}})");
+  const std::string text = WriteYaml(value);
+  ViolationList violations;
+  EXPECT_EQ(ParseYaml(text, violations), value) << text;
+  EXPECT_TRUE(violations.empty());
+}
+
+}  // namespace
+}  // namespace longhaul::cli

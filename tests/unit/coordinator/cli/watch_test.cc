@@ -1,0 +1,170 @@
+// `watch`, `submit --wait` and `--follow` against a coordinator over real gRPC.
+#include <algorithm>
+#include <thread>
+
+#include "cli_runner.h"
+#include "fake_coordinator.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sample_job.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::WatchJobResponse Update(int64_t cursor, const v1::Job& job) {
+  v1::WatchJobResponse update;
+  update.set_cursor(cursor);
+  *update.mutable_job() = job;
+  return update;
+}
+
+// A stream of one update for each state.
+FakeCoordinator::Stream States(std::vector<v1::JobState> states,
+                               grpc::Status end = grpc::Status::OK) {
+  return [=](const v1::WatchJobRequest& request, const auto& send, const auto&) {
+    int64_t cursor = request.cursor();
+    for (v1::JobState state : states) send(Update(++cursor, SampleJob(state)));
+    return end;
+  };
+}
+
+class WatchTest : public ::testing::Test {
+ protected:
+  CliResult RunCli(std::vector<std::string> args) {
+    args.push_back("--server=" + fake_.address());
+    return run_(args);
+  }
+  FakeCoordinator fake_;
+  CliRunner run_;
+};
+
+TEST_F(WatchTest, ShowsLinesOnStandardErrorAndTheJobOnStandardOutput) {
+  fake_.streams = {States({v1::PENDING, v1::RUNNING, v1::RUNNING, v1::COMPLETED})};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart", "-o", "json"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(result.envelope()["data"]["state"], "COMPLETED");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("PENDING"),
+                                HasSubstr("RUNNING  step 1200/6000  loss 2.5000  eval 2.4000"),
+                                HasSubstr("4.0k tokens/s"), HasSubstr("COMPLETED")));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 3);  // Nothing new: no line.
+}
+
+TEST_F(WatchTest, DrawsABarOnATerminal) {
+  fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
+  fake_.Start();
+  run_.terminal = true;
+  const CliResult result = RunCli({"watch", "quickstart"});
+  EXPECT_THAT(result.err, AllOf(HasSubstr("\r[####...."), HasSubstr("20 %"), HasSubstr("ETA")));
+}
+
+TEST_F(WatchTest, AFailedOrCancelledJobIsExitCodeOneWithItsReason) {
+  v1::Job failed = SampleJob(v1::FAILED);
+  failed.mutable_error()->set_message("no such file: text.txt");
+  failed.mutable_error()->set_hint("mount the data");
+  fake_.streams = {[&](const v1::WatchJobRequest&, const auto& send, const auto&) {
+                     send(Update(1, failed));
+                     return grpc::Status::OK;
+                   },
+                   States({v1::CANCELLED})};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart", "-o", "json"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_EQ(result.envelope()["status"], "error");
+  EXPECT_EQ(result.envelope()["error"]["code"], "JOB_FAILED");
+  EXPECT_EQ(result.envelope()["error"]["hint"], "mount the data");
+  EXPECT_EQ(result.envelope()["data"]["state"], "FAILED");
+  EXPECT_THAT(result.err, HasSubstr("no such file: text.txt"));
+  EXPECT_EQ(RunCli({"watch", "quickstart"}).exit, 1);
+}
+
+TEST_F(WatchTest, ReconnectsWithItsCursorAndSaysSo) {
+  std::vector<int64_t> cursors;
+  const auto note = [&](FakeCoordinator::Stream stream) -> FakeCoordinator::Stream {
+    return [&cursors, stream](const v1::WatchJobRequest& request, const auto& send,
+                              const auto& cancelled) {
+      cursors.push_back(request.cursor());
+      return stream(request, send, cancelled);
+    };
+  };
+  const grpc::Status away(grpc::StatusCode::UNAVAILABLE, "coordinator restarts");
+  fake_.streams = {note(States({v1::RUNNING, v1::RUNNING}, away)), note(States({}, away)),
+                   note(States({v1::COMPLETED}))};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart", "-o", "json"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_THAT(cursors, ::testing::ElementsAre(0, 2, 2));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("connection lost (coordinator restarts)"),
+                                HasSubstr("connected again")));
+}
+
+TEST_F(WatchTest, BeginsAnewWhenTheServerDoesNotKnowTheCursor) {
+  fake_.streams = {States({v1::RUNNING}, grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")),
+                   [](const v1::WatchJobRequest& request, const auto& send, const auto&) {
+                     if (request.cursor() != 0)
+                       return grpc::Status(grpc::StatusCode::OUT_OF_RANGE, "newer");
+                     send(Update(1, SampleJob(v1::COMPLETED)));
+                     return grpc::Status::OK;
+                   }};
+  fake_.Start();
+  EXPECT_EQ(RunCli({"watch", "quickstart"}).exit, 0);
+}
+
+TEST_F(WatchTest, OtherErrorsEndIt) {
+  fake_.streams = {States({v1::RUNNING}, grpc::Status(grpc::StatusCode::NOT_FOUND, "removed"))};
+  fake_.Start();
+  EXPECT_EQ(RunCli({"watch", "quickstart"}).exit, 1);
+}
+
+TEST_F(WatchTest, TimeoutBoundsTheWholeWait) {
+  fake_.streams = {[](const v1::WatchJobRequest&, const auto& send, const auto& cancelled) {
+    send(Update(1, SampleJob(v1::RUNNING)));
+    while (!cancelled()) std::this_thread::yield();
+    return grpc::Status::OK;
+  }};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart", "--timeout", "200ms", "-o", "json"});
+  EXPECT_EQ(result.exit, 3);
+  EXPECT_EQ(result.envelope()["error"]["code"], "DEADLINE_EXCEEDED");
+  EXPECT_THAT(result.envelope()["error"]["message"].get<std::string>(), HasSubstr("quickstart"));
+}
+
+TEST_F(WatchTest, ARestartRightAfterSubmitIsWaitedFor) {
+  fake_.submit = [](const v1::SubmitJobRequest&, v1::SubmitJobResponse* response) {
+    *response->mutable_job() = SampleJob(v1::PENDING);
+    return grpc::Status::OK;
+  };
+  fake_.streams = {States({}, grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")),
+                   States({v1::COMPLETED})};
+  fake_.Start();
+  EXPECT_EQ(RunCli({"submit", "-f", "deploy/examples/quickstart.yaml", "--wait"}).exit, 0);
+}
+
+TEST_F(WatchTest, SubmitWaitsQuietlyAndFollowsAloud) {
+  fake_.submit = [](const v1::SubmitJobRequest&, v1::SubmitJobResponse* response) {
+    *response->mutable_job() = SampleJob(v1::PENDING);
+    response->set_created(true);
+    return grpc::Status::OK;
+  };
+  fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
+  fake_.Start();
+  const std::vector<std::string> submit = {"submit", "-f", "deploy/examples/quickstart.yaml", "-o",
+                                           "json"};
+  const auto with = [&](const char* flag) {
+    std::vector<std::string> args = submit;
+    args.push_back(flag);
+    return RunCli(args);
+  };
+  const CliResult wait = with("--wait"), follow = with("--follow");
+  EXPECT_EQ(wait.envelope()["data"]["state"], "COMPLETED");
+  EXPECT_THAT(wait.err, Not(HasSubstr("step 1200")));
+  EXPECT_EQ(follow.envelope()["data"]["state"], "COMPLETED");
+  EXPECT_THAT(follow.err, HasSubstr("step 1200"));
+}
+
+}  // namespace
+}  // namespace longhaul::cli

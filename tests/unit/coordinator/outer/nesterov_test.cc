@@ -1,0 +1,41 @@
+#include "coordinator/outer/nesterov.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+// By hand: buf = mu * buf + D ; step = lr * (D + mu * buf), with values that fp32 holds exactly.
+TEST(NesterovTest, FollowsTheFormula) {
+  const Nesterov nesterov(0.5f, 0.5f);
+  std::vector<float> gradient = {4, -8}, momentum = {0, 2};
+  nesterov.Step(absl::MakeSpan(gradient), absl::MakeSpan(momentum));
+  EXPECT_EQ(momentum, (std::vector<float>{4, -7}));
+  EXPECT_EQ(gradient, (std::vector<float>{3, -5.75f}));
+  gradient = {2, 1};
+  nesterov.Step(absl::MakeSpan(gradient), absl::MakeSpan(momentum));
+  EXPECT_EQ(momentum, (std::vector<float>{4, -2.5f}));
+  EXPECT_EQ(gradient, (std::vector<float>{2, -0.125f}));
+}
+
+TEST(NesterovTest, WithoutMomentumItIsPlainDescent) {
+  std::vector<float> gradient = {4}, momentum = {0};
+  Nesterov(2.0f, 0.0f).Step(absl::MakeSpan(gradient), absl::MakeSpan(momentum));
+  EXPECT_EQ(gradient[0], 8.0f);
+}
+
+// A fused multiply-add would keep the low bits of 0.9 * 0.9 + 1.
+TEST(NesterovTest, RoundsEachOperation) {
+  std::vector<float> gradient = {1.0f}, momentum = {0.9f};
+  Nesterov(1.0f, 0.9f).Step(absl::MakeSpan(gradient), absl::MakeSpan(momentum));
+  volatile float product = 0.9f * 0.9f;
+  const float buf = product + 1.0f;
+  product = 0.9f * buf;
+  EXPECT_EQ(momentum[0], buf);
+  EXPECT_EQ(gradient[0], 1.0f + product);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,106 @@
+#include "coordinator/store/checkpoint.h"
+
+#include <string>
+#include <vector>
+
+#include "common/io/file_util.h"
+#include "common/io/memory_filesystem.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+class CheckpointTest : public testing::Test {
+ protected:
+  CheckpointTest() : store_(*JobStore::Create(&fs_, "j", SmallOptions())) {}
+  void Advance() {
+    for (const int fragment : {0, 1}) {
+      const RoundKind kind = *store_->Version(fragment) < 0 ? RoundKind::kSeed : RoundKind::kOuter;
+      const int64_t elements = store_->options().fragment_elements[fragment];
+      ASSERT_TRUE(Round(*store_, fragment, kind, {NoiseOf(elements, 1)}).ok());
+    }
+  }
+  absl::StatusOr<v1::CheckpointManifest> Write(int64_t step) {
+    v1::CheckpointManifest manifest;
+    manifest.set_step(step);
+    manifest.set_job_name("alpha");
+    v1::CheckpointTensor& tensor = *manifest.add_tensors();
+    tensor.set_name("w");
+    tensor.add_shape(1000);
+    return store_->WriteCheckpoint(manifest);
+  }
+
+  MemoryFileSystem fs_;
+  std::unique_ptr<JobStore> store_;
+};
+
+TEST_F(CheckpointTest, HoldsTheOuterParametersOfEveryFragment) {
+  Advance();
+  Advance();
+  const auto manifest = Write(30);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->path(), "j/checkpoints/step-00000030");
+  EXPECT_EQ(manifest->format_version(), 1);
+  ASSERT_EQ(manifest->fragments_size(), 2);
+  for (const v1::CheckpointFragment& fragment : manifest->fragments()) {
+    const auto outer =
+        *store_->ReadOuter(fragment.fragment(), AllBlocks(*store_, fragment.fragment()));
+    const std::string bytes = *ReadFile(fs_, JoinPath(manifest->path(), fragment.file()), 1 << 20);
+    EXPECT_EQ(bytes, BytesOf(outer.values));
+    EXPECT_EQ(fragment.version(), 1);
+    EXPECT_EQ(DigestOf(bytes), (Digest128{fragment.digest().high(), fragment.digest().low()}));
+  }
+  const auto listed = ListCheckpoints(fs_, "j");
+  ASSERT_TRUE(listed.ok());
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->front().SerializeAsString(), manifest->SerializeAsString());
+}
+
+TEST_F(CheckpointTest, RefusesAnUnseededJob) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(Write(30).status()));
+  EXPECT_TRUE(ListCheckpoints(fs_, "j")->empty());
+}
+
+TEST_F(CheckpointTest, KeepsTheNewest) {
+  Advance();
+  for (const int64_t step : {90, 1000, 30, 123456789}) ASSERT_TRUE(Write(step).ok());
+  const auto listed = *ListCheckpoints(fs_, "j");
+  ASSERT_EQ(listed.size(), 3u);
+  EXPECT_EQ(listed[0].step(), 90);
+  EXPECT_EQ(listed[1].step(), 1000);
+  EXPECT_EQ(listed[2].step(), 123456789);
+}
+
+TEST_F(CheckpointTest, ReplacesOneOfTheSameStep) {
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  const auto listed = *ListCheckpoints(fs_, "j");
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].fragments(0).version(), 1);
+  EXPECT_EQ(fs_.List("j/checkpoints")->size(), 1u);
+}
+
+TEST_F(CheckpointTest, CleansUpWhatACrashLeft) {
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  ASSERT_TRUE(Write(60).ok());
+  ASSERT_TRUE(fs_.Rename("j/checkpoints/step-00000060", "j/checkpoints/step-00000060.old").ok());
+  ASSERT_TRUE(fs_.CreateDir("j/checkpoints/step-00000090.tmp").ok());
+  ASSERT_TRUE(fs_.Create("j/checkpoints/step-00000090.tmp/fragment-000.f32").ok());
+  ASSERT_TRUE(CleanCheckpoints(fs_, "j").ok());
+  EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000030", "step-00000060"));
+}
+
+TEST_F(CheckpointTest, LeavesOutAFolderWithoutAManifest) {
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  ASSERT_TRUE(fs_.CreateDir("j/checkpoints/step-00000060").ok());
+  EXPECT_EQ(ListCheckpoints(fs_, "j")->size(), 1u);
+}
+
+}  // namespace
+}  // namespace longhaul

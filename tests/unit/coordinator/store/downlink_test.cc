@@ -1,0 +1,81 @@
+#include "coordinator/store/downlink.h"
+
+#include <memory>
+#include <vector>
+
+#include "common/io/memory_filesystem.h"
+#include "gtest/gtest.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kElements = 9 * kTileElements + 200;  // three frames, the last one short
+
+class DownlinkTest : public testing::Test {
+ protected:
+  // Writes `values` coded exactly; returns the index.
+  DownlinkIndex Write(const std::vector<float>& values) {
+    auto reservation = *log_.Reserve(DownlinkWriter::BytesMax(*codec_, values.size()));
+    DownlinkWriter writer(&log_, &reservation, codec_.get(), 2, 5);
+    const CodedShard all = Code({}, values);
+    absl::Span<const uint8_t> payload = all.payload;
+    for (const CodedSegment& segment : all.info.segments) {
+      const size_t bytes = codec_->PayloadBytes(segment.elements);
+      EXPECT_TRUE(writer.Add(segment, payload.first(bytes)).ok());
+      payload.remove_prefix(bytes);
+    }
+    EXPECT_TRUE(writer.Finish().ok());
+    EXPECT_EQ(writer.first_sequence(), 1u);
+    return writer.TakeIndex();
+  }
+
+  MemoryFileSystem fs_;
+  Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
+  const std::unique_ptr<Codec> codec_ = *MakeCodec({.kind = CodecKind::kFp32});
+};
+
+TEST_F(DownlinkTest, AnyRangesComeBack) {
+  const std::vector<float> values = NoiseOf(kElements, 1);
+  const DownlinkIndex index = Write(values);
+  EXPECT_EQ(index.elements(), kElements);
+  const int64_t blocks = 9 * kTileBlocks + 2;
+  for (const std::vector<BlockRange>& ranges : {std::vector<BlockRange>{{0, blocks}},
+                                                {{0, 1}},
+                                                {{511, 2}},
+                                                {{512, 512}, {2000, 1500}},
+                                                {{blocks - 1, 1}},
+                                                {}}) {
+    const auto read = index.Read(log_, ranges);
+    ASSERT_TRUE(read.ok()) << read.status();
+    std::vector<float> expected, decoded;
+    for (const BlockRange& range : ranges) {
+      const auto begin = values.begin() + range.first * kBlockElements;
+      expected.insert(expected.end(), begin, begin + ElementsOf(range, kElements));
+    }
+    size_t at = 0;
+    for (const CodedSegment& segment : read->segments) {
+      const size_t bytes = codec_->PayloadBytes(segment.elements), size = decoded.size();
+      decoded.resize(size + segment.elements);
+      ASSERT_TRUE(codec_
+                      ->Decode(segment.base_exponent,
+                               absl::MakeConstSpan(read->payload).subspan(at, bytes),
+                               absl::MakeSpan(decoded).subspan(size))
+                      .ok());
+      at += bytes;
+    }
+    EXPECT_EQ(decoded, expected);
+  }
+}
+
+TEST_F(DownlinkTest, TheIndexTakesTilesInOrderOnly) {
+  DownlinkIndex index(CodecKind::kFp32);
+  EXPECT_FALSE(index.Add(*codec_, {{512, 100, 0}}, {}));
+  EXPECT_TRUE(index.Add(*codec_, {{0, 65536, 0}, {512, 100, 0}}, {}));
+  EXPECT_FALSE(index.Add(*codec_, {{1024, 100, 0}}, {}));  // behind a short tile
+  EXPECT_FALSE(DownlinkIndex().Add(*codec_, {{0, 65537, 0}}, {}));
+  EXPECT_FALSE(DownlinkIndex().Add(*codec_, {{0, 0, 0}}, {}));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,88 @@
+#include "coordinator/store/fragment_state.h"
+
+#include <vector>
+
+#include "common/io/memory_filesystem.h"
+#include "gtest/gtest.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+class FragmentStateTest : public testing::Test {
+ protected:
+  // One contribution of values, as a round of this kind.
+  absl::StatusOr<RoundSums> Apply(RoundKind kind, const std::vector<float>& values,
+                                  FragmentState& state) {
+    std::vector<ContributionInput> inputs;
+    if (kind != RoundKind::kSkipped) {
+      const CodedShard shard = Code({}, values);
+      const auto frame = log_.Append(FrameType::kShard, "", shard.payload);
+      inputs.push_back({"p", 1, {{shard.info, frame->body, frame->body_digest}}});
+    }
+    auto contributions = *ContributionReader::Create(&log_, state.elements(), inputs);
+    const auto sink = [&](const CodedSegment& segment, absl::Span<const uint8_t>) {
+      downlink_.push_back(segment);
+      return sink_status_;
+    };
+    return ApplyRound(rules_, kind, contributions, sink, state);
+  }
+
+  MemoryFileSystem fs_;
+  Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
+  const OuterRules rules_ = *MakeOuterRules(SmallOptions());
+  std::vector<CodedSegment> downlink_;
+  absl::Status sink_status_;
+};
+
+TEST_F(FragmentStateTest, ASeedReplacesEverything) {
+  FragmentState state(3);
+  state.momentum = state.error = {1, 1, 1};
+  const auto sums = Apply(RoundKind::kSeed, {1, 2, 3}, state);
+  ASSERT_TRUE(sums.ok());
+  EXPECT_EQ(state.theta, (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(state.momentum, std::vector<float>(3, 0.0f));
+  EXPECT_EQ(state.error, std::vector<float>(3, 0.0f));
+  EXPECT_EQ(sums->digest, DigestOf(BytesOf(state.theta)));
+  EXPECT_EQ(sums->parameter_energy, 14);
+  EXPECT_TRUE(downlink_.empty());
+}
+
+TEST_F(FragmentStateTest, AnOuterRoundWorksTileByTile) {
+  const int64_t elements = kTileElements + 10;
+  FragmentState state(elements);
+  const auto sums = Apply(RoundKind::kOuter, std::vector<float>(elements, 0.5f), state);
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  EXPECT_EQ(state.theta, std::vector<float>(elements, -1.0f));
+  EXPECT_EQ(downlink_, (std::vector<CodedSegment>{{0, 65536, 0}, {512, 10, 0}}));
+  EXPECT_EQ(sums->digest, DigestOf(BytesOf(state.theta)));
+  EXPECT_EQ(sums->gradient_energy, elements * 0.25);
+  EXPECT_EQ(sums->downlink_bytes, elements * 4);
+}
+
+TEST_F(FragmentStateTest, AFinalRoundIsAPlainAverage) {
+  FragmentState state(2);
+  state.theta = {10, 20};
+  ASSERT_TRUE(Apply(RoundKind::kFinal, {1, 2}, state).ok());
+  EXPECT_EQ(state.theta, (std::vector<float>{9, 18}));
+}
+
+TEST_F(FragmentStateTest, ASkippedRoundChangesNothing) {
+  FragmentState state(2);
+  state.theta = {10, 20};
+  state.digest = {1, 2};
+  const auto sums = Apply(RoundKind::kSkipped, {}, state);
+  ASSERT_TRUE(sums.ok());
+  EXPECT_EQ(state.theta, (std::vector<float>{10, 20}));
+  EXPECT_EQ(sums->digest, (Digest128{1, 2}));
+  EXPECT_EQ(sums->parameter_energy, 500);
+}
+
+TEST_F(FragmentStateTest, StopsWhenTheDownlinkCannotBeWritten) {
+  FragmentState state(2);
+  sink_status_ = absl::DataLossError("gone");
+  EXPECT_TRUE(absl::IsDataLoss(Apply(RoundKind::kOuter, {1, 2}, state).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

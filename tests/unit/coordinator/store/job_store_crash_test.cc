@@ -1,0 +1,310 @@
+// Crashes of JobStore at every operation on the file system, with what was not synced dropped, kept
+// or torn; disks that fill up; bytes that change.
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/io/file_util.h"
+#include "common/io/memory_filesystem.h"
+#include "coordinator/store/checkpoint.h"
+#include "coordinator/store/fatal.h"
+#include "coordinator/store/job_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/failing_filesystem.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+constexpr char kDir[] = "j";
+constexpr int64_t kLastVersion = 8;
+
+JobStoreOptions Options() {
+  JobStoreOptions options = SmallOptions();
+  options.fragment_elements = {600, 256};
+  options.down_codec = CodecKind::kE3m0;
+  options.outer_lr = 0.7;
+  options.outer_momentum = 0.9;
+  options.log_segment_bytes = 48 << 10;
+  return options;
+}
+
+RoundKind KindOf(int64_t version) {
+  if (version == 0) return RoundKind::kSeed;
+  if (version == 5) return RoundKind::kSkipped;
+  return version == kLastVersion ? RoundKind::kFinal : RoundKind::kOuter;
+}
+
+// Everything that tells versions apart: parameters, momentum (through later versions), downlink.
+struct Outcome {
+  Digest128 digest, downlink;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+using History = std::map<std::pair<int, int64_t>, Outcome>;  // By fragment and version.
+
+Outcome Observe(const JobStore& store, int fragment, int64_t version) {
+  Outcome outcome;
+  const auto outer = store.ReadOuter(fragment, AllBlocks(store, fragment));
+  EXPECT_TRUE(outer.ok()) << outer.status();
+  EXPECT_EQ(outer->version, version);
+  outcome.digest = DigestOf(BytesOf(outer->values));
+  EXPECT_EQ(outcome.digest, store.LastCommit(fragment)->digest);
+  const auto down = store.ReadDownlink(fragment, version, AllBlocks(store, fragment));
+  if (KindOf(version) == RoundKind::kSeed || KindOf(version) == RoundKind::kSkipped) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(down.status())) << down.status();
+  } else {
+    EXPECT_TRUE(down.ok()) << down.status();
+    outcome.downlink =
+        DigestOf({reinterpret_cast<const char*>(down->payload.data()), down->payload.size()});
+  }
+  return outcome;
+}
+
+absl::StatusOr<CommitRecord> MakeVersion(JobStore& store, int fragment, int64_t version) {
+  const int64_t elements = store.options().fragment_elements[fragment];
+  std::vector<std::vector<float>> pools;
+  const int count = KindOf(version) == RoundKind::kSkipped ? 0 : version == 0 ? 1 : 2;
+  for (int pool = 0; pool < count; ++pool) {
+    pools.push_back(NoiseOf(elements, version * 10 + fragment * 3 + pool));
+  }
+  const CodecKind codec = version == 0 ? CodecKind::kFp32 : CodecKind::kE3m0;
+  return Round(store, fragment, KindOf(version), pools, codec);
+}
+
+// Goes on with the job from whatever version it is at; reports each commit that was acknowledged.
+// Stops at an error.
+absl::Status Work(JobStore& store, History* acknowledged) {
+  for (int64_t version = 0; version <= kLastVersion; ++version) {
+    for (const int fragment : {0, 1}) {
+      LH_ASSIGN_OR_RETURN(const int64_t have, store.Version(fragment));
+      if (have >= version) continue;
+      LH_RETURN_IF_ERROR(MakeVersion(store, fragment, version).status());
+      (*acknowledged)[{fragment, version}] = Observe(store, fragment, version);
+      LH_RETURN_IF_ERROR(store.MaybeSnapshot());
+    }
+    if (version % 4 != 0) continue;
+    v1::CheckpointManifest manifest;
+    manifest.set_step(version);
+    LH_RETURN_IF_ERROR(store.WriteCheckpoint(manifest).status());
+  }
+  return absl::OkStatus();
+}
+
+int64_t NewestOf(const History& history, int fragment) {
+  int64_t newest = -1;
+  for (const auto& [key, outcome] : history) {
+    if (key.first == fragment) newest = std::max(newest, key.second);
+  }
+  return newest;
+}
+
+absl::StatusOr<std::unique_ptr<JobStore>> OpenOrCreate(FileSystem* fs) {
+  auto store = JobStore::Recover(fs, kDir);
+  if (absl::IsNotFound(store.status())) return JobStore::Create(fs, kDir, Options());
+  return store;
+}
+
+class JobStoreCrashTest : public testing::Test {
+ protected:
+  JobStoreCrashTest() {
+    MemoryFileSystem memory;
+    FailingFileSystem fs(&memory);
+    auto store = *JobStore::Create(&fs, kDir, Options());
+    EXPECT_TRUE(Work(*store, &expected_).ok());
+    operations_ = fs.operations();
+    EXPECT_EQ(NewestOf(expected_, 0), kLastVersion);
+  }
+
+  // What `fs` holds after a crash: every acknowledged version is there, nothing half; the job can
+  // be finished from there with the same result.
+  void CheckRecovery(FileSystem* fs, const History& acknowledged) {
+    auto store = OpenOrCreate(fs);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const int fragment : {0, 1}) {
+      const int64_t version = *(*store)->Version(fragment);
+      const int64_t newest = NewestOf(acknowledged, fragment);
+      ASSERT_GE(version, newest) << "an acknowledged commit is gone";
+      ASSERT_LE(version, newest + 1) << "a commit from nowhere";
+      if (version >= 0) {
+        ASSERT_EQ(Observe(**store, fragment, version), (expected_[{fragment, version}]));
+      }
+    }
+    const auto checkpoints = ListCheckpoints(*fs, kDir);
+    ASSERT_TRUE(checkpoints.ok());
+    for (const auto& checkpoint : *checkpoints) ASSERT_EQ(checkpoint.fragments_size(), 2);
+    History rest;
+    ASSERT_TRUE(Work(**store, &rest).ok());
+    for (const auto& [key, outcome] : rest) ASSERT_EQ(outcome, expected_[key]);
+    store->reset();
+    auto again = JobStore::Recover(fs, kDir);
+    ASSERT_TRUE(again.ok()) << again.status();
+    for (const int fragment : {0, 1}) {
+      ASSERT_EQ(Observe(**again, fragment, kLastVersion), (expected_[{fragment, kLastVersion}]));
+    }
+  }
+
+  History expected_;
+  int64_t operations_ = 0;
+};
+
+TEST_F(JobStoreCrashTest, SurvivesACrashAtEveryOperation) {
+  for (int64_t crash = 0; crash <= operations_; ++crash) {
+    MemoryFileSystem memory;
+    FailingFileSystem fs(&memory);
+    fs.FailFrom(crash, absl::CancelledError("crashed"));
+    History acknowledged;
+    if (auto store = JobStore::Create(&fs, kDir, Options()); store.ok()) {
+      (void)Work(**store, &acknowledged);
+    }
+    const auto check = [&](UnsyncedFate fate, uint64_t seed) {
+      SCOPED_TRACE(absl::StrCat("crash at operation ", crash, ", fate ", static_cast<int>(fate),
+                                ", seed ", seed));
+      CheckRecovery(memory.CrashCopy(fate, seed).get(), acknowledged);
+    };
+    check(UnsyncedFate::kDropped, 0);
+    check(UnsyncedFate::kKept, 0);
+    for (uint64_t seed = 0; seed < 3; ++seed) check(UnsyncedFate::kRandom, crash * 3 + seed);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// A crash during the recovery from a crash.
+TEST_F(JobStoreCrashTest, SurvivesACrashDuringRecovery) {
+  MemoryFileSystem memory;
+  FailingFileSystem fs(&memory);
+  fs.FailFrom(operations_ * 2 / 3, absl::CancelledError("crashed"));
+  History acknowledged;
+  (void)Work(**JobStore::Create(&fs, kDir, Options()), &acknowledged);
+  const auto torn = memory.CrashCopy(UnsyncedFate::kRandom, 5);
+  for (int64_t crash = 0;; ++crash) {
+    const auto first = torn->CrashCopy(UnsyncedFate::kKept);
+    FailingFileSystem failing(first.get());
+    failing.FailFrom(crash, absl::CancelledError("crashed"));
+    if (JobStore::Recover(&failing, kDir).ok()) break;
+    for (const UnsyncedFate fate : {UnsyncedFate::kDropped, UnsyncedFate::kRandom}) {
+      SCOPED_TRACE(absl::StrCat("crash at operation ", crash));
+      CheckRecovery(first->CrashCopy(fate, crash).get(), acknowledged);
+    }
+  }
+}
+
+// Every operation once meets a full disk. Calls are repeated, as a coordinator would; nothing
+// acknowledged is lost, and where the error is final (a sync), recovery goes on.
+TEST_F(JobStoreCrashTest, AFullDiskLosesNothing) {
+  for (int64_t full = 0; full < operations_; ++full) {
+    SCOPED_TRACE(absl::StrCat("disk full at operation ", full));
+    MemoryFileSystem memory;
+    FailingFileSystem fs(&memory);
+    fs.FailOnce(full, absl::ResourceExhaustedError("no space"));
+    auto store = OpenOrCreate(&fs);
+    if (!store.ok()) {
+      ASSERT_TRUE(absl::IsResourceExhausted(store.status())) << store.status();
+      store = OpenOrCreate(&fs);
+      ASSERT_TRUE(store.ok()) << store.status();
+    }
+    History acknowledged;
+    absl::Status worked = Work(**store, &acknowledged);
+    if (IsFatal(worked)) {
+      store->reset();
+      CheckRecovery(memory.CrashCopy(UnsyncedFate::kDropped).get(), acknowledged);
+      continue;
+    }
+    if (!worked.ok()) {
+      ASSERT_TRUE(absl::IsResourceExhausted(worked)) << worked;
+      worked = Work(**store, &acknowledged);
+    }
+    ASSERT_TRUE(worked.ok()) << worked;
+    for (const auto& [key, outcome] : acknowledged) ASSERT_EQ(outcome, expected_[key]);
+    store->reset();
+    CheckRecovery(memory.CrashCopy(UnsyncedFate::kDropped).get(), acknowledged);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// A changed byte is found, or does not matter: recovery never gives fewer or other versions without
+// saying so.
+TEST_F(JobStoreCrashTest, RefusesChangedBytesOfTheLog) {
+  MemoryFileSystem memory;
+  JobStoreOptions options = Options();
+  options.snapshot_every = 100;  // the whole log is needed
+  History acknowledged;
+  {
+    auto store = *JobStore::Create(&memory, kDir, options);
+    ASSERT_TRUE(Work(*store, &acknowledged).ok());
+    // A later frame, so that the last commit is known to have been durable.
+    const ShardInfo info = {0, kLastVersion + 1, RoundKind::kOuter, "late", CodecKind::kFp32, {}};
+    ASSERT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
+  }
+  int refused = 0, accepted = 0;
+  const std::string folder = absl::StrCat(kDir, "/log");
+  const std::vector<std::string> names = *memory.List(folder);
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(folder, name);
+    const int64_t size = *(*memory.Open(path))->Size();
+    for (int64_t offset = 0; offset < size; offset += 61) {
+      const auto copy = memory.CrashCopy(UnsyncedFate::kKept);
+      auto file = *copy->Open(path);
+      char byte = 0;
+      ASSERT_TRUE(file->ReadExactly(offset, {&byte, 1}).ok());
+      byte ^= 0x10;
+      ASSERT_TRUE(file->WriteAt(offset, {&byte, 1}).ok());
+      const auto store = JobStore::Recover(copy.get(), kDir);
+      if (!store.ok()) {
+        ASSERT_TRUE(absl::IsDataLoss(store.status())) << store.status();
+        EXPECT_THAT(std::string(store.status().message()),
+                    testing::AllOf(testing::HasSubstr(path), testing::HasSubstr("at byte")));
+        ++refused;
+        continue;
+      }
+      for (const int fragment : {0, 1}) {
+        ASSERT_EQ(*(*store)->Version(fragment), kLastVersion) << path << " at " << offset;
+        ASSERT_EQ(Observe(**store, fragment, kLastVersion), (expected_[{fragment, kLastVersion}]));
+      }
+      ++accepted;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(accepted, 100);  // padding
+}
+
+TEST_F(JobStoreCrashTest, ADamagedSnapshotFallsBackToTheOneBefore) {
+  MemoryFileSystem memory;
+  History acknowledged;
+  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, Options()), &acknowledged).ok());
+  const std::vector<std::string> names = *memory.List(absl::StrCat(kDir, "/snap"));
+  for (const std::string& name : names) {
+    for (const int64_t offset : {0, 30, 5000}) {
+      SCOPED_TRACE(absl::StrCat(name, " at ", offset));
+      const auto copy = memory.CrashCopy(UnsyncedFate::kDropped);
+      auto file = *copy->Open(absl::StrCat(kDir, "/snap/", name));
+      ASSERT_TRUE(file->WriteAt(offset, "damage").ok());
+      CheckRecovery(copy.get(), acknowledged);
+    }
+  }
+}
+
+TEST_F(JobStoreCrashTest, SaysWhatIsMissing) {
+  MemoryFileSystem memory;
+  JobStoreOptions options = Options();
+  options.snapshot_every = 100;  // the whole log is needed
+  History acknowledged;
+  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, options), &acknowledged).ok());
+  const std::string log = absl::StrCat(kDir, "/log");
+  auto names = *memory.List(log);
+  ASSERT_GE(names.size(), 2u);
+  names.pop_back();  // nothing shows that the last one was there
+  for (const std::string& name : names) {
+    const auto copy = memory.CrashCopy(UnsyncedFate::kDropped);
+    ASSERT_TRUE(copy->Remove(JoinPath(log, name)).ok());
+    EXPECT_TRUE(absl::IsDataLoss(JobStore::Recover(copy.get(), kDir).status())) << name;
+  }
+  const auto copy = memory.CrashCopy(UnsyncedFate::kDropped);
+  auto manifest = *copy->Open(absl::StrCat(kDir, "/manifest"));
+  ASSERT_TRUE(manifest->WriteAt(20, "x").ok());
+  EXPECT_TRUE(absl::IsDataLoss(JobStore::Recover(copy.get(), kDir).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

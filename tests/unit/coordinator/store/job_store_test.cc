@@ -1,0 +1,343 @@
+#include "coordinator/store/job_store.h"
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "common/io/file_util.h"
+#include "common/io/memory_filesystem.h"
+#include "coordinator/store/fatal.h"
+#include "coordinator/store/job_manifest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/failing_filesystem.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+class JobStoreTest : public testing::Test {
+ protected:
+  void Create(const JobStoreOptions& options) {
+    auto created = JobStore::Create(&fs_, "jobs/j", options);
+    ASSERT_TRUE(created.ok()) << created.status();
+    store_ = *std::move(created);
+  }
+  std::vector<float> Outer(int fragment) {
+    return store_->ReadOuter(fragment, AllBlocks(*store_, fragment))->values;
+  }
+  static JobStoreOptions OneElement() {
+    JobStoreOptions options = SmallOptions();
+    options.fragment_elements = {1};
+    return options;
+  }
+
+  MemoryFileSystem memory_;
+  FailingFileSystem fs_{&memory_};
+  std::unique_ptr<JobStore> store_;
+};
+
+// Streaming DiLoCo's outer step on one number: theta = 1, mean of 3 and 5, lr 2, no momentum.
+TEST_F(JobStoreTest, GoldenRound) {
+  Create(OneElement());
+  EXPECT_EQ(*store_->Version(0), -1);
+  const auto seed = Round(*store_, 0, RoundKind::kSeed, {{1.0f}});
+  ASSERT_TRUE(seed.ok()) << seed.status();
+  EXPECT_EQ(seed->version, 0);
+  EXPECT_EQ(seed->downlink_bytes, 0);
+  EXPECT_EQ(seed->outer_parameter_norm, 1);
+  const auto commit = Round(*store_, 0, RoundKind::kOuter, {{3.0f}, {5.0f}});
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_THAT(Outer(0), testing::ElementsAre(-7.0f));
+  EXPECT_EQ(commit->version, 1);
+  EXPECT_THAT(commit->pools, testing::ElementsAre("pool0", "pool1"));
+  EXPECT_EQ(commit->outer_gradient_norm, 4);
+  EXPECT_EQ(commit->outer_parameter_norm, 7);
+  EXPECT_EQ(commit->downlink_nmse, 0);
+  EXPECT_EQ(commit->downlink_bytes, 4);
+  const float theta = -7.0f;
+  EXPECT_EQ(commit->digest, DigestOf(BytesOf({&theta, 1})));
+  // The last round is a plain average: theta - mean(delta).
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kFinal, {{1.0f}, {2.0f}}).ok());
+  EXPECT_THAT(Outer(0), testing::ElementsAre(-8.5f));
+}
+
+TEST_F(JobStoreTest, GoldenMomentum) {
+  JobStoreOptions options = OneElement();
+  options.outer_lr = 0.5;
+  options.outer_momentum = 0.5;
+  Create(options);
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{10.0f}}).ok());
+  // buf = 4, step = .5 (4 + 2) = 3 ; buf = 4, step = .5 (2 + 2) = 2.
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kOuter, {{4.0f}}).ok());
+  EXPECT_THAT(Outer(0), testing::ElementsAre(7.0f));
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kOuter, {{2.0f}}).ok());
+  EXPECT_THAT(Outer(0), testing::ElementsAre(5.0f));
+  // The final round leaves the momentum out.
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kFinal, {{1.0f}}).ok());
+  EXPECT_THAT(Outer(0), testing::ElementsAre(4.0f));
+}
+
+TEST_F(JobStoreTest, WeightsCount) {
+  Create(OneElement());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{0.0f}}).ok());
+  const ShardInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  RoundInput round = {0, 1, RoundKind::kOuter, {}, "evaluator"};
+  round.contributions.push_back(*Push(*store_, info, {4.0f}, 1));
+  round.contributions.push_back(*Push(*store_, info, {8.0f}, 3));
+  const auto commit = store_->Apply(round);
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_THAT(Outer(0), testing::ElementsAre(-14.0f));
+  EXPECT_EQ(commit->evaluator, "evaluator");
+  EXPECT_EQ(store_->LastCommit(0)->evaluator, "evaluator");
+}
+
+TEST_F(JobStoreTest, ASkippedRoundAdvancesTheVersionAlone) {
+  Create(OneElement());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{3.0f}}).ok());
+  const auto commit = Round(*store_, 0, RoundKind::kSkipped, {});
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_EQ(commit->version, 1);
+  EXPECT_EQ(commit->digest, DigestOf(BytesOf({Outer(0).data(), 1})));
+  EXPECT_THAT(Outer(0), testing::ElementsAre(3.0f));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(store_->ReadDownlink(0, 1, AllBlocks(*store_, 0)).status()));
+}
+
+TEST_F(JobStoreTest, ASeedKeepsEveryBit) {
+  Create(SmallOptions());
+  std::vector<float> values = NoiseOf(1000, 1);
+  values[3] = -0.0f;
+  values[7] = std::numeric_limits<float>::denorm_min();
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {values}).ok());
+  EXPECT_EQ(BytesOf(Outer(0)), BytesOf(values));
+}
+
+// What a pool holds after it added the downlink is what the server holds, block for block, whatever
+// it pulls.
+TEST_F(JobStoreTest, DownlinksReconstructTheParametersFromAnyRanges) {
+  JobStoreOptions options = SmallOptions();
+  const int64_t elements =
+      5 * kTileElements + 1000;  // more than one frame of the downlink, a short block
+  options.fragment_elements = {elements};
+  options.down_codec = CodecKind::kE3m0;
+  Create(options);
+  const std::vector<float> seed = NoiseOf(elements, 1);
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {seed}).ok());
+  const auto commit = Round(*store_, 0, RoundKind::kOuter,
+                            {NoiseOf(elements, 2), NoiseOf(elements, 3)}, CodecKind::kE3m0);
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_GT(commit->downlink_nmse, 0.001);
+  EXPECT_LT(commit->downlink_nmse, 0.1);
+  const std::vector<float> outer = Outer(0);
+  const std::unique_ptr<Codec> codec = *MakeCodec({.kind = CodecKind::kE3m0});
+  const int64_t blocks = (elements + 127) / 128;
+  for (const std::vector<BlockRange>& ranges :
+       {std::vector<BlockRange>{{0, blocks}}, {{3, 600}, {1000, 1}}, {{511, 2}, {blocks - 1, 1}}}) {
+    const auto down = store_->ReadDownlink(0, 1, ranges);
+    ASSERT_TRUE(down.ok()) << down.status();
+    size_t at = 0;
+    int64_t segment_elements = 0;
+    for (const CodedSegment& segment : down->segments) {
+      std::vector<float> decoded(segment.elements);
+      const size_t bytes = codec->PayloadBytes(segment.elements);
+      ASSERT_TRUE(codec
+                      ->Decode(segment.base_exponent,
+                               absl::MakeConstSpan(down->payload).subspan(at, bytes),
+                               absl::MakeSpan(decoded))
+                      .ok());
+      at += bytes;
+      segment_elements += segment.elements;
+      const int64_t begin = segment.first_block * kBlockElements;
+      for (int i = 0; i < segment.elements; ++i) {
+        ASSERT_EQ(seed[begin + i] + decoded[i], outer[begin + i]) << begin + i;
+      }
+    }
+    EXPECT_EQ(at, down->payload.size());
+    EXPECT_EQ(segment_elements, ElementsOf(ranges, elements));
+  }
+}
+
+TEST_F(JobStoreTest, ReadsAndDigestsRanges) {
+  Create(SmallOptions());
+  const std::vector<float> values = NoiseOf(1000, 1);
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {values}).ok());
+  std::vector<float> expected(values.begin() + 128, values.begin() + 256);
+  expected.insert(expected.end(), values.begin() + 896, values.end());
+  const std::vector<BlockRange> ranges = {{1, 1}, {7, 1}};
+  EXPECT_EQ(store_->ReadOuter(0, ranges)->values, expected);
+  EXPECT_EQ(store_->ReadOuter(0, ranges)->version, 0);
+  EXPECT_EQ(store_->DigestOuter(0, ranges)->digest, DigestOf(BytesOf(expected)));
+  EXPECT_EQ(store_->DigestOuter(0, AllBlocks(*store_, 0))->digest, DigestOf(BytesOf(values)));
+  EXPECT_EQ(store_->LastCommit(0)->digest, DigestOf(BytesOf(values)));
+}
+
+TEST_F(JobStoreTest, RefusesRangesOutsideTheFragment) {
+  Create(SmallOptions());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
+  for (const std::vector<BlockRange>& ranges : {std::vector<BlockRange>{{0, 9}},
+                                                {{-1, 1}},
+                                                {{8, 1}},
+                                                {{0, 0}},
+                                                {{1, 1}, {0, 1}},
+                                                {{1, 2}, {2, 1}},
+                                                {{1, std::numeric_limits<int64_t>::max()}}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(store_->ReadOuter(0, ranges).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(store_->DigestOuter(0, ranges).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(store_->ReadDownlink(0, 0, ranges).status()));
+  }
+  EXPECT_TRUE(absl::IsNotFound(store_->ReadOuter(2, {}).status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->Version(-1).status()));
+}
+
+TEST_F(JobStoreTest, ServesTheNewestDownlinkOnly) {
+  Create(OneElement());
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->ReadOuter(0, AllBlocks(*store_, 0)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->LastCommit(0).status()));
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{1.0f}}).ok());
+  const auto all = AllBlocks(*store_, 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->ReadDownlink(0, 0, all).status()));
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kOuter, {{1.0f}}).ok());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kOuter, {{1.0f}}).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->ReadDownlink(0, 1, all).status()));
+  EXPECT_TRUE(store_->ReadDownlink(0, 2, all).ok());
+}
+
+TEST_F(JobStoreTest, RefusesShardsOfOtherVersionsAndKinds) {
+  Create(OneElement());
+  ShardInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  EXPECT_TRUE(absl::IsFailedPrecondition(Push(*store_, info, {1.0f}).status()));
+  info.version = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(Push(*store_, info, {1.0f}).status()));
+  info.kind = RoundKind::kSeed;
+  info.codec = CodecKind::kBf16;
+  EXPECT_TRUE(absl::IsInvalidArgument(Push(*store_, info, {1.0f}).status()));
+  info.codec = CodecKind::kFp32;
+  EXPECT_TRUE(Push(*store_, info, {1.0f}).ok());
+  info.fragment = 1;
+  EXPECT_TRUE(absl::IsNotFound(Push(*store_, info, {1.0f}).status()));
+}
+
+TEST_F(JobStoreTest, RefusesContributionsThatAreNotWhole) {
+  Create(SmallOptions());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
+  const ShardInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  const Contribution whole = *Push(*store_, info, NoiseOf(1000, 2));
+  Contribution half = whole, twice = whole, unknown = whole, light = whole, nan = whole;
+  half.shards.pop_back();
+  twice.shards.push_back(whole.shards[0]);
+  unknown.shards.push_back({999});
+  light.weight = 0;
+  nan.weight = std::nan("");
+  for (const Contribution& bad : {half, twice, unknown, light, nan}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        store_->Apply({0, 1, RoundKind::kOuter, {whole, bad}, ""}).status()));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->Apply({0, 1, RoundKind::kOuter, {}, ""}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(store_->Apply({0, 1, RoundKind::kSkipped, {whole}, ""}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(store_->Apply({0, 1, RoundKind::kFinal, {whole}, ""}).status()));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(store_->Apply({0, 2, RoundKind::kOuter, {whole}, ""}).status()));
+  // Nothing of it changed anything.
+  EXPECT_EQ(*store_->Version(0), 0);
+  EXPECT_TRUE(store_->Apply({0, 1, RoundKind::kOuter, {whole}, ""}).ok());
+}
+
+TEST_F(JobStoreTest, CreateAndRecoverTellWhatIsThere) {
+  EXPECT_TRUE(absl::IsNotFound(JobStore::Recover(&fs_, "jobs/j").status()));
+  Create(SmallOptions());
+  EXPECT_TRUE(absl::IsAlreadyExists(JobStore::Create(&fs_, "jobs/j", SmallOptions()).status()));
+  store_.reset();
+  const auto recovered = JobStore::Recover(&fs_, "jobs/j");
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ((*recovered)->options().log_salt, 42u);
+  EXPECT_EQ(*(*recovered)->Version(1), -1);
+}
+
+TEST_F(JobStoreTest, RefusesImpossibleOptions) {
+  for (const auto& spoil : std::vector<void (*)(JobStoreOptions&)>{
+           [](JobStoreOptions& o) { o.fragment_elements.clear(); },
+           [](JobStoreOptions& o) { o.fragment_elements[0] = 0; },
+           [](JobStoreOptions& o) { o.outer_lr = std::nan(""); },
+           [](JobStoreOptions& o) { o.outer_momentum = 1; },
+           [](JobStoreOptions& o) { o.snapshot_every = 0; },
+           [](JobStoreOptions& o) { o.checkpoints_keep = 0; },
+           [](JobStoreOptions& o) { o.log_segment_bytes = 0; }}) {
+    JobStoreOptions options = SmallOptions();
+    spoil(options);
+    EXPECT_TRUE(absl::IsInvalidArgument(JobStore::Create(&fs_, "jobs/x", options).status()));
+  }
+}
+
+// A failed sync is final: nothing is published, nothing is retried.
+TEST_F(JobStoreTest, AFailedSyncEndsTheStore) {
+  Create(OneElement());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{1.0f}}).ok());
+  fs_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kSync ? absl::DataLossError("the device failed") : absl::OkStatus();
+  });
+  const auto failed = Round(*store_, 0, RoundKind::kOuter, {{1.0f}});
+  EXPECT_TRUE(absl::IsDataLoss(failed.status()));
+  EXPECT_TRUE(IsFatal(failed.status()));
+  EXPECT_EQ(*store_->Version(0), 0);
+  fs_.SetDecision(nullptr);
+  const auto all = AllBlocks(*store_, 0);
+  EXPECT_TRUE(IsFatal(Round(*store_, 0, RoundKind::kOuter, {{1.0f}}).status()));
+  EXPECT_TRUE(IsFatal(store_->ReadOuter(0, all).status()));
+  EXPECT_TRUE(IsFatal(store_->DigestOuter(0, all).status()));
+  EXPECT_TRUE(IsFatal(store_->ReadDownlink(0, 0, all).status()));
+  EXPECT_TRUE(IsFatal(store_->MaybeSnapshot()));
+  EXPECT_TRUE(IsFatal(store_->WriteCheckpoint({}).status()));
+}
+
+TEST_F(JobStoreTest, SnapshotsTakeTurnsAndTheLogShrinks) {
+  Create(SmallOptions());
+  for (int version = 0; version < 20; ++version) {
+    for (const int fragment : {0, 1}) {
+      const int64_t elements = store_->options().fragment_elements[fragment];
+      const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
+      ASSERT_TRUE(Round(*store_, fragment, kind, {NoiseOf(elements, version)}).ok());
+      ASSERT_TRUE(store_->MaybeSnapshot().ok());
+    }
+  }
+  EXPECT_THAT(
+      *memory_.List("jobs/j/snap"),
+      testing::ElementsAre("fragment-00000-0000000015.snap", "fragment-00000-0000000018.snap",
+                           "fragment-00001-0000000014.snap", "fragment-00001-0000000017.snap"));
+  const auto segments = *memory_.List("jobs/j/log");
+  EXPECT_LT(segments.size(), 6u);
+  EXPECT_GT(segments.front(), "segment-0000000003.log");
+}
+
+TEST_F(JobStoreTest, ThreadsPushWhileRoundsAreApplied) {
+  JobStoreOptions options = SmallOptions();
+  options.fragment_elements = {2000, 2000, 2000, 2000};
+  Create(options);
+  constexpr int kRounds = 12;
+  std::vector<std::thread> threads;
+  for (int fragment = 0; fragment < 4; ++fragment) {
+    threads.emplace_back([&, fragment] {
+      for (int version = 0; version < kRounds; ++version) {
+        const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
+        const auto commit = Round(*store_, fragment, kind, {NoiseOf(2000, version)});
+        ASSERT_TRUE(commit.ok()) << commit.status();
+        const auto outer = store_->ReadOuter(fragment, AllBlocks(*store_, fragment));
+        ASSERT_EQ(DigestOf(BytesOf(outer->values)), commit->digest);
+        ASSERT_TRUE(store_->MaybeSnapshot().ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Digest128 digest = store_->LastCommit(0)->digest;
+  store_.reset();
+  const auto recovered = JobStore::Recover(&fs_, "jobs/j");
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  for (int fragment = 0; fragment < 4; ++fragment) {
+    EXPECT_EQ((*recovered)->LastCommit(fragment)->digest, digest);
+  }
+}
+
+}  // namespace
+}  // namespace longhaul

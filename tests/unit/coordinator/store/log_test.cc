@@ -1,0 +1,152 @@
+#include "coordinator/store/log.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/io/memory_filesystem.h"
+#include "coordinator/store/fatal.h"
+#include "coordinator/store/log_recovery.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/failing_filesystem.h"
+
+namespace longhaul {
+namespace {
+
+constexpr LogFileOptions kOptions = {.segment_bytes = 5 * 4096,
+                                     .salt = 9};  // four frames of one block
+
+class LogTest : public testing::Test {
+ protected:
+  std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
+  absl::StatusOr<AppendedFrame> Append(const std::string& meta, const std::string& payload = "") {
+    return log_.Append(FrameType::kShard, meta, Bytes(payload));
+  }
+  std::vector<std::string> Segments() { return *memory_.List(""); }
+
+  MemoryFileSystem memory_;
+  FailingFileSystem fs_{&memory_};
+  Log log_{&fs_, "", kOptions, LogStart()};
+};
+
+TEST_F(LogTest, ReadsBackWhatWasAppended) {
+  const auto first = Append("meta", "payload");
+  ASSERT_TRUE(first.ok());
+  const auto second = Append("x");
+  EXPECT_EQ(first->sequence, 1u);
+  EXPECT_EQ(second->sequence, 2u);
+  EXPECT_EQ(first->body_digest, DigestOf("metapayload"));
+  std::vector<uint8_t> out(11);
+  ASSERT_TRUE(log_.Read(first->body, absl::MakeSpan(out)).ok());
+  EXPECT_EQ(out, Bytes("metapayload"));
+}
+
+TEST_F(LogTest, RollsToNewSegmentsAndMakesLargeOnes) {
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Append("x").ok());
+  EXPECT_EQ(Segments().size(), 2u);
+  const std::string large(100000, 'y');
+  const auto frame = Append("z", large);
+  ASSERT_TRUE(frame.ok());
+  EXPECT_EQ(Segments().size(), 3u);
+  std::vector<uint8_t> out(large.size());
+  ASSERT_TRUE(log_.Read({frame->body.segment, frame->body.offset + 1}, absl::MakeSpan(out)).ok());
+  EXPECT_EQ(out, Bytes(large));
+}
+
+TEST_F(LogTest, ReservedSpaceIsThere) {
+  ASSERT_TRUE(Append("x").ok());
+  auto reservation = log_.Reserve(2 * 4096);
+  ASSERT_TRUE(reservation.ok());
+  ASSERT_TRUE(Append("x").ok());  // the last one beside the reservation
+  // The disk is full from now on.
+  fs_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kCreate ? absl::ResourceExhaustedError("no space") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(Append("x").status()));
+  EXPECT_TRUE(log_.Append(FrameType::kCommit, "a", {}, &*reservation).ok());
+  EXPECT_TRUE(log_.Append(FrameType::kCommit, "b", {}, &*reservation).ok());
+  EXPECT_TRUE(log_.Sync().ok());
+  fs_.SetDecision(nullptr);
+  EXPECT_EQ(Append("x")->sequence, 5u);
+}
+
+TEST_F(LogTest, ReservationsMoveToTheNewSegment) {
+  ASSERT_TRUE(Append("x").ok());
+  auto reservation = log_.Reserve(3 * 4096);
+  ASSERT_TRUE(Append("x").ok());  // rolls
+  EXPECT_EQ(Segments().size(), 2u);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(log_.Append(FrameType::kCommit, "a", {}, &*reservation).ok());
+  }
+  EXPECT_EQ(Segments().size(), 2u);
+}
+
+TEST_F(LogTest, GivesBackWhatWasNotUsed) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(log_.Reserve(4 * 4096).ok());
+  EXPECT_EQ(Segments().size(), 1u);
+}
+
+TEST_F(LogTest, AFullDiskLeavesTheLogAsItWas) {
+  ASSERT_TRUE(Append("x").ok());
+  fs_.FailOnce(fs_.operations(), absl::ResourceExhaustedError("no space"));
+  EXPECT_TRUE(absl::IsResourceExhausted(Append("meta", std::string(9000, 'p')).status()));
+  const auto next = Append("y");
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(next->sequence, 2u);
+  ASSERT_TRUE(log_.Sync().ok());
+  const auto recovered = RecoverLog(memory_, "", {.salt = 9});
+  ASSERT_TRUE(recovered.ok());
+  EXPECT_EQ(recovered->frames.size(), 2u);
+}
+
+TEST_F(LogTest, AFailedSyncIsFinal) {
+  ASSERT_TRUE(Append("x").ok());
+  fs_.FailOnce(fs_.operations(), absl::ResourceExhaustedError("no space, said too late"));
+  const absl::Status failed = log_.Sync();
+  EXPECT_TRUE(IsFatal(failed));
+  EXPECT_EQ(log_.Sync(), failed);
+  EXPECT_EQ(Append("x").status(), failed);
+  EXPECT_EQ(log_.Reserve(1).status(), failed);
+  EXPECT_EQ(log_.status(), failed);
+}
+
+TEST_F(LogTest, SyncsOnlyWhatIsNew) {
+  ASSERT_TRUE(Append("x").ok());
+  ASSERT_TRUE(log_.Sync().ok());
+  const int64_t operations = fs_.operations();
+  ASSERT_TRUE(log_.Sync().ok());
+  EXPECT_EQ(fs_.operations(), operations);
+}
+
+TEST_F(LogTest, RemovesOldSegmentsButNeverTheCurrentOne) {
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(Append("x").ok());
+  ASSERT_TRUE(log_.RemoveBefore(8).ok());
+  EXPECT_THAT(Segments(), testing::ElementsAre("segment-0000000002.log", "segment-0000000003.log"));
+  ASSERT_TRUE(log_.RemoveBefore(1000).ok());
+  EXPECT_THAT(Segments(), testing::ElementsAre("segment-0000000003.log"));
+}
+
+TEST_F(LogTest, ThreadsGetTheirOwnFrames) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string text = std::to_string(t * 1000 + i);
+        const auto frame = Append("", text);
+        ASSERT_TRUE(frame.ok());
+        ASSERT_TRUE(log_.Sync().ok());
+        std::vector<uint8_t> out(text.size());
+        ASSERT_TRUE(log_.Read(frame->body, absl::MakeSpan(out)).ok());
+        ASSERT_EQ(out, Bytes(text));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto recovered = RecoverLog(*memory_.CrashCopy(UnsyncedFate::kDropped), "", {.salt = 9});
+  ASSERT_TRUE(recovered.ok());
+  EXPECT_EQ(recovered->frames.size(), 200u);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,89 @@
+#include "coordinator/store/round_records.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+LoggedCommit SampleCommit() {
+  LoggedCommit commit;
+  commit.record = {.fragment = 3,
+                   .version = 12,
+                   .kind = RoundKind::kFinal,
+                   .digest = {5, 6},
+                   .pools = {"east", "west"},
+                   .evaluator = "west",
+                   .downlink_nmse = 0.03,
+                   .outer_gradient_norm = 1.5,
+                   .outer_parameter_norm = 80,
+                   .downlink_bytes = 999};
+  commit.arithmetic = 1;
+  commit.previous = {7, 8};
+  commit.first_downlink = 44;
+  commit.weights = {1, 2.5};
+  commit.inputs = {{{40, {1, 2}}, {41, {3, 4}}}, {{42, {9, 9}}}};
+  return commit;
+}
+
+TEST(RoundRecordsTest, CommitsComeBack) {
+  const std::string bytes = EncodeCommit(SampleCommit());
+  const auto decoded = DecodeCommit(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(EncodeCommit(*decoded), bytes);
+  EXPECT_EQ(decoded->record.kind, RoundKind::kFinal);
+  EXPECT_EQ(decoded->record.pools[1], "west");
+  EXPECT_EQ(decoded->record.evaluator, "west");
+  EXPECT_EQ(decoded->inputs[0][1].sequence, 41u);
+  EXPECT_EQ(decoded->weights[1], 2.5);
+}
+
+TEST(RoundRecordsTest, ShardsComeBack) {
+  const ShardInfo shard = {
+      1, 7, RoundKind::kOuter, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}};
+  const std::string bytes = EncodeShard(shard);
+  EXPECT_EQ(*DecodeRecordSize(bytes.substr(0, 4), bytes.size() + 10),
+            static_cast<int64_t>(bytes.size()));
+  const auto decoded = DecodeShard(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->fragment, 1);
+  EXPECT_EQ(decoded->version, 7);
+  EXPECT_EQ(decoded->kind, RoundKind::kOuter);
+  EXPECT_EQ(decoded->pool, "north");
+  EXPECT_EQ(decoded->codec, CodecKind::kE3m0);
+  EXPECT_EQ(decoded->segments, shard.segments);
+}
+
+TEST(RoundRecordsTest, DownlinkPartsComeBack) {
+  const DownlinkPart part = {1, 7, CodecKind::kBf16, {{0, 65536, 0}}};
+  const auto decoded = DecodeDownlinkPart(EncodeDownlinkPart(part));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->fragment, 1);
+  EXPECT_EQ(decoded->version, 7);
+  EXPECT_EQ(decoded->codec, CodecKind::kBf16);
+  EXPECT_EQ(decoded->segments, part.segments);
+}
+
+// Whatever is cut off or added, nothing is allocated from a wrong count and nothing decodes.
+TEST(RoundRecordsTest, RefusesOtherSizes) {
+  const std::string commit = EncodeCommit(SampleCommit());
+  for (size_t size = 0; size < commit.size(); ++size) {
+    EXPECT_TRUE(absl::IsDataLoss(DecodeCommit(commit.substr(0, size)).status())) << size;
+  }
+  EXPECT_FALSE(DecodeCommit(commit + "x").ok());
+  const std::string shard =
+      EncodeShard({1, 7, RoundKind::kOuter, "n", CodecKind::kE3m0, {{0, 5, 0}}});
+  for (size_t size = 0; size < shard.size(); ++size) {
+    EXPECT_TRUE(absl::IsDataLoss(DecodeShard(shard.substr(0, size)).status())) << size;
+  }
+  std::string many = shard;
+  many.replace(many.size() - 20, 4, "\xff\xff\xff\xff");
+  EXPECT_FALSE(DecodeShard(many).ok());
+  EXPECT_FALSE(DecodeRecordSize("abc", 100).ok());
+  EXPECT_FALSE(DecodeRecordSize(std::string("\1\0\0\0", 4), 100).ok());
+  EXPECT_FALSE(DecodeRecordSize(std::string("\x65\0\0\0", 4), 100).ok());
+}
+
+}  // namespace
+}  // namespace longhaul

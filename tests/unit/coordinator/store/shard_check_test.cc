@@ -1,0 +1,65 @@
+#include "coordinator/store/shard_check.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kElements = kTileElements + 1000;
+
+CodedShard Good(CodecKind codec = CodecKind::kFp32) {
+  const ShardInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
+  return Code(info, NoiseOf(kElements - 256, 1), 2);
+}
+absl::Status Check(const CodedShard& shard) {
+  return CheckShard(shard.info, shard.payload, kElements);
+}
+
+TEST(ShardCheckTest, AcceptsWhatIsWhole) {
+  for (const CodecKind codec : {CodecKind::kFp32, CodecKind::kBf16, CodecKind::kE3m0}) {
+    EXPECT_TRUE(Check(Good(codec)).ok()) << Check(Good(codec));
+  }
+}
+
+TEST(ShardCheckTest, RefusesMisplacedSegments) {
+  for (const auto& spoil : std::vector<void (*)(std::vector<CodedSegment>&)>{
+           [](auto& s) { s.clear(); }, [](auto& s) { s[0].elements = 0; },
+           [](auto& s) { s[0].elements = -128; }, [](auto& s) { s[0].elements = 65537; },
+           [](auto& s) { s[0].first_block = -1; }, [](auto& s) { std::swap(s[0], s[1]); },
+           [](auto& s) { s[1].first_block = 511; },
+           [](auto& s) { s[1].first_block = std::numeric_limits<int64_t>::max(); },
+           [](auto& s) { s[0].first_block = 3; },   // across a tile
+           [](auto& s) { s[0].elements -= 1; },     // a cut block inside
+           [](auto& s) { s[1].first_block += 1; },  // past the end
+           [](auto& s) { s.pop_back(); },           // payload left over
+       }) {
+    CodedShard shard = Good();
+    spoil(shard.info.segments);
+    EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
+  }
+}
+
+TEST(ShardCheckTest, RefusesPayloadsOfAnotherSize) {
+  CodedShard shard = Good();
+  shard.payload.push_back(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
+  shard.payload.resize(shard.payload.size() - 2);
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
+  shard.payload.clear();
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
+}
+
+TEST(ShardCheckTest, RefusesWhatCouldOverflow) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity(), 1e20f, -1e20f}) {
+    CodedShard shard = Good();
+    std::memcpy(shard.payload.data() + 4 * 700, &bad, sizeof(bad));
+    EXPECT_TRUE(absl::IsInvalidArgument(Check(shard))) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul

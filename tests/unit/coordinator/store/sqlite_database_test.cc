@@ -1,0 +1,70 @@
+#include "coordinator/store/sqlite_database.h"
+
+#include <fstream>
+#include <memory>
+
+#include "coordinator/store/fatal.h"
+#include "gtest/gtest.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+class SqliteDatabaseTest : public testing::Test {
+ protected:
+  SqliteDatabaseTest() : database_(*SqliteDatabase::Open(dir_.Join("a.db"))) {}
+  TempDir dir_;
+  std::unique_ptr<SqliteDatabase> database_;
+};
+
+TEST_F(SqliteDatabaseTest, BindsAndReadsEveryType) {
+  const auto rows = database_->Query("SELECT ?, ?, ?, ?",
+                                     {int64_t{-7}, 0.5, std::string("a\0b", 3), std::monostate()});
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ((*rows)[0], (SqlRow{int64_t{-7}, 0.5, std::string("a\0b", 3), std::monostate()}));
+}
+
+TEST_F(SqliteDatabaseTest, AcknowledgesNothingThatIsNotDurable) {
+  EXPECT_EQ((*database_->Query("PRAGMA journal_mode", {}))[0][0], SqlValue(std::string("wal")));
+  EXPECT_EQ((*database_->Query("PRAGMA synchronous", {}))[0][0], SqlValue(int64_t{2}));
+  EXPECT_EQ((*database_->Query("PRAGMA foreign_keys", {}))[0][0], SqlValue(int64_t{1}));
+}
+
+TEST_F(SqliteDatabaseTest, AFailedScriptLeavesNothing) {
+  EXPECT_FALSE(database_->Execute("BEGIN; CREATE TABLE t (x); nonsense; COMMIT;").ok());
+  EXPECT_FALSE(database_->Query("SELECT * FROM t", {}).ok());
+  EXPECT_TRUE(database_->Execute("CREATE TABLE t (x UNIQUE);").ok());
+}
+
+TEST_F(SqliteDatabaseTest, ConstraintsAreNoFatalErrors) {
+  ASSERT_TRUE(database_->Execute("CREATE TABLE t (x UNIQUE);").ok());
+  ASSERT_TRUE(database_->Query("INSERT INTO t VALUES (?)", {int64_t{1}}).ok());
+  EXPECT_EQ(database_->Changes(), 1);
+  const auto again = database_->Query("INSERT INTO t VALUES (?)", {int64_t{1}});
+  EXPECT_TRUE(absl::IsAlreadyExists(again.status()));
+  EXPECT_FALSE(IsFatal(again.status()));
+  EXPECT_TRUE(database_->Query("INSERT INTO t VALUES (?)", {int64_t{2}}).ok());
+}
+
+TEST_F(SqliteDatabaseTest, AFullFileIsNoFatalError) {
+  ASSERT_TRUE(database_->Execute("CREATE TABLE t (x); PRAGMA max_page_count = 8;").ok());
+  const auto full = database_->Query("INSERT INTO t VALUES (?)", {std::string(1 << 20, 'x')});
+  EXPECT_TRUE(absl::IsResourceExhausted(full.status())) << full.status();
+  EXPECT_FALSE(IsFatal(full.status()));
+  EXPECT_TRUE(database_->Query("INSERT INTO t VALUES (?)", {int64_t{1}}).ok());
+}
+
+TEST_F(SqliteDatabaseTest, ADamagedFileIsFatal) {
+  database_.reset();
+  std::ofstream(dir_.Join("a.db"), std::ios::trunc) << std::string(4096, 'x');
+  const auto opened = SqliteDatabase::Open(dir_.Join("a.db"));
+  EXPECT_TRUE(absl::IsDataLoss(opened.status())) << opened.status();
+  EXPECT_TRUE(IsFatal(opened.status()));
+}
+
+TEST_F(SqliteDatabaseTest, SaysThatAFolderIsMissing) {
+  EXPECT_TRUE(absl::IsPermissionDenied(SqliteDatabase::Open(dir_.Join("none/a.db")).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,100 @@
+// What the tests of the store share: small jobs, contributions made from plain numbers, rounds in
+// one call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/codec/codec.h"
+#include "coordinator/store/job_store.h"
+
+namespace longhaul {
+
+// Two fragments of a few blocks; exact codec, plain descent with lr 2; small log segments, so that
+// they are changed often.
+inline JobStoreOptions SmallOptions() {
+  JobStoreOptions options;
+  options.fragment_elements = {1000, 384};
+  options.down_codec = CodecKind::kFp32;
+  options.outer_lr = 2;
+  options.outer_momentum = 0;
+  options.snapshot_every = 3;
+  options.log_segment_bytes = 64 << 10;
+  options.log_salt = 42;
+  return options;
+}
+
+// Reproducible values in [-0.5, 0.5).
+inline std::vector<float> NoiseOf(int64_t elements, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(elements);
+  for (float& value : values) value = static_cast<float>(random.Uniform() - 0.5);
+  return values;
+}
+
+// A shard of the blocks that `values` fill from `first_block` on, one segment a tile.
+struct CodedShard {
+  ShardInfo info;
+  std::vector<uint8_t> payload;
+};
+inline CodedShard Code(ShardInfo info, absl::Span<const float> values, int64_t first_block = 0) {
+  const std::unique_ptr<Codec> codec = *MakeCodec({.kind = info.codec});
+  CodedShard shard = {std::move(info), {}};
+  for (int64_t begin = 0, size = values.size(); begin < size;) {
+    const int64_t block = first_block + begin / kBlockElements;
+    const int64_t room = kTileElements - block % kTileBlocks * kBlockElements;
+    const auto part = values.subspan(begin, room);
+    std::vector<uint8_t> payload(codec->PayloadBytes(part.size()));
+    const int32_t exponent = codec->Encode(part, absl::MakeSpan(payload))->base_exponent;
+    shard.info.segments.push_back({block, static_cast<int32_t>(part.size()), exponent});
+    shard.payload.insert(shard.payload.end(), payload.begin(), payload.end());
+    begin += part.size();
+  }
+  return shard;
+}
+
+// Pushes one contribution as two shards (the second half first, as ranks may), if there is more
+// than one block.
+inline absl::StatusOr<Contribution> Push(JobStore& store, const ShardInfo& info,
+                                         absl::Span<const float> values, double weight = 1) {
+  Contribution contribution = {info.pool, weight, {}};
+  const int64_t half = static_cast<int64_t>(values.size()) / kBlockElements / 2;
+  for (const int part : {1, 0}) {
+    const auto range =
+        part == 0 ? values.first(half * kBlockElements) : values.subspan(half * kBlockElements);
+    if (range.empty()) continue;
+    const CodedShard shard = Code(info, range, part == 0 ? 0 : half);
+    LH_ASSIGN_OR_RETURN(const ShardRef ref, store.AppendShard(shard.info, shard.payload));
+    contribution.shards.push_back(ref);
+  }
+  return contribution;
+}
+
+// A whole round from the values of each pool ("pool0", "pool1", ...), each of weight 1.
+inline absl::StatusOr<CommitRecord> Round(JobStore& store, int fragment, RoundKind kind,
+                                          const std::vector<std::vector<float>>& pools,
+                                          CodecKind codec = CodecKind::kFp32) {
+  RoundInput round;
+  round.fragment = fragment;
+  LH_ASSIGN_OR_RETURN(const int64_t version, store.Version(fragment));
+  round.version = version + 1;
+  round.kind = kind;
+  for (size_t i = 0; i < pools.size(); ++i) {
+    const ShardInfo info = {fragment, round.version, kind, "pool" + std::to_string(i), codec, {}};
+    LH_ASSIGN_OR_RETURN(Contribution contribution, Push(store, info, pools[i]));
+    round.contributions.push_back(std::move(contribution));
+  }
+  return store.Apply(round);
+}
+
+// The whole range of a fragment.
+inline std::vector<BlockRange> AllBlocks(const JobStore& store, int fragment) {
+  const int64_t elements = store.options().fragment_elements[fragment];
+  return {{0, (elements + kBlockElements - 1) / kBlockElements}};
+}
+
+}  // namespace longhaul

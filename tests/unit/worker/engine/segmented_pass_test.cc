@@ -1,0 +1,143 @@
+#include "worker/engine/segmented_pass.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ATen/Parallel.h"
+#include "ATen/ops/from_blob.h"
+#include "tests/golden/engine/golden_file.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+// A tiny decoder whose parameters, loss and gradients were made by PyTorch
+// (tests/golden/engine/make_golden.py).
+struct GoldenDecoder {
+  explicit GoldenDecoder(const std::string& name)
+      : file(name), tokens(file.Get<int64_t>("tokens")) {
+    const auto s = file.Get<int64_t>("shape");
+    const TransformerShape shape{.layers = s[0],
+                                 .dim = s[1],
+                                 .heads = s[2],
+                                 .kv_heads = s[3],
+                                 .ff_dim = s[4],
+                                 .context = s[5],
+                                 .vocab = s[6],
+                                 .qk_norm = file.Get<int>("qk_norm")[0] != 0,
+                                 .tie_embeddings = file.Get<int>("tied")[0] != 0};
+    model = TransformerLm::Create(shape, at::kCPU).value();
+    const at::Tensor all = at::from_blob(tokens.data(), {3, shape.context + 1}, at::kLong);
+    batch = {all.narrow(1, 0, shape.context), all.narrow(1, 1, shape.context)};
+  }
+
+  FlatParameters Parameters(at::ScalarType compute) const {
+    FlatParameters parameters(model->layout(), at::kCPU, compute);
+    const auto values = file.Get("parameters");
+    int64_t offset = 0;
+    for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
+      const int64_t elements = model->layout().units[unit].elements;
+      parameters.Write(unit, 0, absl::MakeSpan(values).subspan(offset, elements));
+      offset += elements;
+    }
+    EXPECT_EQ(offset, static_cast<int64_t>(values.size()));
+    return parameters;
+  }
+
+  GoldenFile file;
+  std::vector<int64_t> tokens;
+  std::unique_ptr<TransformerLm> model;
+  Batch batch;
+};
+
+std::vector<float> Flatten(const Model& model, const FlatGradients& gradients) {
+  std::vector<float> all;
+  for (int unit = 0; unit < static_cast<int>(model.layout().units.size()); ++unit) {
+    const at::Tensor& flat = gradients.unit(unit);
+    all.insert(all.end(), flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel());
+  }
+  return all;
+}
+
+class SegmentedPassTest : public testing::TestWithParam<const char*> {
+ protected:
+  SegmentedPassTest() { at::set_num_threads(1); }
+};
+
+TEST_P(SegmentedPassTest, EqualsPyTorch) {
+  const GoldenDecoder golden(GetParam());
+  FlatParameters parameters = golden.Parameters(at::kFloat);
+  FlatGradients gradients(golden.model->layout(), at::kCPU);
+  gradients.BeginStep();
+  std::vector<int> finished;
+  const auto ready = [&](int unit) {
+    gradients.Finish(unit);
+    finished.push_back(unit);
+    return absl::OkStatus();
+  };
+  const double loss =
+      *ForwardBackward(*golden.model, golden.batch, 1.0, parameters, gradients, ready);
+  const double expected_loss = golden.file.Get<double>("loss_sum")[0];
+  EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
+  EXPECT_EQ(ForwardOnly(*golden.model, golden.batch, parameters), loss);
+  EXPECT_THAT(finished, testing::ElementsAre(3, 2, 1, 0));
+  const std::vector<float> actual = Flatten(*golden.model, gradients),
+                           expected = golden.file.Get("gradients");
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], 1e-5 * std::max(1.0f, std::abs(expected[i])))
+        << "element " << i;
+  }
+}
+
+TEST_P(SegmentedPassTest, ScalesTheGradient) {
+  const GoldenDecoder golden(GetParam());
+  FlatParameters parameters = golden.Parameters(at::kFloat);
+  FlatGradients once(golden.model->layout(), at::kCPU), half(golden.model->layout(), at::kCPU);
+  const auto ready = [](int) { return absl::OkStatus(); };
+  ASSERT_TRUE(ForwardBackward(*golden.model, golden.batch, 1.0, parameters, once, ready).ok());
+  ASSERT_TRUE(ForwardBackward(*golden.model, golden.batch, 0.5, parameters, half, ready).ok());
+  std::vector<float> doubled = Flatten(*golden.model, half);
+  for (float& value : doubled) value *= 2;
+  EXPECT_EQ(doubled, Flatten(*golden.model, once));
+}
+
+TEST_P(SegmentedPassTest, ComputesInBfloat16NearFloat32) {
+  const GoldenDecoder golden(GetParam());
+  FlatParameters parameters = golden.Parameters(at::kBFloat16);
+  FlatGradients gradients(golden.model->layout(), at::kCPU);
+  gradients.BeginStep();
+  const auto ready = [](int) { return absl::OkStatus(); };
+  const double loss =
+      *ForwardBackward(*golden.model, golden.batch, 1.0, parameters, gradients, ready);
+  const double expected_loss = golden.file.Get<double>("loss_sum")[0];
+  EXPECT_NEAR(loss, expected_loss, 0.02 * expected_loss);
+  const std::vector<float> actual = Flatten(*golden.model, gradients),
+                           expected = golden.file.Get("gradients");
+  double error = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    error += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  EXPECT_LT(error, 0.05 * 0.05 * size);
+}
+
+TEST_P(SegmentedPassTest, StopsWhereTheCallbackFails) {
+  const GoldenDecoder golden(GetParam());
+  FlatParameters parameters = golden.Parameters(at::kFloat);
+  FlatGradients gradients(golden.model->layout(), at::kCPU);
+  int calls = 0;
+  const auto ready = [&](int) {
+    return ++calls == 2 ? absl::UnavailableError("gone") : absl::OkStatus();
+  };
+  const auto loss = ForwardBackward(*golden.model, golden.batch, 1.0, parameters, gradients, ready);
+  EXPECT_EQ(loss.status(), absl::UnavailableError("gone"));
+  EXPECT_EQ(calls, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Decoders, SegmentedPassTest,
+                         testing::Values("transformer_grouped.txt",
+                                         "transformer_tied_qk_norm.txt"));
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,73 @@
+#include "worker/model/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/allclose.h"
+#include "ATen/ops/arange.h"
+#include "ATen/ops/equal.h"
+#include "ATen/ops/full.h"
+#include "ATen/ops/ones.h"
+#include "ATen/ops/randn.h"
+#include "ATen/ops/zeros.h"
+
+namespace longhaul {
+namespace {
+
+TEST(LayersTest, RmsNormGivesUnitMeanSquare) {
+  const at::Tensor x = at::randn({3, 16}) * 5;
+  const at::Tensor y = RmsNorm(x, at::full({16}, 2.0), 1e-5);
+  EXPECT_TRUE(at::allclose(y.pow(2).mean(-1), at::full({3}, 4.0), 1e-4));
+}
+
+TEST(LayersTest, RmsNormKeepsThePrecisionOfItsInput) {
+  const at::Tensor y = RmsNorm(at::randn({3, 16}).to(at::kBFloat16), at::ones({16}), 1e-5);
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+}
+
+TEST(LayersTest, RotationKeepsNormsAndDependsOnDistanceOnly) {
+  const RotaryTables tables = MakeRotaryTables(10, 8, 10000, at::kCPU);
+  const at::Tensor q = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8}),
+                   k = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8});
+  const at::Tensor rotated_q = Rotate(q, tables), rotated_k = Rotate(k, tables);
+  EXPECT_TRUE(at::allclose(rotated_q.norm(2, -1), q.norm(2, -1), 1e-5));
+  const auto score = [&](int at_q, int at_k) {
+    return rotated_q[0][0][at_q].dot(rotated_k[0][0][at_k]).item<float>();
+  };
+  EXPECT_NEAR(score(5, 2), score(9, 6), 1e-4);
+  EXPECT_TRUE(at::equal(rotated_q.select(2, 0), q.select(2, 0)));  // Position 0 is not rotated.
+}
+
+TEST(LayersTest, RotationPairsAnElementWithOneHalfAHeadAway) {
+  const RotaryTables tables = MakeRotaryTables(2, 4, 10000, at::kCPU);
+  at::Tensor x = at::zeros({1, 1, 2, 4});
+  x[0][0][1][0] = 1;
+  const at::Tensor y = Rotate(x, tables)[0][0][1];
+  EXPECT_NEAR(y[0].item<float>(), std::cos(1.0), 1e-6);
+  EXPECT_NEAR(y[2].item<float>(), std::sin(1.0), 1e-6);
+  EXPECT_EQ(y[1].item<float>(), 0);
+}
+
+TEST(LayersTest, AttentionIsCausalAndGroupsHeads) {
+  const at::Tensor q = at::randn({2, 4, 5, 8}), k = at::randn({2, 2, 5, 8}),
+                   v = at::randn({2, 2, 5, 8});
+  const at::Tensor y = CausalAttention(q, k, v);
+  EXPECT_EQ(y.sizes(), (std::vector<int64_t>{2, 5, 32}));
+  // The first position sees itself alone: heads 0 and 1 read the first value head, 2 and 3 the
+  // second.
+  EXPECT_TRUE(at::allclose(y[1][0].narrow(0, 8, 8), v[1][0][0], 1e-5));
+  EXPECT_TRUE(at::allclose(y[1][0].narrow(0, 16, 8), v[1][1][0], 1e-5));
+  at::Tensor changed = v.clone();
+  changed.select(2, 4).zero_();
+  EXPECT_TRUE(at::allclose(CausalAttention(q, k, changed).narrow(1, 0, 4), y.narrow(1, 0, 4)));
+}
+
+TEST(LayersTest, CrossEntropyOfEqualLogitsIsTheLogarithmOfTheirNumber) {
+  const at::Tensor loss = CrossEntropySum(at::zeros({2, 3, 10}), at::zeros({2, 3}, at::kLong));
+  EXPECT_NEAR(loss.item<double>(), 6 * std::log(10.0), 1e-5);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,39 @@
+#include "worker/optim/squared_norm.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/base/random.h"
+
+namespace longhaul {
+namespace {
+
+TEST(SquaredNormTest, EqualsThePlainSum) {
+  Random random(2);
+  for (size_t size : {0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 1000}) {
+    std::vector<float> values(size + 1);
+    for (float& value : values) value = static_cast<float>(random.Uniform() - 0.5);
+    const auto unaligned = absl::MakeSpan(values).subspan(1);
+    double expected = 0;
+    for (float value : unaligned) expected += double{value} * value;
+    EXPECT_NEAR(SquaredNorm(unaligned), expected, 1e-12 * expected) << size;
+  }
+}
+
+TEST(SquaredNormTest, AddsBlockByBlock) {
+  std::vector<float> values(384);
+  Random random(3);
+  for (float& value : values) value = static_cast<float>(random.Uniform());
+  const auto all = absl::MakeSpan(values);
+  EXPECT_EQ(SquaredNorm(all), SquaredNorm(all.first(128)) + SquaredNorm(all.subspan(128, 128)) +
+                                  SquaredNorm(all.subspan(256)));
+}
+
+TEST(SquaredNormTest, DoesNotOverflowFloat) {
+  const std::vector<float> values(2, 1e30f);
+  EXPECT_NEAR(SquaredNorm(values), 2e60, 1e54);
+}
+
+}  // namespace
+}  // namespace longhaul

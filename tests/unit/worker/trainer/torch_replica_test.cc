@@ -1,0 +1,143 @@
+#include "worker/trainer/torch_replica.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <numeric>
+
+namespace longhaul {
+namespace {
+
+using testing::HasSubstr;
+
+std::string WriteText() {
+  const std::string path = testing::TempDir() + "/torch_replica_test.txt";
+  std::ofstream file(path);
+  for (int i = 0; i < 400; ++i)
+    file << "the quick brown fox " << i % 7 << " jumps over the lazy dog\n";
+  return path;
+}
+
+TorchReplica::Options TinyOptions() {
+  return {.shape = {.layers = 2,
+                    .dim = 32,
+                    .heads = 2,
+                    .kv_heads = 2,
+                    .ff_dim = 64,
+                    .context = 32,
+                    .vocab = 256},
+          .batch = 4,
+          .seed = 5,
+          .learning_rate = {.peak = 5e-3, .steps = 100, .warmup_steps = 5},
+          .adamw = {.weight_decay = 0.01},
+          .data_path = WriteText(),
+          .eval_batches = 2};
+}
+
+std::vector<std::vector<float>> ReadAll(Replica& replica) {
+  std::vector<std::vector<float>> units;
+  for (int unit = 0; unit < static_cast<int>(replica.layout().units.size()); ++unit) {
+    units.emplace_back(replica.layout().units[unit].elements);
+    EXPECT_TRUE(replica.Read(unit, 0, absl::MakeSpan(units.back())).ok());
+  }
+  return units;
+}
+
+TEST(TorchReplicaTest, LossFallsOnText) {
+  const auto replica = TorchReplica::Create(TinyOptions()).value();
+  const double before = replica->Evaluate()->loss;
+  EXPECT_NEAR(before, std::log(256), 0.1);
+  for (int step = 1; step <= 60; ++step) {
+    const auto stats = replica->Step(step);
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    EXPECT_EQ(stats->tokens, 4 * 32);
+    EXPECT_GT(stats->gradient_norm, 0);
+    EXPECT_GT(stats->compute_seconds, 0);
+  }
+  const auto after = replica->Evaluate();
+  EXPECT_LT(after->loss, 2.5);
+  EXPECT_EQ(after->tokens, 2 * 4 * 32);
+}
+
+TEST(TorchReplicaTest, SameSeedGivesTheSameBits) {
+  const auto first = TorchReplica::Create(TinyOptions()).value();
+  const auto second = TorchReplica::Create(TinyOptions()).value();
+  for (int step = 1; step <= 5; ++step)
+    EXPECT_EQ(first->Step(step)->loss, second->Step(step)->loss);
+  EXPECT_EQ(ReadAll(*first), ReadAll(*second));
+}
+
+TEST(TorchReplicaTest, PoolsShareInitialParametersAndDifferInData) {
+  const auto first = TorchReplica::Create(TinyOptions()).value();
+  TorchReplica::Options options = TinyOptions();
+  options.pool = 1;
+  const auto second = TorchReplica::Create(options).value();
+  EXPECT_EQ(ReadAll(*first), ReadAll(*second));
+  EXPECT_EQ(first->Evaluate()->loss, second->Evaluate()->loss);
+  EXPECT_NE(first->Step(1)->loss, second->Step(1)->loss);
+}
+
+TEST(TorchReplicaTest, EvaluationChangesNothing) {
+  const auto plain = TorchReplica::Create(TinyOptions()).value();
+  const auto evaluated = TorchReplica::Create(TinyOptions()).value();
+  for (int step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(plain->Step(step).ok());
+    ASSERT_TRUE(evaluated->Evaluate().ok());
+    ASSERT_TRUE(evaluated->Step(step).ok());
+  }
+  EXPECT_EQ(ReadAll(*plain), ReadAll(*evaluated));
+}
+
+TEST(TorchReplicaTest, ResumesAtAnyStepFromWrittenParameters) {
+  const auto trained = TorchReplica::Create(TinyOptions()).value();
+  for (int step = 1; step <= 40; ++step) ASSERT_TRUE(trained->Step(step).ok());
+  const auto fresh = TorchReplica::Create(TinyOptions()).value();
+  const auto parameters = ReadAll(*trained);
+  std::vector<int> units(parameters.size());
+  std::iota(units.begin(), units.end(), 0);
+  for (int unit : units) ASSERT_TRUE(fresh->Write(unit, 0, parameters[unit]).ok());
+  ASSERT_TRUE(fresh->Publish(units).ok());
+  EXPECT_EQ(fresh->Evaluate()->loss, trained->Evaluate()->loss);
+  EXPECT_EQ(fresh->Step(41)->loss, trained->Step(41)->loss);
+  ASSERT_TRUE(fresh->Step(42).ok());
+}
+
+TEST(TorchReplicaTest, RefusesWhatItCannotDo) {
+  TorchReplica::Options options = TinyOptions();
+  options.data_path = "/nowhere/text";
+  absl::Status status = TorchReplica::Create(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/text"));
+
+  options = TinyOptions();
+  options.shape.context = 1 << 15;
+  status = TorchReplica::Create(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too short"));
+
+  options = TinyOptions();
+  options.shape.heads = 5;
+  EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+
+  options = TinyOptions();
+  options.preset = "zero3";
+  EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kUnimplemented);
+
+  options = TinyOptions();
+  options.precision = ComputePrecision::kBfloat16;
+  EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(TorchReplicaTest, ReportsDivergenceInsteadOfTrainingOn) {
+  const auto replica = TorchReplica::Create(TinyOptions()).value();
+  const std::vector<float> bad = {std::numeric_limits<float>::quiet_NaN()};
+  ASSERT_TRUE(replica->Write(1, 0, bad).ok());
+  const auto stats = replica->Step(1);
+  EXPECT_EQ(stats.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(stats.status().message()), HasSubstr("not finite"));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,26 @@
+// Loads the CUDA part of the collectives at run time, so that a program runs, and stays small,
+// where no device is.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/collective/communicator.h"
+#include "worker/collective/nccl_communicator.h"
+
+namespace longhaul {
+
+// The number of devices that the CUDA driver of this machine sees. FAILED_PRECONDITION: there is no
+// driver or no device; the message begins with "no CUDA device". Loads the driver's library and
+// nothing else.
+absl::StatusOr<int> CudaDeviceCount();
+
+// MakeNcclCommunicator of the module longhaul_cuda_collective, which is loaded once and stays. It
+// is looked for in `folder`, or if that is empty in the program's own folder and in ../lib beside
+// it. FAILED_PRECONDITION: no device, or no such module (this build has LONGHAUL_CUDA off). Else as
+// MakeNcclCommunicator.
+absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicatorFromModule(
+    const NcclCommunicatorOptions& options, const std::string& folder);
+
+}  // namespace longhaul

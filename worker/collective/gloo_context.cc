@@ -1,0 +1,103 @@
+#include "worker/collective/gloo_context.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "gloo/transport/tcp/address.h"
+#include "gloo/transport/tcp/device.h"
+
+namespace longhaul {
+namespace {
+
+constexpr uint64_t kProbeSlot = ~uint64_t{1};
+
+// A blob holds one record for each rank: the address of the pair that waits for it. The own record
+// is zero.
+size_t AddressBytes() {
+  return gloo::transport::tcp::Address(sockaddr_storage{}, 0).bytes().size();
+}
+
+// gloo waits five times its timeout for a connection, and takes zero for no limit.
+std::chrono::milliseconds PairTimeout(absl::Duration timeout) {
+  return std::max(absl::ToChronoMilliseconds(timeout / 5), std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GlooContext>> GlooContext::Connect(int rank, int size,
+                                                                  const std::string& hostname,
+                                                                  Rendezvous& rendezvous,
+                                                                  absl::Duration timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+  std::unique_ptr<GlooContext> context(new GlooContext(rank, size));
+  std::string blob;
+  try {
+    blob = context->Listen(hostname, timeout);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("listening on ", hostname, ": ", error.what()));
+  }
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> blobs,
+                      rendezvous.Exchange(rank, blob, timeout));
+  if (static_cast<int>(blobs.size()) != size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rendezvous: ", blobs.size(), " blobs for ", size, " ranks"));
+  }
+  for (int peer = 0; peer < size; ++peer) {
+    if (blobs[peer].size() != blob.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rendezvous: rank ", peer, " sent ", blobs[peer].size(),
+                       " bytes of addresses instead of ", blob.size()));
+    }
+  }
+  const auto left = absl::FromChrono(deadline - std::chrono::steady_clock::now());
+  LH_RETURN_IF_ERROR(context->ConnectPairs(blobs, left));
+  return context;
+}
+
+std::string GlooContext::Listen(const std::string& hostname, absl::Duration timeout) {
+  gloo::transport::tcp::attr attributes(hostname.c_str());
+  device_ = gloo::transport::tcp::CreateDevice(attributes);
+  transportContext_ = device_->createContext(rank, size);
+  transportContext_->setTimeout(PairTimeout(timeout));
+  std::string blob(AddressBytes() * size, '\0');
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    const std::vector<char> address = transportContext_->createPair(peer)->address().bytes();
+    std::copy(address.begin(), address.end(), blob.begin() + address.size() * peer);
+  }
+  probe_ = transportContext_->createUnboundBuffer(&probe_byte_, 1);
+  return blob;
+}
+
+absl::Status GlooContext::ConnectPairs(const std::vector<std::string>& blobs,
+                                       absl::Duration timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+  const size_t bytes = AddressBytes();
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    const auto record = blobs[peer].begin() + bytes * rank;
+    try {
+      getPair(peer)->connect(std::vector<char>(record, record + bytes));
+    } catch (const std::exception& error) {
+      const std::string message = absl::StrCat("connecting to rank ", peer, ": ", error.what());
+      if (std::chrono::steady_clock::now() >= deadline) return absl::DeadlineExceededError(message);
+      return absl::UnavailableError(message);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool GlooContext::HasFailed(int peer) {
+  try {
+    probe_->recv(peer, kProbeSlot);
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,183 @@
+#include "worker/collective/gloo_mesh.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr uint64_t kGoodbyeSlot = ~uint64_t{0};
+// The receive buffers of peers are always posted, so a goodbye waits only for a peer that is
+// stopped.
+constexpr milliseconds kGoodbyeWait(200);
+// gloo has no wait without a limit; an expired one would close the connections.
+constexpr std::chrono::hours kForever(24 * 365 * 10);
+// What gloo tells every pending operation when one wait timed out. That wait's own thread reports
+// the cause.
+constexpr absl::string_view kOwnTimeout = "Application timeout";
+
+milliseconds TimeLeft(GlooMesh::Deadline deadline) {
+  return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
+}
+
+}  // namespace
+
+GlooMesh::Transfer::~Transfer() {
+  absl::MutexLock lock(&mesh_->mutex_);
+  mesh_->buffers_.erase(buffer_.get());
+}
+
+absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Connect(int rank, int size,
+                                                            const std::string& hostname,
+                                                            Rendezvous& rendezvous,
+                                                            absl::Duration timeout) {
+  LH_ASSIGN_OR_RETURN(auto context,
+                      GlooContext::Connect(rank, size, hostname, rendezvous, timeout));
+  auto mesh = absl::WrapUnique(new GlooMesh(std::move(context)));
+  if (size == 1) return mesh;
+  try {
+    mesh->goodbyes_ = mesh->context_->createUnboundBuffer(&mesh->goodbye_byte_, 1);
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) mesh->goodbyes_->recv(peer, kGoodbyeSlot);
+    }
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("a peer left while connecting: ", error.what()));
+  }
+  mesh->sentinel_ = std::thread([mesh = mesh.get()] { mesh->WatchPeers(); });
+  return mesh;
+}
+
+GlooMesh::GlooMesh(std::unique_ptr<GlooContext> context) : context_(std::move(context)) {}
+
+GlooMesh::~GlooMesh() {
+  if (!sentinel_.joinable()) return;
+  if (status().ok()) SayGoodbye();
+  goodbyes_->abortWaitRecv();
+  sentinel_.join();
+}
+
+absl::StatusOr<std::unique_ptr<GlooMesh::Transfer>> GlooMesh::Send(int peer, uint64_t slot,
+                                                                   const void* data,
+                                                                   int64_t bytes) {
+  return Start(Transfer::Kind::kSend, peer, slot, const_cast<void*>(data), bytes);
+}
+
+absl::StatusOr<std::unique_ptr<GlooMesh::Transfer>> GlooMesh::Receive(int peer, uint64_t slot,
+                                                                      void* data, int64_t bytes) {
+  return Start(Transfer::Kind::kReceive, peer, slot, data, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<GlooMesh::Transfer>> GlooMesh::Start(Transfer::Kind kind, int peer,
+                                                                    uint64_t slot, void* data,
+                                                                    int64_t bytes) {
+  auto transfer = absl::WrapUnique(new Transfer(this, kind, peer));
+  try {
+    transfer->buffer_ = context_->createUnboundBuffer(data, bytes);
+    {
+      absl::MutexLock lock(&mutex_);
+      // From here on either this thread sees the abort or the abort sees the buffer.
+      if (aborted_) return absl::UnavailableError(reason_);
+      buffers_.insert(transfer->buffer_.get());
+    }
+    if (kind == Transfer::Kind::kSend) {
+      transfer->buffer_->send(peer, slot);
+    } else {
+      transfer->buffer_->recv(peer, slot);
+    }
+  } catch (const std::exception& error) {
+    return Lost(peer, error.what());
+  }
+  return transfer;
+}
+
+absl::Status GlooMesh::Wait(Transfer& transfer, Deadline deadline) {
+  const bool sends = transfer.kind_ == Transfer::Kind::kSend;
+  try {
+    const bool complete = sends ? transfer.buffer_->waitSend(nullptr, TimeLeft(deadline))
+                                : transfer.buffer_->waitRecv(nullptr, TimeLeft(deadline));
+    if (complete) return absl::OkStatus();
+    return status();
+  } catch (const std::exception& error) {
+    if (Clock::now() < deadline || !status().ok()) return Lost(transfer.peer_, error.what());
+  }
+  const std::string message =
+      absl::StrCat("deadline passed while ", sends ? "sending to" : "waiting for data from",
+                   " rank ", transfer.peer_);
+  Abort(message);
+  return absl::DeadlineExceededError(message);
+}
+
+void GlooMesh::Abort(absl::string_view reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (aborted_) return;
+    aborted_ = true;
+    reason_ = absl::StrCat("aborted: ", reason);
+    for (gloo::transport::UnboundBuffer* buffer : buffers_) {
+      buffer->abortWaitRecv();
+      buffer->abortWaitSend();
+    }
+  }
+  try {
+    char byte;
+    context_->createUnboundBuffer(&byte, 1)->waitRecv(nullptr, milliseconds(1));
+  } catch (const std::exception&) {
+    // The timeout is the point: it closes every connection.
+  }
+}
+
+absl::Status GlooMesh::status() const {
+  absl::MutexLock lock(&mutex_);
+  return aborted_ ? absl::UnavailableError(reason_) : absl::OkStatus();
+}
+
+absl::Status GlooMesh::Lost(int peer, absl::string_view cause) {
+  Abort(absl::StrCat("lost rank ", peer, " (", cause, ")"));
+  return status();
+}
+
+void GlooMesh::WatchPeers() {
+  try {
+    for (int left = size() - 1; left > 0; --left) {
+      if (!goodbyes_->waitRecv(nullptr, kForever)) return;  // this mesh is being destroyed
+    }
+  } catch (const std::exception& error) {
+    if (absl::StrContains(error.what(), kOwnTimeout)) return;
+    Abort(absl::StrCat("lost ", FailedPeers(), " (", error.what(), ")"));
+  }
+}
+
+std::string GlooMesh::FailedPeers() {
+  std::vector<std::string> failed;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank() && context_->HasFailed(peer)) failed.push_back(absl::StrCat("rank ", peer));
+  }
+  return absl::StrJoin(failed, ", ");
+}
+
+void GlooMesh::SayGoodbye() {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    try {
+      char byte = 0;
+      auto buffer = context_->createUnboundBuffer(&byte, 1);
+      buffer->send(peer, kGoodbyeSlot);
+      buffer->waitSend(nullptr, kGoodbyeWait);
+    } catch (const std::exception&) {
+      // The peer has gone first, or is stopped and will see the connection close.
+    }
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,66 @@
+// Where the threads of a ThreadCommunicator group meet: every rank shows its call, all see each
+// other's, all leave together.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "worker/collective/parts.h"
+
+namespace longhaul {
+
+// Thread-safe.
+class ThreadGroup {
+ public:
+  // What one rank brings. Pointers stay valid until the rank has returned from Leave.
+  struct Call {
+    absl::string_view operation;
+    std::vector<int64_t> sizes;  // equal on all ranks
+    const void* input = nullptr;
+    absl::Span<const Part> send_parts, receive_parts;  // all-to-all only
+  };
+
+  explicit ThreadGroup(int size) : calls_(size), arrived_(size), departed_(size) {}
+
+  // Blocks until every rank has come. OK: this rank may read every call's input until it calls
+  // Leave, which it must. DEADLINE_EXCEEDED names the ranks that did not come, UNAVAILABLE the
+  // ranks that never will or the reason of Abort, FAILED_PRECONDITION how the calls differ. Any
+  // error aborts the group.
+  absl::Status Meet(int rank, Call call, absl::Duration timeout);
+  const Call& call(int rank) const { return calls_[rank]; }
+
+  // Blocks until every rank has stopped reading. Always returns soon: nobody waits between Meet and
+  // Leave.
+  void Leave();
+
+  void Abort(absl::string_view reason);
+
+  // Rank `rank` will not come again.
+  void Depart(int rank);
+
+ private:
+  int size() const { return static_cast<int>(calls_.size()); }
+  std::string MissingRanks(const std::vector<bool>& present) const;
+  bool WaitsForDeparted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckCallsAgree() const;
+
+  absl::Mutex mutex_;
+  // Written under the mutex by its rank before the meeting is complete, only read between
+  // completion and Leave.
+  std::vector<Call> calls_;
+  std::vector<bool> arrived_ ABSL_GUARDED_BY(mutex_), departed_ ABSL_GUARDED_BY(mutex_);
+  int arrived_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int readers_ ABSL_GUARDED_BY(mutex_) = 0;  // ranks between Meet and Leave
+  int64_t meetings_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string reason_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace longhaul

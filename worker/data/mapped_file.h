@@ -1,0 +1,32 @@
+// A file's bytes, mapped read-only. Movable; the mapping ends with the object. Thread-safe
+// (immutable).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+class MappedFile {
+ public:
+  // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Else the system's error, with
+  // the path.
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+
+  const uint8_t* data_ = nullptr;  // Null when the file is empty.
+  size_t size_ = 0;
+};
+
+}  // namespace longhaul

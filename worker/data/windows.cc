@@ -1,0 +1,72 @@
+#include "worker/data/windows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/base/random.h"
+
+namespace longhaul {
+namespace {
+
+// Philox streams of one seed are told apart by their high counter; initial parameters use another
+// one.
+constexpr uint64_t kDataStream = 0x64617461;  // "data"
+
+uint64_t KeyOf(uint64_t seed, int64_t pool) {
+  const auto words = Philox(seed, kDataStream, static_cast<uint64_t>(pool));
+  return uint64_t{words[1]} << 32 | words[0];
+}
+
+}  // namespace
+
+absl::StatusOr<Windows> Windows::Create(const Options& options) {
+  LH_CHECK(options.context > 0 && options.tokens >= 0 && options.pool >= 0,
+           "impossible window options");
+  if (!(options.eval_fraction > 0 && options.eval_fraction <= 0.5)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("eval_fraction: %g is not in (0, 0.5]", options.eval_fraction));
+  }
+  const int64_t window = options.context + 1;
+  const auto wanted =
+      static_cast<int64_t>(std::ceil(static_cast<double>(options.tokens) * options.eval_fraction));
+  const int64_t held_out = std::max(wanted, window);
+  if (options.tokens - held_out < window) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the data is too short: %d tokens, of which %d are held out; training and "
+                        "held-out data each need context + 1 = "
+                        "%d. Give more data or a smaller context",
+                        options.tokens, std::min(held_out, options.tokens), window));
+  }
+  return Windows(options, options.tokens - held_out);
+}
+
+Windows::Windows(const Options& options, int64_t train_tokens)
+    : tokens_(options.tokens),
+      context_(options.context),
+      train_tokens_(train_tokens),
+      key_(KeyOf(options.seed, options.pool)) {}
+
+int64_t Windows::Train(int64_t step, int64_t sequence) const {
+  const auto words = Philox(key_, static_cast<uint64_t>(step), static_cast<uint64_t>(sequence));
+  const uint64_t random = uint64_t{words[1]} << 32 | words[0];
+  const auto places = static_cast<uint64_t>(train_tokens_ - context_);
+  return static_cast<int64_t>((static_cast<unsigned __int128>(random) * places) >> 64);
+}
+
+int64_t Windows::Eval(int64_t index, int64_t count) const {
+  LH_CHECK(0 <= index && index < count, "evaluation window out of range");
+  const int64_t last =
+      tokens_ - context_ - 1 - train_tokens_;  // Of the places, counted from train_tokens_.
+  if (count == 1) return train_tokens_;
+  return train_tokens_ + static_cast<int64_t>(static_cast<__int128>(last) * index / (count - 1));
+}
+
+Share ShareOf(int64_t batch, int rank, int ranks) {
+  const int64_t share = batch / ranks, rest = batch % ranks;
+  return {rank * share + std::min<int64_t>(rank, rest), share + (rank < rest ? 1 : 0)};
+}
+
+}  // namespace longhaul

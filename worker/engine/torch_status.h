@@ -1,0 +1,36 @@
+// The boundary where torch's exceptions become absl::Status: RESOURCE_EXHAUSTED when memory is
+// short, INTERNAL else.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "c10/util/Exception.h"
+
+namespace longhaul {
+
+// Runs `body`, which returns absl::Status or absl::StatusOr; `doing` says what it was doing, for
+// the message.
+template <typename Body>
+auto CatchTorch(std::string_view doing, Body&& body) -> decltype(body()) {
+  const auto message = [&](std::string_view what) {
+    return absl::StrCat(std::string(doing), ": ", std::string(what));
+  };
+  try {
+    return std::forward<Body>(body)();
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(message(error.what_without_backtrace()));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(message("out of memory"));
+  } catch (const c10::Error& error) {
+    return absl::InternalError(message(error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(message(error.what()));
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,23 @@
+// The smallest language model: the logits of the next token are a row of a table plus a bias. Two
+// units, convex loss; serves as documentation of the seam and as the engine's model in tests.
+#pragma once
+
+#include "worker/model/model.h"
+
+namespace longhaul {
+
+class BigramModel : public Model {
+ public:
+  explicit BigramModel(int64_t vocab);
+
+  const ModelLayout& layout() const override { return layout_; }
+  InitialValues Initial(TensorRef tensor) const override { return {}; }
+  std::vector<TensorRef> Borrowed(int unit) const override { return {}; }
+  at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                     const Batch& batch) const override;
+
+ private:
+  ModelLayout layout_;
+};
+
+}  // namespace longhaul

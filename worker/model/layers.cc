@@ -1,0 +1,74 @@
+#include "worker/model/layers.h"
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/arange.h"
+#include "ATen/ops/cat.h"
+#include "ATen/ops/cross_entropy_loss.h"
+#include "ATen/ops/linear.h"
+#include "ATen/ops/outer.h"
+#include "ATen/ops/pow.h"
+#include "ATen/ops/rsqrt.h"
+#include "ATen/ops/scaled_dot_product_attention.h"
+#include "ATen/ops/silu.h"
+#include "c10/core/TensorOptions.h"
+
+namespace longhaul {
+namespace {
+
+at::Tensor RotateHalf(const at::Tensor& x) {
+  const auto halves = x.chunk(2, -1);
+  return at::cat({-halves[1], halves[0]}, -1);
+}
+
+// [B, K, T, W] -> [B, heads, T, W]: each head repeated in place.
+at::Tensor RepeatHeads(const at::Tensor& x_BKTW, int64_t heads) {
+  const auto sizes = x_BKTW.sizes();
+  if (sizes[1] == heads) return x_BKTW;
+  return x_BKTW.unsqueeze(2)
+      .expand({sizes[0], sizes[1], heads / sizes[1], sizes[2], sizes[3]})
+      .reshape({sizes[0], heads, sizes[2], sizes[3]});
+}
+
+}  // namespace
+
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor scale = at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + eps);
+  return (wide * scale * weight).to(x.scalar_type());
+}
+
+RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta, at::Device device) {
+  const auto doubles = c10::TensorOptions().dtype(at::kDouble);
+  const at::Tensor exponents = at::arange(0, width, 2, doubles) / static_cast<double>(width);
+  const at::Tensor angles = at::outer(at::arange(positions, doubles), at::pow(theta, -exponents));
+  const at::Tensor both = at::cat({angles, angles}, -1);
+  return {both.cos().to(device, at::kFloat), both.sin().to(device, at::kFloat)};
+}
+
+at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables) {
+  const int64_t positions = x_BHTW.size(2);
+  const at::Tensor cos = tables.cos_TW.narrow(0, 0, positions).to(x_BHTW.scalar_type());
+  const at::Tensor sin = tables.sin_TW.narrow(0, 0, positions).to(x_BHTW.scalar_type());
+  return x_BHTW * cos + RotateHalf(x_BHTW) * sin;
+}
+
+at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
+                           const at::Tensor& v_BKTW) {
+  const int64_t heads = q_BHTW.size(1);
+  const at::Tensor out_BHTW = at::scaled_dot_product_attention(
+      q_BHTW, RepeatHeads(k_BKTW, heads), RepeatHeads(v_BKTW, heads),
+      /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+  return out_BHTW.transpose(1, 2).reshape({q_BHTW.size(0), q_BHTW.size(2), heads * q_BHTW.size(3)});
+}
+
+at::Tensor SwiGlu(const at::Tensor& x_BTD, const at::Tensor& gate_FD, const at::Tensor& up_FD,
+                  const at::Tensor& down_DF) {
+  return at::linear(at::silu(at::linear(x_BTD, gate_FD)) * at::linear(x_BTD, up_FD), down_DF);
+}
+
+at::Tensor CrossEntropySum(const at::Tensor& logits_BTV, const at::Tensor& targets_BT) {
+  return at::cross_entropy_loss(logits_BTV.flatten(0, 1), targets_BT.flatten(), /*weight=*/{},
+                                at::Reduction::Sum);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,101 @@
+#include "worker/model/transformer_lm.h"
+
+#include <cmath>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/embedding.h"
+#include "ATen/ops/linear.h"
+#include "absl/strings/match.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul {
+namespace {
+
+// Places of a block's tensors in its layout.
+enum BlockTensor {
+  kQuery,
+  kKey,
+  kValue,
+  kOutput,
+  kGate,
+  kUp,
+  kDown,
+  kInputNorm,
+  kMlpNorm,
+  kQueryNorm,
+  kKeyNorm
+};
+
+// [B, T, heads * W] -> [B, heads, T, W]
+at::Tensor SplitHeads(const at::Tensor& x_BTD, int64_t heads) {
+  return x_BTD.unflatten(-1, {heads, x_BTD.size(-1) / heads}).transpose(1, 2);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TransformerLm>> TransformerLm::Create(const TransformerShape& shape,
+                                                                     at::Device device) {
+  LH_ASSIGN_OR_RETURN(ModelLayout layout, LayOutTransformer(shape));
+  RotaryTables rotary =
+      MakeRotaryTables(shape.context, shape.dim / shape.heads, shape.rope_theta, device);
+  return std::unique_ptr<TransformerLm>(
+      new TransformerLm(shape, std::move(layout), std::move(rotary)));
+}
+
+TransformerLm::TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary)
+    : shape_(shape), layout_(std::move(layout)), rotary_(std::move(rotary)) {}
+
+InitialValues TransformerLm::Initial(TensorRef ref) const {
+  const TensorLayout& tensor = layout_.units[ref.unit].tensors[ref.tensor];
+  if (tensor.shape.size() == 1) return {.mean = 1};
+  const bool residual = absl::EndsWith(tensor.name, "o_proj.weight") ||
+                        absl::EndsWith(tensor.name, "down_proj.weight");
+  return {.deviation =
+              residual ? 0.02 / std::sqrt(2.0 * static_cast<double>(shape_.layers)) : 0.02};
+}
+
+std::vector<TensorRef> TransformerLm::Borrowed(int unit) const {
+  const bool tied_head = shape_.tie_embeddings && layout_.units[unit].kind == UnitKind::kHead;
+  return tied_head ? std::vector<TensorRef>{{0, 0}} : std::vector<TensorRef>{};
+}
+
+at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights,
+                                  const at::Tensor& x, const Batch& batch) const {
+  switch (layout_.units[unit].kind) {
+    case UnitKind::kEmbedding:
+      return at::embedding(weights[0], batch.inputs_BT);
+    case UnitKind::kHead:
+      return Head(weights, x, batch.targets_BT);
+    default:
+      return Block(weights, x);
+  }
+}
+
+at::Tensor TransformerLm::Block(absl::Span<const at::Tensor> weights,
+                                const at::Tensor& x_BTD) const {
+  const at::Tensor attended_BTD = x_BTD + Attention(weights, x_BTD);
+  const at::Tensor normed_BTD = RmsNorm(attended_BTD, weights[kMlpNorm], shape_.norm_eps);
+  return attended_BTD + SwiGlu(normed_BTD, weights[kGate], weights[kUp], weights[kDown]);
+}
+
+at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights,
+                                    const at::Tensor& x_BTD) const {
+  const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[kInputNorm], shape_.norm_eps);
+  at::Tensor q_BHTW = SplitHeads(at::linear(normed_BTD, weights[kQuery]), shape_.heads);
+  at::Tensor k_BKTW = SplitHeads(at::linear(normed_BTD, weights[kKey]), shape_.kv_heads);
+  const at::Tensor v_BKTW = SplitHeads(at::linear(normed_BTD, weights[kValue]), shape_.kv_heads);
+  if (shape_.qk_norm) {
+    q_BHTW = RmsNorm(q_BHTW, weights[kQueryNorm], shape_.norm_eps);
+    k_BKTW = RmsNorm(k_BKTW, weights[kKeyNorm], shape_.norm_eps);
+  }
+  return at::linear(CausalAttention(Rotate(q_BHTW, rotary_), Rotate(k_BKTW, rotary_), v_BKTW),
+                    weights[kOutput]);
+}
+
+at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
+                               const at::Tensor& targets_BT) const {
+  const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[0], shape_.norm_eps);
+  return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), targets_BT);
+}
+
+}  // namespace longhaul

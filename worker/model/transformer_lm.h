@@ -1,0 +1,42 @@
+// A Llama-style decoder language model: token embedding, blocks (RMSNorm, rotary positions,
+// grouped-query attention, SwiGLU), final norm and output projection. Tensors and their order are
+// those of LayOutTransformer.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/model/layers.h"
+#include "worker/model/model.h"
+
+namespace longhaul {
+
+class TransformerLm : public Model {
+ public:
+  // INVALID_ARGUMENT: see LayOutTransformer.
+  static absl::StatusOr<std::unique_ptr<TransformerLm>> Create(const TransformerShape& shape,
+                                                               at::Device device);
+
+  const ModelLayout& layout() const override { return layout_; }
+  // Matrices: normal(0, 0.02), those that write to the residual stream divided by sqrt(2 * layers)
+  // (GPT-2). Norms: 1.
+  InitialValues Initial(TensorRef tensor) const override;
+  std::vector<TensorRef> Borrowed(int unit) const override;
+  at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                     const Batch& batch) const override;
+
+ private:
+  TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary);
+
+  at::Tensor Block(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD) const;
+  at::Tensor Attention(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD) const;
+  at::Tensor Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
+                  const at::Tensor& targets_BT) const;
+
+  TransformerShape shape_;
+  ModelLayout layout_;
+  RotaryTables rotary_;
+};
+
+}  // namespace longhaul

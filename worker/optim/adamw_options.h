@@ -1,0 +1,25 @@
+// Settings of AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", Algorithm 2)
+// and what a step derives from them. Pure values.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace longhaul {
+
+struct AdamWOptions {
+  double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;
+  double weight_decay = 0;  // Of runs with decay; per step it is multiplied by the learning rate.
+};
+
+// Constants of update `count` (1-based), in the order of PyTorch's own arithmetic:
+//   theta = keep * theta;  theta -= step_size * m / (sqrt(v) / root + eps)
+struct AdamWStep {
+  AdamWStep(const AdamWOptions& options, double learning_rate, int64_t count)
+      : keep(1 - learning_rate * options.weight_decay),
+        step_size(learning_rate / (1 - std::pow(options.beta1, static_cast<double>(count)))),
+        root(std::sqrt(1 - std::pow(options.beta2, static_cast<double>(count)))) {}
+  double keep, step_size, root;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,19 @@
+// The inner learning rate as a function of the step: linear warm-up, then half a cosine. Pure
+// value.
+#pragma once
+
+#include <cstdint>
+
+namespace longhaul {
+
+struct LearningRate {
+  double peak = 1e-3;
+  int64_t steps = 1;             // The last step; later ones get the final rate.
+  int64_t warmup_steps = 0;      // Step t of them gets peak * t / warmup_steps.
+  double final_fraction = 0.05;  // Of the peak, at the last step.
+
+  // For step `step`, 1-based.
+  double At(int64_t step) const;
+};
+
+}  // namespace longhaul

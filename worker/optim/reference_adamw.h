@@ -1,0 +1,51 @@
+// Algorithm 2 of "Decoupled weight decay regularization" (Loshchilov and Hutter), line by line,
+// moments in double: what the fast implementations are compared with.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "worker/optim/adamw_options.h"
+#include "worker/optim/optimizer.h"
+
+namespace longhaul {
+
+class ReferenceAdamW : public Optimizer {
+ public:
+  ReferenceAdamW(const AdamWOptions& options, absl::Span<const OptimizerRun> runs) : o_(options) {
+    for (const OptimizerRun& run : runs) {
+      m_.emplace_back(run.elements);
+      v_.emplace_back(run.elements);
+      decay_.push_back(run.decay ? options.weight_decay : 0);
+    }
+  }
+
+  void Begin(const UpdateOptions& options) override {
+    ++t_;
+    update_ = options;
+  }
+
+  void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) override {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const double g = gradients[i] * update_.gradient_scale;
+      double& m = m_[run][i];
+      double& v = v_[run][i];
+      m = o_.beta1 * m + (1 - o_.beta1) * g;                  // line 7
+      v = o_.beta2 * v + (1 - o_.beta2) * g * g;              // line 8
+      const double m_hat = m / (1 - std::pow(o_.beta1, t_));  // line 9
+      const double v_hat = v / (1 - std::pow(o_.beta2, t_));  // line 10
+      const double theta = parameters[i];
+      const double change = m_hat / (std::sqrt(v_hat) + o_.eps) + decay_[run] * theta;
+      parameters[i] = static_cast<float>(theta - update_.learning_rate * change);  // line 12
+    }
+  }
+
+ private:
+  AdamWOptions o_;
+  std::vector<std::vector<double>> m_, v_;
+  std::vector<double> decay_;
+  UpdateOptions update_;
+  int t_ = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,92 @@
+// From the first plan to the first step: seed if asked, pull every fragment whole, agree with the
+// other ranks on what was pulled. Ranks pull at different moments, so a commit may fall between
+// them: those that are behind pull again.
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "worker/session/core/session.h"
+
+namespace longhaul::session {
+
+void Session::Begin(const Plan& plan, Actions& out) {
+  plan_ = plan;
+  step_ = plan.start_step;
+  for (const FragmentPlan& fragment : plan.fragments) {
+    fragments_.push_back({.schedule = fragment.schedule, .newest = fragment.newest});
+  }
+  state_ = SessionState::kStarting;
+  seed_asked_ = plan.seed;
+  AskSeed(out);
+  AskWhole(out);
+}
+
+void Session::On(const SeedRequested&, Actions& out) {
+  seed_asked_ = true;
+  if (state_ == SessionState::kStarting) AskSeed(out);
+}
+
+void Session::AskSeed(Actions& out) {
+  if (!seed_asked_ || seed_pushed_ || !connected_) return;
+  SeedPush push;
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    if (fragments_[i].newest.version < 0) push.fragments.push_back(i);
+  }
+  if (push.fragments.empty()) return;
+  seed_pushed_ = true;
+  out.push_back(std::move(push));
+}
+
+// Asks for every fragment that is there and not held; then, with all of them held, compares.
+void Session::AskWhole(Actions& out) {
+  if (state_ != SessionState::kStarting) return;
+  bool whole = true, seeded = true;
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    Fragment& fragment = fragments_[i];
+    if (fragment.held >= fragment.wanted) continue;
+    whole = false;
+    if (fragment.newest.version < 0) {
+      seeded = false;
+    } else if (!fragment.whole_asked && connected_) {
+      fragment.whole_asked = true;
+      out.push_back(PullWhole{i});
+    }
+  }
+  if (!seeded) WaitFor("the initial parameters", out);
+  if (!whole) return;
+  state_ = SessionState::kAgreeing;
+  waiting_.reset();
+  AgreeOnVersions agree;
+  for (const Fragment& fragment : fragments_) agree.versions.push_back(fragment.held);
+  out.push_back(std::move(agree));
+}
+
+void Session::On(const PulledWhole& event, Actions& out) {
+  Fragment& fragment = fragments_[event.fragment];
+  if (state_ != SessionState::kStarting || !fragment.whole_asked) return;
+  fragment.whole_asked = false;
+  fragment.held = event.version;
+  AskWhole(out);
+}
+
+void Session::On(const VersionsAgreed& event, Actions& out) {
+  LH_CHECK(state_ == SessionState::kAgreeing, "versions that were not asked for");
+  bool equal = true;
+  for (const auto& rank : event.versions) {
+    for (size_t i = 0; i < fragments_.size(); ++i) {
+      fragments_[i].wanted = std::max(fragments_[i].wanted, rank[i]);
+      equal &= rank[i] == event.versions[0][i];
+    }
+  }
+  if (!equal) {
+    state_ = SessionState::kStarting;
+    return AskWhole(out);
+  }
+  // What is due at the start step or before is only taken; the rest of EndStep leads to the first
+  // step.
+  state_ = SessionState::kBlocked;
+  for (int i = 0; i < static_cast<int>(fragments_.size()) && state_ != SessionState::kEnded; ++i)
+    PullNext(i, out);
+  EndStep(out);
+}
+
+}  // namespace longhaul::session

@@ -1,0 +1,121 @@
+// The end of an inner step, after the inner update: what is due is pushed, then what is due is
+// merged.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "worker/session/core/session.h"
+
+namespace longhaul::session {
+
+void Session::On(const StepDone& event, Actions& out) {
+  LH_CHECK(state_ == SessionState::kTraining && event.step == step_,
+           "a step that was not asked for");
+  state_ = SessionState::kBlocked;
+  PushDue(out);
+  EndStep(out);
+}
+
+// Resumed where it blocked: what was merged stays merged, what was pushed is not pushed again.
+void Session::EndStep(Actions& out) {
+  if (state_ == SessionState::kEnded || !MergeDue(/*final=*/false, out)) return;
+  if (step_ == plan_.steps) {
+    if (plan_.final_round && !std::exchange(final_pushed_, true)) PushFinal(out);
+    if (!MergeDue(/*final=*/true, out)) return;
+    return End(Finish{"all steps are done"}, out);
+  }
+  waiting_.reset();
+  state_ = SessionState::kTraining;
+  out.push_back(RunStep{++step_});
+}
+
+void Session::PushDue(Actions& out) {
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    const int64_t round = fragments_[i].schedule.RoundPushedAt(step_);
+    if (round > 0) PushRound(i, round, RoundKind::kOuter, out);
+  }
+}
+
+void Session::PushFinal(Actions& out) {
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    PushRound(i, LastVersion(fragments_[i]), RoundKind::kFinal, out);
+  }
+}
+
+// Pools that began after others may hold, or have heard of, the commit of a round whose step they
+// only reach now.
+void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out) {
+  Fragment& fragment = fragments_[index];
+  if (state_ == SessionState::kEnded || fragment.newest.version >= version ||
+      fragment.held >= version)
+    return;
+  if (fragment.held != version - 1) {
+    return End(Restart{absl::StrFormat("fragment %d: version %d is due, this pool holds %d", index,
+                                       version, fragment.held)},
+               out);
+  }
+  fragment.pushed = true;
+  out.push_back(Push{index, version, kind});
+}
+
+// Merges what is due at step_, in fragment order, up to the first commit that is not here: false
+// then.
+bool Session::MergeDue(bool final, Actions& out) {
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    const Fragment& fragment = fragments_[i];
+    const int64_t last = final ? LastVersion(fragment) : fragment.schedule.rounds;
+    while (fragment.held < last && MergeStep(fragment, fragment.held + 1) <= step_) {
+      if (!MergeNext(i, out)) return false;
+    }
+  }
+  return true;
+}
+
+bool Session::MergeNext(int index, Actions& out) {
+  Fragment& fragment = fragments_[index];
+  const int64_t version = fragment.held + 1;
+  const bool skipped =
+      fragment.newest.version == version && fragment.newest.kind == RoundKind::kSkipped;
+  if (!fragment.pulled && !skipped) {
+    WaitFor(absl::StrFormat("fragment %d version %d", index, version), out);
+    return false;
+  }
+  if (!skipped) {
+    // Before the first step there is nothing local to keep.
+    const bool outer_only = fragment.newest.kind == RoundKind::kFinal || step_ == plan_.start_step;
+    out.push_back(Merge{index, version, fragment.newest.kind, outer_only ? 0 : plan_.alpha,
+                        fragment.pushed && fragment.newest.contributed});
+  }
+  fragment.held = version;
+  fragment.pulled = fragment.pull_asked = fragment.pushed = false;
+  if (fragment.newest.evaluate) evaluate_ = version;
+  EvaluateDue(out);
+  return true;
+}
+
+// The commit that asked may be merged before others of its cycle: the evaluation waits until all of
+// them are.
+void Session::EvaluateDue(Actions& out) {
+  if (!evaluate_.has_value()) return;
+  bool cycle = true, complete = true;
+  int64_t oldest = fragments_[0].held;
+  for (const Fragment& fragment : fragments_) {
+    cycle &= *evaluate_ <= fragment.schedule.rounds && fragment.held >= *evaluate_;
+    complete &= fragment.held == LastVersion(fragment);
+    oldest = std::min(oldest, fragment.held);
+  }
+  if (!cycle && !complete) return;
+  evaluate_.reset();
+  out.push_back(Evaluate{oldest, step_, complete});
+}
+
+int64_t Session::LastVersion(const Fragment& fragment) const {
+  return fragment.schedule.rounds + (plan_.final_round ? 1 : 0);
+}
+
+int64_t Session::MergeStep(const Fragment& fragment, int64_t version) const {
+  return version <= fragment.schedule.rounds ? fragment.schedule.MergeStep(version) : plan_.steps;
+}
+
+}  // namespace longhaul::session

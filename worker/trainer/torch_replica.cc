@@ -1,0 +1,159 @@
+#include "worker/trainer/torch_replica.h"
+
+#include <chrono>
+
+#include "ATen/Parallel.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/data/text_dataset.h"
+#include "worker/data/token_file_dataset.h"
+#include "worker/engine/device.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/torch_status.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const TorchReplica::Options& options) {
+  if (options.data == DataKind::kText)
+    return TextDataset::Open(options.data_path, options.shape.vocab);
+  return TokenFileDataset::Open(options.data_path, options.shape.vocab);
+}
+
+absl::StatusOr<at::Device> OpenDevice(const TorchReplica::Options& options) {
+  if (options.device == DeviceKind::kCuda) return OpenCudaDevice(options.device_index);
+  return at::Device(at::kCPU);
+}
+
+absl::StatusOr<at::ScalarType> ComputeType(const TorchReplica::Options& options) {
+  const bool cuda = options.device == DeviceKind::kCuda;
+  if (options.precision == ComputePrecision::kFloat32) return at::kFloat;
+  if (options.precision == ComputePrecision::kDefault) return cuda ? at::kBFloat16 : at::kFloat;
+  if (cuda) return at::kBFloat16;
+  return absl::UnimplementedError(
+      "train.precision: BFLOAT16 is built for device CUDA only; use FLOAT32 on CPUs");
+}
+
+// Both settings are the process's; the pool of inter-operation threads can be sized only once.
+void SetThreads(int threads) {
+  at::set_num_threads(threads);
+  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& options) {
+  return CatchTorch("preparing torch", [&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
+    SetThreads(options.threads);
+    LH_ASSIGN_OR_RETURN(const PartitionMap partition, PartitionPreset(options.preset));
+    LH_ASSIGN_OR_RETURN(const at::ScalarType compute, ComputeType(options));
+    LH_ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options));
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<TransformerLm> model,
+                        TransformerLm::Create(options.shape, device));
+    return Engine::Create({.model = std::move(model),
+                           .link = {.communicator = options.communicator,
+                                    .on_device = options.communicator_on_device,
+                                    .timeout = options.collective_timeout},
+                           .partition = partition,
+                           .device = device,
+                           .compute = compute,
+                           .adamw = options.adamw,
+                           .clip_norm = options.clip_norm,
+                           .seed = options.seed});
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options& options) {
+  LH_CHECK(options.threads > 0 && options.batch > 0 && options.eval_batches > 0,
+           "counts must be positive");
+  LH_RETURN_IF_ERROR(LayOutTransformer(options.shape).status());
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, OpenDataset(options));
+  absl::StatusOr<Windows> windows = Windows::Create({.tokens = dataset->tokens(),
+                                                     .context = options.shape.context,
+                                                     .eval_fraction = options.eval_fraction,
+                                                     .seed = options.seed,
+                                                     .pool = options.pool});
+  if (!windows.ok()) {
+    return absl::Status(windows.status().code(),
+                        absl::StrCat(options.data_path, ": ", windows.status().message()));
+  }
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(options));
+  return std::unique_ptr<TorchReplica>(
+      new TorchReplica(options, std::move(dataset), *std::move(windows), std::move(engine)));
+}
+
+TorchReplica::TorchReplica(const Options& options, std::unique_ptr<Dataset> dataset,
+                           const Windows& windows, std::unique_ptr<Engine> engine)
+    : options_(options),
+      dataset_(std::move(dataset)),
+      windows_(windows),
+      engine_(std::move(engine)) {}
+
+TorchReplica::~TorchReplica() = default;
+
+const ModelLayout& TorchReplica::layout() const { return engine_->layout(); }
+int TorchReplica::rank() const { return engine_->exchange().rank(); }
+int TorchReplica::ranks() const { return engine_->exchange().ranks(); }
+
+absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
+  const auto start = std::chrono::steady_clock::now();
+  const Share share = ShareOf(options_.batch, rank(), ranks());
+  std::vector<int64_t> begins;
+  for (int64_t i = 0; i < share.count; ++i) begins.push_back(windows_.Train(step, share.first + i));
+  ReadWindows(begins);
+  const int64_t pool_tokens = options_.batch * options_.shape.context;
+  LH_ASSIGN_OR_RETURN(const StepResult result,
+                      engine_->Step({share.count, options_.shape.context, tokens_}, pool_tokens,
+                                    options_.learning_rate.At(step)));
+  return StepStats{
+      .loss = result.loss_sum / static_cast<double>(pool_tokens),
+      .tokens = pool_tokens,
+      .gradient_norm = result.gradient_norm,
+      .compute_seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+void TorchReplica::ReadWindows(absl::Span<const int64_t> begins) {
+  const int64_t size = options_.shape.context + 1;
+  tokens_.resize(begins.size() * size);
+  for (size_t i = 0; i < begins.size(); ++i)
+    dataset_->Read(begins[i], absl::MakeSpan(tokens_).subspan(i * size, size));
+}
+
+absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
+  const int64_t context = options_.shape.context;
+  const int64_t windows = options_.eval_batches * options_.batch;
+  double sum = 0;
+  for (int64_t batch = 0; batch < options_.eval_batches; ++batch) {
+    const Share share = ShareOf(options_.batch, rank(), ranks());
+    std::vector<int64_t> begins;
+    for (int64_t i = 0; i < share.count; ++i) {
+      begins.push_back(windows_.Eval(batch * options_.batch + share.first + i, windows));
+    }
+    ReadWindows(begins);
+    LH_ASSIGN_OR_RETURN(const double loss_sum, engine_->LossSum({share.count, context, tokens_}));
+    sum += loss_sum;
+  }
+  const int64_t tokens = windows * context;
+  return EvalStats{.loss = sum / static_cast<double>(tokens), .tokens = tokens};
+}
+
+absl::Status TorchReplica::Read(int unit, int64_t offset, absl::Span<float> out) {
+  return engine_->Read(unit, offset, out);
+}
+
+absl::Status TorchReplica::Write(int unit, int64_t offset, absl::Span<const float> in) {
+  return engine_->Write(unit, offset, in);
+}
+
+absl::Status TorchReplica::Publish(absl::Span<const int> units) { return engine_->Publish(units); }
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> TorchReplica::AllGather(
+    absl::Span<const int64_t> values) {
+  return CatchTorch("gathering values", [&] { return engine_->exchange().Gather(values); });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,93 @@
+// A pool's replica that trains a real model: one rank of it. Joins the data (which tokens), the
+// engine (what to do with them) and the schedule of the learning rate. Callers see no tensors.
+//
+// A step is a function of its number, the parameters, and the inner optimizer's moments, which
+// begin at zero; so a replica whose parameters were written may go on at any step.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "worker/data/dataset.h"
+#include "worker/data/windows.h"
+#include "worker/optim/adamw_options.h"
+#include "worker/optim/learning_rate.h"
+#include "worker/replica/replica.h"
+
+namespace longhaul {
+
+class Communicator;
+class Engine;
+
+enum class DeviceKind { kCpu, kCuda };
+enum class DataKind { kText, kNanoGpt };
+enum class ComputePrecision {
+  kDefault,
+  kFloat32,
+  kBfloat16
+};  // Default: float32 on CPU, bf16 on CUDA.
+
+// Not thread-safe. Errors of the methods: see Replica; also RESOURCE_EXHAUSTED (memory).
+class TorchReplica : public Replica {
+ public:
+  struct Options {
+    TransformerShape shape;
+    int64_t batch = 0;  // Sequences of the pool in a step.
+    uint64_t seed = 0;  // Of the initial parameters and of the order of the data.
+    int64_t pool = 0;   // The pool's ordinal in the job.
+    LearningRate learning_rate;
+    AdamWOptions adamw;
+    double clip_norm = 1;  // At most 0: no clipping.
+    std::string preset;    // See PartitionPreset.
+
+    DataKind data = DataKind::kText;
+    std::string data_path;
+    double eval_fraction = 0.05;
+    int64_t eval_batches = 8;  // Of `batch` sequences each.
+
+    DeviceKind device = DeviceKind::kCpu;
+    int device_index = 0;  // kCuda: of the devices that this process sees.
+    ComputePrecision precision = ComputePrecision::kDefault;
+    int threads = 1;  // Of torch, in the whole process.
+
+    Communicator* communicator =
+        nullptr;  // Null: this rank is the pool. Else it must outlive the replica.
+    bool communicator_on_device = false;  // It works on device memory (nccl), else on host memory.
+    absl::Duration collective_timeout = absl::Minutes(5);
+  };
+
+  // With the initial parameters ready. Collective. NOT_FOUND: the data is not there.
+  // INVALID_ARGUMENT: an impossible shape, bad data, an unknown preset. UNIMPLEMENTED: a preset or
+  // precision that this version does not have. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
+  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
+  static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
+  ~TorchReplica() override;
+
+  const ModelLayout& layout() const override;
+  int rank() const override;
+  int ranks() const override;
+  absl::StatusOr<StepStats> Step(int64_t step) override;
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override;
+  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override;
+  absl::Status Publish(absl::Span<const int> units) override;
+  // The same evenly spaced windows of the held-out data every time, whatever the number of ranks.
+  absl::StatusOr<EvalStats> Evaluate() override;
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
+      absl::Span<const int64_t> values) override;
+
+ private:
+  TorchReplica(const Options& options, std::unique_ptr<Dataset> dataset, const Windows& windows,
+               std::unique_ptr<Engine> engine);
+
+  // Reads windows that begin at the given tokens into tokens_.
+  void ReadWindows(absl::Span<const int64_t> begins);
+
+  Options options_;
+  std::unique_ptr<Dataset> dataset_;
+  Windows windows_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<int64_t> tokens_;  // Of the batch at hand.
+};
+
+}  // namespace longhaul
