@@ -1,7 +1,8 @@
 # One function for each kind of target, so that a folder's CMakeLists lists sources and dependencies only.
 
 # longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it is
-# header-only. Dependencies are names of ours (as in DEPS base codec) or imported targets.
+# header-only. Dependencies are names of ours (as in DEPS base codec) or imported targets. PRIVATE_DEPS: those whose headers
+# the library's users must not see (torch). TORCH: the sources include torch headers.
 function(_longhaul_deps out)
   set(result)
   foreach(dep ${ARGN})
@@ -15,11 +16,12 @@ function(_longhaul_deps out)
 endfunction()
 
 function(longhaul_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   _longhaul_deps(deps ${ARG_DEPS})
+  _longhaul_deps(private_deps ${ARG_PRIVATE_DEPS})
   if(ARG_SRCS)
     add_library(longhaul_${name} STATIC ${ARG_SRCS})
-    target_link_libraries(longhaul_${name} PUBLIC ${deps})
+    target_link_libraries(longhaul_${name} PUBLIC ${deps} PRIVATE ${private_deps})
     if(ARG_TORCH)
       set_target_properties(longhaul_${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
     endif()

@@ -21,8 +21,8 @@ struct ChannelOptions {
   Keepalive keepalive;
 };
 
-// Does not block and cannot fail: the channel connects on its first call (an attempt takes up to 10
-// s), and again with 100 ms to 2 s between attempts.
+// Does not block and cannot fail: the channel connects on its first call (an attempt takes at most
+// 10 s), and again with 100 ms to 2 s between attempts.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
 
 }  // namespace longhaul

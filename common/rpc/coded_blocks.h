@@ -39,8 +39,8 @@ struct CodedBlocks {
 // change or end while anybody holds it.
 struct CodedSource {
   std::vector<SegmentRef> segments;
-  std::vector<absl::Span<const uint8_t>>
-      payloads;  // Of each segment; neighbours in memory are sent as one slice.
+  // Of each segment; neighbours in memory are sent as one slice.
+  std::vector<absl::Span<const uint8_t>> payloads;
   std::shared_ptr<const void> owner;
   int64_t payload_bytes() const;
 };

@@ -23,8 +23,8 @@ using BulkChannels = absl::Span<const std::shared_ptr<grpc::Channel>>;
 struct BulkCall {
   absl::Time deadline;   // Required: the server refuses endless calls.
   std::stop_token stop;  // A stop request cancels the call from any thread: CANCELLED.
-  WireBytes* wire =
-      nullptr;  // Optional: what was sent or received is added, whether the call succeeds or not.
+  // Optional: what was sent or received is added, whether the call succeeds or not.
+  WireBytes* wire = nullptr;
 };
 
 // Sends one rank's blocks of a contribution. header.blocks and header.payload_bytes are set from

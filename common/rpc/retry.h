@@ -5,7 +5,7 @@
 
 #include <functional>
 #include <stop_token>
-#include <utility>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,8 +33,8 @@ void WaitUnlessStopped(absl::Duration duration, const std::stop_token& stop);
 
 struct RetryOptions {
   Backoff backoff;
-  absl::Time deadline;  // No attempt begins after it, no wait reaches beyond it. Attempts must
-                        // bound themselves by it too.
+  // No wait reaches beyond it, so no attempt begins after it. Attempts bound themselves by it too.
+  absl::Time deadline;
   std::stop_token stop;
   const Clock* clock = nullptr;  // Required.
   Random* random = nullptr;      // Required; used by one retry at a time.

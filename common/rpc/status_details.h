@@ -37,8 +37,8 @@ struct ErrorDetail {
 absl::Status BadRequestError(const std::vector<FieldViolation>& violations);
 
 // `status` with the detail added; a detail of the same kind is replaced. OK statuses stay as they
-// are. Violations beyond 2 KiB are left out, so that the status fits a trailer; a last one without a
-// field says how many.
+// are. Violations beyond 2 KiB are left out, so that the status fits a trailer; a last one without
+// a field says how many.
 absl::Status WithFieldViolations(absl::Status status,
                                  const std::vector<FieldViolation>& violations);
 absl::Status WithErrorInfo(absl::Status status, const ErrorDetail& detail);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -60,7 +61,7 @@ void Network::Break(const ConnectionPtr& connection) {
   connection->open = false;
   std::erase(open_, connection);
   for (auto& broken : connection->broken) {
-    if (broken) loop_->After(absl::ZeroDuration(), std::move(broken));
+    if (broken) loop_->After(absl::ZeroDuration(), std::exchange(broken, nullptr));
   }
 }
 

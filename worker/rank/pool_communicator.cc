@@ -37,7 +37,7 @@ absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOpti
   LH_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
                       MakeCommunicator({.kind = cuda ? CommunicatorKind::kNccl : CommunicatorKind::kGloo,
                                         .rank = options.rank, .size = options.ranks, .rendezvous = &rendezvous,
-                                        .device = options.rank, .timeout = kMeetingTimeout}));
+                                        .timeout = kMeetingTimeout, .device = options.rank}));
   return PoolCommunicator{std::move(communicator), cuda};
 }
 

@@ -33,8 +33,8 @@ TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
   result.batch = spec.train().batch();
   result.seed = spec.train().seed();
   result.pool = options.ordinal;
-  result.learning_rate = {.peak = adamw.lr(), .warmup_steps = spec.inner().schedule().warmup_steps(),
-                          .steps = spec.train().steps(), .final_fraction = spec.inner().schedule().final_fraction()};
+  result.learning_rate = {.peak = adamw.lr(), .steps = spec.train().steps(),
+                          .warmup_steps = spec.inner().schedule().warmup_steps(), .final_fraction = spec.inner().schedule().final_fraction()};
   result.adamw = {.beta1 = adamw.beta1(), .beta2 = adamw.beta2(), .eps = adamw.eps(), .weight_decay = adamw.weight_decay()};
   result.clip_norm = spec.inner().clip_norm();
   result.preset = spec.partition().preset();

@@ -61,7 +61,7 @@ class RankSession::Impl {
  private:
   // --- events in, actions out
   void Post(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Dispatch(Action action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Dispatch(const Action& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Action> NextForeground() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- the stream
@@ -125,10 +125,10 @@ class RankSession::Impl {
 
 void RankSession::Impl::Post(const Event& event) {
   absl::MutexLock lock(&mutex_);
-  for (Action& action : core_.Step(event, clock_->Now())) Dispatch(std::move(action));
+  for (const Action& action : core_.Step(event, clock_->Now())) Dispatch(action);
 }
 
-void RankSession::Impl::Dispatch(Action action) {
+void RankSession::Impl::Dispatch(const Action& action) {
   std::visit(Overloaded{
                  [&](const PullWhole& a) { InBackground([this, a](const Connection& c) { FetchWhole(a.fragment, c); }); },
                  [&](const Pull& a) {
@@ -136,7 +136,7 @@ void RankSession::Impl::Dispatch(Action action) {
                  },
                  [&](const PushAgain& a) { Send(a.fragment, a.version, kept_kind_[a.fragment]); },
                  [&](const Wait& a) { log_.Info(absl::StrFormat("waiting since inner step %d: %s", a.since_step, a.what)); },
-                 [&](auto& a) { foreground_.push_back(std::move(a)); },
+                 [&](const auto& a) { foreground_.push_back(a); },
              },
              action);
 }
@@ -238,7 +238,7 @@ void RankSession::Impl::OnDisconnected() {
     absl::MutexLock lock(&mutex_);
     old = connection_.stop;
     connection_ = {.number = connection_.number + 1};
-    for (Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(std::move(action));
+    for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
   old.request_stop();  // Without the lock: it cancels calls.
 }
@@ -254,7 +254,7 @@ void RankSession::Impl::InBackground(Task task) {
 void RankSession::Impl::PostFrom(const Connection& connection, const Event& event) {
   absl::MutexLock lock(&mutex_);
   if (connection.number != connection_.number) return;
-  for (Action& action : core_.Step(event, clock_->Now())) Dispatch(std::move(action));
+  for (const Action& action : core_.Step(event, clock_->Now())) Dispatch(action);
 }
 
 void RankSession::Impl::Send(int fragment, int64_t version, RoundKind kind) {

@@ -1,0 +1,55 @@
+#include "coordinator/job/lifecycle.h"
+
+#include "common/base/check.h"
+
+namespace longhaul {
+namespace {
+
+struct Transition {
+  JobState from, to;
+};
+
+// Forward, one state at a time. FAILED and CANCELLED may follow every live state.
+constexpr Transition kForward[] = {
+    {JobState::kPending, JobState::kSeeding},
+    {JobState::kSeeding, JobState::kRunning},
+    {JobState::kRunning, JobState::kFinishing},
+    {JobState::kFinishing, JobState::kCompleted},
+};
+
+}  // namespace
+
+std::string_view JobStateName(JobState state) {
+  switch (state) {
+    case JobState::kPending:
+      return "PENDING";
+    case JobState::kSeeding:
+      return "SEEDING";
+    case JobState::kRunning:
+      return "RUNNING";
+    case JobState::kFinishing:
+      return "FINISHING";
+    case JobState::kCompleted:
+      return "COMPLETED";
+    case JobState::kFailed:
+      return "FAILED";
+    case JobState::kCancelled:
+      return "CANCELLED";
+  }
+  return "UNKNOWN";
+}
+
+bool IsLegal(JobState from, JobState to) {
+  if (to == JobState::kFailed || to == JobState::kCancelled) return !IsEnded(from);
+  for (const Transition& t : kForward) {
+    if (t.from == from && t.to == to) return true;
+  }
+  return false;
+}
+
+void Lifecycle::MoveTo(JobState to) {
+  LH_CHECK(IsLegal(state_, to), "illegal transition of a job");
+  state_ = to;
+}
+
+}  // namespace longhaul

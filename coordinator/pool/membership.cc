@@ -1,0 +1,113 @@
+#include "coordinator/pool/membership.h"
+
+#include "absl/strings/str_format.h"
+
+namespace longhaul {
+
+absl::Status Membership::Join(std::string_view pool, std::string_view incarnation, int ranks,
+                              absl::Time now) {
+  auto it = members_.find(pool);
+  const bool live = it != members_.end() && it->second.live;
+  if (live && it->second.incarnation != incarnation) {
+    return absl::AlreadyExistsError(
+        absl::StrFormat("pool %s is live; its lease ends in %s", pool,
+                        absl::FormatDuration(it->second.lease_end - now)));
+  }
+  if (!live && static_cast<int>(leases_.size()) >= options_.members_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%d pools are live, no more are taken", options_.members_max));
+  }
+  if (it == members_.end()) it = members_.emplace(pool, Member{.pool = std::string(pool)}).first;
+  Member& member = it->second;
+  if (!live) member.turn = next_turn_++;
+  member.incarnation = incarnation;
+  member.ranks = ranks;
+  member.joined = true;
+  Extend(member, now);
+  return absl::OkStatus();
+}
+
+bool Membership::Restore(std::string_view pool, std::string_view incarnation, absl::Time now) {
+  Member& member = members_.try_emplace(std::string(pool)).first->second;
+  if (member.live) return member.incarnation == incarnation;
+  member.pool = pool;
+  member.incarnation = incarnation;
+  member.turn = next_turn_++;
+  Extend(member, now);
+  return true;
+}
+
+absl::Status Membership::Renew(std::string_view pool, std::string_view incarnation,
+                               absl::Time now) {
+  const auto it = members_.find(pool);
+  if (it != members_.end() && it->second.live && it->second.incarnation != incarnation) {
+    return absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool));
+  }
+  if (it == members_.end() || !it->second.live || !it->second.joined) {
+    return absl::NotFoundError(absl::StrFormat("pool %s has no lease; join again", pool));
+  }
+  Extend(it->second, now);
+  return absl::OkStatus();
+}
+
+bool Membership::Leave(std::string_view pool, std::string_view incarnation) {
+  const auto it = members_.find(pool);
+  if (it == members_.end() || !it->second.live || it->second.incarnation != incarnation)
+    return false;
+  leases_.erase({it->second.lease_end, it->second.pool});
+  members_.erase(it);
+  return true;
+}
+
+std::vector<Member> Membership::Expire(absl::Time now) {
+  std::vector<Member> expired;
+  while (!leases_.empty() && leases_.begin()->first <= now) {
+    Member& member = members_.find(leases_.begin()->second)->second;
+    expired.push_back(member);
+    Kill(member);
+  }
+  ForgetLost();
+  return expired;
+}
+
+void Membership::Requeue(std::string_view pool) {
+  const auto it = members_.find(pool);
+  if (it != members_.end()) it->second.turn = next_turn_++;
+}
+
+const Member* Membership::Find(std::string_view pool) const {
+  const auto it = members_.find(pool);
+  return it == members_.end() ? nullptr : &it->second;
+}
+
+bool Membership::IsLive(std::string_view pool, std::string_view incarnation) const {
+  const Member* member = Find(pool);
+  return member != nullptr && member->live && member->incarnation == incarnation;
+}
+
+absl::Time Membership::next_expiry() const {
+  return leases_.empty() ? absl::InfiniteFuture() : leases_.begin()->first;
+}
+
+void Membership::Extend(Member& member, absl::Time now) {
+  (member.live ? leases_ : lost_).erase({member.lease_end, member.pool});
+  member.live = true;
+  member.lease_end = now + options_.lease;
+  leases_.insert({member.lease_end, member.pool});
+}
+
+void Membership::Kill(Member& member) {
+  leases_.erase({member.lease_end, member.pool});
+  member.live = false;
+  member.joined = false;
+  lost_.insert({member.lease_end, member.pool});
+}
+
+void Membership::ForgetLost() {
+  while (static_cast<int>(lost_.size()) > options_.members_max) {
+    members_.erase(lost_.begin()->second);
+    lost_.erase(lost_.begin());
+  }
+}
+
+}  // namespace longhaul

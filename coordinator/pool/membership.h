@@ -1,0 +1,74 @@
+// Who is alive and until when: names, incarnations, leases. Knows nothing of jobs.
+//
+// A name is held by one incarnation at a time: the one that has a lease. A pool whose lease ended
+// is remembered as lost until another incarnation takes the name, or newer losses push it out.
+//
+// Externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace longhaul {
+
+struct Member {
+  std::string pool, incarnation;
+  int ranks = 0;
+  absl::Time lease_end;
+  bool live = false;
+  bool joined = false;  // False: restored, and not heard of since.
+  int64_t turn = 0;     // Order of waiting for work: the lower, the earlier.
+};
+
+class Membership {
+ public:
+  struct Options {
+    absl::Duration lease;
+    int members_max = 1;  // Live ones; as many lost ones are remembered.
+  };
+  explicit Membership(const Options& options) : options_(options) {}
+
+  // Grants a lease, or renews that of the same incarnation.
+  //   ALREADY_EXISTS      another incarnation has the name and a lease
+  //   RESOURCE_EXHAUSTED  members_max pools are live
+  absl::Status Join(std::string_view pool, std::string_view incarnation, int ranks, absl::Time now);
+  // Gives a pool that was alive before a restart a lease of grace. False: another incarnation has
+  // the name.
+  bool Restore(std::string_view pool, std::string_view incarnation, absl::Time now);
+  // Extends the lease.
+  //   NOT_FOUND  never joined, lease ended, or restored and not joined again
+  //   ABORTED    another incarnation has the name and a lease
+  absl::Status Renew(std::string_view pool, std::string_view incarnation, absl::Time now);
+  // False: that incarnation has no lease.
+  bool Leave(std::string_view pool, std::string_view incarnation);
+  // Ends the leases that ran out at or before `now`, the earliest first.
+  std::vector<Member> Expire(absl::Time now);
+  // Puts the pool at the end of the queue for work.
+  void Requeue(std::string_view pool);
+
+  const Member* Find(std::string_view pool) const;
+  bool IsLive(std::string_view pool, std::string_view incarnation) const;
+  const std::map<std::string, Member, std::less<>>& members() const { return members_; }
+  absl::Time next_expiry() const;  // InfiniteFuture: nobody is live.
+
+ private:
+  void Extend(Member& member, absl::Time now);
+  void Kill(Member& member);
+  void ForgetLost();
+
+  Options options_;
+  std::map<std::string, Member, std::less<>> members_;
+  std::set<std::pair<absl::Time, std::string>> leases_;  // Of live members, by end.
+  std::set<std::pair<absl::Time, std::string>> lost_;    // By end of their lease.
+  int64_t next_turn_ = 0;
+};
+
+}  // namespace longhaul

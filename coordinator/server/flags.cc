@@ -1,0 +1,122 @@
+#include "coordinator/server/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+constexpr int kExitBadArguments = 4;
+
+std::string EnvironmentName(const std::string& flag) {
+  return absl::StrCat("LONGHAUL_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+// What the command line holds as words, before it is checked.
+struct Words {
+  std::string lease = "10s", log_level = "info", log_format = "auto";
+};
+
+absl::Status Convert(const Words& words, Flags* flags) {
+  if (!absl::ParseDuration(words.lease, &flags->server.core.lease) ||
+      flags->server.core.lease < absl::Seconds(1) || flags->server.core.lease > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lease: \"", words.lease, "\" is not a duration of 1s to 1h"));
+  }
+  const absl::StatusOr<LogLevel> level = ParseLogLevel(words.log_level);
+  if (!level.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--log-level: ", level.status().message()));
+  const absl::StatusOr<LogFormat> format = ParseLogFormat(words.log_format);
+  if (!format.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--log-format: ", format.status().message()));
+  flags->server.log.level = *level;
+  flags->server.log.format = *format;
+  return absl::OkStatus();
+}
+
+const char* LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+const char* FormatName(LogFormat format) {
+  switch (format) {
+    case LogFormat::kAuto:
+      return "auto";
+    case LogFormat::kText:
+      return "text";
+    case LogFormat::kJson:
+      return "json";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
+  Flags flags;
+  CoordinatorServerOptions& server = flags.server;
+  server.listen = "127.0.0.1:7070";
+  server.metrics_listen = "127.0.0.1:9090";
+  server.data_dir = "./longhaul-data";
+  Words words;
+  CLI::App app(
+      "Longhaul's coordinator: owns jobs, membership, the schedule, the outer optimizer and the "
+      "durable state.");
+  const auto option = [&](const std::string& name, auto& value, const std::string& help) {
+    return app.add_option("--" + name, value, help)
+        ->capture_default_str()
+        ->envname(EnvironmentName(name));
+  };
+  option("listen", server.listen, "HOST:PORT of the gRPC services; port 0 takes any free one");
+  option("metrics-listen", server.metrics_listen,
+         "HOST:PORT of /metrics, /healthz and /readyz; empty: none");
+  option("data-dir", server.data_dir, "Folder of the durable state; made if it is not there");
+  option("ready-file", flags.ready_file,
+         "Written once the coordinator serves: grpc=HOST:PORT and metrics=HOST:PORT");
+  option("lease", words.lease, "A pool that is silent for so long is lost");
+  option("log-level", words.log_level, "debug, info, warning or error");
+  option("log-format", words.log_format, "auto (text on a terminal), text or json");
+  app.add_flag("--allow-plaintext-beyond-localhost", server.allow_plaintext_beyond_localhost,
+               "Serve other machines without TLS: for networks that are private by other means")
+      ->envname(EnvironmentName("allow-plaintext-beyond-localhost"));
+  app.add_flag("--print-config", flags.print_config, "Show what is in force and end");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // CLI11 reports by exceptions, also --help.
+    *exit_code = app.exit(error) == 0 ? 0 : kExitBadArguments;
+    return std::nullopt;
+  }
+  if (const absl::Status converted = Convert(words, &flags); !converted.ok()) {
+    std::cerr << converted.message() << "\n";
+    *exit_code = kExitBadArguments;
+    return std::nullopt;
+  }
+  return flags;
+}
+
+std::string ConfigText(const Flags& flags) {
+  const CoordinatorServerOptions& server = flags.server;
+  return absl::StrCat("listen: ", server.listen, "\nmetrics-listen: ", server.metrics_listen,
+                      "\ndata-dir: ", server.data_dir, "\nready-file: ", flags.ready_file,
+                      "\nlease: ", absl::FormatDuration(server.core.lease),
+                      "\nlog-level: ", LevelName(server.log.level),
+                      "\nlog-format: ", FormatName(server.log.format),
+                      "\nallow-plaintext-beyond-localhost: ",
+                      server.allow_plaintext_beyond_localhost ? "true" : "false", "\n");
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,25 @@
+// The command line of longhaul-coordinator. A flag stands above its environment variable (LONGHAUL_
+// and the flag's name in capitals), and that above the default.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "coordinator/server/server.h"
+
+namespace longhaul::coordinator {
+
+struct Flags {
+  CoordinatorServerOptions server;
+  std::string ready_file;     // Written once the coordinator serves. Empty: none.
+  bool print_config = false;  // Show what is in force and end.
+};
+
+// Nothing: the program is to end with *exit_code (help was asked for: 0; a mistake: 4), everything
+// has been said.
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code);
+
+// One `name: value` a line, named as the flags.
+std::string ConfigText(const Flags& flags);
+
+}  // namespace longhaul::coordinator

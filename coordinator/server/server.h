@@ -1,0 +1,60 @@
+// The coordinator in one object: opens the data folder, recovers what is in it, serves gRPC and
+// metrics. Used by main and, in the same process, by tests (port 0, then address()).
+//
+// Thread-safe. Start blocks while state is recovered.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/io/filesystem.h"
+#include "common/logging/logging.h"
+#include "coordinator/core/coordinator.h"
+
+namespace longhaul::coordinator {
+
+struct CoordinatorServerOptions {
+  std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC. Port 0: any free one.
+  std::string metrics_listen;          // HOST:PORT of /metrics, /healthz, /readyz. Empty: none.
+  std::string data_dir;                // Made if it is not there. Required.
+  bool allow_plaintext_beyond_localhost = false;
+  CoordinatorOptions core;  // Lease, final evaluation, most pools.
+  int apply_threads = 2;    // Rounds that are applied at one time.
+  int bulk_threads = 4;     // Streams that are verified, logged or read at one time.
+  LogOptions log = {.program = "longhaul-coordinator"};
+  Clock* clock = nullptr;    // Null: the machine's. Else it outlives the server.
+  FileSystem* fs = nullptr;  // Likewise; for the jobs' stores.
+  // Called once, from any thread, when the durable state can promise nothing more: nothing is
+  // published after it. Empty: the process exits with status 1.
+  std::function<void(const absl::Status&)> on_fatal;
+};
+
+class CoordinatorServer {
+ public:
+  //   INVALID_ARGUMENT     a malformed address, or plaintext beyond localhost that was not asked
+  //   for UNAVAILABLE          an address cannot be bound, or another coordinator uses the data
+  //   folder DATA_LOSS, FAILED_PRECONDITION  the data folder is damaged, or of another version; the
+  //   message names the file
+  static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(CoordinatorServerOptions options);
+  // Shutdown without grace.
+  ~CoordinatorServer();
+
+  const std::string& address() const;          // Of gRPC, with the port that was given.
+  const std::string& metrics_address() const;  // Empty: none.
+
+  // Health says NOT_SERVING, streams end with UNAVAILABLE, calls in flight have `grace`, state is
+  // persisted. Blocks. Later calls return at once.
+  void Shutdown(absl::Duration grace);
+
+ private:
+  class Impl;
+  explicit CoordinatorServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,100 @@
+#include "coordinator/service/job_progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace longhaul::coordinator {
+namespace {
+
+double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
+
+void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
+  to->set_tokens(to->tokens() + from.tokens());
+  to->set_compute_seconds(to->compute_seconds() + from.compute_seconds());
+  to->set_exposed_wait_seconds(to->exposed_wait_seconds() + from.exposed_wait_seconds());
+  to->set_eval_seconds(to->eval_seconds() + from.eval_seconds());
+  to->set_sync_seconds(to->sync_seconds() + from.sync_seconds());
+}
+
+// train_loss stays as it is: a loss that is not finite is what people must see.
+v1::PoolProgress Cleaned(v1::PoolProgress progress) {
+  progress.set_ranks(std::max(progress.ranks(), 0));
+  progress.set_inner_step(std::max<int64_t>(progress.inner_step(), 0));
+  progress.set_tokens(std::max<int64_t>(progress.tokens(), 0));
+  progress.set_tokens_per_second(Sane(progress.tokens_per_second()));
+  progress.set_compute_seconds(Sane(progress.compute_seconds()));
+  progress.set_exposed_wait_seconds(Sane(progress.exposed_wait_seconds()));
+  progress.set_eval_seconds(Sane(progress.eval_seconds()));
+  progress.set_sync_seconds(Sane(progress.sync_seconds()));
+  progress.set_uplink_nmse(Sane(progress.uplink_nmse()));
+  progress.set_error_feedback_norm(Sane(progress.error_feedback_norm()));
+  return progress;
+}
+
+}  // namespace
+
+int64_t PoolHistory::steps() const {
+  return earlier.inner_step() + std::max<int64_t>(current.inner_step() - start_step, 0);
+}
+
+v1::PoolProgress PoolHistory::Total() const {
+  v1::PoolProgress total = current;
+  AddSums(earlier, &total);
+  return total;
+}
+
+void JobProgress::Report(const std::string& pool, int ordinal, int64_t start_step,
+                         v1::PoolProgress progress) {
+  PoolHistory& history = pools_[pool];
+  if (ordinal != history.ordinal) {
+    const int64_t steps = history.steps();
+    AddSums(history.current, &history.earlier);
+    history.earlier.set_inner_step(steps);
+    history.ordinal = ordinal;
+  }
+  history.start_step = start_step;
+  history.current = Cleaned(std::move(progress));
+  history.current.set_pool(pool);
+}
+
+void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
+  losses_[{evaluation.step, evaluation.final}] = evaluation.loss;
+}
+
+v1::EvalLoss JobProgress::EvaluationLoss() const {
+  v1::EvalLoss result;
+  if (losses_.empty()) return result;
+  double best = losses_.begin()->second;
+  for (const auto& [key, loss] : losses_) best = std::min(best, loss);
+  result.set_first(losses_.begin()->second);
+  result.set_last(losses_.rbegin()->second);
+  result.set_best(best);
+  result.set_last_step(losses_.rbegin()->first.first);
+  result.set_evaluations(static_cast<int64_t>(losses_.size()));
+  return result;
+}
+
+void JobProgress::Save(v1::Job* job) const {
+  job->clear_pools();
+  for (const auto& [pool, history] : pools_) {
+    v1::PoolProgress* earlier = job->add_pools();
+    *earlier = history.earlier;
+    earlier->set_ranks(history.ordinal);  // Of no use in a sum.
+    *job->add_pools() = history.current;
+  }
+}
+
+void JobProgress::Restore(const v1::Job& job, const std::vector<ParticipantRecord>& participants) {
+  for (int i = 0; i + 1 < job.pools_size(); i += 2) {
+    PoolHistory& history = pools_[job.pools(i + 1).pool()];
+    history.earlier = job.pools(i);
+    history.current = job.pools(i + 1);
+    history.ordinal = job.pools(i).ranks();
+    for (const ParticipantRecord& participant : participants) {
+      if (participant.ordinal == history.ordinal)
+        history.start_step = participant.start_step.value_or(0);
+    }
+  }
+}
+
+}  // namespace longhaul::coordinator

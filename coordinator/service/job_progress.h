@@ -1,0 +1,63 @@
+// What a job has achieved, as its pools told and its commits showed: the material of GetJob beside
+// the core's view.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/store/meta_store.h"
+#include "coordinator/store/round_records.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::coordinator {
+
+// One pool's part. A pool that comes again under another incarnation goes on counting where the
+// earlier one stopped.
+struct PoolHistory {
+  v1::PoolProgress
+      earlier;  // Sums of the incarnations before; inner_step: the steps that they did.
+  v1::PoolProgress current;  // As the newest incarnation told last.
+  int ordinal = -1;          // Of the newest incarnation.
+  int64_t start_step = 0;    // Likewise.
+
+  // Inner steps of all incarnations.
+  int64_t steps() const;
+  // `current`, with the sums of all incarnations.
+  v1::PoolProgress Total() const;
+};
+
+// Owner thread.
+class JobProgress {
+ public:
+  explicit JobProgress(size_t fragments) : commits_(fragments) {}
+
+  // A heartbeat's report. Numbers that cannot be are taken as zero.
+  void Report(const std::string& pool, int ordinal, int64_t start_step, v1::PoolProgress progress);
+  const std::map<std::string, PoolHistory>& pools() const { return pools_; }
+
+  // A repeated report of the same evaluation replaces the earlier one.
+  void AddEvaluation(const EvaluationRecord& evaluation);
+  v1::EvalLoss EvaluationLoss() const;
+
+  // The newest published commit of each fragment.
+  void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
+  const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
+
+  // For the store: the pools, two entries each (earlier, with the ordinal in `ranks`; current), to
+  // go on counting after a restart.
+  void Save(v1::Job* job) const;
+  // `participants`: of the job, by ordinal.
+  void Restore(const v1::Job& job, const std::vector<ParticipantRecord>& participants);
+
+ private:
+  std::map<std::string, PoolHistory> pools_;
+  std::map<std::pair<int64_t, bool>, double>
+      losses_;  // By step, the final one after others of its step.
+  std::vector<std::optional<CommitRecord>> commits_;
+};
+
+}  // namespace longhaul::coordinator

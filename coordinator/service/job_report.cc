@@ -1,0 +1,147 @@
+#include "coordinator/service/job_report.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/service/messages.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// bf16 gradients, up and down.
+constexpr int64_t kDataParallelBytes = 2 * 2;
+
+void SetRecord(const JobRecord& record, v1::Job* report) {
+  report->set_id(record.id);
+  report->set_state(static_cast<v1::JobState>(record.state));
+  *report->mutable_created_at() = ToProto(record.created);
+  if (record.started != absl::InfinitePast())
+    *report->mutable_started_at() = ToProto(record.started);
+  if (record.ended != absl::InfinitePast()) *report->mutable_ended_at() = ToProto(record.ended);
+}
+
+std::string InWords(const Waiting& waiting, absl::Time now) {
+  const auto whole = [](absl::Duration d) {
+    return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
+  };
+  std::string words = absl::StrCat(waiting.what, ", for ", whole(now - waiting.since));
+  if (waiting.until != absl::InfiniteFuture()) {
+    absl::StrAppend(&words, ", at most ",
+                    whole(std::max(waiting.until - now, absl::ZeroDuration())), " more");
+  }
+  return words;
+}
+
+void AddFragments(const ResolvedJob& resolved, v1::Job* report) {
+  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
+    v1::FragmentStatus* fragment = report->add_fragments();
+    fragment->set_fragment(static_cast<int32_t>(f));
+    fragment->set_name(resolved.fragments[f].name);
+    fragment->set_elements(resolved.fragments[f].elements);
+  }
+  report->set_parameters(resolved.model.elements());
+  report->mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
+}
+
+void SetFragments(const LiveJob& job, v1::Job* report) {
+  for (int f = 0; f < job.fragments(); ++f) {
+    v1::FragmentStatus* fragment = report->mutable_fragments(f);
+    fragment->set_payload_bytes_up(job.up().PayloadBytes(job.elements(f)));
+    fragment->set_payload_bytes_down(job.down().PayloadBytes(job.elements(f)));
+    if (const std::optional<CommitRecord>& commit = job.progress.commit(f)) {
+      fragment->set_rounds_committed(commit->version);
+      fragment->set_digest(commit->digest.Hex());
+    }
+  }
+}
+
+void SetPools(const LiveJob& job, const JobView& view, v1::Job* report) {
+  std::map<std::string, const ParticipantView*> newest;
+  for (const ParticipantView& participant : view.participants)
+    newest[participant.pool] = &participant;
+  int64_t tokens = 0, steps = 0;
+  std::optional<int64_t> slowest_live, slowest;
+  for (const auto& [name, history] : job.progress.pools()) {
+    v1::PoolProgress* pool = report->add_pools();
+    *pool = history.Total();
+    const auto found = newest.find(name);
+    pool->set_live(found != newest.end() && found->second->live);
+    tokens += pool->tokens();
+    steps += history.steps();
+    slowest = std::min(slowest.value_or(pool->inner_step()), pool->inner_step());
+    if (pool->live())
+      slowest_live = std::min(slowest_live.value_or(pool->inner_step()), pool->inner_step());
+  }
+  report->set_inner_step(slowest_live.value_or(slowest.value_or(0)));
+  report->set_tokens(tokens);
+  report->set_data_parallel_bytes(kDataParallelBytes * report->parameters() * steps);
+}
+
+void SetMeans(v1::Job* report) {
+  double wait = 0, compute = 0, utilization = 0;
+  int timed = 0;
+  for (const v1::PoolProgress& pool : report->pools()) {
+    wait += pool.exposed_wait_seconds();
+    compute += pool.compute_seconds();
+    const double all = pool.compute_seconds() + pool.exposed_wait_seconds() + pool.sync_seconds();
+    if (all <= 0) continue;
+    utilization += pool.compute_seconds() / all;
+    ++timed;
+  }
+  if (report->pools_size() > 0) {
+    report->set_exposed_wait_seconds(wait / report->pools_size());
+    report->set_compute_seconds(compute / report->pools_size());
+  }
+  if (timed > 0) report->set_utilization(utilization / timed);
+}
+
+}  // namespace
+
+v1::Job ReportLive(const LiveJob& job, const JobView& view, absl::Time now) {
+  v1::Job report;
+  *report.mutable_spec() = job.resolved().spec;
+  SetRecord(job.record, &report);
+  AddFragments(job.resolved(), &report);
+  if (view.fault.has_value()) *report.mutable_error() = ToProto(*view.fault);
+  if (view.waiting.has_value()) report.set_waiting_for(InWords(*view.waiting, now));
+  if (!job.blocked.empty()) report.set_waiting_for(job.blocked);
+  SetFragments(job, &report);
+  SetPools(job, view, &report);
+  SetMeans(&report);
+  if (v1::EvalLoss loss = job.progress.EvaluationLoss(); loss.evaluations() > 0) {
+    *report.mutable_eval_loss() = std::move(loss);
+  }
+  const WireBytes up = job.bytes_up().Value(), down = job.bytes_down().Value();
+  report.mutable_wire_bytes()->set_up_payload(up.payload);
+  report.mutable_wire_bytes()->set_up_total(up.total);
+  report.mutable_wire_bytes()->set_down_payload(down.payload);
+  report.mutable_wire_bytes()->set_down_total(down.total);
+  return report;
+}
+
+v1::Job ReportEnded(const JobRecord& record) {
+  v1::Job report;
+  report.ParseFromString(record.status);  // Ours; what does not parse is left out.
+  report.mutable_spec()->ParseFromString(record.spec);
+  SetRecord(record, &report);
+  return report;
+}
+
+v1::Job ReportUnstored(const ResolvedJob& resolved) {
+  v1::Job report;
+  *report.mutable_spec() = resolved.spec;
+  report.set_state(v1::PENDING);
+  AddFragments(resolved, &report);
+  return report;
+}
+
+std::string StatusOf(v1::Job report) {
+  report.clear_spec();
+  report.clear_waiting_for();
+  for (v1::PoolProgress& pool : *report.mutable_pools()) pool.set_live(false);
+  return report.SerializeAsString();
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,42 @@
+// Between the values of core and store and the messages of the contract. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/codec/codec.h"
+#include "common/io/digest.h"
+#include "common/schedule/round_kind.h"
+#include "coordinator/job/job_options.h"
+#include "coordinator/job/lifecycle.h"
+#include "coordinator/store/round_records.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "longhaul/v1/fragment.pb.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::coordinator {
+
+v1::RoundKind ToProto(RoundKind kind);
+// Nothing: unspecified, or a number that is no kind.
+std::optional<RoundKind> FromProto(v1::RoundKind kind);
+
+v1::Codec ToProto(CodecKind codec);
+// Of a resolved spec.
+CodecOptions CodecOptionsOf(const v1::CodecSpec& spec);
+
+v1::Digest ToProto(const Digest128& digest);
+v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id);
+
+v1::JobState ToProto(JobState state);
+// Requires a state that ToProto gives.
+JobState FromProto(v1::JobState state);
+v1::JobError ToProto(const JobFault& fault);
+JobFault FromProto(const v1::JobError& error);
+
+// Requires a finite time.
+google::protobuf::Timestamp ToProto(absl::Time time);
+google::protobuf::Duration ToProto(absl::Duration duration);
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,134 @@
+// The server's side of a stream of messages to one client: a bounded queue before one write in
+// flight. The object lives as long as the call, and as long as somebody else holds it.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/support/server_callback.h"
+
+namespace longhaul::coordinator {
+
+// Thread-safe; never blocks.
+template <typename Message>
+class OutgoingStream : public grpc::ServerWriteReactor<Message> {
+ public:
+  // To be returned by the RPC's method.
+  static std::shared_ptr<OutgoingStream> Open(size_t queue_max) {
+    std::shared_ptr<OutgoingStream> stream(new OutgoingStream(queue_max));
+    stream->self_ = stream;
+    return stream;
+  }
+
+  // A client that does not keep up is not waited for: the stream ends with RESOURCE_EXHAUSTED, it
+  // may come again.
+  void Send(Message message) {
+    Step step;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_) return;
+      if (queue_.size() < queue_max_) {
+        queue_.push_back(std::move(message));
+      } else {
+        Close(absl::ResourceExhaustedError("the stream is not read fast enough"));
+      }
+      step = Next();
+    }
+    Do(step);
+  }
+
+  // As Send; what was not sent yet is forgotten.
+  void SendNewest(Message message) {
+    {
+      absl::MutexLock lock(&mutex_);
+      queue_.clear();
+    }
+    Send(std::move(message));
+  }
+
+  // Ends the stream after what was sent. Later calls change nothing.
+  void End(const absl::Status& status) {
+    Step step;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_) return;
+      ended_ = true;
+      last_ = status;
+      step = Next();
+    }
+    Do(step);
+  }
+
+  bool ended() const {
+    absl::MutexLock lock(&mutex_);
+    return ended_;
+  }
+
+ private:
+  enum class Step { kNothing, kWrite, kFinish };
+
+  explicit OutgoingStream(size_t queue_max) : queue_max_(queue_max) {}
+
+  void OnWriteDone(bool ok) override {
+    Step step;
+    {
+      absl::MutexLock lock(&mutex_);
+      writing_ = false;
+      if (!ok) Close(absl::CancelledError("the client is gone"));
+      step = Next();
+    }
+    Do(step);
+  }
+  void OnCancel() override {
+    Step step;
+    {
+      absl::MutexLock lock(&mutex_);
+      Close(absl::CancelledError("the client is gone"));
+      step = Next();
+    }
+    Do(step);
+  }
+  void OnDone() override { const std::shared_ptr<OutgoingStream> end = std::move(self_); }
+
+  void Close(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    queue_.clear();
+    if (!ended_) last_ = std::move(status);
+    ended_ = true;
+  }
+  // What the caller must do once it has let go of the lock: gRPC may call back at once.
+  Step Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || finished_) return Step::kNothing;
+    if (!queue_.empty()) {
+      in_flight_ = std::move(queue_.front());
+      queue_.pop_front();
+      writing_ = true;
+      return Step::kWrite;
+    }
+    if (!ended_) return Step::kNothing;
+    finished_ = true;
+    return Step::kFinish;
+  }
+  // in_flight_ and last_ do not change while their operation is under way.
+  void Do(Step step) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (step == Step::kWrite) this->StartWrite(&in_flight_);
+    if (step == Step::kFinish) this->Finish(ToGrpcStatus(last_));
+  }
+
+  const size_t queue_max_;
+  std::shared_ptr<OutgoingStream> self_;  // Until the call is done.
+  mutable absl::Mutex mutex_;
+  std::deque<Message> queue_ ABSL_GUARDED_BY(mutex_);
+  Message in_flight_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status last_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,75 @@
+#include "coordinator/service/owner_thread.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+namespace longhaul::coordinator {
+namespace {
+
+// Ticks follow the machine's steady time: a clock that a test holds still must not stop them.
+using Steady = std::chrono::steady_clock;
+
+}  // namespace
+
+OwnerThread::OwnerThread(Options options, const Clock* clock, std::function<void()> tick)
+    : options_(options), clock_(clock), tick_(std::move(tick)), now_(clock->Now()) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+OwnerThread::~OwnerThread() { Stop(); }
+
+bool OwnerThread::Post(Task task) { return Push(std::move(task), options_.queue_max); }
+
+void OwnerThread::PostAlways(Task task) {
+  Push(std::move(task), std::numeric_limits<size_t>::max());
+}
+
+bool OwnerThread::Push(Task task, size_t queue_max) {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_ || queue_.size() >= queue_max) return false;
+  queue_.push_back({clock_->Now(), std::move(task)});
+  return true;
+}
+
+void OwnerThread::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void OwnerThread::Run() {
+  const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !queue_.empty() || stopping_;
+  };
+  const auto period = absl::ToChronoNanoseconds(options_.tick_period);
+  auto next_tick = Steady::now() + period;
+  while (true) {
+    Entry entry;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto left = std::max(next_tick - Steady::now(), Steady::duration::zero());
+      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), absl::FromChrono(left));
+      if (queue_.empty() && stopping_) return;
+      // Behind a queue, time is that of what waits in it.
+      entry.arrived = queue_.empty() ? clock_->Now() : queue_.front().arrived;
+      if (Steady::now() < next_tick) {
+        if (queue_.empty()) continue;
+        entry.task = std::move(queue_.front().task);
+        queue_.pop_front();
+      }
+    }
+    now_ = std::max(now_, entry.arrived);
+    if (entry.task) {
+      std::move(entry.task)();
+    } else {
+      tick_();
+      next_tick = Steady::now() + period;
+    }
+  }
+}
+
+}  // namespace longhaul::coordinator

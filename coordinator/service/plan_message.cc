@@ -1,0 +1,64 @@
+#include "coordinator/service/plan_message.h"
+
+#include <algorithm>
+
+#include "coordinator/service/messages.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+v1::CodecId IdOf(const v1::CodecSpec& spec) {
+  v1::CodecId id;
+  id.set_codec(spec.codec());
+  id.set_error_feedback(spec.error_feedback());
+  id.set_search_scale(spec.search_scale());
+  return id;
+}
+
+void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, int ordinal,
+                  v1::FragmentPlan* plan) {
+  const FragmentSchedule& schedule = job.resolved().schedule[fragment];
+  plan->set_fragment(fragment);
+  plan->set_elements(job.elements(fragment));
+  plan->set_first_push_step(schedule.first_push_step);
+  plan->set_period(schedule.period);
+  plan->set_rounds(schedule.rounds);
+  plan->set_version(view.version);
+  const auto& contributors = view.contributors;
+  plan->set_contributed(std::find(contributors.begin(), contributors.end(), ordinal) !=
+                        contributors.end());
+  for (const UnitSpan& span : job.resolved().fragments[fragment].units) {
+    v1::UnitSpan* unit = plan->add_units();
+    unit->set_unit(span.unit);
+    unit->set_offset(span.offset);
+    unit->set_elements(span.elements);
+  }
+  if (const auto& commit = job.progress.commit(fragment)) {
+    *plan->mutable_digest() = ToProto(commit->digest);
+    *plan->mutable_commit() = ToProto(*commit, job.id());
+  }
+}
+
+}  // namespace
+
+v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank& rank) {
+  const v1::JobSpec& spec = job.resolved().spec;
+  v1::PlanEvent event;
+  v1::Plan* plan = event.mutable_plan();
+  plan->set_job_id(job.id());
+  plan->set_steps(spec.train().steps());
+  plan->set_tau(spec.sync().tau());
+  plan->set_alpha(spec.sync().alpha());
+  plan->set_final_round(spec.sync().final_round());
+  plan->set_start_step(rank.start_step);
+  for (int f = 0; f < job.fragments(); ++f) {
+    FillFragment(job, view.fragments[f], f, rank.ordinal, plan->add_fragments());
+  }
+  *plan->mutable_up() = IdOf(spec.sync().up());
+  *plan->mutable_down() = IdOf(spec.sync().down());
+  plan->set_seed(rank.seed);
+  plan->set_ordinal(rank.ordinal);
+  return event;
+}
+
+}  // namespace longhaul::coordinator

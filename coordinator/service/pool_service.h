@@ -1,0 +1,45 @@
+// PoolService of pool.proto: what the agents of the pools call. The contract is in the .proto.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "coordinator/service/runtime.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+
+namespace longhaul::coordinator {
+
+// Thread-safe; handlers return at once. `runtime` outlives the server that it is registered with.
+class PoolService final : public v1::PoolService::CallbackService {
+ public:
+  explicit PoolService(Runtime* runtime) : runtime_(runtime) {}
+
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
+                                 const v1::JoinRequest* request,
+                                 v1::JoinResponse* response) override;
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
+                                      const v1::HeartbeatRequest* request,
+                                      v1::HeartbeatResponse* response) override;
+  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
+                                  const v1::LeaveRequest* request,
+                                  v1::LeaveResponse* response) override;
+  grpc::ServerUnaryReactor* ListPools(grpc::CallbackServerContext* context,
+                                      const v1::ListPoolsRequest* request,
+                                      v1::ListPoolsResponse* response) override;
+
+ private:
+  // Owner thread.
+  absl::Status DoJoin(const v1::JoinRequest& request, v1::JoinResponse* response);
+  absl::Status DoHeartbeat(const v1::HeartbeatRequest& request, v1::HeartbeatResponse* response);
+  absl::Status TakeEvaluations(const v1::HeartbeatRequest& request, LiveJob& job,
+                               v1::HeartbeatResponse* response);
+  void DoList(v1::ListPoolsResponse* response);
+  void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
+  void Remember(const v1::JoinRequest& request);
+
+  Runtime* const runtime_;
+  // What pools told of themselves when they joined, for people. Owner thread.
+  std::map<std::string, v1::Pool> descriptions_;
+};
+
+}  // namespace longhaul::coordinator

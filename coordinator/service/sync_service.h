@@ -1,0 +1,32 @@
+// SyncService of sync.proto: what the ranks call. Plans over generated code, bulk streams over
+// common/rpc. The contract is in the .proto.
+#pragma once
+
+#include "common/rpc/fragment_server.h"
+#include "coordinator/service/runtime.h"
+#include "longhaul/v1/sync.grpc.pb.h"
+
+namespace longhaul::coordinator {
+
+// The callback service whose bulk methods take and give serialized messages.
+using RawSyncService = v1::SyncService::WithRawCallbackMethod_PushFragment<
+    v1::SyncService::WithRawCallbackMethod_PullFragment<
+        v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>;
+
+// Thread-safe; handlers return at once. `runtime` outlives the server that it is registered with.
+class SyncService final : public RawSyncService {
+ public:
+  explicit SyncService(Runtime* runtime) : runtime_(runtime) {}
+
+  grpc::ServerWriteReactor<v1::PlanEvent>* WatchPlan(grpc::CallbackServerContext* context,
+                                                     const v1::WatchPlanRequest* request) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PushFragment(grpc::CallbackServerContext* context,
+                                                          grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullFragment(
+      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override;
+
+ private:
+  Runtime* const runtime_;
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,166 @@
+#include "coordinator/sync/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace longhaul {
+
+Exchange::Exchange(RoundPlan plan) : plan_(std::move(plan)), fragments_(plan_.fragments()) {
+  for (int p = 0; p < plan_.fragments(); ++p) OpenNext(fragments_[p], p);
+}
+
+void Exchange::Restore(int fragment, int64_t version, std::string evaluator,
+                       const std::vector<int>& contributors, absl::Time now) {
+  FragmentProgress& progress = fragments_[fragment];
+  progress.version = version;
+  progress.evaluator = std::move(evaluator);
+  OpenNext(progress, fragment);
+  if (!progress.round.has_value()) return;
+  Round& round = *progress.round;
+  for (int ordinal : contributors) {
+    LH_CHECK(0 <= ordinal && ordinal < static_cast<int>(participants_.all().size()),
+             "no such place");
+    // The log may hold what was received whole, but refused in the end.
+    const bool owed =
+        round.kind() == RoundKind::kSeed || participants_.at(ordinal).Owes(round.push_step());
+    if (owed && !round.Has(ordinal)) round.Add(ordinal, now);
+  }
+}
+
+ContributionVerdict Exchange::Judge(const Participant* pool, int fragment, int64_t version,
+                                    RoundKind kind) const {
+  using Verdict = ContributionVerdict;
+  if (fragment < 0 || fragment >= plan_.fragments()) return Verdict::kFragmentUnknown;
+  if (pool == nullptr || pool->gone()) return Verdict::kNotParticipant;
+  if (!pool->live()) return Verdict::kNotLive;
+  if (!pool->ready()) return Verdict::kNotReady;
+  const FragmentProgress& progress = fragments_[fragment];
+  if (version != progress.version + 1 || !progress.round.has_value())
+    return Verdict::kVersionMismatch;
+  const Round& round = *progress.round;
+  if (kind != round.kind()) return Verdict::kKindMismatch;
+  if (round.Has(pool->ordinal)) return Verdict::kRepeated;
+  if (kind == RoundKind::kSeed && seeder_ != pool->ordinal) return Verdict::kNotSeeder;
+  if (round.applying()) return Verdict::kRoundClosed;
+  if (kind != RoundKind::kSeed && !pool->Owes(round.push_step())) return Verdict::kNotRequired;
+  return Verdict::kAccept;
+}
+
+void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now) {
+  FragmentProgress& progress = fragments_[fragment];
+  // A fresh model never replaces what was trained.
+  LH_CHECK((progress.round->kind() == RoundKind::kSeed) == (progress.version < 0),
+           "a seed after a commit");
+  progress.round->Add(pool.ordinal, now);
+  progress.changed = true;
+}
+
+void Exchange::PoolsChanged() {
+  for (FragmentProgress& progress : fragments_) progress.changed = true;
+}
+
+std::vector<DueRound> Exchange::Due() {
+  std::vector<DueRound> due;
+  for (int p = 0; p < plan_.fragments(); ++p) {
+    FragmentProgress& progress = fragments_[p];
+    if (!std::exchange(progress.changed, false) || !progress.round.has_value()) continue;
+    Round& round = *progress.round;
+    const RoundVerdict verdict = round.Decide(participants_);
+    if (verdict == RoundVerdict::kWait) continue;
+    DueRound result{.fragment = p, .version = round.version()};
+    result.kind = verdict == RoundVerdict::kSkip ? RoundKind::kSkipped : round.kind();
+    result.contributors.assign(round.contributors().begin(), round.contributors().end());
+    result.missed = round.Owing(participants_, Presence::kLost);
+    for (int ordinal : result.missed) participants_.at(ordinal).presence = Presence::kMissed;
+    progress.kind = result.kind;
+    progress.evaluator.clear();
+    round.Close();
+    due.push_back(std::move(result));
+  }
+  return due;
+}
+
+bool Exchange::Commit(int fragment, int64_t version) {
+  if (fragment < 0 || fragment >= plan_.fragments()) return false;
+  FragmentProgress& progress = fragments_[fragment];
+  if (!progress.round.has_value() || progress.round->version() != version ||
+      !progress.round->applying())
+    return false;
+  progress.contributors.assign(progress.round->contributors().begin(),
+                               progress.round->contributors().end());
+  progress.version = version;
+  OpenNext(progress, fragment);
+  return true;
+}
+
+const Participant* Exchange::PickSeeder() {
+  if (seeder_.has_value() && participants_.at(*seeder_).ready()) return &participants_.at(*seeder_);
+  seeder_.reset();
+  for (const Participant& p : participants_.all()) {
+    if (!p.ready()) continue;
+    seeder_ = p.ordinal;
+    return &p;
+  }
+  return nullptr;
+}
+
+std::optional<int64_t> Exchange::NewcomerStart() const {
+  // The others stand at about the largest step whose push was seen. With nobody there, everything
+  // that is not committed, or about to be, is still to be done, from the earliest push on.
+  int64_t seen = 0, earliest = plan_.steps() + 1;
+  for (int p = 0; p < plan_.fragments(); ++p) {
+    const FragmentProgress& progress = fragments_[p];
+    if (progress.version >= 0) seen = std::max(seen, plan_.PushStep(p, progress.version));
+    if (!progress.round.has_value()) continue;
+    const Round& round = *progress.round;
+    if (round.opened() || round.applying()) seen = std::max(seen, round.push_step());
+    const int64_t next = Approaching(p) + 1;
+    if (next <= plan_.LastVersion(p)) earliest = std::min(earliest, plan_.PushStep(p, next));
+  }
+  const int64_t start = participants_.ready_count() > 0 ? seen : earliest - 1;
+  if (start >= plan_.steps()) return std::nullopt;
+  return start;
+}
+
+bool Exchange::Seeded() const {
+  return std::all_of(fragments_.begin(), fragments_.end(),
+                     [](const FragmentProgress& f) { return f.version >= 0; });
+}
+
+bool Exchange::Complete() const {
+  return std::all_of(fragments_.begin(), fragments_.end(),
+                     [](const FragmentProgress& f) { return !f.round.has_value(); });
+}
+
+std::optional<int64_t> Exchange::CompletesCycle(int fragment, int64_t version) const {
+  if (version < 1 || version > plan_.cycles()) return std::nullopt;
+  for (int p = 0; p < plan_.fragments(); ++p) {
+    if (p != fragment && Approaching(p) < version) return std::nullopt;
+  }
+  return version;
+}
+
+bool Exchange::CompletesAll(int fragment, int64_t version) const {
+  for (int p = 0; p < plan_.fragments(); ++p) {
+    if ((p == fragment ? version : Approaching(p)) < plan_.LastVersion(p)) return false;
+  }
+  return true;
+}
+
+void Exchange::OpenNext(FragmentProgress& progress, int index) {
+  progress.round.reset();
+  const int64_t next = progress.version + 1;
+  if (next > plan_.LastVersion(index)) return;
+  progress.round.emplace(next, plan_.KindOf(index, next), plan_.PushStep(index, next));
+  progress.changed = true;
+}
+
+int64_t Exchange::Approaching(int fragment) const {
+  const FragmentProgress& progress = fragments_[fragment];
+  const bool applying = progress.round.has_value() && progress.round->applying();
+  return progress.version + (applying ? 1 : 0);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,30 @@
+#include "coordinator/sync/round.h"
+
+#include "common/base/check.h"
+
+namespace longhaul {
+
+void Round::Add(int ordinal, absl::Time now) {
+  LH_CHECK(!applying_ && !Has(ordinal), "a contribution counts once, before the round is applied");
+  if (!opened()) opened_at_ = now;
+  contributors_.insert(ordinal);
+}
+
+RoundVerdict Round::Decide(const Participants& participants) const {
+  if (applying_) return RoundVerdict::kWait;
+  if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
+  if (participants.ready_count() == 0) return RoundVerdict::kWait;
+  if (!Owing(participants, Presence::kLive).empty()) return RoundVerdict::kWait;
+  return opened() ? RoundVerdict::kApply : RoundVerdict::kSkip;
+}
+
+std::vector<int> Round::Owing(const Participants& participants, Presence presence) const {
+  std::vector<int> owing;
+  if (kind_ == RoundKind::kSeed) return owing;
+  for (const Participant& p : participants.all()) {
+    if (p.presence == presence && p.Owes(push_step_) && !Has(p.ordinal)) owing.push_back(p.ordinal);
+  }
+  return owing;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,57 @@
+// One synchronisation of one fragment: who contributed, and whether it is time to apply. Lockstep:
+// every live, ready pool that owes the round must have contributed. Contributions are kept when
+// their pool is lost: they count, whole and once.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/schedule/round_kind.h"
+#include "coordinator/sync/participants.h"
+
+namespace longhaul {
+
+enum class RoundVerdict {
+  kWait,   // For contributions, or for anybody to be there.
+  kApply,  // Everything that is owed is here.
+  kSkip,   // Pools are there, but none of them owes this round, and nobody contributed.
+};
+
+// Externally synchronised.
+class Round {
+ public:
+  Round(int64_t version, RoundKind kind, int64_t push_step)
+      : version_(version), kind_(kind), push_step_(push_step) {}
+
+  int64_t version() const { return version_; }
+  RoundKind kind() const { return kind_; }
+  int64_t push_step() const { return push_step_; }
+  bool opened() const { return !contributors_.empty(); }
+  absl::Time opened_at() const { return opened_at_; }
+  bool Has(int ordinal) const { return contributors_.contains(ordinal); }
+  const std::set<int>& contributors() const { return contributors_; }
+
+  // Requires !Has(ordinal) and !applying().
+  void Add(int ordinal, absl::Time now);
+
+  RoundVerdict Decide(const Participants& participants) const;
+  // Ordinals of the pools that owe a contribution: those that are live and ready, or those that are
+  // lost.
+  std::vector<int> Owing(const Participants& participants, Presence presence) const;
+
+  // From kApply or kSkip until the commit is durable nothing is taken any more.
+  bool applying() const { return applying_; }
+  void Close() { applying_ = true; }
+
+ private:
+  int64_t version_;
+  RoundKind kind_;
+  int64_t push_step_;
+  std::set<int> contributors_;
+  absl::Time opened_at_;
+  bool applying_ = false;
+};
+
+}  // namespace longhaul

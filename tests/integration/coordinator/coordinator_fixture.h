@@ -1,0 +1,129 @@
+// A coordinator in the test's own process, on real files and real gRPC at a free port, and its
+// JobService at hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/server/server.h"
+#include "tests/integration/coordinator/hand_pool.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+
+inline constexpr int64_t kElements = 300;  // Of each fragment: three blocks, the last one short.
+
+class CoordinatorFixture : public ::testing::Test {
+ protected:
+  void SetUp() override { Start(); }
+
+  virtual coordinator::CoordinatorServerOptions Options() {
+    coordinator::CoordinatorServerOptions options;
+    options.data_dir = data_.path();
+    options.clock = &clock_;
+    options.log.stream = &log_;
+    options.on_fatal = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    return options;
+  }
+  void Start() {
+    coordinator::CoordinatorServerOptions options = Options();
+    auto server = coordinator::CoordinatorServer::Start(std::move(options));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    jobs_ = v1::JobService::NewStub(MakeChannel({.address = server_->address()}));
+  }
+  // As a restart of the process would.
+  void Restart() {
+    server_.reset();
+    Start();
+  }
+  const std::string& address() const { return server_->address(); }
+
+  // Two fragments of kElements, exchanged every 2 of 4 steps; plain averages; exact codecs.
+  static v1::JobSpec Spec(const std::string& name, int pools = 2) {
+    v1::JobSpec spec;
+    spec.set_name(name);
+    spec.mutable_model()->mutable_synthetic()->set_units(2);
+    spec.mutable_model()->mutable_synthetic()->set_elements(kElements);
+    spec.mutable_train()->set_steps(4);
+    spec.mutable_sync()->set_h(2);
+    spec.mutable_sync()->set_tau(1);
+    spec.mutable_sync()->mutable_outer()->set_lr(1);
+    spec.mutable_sync()->mutable_outer()->set_momentum(0);
+    spec.mutable_sync()->mutable_up()->set_codec(v1::FP32);
+    spec.mutable_sync()->mutable_down()->set_codec(v1::FP32);
+    spec.mutable_pools()->set_min(pools);
+    spec.mutable_pools()->set_max(pools);
+    return spec;
+  }
+
+  absl::StatusOr<v1::SubmitJobResponse> Submit(const v1::SubmitJobRequest& request) {
+    v1::SubmitJobResponse response;
+    return Finished(jobs_->SubmitJob(Context().get(), request, &response), response);
+  }
+  absl::StatusOr<v1::SubmitJobResponse> Submit(const v1::JobSpec& spec) {
+    v1::SubmitJobRequest request;
+    *request.mutable_spec() = spec;
+    return Submit(request);
+  }
+  absl::StatusOr<v1::Job> Get(const std::string& job) {
+    v1::GetJobRequest request;
+    request.set_job(job);
+    v1::GetJobResponse response;
+    auto result = Finished(jobs_->GetJob(Context().get(), request, &response), response);
+    if (!result.ok()) return result.status();
+    return result->job();
+  }
+  // Watches until the job is in this state.
+  absl::StatusOr<v1::Job> Await(const std::string& job, v1::JobState state) {
+    v1::WatchJobRequest request;
+    request.set_job(job);
+    const auto context = Context();
+    const auto reader = jobs_->WatchJob(context.get(), request);
+    v1::WatchJobResponse response;
+    while (reader->Read(&response)) {
+      if (response.job().state() != state) continue;
+      context->TryCancel();
+      (void)reader->Finish();
+      return response.job();
+    }
+    const absl::Status status = FromGrpcStatus(reader->Finish());
+    return status.ok() ? absl::OutOfRangeError(v1::JobState_Name(response.job().state())) : status;
+  }
+
+  // A fresh context with a deadline; lives until the next one.
+  std::shared_ptr<grpc::ClientContext> Context() {
+    context_ = std::make_shared<grpc::ClientContext>();
+    context_->set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+    return context_;
+  }
+  template <typename Response>
+  static absl::StatusOr<Response> Finished(const grpc::Status& status, const Response& response) {
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response;
+  }
+
+  // What a status says to programs.
+  static std::string ReasonOf(const absl::Status& status) {
+    const auto detail = ErrorInfoOf(status);
+    return detail.has_value() ? detail->reason : "";
+  }
+
+  TempDir data_;
+  std::ostringstream log_;                                // Kept out of the test's output.
+  ManualClock clock_{absl::FromUnixSeconds(1700000000)};  // Leases end only when a test says so.
+  std::unique_ptr<coordinator::CoordinatorServer> server_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::shared_ptr<grpc::ClientContext> context_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,145 @@
+// Jobs on the way: pools that joined, were admitted and hold the outer parameters, and whole rounds
+// in one call.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/io/digest.h"
+#include "tests/integration/coordinator/coordinator_fixture.h"
+
+namespace longhaul {
+
+inline constexpr int kFragments = 2;
+
+// A hand-driven pool and the outer parameters that it holds.
+struct HandMember {
+  HandMember(const std::string& address, const std::string& name) : pool(address, name) {}
+  HandPool pool;
+  std::vector<std::vector<float>> outer = std::vector<std::vector<float>>(kFragments);
+};
+
+class ExchangeFixture : public CoordinatorFixture {
+ protected:
+  using Members = std::vector<std::unique_ptr<HandMember>>;
+
+  static std::vector<float> Ramp(float first) {
+    std::vector<float> values(kElements);
+    for (int64_t i = 0; i < kElements; ++i) values[i] = first + 0.25f * static_cast<float>(i);
+    return values;
+  }
+  static std::string Hex(const v1::Digest& digest) {
+    return Digest128{digest.high(), digest.low()}.Hex();
+  }
+  static std::string Hex(const std::vector<float>& values) {
+    return DigestOf(BytesOf(values)).Hex();
+  }
+
+  // Joins and admits the pools to the job, which the first of them seeds.
+  void Begin(const std::string& job_id, Members& members) {
+    for (auto& member : members) {
+      const auto joined = member->pool.Join();
+      ASSERT_TRUE(joined.ok()) << joined.status();
+      ASSERT_EQ(joined->assignment().job_id(), job_id);
+    }
+    for (auto& member : members) {
+      const auto plan = member->pool.OpenPlan(job_id);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(plan->fragments_size(), kFragments);
+      EXPECT_EQ(plan->fragments(0).version(), -1);
+    }
+    const auto seed = members[0]->pool.NextEvent();
+    ASSERT_TRUE(seed.ok()) << seed.status();
+    ASSERT_TRUE(seed->has_seed());
+    for (int f = 0; f < kFragments; ++f) {
+      const auto pushed =
+          members[0]->pool.Push(f, 0, v1::SEED, CodecKind::kFp32, Ramp(static_cast<float>(f)));
+      ASSERT_TRUE(pushed.ok()) << pushed.status();
+      EXPECT_TRUE(pushed->contribution_complete());
+    }
+    for (auto& member : members) {
+      for (int f = 0; f < kFragments; ++f) {
+        const auto commit = member->pool.NextCommit();
+        ASSERT_TRUE(commit.ok()) << commit.status();
+        EXPECT_EQ(commit->version(), 0);
+      }
+      PullWhole(*member);
+    }
+  }
+
+  void PullWhole(HandMember& member) {
+    for (int f = 0; f < kFragments; ++f) {
+      const auto pulled = member.pool.Pull(f, -1, true, kElements);
+      ASSERT_TRUE(pulled.ok()) << pulled.status();
+      EXPECT_EQ(Hex(pulled->header.digest()), Hex(pulled->values));
+      member.outer[f] = pulled->values;
+    }
+  }
+
+  // The commit is here: takes its downlink and compares what both sides hold.
+  static void Merge(HandMember& member, const v1::Commit& commit) {
+    const int f = commit.fragment();
+    const auto pulled = member.pool.Pull(f, commit.version(), false, kElements);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    for (int64_t i = 0; i < kElements; ++i) member.outer[f][i] += pulled->values[i];
+    EXPECT_EQ(Hex(member.outer[f]), Hex(commit.digest()));
+    EXPECT_EQ(Hex(member.outer[f]), Hex(pulled->header.digest()));
+  }
+
+  // Every member pushes its own outer gradient; all merge the same commit.
+  static void Round(Members& members, int fragment, int64_t version, v1::RoundKind kind,
+                    CodecKind codec = CodecKind::kFp32) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      const std::vector<float> delta(kElements, 0.5f * static_cast<float>(i + version));
+      const auto pushed = members[i]->pool.Push(fragment, version, kind, codec, delta);
+      ASSERT_TRUE(pushed.ok()) << pushed.status();
+    }
+    for (auto& member : members) {
+      const auto commit = member->pool.NextCommit();
+      ASSERT_TRUE(commit.ok()) << commit.status();
+      EXPECT_EQ(commit->fragment(), fragment);
+      EXPECT_EQ(commit->version(), version);
+      EXPECT_EQ(commit->pools_size(), static_cast<int>(members.size()));
+      Merge(*member, *commit);
+    }
+  }
+
+  // What is left of Spec's rounds after version `done` of both fragments: fragment 0 has one
+  // regular round, fragment 1 two.
+  static void Rounds(Members& members, int64_t done = 0, CodecKind codec = CodecKind::kFp32) {
+    if (done < 1) Round(members, 1, 1, v1::OUTER, codec);
+    if (done < 1) Round(members, 0, 1, v1::OUTER, codec);
+    Round(members, 1, 2, v1::OUTER, codec);
+    Round(members, 0, 2, v1::FINAL, codec);
+    Round(members, 1, 3, v1::FINAL, codec);
+  }
+
+  // The last evaluation, from the first member.
+  static void Evaluate(HandMember& member, double loss, bool final) {
+    v1::HeartbeatRequest report;
+    v1::Evaluation* evaluation = report.add_evaluations();
+    evaluation->set_step(4);
+    evaluation->set_version(3);
+    evaluation->set_loss(loss);
+    evaluation->set_final(final);
+    report.mutable_progress()->set_inner_step(4);
+    report.mutable_progress()->set_tokens(1000);
+    report.mutable_progress()->set_compute_seconds(3);
+    report.mutable_progress()->set_exposed_wait_seconds(1);
+    const auto answer = member.pool.Heartbeat(report);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->evaluations_acknowledged(), 4);
+  }
+
+  Members MakeMembers(const std::vector<std::string>& names) const {
+    Members members;
+    for (const std::string& name : names)
+      members.push_back(std::make_unique<HandMember>(address(), name));
+    return members;
+  }
+};
+
+}  // namespace longhaul

@@ -1,0 +1,236 @@
+#include "tests/integration/coordinator/hand_pool.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/block_proto.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/fragment_client.h"
+#include "common/rpc/fragment_stream.h"
+#include "common/rpc/status_conversion.h"
+
+namespace longhaul {
+namespace {
+
+void Bound(grpc::ClientContext& context) {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+}
+
+std::unique_ptr<Codec> CodecOf(CodecKind kind) { return *MakeCodec({.kind = kind}); }
+
+SegmentBytes BytesBy(const Codec& codec) {
+  return [&codec](int32_t elements) { return codec.PayloadBytes(elements); };
+}
+
+std::vector<BlockRange> AllBlocks(int64_t elements) {
+  return {{0, (elements + kBlockElements - 1) / kBlockElements}};
+}
+
+}  // namespace
+
+HandPool::HandPool(const std::string& address, const std::string& name,
+                   const std::string& incarnation)
+    : name_(name), incarnation_(incarnation) {
+  Dial(address);
+}
+
+// A reader must not end before its call.
+void HandPool::CloseStream() {
+  if (!watch_) return;
+  watch_context_->TryCancel();
+  v1::PlanEvent ignored;
+  while (watch_->Read(&ignored)) {
+  }
+  if (!finished_) (void)watch_->Finish();
+  watch_.reset();
+}
+
+void HandPool::Dial(const std::string& address) {
+  CloseStream();
+  control_ = MakeChannel({.address = address});
+  bulk_ = MakeChannel({.address = address, .kind = ChannelKind::kBulk});
+  pools_ = v1::PoolService::NewStub(control_);
+  sync_ = v1::SyncService::NewStub(control_);
+}
+
+absl::StatusOr<v1::JoinResponse> HandPool::Join() {
+  v1::JoinRequest request;
+  request.set_pool(name_);
+  request.set_incarnation(incarnation_);
+  request.set_ranks(1);
+  v1::JoinResponse response;
+  grpc::ClientContext context;
+  Bound(context);
+  LH_RETURN_IF_ERROR(FromGrpcStatus(pools_->Join(&context, request, &response)));
+  job_ = response.assignment().job_id();
+  return response;
+}
+
+absl::StatusOr<v1::HeartbeatResponse> HandPool::Heartbeat(const v1::HeartbeatRequest& extra) {
+  v1::HeartbeatRequest request = extra;
+  request.set_pool(name_);
+  request.set_incarnation(incarnation_);
+  request.set_job_id(job_);
+  v1::HeartbeatResponse response;
+  grpc::ClientContext context;
+  Bound(context);
+  LH_RETURN_IF_ERROR(FromGrpcStatus(pools_->Heartbeat(&context, request, &response)));
+  return response;
+}
+
+absl::Status HandPool::Leave() {
+  v1::LeaveRequest request;
+  request.set_pool(name_);
+  request.set_incarnation(incarnation_);
+  v1::LeaveResponse response;
+  grpc::ClientContext context;
+  Bound(context);
+  return FromGrpcStatus(pools_->Leave(&context, request, &response));
+}
+
+absl::StatusOr<v1::Plan> HandPool::OpenPlan(const std::string& job) {
+  job_ = job;
+  v1::WatchPlanRequest request;
+  request.set_job_id(job);
+  request.set_pool(name_);
+  request.set_incarnation(incarnation_);
+  request.set_ranks(1);
+  CloseStream();
+  finished_ = false;
+  watch_context_ = std::make_unique<grpc::ClientContext>();
+  Bound(*watch_context_);
+  watch_ = sync_->WatchPlan(watch_context_.get(), request);
+  LH_ASSIGN_OR_RETURN(const v1::PlanEvent first, NextEvent());
+  if (!first.has_plan()) return absl::InternalError("the first event is no plan");
+  return first.plan();
+}
+
+absl::StatusOr<v1::PlanEvent> HandPool::NextEvent() {
+  v1::PlanEvent event;
+  if (watch_->Read(&event)) return event;
+  if (std::exchange(finished_, true)) return absl::OutOfRangeError("the stream has ended");
+  const absl::Status status = FromGrpcStatus(watch_->Finish());
+  return status.ok() ? absl::OutOfRangeError("the stream has ended") : status;
+}
+
+absl::StatusOr<v1::Commit> HandPool::NextCommit() {
+  while (true) {
+    LH_ASSIGN_OR_RETURN(const v1::PlanEvent event, NextEvent());
+    if (event.has_commit()) return event.commit();
+  }
+}
+
+HandPool::Outgoing HandPool::Encode(int fragment, int64_t version, v1::RoundKind kind,
+                                    CodecKind kind_of_codec,
+                                    const std::vector<float>& values) const {
+  const std::unique_ptr<Codec> codec = CodecOf(kind_of_codec);
+  const auto elements = static_cast<int64_t>(values.size());
+  Outgoing outgoing;
+  outgoing.header.set_job_id(job_);
+  outgoing.header.set_pool(name_);
+  outgoing.header.set_incarnation(incarnation_);
+  outgoing.header.set_fragment(fragment);
+  outgoing.header.set_version(version);
+  outgoing.header.set_kind(kind);
+  outgoing.header.set_codec(static_cast<v1::Codec>(kind_of_codec));
+  outgoing.header.set_weight(1);
+  outgoing.blocks = std::make_shared<CodedBlocks>();
+  outgoing.blocks->segments = CutSegments(AllBlocks(elements), elements);
+  outgoing.blocks->payload = AlignedBuffer(codec->PayloadBytes(elements));
+  const float* in = values.data();
+  uint8_t* out = outgoing.blocks->payload.data();
+  for (SegmentRef& segment : outgoing.blocks->segments) {
+    const size_t bytes = codec->PayloadBytes(segment.elements);
+    const auto coded = codec->Encode({in, static_cast<size_t>(segment.elements)}, {out, bytes});
+    LH_CHECK(coded.ok(), "test values are finite");
+    segment.base_exponent = coded->base_exponent;
+    in += segment.elements;
+    out += bytes;
+  }
+  return outgoing;
+}
+
+absl::StatusOr<v1::PushResponse> HandPool::Send(const Outgoing& outgoing, CodecKind kind) const {
+  const std::unique_ptr<Codec> codec = CodecOf(kind);
+  return PushBlocks({&bulk_, 1}, outgoing.header,
+                    SourceOf(std::shared_ptr<const CodedBlocks>(outgoing.blocks), BytesBy(*codec)),
+                    {.deadline = absl::Now() + kCallTimeout});
+}
+
+absl::StatusOr<v1::PushResponse> HandPool::Push(int fragment, int64_t version, v1::RoundKind kind,
+                                                CodecKind codec,
+                                                const std::vector<float>& values) const {
+  return Send(Encode(fragment, version, kind, codec, values), codec);
+}
+
+std::vector<v1::PushMessage> HandPool::MessagesOf(const Outgoing& outgoing, CodecKind kind) const {
+  const std::unique_ptr<Codec> codec = CodecOf(kind);
+  const CodedSource source =
+      SourceOf(std::shared_ptr<const CodedBlocks>(outgoing.blocks), BytesBy(*codec));
+  std::vector<v1::PushMessage> messages(1);
+  *messages[0].mutable_header() = outgoing.header;
+  messages[0].mutable_header()->set_payload_bytes(source.payload_bytes());
+  for (const BlockRange& range : BlocksOf(source.segments)) {
+    v1::BlockRange* blocks = messages[0].mutable_header()->add_blocks();
+    blocks->set_first(range.first);
+    blocks->set_count(range.count);
+  }
+  ChunkWriter writer(source);
+  while (!writer.done()) {
+    int64_t payload_bytes = 0;
+    std::vector<grpc::Slice> slices;
+    LH_CHECK(writer.Next(&payload_bytes).Dump(&slices).ok(), "a chunk has slices");
+    std::string flat;
+    for (const grpc::Slice& slice : slices)
+      flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    LH_CHECK(messages.emplace_back().ParseFromString(flat), "a chunk is a message");
+  }
+  return messages;
+}
+
+absl::Status HandPool::SendRaw(const std::vector<v1::PushMessage>& messages) const {
+  const std::unique_ptr<v1::SyncService::Stub> stub = v1::SyncService::NewStub(bulk_);
+  grpc::ClientContext context;
+  Bound(context);
+  v1::PushResponse response;
+  const auto writer = stub->PushFragment(&context, &response);
+  for (const v1::PushMessage& message : messages) {
+    if (!writer->Write(message)) break;  // Refused: Finish tells why.
+  }
+  writer->WritesDone();
+  return FromGrpcStatus(writer->Finish());
+}
+
+absl::StatusOr<HandPool::Pulled> HandPool::Pull(int fragment, int64_t version, bool whole,
+                                                int64_t elements) const {
+  v1::PullRequest request;
+  request.set_job_id(job_);
+  request.set_pool(name_);
+  request.set_incarnation(incarnation_);
+  request.set_fragment(fragment);
+  request.set_version(version);
+  request.set_whole(whole);
+  *request.mutable_blocks() = BlocksToProto(AllBlocks(elements));
+  std::unique_ptr<Codec> codec;
+  const PullHeaderCheck check = [&](const v1::PullHeader& header) -> absl::StatusOr<StreamLimits> {
+    LH_ASSIGN_OR_RETURN(codec, MakeCodec({.kind = static_cast<CodecKind>(header.codec())}));
+    return StreamLimits{elements, codec->PayloadBytes(elements), BytesBy(*codec)};
+  };
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<PulledBlocks> parts,
+      PullBlocks({&bulk_, 1}, request, check, {.deadline = absl::Now() + kCallTimeout}));
+  Pulled pulled{.header = parts[0].header, .values = std::vector<float>(elements)};
+  absl::Span<const uint8_t> payload = parts[0].blocks.payload.span();
+  float* out = pulled.values.data();
+  for (const SegmentRef& segment : parts[0].blocks.segments) {
+    const size_t bytes = codec->PayloadBytes(segment.elements);
+    LH_RETURN_IF_ERROR(codec->Decode(segment.base_exponent, payload.subspan(0, bytes),
+                                     {out, static_cast<size_t>(segment.elements)}));
+    payload.remove_prefix(bytes);
+    out += segment.elements;
+  }
+  return pulled;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,82 @@
+// A pool of one rank that a test drives by hand, call by call, over real gRPC. Blocking; each
+// object is used from one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/codec/codec.h"
+#include "common/rpc/coded_blocks.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "longhaul/v1/job.grpc.pb.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+#include "longhaul/v1/sync.grpc.pb.h"
+
+namespace longhaul {
+
+inline constexpr absl::Duration kCallTimeout =
+    absl::Seconds(30);  // Only a broken server lets a test wait for it.
+
+class HandPool {
+ public:
+  HandPool(const std::string& address, const std::string& name,
+           const std::string& incarnation = "0123456789abcdef");
+
+  ~HandPool() { CloseStream(); }
+
+  const std::string& name() const { return name_; }
+  // Another coordinator, or the same one after its restart.
+  void Dial(const std::string& address);
+
+  absl::StatusOr<v1::JoinResponse> Join();
+  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& extra = {});
+  absl::Status Leave();
+
+  // Opens WatchPlan; the plan that came first.
+  absl::StatusOr<v1::Plan> OpenPlan(const std::string& job);
+  // The next event of the stream. The stream's status when it has ended.
+  absl::StatusOr<v1::PlanEvent> NextEvent();
+  // Skips other events.
+  absl::StatusOr<v1::Commit> NextCommit();
+
+  // What a push of these values says; the test may damage it before it is sent.
+  struct Outgoing {
+    v1::PushHeader header;
+    std::shared_ptr<CodedBlocks> blocks;
+  };
+  Outgoing Encode(int fragment, int64_t version, v1::RoundKind kind, CodecKind codec,
+                  const std::vector<float>& values) const;
+  absl::StatusOr<v1::PushResponse> Send(const Outgoing& outgoing, CodecKind codec) const;
+  absl::StatusOr<v1::PushResponse> Push(int fragment, int64_t version, v1::RoundKind kind,
+                                        CodecKind codec, const std::vector<float>& values) const;
+  // Sends these messages as they are.
+  absl::Status SendRaw(const std::vector<v1::PushMessage>& messages) const;
+  // The messages that Send would send.
+  std::vector<v1::PushMessage> MessagesOf(const Outgoing& outgoing, CodecKind codec) const;
+
+  struct Pulled {
+    v1::PullHeader header;
+    std::vector<float> values;
+  };
+  absl::StatusOr<Pulled> Pull(int fragment, int64_t version, bool whole, int64_t elements) const;
+
+ private:
+  void CloseStream();
+
+  std::string name_, incarnation_, job_;
+  std::shared_ptr<grpc::Channel> control_, bulk_;
+  std::unique_ptr<v1::PoolService::Stub> pools_;
+  std::unique_ptr<v1::SyncService::Stub> sync_;
+  std::unique_ptr<grpc::ClientContext> watch_context_;
+  std::unique_ptr<grpc::ClientReader<v1::PlanEvent>> watch_;
+  bool finished_ = false;  // watch_ told its status.
+};
+
+}  // namespace longhaul

@@ -1,0 +1,197 @@
+// Jobs from submit to their end, over real gRPC.
+#include "tests/integration/coordinator/exchange_fixture.h"
+
+namespace longhaul {
+namespace {
+
+class JobFlowTest : public ExchangeFixture {};
+
+TEST_F(JobFlowTest, TwoPoolsTrainFromSeedToCompletion) {
+  const auto submitted = Submit(Spec("flow"));
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_TRUE(submitted->created());
+  EXPECT_EQ(submitted->job().state(), v1::PENDING);
+  EXPECT_NE(submitted->job().waiting_for(), "");
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  Rounds(members);
+  Evaluate(*members[0], 2.5, true);
+  for (auto& member : members) {
+    const auto event = member->pool.NextEvent();
+    ASSERT_TRUE(event.ok()) << event.status();
+    EXPECT_EQ(event->ended().reason(), "COMPLETED");
+    EXPECT_TRUE(absl::IsOutOfRange(member->pool.NextEvent().status()));
+  }
+  const auto job = Await("flow", v1::COMPLETED);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->id(), submitted->job().id());
+  EXPECT_EQ(job->spec().name(), "flow");
+  EXPECT_EQ(job->parameters(), 2 * kElements);
+  ASSERT_EQ(job->fragments_size(), kFragments);
+  EXPECT_EQ(job->fragments(0).rounds_committed(), 2);
+  EXPECT_EQ(job->fragments(1).rounds_committed(), 3);
+  for (int f = 0; f < kFragments; ++f)
+    EXPECT_EQ(job->fragments(f).digest(), Hex(members[1]->outer[f]));
+  EXPECT_DOUBLE_EQ(job->eval_loss().last(), 2.5);
+  EXPECT_EQ(job->tokens(), 1000);
+  EXPECT_DOUBLE_EQ(job->utilization(), 0.75);
+  // Two seeds up; one downlink and one uplink of each of five rounds and two pools; two whole
+  // fragments for each pool.
+  const int64_t fragment_bytes = kElements * 4;
+  EXPECT_EQ(job->wire_bytes().up_payload(), (2 + 2 * 5) * fragment_bytes);
+  EXPECT_GT(job->wire_bytes().up_total(), job->wire_bytes().up_payload());
+  EXPECT_EQ(job->data_parallel_bytes(), 4 * 2 * kElements * 4);
+  EXPECT_TRUE(job->has_ended_at());
+}
+
+TEST_F(JobFlowTest, TheFinalCheckpointIsListed) {
+  const auto submitted = Submit(Spec("kept"));
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  Rounds(members);
+  Evaluate(*members[0], 2.5, true);
+  ASSERT_TRUE(Await("kept", v1::COMPLETED).ok());
+  v1::ListCheckpointsRequest request;
+  request.set_job("kept");
+  v1::ListCheckpointsResponse response;
+  ASSERT_TRUE(jobs_->ListCheckpoints(Context().get(), request, &response).ok());
+  ASSERT_EQ(response.checkpoints_size(), 1);
+  EXPECT_TRUE(response.checkpoints(0).final());
+  EXPECT_EQ(response.checkpoints(0).job_name(), "kept");
+  EXPECT_EQ(Hex(response.checkpoints(0).fragments(0).digest()), Hex(members[0]->outer[0]));
+}
+
+TEST_F(JobFlowTest, ARestartInTheMiddleKeepsVersionsDigestsAndPlaces) {
+  const auto submitted = Submit(Spec("restarted"));
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  const std::string id = submitted->job().id();
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(id, members);
+  if (HasFatalFailure()) return;
+  Round(members, 1, 1, v1::OUTER);
+  Round(members, 0, 1, v1::OUTER);
+  // A contribution without its commit is lost with the process; it is pushed again.
+  ASSERT_TRUE(members[0]->pool.Push(1, 2, v1::OUTER, CodecKind::kFp32, Ramp(7)).ok());
+  const auto before = Get("restarted");
+  ASSERT_TRUE(before.ok());
+  Restart();
+  const auto after = Get("restarted");
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->state(), v1::RUNNING);
+  for (int f = 0; f < kFragments; ++f) {
+    EXPECT_EQ(after->fragments(f).digest(), before->fragments(f).digest());
+    EXPECT_EQ(after->fragments(f).rounds_committed(), 1);
+  }
+  EXPECT_EQ(after->wire_bytes().down_payload(), before->wire_bytes().down_payload());
+  for (size_t i = 0; i < members.size(); ++i) {
+    HandPool& pool = members[i]->pool;
+    pool.Dial(address());
+    EXPECT_TRUE(absl::IsNotFound(pool.Heartbeat().status()));
+    const auto joined = pool.Join();
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_EQ(joined->assignment().job_id(), id);
+    EXPECT_EQ(joined->assignment().ordinal(), static_cast<int>(i));
+    const auto plan = pool.OpenPlan(id);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_FALSE(plan->seed());
+    for (int f = 0; f < kFragments; ++f) {
+      EXPECT_EQ(plan->fragments(f).version(), 1);
+      EXPECT_FALSE(plan->fragments(f).contributed());
+      EXPECT_EQ(Hex(plan->fragments(f).digest()), Hex(members[i]->outer[f]));
+    }
+  }
+  Rounds(members, 1);
+  Evaluate(*members[0], 2.5, true);
+  ASSERT_TRUE(Await("restarted", v1::COMPLETED).ok());
+  Restart();
+  const auto ended = Get("restarted");
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(ended->state(), v1::COMPLETED);
+  EXPECT_EQ(ended->fragments(0).digest(), Hex(members[0]->outer[0]));
+  EXPECT_EQ(ended->tokens(), 1000);
+}
+
+TEST_F(JobFlowTest, QuantizedBothWaysTheDigestsStillAgree) {
+  v1::JobSpec spec = Spec("quantized");
+  spec.mutable_sync()->mutable_up()->set_codec(v1::E3M0);
+  spec.mutable_sync()->mutable_down()->set_codec(v1::E3M0);
+  const auto submitted = Submit(spec);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  Rounds(members, 0, CodecKind::kE3m0);
+  Evaluate(*members[0], 2.5, true);
+  EXPECT_TRUE(Await("quantized", v1::COMPLETED).ok());
+}
+
+TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
+  const auto submitted = Submit(Spec("cancelled"));
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  v1::CancelJobRequest request;
+  request.set_job("cancelled");
+  v1::CancelJobResponse response;
+  ASSERT_TRUE(jobs_->CancelJob(Context().get(), request, &response).ok());
+  EXPECT_EQ(response.job().state(), v1::CANCELLED);
+  for (auto& member : members) {
+    const auto event = member->pool.NextEvent();
+    ASSERT_TRUE(event.ok()) << event.status();
+    EXPECT_EQ(event->ended().reason(), "CANCELLED");
+    const auto heartbeat = member->pool.Heartbeat();
+    ASSERT_TRUE(heartbeat.ok());
+    EXPECT_EQ(heartbeat->assignment().job_id(), "");
+  }
+  const auto pushed = members[0]->pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(1));
+  EXPECT_EQ(ReasonOf(pushed.status()), "JOB_ENDED");
+  EXPECT_TRUE(jobs_->CancelJob(Context().get(), request, &response).ok());
+  Restart();
+  const auto job = Get("cancelled");
+  ASSERT_TRUE(job.ok());
+  EXPECT_EQ(job->state(), v1::CANCELLED);
+}
+
+TEST_F(JobFlowTest, TwoJobsDoNotTouchEachOther) {
+  const auto first = Submit(Spec("first", 1));
+  const auto second = Submit(Spec("second", 1));
+  ASSERT_TRUE(first.ok() && second.ok());
+  Members a = MakeMembers({"site-a"}), b = MakeMembers({"site-b"});
+  Begin(first->job().id(), a);
+  Begin(second->job().id(), b);
+  if (HasFatalFailure()) return;
+  Round(a, 1, 1, v1::OUTER);
+  Rounds(b);
+  Evaluate(*b[0], 1.5, true);
+  ASSERT_TRUE(Await("second", v1::COMPLETED).ok());
+  const auto running = Get("first");
+  ASSERT_TRUE(running.ok());
+  EXPECT_EQ(running->state(), v1::RUNNING);
+  EXPECT_EQ(running->fragments(1).rounds_committed(), 1);
+  EXPECT_EQ(running->fragments(0).rounds_committed(), 0);
+  EXPECT_EQ(running->eval_loss().evaluations(), 0);
+}
+
+TEST_F(JobFlowTest, AFaultOfTheSpecFailsTheJobWithItsReason) {
+  const auto submitted = Submit(Spec("faulty", 1));
+  ASSERT_TRUE(submitted.ok());
+  Members members = MakeMembers({"site-a"});
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  v1::HeartbeatRequest report;
+  report.mutable_failure()->set_code("NOT_FOUND");
+  report.mutable_failure()->set_message("no such file");
+  report.mutable_failure()->set_field("data.text.path");
+  ASSERT_TRUE(members[0]->pool.Heartbeat(report).ok());
+  const auto job = Await("faulty", v1::FAILED);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->error().field(), "data.text.path");
+  EXPECT_EQ(job->error().pool(), "site-a");
+}
+
+}  // namespace
+}  // namespace longhaul

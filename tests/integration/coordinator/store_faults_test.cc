@@ -1,0 +1,119 @@
+// What the coordinator does when its disk is full, and when it can promise nothing more.
+#include <atomic>
+
+#include "absl/synchronization/notification.h"
+#include "common/io/posix_filesystem.h"
+#include "tests/integration/coordinator/exchange_fixture.h"
+#include "tests/testing/failing_filesystem.h"
+
+namespace longhaul {
+namespace {
+
+class StoreFaultsTest : public ExchangeFixture {
+ protected:
+  coordinator::CoordinatorServerOptions Options() override {
+    coordinator::CoordinatorServerOptions options = ExchangeFixture::Options();
+    options.fs = &fs_;
+    options.on_fatal = [this](const absl::Status&) {
+      EXPECT_FALSE(fatal_.HasBeenNotified());
+      fatal_.Notify();
+    };
+    return options;
+  }
+  void Begin() {
+    const auto submitted = Submit(Spec("job"));
+    ASSERT_TRUE(submitted.ok()) << submitted.status();
+    id_ = submitted->job().id();
+    members_ = MakeMembers({"site-a", "site-b"});
+    ExchangeFixture::Begin(id_, members_);
+  }
+  HandPool& pool(int index) { return members_[index]->pool; }
+  void Complete(int64_t done) {
+    Rounds(members_, done);
+    Evaluate(*members_[0], 2.5, true);
+    EXPECT_TRUE(Await("job", v1::COMPLETED).ok());
+  }
+
+  const std::unique_ptr<FileSystem> disk_ = MakePosixFileSystem();
+  FailingFileSystem fs_{disk_.get()};
+  absl::Notification fatal_;
+  std::string id_;
+  Members members_;
+};
+
+TEST_F(StoreFaultsTest, AFullDiskRefusesTheContributionUntilThereIsRoom) {
+  Begin();
+  if (HasFatalFailure()) return;
+  fs_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kWrite ? absl::ResourceExhaustedError("no space") : absl::OkStatus();
+  });
+  const absl::Status full = pool(0).Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(1)).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_TRUE(RetryDelayOf(full).has_value());
+  fs_.SetDecision(nullptr);
+  Complete(0);
+}
+
+TEST_F(StoreFaultsTest, ARoundThatFindsTheDiskFullIsAppliedLater) {
+  // The log's first megabyte takes two seeds and a contribution; the round's own record needs
+  // another.
+  constexpr int64_t kLarge = 75000;
+  v1::JobSpec spec = Spec("large", 1);
+  spec.mutable_model()->mutable_synthetic()->set_elements(kLarge);
+  const auto submitted = Submit(spec);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  HandPool pool(address(), "site-a");
+  ASSERT_TRUE(pool.Join().ok());
+  ASSERT_TRUE(pool.OpenPlan(submitted->job().id()).ok());
+  ASSERT_TRUE(pool.NextEvent().ok());  // It is asked to seed.
+  for (int f = 0; f < kFragments; ++f) {
+    ASSERT_TRUE(pool.Push(f, 0, v1::SEED, CodecKind::kFp32, std::vector<float>(kLarge, 1)).ok());
+    ASSERT_TRUE(pool.NextCommit().ok());
+  }
+  auto refusals = std::make_shared<std::atomic<int>>(0);
+  fs_.SetDecision([refusals](int64_t, FileOp op) {
+    if (op != FileOp::kPreallocate || ++*refusals > 1) return absl::OkStatus();
+    return absl::ResourceExhaustedError("no space");
+  });
+  ASSERT_TRUE(pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kLarge, 1)).ok());
+  const auto commit = pool.NextCommit();
+  ASSERT_TRUE(commit.ok()) << commit.status() << log_.str();
+  EXPECT_EQ(commit->version(), 1);
+  EXPECT_EQ(*refusals, 2);  // Refused once, granted once.
+}
+
+TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingAndTheNextStartGoesOn) {
+  Begin();
+  if (HasFatalFailure()) return;
+  fs_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kSync ? absl::DataLossError("the disk is gone") : absl::OkStatus();
+  });
+  for (int i = 0; i < 2; ++i) {
+    // Refused if a snapshot met the fault before the round did.
+    (void)pool(i).Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(static_cast<float>(i)));
+  }
+  ASSERT_TRUE(fatal_.WaitForNotificationWithTimeout(kCallTimeout));
+  EXPECT_TRUE(absl::IsUnavailable(pool(0).Heartbeat().status()));
+  server_.reset();
+  EXPECT_TRUE(
+      absl::IsUnavailable(pool(0).NextCommit().status()));  // The stream's end, without a commit.
+  fs_.SetDecision(nullptr);
+  Start();
+  for (auto& member : members_) {
+    member->pool.Dial(address());
+    ASSERT_TRUE(member->pool.Join().ok());
+    const auto plan = member->pool.OpenPlan(id_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    // The record of the round may have reached the disk, but nobody was told.
+    EXPECT_GE(plan->fragments(1).version(), 0);
+    PullWhole(*member);
+  }
+  const auto job = Get("job");
+  ASSERT_TRUE(job.ok());
+  if (job->fragments(1).rounds_committed() == 0) Round(members_, 1, 1, v1::OUTER);
+  Round(members_, 0, 1, v1::OUTER);
+  Complete(1);
+}
+
+}  // namespace
+}  // namespace longhaul

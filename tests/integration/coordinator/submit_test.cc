@@ -1,0 +1,133 @@
+// JobService without pools: what is accepted, what is refused, and how it is found again.
+#include "tests/integration/coordinator/coordinator_fixture.h"
+
+namespace longhaul {
+namespace {
+
+class SubmitTest : public CoordinatorFixture {
+ protected:
+  std::vector<std::string> FieldsOf(const v1::JobSpec& spec, absl::StatusCode code) {
+    const auto response = Submit(spec);
+    EXPECT_EQ(response.status().code(), code) << response.status();
+    std::vector<std::string> fields;
+    for (const FieldViolation& violation : FieldViolationsOf(response.status()))
+      fields.push_back(violation.field);
+    return fields;
+  }
+  using Fields = std::vector<std::string>;
+};
+
+TEST_F(SubmitTest, TheSameNameAndSpecFindTheJobThatExists) {
+  const auto first = Submit(Spec("twice"));
+  const auto again = Submit(Spec("twice"));
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_TRUE(first->created());
+  EXPECT_FALSE(again->created());
+  EXPECT_EQ(again->job().id(), first->job().id());
+}
+
+TEST_F(SubmitTest, ATakenNameWithAnotherSpecIsRefused) {
+  ASSERT_TRUE(Submit(Spec("taken")).ok());
+  const auto other = Submit(Spec("taken", 3));
+  EXPECT_TRUE(absl::IsAlreadyExists(other.status())) << other.status();
+  EXPECT_EQ(ReasonOf(other.status()), "NAME_TAKEN");
+}
+
+TEST_F(SubmitTest, ARepeatedTokenGivesTheFirstAnswerAlsoAfterARestart) {
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = Spec("token-one");
+  request.set_idempotency_token("token");
+  const auto first = Submit(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  Restart();
+  *request.mutable_spec() = Spec("token-two");
+  const auto second = Submit(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(second->created());
+  EXPECT_EQ(second->job().id(), first->job().id());
+}
+
+TEST_F(SubmitTest, ValidateOnlyStoresNothing) {
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = Spec("dry");
+  request.set_validate_only(true);
+  const auto response = Submit(request);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->job().parameters(), 2 * kElements);
+  EXPECT_TRUE(absl::IsNotFound(Get("dry").status()));
+}
+
+TEST_F(SubmitTest, RefusalsNameTheField) {
+  v1::JobSpec spec = Spec("refused");
+  spec.mutable_sync()->set_tau(2);
+  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"sync.tau"});
+  spec = Spec("refused");
+  spec.mutable_pools()->set_min(-1);
+  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"pools.min"});
+  spec = Spec("refused");
+  spec.mutable_sync()->mutable_up()->set_codec(v1::INT8);
+  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kUnimplemented), Fields{"sync.up.codec"});
+  spec = Spec("Refused!");
+  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"name"});
+  spec = Spec("refused");
+  spec.mutable_model()->mutable_synthetic()->set_units(4096);
+  spec.mutable_model()->mutable_synthetic()->set_elements(int64_t{1} << 28);
+  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"model"});
+}
+
+TEST_F(SubmitTest, UnknownJobsAreNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(Get("nobody").status()));
+  EXPECT_TRUE(absl::IsNotFound(Await("nobody", v1::COMPLETED).status()));
+  v1::CancelJobRequest cancel;
+  cancel.set_job("nobody");
+  v1::CancelJobResponse cancelled;
+  EXPECT_EQ(jobs_->CancelJob(Context().get(), cancel, &cancelled).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  v1::ListCheckpointsRequest list;
+  list.set_job("nobody");
+  v1::ListCheckpointsResponse listed;
+  EXPECT_EQ(jobs_->ListCheckpoints(Context().get(), list, &listed).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(SubmitTest, ListsInPagesNewestFirst) {
+  for (const char* name : {"one", "two", "three"}) ASSERT_TRUE(Submit(Spec(name)).ok());
+  std::vector<std::string> names;
+  v1::ListJobsRequest request;
+  request.set_page_size(2);
+  do {
+    v1::ListJobsResponse response;
+    ASSERT_TRUE(jobs_->ListJobs(Context().get(), request, &response).ok());
+    for (const v1::Job& job : response.jobs()) names.push_back(job.spec().name());
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_EQ(names, (std::vector<std::string>{"three", "two", "one"}));
+  request.set_page_token("guess");
+  v1::ListJobsResponse response;
+  EXPECT_EQ(jobs_->ListJobs(Context().get(), request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(SubmitTest, ACursorOfTheFutureIsOutOfRange) {
+  ASSERT_TRUE(Submit(Spec("watched")).ok());
+  v1::WatchJobRequest request;
+  request.set_job("watched");
+  request.set_cursor(int64_t{1} << 62);
+  const auto context = Context();
+  const auto reader = jobs_->WatchJob(context.get(), request);
+  v1::WatchJobResponse response;
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(SubmitTest, TwoCoordinatorsDoNotShareADataFolder) {
+  coordinator::CoordinatorServerOptions options;
+  options.data_dir = data_.path();
+  options.log.level = LogLevel::kError;
+  const auto second = coordinator::CoordinatorServer::Start(std::move(options));
+  EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
+  EXPECT_NE(second.status().message().find("another coordinator"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,120 @@
+#include "tests/scenarios/core_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace longhaul {
+namespace {
+
+std::string StartText(const std::optional<int64_t>& start) {
+  return start.has_value() ? absl::StrCat(" start=", *start) : "";
+}
+
+std::string EvaluatorText(const std::string& evaluator) {
+  return evaluator.empty() ? "" : absl::StrCat(" evaluator=", evaluator);
+}
+
+std::string Text(const coordinator::Refuse& a) {
+  std::string text =
+      absl::StrFormat("refuse %s %s", absl::StatusCodeToString(a.status.code()), a.reason);
+  if (a.have.has_value()) absl::StrAppend(&text, " have=", *a.have);
+  if (a.retry_after > absl::ZeroDuration())
+    absl::StrAppend(&text, " retry=", absl::FormatDuration(a.retry_after));
+  return text;
+}
+std::string Text(const coordinator::GrantLease& a) {
+  const std::string work =
+      a.assignment.has_value()
+          ? absl::StrFormat("job=%s ordinal=%d", a.assignment->job, a.assignment->ordinal)
+          : "idle";
+  return absl::StrFormat("lease %s %s %s", a.pool, absl::FormatDuration(a.lease), work);
+}
+std::string Text(const coordinator::PersistJobState& a) {
+  std::string text = absl::StrFormat("persist %s %s", a.job, JobStateName(a.state));
+  if (a.fault.has_value())
+    absl::StrAppend(&text, " pool=", a.fault->pool, " field=", a.fault->field,
+                    " hint=", a.fault->hint);
+  return text;
+}
+std::string Text(const coordinator::PersistParticipant& a) {
+  return absl::StrFormat("persist %s ordinal %d is %s/%s%s", a.job, a.ordinal, a.pool,
+                         a.incarnation, StartText(a.start_step));
+}
+std::string Text(const coordinator::PersistParticipantLeft& a) {
+  return absl::StrFormat("persist %s ordinal %d (%s/%s) is gone", a.job, a.ordinal, a.pool,
+                         a.incarnation);
+}
+std::string Text(const coordinator::AdmitRank& a) {
+  return absl::StrFormat("admit %s rank %d ordinal=%d start=%d%s", a.pool, a.rank, a.ordinal,
+                         a.start_step, a.seed ? " seed" : "");
+}
+std::string Text(const coordinator::RequestSeed& a) {
+  return absl::StrFormat("request seed of %s from %s", a.job, a.pool);
+}
+std::string Text(const coordinator::ApplyRound& a) {
+  const auto pool = [](std::string* out, const coordinator::Contributor& c) {
+    absl::StrAppend(out, c.pool);
+  };
+  return absl::StrFormat("apply %s fragment %d version %d %s of [%s]%s", a.job, a.fragment,
+                         a.version, RoundKindName(a.kind), absl::StrJoin(a.contributors, " ", pool),
+                         EvaluatorText(a.evaluator));
+}
+std::string Text(const coordinator::PublishCommit& a) {
+  return absl::StrFormat("publish %s fragment %d version %d %s%s", a.job, a.fragment, a.version,
+                         RoundKindName(a.kind), EvaluatorText(a.evaluator));
+}
+std::string Text(const coordinator::WriteCheckpoint& a) {
+  return a.final ? absl::StrFormat("checkpoint %s final step %d", a.job, a.step)
+                 : absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
+}
+std::string Text(const coordinator::EndJob& a) {
+  return absl::StrFormat("end %s %s", a.job, JobStateName(a.state));
+}
+std::string Text(const coordinator::ReleasePool& a) {
+  return absl::StrFormat("release %s from %s", a.pool, a.job);
+}
+
+std::string Text(const session::SeedPush& a) {
+  return absl::StrCat("seed fragments ", absl::StrJoin(a.fragments, " "));
+}
+std::string Text(const session::PullWhole& a) {
+  return absl::StrFormat("pull %d whole", a.fragment);
+}
+std::string Text(const session::AgreeOnVersions& a) {
+  return absl::StrCat("agree on ", absl::StrJoin(a.versions, " "));
+}
+std::string Text(const session::RunStep& a) { return absl::StrCat("run step ", a.step); }
+std::string Text(const session::Push& a) {
+  return absl::StrFormat("push %d version %d %s", a.fragment, a.version, RoundKindName(a.kind));
+}
+std::string Text(const session::PushAgain& a) {
+  return absl::StrFormat("push %d version %d again", a.fragment, a.version);
+}
+std::string Text(const session::Pull& a) {
+  return absl::StrFormat("pull %d version %d", a.fragment, a.version);
+}
+std::string Text(const session::Merge& a) {
+  return absl::StrFormat("merge %d version %d %s alpha=%g%s", a.fragment, a.version,
+                         RoundKindName(a.kind), a.alpha, a.contributed ? " contributed" : "");
+}
+std::string Text(const session::Evaluate& a) {
+  return absl::StrFormat("evaluate version %d step %d%s", a.version, a.step,
+                         a.final ? " final" : "");
+}
+std::string Text(const session::Wait& a) {
+  return absl::StrFormat("wait for %s since step %d", a.what, a.since_step);
+}
+std::string Text(const session::Finish& a) { return absl::StrCat("finish: ", a.reason); }
+std::string Text(const session::Restart& a) { return absl::StrCat("restart: ", a.reason); }
+
+}  // namespace
+
+std::string ToText(const coordinator::Action& action) {
+  return std::visit([](const auto& a) { return Text(a); }, action);
+}
+std::string ToText(const session::Action& action) {
+  return std::visit([](const auto& a) { return Text(a); }, action);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,232 @@
+#include "tests/simulation/cluster.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/simulation/coordinator_node.h"
+#include "tests/simulation/pool_node.h"
+
+namespace longhaul::simulation {
+namespace {
+
+constexpr absl::Duration kFaultsEnd = absl::Seconds(25), kRunEnd = absl::Minutes(15);
+
+class Cluster {
+ public:
+  explicit Cluster(const RunOptions& options)
+      : world_(options.seed, options.mutation, options.trace), coordinator_(&world_) {}
+  // Ranks and their connections hold each other until they are stopped.
+  ~Cluster() {
+    for (const auto& pool : pools_) pool->Crash();
+  }
+
+  RunResult Run();
+
+ private:
+  int64_t Pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(world_.random.Below(high - low + 1));
+  }
+  absl::Time Sometime() {
+    return world_.loop.now() + world_.Between(absl::ZeroDuration(), kFaultsEnd);
+  }
+
+  void Build();
+  JobOptions MakeJob();
+  void SubmitSome();
+  void Submit(const std::string& id, const JobOptions& options);
+  void PlanFaults();
+  void PlanFault();
+  void RepairAll();
+  bool Settled() const;
+  void Summarize(RunResult& result) const;
+
+  World world_;
+  CoordinatorNode coordinator_;
+  std::vector<std::unique_ptr<PoolNode>> pools_;
+  bool faulty_ = true, may_cancel_ = false, gone_for_good_ = false;
+  int submitted_ = 0, crashes_ = 0;
+  std::string shape_;
+};
+
+RunResult Cluster::Run() {
+  Build();
+  SubmitSome();
+  if (faulty_) PlanFaults();
+  world_.loop.At(absl::UnixEpoch() + kFaultsEnd, [this] { RepairAll(); });
+  const absl::Time end = absl::UnixEpoch() + kRunEnd;
+  while (!world_.checker.violation().has_value() && !Settled() && world_.loop.RunOne(end)) {
+  }
+  if (!world_.checker.violation().has_value())
+    world_.checker.Finally(coordinator_.store(), may_cancel_, faulty_);
+  RunResult result;
+  Summarize(result);
+  return result;
+}
+
+void Cluster::Build() {
+  faulty_ = !world_.Chance(0.1);
+  world_.faults = faulty_;
+  if (faulty_ && world_.Chance(0.5)) world_.coordinator_crash_chance = 0.003;
+  const int64_t count = Pick(2, 5);
+  for (int i = 0; i < count; ++i) {
+    PoolOptions pool{.name = std::string(1, static_cast<char>('a' + i)),
+                     .node = i + 1,
+                     .ranks = static_cast<int>(Pick(1, 2))};
+    pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
+    sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
+    link.delay_mean = link.delay_min + absl::Milliseconds(Pick(0, 60));
+    if (faulty_ && world_.Chance(0.4)) link.break_probability = 0.01;
+    if (world_.Chance(0.3)) link.bytes_per_second = 20000;
+    world_.network.SetLink(kCoordinatorNode, pool.node, link);
+    absl::StrAppendFormat(&shape_, "%s:%d ", pool.name, pool.ranks);
+    pools_.push_back(std::make_unique<PoolNode>(&world_, &coordinator_, pool));
+    const bool late = faulty_ && world_.Chance(0.4);
+    world_.loop.At(late ? Sometime() : world_.loop.now() + absl::Milliseconds(10 * i),
+                   [p = pools_.back().get()] { p->Start(); });
+  }
+  coordinator_.Start();
+}
+
+JobOptions Cluster::MakeJob() {
+  ScheduleOptions schedule{.fragments = static_cast<int>(Pick(1, 3)), .h = Pick(2, 8)};
+  schedule.tau = Pick(0, schedule.h - 1);
+  schedule.steps = Pick(6, 40);
+  JobOptions job{.pools_min = static_cast<int>(Pick(1, 2)),
+                 .schedule = MakeSchedule(schedule),
+                 .steps = schedule.steps};
+  if (world_.Chance(0.2)) job.pools_max = static_cast<int>(Pick(job.pools_min, 3));
+  job.final_round = !world_.Chance(0.15);
+  job.evaluation_every_cycles = Pick(-1, 2);
+  job.checkpoint_every_cycles = Pick(0, 2);
+  absl::StrAppendFormat(&shape_, "| job: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ",
+                        schedule.fragments, schedule.h, schedule.tau, schedule.steps, job.pools_min,
+                        job.pools_max, job.final_round ? "" : " no final round");
+  return job;
+}
+
+void Cluster::SubmitSome() {
+  const int64_t jobs = world_.Chance(0.3) ? 2 : 1;
+  for (int i = 0; i < jobs; ++i) {
+    ++submitted_;
+    const JobOptions job = MakeJob();
+    const absl::Time when =
+        i == 0 ? world_.loop.now() + absl::Milliseconds(Pick(0, 2000)) : Sometime();
+    world_.loop.At(when, [this, id = absl::StrCat("job", i), job] { Submit(id, job); });
+  }
+}
+
+// The client repeats a submission until it is answered; the coordinator knows the job by then, or
+// does not.
+void Cluster::Submit(const std::string& id, const JobOptions& options) {
+  if (coordinator_.up() && coordinator_.Submit(id, options)) return;
+  world_.loop.After(absl::Milliseconds(700), [this, id, options] { Submit(id, options); });
+}
+
+void Cluster::PlanFaults() {
+  const int64_t count = Pick(1, 12);
+  for (int64_t i = 0; i < count; ++i) PlanFault();
+  if (world_.Chance(0.1)) {
+    may_cancel_ = true;
+    world_.loop.At(Sometime(), [this] {
+      if (coordinator_.up() && coordinator_.store().jobs.contains("job0"))
+        coordinator_.Cancel("job0");
+    });
+  }
+}
+
+void Cluster::PlanFault() {
+  PoolNode* pool = pools_[Pick(0, pools_.size() - 1)].get();
+  const int node = static_cast<int>(std::find_if(pools_.begin(), pools_.end(),
+                                                 [&](const auto& p) { return p.get() == pool; }) -
+                                    pools_.begin()) +
+                   1;
+  const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 3 * world_.lease);
+  std::function<void()> fault;
+  switch (Pick(0, 6)) {
+    case 0:
+    case 1:
+      fault = [pool] { pool->BreakConnection(); };
+      break;
+    case 2:
+      fault = [this] {
+        ++crashes_;
+        coordinator_.Crash();
+      };
+      break;
+    case 3:
+      fault = [this, pool, lasts] {
+        pool->Crash();
+        world_.loop.After(lasts, [pool] { pool->Start(); });
+      };
+      break;
+    case 4:
+      fault = [this, node, lasts] {
+        world_.Trace("network", absl::StrCat("partition of node ", node));
+        world_.network.Partition(kCoordinatorNode, node);
+        world_.loop.After(lasts, [this, node] { world_.network.Heal(kCoordinatorNode, node); });
+      };
+      break;
+    case 5:
+      fault = [this, pool, lasts] {
+        for (const auto& other : pools_) {
+          if (other.get() == pool || !other->up()) continue;
+          other->Crash();
+          world_.loop.After(lasts, [p = other.get()] { p->Start(); });
+        }
+      };
+      break;
+    default:
+      // Two pools stay: enough for every job.
+      if (gone_for_good_ || pools_.size() < 3) return;
+      gone_for_good_ = true;
+      fault = [pool] { pool->Leave(); };
+  }
+  world_.loop.At(Sometime(), std::move(fault));
+}
+
+void Cluster::RepairAll() {
+  world_.Trace("cluster", "the faults are over");
+  world_.faults = false;
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    const int node = static_cast<int>(i) + 1;
+    world_.network.Heal(kCoordinatorNode, node);
+    world_.network.SetLink(
+        kCoordinatorNode, node,
+        {.delay_min = absl::Milliseconds(5), .delay_mean = absl::Milliseconds(10)});
+  }
+}
+
+bool Cluster::Settled() const {
+  if (world_.loop.now() < absl::UnixEpoch() + absl::Seconds(2)) return false;
+  const DurableStore& store = coordinator_.store();
+  return static_cast<int>(store.jobs.size()) == submitted_ &&
+         std::all_of(store.jobs.begin(), store.jobs.end(),
+                     [](const auto& job) { return IsEnded(job.second.state); });
+}
+
+void Cluster::Summarize(RunResult& result) const {
+  result.violation = world_.checker.violation();
+  result.events = world_.loop.events_run();
+  result.messages = world_.network.messages_sent();
+  result.crashes = crashes_;
+  result.summary = shape_;
+  for (const auto& [id, job] : coordinator_.store().jobs) {
+    absl::StrAppendFormat(&result.summary, "\n  %s %s versions", id, JobStateName(job.state));
+    for (const StoredFragment& fragment : job.fragments) {
+      absl::StrAppend(&result.summary, " ", fragment.version);
+      result.commits += fragment.version + 1;
+    }
+    result.jobs_completed += job.state == JobState::kCompleted;
+  }
+  for (const auto& pool : pools_) absl::StrAppend(&result.summary, "\n  ", pool->Describe());
+}
+
+}  // namespace
+
+RunResult RunCluster(const RunOptions& options) { return Cluster(options).Run(); }
+
+}  // namespace longhaul::simulation

@@ -1,0 +1,28 @@
+// One run: a whole cluster whose shape, jobs and faults are a function of one seed. Faults go on
+// for a while; afterwards everything is repaired, and every job must end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tests/simulation/world.h"
+
+namespace longhaul::simulation {
+
+struct RunOptions {
+  uint64_t seed = 0;
+  Mutation mutation = Mutation::kNone;
+  bool trace = false;
+};
+
+struct RunResult {
+  std::optional<std::string> violation;
+  int64_t events = 0, messages = 0, commits = 0;
+  int crashes = 0, jobs_completed = 0;
+  std::string summary;  // The cluster's shape, and where everybody stands at the end.
+};
+
+RunResult RunCluster(const RunOptions& options);
+
+}  // namespace longhaul::simulation

@@ -1,0 +1,197 @@
+#include "tests/simulation/pool_node.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace longhaul::simulation {
+
+void PoolNode::Start() {
+  if (up_) return;
+  up_ = true;
+  incarnation_ = absl::StrCat(++life_);
+  world_->Trace(options_.name, absl::StrCat("starts as ", incarnation_));
+  Beat();
+}
+
+void PoolNode::Crash() {
+  if (!up_) return;
+  world_->Trace(options_.name, "crashes");
+  StopRanks();
+  up_ = joined_ = false;
+  ++life_;
+  work_.reset();
+  report_.reset();
+  if (connection_ == nullptr) return;
+  // What was sent just before may still arrive.
+  world_->loop.After(absl::Milliseconds(100), [this, dying = std::exchange(connection_, nullptr)] {
+    world_->network.Break(dying);
+  });
+}
+
+void PoolNode::Leave() {
+  if (!up_) return;
+  world_->Trace(options_.name, "leaves");
+  Call([this, incarnation = incarnation_] { coordinator_->Leave(options_.name, incarnation); });
+  Crash();
+}
+
+void PoolNode::BreakConnection() {
+  const uint64_t which = world_->random.Below(ranks_.size() + 1);
+  if (which < ranks_.size()) return ranks_[which]->BreakConnection();
+  if (connection_ != nullptr) world_->network.Break(connection_);
+}
+
+std::string PoolNode::Describe() const {
+  std::string text = absl::StrFormat("%s/%s %s", options_.name, incarnation_,
+                                     up_ ? work_ ? work_->job : "idle" : "down");
+  for (const auto& rank : ranks_) {
+    absl::StrAppendFormat(&text, " [%s step %d%s]",
+                          session::SessionStateName(rank->session().state()),
+                          rank->session().step(), rank->session().connected() ? "" : " offline");
+  }
+  return text;
+}
+
+void PoolNode::Beat() {
+  Later(world_->lease / 3, [this] { Beat(); });
+  if (connection_ == nullptr && coordinator_->up()) {
+    connection_ = world_->network.Connect(
+        options_.node, kCoordinatorNode,
+        [this, life = life_] {
+          if (life == life_) Broken();
+        },
+        nullptr);
+  }
+  if (connection_ == nullptr) return;
+  const auto answer = [this, connection = connection_,
+                       life = life_](const coordinator::Action& action) {
+    world_->network.Send(connection, kCoordinatorNode, 100, [this, life, action] {
+      if (life == life_) Answered(action);
+    });
+  };
+  if (joined_) {
+    const int64_t step = ranks_.empty() ? 0 : ranks_[0]->session().step();
+    Call([this, answer,
+          beat = coordinator::Heartbeat{options_.name, incarnation_, work_ ? work_->job : "",
+                                        step}] { coordinator_->Heartbeat(beat, answer); });
+    ReportEvaluation();
+  } else {
+    Call([this, answer, incarnation = incarnation_] {
+      coordinator_->Join(options_.name, incarnation, options_.ranks, answer);
+    });
+  }
+}
+
+void PoolNode::Broken() { connection_ = nullptr; }
+
+void PoolNode::Answered(const coordinator::Action& action) {
+  if (const auto* grant = std::get_if<coordinator::GrantLease>(&action)) {
+    joined_ = true;
+    return Assigned(grant->assignment);
+  }
+  const auto& refuse = std::get<coordinator::Refuse>(action);
+  joined_ = false;
+  if (absl::IsAborted(refuse.status)) RankWantsRestart({}, refuse.reason);
+}
+
+void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment) {
+  const bool same =
+      assignment.has_value() == work_.has_value() &&
+      (!work_ || (work_->job == assignment->job && work_->ordinal == assignment->ordinal));
+  if (same) return;
+  StopRanks();
+  work_ = assignment;
+  if (!work_) return;
+  Later(world_->Between(absl::Milliseconds(50), absl::Seconds(1)), [this, run = run_] {
+    if (run == run_ && work_) StartRanks();
+  });
+}
+
+void PoolNode::StartRanks() {
+  ++run_;
+  next_meeting_.assign(options_.ranks, 0);
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    RankId id{work_->job, options_.name, incarnation_, rank, options_.ranks};
+    ranks_.push_back(std::make_shared<RankNode>(world_, coordinator_, this, std::move(id),
+                                                options_.node, options_.step_takes));
+  }
+  for (const auto& rank : ranks_) {
+    Later(world_->Between(absl::ZeroDuration(), absl::Milliseconds(300)), [this, rank, run = run_] {
+      if (run == run_) rank->Start();
+    });
+  }
+}
+
+void PoolNode::StopRanks() {
+  ++run_;
+  for (const auto& rank : ranks_) rank->Stop();
+  ranks_.clear();
+  meetings_.clear();
+}
+
+void PoolNode::Collective(int rank, const std::string& name, std::vector<int64_t> values,
+                          absl::Duration takes, std::function<void(const Gathered&)> done) {
+  const int64_t order = next_meeting_[rank]++;
+  Meeting& meeting = meetings_[order];
+  if (meeting.arrived == 0) {
+    meeting.name = name;
+    meeting.values.resize(options_.ranks);
+    meeting.done.resize(options_.ranks);
+  }
+  if (meeting.name != name) {
+    return world_->checker.Violation(absl::StrFormat("ranks of pool %s disagree: '%s' and '%s'",
+                                                     options_.name, meeting.name, name));
+  }
+  meeting.values[rank] = std::move(values);
+  meeting.done[rank] = std::move(done);
+  if (++meeting.arrived < options_.ranks) return;
+  Later(takes, [this, order, run = run_] {
+    if (run != run_) return;
+    const Meeting met = std::move(meetings_.extract(order).mapped());
+    for (const auto& each : met.done) each(met.values);
+  });
+}
+
+void PoolNode::RankEvaluated(const RankId& who, const session::Evaluate& evaluation) {
+  if (who.rank != 0) return;
+  ++evaluations_;
+  report_ = coordinator::EvaluationReported{who.pool, who.incarnation, who.job, evaluation.final};
+  ReportEvaluation();
+}
+
+void PoolNode::ReportEvaluation() {
+  if (!report_.has_value()) return;
+  Call([this, connection = connection_, life = life_, report = *report_] {
+    coordinator_->Evaluated(report);
+    world_->network.Send(connection, kCoordinatorNode, 100, [this, life] {
+      if (life == life_) report_.reset();
+    });
+  });
+}
+
+// The agent stops all ranks and comes as another incarnation, most often with the old lease given
+// back.
+void PoolNode::RankWantsRestart(const RankId&, const std::string& reason) {
+  world_->Trace(options_.name, absl::StrCat("restarts: ", reason));
+  const bool orderly = world_->Chance(0.7);
+  // Not from within the rank that asks for it.
+  Later(absl::ZeroDuration(), [this, orderly] {
+    orderly ? Leave() : Crash();
+    world_->loop.After(absl::Milliseconds(200), [this] { Start(); });
+  });
+}
+
+void PoolNode::Later(absl::Duration delay, std::function<void()> run) {
+  world_->loop.After(delay, [this, life = life_, run = std::move(run)] {
+    if (life == life_) run();
+  });
+}
+
+void PoolNode::Call(std::function<void()> call) {
+  if (connection_ != nullptr)
+    world_->network.Send(connection_, options_.node, 100, std::move(call));
+}
+
+}  // namespace longhaul::simulation

@@ -1,0 +1,55 @@
+// What the simulated nodes share: time, network, chance, the checker, and which faults may happen.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "common/base/random.h"
+#include "common/sim/event_loop.h"
+#include "common/sim/network.h"
+#include "tests/simulation/checker.h"
+
+namespace longhaul::simulation {
+
+// Bugs that are put into the simulated data plane or store, to prove that the checker sees them.
+enum class Mutation {
+  kNone,
+  kApplyTwice,       // One contribution counts twice.
+  kPublishEarly,     // A commit is published before it is durable.
+  kEarlyFeedback,    // Error feedback changes at the push.
+  kDamagedDownlink,  // Bytes change on the way, and no digest is compared.
+  kLostCommit,       // A commit that was called durable does not survive a crash.
+  kReseed,           // After a crash the committed versions are forgotten.
+  kLostPlace,        // Places in a job are not durable.
+};
+
+struct World {
+  World(uint64_t seed, Mutation mutation, bool trace)
+      : network(&loop, Mix(seed, 1)), random(seed, 2), mutation(mutation), trace(trace) {}
+
+  bool Chance(double probability) { return probability > 0 && random.Uniform() < probability; }
+  absl::Duration Between(absl::Duration low, absl::Duration high) {
+    return low + (high - low) * random.Uniform();
+  }
+  void Trace(const std::string& who, const std::string& what) {
+    if (trace)
+      absl::PrintF("%9.3f  %-14s %s\n", absl::ToDoubleSeconds(loop.now() - absl::UnixEpoch()), who,
+                   what);
+  }
+
+  sim::EventLoop loop;
+  sim::Network network;
+  Random random;
+  Checker checker;
+  Mutation mutation;
+  bool trace;
+  bool faults = true;                   // False once the faults are over.
+  double coordinator_crash_chance = 0;  // Between two actions.
+  absl::Duration lease = absl::Seconds(3);
+};
+
+inline constexpr int kCoordinatorNode = 0;
+
+}  // namespace longhaul::simulation

@@ -1,0 +1,47 @@
+#include "coordinator/job/lifecycle.h"
+
+#include <gtest/gtest.h>
+
+namespace longhaul {
+namespace {
+
+constexpr JobState kAll[] = {JobState::kPending,   JobState::kSeeding,   JobState::kRunning,
+                             JobState::kFinishing, JobState::kCompleted, JobState::kFailed,
+                             JobState::kCancelled};
+
+TEST(LifecycleTest, GoesForwardOneStateAtATime) {
+  Lifecycle life;
+  for (JobState next :
+       {JobState::kSeeding, JobState::kRunning, JobState::kFinishing, JobState::kCompleted}) {
+    EXPECT_FALSE(life.ended());
+    life.MoveTo(next);
+    EXPECT_EQ(life.state(), next);
+  }
+  EXPECT_TRUE(life.ended());
+}
+
+TEST(LifecycleTest, FailsAndIsCancelledFromEveryLiveStateAndFromNoOther) {
+  for (JobState from : kAll) {
+    EXPECT_EQ(IsLegal(from, JobState::kFailed), !IsEnded(from)) << JobStateName(from);
+    EXPECT_EQ(IsLegal(from, JobState::kCancelled), !IsEnded(from)) << JobStateName(from);
+  }
+}
+
+TEST(LifecycleTest, KnowsNoOtherTransition) {
+  int legal = 0;
+  for (JobState from : kAll) {
+    for (JobState to : kAll) legal += IsLegal(from, to);
+  }
+  EXPECT_EQ(legal, 4 + 2 * 4);
+  EXPECT_FALSE(IsLegal(JobState::kPending, JobState::kRunning));
+  EXPECT_FALSE(IsLegal(JobState::kRunning, JobState::kSeeding));
+  EXPECT_FALSE(IsLegal(JobState::kRunning, JobState::kRunning));
+}
+
+TEST(LifecycleDeathTest, AnIllegalTransitionIsOurMistake) {
+  Lifecycle life;
+  EXPECT_DEATH(life.MoveTo(JobState::kCompleted), "illegal transition");
+}
+
+}  // namespace
+}  // namespace longhaul

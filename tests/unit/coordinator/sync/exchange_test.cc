@@ -1,0 +1,165 @@
+#include "coordinator/sync/exchange.h"
+
+#include <gtest/gtest.h>
+
+namespace longhaul {
+namespace {
+
+const absl::Time kNow = absl::UnixEpoch();
+using Verdict = ContributionVerdict;
+
+// Fragment 0 is pushed at 1, 5, 9, fragment 1 at 3, 7, 11; final round at 12.
+class ExchangeTest : public testing::Test {
+ protected:
+  Exchange Make() {
+    return Exchange(
+        RoundPlan(MakeSchedule({.fragments = 2, .h = 4, .tau = 1, .steps = 12}), 12, true));
+  }
+  // With pool a that seeded, at version 0.
+  Exchange MakeSeeded() {
+    Exchange e = Make();
+    AddReady(e, "a", 0);
+    e.PickSeeder();
+    for (int f : {0, 1}) e.Contribute(e.participants().at(0), f, kNow);
+    for (const DueRound& round : e.Due()) e.Commit(round.fragment, round.version);
+    return e;
+  }
+  static Participant& AddReady(Exchange& e, const std::string& pool, int64_t start) {
+    Participant& p = e.participants().Add(pool, "1");
+    p.start_step = start;
+    e.PoolsChanged();
+    return p;
+  }
+  static void Commit(Exchange& e, int fragment) {
+    const int64_t version = e.fragment(fragment).version + 1;
+    for (const Participant& p : e.participants().all()) {
+      if (p.ready() && p.Owes(e.plan().PushStep(fragment, version)))
+        e.Contribute(p, fragment, kNow);
+    }
+    ASSERT_EQ(e.Due().size(), 1);
+    ASSERT_TRUE(e.Commit(fragment, version));
+  }
+};
+
+TEST_F(ExchangeTest, TheSeederIsTheReadyPoolOfTheLowestOrdinalAndStaysIt) {
+  Exchange e = Make();
+  EXPECT_EQ(e.PickSeeder(), nullptr);
+  e.participants().Add("a", "1");
+  AddReady(e, "b", 0);
+  EXPECT_EQ(e.PickSeeder()->pool, "b");
+  e.participants().at(0).start_step = 0;
+  EXPECT_EQ(e.PickSeeder()->pool, "b");
+  e.participants().at(1).presence = Presence::kLost;
+  EXPECT_EQ(e.PickSeeder()->pool, "a");
+}
+
+TEST_F(ExchangeTest, NamesWhatIsWrongWithAContribution) {
+  Exchange e = MakeSeeded();
+  const Participant& a = e.participants().at(0);
+  EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kAccept);
+  EXPECT_EQ(e.Judge(&a, 2, 1, RoundKind::kOuter), Verdict::kFragmentUnknown);
+  EXPECT_EQ(e.Judge(&a, -1, 1, RoundKind::kOuter), Verdict::kFragmentUnknown);
+  EXPECT_EQ(e.Judge(nullptr, 0, 1, RoundKind::kOuter), Verdict::kNotParticipant);
+  EXPECT_EQ(e.Judge(&a, 0, 2, RoundKind::kOuter), Verdict::kVersionMismatch);
+  EXPECT_EQ(e.Judge(&a, 0, 0, RoundKind::kSeed), Verdict::kVersionMismatch);
+  EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kFinal), Verdict::kKindMismatch);
+  EXPECT_EQ(e.Judge(&AddReady(e, "b", 1), 0, 1, RoundKind::kOuter), Verdict::kNotRequired);
+  EXPECT_EQ(e.Judge(&e.participants().Add("c", "1"), 0, 1, RoundKind::kOuter), Verdict::kNotReady);
+  e.Contribute(a, 0, kNow);
+  EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
+  const Participant& late = AddReady(e, "d", 0);
+  EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kAccept);
+  e.participants().at(late.ordinal).presence = Presence::kLost;
+  EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotLive);
+  EXPECT_EQ(e.Due().size(), 1);
+  EXPECT_EQ(late.presence, Presence::kMissed);
+  EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotParticipant);
+}
+
+TEST_F(ExchangeTest, ARoundIsDueOnceAndCommitsOnce) {
+  Exchange e = MakeSeeded();
+  e.Contribute(e.participants().at(0), 1, kNow);
+  EXPECT_FALSE(e.Commit(1, 1));
+  const std::vector<DueRound> due = e.Due();
+  ASSERT_EQ(due.size(), 1);
+  EXPECT_EQ(due[0].fragment, 1);
+  EXPECT_EQ(due[0].contributors, std::vector<int>{0});
+  e.PoolsChanged();
+  EXPECT_TRUE(e.Due().empty());
+  EXPECT_TRUE(e.Commit(1, 1));
+  EXPECT_FALSE(e.Commit(1, 1));
+  EXPECT_EQ(e.fragment(1).version, 1);
+}
+
+TEST_F(ExchangeTest, ANewcomerBeginsWhereTheOthersAre) {
+  Exchange e = MakeSeeded();
+  EXPECT_EQ(e.NewcomerStart(), 0);
+  Commit(e, 0);
+  EXPECT_EQ(e.NewcomerStart(), 1);
+  e.Contribute(e.participants().at(0), 1, kNow);  // Opened is enough.
+  EXPECT_EQ(e.NewcomerStart(), 3);
+}
+
+TEST_F(ExchangeTest, WithNobodyThereANewcomerDoesAllThatIsNotCommitted) {
+  Exchange e = MakeSeeded();
+  Commit(e, 0);
+  e.participants().at(0).presence = Presence::kLeft;
+  EXPECT_EQ(e.NewcomerStart(), 2);  // Fragment 1 is pushed at step 3.
+}
+
+TEST_F(ExchangeTest, ARoundThatIsBeingAppliedIsNotToBeDoneAgain) {
+  Exchange e = MakeSeeded();
+  Commit(e, 0);
+  e.Contribute(e.participants().at(0), 1, kNow);
+  ASSERT_EQ(e.Due().size(), 1);
+  e.participants().at(0).presence = Presence::kLeft;
+  EXPECT_EQ(e.NewcomerStart(), 4);  // Fragment 0 at step 5.
+}
+
+TEST_F(ExchangeTest, NobodyIsAdmittedToTheFinalRoundWhileOthersAreThere) {
+  Exchange e = MakeSeeded();
+  for (int round = 0; round < 3; ++round) {
+    Commit(e, 0);
+    Commit(e, 1);
+  }
+  EXPECT_EQ(e.NewcomerStart(), 11);
+  e.Contribute(e.participants().at(0), 0, kNow);
+  EXPECT_EQ(e.NewcomerStart(), std::nullopt);
+  e.participants().at(0).presence = Presence::kLeft;
+  EXPECT_EQ(e.NewcomerStart(), 11);
+}
+
+TEST_F(ExchangeTest, CountsRoundsThatAreBeingAppliedTowardsTheCycle) {
+  Exchange e = MakeSeeded();
+  EXPECT_EQ(e.CompletesCycle(0, 1), std::nullopt);
+  e.Contribute(e.participants().at(0), 1, kNow);
+  ASSERT_EQ(e.Due().size(), 1);
+  EXPECT_EQ(e.CompletesCycle(0, 1), 1);
+  EXPECT_EQ(e.CompletesCycle(0, 4), std::nullopt);  // The final round is no cycle.
+  EXPECT_FALSE(e.CompletesAll(0, 4));
+}
+
+TEST_F(ExchangeTest, RestoresVersionsAndContributions) {
+  Exchange e = Make();
+  AddReady(e, "a", 0);
+  AddReady(e, "b", 0);
+  e.Restore(0, 2, "a", {1}, kNow);
+  e.Restore(1, 4, "", {}, kNow);
+  EXPECT_TRUE(e.Seeded());
+  EXPECT_FALSE(e.Complete());
+  EXPECT_EQ(e.Judge(&e.participants().at(1), 0, 3, RoundKind::kOuter), Verdict::kRepeated);
+  EXPECT_FALSE(e.fragment(1).round.has_value());
+  EXPECT_EQ(e.Judge(&e.participants().at(0), 1, 5, RoundKind::kFinal), Verdict::kVersionMismatch);
+}
+
+TEST_F(ExchangeTest, DoesNotRestoreContributionsThatCouldNotCount) {
+  Exchange e = Make();
+  AddReady(e, "a", 0);
+  AddReady(e, "b", 9);             // Began at the push of round 3: owes the next one first.
+  e.participants().Add("c", "1");  // Was never ready.
+  e.Restore(0, 2, "", {0, 1, 2, 0}, kNow);
+  EXPECT_EQ(e.fragment(0).round->contributors(), std::set<int>{0});
+}
+
+}  // namespace
+}  // namespace longhaul
