@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
@@ -57,6 +58,7 @@ class Pool {
     membership_ = std::make_unique<MembershipClient>(
         MembershipClient::Options{.log = log_, .coordinator = coordinator, .join = join, .heartbeat = absl::Milliseconds(100)},
         [this](const std::string& incarnation, const v1::Assignment& assignment) { OnAssignment(incarnation, assignment); });
+    constructed_.Notify();
   }
   ~Pool() {
     if (thread_.joinable()) thread_.join();
@@ -101,6 +103,16 @@ class Pool {
       history[merge.fragment].live.push_back(live);
       history[merge.fragment].outer.push_back(merge.outer[0]);
     };
+    observer.on_evaluation = [&](const session::EvaluationResult& result) {
+      v1::Evaluation evaluation;
+      evaluation.set_step(result.step);
+      evaluation.set_version(result.version);
+      evaluation.set_loss(result.loss);
+      evaluation.set_tokens(result.tokens);
+      evaluation.set_final(result.final);
+      constructed_.WaitForNotification();
+      membership_->AddEvaluation(evaluation);
+    };
     session::RankSession session({.coordinator = coordinator_, .job = assignment.job_id(), .pool = name_,
                                   .incarnation = incarnation, .log = log_, .observer = observer},
                                  replica.get());
@@ -122,6 +134,7 @@ class Pool {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
+  absl::Notification constructed_;  // The client's thread may bring an assignment before membership_ is set.
   std::unique_ptr<MembershipClient> membership_;
 };
 

@@ -93,7 +93,7 @@ void Agent::On(const Reported& event) {
     v1::PoolProgress progress = event.report.progress();
     progress.set_pool(options_.pool);
     progress.set_ranks(options_.ranks);
-    membership_->SetProgress(assignment_.job_id(), progress);
+    membership_->SetProgress(progress);
   }
   for (const v1::Evaluation& evaluation : event.report.evaluations()) membership_->AddEvaluation(evaluation);
   if (event.report.has_failure()) {

@@ -149,6 +149,7 @@ void MembershipClient::Apply(const v1::Assignment& assignment) {
   {
     absl::MutexLock lock(&mutex_);
     next_.Clear();
+    next_.set_job_id(assignment.job_id());
   }
   on_assignment_(incarnation_, assignment);
 }
@@ -168,9 +169,8 @@ void MembershipClient::Pause(absl::Duration duration, const std::stop_token& sto
   mutex_.AwaitWithTimeout(absl::Condition(&due), duration);
 }
 
-void MembershipClient::SetProgress(const std::string& job, const v1::PoolProgress& progress) {
+void MembershipClient::SetProgress(const v1::PoolProgress& progress) {
   absl::MutexLock lock(&mutex_);
-  next_.set_job_id(job);
   *next_.mutable_progress() = progress;
 }
 

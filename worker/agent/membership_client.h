@@ -34,9 +34,9 @@ class MembershipClient {
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
-  // What the next heartbeats carry. Thread-safe, do not block. Evaluations are repeated until they are acknowledged; a
+  // What the next heartbeats carry about the assigned job. Thread-safe, do not block. Evaluations are repeated until they are acknowledged; a
   // failure is sent until a heartbeat took it.
-  void SetProgress(const std::string& job, const v1::PoolProgress& progress);
+  void SetProgress(const v1::PoolProgress& progress);
   void AddEvaluation(const v1::Evaluation& evaluation);
   void ReportFailure(const v1::JobError& failure);
 

@@ -1,0 +1,101 @@
+#include "coordinator/service/job_report.h"
+
+#include <gtest/gtest.h>
+
+#include "common/config/job_spec.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+class JobReportTest : public ::testing::Test {
+ protected:
+  JobReportTest() {
+    v1::JobSpec spec;
+    spec.set_name("job");
+    spec.mutable_model()->mutable_synthetic()->set_units(2);
+    spec.mutable_model()->mutable_synthetic()->set_elements(100);
+    spec.mutable_train()->set_steps(60);
+    resolved_ = *ResolveJobSpec(spec);
+    JobRecord record{
+        .id = "id", .name = "job", .state = v1::RUNNING, .created = start_, .started = start_};
+    record.spec = resolved_.spec.SerializeAsString();
+    job_ = *LiveJob::Create(record, resolved_);
+    view_.state = JobState::kRunning;
+    view_.fragments.resize(2);
+  }
+  void Told(const std::string& pool, int ordinal, bool live, int64_t step, double compute,
+            double wait) {
+    v1::PoolProgress progress;
+    progress.set_inner_step(step);
+    progress.set_tokens(10 * step);
+    progress.set_compute_seconds(compute);
+    progress.set_exposed_wait_seconds(wait);
+    job_->progress.Report(pool, ordinal, 0, progress);
+    view_.participants.push_back({.pool = pool, .ordinal = ordinal, .start_step = 0, .live = live});
+  }
+  v1::Job Report() { return ReportLive(*job_, view_, start_ + absl::Seconds(90)); }
+
+  const absl::Time start_ = absl::FromUnixSeconds(1000);
+  ResolvedJob resolved_;
+  std::shared_ptr<LiveJob> job_;
+  JobView view_;
+};
+
+TEST_F(JobReportTest, SumsAndMeansOverPools) {
+  Told("a", 0, true, 20, 3, 1);
+  Told("b", 1, true, 10, 1, 1);
+  Told("c", 2, false, 5, 0, 0);
+  const v1::Job report = Report();
+  EXPECT_EQ(report.tokens(), 350);
+  EXPECT_EQ(report.inner_step(), 10);  // Of the slowest that is live.
+  EXPECT_EQ(report.data_parallel_bytes(), 4 * 200 * 35);
+  EXPECT_DOUBLE_EQ(report.utilization(), (0.75 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(report.compute_seconds(), 4.0 / 3);
+  ASSERT_EQ(report.pools_size(), 3);
+  EXPECT_TRUE(report.pools(0).live());
+  EXPECT_FALSE(report.pools(2).live());
+}
+
+TEST_F(JobReportTest, WaitingSaysWhatSinceWhenAndUntilWhen) {
+  view_.waiting = Waiting{"2 pools (1 ready)", start_, absl::InfiniteFuture()};
+  EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s");
+  view_.waiting->until = start_ + absl::Seconds(100);
+  EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s, at most 10s more");
+  job_->blocked = "disk space";
+  EXPECT_EQ(Report().waiting_for(), "disk space");
+}
+
+TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
+  CommitRecord commit;
+  commit.fragment = 1;
+  commit.version = 3;
+  commit.digest = {1, 2};
+  job_->progress.SetCommit(commit);
+  const v1::Job report = Report();
+  ASSERT_EQ(report.fragments_size(), 2);
+  EXPECT_EQ(report.fragments(0).digest(), "");
+  EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
+  EXPECT_EQ(report.fragments(1).digest(), commit.digest.Hex());
+  EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->up().PayloadBytes(100));
+  EXPECT_EQ(report.parameters(), 200);
+}
+
+TEST_F(JobReportTest, AnEndedJobIsShownFromItsRecord) {
+  Told("a", 0, true, 20, 3, 1);
+  view_.waiting = Waiting{"nothing", start_, absl::InfiniteFuture()};
+  JobRecord record = job_->record;
+  record.state = v1::COMPLETED;
+  record.ended = start_ + absl::Seconds(5);
+  record.status = StatusOf(Report());
+  const v1::Job report = ReportEnded(record);
+  EXPECT_EQ(report.id(), "id");
+  EXPECT_EQ(report.state(), v1::COMPLETED);
+  EXPECT_EQ(report.spec().name(), "job");
+  EXPECT_EQ(report.tokens(), 200);
+  EXPECT_EQ(report.waiting_for(), "");
+  EXPECT_FALSE(report.pools(0).live());
+  EXPECT_EQ(report.ended_at().seconds(), 1005);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

@@ -1,0 +1,77 @@
+#include "coordinator/service/messages.h"
+
+#include <gtest/gtest.h>
+
+namespace longhaul::coordinator {
+namespace {
+
+TEST(MessagesTest, KindsAndStatesGoBothWays) {
+  for (RoundKind kind :
+       {RoundKind::kSeed, RoundKind::kOuter, RoundKind::kFinal, RoundKind::kSkipped}) {
+    EXPECT_EQ(FromProto(ToProto(kind)), kind);
+  }
+  EXPECT_FALSE(FromProto(v1::ROUND_KIND_UNSPECIFIED).has_value());
+  EXPECT_FALSE(FromProto(static_cast<v1::RoundKind>(77)).has_value());
+  for (JobState state :
+       {JobState::kPending, JobState::kSeeding, JobState::kRunning, JobState::kFinishing,
+        JobState::kCompleted, JobState::kFailed, JobState::kCancelled}) {
+    EXPECT_EQ(FromProto(ToProto(state)), state);
+    EXPECT_EQ(v1::JobState_Name(ToProto(state)), JobStateName(state));
+  }
+}
+
+TEST(MessagesTest, CodecsHaveTheNumbersOfTheContract) {
+  EXPECT_EQ(ToProto(CodecKind::kFp32), v1::FP32);
+  EXPECT_EQ(ToProto(CodecKind::kE3m0), v1::E3M0);
+  EXPECT_EQ(ToProto(CodecKind::kTopk2), v1::TOPK2);
+}
+
+TEST(MessagesTest, ACommitKeepsEveryField) {
+  CommitRecord commit;
+  commit.fragment = 3;
+  commit.version = 7;
+  commit.kind = RoundKind::kFinal;
+  commit.digest = {1, 2};
+  commit.pools = {"b", "a"};
+  commit.evaluator = "a";
+  commit.downlink_nmse = 0.5;
+  commit.outer_gradient_norm = 2;
+  commit.outer_parameter_norm = 3;
+  commit.downlink_bytes = 99;
+  const v1::Commit message = ToProto(commit, "job");
+  EXPECT_EQ(message.job_id(), "job");
+  EXPECT_EQ(message.fragment(), 3);
+  EXPECT_EQ(message.version(), 7);
+  EXPECT_EQ(message.kind(), v1::FINAL);
+  EXPECT_EQ(message.digest().high(), 1u);
+  EXPECT_EQ(message.digest().low(), 2u);
+  ASSERT_EQ(message.pools_size(), 2);
+  EXPECT_EQ(message.pools(0), "b");
+  EXPECT_EQ(message.evaluator(), "a");
+  EXPECT_EQ(message.downlink_nmse(), 0.5);
+  EXPECT_EQ(message.outer_gradient_norm(), 2);
+  EXPECT_EQ(message.outer_parameter_norm(), 3);
+  EXPECT_EQ(message.downlink_bytes(), 99);
+}
+
+TEST(MessagesTest, FaultsGoBothWays) {
+  const JobFault fault =
+      FromProto(ToProto(JobFault{"NOT_FOUND", "no file", "data.text.path", "make it", "a"}));
+  EXPECT_EQ(fault.code, "NOT_FOUND");
+  EXPECT_EQ(fault.message, "no file");
+  EXPECT_EQ(fault.field, "data.text.path");
+  EXPECT_EQ(fault.hint, "make it");
+  EXPECT_EQ(fault.pool, "a");
+}
+
+TEST(MessagesTest, TimesBelowASecondAndBeforeTheEpoch) {
+  const google::protobuf::Timestamp time = ToProto(absl::UnixEpoch() - absl::Milliseconds(250));
+  EXPECT_EQ(time.seconds(), -1);
+  EXPECT_EQ(time.nanos(), 750000000);
+  const google::protobuf::Duration duration = ToProto(absl::Milliseconds(1500));
+  EXPECT_EQ(duration.seconds(), 1);
+  EXPECT_EQ(duration.nanos(), 500000000);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

@@ -1,0 +1,69 @@
+#include "coordinator/service/owner_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+constexpr absl::Duration kLong = absl::Hours(1);
+
+TEST(OwnerThreadTest, RunsTasksInOrderAndFinishesThemWhenStopped) {
+  ManualClock clock;
+  std::vector<int> order;
+  OwnerThread owner({.tick_period = kLong}, &clock, [] {});
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(owner.Post([&order, i] { order.push_back(i); }));
+  owner.Stop();
+  ASSERT_EQ(order.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
+  EXPECT_FALSE(owner.Post([] {}));
+}
+
+TEST(OwnerThreadTest, ATasksTimeIsThatOfItsArrival) {
+  ManualClock clock;
+  const absl::Time start = clock.Now();
+  OwnerThread owner({.tick_period = kLong}, &clock, [] {});
+  absl::Notification go;
+  absl::Time second;
+  ASSERT_TRUE(owner.Post([&] { go.WaitForNotification(); }));
+  ASSERT_TRUE(owner.Post([&] { second = owner.now(); }));
+  clock.Advance(absl::Seconds(30));  // The disk was slow.
+  go.Notify();
+  owner.Stop();
+  EXPECT_EQ(second, start);
+}
+
+TEST(OwnerThreadTest, RefusesWhatDoesNotFitButNeverOurOwnFacts) {
+  ManualClock clock;
+  OwnerThread owner({.queue_max = 2, .tick_period = kLong}, &clock, [] {});
+  absl::Notification running, go;
+  int ran = 0;
+  ASSERT_TRUE(owner.Post([&] {
+    running.Notify();
+    go.WaitForNotification();
+  }));
+  running.WaitForNotification();
+  EXPECT_TRUE(owner.Post([&] { ++ran; }));
+  EXPECT_TRUE(owner.Post([&] { ++ran; }));
+  EXPECT_FALSE(owner.Post([&] { ++ran; }));
+  owner.PostAlways([&] { ++ran; });
+  go.Notify();
+  owner.Stop();
+  EXPECT_EQ(ran, 3);
+}
+
+TEST(OwnerThreadTest, TicksWhileNothingElseHappensAndTheClockStandsStill) {
+  ManualClock clock;
+  absl::Notification ticked;
+  int ticks = 0;
+  OwnerThread owner({.tick_period = absl::Milliseconds(1)}, &clock, [&] {
+    if (++ticks == 3) ticked.Notify();
+  });
+  EXPECT_TRUE(ticked.WaitForNotificationWithTimeout(absl::Seconds(30)));
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator
