@@ -93,7 +93,9 @@ void Agent::On(const Reported& event) {
     v1::PoolProgress progress = event.report.progress();
     progress.set_pool(options_.pool);
     progress.set_ranks(options_.ranks);
-    membership_->SetProgress(progress);
+    // The last step's figures are to be there when the final round ends the job.
+    const bool last = progress.inner_step() == assignment_.spec().train().steps();
+    membership_->SetProgress(progress, last);
   }
   for (const v1::Evaluation& evaluation : event.report.evaluations()) membership_->AddEvaluation(evaluation);
   if (event.report.has_failure()) {

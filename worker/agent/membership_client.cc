@@ -169,8 +169,9 @@ void MembershipClient::Pause(absl::Duration duration, const std::stop_token& sto
   mutex_.AwaitWithTimeout(absl::Condition(&due), duration);
 }
 
-void MembershipClient::SetProgress(const v1::PoolProgress& progress) {
+void MembershipClient::SetProgress(const v1::PoolProgress& progress, bool urgent) {
   absl::MutexLock lock(&mutex_);
+  urgent_ = urgent_ || urgent;
   *next_.mutable_progress() = progress;
 }
 

@@ -36,7 +36,8 @@ class MembershipClient {
 
   // What the next heartbeats carry about the assigned job. Thread-safe, do not block. Evaluations are repeated until they are acknowledged; a
   // failure is sent until a heartbeat took it.
-  void SetProgress(const v1::PoolProgress& progress);
+  // `urgent`: with a heartbeat at once.
+  void SetProgress(const v1::PoolProgress& progress, bool urgent);
   void AddEvaluation(const v1::Evaluation& evaluation);
   void ReportFailure(const v1::JobError& failure);
 

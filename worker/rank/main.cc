@@ -35,6 +35,7 @@ struct Arguments {
 // Writes reports to the agent. An agent that is gone ends this process anyway.
 class Reporter {
  public:
+  explicit Reporter(int64_t steps) : steps_(steps) {}
   void Write(const v1::HeartbeatRequest& report) {
     std::string line;
     if (!google::protobuf::util::MessageToJsonString(report, &line).ok()) return;
@@ -47,10 +48,10 @@ class Reporter {
   }
   void Progress(const session::Progress& progress) {
     const absl::Time now = absl::Now();
-    if (now < next_ && progress.inner_step % 100 != 0) return;
+    if (now < next_ && progress.inner_step < steps_) return;
     next_ = now + absl::Milliseconds(200);
-    last_ = {};
-    v1::PoolProgress* out = last_.mutable_progress();
+    v1::HeartbeatRequest report;
+    v1::PoolProgress* out = report.mutable_progress();
     out->set_inner_step(progress.inner_step);
     out->set_tokens(progress.tokens);
     out->set_train_loss(progress.train_loss);
@@ -61,7 +62,7 @@ class Reporter {
     out->set_sync_seconds(progress.sync_seconds);
     out->set_uplink_nmse(progress.uplink_nmse);
     out->set_error_feedback_norm(progress.error_feedback_norm);
-    Write(last_);
+    Write(report);
   }
   void Evaluation(const session::EvaluationResult& result) {
     v1::HeartbeatRequest report;
@@ -80,8 +81,8 @@ class Reporter {
   }
 
  private:
+  const int64_t steps_;
   absl::Time next_ = absl::InfinitePast();
-  v1::HeartbeatRequest last_;
 };
 
 absl::StatusOr<v1::Assignment> ReadAssignment() {
@@ -117,7 +118,7 @@ int RunRank(const Arguments& arguments, const Logger& log) {
     return 1;
   }
   const v1::JobSpec& spec = assignment->spec();
-  Reporter reporter;
+  Reporter reporter(spec.train().steps());
   absl::StatusOr<PoolCommunicator> communicator = MakePoolCommunicator(
       {.rank = arguments.rank, .ranks = arguments.ranks, .rendezvous = arguments.rendezvous,
        .generation = arguments.generation, .device = spec.train().device()});

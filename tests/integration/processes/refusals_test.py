@@ -11,7 +11,7 @@ class RefusalsTest(ClusterTest):
         self.assertEqual(result.returncode, 4, f"{sets}: {result.stdout} {result.stderr}")
         error = json.loads(result.stdout)["error"]
         self.assertEqual(error["code"], code, error)
-        fields = [violation["field"] for violation in error["violations"]]
+        fields = [violation["field"] for violation in error["fields"]]
         self.assertIn(field, fields, error)
         self.assertTrue(error["message"])
 
