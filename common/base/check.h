@@ -1,14 +1,15 @@
-// LH_CHECK(condition, message): stops the process when an invariant of ours is broken. Always on. Never on bytes, sizes
-// or states that came from a peer, a file or a flag: those are absl::Status.
+// LH_CHECK(condition, message): stops the process when an invariant of ours is broken. Always on.
+// Never on bytes, sizes or states that came from a peer, a file or a flag: those are absl::Status.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 
-#define LH_CHECK(condition, message)                                                              \
-  do {                                                                                            \
-    if (!(condition)) [[unlikely]] {                                                              \
-      std::fprintf(stderr, "%s:%d: check failed: %s: %s\n", __FILE__, __LINE__, #condition, message); \
-      std::abort();                                                                               \
-    }                                                                                             \
+#define LH_CHECK(condition, message)                                                        \
+  do {                                                                                      \
+    if (!(condition)) [[unlikely]] {                                                        \
+      std::fprintf(stderr, "%s:%d: check failed: %s: %s\n", __FILE__, __LINE__, #condition, \
+                   message);                                                                \
+      std::abort();                                                                         \
+    }                                                                                       \
   } while (false)

@@ -11,7 +11,8 @@ class SystemClock : public Clock {
  public:
   absl::Time Now() const override {
     absl::MutexLock lock(&mutex_);
-    last_ = std::max(last_, absl::Now());  // a step back of the wall clock must not expire or extend leases
+    last_ = std::max(
+        last_, absl::Now());  // a step back of the wall clock must not expire or extend leases
     return last_;
   }
   void SleepUntil(absl::Time deadline) override {

@@ -1,6 +1,6 @@
-// Counter-based random numbers: a value is a pure function of (key, counter), so any position can be computed anywhere, on
-// any number of ranks, without state to save. Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", SC'11).
+// Counter-based random numbers: a value is a pure function of (key, counter), so any position can
+// be computed anywhere, on any number of ranks, without state to save. Philox-4x32-10 (Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 #pragma once
 
 #include <array>
@@ -10,8 +10,9 @@ namespace longhaul {
 
 inline std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
-                               static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
+  std::array<uint32_t, 4> c = {
+      static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
+      static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
     c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),

@@ -18,7 +18,7 @@ enum class UnsyncedFate {
   kDropped,  // Nothing.
   kKept,     // Everything.
   kRandom,   // Of each file any subset of its writes, each whole or in part (512-byte sectors); of
-            // each folder's changes a prefix. Decided by the seed.
+             // each folder's changes a prefix. Decided by the seed.
 };
 
 // Thread-safe. Paths begin at a root folder "" that exists. Open files outlive their names.

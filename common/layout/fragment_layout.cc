@@ -25,12 +25,15 @@ FragmentLayout Make(const ModelLayout& model, const std::vector<int>& units, std
 }
 
 FragmentLayout MakeOfBlocks(const ModelLayout& model, const std::vector<int>& units) {
-  const auto layer = [&](std::string* out, int unit) { absl::StrAppend(out, model.units[unit].layer); };
+  const auto layer = [&](std::string* out, int unit) {
+    absl::StrAppend(out, model.units[unit].layer);
+  };
   return Make(model, units, absl::StrCat("layers ", absl::StrJoin(units, ",", layer)));
 }
 
 // Largest unit first into the emptiest fragment; units of one fragment in model order.
-std::vector<std::vector<int>> PackBalanced(const ModelLayout& model, std::vector<int> blocks, int64_t count) {
+std::vector<std::vector<int>> PackBalanced(const ModelLayout& model, std::vector<int> blocks,
+                                           int64_t count) {
   std::stable_sort(blocks.begin(), blocks.end(),
                    [&](int a, int b) { return model.units[a].elements > model.units[b].elements; });
   std::vector<std::vector<int>> bins(count);
@@ -46,7 +49,8 @@ std::vector<std::vector<int>> PackBalanced(const ModelLayout& model, std::vector
 
 }  // namespace
 
-absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& model, const FragmentOptions& options) {
+absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& model,
+                                                         const FragmentOptions& options) {
   std::vector<FragmentLayout> fragments;
   std::vector<int> edges, blocks;
   for (int i = 0; i < static_cast<int>(model.units.size()); ++i) {
@@ -61,17 +65,20 @@ absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& mode
   const int64_t layers = blocks.size();
   const bool balanced = options.rule == FragmentRule::kBalanced;
   if (options.count < 1 || options.count > layers) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: %d is not in [1, %d], the number of layers",
-                                                      balanced ? "balanced" : "layers", options.count, layers));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: %d is not in [1, %d], the number of layers",
+                        balanced ? "balanced" : "layers", options.count, layers));
   }
   if (balanced) {
-    for (const auto& bin : PackBalanced(model, blocks, options.count)) fragments.push_back(MakeOfBlocks(model, bin));
+    for (const auto& bin : PackBalanced(model, blocks, options.count))
+      fragments.push_back(MakeOfBlocks(model, bin));
     return fragments;
   }
   const int64_t count = CeilDiv(layers, options.count);
   std::vector<std::vector<int>> groups(count);
   for (int64_t i = 0; i < layers; ++i) {
-    groups[options.rule == FragmentRule::kStrided ? i % count : i / options.count].push_back(blocks[i]);
+    groups[options.rule == FragmentRule::kStrided ? i % count : i / options.count].push_back(
+        blocks[i]);
   }
   for (const auto& group : groups) fragments.push_back(MakeOfBlocks(model, group));
   return fragments;
@@ -105,8 +112,9 @@ int64_t ElementsOf(const BlockRange& blocks, int64_t elements) {
 }
 
 int64_t ElementsOf(const std::vector<BlockRange>& blocks, int64_t elements) {
-  return std::accumulate(blocks.begin(), blocks.end(), int64_t{0},
-                         [&](int64_t sum, const BlockRange& b) { return sum + ElementsOf(b, elements); });
+  return std::accumulate(
+      blocks.begin(), blocks.end(), int64_t{0},
+      [&](int64_t sum, const BlockRange& b) { return sum + ElementsOf(b, elements); });
 }
 
 }  // namespace longhaul

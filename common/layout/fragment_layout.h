@@ -1,6 +1,6 @@
-// How a model is cut into fragments, and a fragment's canonical layout: its units one after another, each beginning at a
-// multiple of kBlockElements (the gap, if any, holds zeros; nothing follows the last unit). The layout is independent of
-// any pool's rank count. Pure values.
+// How a model is cut into fragments, and a fragment's canonical layout: its units one after
+// another, each beginning at a multiple of kBlockElements (the gap, if any, holds zeros; nothing
+// follows the last unit). The layout is independent of any pool's rank count. Pure values.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace longhaul {
 
-inline constexpr int64_t kBlockElements = 128;    // Codecs scale each block on its own.
-inline constexpr int64_t kTileElements = 65536;   // Unit of work and of segments: 512 blocks.
+inline constexpr int64_t kBlockElements = 128;   // Codecs scale each block on its own.
+inline constexpr int64_t kTileElements = 65536;  // Unit of work and of segments: 512 blocks.
 inline constexpr int64_t kTileBlocks = kTileElements / kBlockElements;
 
 struct UnitSpan {
-  int unit = 0;          // Index in ModelLayout::units.
-  int64_t offset = 0;    // In elements of the fragment; a multiple of kBlockElements.
+  int unit = 0;        // Index in ModelLayout::units.
+  int64_t offset = 0;  // In elements of the fragment; a multiple of kBlockElements.
   int64_t elements = 0;
 };
 
 struct FragmentLayout {
-  std::string name;      // "embeddings", "layers 0,2,4", "vector 3".
+  std::string name;  // "embeddings", "layers 0,2,4", "vector 3".
   std::vector<UnitSpan> units;
   int64_t elements = 0;  // End of the last unit.
   int64_t blocks() const { return (elements + kBlockElements - 1) / kBlockElements; }
@@ -33,14 +33,16 @@ enum class FragmentRule { kBalanced, kStrided, kSequential };
 
 struct FragmentOptions {
   FragmentRule rule = FragmentRule::kBalanced;
-  int64_t count = 3;   // kBalanced: fragments of blocks. Others: layers of a fragment.
+  int64_t count = 3;  // kBalanced: fragments of blocks. Others: layers of a fragment.
 };
 
-// Fragments in the order of their schedule. Embedding and head units together are one fragment, the first. kBalanced:
-// greedy bin packing of the blocks by size, fragments named by their layers (Decoupled DiLoCo, "balanced tensor
-// fragmentation"). kStrided: fragment i of P holds layers i, i+P, ... (Streaming DiLoCo, section 2.2). kVector units:
-// one fragment each, the options do not matter. INVALID_ARGUMENT: more fragments than layers, or a count below 1.
-absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& model, const FragmentOptions& options);
+// Fragments in the order of their schedule. Embedding and head units together are one fragment, the
+// first. kBalanced: greedy bin packing of the blocks by size, fragments named by their layers
+// (Decoupled DiLoCo, "balanced tensor fragmentation"). kStrided: fragment i of P holds layers i,
+// i+P, ... (Streaming DiLoCo, section 2.2). kVector units: one fragment each, the options do not
+// matter. INVALID_ARGUMENT: more fragments than layers, or a count below 1.
+absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& model,
+                                                         const FragmentOptions& options);
 
 // Blocks [first, first + count) of a fragment or unit.
 struct BlockRange {
@@ -49,13 +51,15 @@ struct BlockRange {
   friend bool operator==(const BlockRange&, const BlockRange&) = default;
 };
 
-// The blocks of a unit of `elements` that `rank` of `ranks` owns: contiguous, in rank order, sizes differ by at most one.
+// The blocks of a unit of `elements` that `rank` of `ranks` owns: contiguous, in rank order, sizes
+// differ by at most one.
 BlockRange OwnedBlocks(int64_t elements, int rank, int ranks);
 
 // The blocks of a fragment that a rank owns: its blocks of each unit, ascending, neighbours merged.
 std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int rank, int ranks);
 
-// Elements [first, first + count) of block range `blocks` in something of `elements` elements (the last block may be short).
+// Elements [first, first + count) of block range `blocks` in something of `elements` elements (the
+// last block may be short).
 int64_t ElementsOf(const BlockRange& blocks, int64_t elements);
 int64_t ElementsOf(const std::vector<BlockRange>& blocks, int64_t elements);
 

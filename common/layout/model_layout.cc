@@ -9,7 +9,8 @@ namespace {
 
 absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s: %d is not in [%d, %d]", field, value, low, high));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: %d is not in [%d, %d]", field, value, low, high));
 }
 
 absl::Status Validate(const TransformerShape& s) {
@@ -22,19 +23,23 @@ absl::Status Validate(const TransformerShape& s) {
   LH_RETURN_IF_ERROR(RequireRange("vocab", s.vocab, 2, 1 << 22));
   if (s.dim % (2 * s.heads) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("heads: dim %d is not a multiple of 2 * heads (%d); rotary positions need an even head width",
+        absl::StrFormat("heads: dim %d is not a multiple of 2 * heads (%d); rotary positions need "
+                        "an even head width",
                         s.dim, 2 * s.heads));
   }
   if (s.heads % s.kv_heads != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("kv_heads: %d does not divide heads %d", s.kv_heads, s.heads));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("kv_heads: %d does not divide heads %d", s.kv_heads, s.heads));
   }
   if (!(s.rope_theta > 1)) return absl::InvalidArgumentError("rope_theta: must be above 1");
-  if (!(s.norm_eps > 0 && s.norm_eps < 1)) return absl::InvalidArgumentError("norm_eps: must be in (0, 1)");
+  if (!(s.norm_eps > 0 && s.norm_eps < 1))
+    return absl::InvalidArgumentError("norm_eps: must be in (0, 1)");
   return absl::OkStatus();
 }
 
 void Add(UnitLayout& unit, std::string name, std::vector<int64_t> shape) {
-  TensorLayout tensor{.name = std::move(name), .shape = std::move(shape), .offset = unit.elements, .elements = 1};
+  TensorLayout tensor{
+      .name = std::move(name), .shape = std::move(shape), .offset = unit.elements, .elements = 1};
   for (int64_t d : tensor.shape) tensor.elements *= d;
   tensor.decay = tensor.shape.size() > 1;
   unit.elements += tensor.elements;
@@ -64,7 +69,8 @@ UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
 absl::Status ValidateTotal(const ModelLayout& model) {
   if (model.elements() <= kMaxModelElements) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("layers: the model has %d parameters; at most %d are accepted", model.elements(), kMaxModelElements));
+      absl::StrFormat("layers: the model has %d parameters; at most %d are accepted",
+                      model.elements(), kMaxModelElements));
 }
 
 }  // namespace
@@ -81,7 +87,8 @@ absl::StatusOr<ModelLayout> LayOutTransformer(const TransformerShape& shape) {
   UnitLayout embedding{.name = "embedding", .kind = UnitKind::kEmbedding};
   Add(embedding, "model.embed_tokens.weight", {shape.vocab, shape.dim});
   model.units.push_back(std::move(embedding));
-  for (int64_t layer = 0; layer < shape.layers; ++layer) model.units.push_back(LayOutBlock(shape, layer));
+  for (int64_t layer = 0; layer < shape.layers; ++layer)
+    model.units.push_back(LayOutBlock(shape, layer));
   UnitLayout head{.name = "head", .kind = UnitKind::kHead};
   Add(head, "model.norm.weight", {shape.dim});
   if (!shape.tie_embeddings) Add(head, "lm_head.weight", {shape.vocab, shape.dim});

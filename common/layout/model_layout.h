@@ -1,8 +1,9 @@
-// What parameters a model has and where each lies: the one description that the coordinator (sizes, plans) and the worker
-// (flat buffers, tensors) share. Pure values; no framework.
+// What parameters a model has and where each lies: the one description that the coordinator (sizes,
+// plans) and the worker (flat buffers, tensors) share. Pure values; no framework.
 //
-// A model is a list of units: the smallest pieces that are gathered, sharded and synchronised together (one transformer
-// block; the token embedding; the output head). A unit's parameters lie one after another in one flat fp32 buffer.
+// A model is a list of units: the smallest pieces that are gathered, sharded and synchronised
+// together (one transformer block; the token embedding; the output head). A unit's parameters lie
+// one after another in one flat fp32 buffer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace longhaul {
 
-// Llama-style decoder; fields as in TransformerSpec (proto/longhaul/v1/job.proto), all defaults filled in.
+// Llama-style decoder; fields as in TransformerSpec (proto/longhaul/v1/job.proto), all defaults
+// filled in.
 struct TransformerShape {
   int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, ff_dim = 0, context = 0, vocab = 256;
   double rope_theta = 10000, norm_eps = 1e-5;
@@ -25,7 +27,7 @@ struct TensorLayout {
   std::vector<int64_t> shape;  // Row-major.
   int64_t offset = 0;          // In elements of the unit.
   int64_t elements = 0;
-  bool decay = false;          // Weight decay applies (matrices, not norms).
+  bool decay = false;  // Weight decay applies (matrices, not norms).
 };
 
 enum class UnitKind { kEmbedding, kBlock, kHead, kVector };
@@ -46,8 +48,9 @@ struct ModelLayout {
 // Largest model that is accepted, in parameters.
 inline constexpr int64_t kMaxModelElements = int64_t{1} << 42;
 
-// Units: embedding, layers blocks, head (final norm, and the output projection unless it is tied). INVALID_ARGUMENT:
-// the shape is impossible; the message begins with the field's name ("heads: 5 does not divide dim 96").
+// Units: embedding, layers blocks, head (final norm, and the output projection unless it is tied).
+// INVALID_ARGUMENT: the shape is impossible; the message begins with the field's name ("heads: 5
+// does not divide dim 96").
 absl::StatusOr<ModelLayout> LayOutTransformer(const TransformerShape& shape);
 
 // `units` vectors of `elements` each (SyntheticModelSpec).

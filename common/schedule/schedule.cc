@@ -12,8 +12,9 @@ int64_t FragmentSchedule::RoundPushedAt(int64_t step) const {
 }
 
 std::vector<FragmentSchedule> MakeSchedule(const ScheduleOptions& options) {
-  LH_CHECK(options.fragments >= 1 && options.tau >= 0 && options.tau < options.h && options.steps >= 1,
-           "a schedule needs fragments >= 1, 0 <= tau < h, steps >= 1");
+  LH_CHECK(
+      options.fragments >= 1 && options.tau >= 0 && options.tau < options.h && options.steps >= 1,
+      "a schedule needs fragments >= 1, 0 <= tau < h, steps >= 1");
   std::vector<FragmentSchedule> result;
   for (int p = 0; p < options.fragments; ++p) {
     FragmentSchedule fragment;

@@ -56,8 +56,13 @@ class Pool {
     join.set_pool(name_);
     join.set_ranks(1);
     membership_ = std::make_unique<MembershipClient>(
-        MembershipClient::Options{.log = log_, .coordinator = coordinator, .join = join, .heartbeat = absl::Milliseconds(100)},
-        [this](const std::string& incarnation, const v1::Assignment& assignment) { OnAssignment(incarnation, assignment); });
+        MembershipClient::Options{.log = log_,
+                                  .coordinator = coordinator,
+                                  .join = join,
+                                  .heartbeat = absl::Milliseconds(100)},
+        [this](const std::string& incarnation, const v1::Assignment& assignment) {
+          OnAssignment(incarnation, assignment);
+        });
     constructed_.Notify();
   }
   ~Pool() {
@@ -91,10 +96,12 @@ class Pool {
   absl::Status Train(const std::string& incarnation, const v1::Assignment& assignment) {
     ordinal = assignment.ordinal();
     const v1::SyntheticModelSpec& model = assignment.spec().model().synthetic();
-    LH_ASSIGN_OR_RETURN(
-        std::unique_ptr<SyntheticReplica> replica,
-        SyntheticReplica::Create({.units = model.units(), .elements = model.elements(), .initial = model.initial(),
-                                  .inner_delta = model.inner_delta(std::min(ordinal, model.inner_delta_size() - 1))}));
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<SyntheticReplica> replica,
+                        SyntheticReplica::Create({.units = model.units(),
+                                                  .elements = model.elements(),
+                                                  .initial = model.initial(),
+                                                  .inner_delta = model.inner_delta(std::min(
+                                                      ordinal, model.inner_delta_size() - 1))}));
     history.resize(options_.fragments);
     session::SessionObserver observer;
     observer.on_merge = [&](const session::MergeRecord& merge) {
@@ -113,12 +120,17 @@ class Pool {
       constructed_.WaitForNotification();
       membership_->AddEvaluation(evaluation);
     };
-    session::RankSession session({.coordinator = coordinator_, .job = assignment.job_id(), .pool = name_,
-                                  .incarnation = incarnation, .log = log_, .observer = observer},
+    session::RankSession session({.coordinator = coordinator_,
+                                  .job = assignment.job_id(),
+                                  .pool = name_,
+                                  .incarnation = incarnation,
+                                  .log = log_,
+                                  .observer = observer},
                                  replica.get());
     const session::Outcome outcome = session.Run();
     if (outcome.kind != session::Outcome::Kind::kFinished) {
-      return absl::InternalError(absl::StrCat(name_, ": ", outcome.reason, ": ", outcome.status.ToString()));
+      return absl::InternalError(
+          absl::StrCat(name_, ": ", outcome.reason, ": ", outcome.status.ToString()));
     }
     final_live.resize(options_.fragments);
     for (int i = 0; i < options_.fragments; ++i) {
@@ -134,12 +146,14 @@ class Pool {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
-  absl::Notification constructed_;  // The client's thread may bring an assignment before membership_ is set.
+  absl::Notification
+      constructed_;  // The client's thread may bring an assignment before membership_ is set.
   std::unique_ptr<MembershipClient> membership_;
 };
 
 // The job once it has ended.
-absl::StatusOr<v1::Job> AwaitEnd(v1::JobService::Stub& jobs, const std::string& id, absl::Time deadline) {
+absl::StatusOr<v1::Job> AwaitEnd(v1::JobService::Stub& jobs, const std::string& id,
+                                 absl::Time deadline) {
   for (;;) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(deadline));
@@ -159,9 +173,11 @@ absl::StatusOr<v1::Job> AwaitEnd(v1::JobService::Stub& jobs, const std::string& 
 absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
   const TempDir folder;
-  LH_ASSIGN_OR_RETURN(const auto server, coordinator::CoordinatorServer::Start(
-                                             {.metrics_listen = "", .data_dir = folder.path(),
-                                              .log = {.program = "coordinator", .level = LogLevel::kError}}));
+  LH_ASSIGN_OR_RETURN(const auto server,
+                      coordinator::CoordinatorServer::Start(
+                          {.metrics_listen = "",
+                           .data_dir = folder.path(),
+                           .log = {.program = "coordinator", .level = LogLevel::kError}}));
   const auto jobs = v1::JobService::NewStub(MakeChannel({.address = server->address()}));
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
@@ -172,7 +188,8 @@ absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
     return FromGrpcStatus(status);
   }
   std::vector<std::unique_ptr<Pool>> pools;
-  for (int i = 0; i < options.pools; ++i) pools.push_back(std::make_unique<Pool>(options, server->address(), i));
+  for (int i = 0; i < options.pools; ++i)
+    pools.push_back(std::make_unique<Pool>(options, server->address(), i));
   for (const auto& pool : pools) LH_RETURN_IF_ERROR(pool->Join(deadline));
   ExchangeResult result;
   LH_ASSIGN_OR_RETURN(result.job, AwaitEnd(*jobs, response.job().id(), deadline));

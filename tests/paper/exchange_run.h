@@ -1,6 +1,6 @@
-// One job of scalar (or longer) fragments through the real scheduler, coordinator, store and gRPC wire on localhost: a
-// coordinator in this process, and M pools whose replicas add a constant at each inner step. What sync_vectors prints and
-// what the tests of the papers' semantics compare.
+// One job of scalar (or longer) fragments through the real scheduler, coordinator, store and gRPC
+// wire on localhost: a coordinator in this process, and M pools whose replicas add a constant at
+// each inner step. What sync_vectors prints and what the tests of the papers' semantics compare.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ struct ExchangeOptions {
   int pools = 2;
   int64_t h = 6, tau = 0, steps = 15;
   int fragments = 2;
-  int64_t elements = 1;                     // Of each fragment.
+  int64_t elements = 1;  // Of each fragment.
   double alpha = 0;
   double initial = 1;
-  std::vector<double> inner_delta = {-2};   // One for all pools, or one for each in the order of joining.
+  std::vector<double> inner_delta = {
+      -2};  // One for all pools, or one for each in the order of joining.
   double outer_lr = 2, outer_momentum = 0;
-  v1::Codec codec = v1::FP32;               // Both ways.
+  v1::Codec codec = v1::FP32;  // Both ways.
   bool error_feedback = false;
   bool final_round = false;
 };
@@ -37,7 +38,8 @@ struct ExchangeResult {
   v1::Job job;                                 // As GetJob tells it at the end.
 };
 
-// Blocks until the job has ended (a minute at most). DEADLINE_EXCEEDED, or the first error of any part.
+// Blocks until the job has ended (a minute at most). DEADLINE_EXCEEDED, or the first error of any
+// part.
 absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options);
 
 }  // namespace longhaul

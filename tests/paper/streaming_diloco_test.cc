@@ -1,4 +1,5 @@
-// Streaming DiLoCo's semantics (Douillard et al. 2025, Algorithm 2), through the real scheduler, coordinator, store and wire.
+// Streaming DiLoCo's semantics (Douillard et al. 2025, Algorithm 2), through the real scheduler,
+// coordinator, store and wire.
 #include <cmath>
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 
-// The golden vectors of torchft's regression fixtures (BSD-3, "streaming diloco"): one scalar a fragment, initially 1; each
-// inner step adds -2; outer SGD with lr 2; two identical pools; H = 6, P = 2.
+// The golden vectors of torchft's regression fixtures (BSD-3, "streaming diloco"): one scalar a
+// fragment, initially 1; each inner step adds -2; outer SGD with lr 2; two identical pools; H = 6,
+// P = 2.
 struct Golden {
   int64_t tau;
   double alpha;
@@ -55,7 +57,8 @@ std::vector<float> Replay(const ExchangeOptions& o, int fragment) {
   const int64_t first = (fragment + 1) * o.h / o.fragments;
   std::vector<float> result;
   for (int64_t t = 1; t <= o.steps; ++t) {
-    for (int m = 0; m < pools; ++m) live[m] += o.inner_delta[std::min<size_t>(m, o.inner_delta.size() - 1)];
+    for (int m = 0; m < pools; ++m)
+      live[m] += o.inner_delta[std::min<size_t>(m, o.inner_delta.size() - 1)];
     if (t + o.tau >= first && (t + o.tau - first) % o.h == 0 && t + o.tau <= o.steps) {
       pending = 0;
       for (int m = 0; m < pools; ++m) pending += (outer - live[m]) / pools;
@@ -85,7 +88,8 @@ TEST(StreamingDilocoTest, NesterovWithDifferentPoolsFollowsTheAlgorithm) {
     const std::vector<float> expected = Replay(options, p);
     ASSERT_EQ(result->fragments[p].live.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR(result->fragments[p].live[i], expected[i], 1e-5 * std::abs(expected[i])) << "fragment " << p << " merge " << i;
+      EXPECT_NEAR(result->fragments[p].live[i], expected[i], 1e-5 * std::abs(expected[i]))
+          << "fragment " << p << " merge " << i;
     }
   }
 }
@@ -143,7 +147,8 @@ TEST(StreamingDilocoTest, TheFinalRoundIsAPlainAverage) {
   options.final_round = true;
   const auto result = RunExchange(options);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(result->final_live[0], ElementsAre(FloatNear(1 - 2 * 14, 1e-5), FloatNear(1 - 2 * 14, 1e-5)));
+  EXPECT_THAT(result->final_live[0],
+              ElementsAre(FloatNear(1 - 2 * 14, 1e-5), FloatNear(1 - 2 * 14, 1e-5)));
   EXPECT_EQ(result->final_live[0], result->final_live[1]);
 }
 
@@ -158,9 +163,12 @@ TEST(WireSizeTest, E3m0PayloadIsExact) {
     ASSERT_TRUE(result.ok()) << result.status();
     const int64_t payload = (elements + 1) / 2 + (elements + 127) / 128;
     const int64_t rounds = 5;  // Fragment 0 at 3, 9, 15; fragment 1 at 6, 12.
-    const int64_t seeds = 2 * 4 * elements;  // One pool uploads both fragments exactly; each pool downloads both.
-    EXPECT_EQ(result->job.wire_bytes().up_payload(), seeds + options.pools * rounds * payload) << elements;
-    EXPECT_EQ(result->job.wire_bytes().down_payload(), options.pools * (seeds + rounds * payload)) << elements;
+    const int64_t seeds =
+        2 * 4 * elements;  // One pool uploads both fragments exactly; each pool downloads both.
+    EXPECT_EQ(result->job.wire_bytes().up_payload(), seeds + options.pools * rounds * payload)
+        << elements;
+    EXPECT_EQ(result->job.wire_bytes().down_payload(), options.pools * (seeds + rounds * payload))
+        << elements;
     EXPECT_EQ(result->job.fragments(0).payload_bytes_up(), payload);
   }
 }

@@ -25,7 +25,8 @@ ALLOWED = {
     "coordinator/sync": ["common/base", "common/schedule"],
     "coordinator/core": ["common/base", "common/schedule", "coordinator/job", "coordinator/pool", "coordinator/sync"],
     "coordinator/outer": ["common/base", "common/codec", "common/io", "common/layout"],
-    "coordinator/store": ["common/base", "common/codec", "common/io", "common/layout", "coordinator/outer", "proto"],
+    "coordinator/store": ["common/base", "common/codec", "common/io", "common/layout", "common/schedule", "coordinator/outer",
+                          "proto"],
     "coordinator/service": ["common/", "coordinator/", "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
     "coordinator/cli": ["common/base", "common/config", "common/rpc", "proto"],
@@ -48,7 +49,7 @@ TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")
 PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/schedule",
         "common/layout")
 LINES_MAX = 600
-WIDTH_MAX = 130
+WIDTH_MAX = 120  # clang-format keeps 100 but for what it cannot break
 
 
 def folder_of(path):
@@ -86,7 +87,7 @@ def check_text(name, text):
     lines = text.splitlines()
     if len(lines) > LINES_MAX:
         yield f"has {len(lines)} lines; split it by operation (at most {LINES_MAX})"
-    if name.endswith(".h") and "#pragma once" not in text and "foreach_target" not in text:
+    if name.endswith(".h") and "#pragma once" not in text and not name.endswith("-inl.h"):  # Highway includes -inl.h files once for each target
         yield "lacks #pragma once"
     for number, line in enumerate(lines, 1):
         if len(line) > WIDTH_MAX:

@@ -39,8 +39,10 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
 
 Agent::Agent(Options options) : options_(std::move(options)), rendezvous_token_(RandomToken()) {
   membership_ = std::make_unique<MembershipClient>(
-      MembershipClient::Options{.log = options_.log, .coordinator = options_.coordinator,
-                                .join = MakeJoinRequest(options_), .heartbeat = options_.heartbeat},
+      MembershipClient::Options{.log = options_.log,
+                                .coordinator = options_.coordinator,
+                                .join = MakeJoinRequest(options_),
+                                .heartbeat = options_.heartbeat},
       [this](const std::string& incarnation, const v1::Assignment& assignment) {
         Post(Assigned{incarnation, assignment});
       });
@@ -82,7 +84,8 @@ void Agent::On(const Assigned& event) {
     options_.log.Info("idle: waiting for a job");
     return;
   }
-  options_.log.Info(absl::StrCat("job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)"));
+  options_.log.Info(
+      absl::StrCat("job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)"));
   if (const absl::Status status = StartRanks(); !status.ok()) Lose(status.ToString());
 }
 
@@ -97,7 +100,8 @@ void Agent::On(const Reported& event) {
     const bool last = progress.inner_step() == assignment_.spec().train().steps();
     membership_->SetProgress(progress, last);
   }
-  for (const v1::Evaluation& evaluation : event.report.evaluations()) membership_->AddEvaluation(evaluation);
+  for (const v1::Evaluation& evaluation : event.report.evaluations())
+    membership_->AddEvaluation(evaluation);
   if (event.report.has_failure()) {
     v1::JobError failure = event.report.failure();
     failure.set_pool(options_.pool);
@@ -112,30 +116,40 @@ void Agent::On(const Exited& event) {
     StopRanks();  // The failure ends the job; its end ends the assignment.
     return;
   }
-  Lose(event.code > 128 ? absl::StrCat("rank ", event.rank, " was ended by signal ", event.code - 128)
-                        : absl::StrCat("rank ", event.rank, " ended with status ", event.code));
+  Lose(event.code > 128
+           ? absl::StrCat("rank ", event.rank, " was ended by signal ", event.code - 128)
+           : absl::StrCat("rank ", event.rank, " ended with status ", event.code));
 }
 
-// A pool without one of its ranks has lost its place: it comes back as a newcomer, more slowly if it keeps happening.
+// A pool without one of its ranks has lost its place: it comes back as a newcomer, more slowly if
+// it keeps happening.
 void Agent::Lose(const std::string& reason) {
   StopRanks();
-  const absl::Duration delay = std::min(absl::Milliseconds(200) * (1 << std::min(losses_++, 8)), absl::Seconds(30));
-  options_.log.Warning(absl::StrCat(reason, "; coming back as a new incarnation in ", absl::FormatDuration(delay)));
+  const absl::Duration delay =
+      std::min(absl::Milliseconds(200) * (1 << std::min(losses_++, 8)), absl::Seconds(30));
+  options_.log.Warning(
+      absl::StrCat(reason, "; coming back as a new incarnation in ", absl::FormatDuration(delay)));
   membership_->Rejoin(reason, delay);
 }
 
 absl::Status Agent::StartRanks() {
   if (options_.ranks > 1) {
     rendezvous_.reset();
-    LH_ASSIGN_OR_RETURN(rendezvous_, TcpRendezvousServer::Start({.token = rendezvous_token_, .generation = group_,
+    LH_ASSIGN_OR_RETURN(rendezvous_, TcpRendezvousServer::Start({.token = rendezvous_token_,
+                                                                 .generation = group_,
                                                                  .size = options_.ranks}));
   }
   for (int rank = 0; rank < options_.ranks; ++rank) {
     LH_ASSIGN_OR_RETURN(
         std::unique_ptr<RankProcess> process,
-        RankProcess::Start(RankOptions(rank),
-                           {.on_report = [this, group = group_](const auto& report) { Post(Reported{group, report}); },
-                            .on_exit = [this, group = group_, rank](int code) { Post(Exited{group, rank, code}); }}));
+        RankProcess::Start(RankOptions(rank), {.on_report =
+                                                   [this, group = group_](const auto& report) {
+                                                     Post(Reported{group, report});
+                                                   },
+                                               .on_exit =
+                                                   [this, group = group_, rank](int code) {
+                                                     Post(Exited{group, rank, code});
+                                                   }}));
     ranks_.push_back(std::move(process));
   }
   return absl::OkStatus();
@@ -143,11 +157,15 @@ absl::Status Agent::StartRanks() {
 
 RankProcess::Options Agent::RankOptions(int rank) const {
   RankProcess::Options options{.program = options_.rank_program, .log = options_.log};
-  options.arguments = {"--coordinator", options_.coordinator, "--pool", options_.pool, "--incarnation", incarnation_,
-                       "--rank", absl::StrCat(rank), "--ranks", absl::StrCat(options_.ranks),
-                       "--threads", absl::StrCat(options_.threads),
+  options.arguments = {"--coordinator",   options_.coordinator,
+                       "--pool",          options_.pool,
+                       "--incarnation",   incarnation_,
+                       "--rank",          absl::StrCat(rank),
+                       "--ranks",         absl::StrCat(options_.ranks),
+                       "--threads",       absl::StrCat(options_.threads),
                        "--bulk-channels", absl::StrCat(options_.bulk_channels),
-                       "--data-dir", options_.data_dir, "--log-level", options_.log_level};
+                       "--data-dir",      options_.data_dir,
+                       "--log-level",     options_.log_level};
   if (rendezvous_ != nullptr) {
     options.arguments.insert(options.arguments.end(),
                              {"--rendezvous", absl::StrCat("127.0.0.1:", rendezvous_->port()),
@@ -157,7 +175,8 @@ RankProcess::Options Agent::RankOptions(int rank) const {
   // Spinning OpenMP threads of several ranks on few cores cost an order of magnitude.
   options.environment.push_back("OMP_WAIT_POLICY=passive");
   options.environment.push_back(absl::StrCat("OMP_NUM_THREADS=", options_.threads));
-  LH_CHECK(google::protobuf::util::MessageToJsonString(assignment_, &options.input).ok(), "an assignment has a JSON form");
+  LH_CHECK(google::protobuf::util::MessageToJsonString(assignment_, &options.input).ok(),
+           "an assignment has a JSON form");
   return options;
 }
 

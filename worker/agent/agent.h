@@ -1,7 +1,9 @@
-// The agent of a node: holds the pool's lease, starts the rank processes of the assigned job, passes on what they report,
-// and comes back as a new incarnation when a rank is lost. It survives its ranks and the coordinator's absence.
+// The agent of a node: holds the pool's lease, starts the rank processes of the assigned job,
+// passes on what they report, and comes back as a new incarnation when a rank is lost. It survives
+// its ranks and the coordinator's absence.
 //
-//   heartbeat --assignment--> start ranks --reports--> heartbeat        a rank is lost --> stop the others --> rejoin
+//   heartbeat --assignment--> start ranks --reports--> heartbeat        a rank is lost --> stop the
+//   others --> rejoin
 #pragma once
 
 #include <deque>
@@ -27,13 +29,13 @@ class Agent {
  public:
   struct Options {
     std::string coordinator, pool;
-    std::string host;            // Of this machine, for people.
+    std::string host;  // Of this machine, for people.
     int ranks = 1;
     v1::Device device = v1::CPU;
-    int threads = 0;             // Of each rank.
+    int threads = 0;  // Of each rank.
     int bulk_channels = 4;
-    std::string data_dir;        // Relative data paths of jobs begin here. Empty: the current folder.
-    std::string rank_program;    // Path of longhaul-rank.
+    std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
+    std::string rank_program;  // Path of longhaul-rank.
     std::string log_level = "info";  // Of the ranks.
     Logger log = Logger({});
     absl::Duration heartbeat = absl::Milliseconds(500);
@@ -47,9 +49,19 @@ class Agent {
   void Stop();
 
  private:
-  struct Assigned { std::string incarnation; v1::Assignment assignment; };
-  struct Reported { uint64_t group; v1::HeartbeatRequest report; };
-  struct Exited { uint64_t group; int rank; int code; };
+  struct Assigned {
+    std::string incarnation;
+    v1::Assignment assignment;
+  };
+  struct Reported {
+    uint64_t group;
+    v1::HeartbeatRequest report;
+  };
+  struct Exited {
+    uint64_t group;
+    int rank;
+    int code;
+  };
   struct Stopped {};
   using Event = std::variant<Assigned, Reported, Exited, Stopped>;
 
@@ -70,11 +82,11 @@ class Agent {
   // Main thread only.
   std::string incarnation_;
   v1::Assignment assignment_;
-  uint64_t group_ = 0;          // Counts groups of ranks: events of earlier ones are ignored.
+  uint64_t group_ = 0;  // Counts groups of ranks: events of earlier ones are ignored.
   std::unique_ptr<TcpRendezvousServer> rendezvous_;
   std::string rendezvous_token_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
-  int losses_ = 0;              // In a row, without progress between them.
+  int losses_ = 0;  // In a row, without progress between them.
 
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);

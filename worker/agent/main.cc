@@ -49,19 +49,29 @@ int main(int argc, char** argv) {
   options.rank_program = longhaul::ProgramBeside("longhaul-rank");
   options.data_dir = std::filesystem::current_path().string();
   std::string device = "cpu", log_format = "auto";
-  CLI::App app{"The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out."};
-  app.add_option("--coordinator", options.coordinator, "HOST:PORT of the coordinator")->envname("LONGHAUL_COORDINATOR");
-  app.add_option("--pool", options.pool, "name of the pool: 1 to 63 of [a-z0-9-]")->required()->envname("LONGHAUL_POOL");
-  app.add_option("--ranks", options.ranks, "rank processes of this pool (default 1)")->check(CLI::Range(1, 4096));
-  app.add_option("--threads", options.threads, "threads of a rank (default: cores / ranks)")->check(CLI::Range(1, 4096));
+  CLI::App app{
+      "The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out."};
+  app.add_option("--coordinator", options.coordinator, "HOST:PORT of the coordinator")
+      ->envname("LONGHAUL_COORDINATOR");
+  app.add_option("--pool", options.pool, "name of the pool: 1 to 63 of [a-z0-9-]")
+      ->required()
+      ->envname("LONGHAUL_POOL");
+  app.add_option("--ranks", options.ranks, "rank processes of this pool (default 1)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--threads", options.threads, "threads of a rank (default: cores / ranks)")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--bulk-channels", options.bulk_channels,
-                 "connections of a rank for fragments; about bandwidth x round trip / 4 MiB over a WAN (default 4)")
+                 "connections of a rank for fragments; about bandwidth x round trip / 4 MiB over a "
+                 "WAN (default 4)")
       ->check(CLI::Range(1, 256));
-  app.add_option("--data-dir", options.data_dir, "relative data paths of jobs begin here (default: current folder)")
+  app.add_option("--data-dir", options.data_dir,
+                 "relative data paths of jobs begin here (default: current folder)")
       ->envname("LONGHAUL_DATA_DIR");
-  app.add_option("--rank-program", options.rank_program, "path of longhaul-rank (default: beside this program)");
-  app.add_option("--log-level", options.log_level, "debug, info, warning or error")->envname("LONGHAUL_LOG_LEVEL");
+  app.add_option("--rank-program", options.rank_program,
+                 "path of longhaul-rank (default: beside this program)");
+  app.add_option("--log-level", options.log_level, "debug, info, warning or error")
+      ->envname("LONGHAUL_LOG_LEVEL");
   app.add_option("--log-format", log_format, "auto, text or json")->envname("LONGHAUL_LOG_FORMAT");
   app.set_version_flag("--version", LONGHAUL_VERSION);
   try {
@@ -75,7 +85,8 @@ int main(int argc, char** argv) {
     std::cerr << (level.ok() ? format.status() : level.status()).message() << "\n";
     return 4;
   }
-  if (options.threads == 0) options.threads = std::max<int>(1, std::thread::hardware_concurrency() / options.ranks);
+  if (options.threads == 0)
+    options.threads = std::max<int>(1, std::thread::hardware_concurrency() / options.ranks);
   options.device = device == "cuda" ? longhaul::v1::CUDA : longhaul::v1::CPU;
   options.log = longhaul::Logger({.program = "longhaul-worker", .level = *level, .format = *format})
                     .With({.pool = options.pool});
@@ -86,7 +97,8 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // Before any other thread: all of them inherit it.
+  pthread_sigmask(SIG_BLOCK, &signals,
+                  nullptr);  // Before any other thread: all of them inherit it.
   Agent agent(options);
   longhaul::HandleSignals(agent, signals).detach();
   agent.Run();

@@ -41,8 +41,9 @@ MembershipClient::~MembershipClient() {
 
 void MembershipClient::NewIncarnation() {
   std::random_device device;
-  incarnation_ = absl::StrCat(absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8),
-                              absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
+  incarnation_ =
+      absl::StrCat(absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8),
+                   absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
 }
 
 void MembershipClient::Run(const std::stop_token& stop) {
@@ -71,7 +72,8 @@ void MembershipClient::Run(const std::stop_token& stop) {
       trouble = text;
     }
     if (joined_ && absl::IsNotFound(lease.status())) {
-      joined_ = false;  // It restarted, or our lease ended: the same incarnation keeps its place, if there is one.
+      joined_ = false;  // It restarted, or our lease ended: the same incarnation keeps its place,
+                        // if there is one.
       continue;
     }
     if (absl::IsAborted(lease.status())) {
@@ -80,7 +82,8 @@ void MembershipClient::Run(const std::stop_token& stop) {
       joined_ = false;
     }
     const absl::Duration asked = RetryDelayOf(lease.status()).value_or(absl::ZeroDuration());
-    WaitUnlessStopped(std::max(std::min(asked, absl::Seconds(1)), FullJitter(backoff, failures++, random)), stop);
+    WaitUnlessStopped(
+        std::max(std::min(asked, absl::Seconds(1)), FullJitter(backoff, failures++, random)), stop);
   }
   if (joined_) Leave("the worker stops");
 }
@@ -143,7 +146,8 @@ void MembershipClient::Leave(const std::string& reason) {
 
 void MembershipClient::Apply(const v1::Assignment& assignment) {
   const std::pair<std::string, std::string> key = {
-      incarnation_, absl::StrCat(assignment.job_id(), "#", assignment.job_id().empty() ? -1 : assignment.ordinal())};
+      incarnation_, absl::StrCat(assignment.job_id(), "#",
+                                 assignment.job_id().empty() ? -1 : assignment.ordinal())};
   if (applied_ == key) return;
   applied_ = key;
   {
@@ -165,7 +169,9 @@ void MembershipClient::Pause(absl::Duration duration, const std::stop_token& sto
     urgent_ = true;
   });
   absl::MutexLock lock(&mutex_);
-  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return urgent_ || rejoin_.has_value(); };
+  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return urgent_ || rejoin_.has_value();
+  };
   mutex_.AwaitWithTimeout(absl::Condition(&due), duration);
 }
 

@@ -1,6 +1,6 @@
-// A pool's lease: joins, sends heartbeats, brings back what the pool is to work on. Never gives up: while the coordinator is
-// away it tries again, with jitter, and the ranks go on. Has a thread and a control channel of its own, so that bulk
-// transfers cannot delay a heartbeat.
+// A pool's lease: joins, sends heartbeats, brings back what the pool is to work on. Never gives up:
+// while the coordinator is away it tries again, with jitter, and the ranks go on. Has a thread and
+// a control channel of its own, so that bulk transfers cannot delay a heartbeat.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,17 @@ class MembershipClient {
     v1::JoinRequest join;     // Without incarnation: each Rejoin makes a new one.
     absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
   };
-  // Called on the client's thread when the incarnation, the job or the ordinal changed; empty job_id: nothing to do.
-  using OnAssignment = std::function<void(const std::string& incarnation, const v1::Assignment& assignment)>;
+  // Called on the client's thread when the incarnation, the job or the ordinal changed; empty
+  // job_id: nothing to do.
+  using OnAssignment =
+      std::function<void(const std::string& incarnation, const v1::Assignment& assignment)>;
 
   MembershipClient(Options options, OnAssignment on_assignment);
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
-  // What the next heartbeats carry about the assigned job. Thread-safe, do not block. Evaluations are repeated until they are acknowledged; a
-  // failure is sent until a heartbeat took it.
+  // What the next heartbeats carry about the assigned job. Thread-safe, do not block. Evaluations
+  // are repeated until they are acknowledged; a failure is sent until a heartbeat took it.
   // `urgent`: with a heartbeat at once.
   void SetProgress(const v1::PoolProgress& progress, bool urgent);
   void AddEvaluation(const v1::Evaluation& evaluation);
@@ -45,7 +47,10 @@ class MembershipClient {
   void Rejoin(const std::string& reason, absl::Duration delay);
 
  private:
-  struct RejoinRequest { std::string reason; absl::Duration delay; };
+  struct RejoinRequest {
+    std::string reason;
+    absl::Duration delay;
+  };
 
   void Run(const std::stop_token& stop);
   absl::StatusOr<absl::Duration> Join();
@@ -63,12 +68,13 @@ class MembershipClient {
   // The client's thread only.
   std::string incarnation_;
   bool joined_ = false;
-  std::optional<std::pair<std::string, std::string>> applied_;  // Incarnation and assignment, as last handed on.
+  std::optional<std::pair<std::string, std::string>>
+      applied_;  // Incarnation and assignment, as last handed on.
 
   absl::Mutex mutex_;
   v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);  // progress, job_id, failure, evaluations.
   std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
-  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;        // Do not wait for the next beat.
+  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // Do not wait for the next beat.
 
   std::jthread thread_;
 };

@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "google/protobuf/util/json_util.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/util/json_util.h"
 
 extern char** environ;
 
@@ -49,7 +49,8 @@ absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int 
   posix_spawn_file_actions_adddup2(&actions, report, kReportDescriptor);
   std::vector<std::string> arguments = {options.program};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
-  std::vector<std::string> environment = options.environment;  // Ours first: the first of a name counts.
+  std::vector<std::string> environment =
+      options.environment;  // Ours first: the first of a name counts.
   for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
   posix_spawnattr_t attributes;  // The agent blocks the signals that are to end a rank.
   posix_spawnattr_init(&attributes);
@@ -58,8 +59,8 @@ absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int 
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t pid;
-  const int error = posix_spawn(&pid, options.program.c_str(), &actions, &attributes, Pointers(arguments).data(),
-                                Pointers(environment).data());
+  const int error = posix_spawn(&pid, options.program.c_str(), &actions, &attributes,
+                                Pointers(arguments).data(), Pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return absl::ErrnoToStatus(error, "starting " + options.program);
@@ -78,11 +79,13 @@ absl::Status WriteAll(int descriptor, const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& options, Handler handler) {
+absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& options,
+                                                                Handler handler) {
   Pipe input, report;
   if (absl::Status status = input.Open(); !status.ok()) return status;
   if (absl::Status status = report.Open(); !status.ok()) return status;
-  // A descriptor that already is the report's number would lose its close-on-exec flag by a dup2 onto itself.
+  // A descriptor that already is the report's number would lose its close-on-exec flag by a dup2
+  // onto itself.
   if (report.write == kReportDescriptor || input.read == kReportDescriptor) {
     int& low = report.write == kReportDescriptor ? report.write : input.read;
     const int high = fcntl(low, F_DUPFD_CLOEXEC, 10);
@@ -91,15 +94,21 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& o
   }
   absl::StatusOr<pid_t> pid = Spawn(options, input.read, report.write);
   if (!pid.ok()) return pid.status();
-  std::unique_ptr<RankProcess> process(new RankProcess(*pid, std::exchange(report.read, -1), options.log, std::move(handler)));
+  std::unique_ptr<RankProcess> process(
+      new RankProcess(*pid, std::exchange(report.read, -1), options.log, std::move(handler)));
   if (absl::Status status = WriteAll(input.write, options.input); !status.ok()) {
-    options.log.Warning(absl::StrCat("rank process ", *pid, ": ", status.ToString()));  // It ended already; its exit is reported as such.
+    options.log.Warning(
+        absl::StrCat("rank process ", *pid, ": ",
+                     status.ToString()));  // It ended already; its exit is reported as such.
   }
   return process;
 }
 
 RankProcess::RankProcess(pid_t pid, int report, Logger log, Handler handler)
-    : pid_(pid), log_(std::move(log)), handler_(std::move(handler)), thread_([this, report] { Watch(report); }) {}
+    : pid_(pid),
+      log_(std::move(log)),
+      handler_(std::move(handler)),
+      thread_([this, report] { Watch(report); }) {}
 
 RankProcess::~RankProcess() { Signal(SIGKILL); }
 

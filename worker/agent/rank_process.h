@@ -1,14 +1,15 @@
-// A rank process (longhaul-rank) as its agent sees it: started with a job on its standard input, watched through a pipe on
-// which it writes HeartbeatRequest messages (proto JSON, one a line: progress, evaluations, failure), ended by signals.
+// A rank process (longhaul-rank) as its agent sees it: started with a job on its standard input,
+// watched through a pipe on which it writes HeartbeatRequest messages (proto JSON, one a line:
+// progress, evaluations, failure), ended by signals.
 #pragma once
+
+#include <sys/types.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -44,9 +45,11 @@ class RankProcess {
     std::function<void(const v1::HeartbeatRequest&)> on_report;
     std::function<void(int exit_code)> on_exit;  // RankExit, or 128 + signal. Once, last.
   };
-  // Call on a thread that lives as long as the process should: the kernel ends a rank when the thread that started it
-  // ends (PR_SET_PDEATHSIG), so that no rank outlives its agent. Errors: those of the system.
-  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const Options& options, Handler handler);
+  // Call on a thread that lives as long as the process should: the kernel ends a rank when the
+  // thread that started it ends (PR_SET_PDEATHSIG), so that no rank outlives its agent. Errors:
+  // those of the system.
+  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const Options& options,
+                                                            Handler handler);
   // Kills the process if it lives, and waits for it.
   ~RankProcess();
 

@@ -1,5 +1,6 @@
-// longhaul-rank: trains one rank of a pool. Started by longhaul-worker alone, which writes the assignment (proto JSON) to its
-// standard input and reads its reports from descriptor kReportDescriptor.
+// longhaul-rank: trains one rank of a pool. Started by longhaul-worker alone, which writes the
+// assignment (proto JSON) to its standard input and reads its reports from descriptor
+// kReportDescriptor.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -86,15 +87,19 @@ class Reporter {
 };
 
 absl::StatusOr<v1::Assignment> ReadAssignment() {
-  const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  const std::string text{std::istreambuf_iterator<char>(std::cin),
+                         std::istreambuf_iterator<char>()};
   v1::Assignment assignment;
   const auto status = google::protobuf::util::JsonStringToMessage(text, &assignment);
-  if (!status.ok()) return absl::InvalidArgumentError("the assignment on standard input: " + std::string(status.message()));
+  if (!status.ok())
+    return absl::InvalidArgumentError("the assignment on standard input: " +
+                                      std::string(status.message()));
   return assignment;
 }
 
 // What an outcome means to the agent: a lost peer or coordinator is no fault of the job.
-int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Logger& log, Reporter& reporter) {
+int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Logger& log,
+             Reporter& reporter) {
   switch (outcome.kind) {
     case session::Outcome::Kind::kFinished:
       log.Info(absl::StrCat("finished: ", outcome.reason));
@@ -106,7 +111,8 @@ int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Log
       break;
   }
   log.Error(absl::StrCat("training failed ", outcome.reason, ": ", outcome.status.ToString()));
-  if (absl::IsUnavailable(outcome.status) || absl::IsDeadlineExceeded(outcome.status)) return kRankRestart;
+  if (absl::IsUnavailable(outcome.status) || absl::IsDeadlineExceeded(outcome.status))
+    return kRankRestart;
   reporter.Failure(DescribeFault(spec, outcome.status));
   return kRankFailed;
 }
@@ -119,27 +125,41 @@ int RunRank(const Arguments& arguments, const Logger& log) {
   }
   const v1::JobSpec& spec = assignment->spec();
   Reporter reporter(spec.train().steps());
-  absl::StatusOr<PoolCommunicator> communicator = MakePoolCommunicator(
-      {.rank = arguments.rank, .ranks = arguments.ranks, .rendezvous = arguments.rendezvous,
-       .generation = arguments.generation, .device = spec.train().device()});
+  absl::StatusOr<PoolCommunicator> communicator =
+      MakePoolCommunicator({.rank = arguments.rank,
+                            .ranks = arguments.ranks,
+                            .rendezvous = arguments.rendezvous,
+                            .generation = arguments.generation,
+                            .device = spec.train().device()});
   if (!communicator.ok()) {
     log.Error(absl::StrCat("connecting the pool's ranks: ", communicator.status().ToString()));
     return kRankRestart;
   }
-  auto replica = MakeReplica({.spec = spec, .ordinal = assignment->ordinal(), .local_rank = arguments.rank,
-                              .threads = arguments.threads, .data_dir = arguments.data_dir,
-                              .communicator = communicator->get(), .communicator_on_device = communicator->on_device});
+  auto replica = MakeReplica({.spec = spec,
+                              .ordinal = assignment->ordinal(),
+                              .local_rank = arguments.rank,
+                              .threads = arguments.threads,
+                              .data_dir = arguments.data_dir,
+                              .communicator = communicator->get(),
+                              .communicator_on_device = communicator->on_device});
   if (!replica.ok()) {
-    return ExitCode({session::Outcome::Kind::kFailed, replica.status(), "while it was prepared"}, spec, log, reporter);
+    return ExitCode({session::Outcome::Kind::kFailed, replica.status(), "while it was prepared"},
+                    spec, log, reporter);
   }
   session::SessionObserver observer;
   if (arguments.rank == 0) {
     observer.on_progress = [&](const session::Progress& progress) { reporter.Progress(progress); };
-    observer.on_evaluation = [&](const session::EvaluationResult& result) { reporter.Evaluation(result); };
+    observer.on_evaluation = [&](const session::EvaluationResult& result) {
+      reporter.Evaluation(result);
+    };
   }
-  session::RankSession session({.coordinator = arguments.coordinator, .job = assignment->job_id(), .pool = arguments.pool,
-                                .incarnation = arguments.incarnation, .bulk_channels = arguments.bulk_channels,
-                                .log = log, .observer = observer},
+  session::RankSession session({.coordinator = arguments.coordinator,
+                                .job = assignment->job_id(),
+                                .pool = arguments.pool,
+                                .incarnation = arguments.incarnation,
+                                .bulk_channels = arguments.bulk_channels,
+                                .log = log,
+                                .observer = observer},
                                replica->get());
   return ExitCode(session.Run(), spec, log, reporter);
 }
@@ -167,6 +187,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (getppid() == 1) return 1;  // The agent ended before the line above took effect.
   const auto level = longhaul::ParseLogLevel(arguments.log_level);
-  return longhaul::RunRank(arguments, longhaul::Logger({.program = "longhaul-rank",
-                                                        .level = level.value_or(longhaul::LogLevel::kInfo)}));
+  return longhaul::RunRank(arguments,
+                           longhaul::Logger({.program = "longhaul-rank",
+                                             .level = level.value_or(longhaul::LogLevel::kInfo)}));
 }

@@ -15,9 +15,12 @@ namespace {
 
 constexpr absl::Duration kMeetingTimeout = absl::Minutes(2);
 
-absl::StatusOr<TcpRendezvousClient::Options> RendezvousOptions(const PoolCommunicatorOptions& options) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(options.rendezvous, absl::MaxSplits(':', 1));
-  TcpRendezvousClient::Options result{.address = parts.first, .generation = options.generation, .size = options.ranks};
+absl::StatusOr<TcpRendezvousClient::Options> RendezvousOptions(
+    const PoolCommunicatorOptions& options) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(options.rendezvous, absl::MaxSplits(':', 1));
+  TcpRendezvousClient::Options result{
+      .address = parts.first, .generation = options.generation, .size = options.ranks};
   uint32_t port;
   if (!absl::SimpleAtoi(parts.second, &port) || port == 0 || port > 65535) {
     return absl::InvalidArgumentError("--rendezvous is not HOST:PORT");
@@ -34,10 +37,14 @@ absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOpti
   LH_ASSIGN_OR_RETURN(const TcpRendezvousClient::Options meeting, RendezvousOptions(options));
   TcpRendezvousClient rendezvous(meeting);
   const bool cuda = options.device == v1::CUDA;
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
-                      MakeCommunicator({.kind = cuda ? CommunicatorKind::kNccl : CommunicatorKind::kGloo,
-                                        .rank = options.rank, .size = options.ranks, .rendezvous = &rendezvous,
-                                        .timeout = kMeetingTimeout, .device = options.rank}));
+  LH_ASSIGN_OR_RETURN(
+      std::unique_ptr<Communicator> communicator,
+      MakeCommunicator({.kind = cuda ? CommunicatorKind::kNccl : CommunicatorKind::kGloo,
+                        .rank = options.rank,
+                        .size = options.ranks,
+                        .rendezvous = &rendezvous,
+                        .timeout = kMeetingTimeout,
+                        .device = options.rank}));
   return PoolCommunicator{std::move(communicator), cuda};
 }
 

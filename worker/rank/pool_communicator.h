@@ -13,7 +13,8 @@ namespace longhaul {
 
 struct PoolCommunicatorOptions {
   int rank = 0, ranks = 1;
-  std::string rendezvous;  // host:port of the agent's; its token is in the environment (rendezvous_token.h).
+  std::string rendezvous;  // host:port of the agent's; its token is in the environment
+                           // (rendezvous_token.h).
   uint64_t generation = 0;
   v1::Device device = v1::CPU;
 };
@@ -24,8 +25,9 @@ struct PoolCommunicator {
   Communicator* get() const { return communicator.get(); }
 };
 
-// gloo between CPU ranks, nccl between GPU ranks, nothing for one rank. Blocks until all ranks have met, 2 minutes at most.
-// FAILED_PRECONDITION: gloo's symbols are another library's, or no CUDA device. Others: those of Rendezvous.
+// gloo between CPU ranks, nccl between GPU ranks, nothing for one rank. Blocks until all ranks have
+// met, 2 minutes at most. FAILED_PRECONDITION: gloo's symbols are another library's, or no CUDA
+// device. Others: those of Rendezvous.
 absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOptions& options);
 
 }  // namespace longhaul

@@ -18,7 +18,8 @@ std::string DataPath(const v1::DataSpec& data) {
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
   const v1::SyntheticModelSpec& model = options.spec.model().synthetic();
-  SyntheticReplica::Options result{.units = model.units(), .elements = model.elements(), .initial = model.initial()};
+  SyntheticReplica::Options result{
+      .units = model.units(), .elements = model.elements(), .initial = model.initial()};
   if (const int count = model.inner_delta_size(); count > 0) {
     result.inner_delta = model.inner_delta(std::min(options.ordinal, count - 1));
   }
@@ -33,9 +34,14 @@ TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
   result.batch = spec.train().batch();
   result.seed = spec.train().seed();
   result.pool = options.ordinal;
-  result.learning_rate = {.peak = adamw.lr(), .steps = spec.train().steps(),
-                          .warmup_steps = spec.inner().schedule().warmup_steps(), .final_fraction = spec.inner().schedule().final_fraction()};
-  result.adamw = {.beta1 = adamw.beta1(), .beta2 = adamw.beta2(), .eps = adamw.eps(), .weight_decay = adamw.weight_decay()};
+  result.learning_rate = {.peak = adamw.lr(),
+                          .steps = spec.train().steps(),
+                          .warmup_steps = spec.inner().schedule().warmup_steps(),
+                          .final_fraction = spec.inner().schedule().final_fraction()};
+  result.adamw = {.beta1 = adamw.beta1(),
+                  .beta2 = adamw.beta2(),
+                  .eps = adamw.eps(),
+                  .weight_decay = adamw.weight_decay()};
   result.clip_norm = spec.inner().clip_norm();
   result.preset = spec.partition().preset();
   result.data = spec.data().has_tokens() ? DataKind::kNanoGpt : DataKind::kText;
@@ -44,7 +50,7 @@ TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
   result.eval_batches = spec.evaluation().batches();
   result.device = spec.train().device() == v1::CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;
   result.device_index = options.local_rank;
-  result.precision = spec.train().precision() == v1::BFLOAT16   ? ComputePrecision::kBfloat16
+  result.precision = spec.train().precision() == v1::BFLOAT16  ? ComputePrecision::kBfloat16
                      : spec.train().precision() == v1::FLOAT32 ? ComputePrecision::kFloat32
                                                                : ComputePrecision::kDefault;
   result.threads = options.threads;
@@ -58,9 +64,12 @@ TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
   switch (options.spec.model().kind_case()) {
-    case v1::ModelSpec::kSynthetic: return MakeSynthetic(options);
-    case v1::ModelSpec::kTransformer: return TorchReplica::Create(TorchOptions(options));
-    default: return absl::UnimplementedError("model: this worker has only `transformer` and `synthetic`");
+    case v1::ModelSpec::kSynthetic:
+      return MakeSynthetic(options);
+    case v1::ModelSpec::kTransformer:
+      return TorchReplica::Create(TorchOptions(options));
+    default:
+      return absl::UnimplementedError("model: this worker has only `transformer` and `synthetic`");
   }
 }
 
@@ -70,13 +79,16 @@ v1::JobError DescribeFault(const v1::JobSpec& spec, const absl::Status& status) 
   fault.set_message(std::string(status.message()));
   if (absl::IsNotFound(status) || absl::IsOutOfRange(status) || absl::IsPermissionDenied(status)) {
     fault.set_field(spec.data().has_tokens() ? "data.tokens.path" : "data.text.path");
-    fault.set_hint("the path is looked up on every worker's machine; give one that exists there, or set --data-dir");
+    fault.set_hint(
+        "the path is looked up on every worker's machine; give one that exists there, or set "
+        "--data-dir");
   } else if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
     fault.set_field("train.device");
     fault.set_hint("use workers with a GPU, or train.device: cpu");
   } else if (absl::IsInvalidArgument(status)) {
     fault.set_field(spec.data().has_tokens() ? "data.tokens" : "data.text");
-    fault.set_hint("see the message: the data do not fit the model, or the values have become infinite");
+    fault.set_hint(
+        "see the message: the data do not fit the model, or the values have become infinite");
   }
   return fault;
 }

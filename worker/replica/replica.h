@@ -1,11 +1,13 @@
-// What the exchange (worker/session) needs of the thing that trains: one rank's part of a pool's DiLoCo replica. The
-// session never sees tensors, devices or collectives; the trainer never sees the coordinator.
+// What the exchange (worker/session) needs of the thing that trains: one rank's part of a pool's
+// DiLoCo replica. The session never sees tensors, devices or collectives; the trainer never sees
+// the coordinator.
 //
-// Implementations: TorchReplica (worker/trainer: a real model), SyntheticReplica (this folder: adds a constant each step;
-// needs no framework, and serves as documentation).
+// Implementations: TorchReplica (worker/trainer: a real model), SyntheticReplica (this folder: adds
+// a constant each step; needs no framework, and serves as documentation).
 //
-// Used from one thread, the training thread. Every rank of a pool calls the collective methods in the same order. All
-// methods may block. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (a peer rank is gone or stands still), INTERNAL (framework).
+// Used from one thread, the training thread. Every rank of a pool calls the collective methods in
+// the same order. All methods may block. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (a peer rank is
+// gone or stands still), INTERNAL (framework).
 #pragma once
 
 #include <cstdint>
@@ -39,12 +41,12 @@ class Replica {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  // Runs inner step `step` (1-based). The step number alone decides data and learning rate, so a replica may begin at any
-  // step. Collective.
+  // Runs inner step `step` (1-based). The step number alone decides data and learning rate, so a
+  // replica may begin at any step. Collective.
   virtual absl::StatusOr<StepStats> Step(int64_t step) = 0;
 
-  // Copies live fp32 (master) parameters [offset, offset + size) of a unit out or in. Only elements of the blocks that
-  // this rank owns (OwnedBlocks). Local.
+  // Copies live fp32 (master) parameters [offset, offset + size) of a unit out or in. Only elements
+  // of the blocks that this rank owns (OwnedBlocks). Local.
   virtual absl::Status Read(int unit, int64_t offset, absl::Span<float> out) = 0;
   virtual absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) = 0;
 
@@ -54,8 +56,10 @@ class Replica {
   // Loss of the live parameters on the held-out data. Changes nothing. Collective.
   virtual absl::StatusOr<EvalStats> Evaluate() = 0;
 
-  // values[i] of every rank, by rank: for small agreements. Every rank gives the same count. Collective.
-  virtual absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(absl::Span<const int64_t> values) = 0;
+  // values[i] of every rank, by rank: for small agreements. Every rank gives the same count.
+  // Collective.
+  virtual absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
+      absl::Span<const int64_t> values) = 0;
 };
 
 }  // namespace longhaul

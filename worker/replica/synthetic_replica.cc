@@ -15,7 +15,8 @@ absl::StatusOr<std::unique_ptr<SyntheticReplica>> SyntheticReplica::Create(const
 SyntheticReplica::SyntheticReplica(const Options& options, ModelLayout layout)
     : inner_delta_(static_cast<float>(options.inner_delta)),
       layout_(std::move(layout)),
-      parameters_(options.units, std::vector<float>(options.elements, static_cast<float>(options.initial))) {}
+      parameters_(options.units,
+                  std::vector<float>(options.elements, static_cast<float>(options.initial))) {}
 
 absl::StatusOr<StepStats> SyntheticReplica::Step(int64_t step) {
   for (auto& unit : parameters_) {
@@ -25,13 +26,15 @@ absl::StatusOr<StepStats> SyntheticReplica::Step(int64_t step) {
 }
 
 absl::Status SyntheticReplica::Read(int unit, int64_t offset, absl::Span<float> out) {
-  LH_CHECK(offset + static_cast<int64_t>(out.size()) <= layout_.units[unit].elements, "read past the unit");
+  LH_CHECK(offset + static_cast<int64_t>(out.size()) <= layout_.units[unit].elements,
+           "read past the unit");
   std::copy_n(parameters_[unit].begin() + offset, out.size(), out.begin());
   return absl::OkStatus();
 }
 
 absl::Status SyntheticReplica::Write(int unit, int64_t offset, absl::Span<const float> in) {
-  LH_CHECK(offset + static_cast<int64_t>(in.size()) <= layout_.units[unit].elements, "write past the unit");
+  LH_CHECK(offset + static_cast<int64_t>(in.size()) <= layout_.units[unit].elements,
+           "write past the unit");
   std::copy(in.begin(), in.end(), parameters_[unit].begin() + offset);
   return absl::OkStatus();
 }
@@ -44,7 +47,8 @@ absl::StatusOr<EvalStats> SyntheticReplica::Evaluate() {
   return EvalStats{.loss = sum / static_cast<double>(layout_.elements()), .tokens = 1};
 }
 
-absl::StatusOr<std::vector<std::vector<int64_t>>> SyntheticReplica::AllGather(absl::Span<const int64_t> values) {
+absl::StatusOr<std::vector<std::vector<int64_t>>> SyntheticReplica::AllGather(
+    absl::Span<const int64_t> values) {
   return std::vector<std::vector<int64_t>>{{values.begin(), values.end()}};
 }
 

@@ -27,7 +27,8 @@ class SyntheticReplica : public Replica {
   absl::Status Publish(absl::Span<const int> units) override { return absl::OkStatus(); }
   // The mean of all elements, as the loss.
   absl::StatusOr<EvalStats> Evaluate() override;
-  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(absl::Span<const int64_t> values) override;
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
+      absl::Span<const int64_t> values) override;
 
  private:
   SyntheticReplica(const Options& options, ModelLayout layout);

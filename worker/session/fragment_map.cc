@@ -20,7 +20,8 @@ FragmentMap::FragmentMap(FragmentLayout layout, int rank, int ranks)
     for (const UnitSpan& unit : layout_.units) {
       const int64_t first = std::max(begin, unit.offset);
       const int64_t last = std::min(end, unit.offset + unit.elements);
-      if (first < last) pieces_.push_back({unit.unit, first - unit.offset, local + first - begin, last - first});
+      if (first < last)
+        pieces_.push_back({unit.unit, first - unit.offset, local + first - begin, last - first});
     }
     local += end - begin;
   }
@@ -45,14 +46,16 @@ int64_t FragmentMap::LocalOffset(const SegmentRef& segment) const {
 
 absl::Status FragmentMap::Read(Replica& replica, absl::Span<float> local) const {
   for (const Piece& piece : pieces_) {
-    LH_RETURN_IF_ERROR(replica.Read(piece.unit, piece.unit_offset, local.subspan(piece.local_offset, piece.elements)));
+    LH_RETURN_IF_ERROR(replica.Read(piece.unit, piece.unit_offset,
+                                    local.subspan(piece.local_offset, piece.elements)));
   }
   return absl::OkStatus();
 }
 
 absl::Status FragmentMap::Write(Replica& replica, absl::Span<const float> local) const {
   for (const Piece& piece : pieces_) {
-    LH_RETURN_IF_ERROR(replica.Write(piece.unit, piece.unit_offset, local.subspan(piece.local_offset, piece.elements)));
+    LH_RETURN_IF_ERROR(replica.Write(piece.unit, piece.unit_offset,
+                                     local.subspan(piece.local_offset, piece.elements)));
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
-// Which elements of a fragment one rank owns, and where they lie in the model's units. A rank keeps its elements of a
-// fragment in one local array: its owned blocks one after another, in canonical order, with the zeros that may lie between
-// two units. Immutable value.
+// Which elements of a fragment one rank owns, and where they lie in the model's units. A rank keeps
+// its elements of a fragment in one local array: its owned blocks one after another, in canonical
+// order, with the zeros that may lie between two units. Immutable value.
 #pragma once
 
 #include <cstdint>

@@ -13,10 +13,12 @@ namespace longhaul::session {
 CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution) {
   CodedSource source{.segments = contribution->segments, .owner = contribution};
   for (size_t i = 0; i < contribution->segments.size(); ++i) {
-    const int64_t end = i + 1 < contribution->offsets.size() ? contribution->offsets[i + 1]
-                                                             : static_cast<int64_t>(contribution->bytes.size());
+    const int64_t end = i + 1 < contribution->offsets.size()
+                            ? contribution->offsets[i + 1]
+                            : static_cast<int64_t>(contribution->bytes.size());
     source.payloads.push_back(
-        absl::MakeConstSpan(contribution->bytes).subspan(contribution->offsets[i], end - contribution->offsets[i]));
+        absl::MakeConstSpan(contribution->bytes)
+            .subspan(contribution->offsets[i], end - contribution->offsets[i]));
   }
   return source;
 }
@@ -33,8 +35,8 @@ absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
   return map_.Read(replica, absl::MakeSpan(snapshot_));
 }
 
-absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(const Codec& codec, std::vector<float> values,
-                                                                       std::vector<float>* feedback) const {
+absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
+    const Codec& codec, std::vector<float> values, std::vector<float>* feedback) const {
   auto result = std::make_shared<CodedContribution>();
   result->segments = map_.segments();
   result->bytes.resize(codec.PayloadBytes(map_.elements()));
@@ -43,14 +45,17 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(const Cod
   for (SegmentRef& segment : result->segments) {
     const int64_t local = map_.LocalOffset(segment);
     const auto in = absl::MakeConstSpan(values).subspan(local, segment.elements);
-    const auto out = absl::MakeSpan(result->bytes).subspan(offset, codec.PayloadBytes(segment.elements));
+    const auto out =
+        absl::MakeSpan(result->bytes).subspan(offset, codec.PayloadBytes(segment.elements));
     auto coded = feedback != nullptr
-                     ? codec.EncodeWithFeedback(in, absl::MakeSpan(*feedback).subspan(local, segment.elements), out)
+                     ? codec.EncodeWithFeedback(
+                           in, absl::MakeSpan(*feedback).subspan(local, segment.elements), out)
                      : codec.Encode(in, out);
     if (!coded.ok()) {
-      return absl::Status(coded.status().code(),
-                          absl::StrFormat("coding blocks from %d of fragment '%s': %s", segment.first_block,
-                                          map_.layout().name, coded.status().message()));
+      return absl::Status(
+          coded.status().code(),
+          absl::StrFormat("coding blocks from %d of fragment '%s': %s", segment.first_block,
+                          map_.layout().name, coded.status().message()));
     }
     segment.base_exponent = coded->base_exponent;
     result->offsets.push_back(offset);
@@ -74,11 +79,13 @@ absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(R
   }
   for (size_t i = 0; i < values.size(); ++i) values[i] = outer_[i] - values[i];
   next_feedback_ = feedback_;
-  LH_ASSIGN_OR_RETURN(kept_, Code(*options_.up, std::move(values), options_.error_feedback ? &next_feedback_ : nullptr));
+  LH_ASSIGN_OR_RETURN(kept_, Code(*options_.up, std::move(values),
+                                  options_.error_feedback ? &next_feedback_ : nullptr));
   return kept_;
 }
 
-absl::Status OuterFragment::CheckDigest(const PulledBlocks& part, absl::Span<const float> values) const {
+absl::Status OuterFragment::CheckDigest(const PulledBlocks& part,
+                                        absl::Span<const float> values) const {
   Digester digester;
   for (const SegmentRef& segment : part.blocks.segments) {
     digester.Update(values.subspan(map_.LocalOffset(segment), segment.elements));
@@ -86,7 +93,8 @@ absl::Status OuterFragment::CheckDigest(const PulledBlocks& part, absl::Span<con
   const Digest128 expected{part.header.digest().high(), part.header.digest().low()};
   if (digester.Value() == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
-      "fragment '%s' version %d: the outer parameters here have the digest %s, the coordinator's %s",
+      "fragment '%s' version %d: the outer parameters here have the digest %s, the coordinator's "
+      "%s",
       map_.layout().name, part.header.version(), digester.Value().Hex(), expected.Hex()));
 }
 
@@ -111,10 +119,12 @@ absl::Status ForEachSegment(const Codec& codec, const PulledBlocks& part, Use us
 absl::Status OuterFragment::LoadWhole(const std::vector<PulledBlocks>& parts) {
   std::vector<float> values(map_.elements());
   for (const PulledBlocks& part : parts) {
-    LH_RETURN_IF_ERROR(ForEachSegment(*options_.exact, part, [&](const SegmentRef& segment, auto payload) {
-      return options_.exact->Decode(segment.base_exponent, payload,
-                                    absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements));
-    }));
+    LH_RETURN_IF_ERROR(
+        ForEachSegment(*options_.exact, part, [&](const SegmentRef& segment, auto payload) {
+          return options_.exact->Decode(
+              segment.base_exponent, payload,
+              absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements));
+        }));
     LH_RETURN_IF_ERROR(CheckDigest(part, values));
   }
   absl::MutexLock lock(&mutex_);
@@ -124,15 +134,19 @@ absl::Status OuterFragment::LoadWhole(const std::vector<PulledBlocks>& parts) {
 
 absl::Status OuterFragment::StageDownlink(int64_t version, const std::vector<PulledBlocks>& parts) {
   absl::MutexLock lock(&mutex_);
-  if (staged_version_ == version) return absl::OkStatus();  // Its answer was lost with a connection.
-  if (staged_version_) return absl::FailedPreconditionError("a commit came before the one before it was merged");
+  if (staged_version_ == version)
+    return absl::OkStatus();  // Its answer was lost with a connection.
+  if (staged_version_)
+    return absl::FailedPreconditionError("a commit came before the one before it was merged");
   std::vector<float> values = outer_;
   for (const PulledBlocks& part : parts) {
-    LH_RETURN_IF_ERROR(ForEachSegment(*options_.down, part, [&](const SegmentRef& segment, auto payload) {
-      // The same multiplication by 1 and addition as the coordinator's: the same bits.
-      return options_.down->DecodeAccumulate(segment.base_exponent, payload, 1.0f,
-                                             absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements));
-    }));
+    LH_RETURN_IF_ERROR(
+        ForEachSegment(*options_.down, part, [&](const SegmentRef& segment, auto payload) {
+          // The same multiplication by 1 and addition as the coordinator's: the same bits.
+          return options_.down->DecodeAccumulate(
+              segment.base_exponent, payload, 1.0f,
+              absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements));
+        }));
     LH_RETURN_IF_ERROR(CheckDigest(part, values));
   }
   staged_ = std::move(values);

@@ -1,9 +1,11 @@
-// The data plane of one fragment on one rank: the outer parameters of the blocks that the rank owns, the uplink's error
-// feedback, and what is under way. All of it lies in host memory: owned elements x (4 B outer + 4 B feedback, if on), and
-// while a round is under way one snapshot and one staged copy.
+// The data plane of one fragment on one rank: the outer parameters of the blocks that the rank
+// owns, the uplink's error feedback, and what is under way. All of it lies in host memory: owned
+// elements x (4 B outer + 4 B feedback, if on), and while a round is under way one snapshot and one
+// staged copy.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
-//           StageDownlink (background; decoded and verified beside the outer parameters) -> Merge (training thread)
+//           StageDownlink (background; decoded and verified beside the outer parameters) -> Merge
+//           (training thread)
 // Only Merge changes the outer parameters and the error feedback: an aborted round leaves no trace.
 //
 // Thread-safe: one mutex, held for the length of a call. No call waits for the network.
@@ -30,8 +32,9 @@ struct CodedContribution {
   std::vector<SegmentRef> segments;
   std::vector<int64_t> offsets;  // Of each segment's bytes.
   std::vector<uint8_t> bytes;
-  double nmse = 0;               // Of the codec on these blocks.
-  double feedback_norm = 0;      // L2 of the error feedback that this contribution leaves, if it counts.
+  double nmse = 0;  // Of the codec on these blocks.
+  double feedback_norm =
+      0;  // L2 of the error feedback that this contribution leaves, if it counts.
 };
 
 CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution);
@@ -39,7 +42,7 @@ CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution);
 class OuterFragment {
  public:
   struct Options {
-    const Codec* up = nullptr;    // Outlive the object.
+    const Codec* up = nullptr;  // Outlive the object.
     const Codec* down = nullptr;
     const Codec* exact = nullptr;  // fp32: seeds and whole fragments.
     bool error_feedback = false;
@@ -50,17 +53,20 @@ class OuterFragment {
 
   // Copies the live parameters of the owned blocks. Training thread.
   absl::Status TakeSnapshot(Replica& replica);
-  // Codes the snapshot (SEED: exactly as it is; else outer - snapshot, plus the error feedback), drops it and keeps the
-  // bytes until Merge. Without a snapshot: the bytes that are kept, or null. INVALID_ARGUMENT: a NaN or Inf, with its place.
+  // Codes the snapshot (SEED: exactly as it is; else outer - snapshot, plus the error feedback),
+  // drops it and keeps the bytes until Merge. Without a snapshot: the bytes that are kept, or null.
+  // INVALID_ARGUMENT: a NaN or Inf, with its place.
   absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(RoundKind kind);
   // Takes the outer parameters from a pull of the whole fragment. DATA_LOSS: the digest differs.
   absl::Status LoadWhole(const std::vector<PulledBlocks>& parts);
-  // Decodes the downlink of `version` onto a copy of the outer parameters; again is OK. DATA_LOSS: the digest of the result
-  // differs (invariant 1). FAILED_PRECONDITION: another one was not merged yet.
+  // Decodes the downlink of `version` onto a copy of the outer parameters; again is OK. DATA_LOSS:
+  // the digest of the result differs (invariant 1). FAILED_PRECONDITION: another one was not merged
+  // yet.
   absl::Status StageDownlink(int64_t version, const std::vector<PulledBlocks>& parts);
 
-  // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer; the kept bytes are dropped. `contributed`:
-  // they counted, so the error feedback advances. The caller publishes the units afterwards. Training thread.
+  // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer; the kept bytes are
+  // dropped. `contributed`: they counted, so the error feedback advances. The caller publishes the
+  // units afterwards. Training thread.
   absl::Status Merge(Replica& replica, double alpha, bool contributed);
   // live = outer. Training thread.
   absl::Status Install(Replica& replica);
@@ -72,7 +78,8 @@ class OuterFragment {
   std::vector<float> outer() const;
 
  private:
-  absl::StatusOr<std::shared_ptr<CodedContribution>> Code(const Codec& codec, std::vector<float> values,
+  absl::StatusOr<std::shared_ptr<CodedContribution>> Code(const Codec& codec,
+                                                          std::vector<float> values,
                                                           std::vector<float>* feedback) const;
   absl::Status CheckDigest(const PulledBlocks& part, absl::Span<const float> values) const;
 
@@ -80,11 +87,13 @@ class OuterFragment {
   const Options options_;
   mutable absl::Mutex mutex_;
   std::vector<float> outer_ ABSL_GUARDED_BY(mutex_);
-  std::vector<float> feedback_ ABSL_GUARDED_BY(mutex_);       // e of the last round that counted. Empty: off.
+  std::vector<float> feedback_
+      ABSL_GUARDED_BY(mutex_);  // e of the last round that counted. Empty: off.
   std::vector<float> next_feedback_ ABSL_GUARDED_BY(mutex_);  // e if the kept contribution counts.
   std::vector<float> snapshot_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> staged_ ABSL_GUARDED_BY(mutex_);
-  bool has_snapshot_ ABSL_GUARDED_BY(mutex_) = false;  // A rank may own nothing of a fragment: sizes do not tell.
+  bool has_snapshot_ ABSL_GUARDED_BY(mutex_) =
+      false;  // A rank may own nothing of a fragment: sizes do not tell.
   std::optional<int64_t> staged_version_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> saved_live_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CodedContribution> kept_ ABSL_GUARDED_BY(mutex_);

@@ -7,19 +7,27 @@
 namespace longhaul::session {
 namespace {
 
-absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError("the coordinator's plan: " + what); }
+absl::Status Bad(const std::string& what) {
+  return absl::InvalidArgumentError("the coordinator's plan: " + what);
+}
 
 absl::StatusOr<RoundKind> KindFromProto(v1::RoundKind kind) {
   switch (kind) {
-    case v1::SEED: return RoundKind::kSeed;
-    case v1::OUTER: return RoundKind::kOuter;
-    case v1::FINAL: return RoundKind::kFinal;
-    case v1::SKIPPED: return RoundKind::kSkipped;
-    default: return Bad(absl::StrFormat("unknown kind of round %d", kind));
+    case v1::SEED:
+      return RoundKind::kSeed;
+    case v1::OUTER:
+      return RoundKind::kOuter;
+    case v1::FINAL:
+      return RoundKind::kFinal;
+    case v1::SKIPPED:
+      return RoundKind::kSkipped;
+    default:
+      return Bad(absl::StrFormat("unknown kind of round %d", kind));
   }
 }
 
-absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model, std::vector<bool>& seen) {
+absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model,
+                       std::vector<bool>& seen) {
   if (span.unit() < 0 || span.unit() >= static_cast<int>(model.units.size()) || seen[span.unit()]) {
     return Bad(absl::StrFormat("unit %d is unknown or given twice", span.unit()));
   }
@@ -34,15 +42,21 @@ absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model, std::
 
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool) {
   LH_ASSIGN_OR_RETURN(const RoundKind kind, KindFromProto(commit.kind()));
-  return Commit{.version = commit.version(), .kind = kind, .evaluate = commit.evaluator() == pool,
+  return Commit{.version = commit.version(),
+                .kind = kind,
+                .evaluate = commit.evaluator() == pool,
                 .contributed = absl::c_linear_search(commit.pools(), pool)};
 }
 
 absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) {
-  Plan result{.steps = plan.steps(), .alpha = plan.alpha(), .final_round = plan.final_round(),
-              .start_step = plan.start_step(), .ordinal = plan.ordinal(), .seed = plan.seed()};
-  if (plan.steps() < 1 || plan.start_step() < 0 || plan.start_step() > plan.steps() || plan.fragments().empty() ||
-      !(plan.alpha() >= 0 && plan.alpha() <= 1)) {
+  Plan result{.steps = plan.steps(),
+              .alpha = plan.alpha(),
+              .final_round = plan.final_round(),
+              .start_step = plan.start_step(),
+              .ordinal = plan.ordinal(),
+              .seed = plan.seed()};
+  if (plan.steps() < 1 || plan.start_step() < 0 || plan.start_step() > plan.steps() ||
+      plan.fragments().empty() || !(plan.alpha() >= 0 && plan.alpha() <= 1)) {
     return Bad("steps, start_step, alpha or fragments are out of range");
   }
   for (const v1::FragmentPlan& fragment : plan.fragments()) {
@@ -50,8 +64,10 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
         fragment.rounds() < 0 || plan.tau() < 0 || plan.tau() >= fragment.period()) {
       return Bad(absl::StrFormat("the schedule of fragment %d", fragment.fragment()));
     }
-    FragmentPlan item{.schedule = {.first_push_step = fragment.first_push_step(), .period = fragment.period(),
-                                   .tau = plan.tau(), .rounds = fragment.rounds()},
+    FragmentPlan item{.schedule = {.first_push_step = fragment.first_push_step(),
+                                   .period = fragment.period(),
+                                   .tau = plan.tau(),
+                                   .rounds = fragment.rounds()},
                       .contributed = fragment.contributed()};
     if (fragment.version() >= 0) {
       LH_ASSIGN_OR_RETURN(item.newest, CommitFromProto(fragment.commit(), pool));
@@ -62,7 +78,8 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
   return result;
 }
 
-absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan, const ModelLayout& model) {
+absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan,
+                                                             const ModelLayout& model) {
   std::vector<FragmentLayout> result;
   std::vector<bool> seen(model.units.size());
   size_t units = 0;
@@ -74,7 +91,8 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
       layout.units.push_back({span.unit(), span.offset(), span.elements()});
       layout.elements = span.offset() + span.elements();
     }
-    if (layout.elements != fragment.elements()) return Bad("a fragment's size differs from its units");
+    if (layout.elements != fragment.elements())
+      return Bad("a fragment's size differs from its units");
     units += layout.units.size();
     result.push_back(std::move(layout));
   }
@@ -84,10 +102,14 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
 
 v1::RoundKind ToProto(RoundKind kind) {
   switch (kind) {
-    case RoundKind::kSeed: return v1::SEED;
-    case RoundKind::kOuter: return v1::OUTER;
-    case RoundKind::kFinal: return v1::FINAL;
-    case RoundKind::kSkipped: return v1::SKIPPED;
+    case RoundKind::kSeed:
+      return v1::SEED;
+    case RoundKind::kOuter:
+      return v1::OUTER;
+    case RoundKind::kFinal:
+      return v1::FINAL;
+    case RoundKind::kSkipped:
+      return v1::SKIPPED;
   }
   return v1::ROUND_KIND_UNSPECIFIED;
 }

@@ -1,4 +1,5 @@
-// From the protos of SyncService to the values of the session's core. Plans come from outside: everything is checked.
+// From the protos of SyncService to the values of the session's core. Plans come from outside:
+// everything is checked.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ namespace longhaul::session {
 // INVALID_ARGUMENT names what is wrong with the plan.
 absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool);
 // The fragments' canonical layouts; every unit of `model` lies in exactly one of them.
-absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan, const ModelLayout& model);
+absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan,
+                                                             const ModelLayout& model);
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool);
 
 v1::RoundKind ToProto(RoundKind kind);

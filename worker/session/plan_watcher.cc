@@ -11,7 +11,8 @@
 namespace longhaul::session {
 namespace {
 
-// Whether the same call may be answered later. A restarted coordinator does not know the pool until its agent joined again.
+// Whether the same call may be answered later. A restarted coordinator does not know the pool until
+// its agent joined again.
 bool MayReturn(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -30,7 +31,9 @@ bool MayReturn(const absl::Status& status) {
 }  // namespace
 
 PlanWatcher::PlanWatcher(Options options, Handler handler)
-    : options_(std::move(options)), handler_(std::move(handler)), thread_([this](std::stop_token stop) { Watch(stop); }) {}
+    : options_(std::move(options)),
+      handler_(std::move(handler)),
+      thread_([this](std::stop_token stop) { Watch(stop); }) {}
 
 PlanWatcher::~PlanWatcher() = default;
 
@@ -54,8 +57,10 @@ void PlanWatcher::Watch(const std::stop_token& stop) {
   }
 }
 
-absl::Status PlanWatcher::ReadStream(v1::SyncService::Stub& stub, const std::stop_token& stop, bool* connected) {
-  grpc::ClientContext context;  // No deadline: a vanished coordinator is noticed by the channel's keepalive.
+absl::Status PlanWatcher::ReadStream(v1::SyncService::Stub& stub, const std::stop_token& stop,
+                                     bool* connected) {
+  grpc::ClientContext
+      context;  // No deadline: a vanished coordinator is noticed by the channel's keepalive.
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::WatchPlanRequest request;
   request.set_job_id(options_.job);

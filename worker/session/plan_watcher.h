@@ -1,5 +1,6 @@
-// Keeps a WatchPlan stream open on a control channel of its own and hands on what it brings. Reconnects for ever after
-// lost connections and while a restarted coordinator does not know the pool (POOL_UNKNOWN) until its agent joined again.
+// Keeps a WatchPlan stream open on a control channel of its own and hands on what it brings.
+// Reconnects for ever after lost connections and while a restarted coordinator does not know the
+// pool (POOL_UNKNOWN) until its agent joined again.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,8 @@ class PlanWatcher {
   struct Handler {
     std::function<void(const v1::PlanEvent&)> on_event;
     std::function<void(const absl::Status&)> on_disconnected;
-    std::function<void(const absl::Status&)> on_refused;  // Final: the coordinator does not want this incarnation.
+    std::function<void(const absl::Status&)>
+        on_refused;  // Final: the coordinator does not want this incarnation.
   };
   PlanWatcher(Options options, Handler handler);
   // Cancels the stream and joins the thread.
@@ -32,7 +34,8 @@ class PlanWatcher {
 
  private:
   void Watch(const std::stop_token& stop);
-  absl::Status ReadStream(v1::SyncService::Stub& stub, const std::stop_token& stop, bool* connected);
+  absl::Status ReadStream(v1::SyncService::Stub& stub, const std::stop_token& stop,
+                          bool* connected);
 
   const Options options_;
   const Handler handler_;

@@ -31,23 +31,30 @@ std::optional<int64_t> HaveVersion(const absl::Status& status) {
   if (!detail || detail->reason != "VERSION_MISMATCH") return std::nullopt;
   const auto have = detail->metadata.find("have");
   int64_t version;
-  if (have == detail->metadata.end() || !absl::SimpleAtoi(have->second, &version)) return std::nullopt;
+  if (have == detail->metadata.end() || !absl::SimpleAtoi(have->second, &version))
+    return std::nullopt;
   return version;
 }
 
 }  // namespace
 
-// Threads: the training thread (Run), the watcher's, the executor's. All of them pass events to the core under mutex_;
-// foreground actions queue for the training thread, background ones go to the executor.
+// Threads: the training thread (Run), the watcher's, the executor's. All of them pass events to the
+// core under mutex_; foreground actions queue for the training thread, background ones go to the
+// executor.
 class RankSession::Impl {
  public:
   Impl(Options options, Replica* replica)
       : options_(std::move(options)),
-        log_(options_.log.With({.job = options_.job, .pool = options_.pool, .rank = replica->rank()})),
+        log_(options_.log.With(
+            {.job = options_.job, .pool = options_.pool, .rank = replica->rank()})),
         replica_(replica),
-        transfers_({.coordinator = options_.coordinator, .job = options_.job, .pool = options_.pool,
-                    .incarnation = options_.incarnation, .channels = options_.bulk_channels}),
-        executor_(std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1 << 16})) {}
+        transfers_({.coordinator = options_.coordinator,
+                    .job = options_.job,
+                    .pool = options_.pool,
+                    .incarnation = options_.incarnation,
+                    .channels = options_.bulk_channels}),
+        executor_(
+            std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1 << 16})) {}
 
   ~Impl() {
     watcher_.reset();
@@ -79,7 +86,8 @@ class RankSession::Impl {
   void InBackground(Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostFrom(const Connection& connection, const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(int fragment, int64_t version, RoundKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendNow(int fragment, int64_t version, RoundKind kind, int64_t step, const Connection& connection);
+  void SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
+               const Connection& connection);
   void FetchWhole(int fragment, const Connection& connection);
   void FetchDownlink(int fragment, int64_t version, const Connection& connection);
 
@@ -108,8 +116,9 @@ class RankSession::Impl {
   Session core_ ABSL_GUARDED_BY(mutex_);
   std::deque<Action> foreground_ ABSL_GUARDED_BY(mutex_);
   Connection connection_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, RoundKind> kept_kind_ ABSL_GUARDED_BY(mutex_);  // Of the kept contribution, by fragment.
-  absl::Status fault_ ABSL_GUARDED_BY(mutex_);                    // Ends Run with kFailed.
+  std::map<int, RoundKind> kept_kind_
+      ABSL_GUARDED_BY(mutex_);                  // Of the kept contribution, by fragment.
+  absl::Status fault_ ABSL_GUARDED_BY(mutex_);  // Ends Run with kFailed.
   double uplink_nmse_ ABSL_GUARDED_BY(mutex_) = 0, feedback_norm_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Training thread only.
@@ -121,7 +130,8 @@ class RankSession::Impl {
   std::unique_ptr<PlanWatcher> watcher_;
 };
 
-// --- events in, actions out ------------------------------------------------------------------------------------------
+// --- events in, actions out
+// ------------------------------------------------------------------------------------------
 
 void RankSession::Impl::Post(const Event& event) {
   absl::MutexLock lock(&mutex_);
@@ -129,22 +139,30 @@ void RankSession::Impl::Post(const Event& event) {
 }
 
 void RankSession::Impl::Dispatch(const Action& action) {
-  std::visit(Overloaded{
-                 [&](const PullWhole& a) { InBackground([this, a](const Connection& c) { FetchWhole(a.fragment, c); }); },
-                 [&](const Pull& a) {
-                   InBackground([this, a](const Connection& c) { FetchDownlink(a.fragment, a.version, c); });
-                 },
-                 [&](const PushAgain& a) { Send(a.fragment, a.version, kept_kind_[a.fragment]); },
-                 [&](const Wait& a) { log_.Info(absl::StrFormat("waiting since inner step %d: %s", a.since_step, a.what)); },
-                 [&](const auto& a) { foreground_.push_back(a); },
-             },
-             action);
+  std::visit(
+      Overloaded{
+          [&](const PullWhole& a) {
+            InBackground([this, a](const Connection& c) { FetchWhole(a.fragment, c); });
+          },
+          [&](const Pull& a) {
+            InBackground(
+                [this, a](const Connection& c) { FetchDownlink(a.fragment, a.version, c); });
+          },
+          [&](const PushAgain& a) { Send(a.fragment, a.version, kept_kind_[a.fragment]); },
+          [&](const Wait& a) {
+            log_.Info(absl::StrFormat("waiting since inner step %d: %s", a.since_step, a.what));
+          },
+          [&](const auto& a) { foreground_.push_back(a); },
+      },
+      action);
 }
 
 std::optional<Action> RankSession::Impl::NextForeground() {
   const absl::Time asked = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !foreground_.empty() || !fault_.ok(); };
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !foreground_.empty() || !fault_.ok();
+  };
   if (!ready()) {
     mutex_.Await(absl::Condition(&ready));  // Ends by an event; Wait and waiting() name what it is.
     if (training_) progress_.exposed_wait_seconds += absl::ToDoubleSeconds(clock_->Now() - asked);
@@ -157,17 +175,24 @@ std::optional<Action> RankSession::Impl::NextForeground() {
 
 Outcome RankSession::Impl::Run() {
   watcher_ = std::make_unique<PlanWatcher>(
-      PlanWatcher::Options{.coordinator = options_.coordinator, .job = options_.job, .pool = options_.pool,
-                           .incarnation = options_.incarnation, .rank = replica_->rank(), .ranks = replica_->ranks()},
+      PlanWatcher::Options{.coordinator = options_.coordinator,
+                           .job = options_.job,
+                           .pool = options_.pool,
+                           .incarnation = options_.incarnation,
+                           .rank = replica_->rank(),
+                           .ranks = replica_->ranks()},
       PlanWatcher::Handler{
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =
               [this](const absl::Status& status) {
-                log_.Warning(absl::StrCat("lost the connection to the coordinator (", status.ToString(),
-                                          "); training goes on, reconnecting"));
+                log_.Warning(absl::StrCat("lost the connection to the coordinator (",
+                                          status.ToString(), "); training goes on, reconnecting"));
                 OnDisconnected();
               },
-          .on_refused = [this](const absl::Status& status) { Post(PlanRefused{status, ReasonOf(status)}); },
+          .on_refused =
+              [this](const absl::Status& status) {
+                Post(PlanRefused{status, ReasonOf(status)});
+              },
       });
   for (;;) {
     const std::optional<Action> action = NextForeground();
@@ -183,29 +208,39 @@ Outcome RankSession::Impl::Run() {
       return {Outcome::Kind::kRestart, absl::OkStatus(), restart->reason};
     }
     if (const absl::Status status = Perform(*action); !status.ok()) {
-      return {Outcome::Kind::kFailed, status, absl::StrFormat("at inner step %d", progress_.inner_step)};
+      return {Outcome::Kind::kFailed, status,
+              absl::StrFormat("at inner step %d", progress_.inner_step)};
     }
   }
 }
 
-// --- the stream ------------------------------------------------------------------------------------------------------
+// --- the stream
+// ------------------------------------------------------------------------------------------------------
 
 void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
   absl::Status status;
   switch (event.event_case()) {
-    case v1::PlanEvent::kPlan: status = OnPlan(event.plan()); break;
-    case v1::PlanEvent::kSeed: Post(SeedRequested{}); break;
-    case v1::PlanEvent::kEnded: Post(Ended{event.ended().reason()}); break;
+    case v1::PlanEvent::kPlan:
+      status = OnPlan(event.plan());
+      break;
+    case v1::PlanEvent::kSeed:
+      Post(SeedRequested{});
+      break;
+    case v1::PlanEvent::kEnded:
+      Post(Ended{event.ended().reason()});
+      break;
     case v1::PlanEvent::kCommit:
       if (auto commit = CommitFromProto(event.commit(), options_.pool); !commit.ok()) {
         status = commit.status();
-      } else if (event.commit().fragment() < 0 || event.commit().fragment() >= static_cast<int>(fragments_.size())) {
+      } else if (event.commit().fragment() < 0 ||
+                 event.commit().fragment() >= static_cast<int>(fragments_.size())) {
         status = absl::InvalidArgumentError("a commit of an unknown fragment");
       } else {
         Post(CommitPublished{event.commit().fragment(), *commit});
       }
       break;
-    default: break;  // A newer coordinator's event.
+    default:
+      break;  // A newer coordinator's event.
   }
   if (status.ok()) return;
   absl::MutexLock lock(&mutex_);
@@ -215,14 +250,17 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   LH_ASSIGN_OR_RETURN(Plan core_plan, PlanFromProto(plan, options_.pool));
   if (fragments_.empty()) {
-    LH_ASSIGN_OR_RETURN(const std::vector<FragmentLayout> layouts, LayoutsFromProto(plan, replica_->layout()));
+    LH_ASSIGN_OR_RETURN(const std::vector<FragmentLayout> layouts,
+                        LayoutsFromProto(plan, replica_->layout()));
     LH_ASSIGN_OR_RETURN(up_, MakeCodec(CodecFromProto(plan.up())));
     LH_ASSIGN_OR_RETURN(down_, MakeCodec(CodecFromProto(plan.down())));
     LH_ASSIGN_OR_RETURN(exact_, MakeCodec({.kind = CodecKind::kFp32}));
     for (const FragmentLayout& layout : layouts) {
       fragments_.push_back(std::make_unique<OuterFragment>(
           FragmentMap(layout, replica_->rank(), replica_->ranks()),
-          OuterFragment::Options{.up = up_.get(), .down = down_.get(), .exact = exact_.get(),
+          OuterFragment::Options{.up = up_.get(),
+                                 .down = down_.get(),
+                                 .exact = exact_.get(),
                                  .error_feedback = plan.up().error_feedback() && !up_->exact()}));
     }
   } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
@@ -243,10 +281,12 @@ void RankSession::Impl::OnDisconnected() {
   old.request_stop();  // Without the lock: it cancels calls.
 }
 
-// --- background ------------------------------------------------------------------------------------------------------
+// --- background
+// ------------------------------------------------------------------------------------------------------
 
 void RankSession::Impl::InBackground(Task task) {
-  if (!executor_->Submit([task = std::move(task), connection = connection_] { task(connection); })) {
+  if (!executor_->Submit(
+          [task = std::move(task), connection = connection_] { task(connection); })) {
     fault_ = absl::ResourceExhaustedError("too many transfers wait in the background");
   }
 }
@@ -264,15 +304,18 @@ void RankSession::Impl::Send(int fragment, int64_t version, RoundKind kind) {
   });
 }
 
-void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, int64_t step, const Connection& connection) {
+void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
+                                const Connection& connection) {
   OuterFragment& outer = *fragments_[fragment];
-  auto coded = outer.Encode(kind);  // Also when the connection is lost: the next plan asks for the kept bytes.
+  auto coded = outer.Encode(
+      kind);  // Also when the connection is lost: the next plan asks for the kept bytes.
   if (!coded.ok()) {
     absl::MutexLock lock(&mutex_);
     fault_ = coded.status();
     return;
   }
-  if (*coded == nullptr) return;  // Merged meanwhile, or the training thread is about to take the snapshot and send it.
+  if (*coded == nullptr)
+    return;  // Merged meanwhile, or the training thread is about to take the snapshot and send it.
   if (kind != RoundKind::kSeed) {
     absl::MutexLock lock(&mutex_);
     uplink_nmse_ = (*coded)->nmse;
@@ -281,17 +324,21 @@ void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, i
   absl::Status status;
   if (!outer.map().blocks().empty()) {
     const Codec& codec = kind == RoundKind::kSeed ? *exact_ : *up_;
-    status = transfers_.Push(fragment, version, kind, codec, *std::move(coded), step, connection.stop.get_token());
+    status = transfers_.Push(fragment, version, kind, codec, *std::move(coded), step,
+                             connection.stop.get_token());
   }
   if (status.ok()) return PostFrom(connection, PushDone{fragment, version});
   if (connection.stop.stop_requested()) return;
-  log_.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment, version, status.ToString()));
-  PostFrom(connection, PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
+  log_.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment, version,
+                               status.ToString()));
+  PostFrom(connection,
+           PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
 }
 
 void RankSession::Impl::FetchWhole(int fragment, const Connection& connection) {
   OuterFragment& outer = *fragments_[fragment];
-  auto parts = transfers_.Pull(outer.map(), fragment, -1, /*whole=*/true, *exact_, connection.stop.get_token());
+  auto parts = transfers_.Pull(outer.map(), fragment, -1, /*whole=*/true, *exact_,
+                               connection.stop.get_token());
   absl::Status status = parts.status();
   if (status.ok() && !outer.map().blocks().empty()) status = outer.LoadWhole(*parts);
   if (!status.ok()) return PostFrom(connection, PullRefused{fragment, status, ReasonOf(status)});
@@ -303,28 +350,32 @@ void RankSession::Impl::FetchDownlink(int fragment, int64_t version, const Conne
   std::vector<PulledBlocks> parts;
   absl::Status status;
   if (!outer.map().blocks().empty()) {
-    auto pulled = transfers_.Pull(outer.map(), fragment, version, /*whole=*/false, *down_, connection.stop.get_token());
+    auto pulled = transfers_.Pull(outer.map(), fragment, version, /*whole=*/false, *down_,
+                                  connection.stop.get_token());
     status = pulled.status();
     if (status.ok()) parts = *std::move(pulled);
   }
-  if (status.ok() && !connection.stop.stop_requested()) status = outer.StageDownlink(version, parts);
+  if (status.ok() && !connection.stop.stop_requested())
+    status = outer.StageDownlink(version, parts);
   if (!status.ok()) return PostFrom(connection, PullRefused{fragment, status, ReasonOf(status)});
   PostFrom(connection, Pulled{fragment, version});
 }
 
-// --- foreground ------------------------------------------------------------------------------------------------------
+// --- foreground
+// ------------------------------------------------------------------------------------------------------
 
 absl::Status RankSession::Impl::Perform(const Action& action) {
-  return std::visit(Overloaded{
-                        [&](const SeedPush& a) { return DoSeed(a); },
-                        [&](const AgreeOnVersions& a) { return DoAgree(a); },
-                        [&](const RunStep& a) { return DoStep(a); },
-                        [&](const Push& a) { return DoPush(a); },
-                        [&](const Merge& a) { return DoMerge(a); },
-                        [&](const Evaluate& a) { return DoEvaluate(a); },
-                        [](const auto&) { return absl::InternalError("not an action of the training thread"); },
-                    },
-                    action);
+  return std::visit(
+      Overloaded{
+          [&](const SeedPush& a) { return DoSeed(a); },
+          [&](const AgreeOnVersions& a) { return DoAgree(a); },
+          [&](const RunStep& a) { return DoStep(a); },
+          [&](const Push& a) { return DoPush(a); },
+          [&](const Merge& a) { return DoMerge(a); },
+          [&](const Evaluate& a) { return DoEvaluate(a); },
+          [](const auto&) { return absl::InternalError("not an action of the training thread"); },
+      },
+      action);
 }
 
 absl::Status RankSession::Impl::DoSeed(const SeedPush& action) {
@@ -337,7 +388,8 @@ absl::Status RankSession::Impl::DoSeed(const SeedPush& action) {
 }
 
 absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
-  LH_ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> versions, replica_->AllGather(action.versions));
+  LH_ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> versions,
+                      replica_->AllGather(action.versions));
   bool agreed = true;
   for (const auto& of_rank : versions) agreed = agreed && of_rank == action.versions;
   if (agreed) {  // The same on every rank, so the collective inside matches.
@@ -381,7 +433,8 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   LH_RETURN_IF_ERROR(replica_->Publish(outer.map().units()));
   progress_.sync_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
   if (options_.observer.on_merge) {
-    options_.observer.on_merge({action.fragment, action.version, progress_.inner_step, outer.outer()});
+    options_.observer.on_merge(
+        {action.fragment, action.version, progress_.inner_step, outer.outer()});
   }
   return absl::OkStatus();
 }
@@ -398,7 +451,8 @@ absl::Status RankSession::Impl::DoEvaluate(const Evaluate& action) {
   LH_RETURN_IF_ERROR(PublishAll());
   progress_.eval_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
   if (options_.observer.on_evaluation) {
-    options_.observer.on_evaluation({action.step, action.version, stats.loss, stats.tokens, action.final});
+    options_.observer.on_evaluation(
+        {action.step, action.version, stats.loss, stats.tokens, action.final});
   }
   return absl::OkStatus();
 }
@@ -416,7 +470,8 @@ void RankSession::Impl::ReportProgress() {
     progress_.uplink_nmse = uplink_nmse_;
     progress_.error_feedback_norm = feedback_norm_;
   }
-  const double seconds = absl::ToDoubleSeconds(clock_->Now() - training_since_) - progress_.eval_seconds;
+  const double seconds =
+      absl::ToDoubleSeconds(clock_->Now() - training_since_) - progress_.eval_seconds;
   progress_.tokens_per_second = seconds > 0 ? static_cast<double>(progress_.tokens) / seconds : 0;
   if (options_.observer.on_progress) options_.observer.on_progress(progress_);
 }

@@ -1,5 +1,6 @@
-// One rank's exchange with the coordinator, around its training: the shell of session/core. The training thread calls Run;
-// pushes, pulls and the WatchPlan stream have threads of their own, and never hold training up but where a merge is due.
+// One rank's exchange with the coordinator, around its training: the shell of session/core. The
+// training thread calls Run; pushes, pulls and the WatchPlan stream have threads of their own, and
+// never hold training up but where a merge is due.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +16,18 @@
 
 namespace longhaul::session {
 
-// How far a rank is. Seconds are of the training thread and add up to its time since it first trained.
+// How far a rank is. Seconds are of the training thread and add up to its time since it first
+// trained.
 struct Progress {
   int64_t inner_step = 0;
   int64_t tokens = 0;
-  double train_loss = 0;          // Of the newest step.
-  double tokens_per_second = 0;   // Since training began, without evaluations.
+  double train_loss = 0;         // Of the newest step.
+  double tokens_per_second = 0;  // Since training began, without evaluations.
   double compute_seconds = 0;
   double exposed_wait_seconds = 0;
-  double sync_seconds = 0;        // Snapshots, merges, publishing.
+  double sync_seconds = 0;  // Snapshots, merges, publishing.
   double eval_seconds = 0;
-  double uplink_nmse = 0;         // Of the newest contribution.
+  double uplink_nmse = 0;  // Of the newest contribution.
   double error_feedback_norm = 0;
 };
 
@@ -76,8 +78,8 @@ class RankSession {
 
   // Trains until the job ends. Call once, on the training thread. Blocks.
   Outcome Run();
-  // Makes Run return soon, with kFinished and the reason. Thread-safe. A collective that waits for a peer is not ended by
-  // it: abort the communicator for that.
+  // Makes Run return soon, with kFinished and the reason. Thread-safe. A collective that waits for
+  // a peer is not ended by it: abort the communicator for that.
   void Stop(const std::string& reason);
 
  private:

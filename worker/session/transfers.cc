@@ -34,10 +34,14 @@ BulkChannels Transfers::ChannelsFor(int64_t bytes) const {
 }
 
 template <typename Call>
-auto Transfers::WithRetries(const std::stop_token& stop, Call&& call) -> decltype(call(absl::Time())) {
+auto Transfers::WithRetries(const std::stop_token& stop, Call&& call)
+    -> decltype(call(absl::Time())) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
-  const RetryOptions options{.backoff = {.max = absl::Seconds(2)}, .deadline = absl::InfiniteFuture(), .stop = stop,
-                             .clock = clock_.get(), .random = &random};
+  const RetryOptions options{.backoff = {.max = absl::Seconds(2)},
+                             .deadline = absl::InfiniteFuture(),
+                             .stop = stop,
+                             .clock = clock_.get(),
+                             .random = &random};
   return Retry(options, [&] { return call(clock_->Now() + options_.attempt); });
 }
 
@@ -58,12 +62,15 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   const CodedSource source = SourceOf(std::move(contribution));
   return WithRetries(stop, [&](absl::Time deadline) {
     const BulkCall call{.deadline = deadline, .stop = stop};
-    return PoolUnknownIsUnavailable(PushBlocks(ChannelsFor(source.payload_bytes()), header, source, call).status());
+    return PoolUnknownIsUnavailable(
+        PushBlocks(ChannelsFor(source.payload_bytes()), header, source, call).status());
   });
 }
 
-absl::StatusOr<std::vector<PulledBlocks>> Transfers::Pull(const FragmentMap& map, int fragment, int64_t version,
-                                                          bool whole, const Codec& codec, const std::stop_token& stop) {
+absl::StatusOr<std::vector<PulledBlocks>> Transfers::Pull(const FragmentMap& map, int fragment,
+                                                          int64_t version, bool whole,
+                                                          const Codec& codec,
+                                                          const std::stop_token& stop) {
   v1::PullRequest request;
   request.set_job_id(options_.job);
   request.set_pool(options_.pool);
@@ -71,22 +78,28 @@ absl::StatusOr<std::vector<PulledBlocks>> Transfers::Pull(const FragmentMap& map
   request.set_fragment(fragment);
   request.set_version(version);
   request.set_whole(whole);
-  // A rank that owns nothing of a small fragment asks for one block, to learn the version that the others get.
+  // A rank that owns nothing of a small fragment asks for one block, to learn the version that the
+  // others get.
   const FragmentLayout& layout = map.layout();
   const bool probe = map.blocks().empty();
   const std::vector<BlockRange> blocks = probe ? std::vector<BlockRange>{{0, 1}} : map.blocks();
   *request.mutable_blocks() = BlocksToProto(blocks);
   const int64_t payload = codec.PayloadBytes(ElementsOf(blocks, layout.elements));
   const auto check = [&](const v1::PullHeader& header) -> absl::StatusOr<StreamLimits> {
-    if ((!whole && header.version() != version) || header.codec() != static_cast<v1::Codec>(codec.kind())) {
-      return absl::InvalidArgumentError(absl::StrFormat("fragment %d: asked for version %d in %s, was sent version %d in codec %d",
-                                                        fragment, version, codec.name(), header.version(), header.codec()));
+    if ((!whole && header.version() != version) ||
+        header.codec() != static_cast<v1::Codec>(codec.kind())) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "fragment %d: asked for version %d in %s, was sent version %d in codec %d", fragment,
+          version, codec.name(), header.version(), header.codec()));
     }
-    return StreamLimits{.fragment_elements = layout.elements, .payload_bytes_max = payload,
-                        .segment_bytes = [&codec](int32_t elements) { return codec.PayloadBytes(elements); }};
+    return StreamLimits{
+        .fragment_elements = layout.elements,
+        .payload_bytes_max = payload,
+        .segment_bytes = [&codec](int32_t elements) { return codec.PayloadBytes(elements); }};
   };
   return WithRetries(stop, [&](absl::Time deadline) -> absl::StatusOr<std::vector<PulledBlocks>> {
-    auto parts = PullBlocks(ChannelsFor(payload), request, check, {.deadline = deadline, .stop = stop});
+    auto parts =
+        PullBlocks(ChannelsFor(payload), request, check, {.deadline = deadline, .stop = stop});
     if (!parts.ok()) return PoolUnknownIsUnavailable(parts.status());
     for (const PulledBlocks& part : *parts) {
       if (part.header.version() != parts->front().header.version()) {

@@ -22,20 +22,23 @@ class Transfers {
  public:
   struct Options {
     std::string coordinator, job, pool, incarnation;
-    int channels = 1;                            // Bulk channels; a transfer uses one for each MiB, at most.
+    int channels = 1;  // Bulk channels; a transfer uses one for each MiB, at most.
     absl::Duration attempt = absl::Minutes(10);  // Deadline of one attempt.
   };
   explicit Transfers(Options options);
 
-  // Sends a contribution. Lost connections, damaged bytes and a full server are tried again until `stop`; other errors
-  // are the coordinator's refusal. CANCELLED: stopped.
+  // Sends a contribution. Lost connections, damaged bytes and a full server are tried again until
+  // `stop`; other errors are the coordinator's refusal. CANCELLED: stopped.
   absl::Status Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
-                    std::shared_ptr<const CodedContribution> contribution, int64_t inner_step, const std::stop_token& stop);
+                    std::shared_ptr<const CodedContribution> contribution, int64_t inner_step,
+                    const std::stop_token& stop);
 
-  // The downlink of `version`, or with `whole` the newest outer parameters, of the rank's blocks; all parts are of one
-  // version. A rank without blocks of this fragment gets its first one, for its version. Errors as above.
-  absl::StatusOr<std::vector<PulledBlocks>> Pull(const FragmentMap& map, int fragment, int64_t version, bool whole,
-                                                 const Codec& codec, const std::stop_token& stop);
+  // The downlink of `version`, or with `whole` the newest outer parameters, of the rank's blocks;
+  // all parts are of one version. A rank without blocks of this fragment gets its first one, for
+  // its version. Errors as above.
+  absl::StatusOr<std::vector<PulledBlocks>> Pull(const FragmentMap& map, int fragment,
+                                                 int64_t version, bool whole, const Codec& codec,
+                                                 const std::stop_token& stop);
 
  private:
   template <typename Call>
