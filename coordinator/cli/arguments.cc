@@ -13,8 +13,8 @@ namespace longhaul::cli {
 namespace {
 
 constexpr char kFooter[] = R"(
-Exit codes: 0 ok; 1 the job failed or was cancelled, or the server refused or failed; 2 no connection, or not allowed in;
-3 a deadline passed; 4 bad arguments or spec; 5 internal error. Data goes to standard output, messages for people to
+Exit codes: 0 ok; 1 the job failed or was cancelled, or the server refused or failed; 2 no connection,
+or not allowed in; 3 a deadline passed; 4 bad arguments or spec; 5 internal error. Data goes to standard output, messages for people to
 standard error. The server's address is --server, else LONGHAUL_SERVER, else `server: host:port` in
 ~/.config/longhaul/config.yaml, else localhost:7070.)";
 

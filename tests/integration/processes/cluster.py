@@ -41,6 +41,7 @@ class Cluster:
         self.workers = {}
         self.address = "127.0.0.1:0"
         self.logs = []
+        self.prefix = {}  # By process name: what to run it with, as ["ip", "netns", "exec", "a"].
 
     def close(self):
         for process in [*self.workers.values(), self.coordinator]:
@@ -52,7 +53,7 @@ class Cluster:
     def _start(self, name, arguments):
         log = open(self.folder / f"{name}.log", "ab")
         self.logs.append(log.name)
-        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen([*self.prefix.get(name, []), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         return process
 
@@ -83,7 +84,8 @@ class Cluster:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
     def cli(self, *arguments, timeout=60):
-        return subprocess.run([BIN / "longhaul", "--server", self.address, *arguments], capture_output=True, text=True,
+        command = [*self.prefix.get("coordinator", []), BIN / "longhaul", "--server", self.address, *arguments]
+        return subprocess.run(command, capture_output=True, text=True,
                               timeout=timeout, check=False)
 
     def submit(self, name="tiny", steps=200, pools=2, text=TEXT, sets=(), wait=False):

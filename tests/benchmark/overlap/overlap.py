@@ -1,0 +1,103 @@
+"""How long training stands still for the exchange, over a link on which per-step data parallelism would hardly compute.
+
+    python3 tests/benchmark/overlap/overlap.py BUILD/bin [--mbit 12] [--steps 1500] [--tau 10] [--smoke]
+
+A coordinator and two pools, each in a network namespace of its own; every link is shaped both ways with `tc tbf`. Needs
+root, iproute2 and a kernel that allows network namespaces; says so and ends with status 77 where it cannot. Prints one
+JSON row {name, ours, reference, ratio, target, unit, note}: `ours` is the exposed wait as a share of the pools' training
+time, `reference` the share that per-step data parallelism (bf16 gradients up and down at every step) would have waited.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integration" / "processes"))
+import cluster as processes  # noqa: E402  (reads the folder of the programs from sys.argv[1])
+
+HUB = "lh-hub"
+SITES = {"site-a": "10.99.1", "site-b": "10.99.2"}
+
+
+def run(*command):
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def make_network(mbit):
+    run("ip", "netns", "add", HUB)
+    run("ip", "-n", HUB, "link", "set", "lo", "up")
+    for site, net in SITES.items():
+        run("ip", "netns", "add", f"lh-{site}")
+        run("ip", "-n", f"lh-{site}", "link", "set", "lo", "up")
+        run("ip", "-n", HUB, "link", "add", f"to-{site}", "type", "veth", "peer", "name", "uplink", "netns", f"lh-{site}")
+        for namespace, link, host in ((HUB, f"to-{site}", 1), (f"lh-{site}", "uplink", 2)):
+            run("ip", "-n", namespace, "addr", "add", f"{net}.{host}/24", "dev", link)
+            run("ip", "-n", namespace, "link", "set", link, "up")
+            run("tc", "-n", namespace, "qdisc", "add", "dev", link, "root", "tbf", "rate", f"{mbit}mbit", "burst", "32kb",
+                "latency", "100ms")
+
+
+def remove_network():
+    for namespace in (HUB, *(f"lh-{site}" for site in SITES)):
+        subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
+
+
+def train(options):
+    session = processes.Cluster()
+    try:
+        session.address = "0.0.0.0:0"
+        session.prefix = {"coordinator": ["ip", "netns", "exec", HUB],
+                          **{site: ["ip", "netns", "exec", f"lh-{site}"] for site in SITES}}
+        session.start_coordinator("--allow-plaintext-beyond-localhost", "--lease", "30s")
+        port = session.address.rsplit(":", 1)[1]
+        for site, net in SITES.items():
+            session.address = f"{net}.1:{port}"
+            session.start_worker(site)
+        session.address = f"127.0.0.1:{port}"
+        spec = pathlib.Path(__file__).resolve().parents[3] / "deploy/examples/quickstart.yaml"
+        result = session.cli("submit", "-f", spec, "--set", f"data.text.path={processes.TEXT}",
+                             "--set", f"train.steps={options.steps}", "--set", f"sync.tau={options.tau}",
+                             "--set", "evaluation.every_cycles=-1", "-o", "json")
+        if result.returncode != 0:
+            sys.exit(result.stdout + result.stderr)
+        return session.wait_job("quickstart", seconds=1200)
+    finally:
+        session.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mbit", type=float, default=12)
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--tau", type=int, default=10)
+    parser.add_argument("--smoke", action="store_true", help="120 steps: shows that it runs, its figures mean nothing")
+    options = parser.parse_args(sys.argv[2:])
+    if options.smoke:
+        options.steps = 120
+    remove_network()
+    try:
+        make_network(options.mbit)
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        remove_network()
+        print(f"cannot make shaped network namespaces here: {getattr(error, 'stderr', error)}", file=sys.stderr)
+        return 77
+    try:
+        job = train(options)
+    finally:
+        remove_network()
+    seconds = [p["compute_seconds"] + p["exposed_wait_seconds"] + p["sync_seconds"] for p in job["pools"]]
+    waited = sum(p["exposed_wait_seconds"] for p in job["pools"]) / sum(seconds)
+    step = job["compute_seconds"] / job["inner_step"]
+    parallel = 2 * 2 * job["parameters"] * 8 / (options.mbit * 1e6)  # bf16, up then down.
+    print(json.dumps({
+        "name": "exposed_wait_share", "ours": round(waited, 5), "reference": round(parallel / (parallel + step), 5),
+        "ratio": round(waited / (parallel / (parallel + step)), 5), "target": 0.02, "unit": "share of training time",
+        "note": f"{options.mbit:g} Mbit/s links, tau {options.tau}, {options.steps} steps of {1e3 * step:.1f} ms; data parallelism "
+                f"would compute {100 * step / (parallel + step):.1f} % of the time; the last round, which has no overlap, included"}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
