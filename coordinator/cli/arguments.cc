@@ -14,8 +14,9 @@ namespace {
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 ok; 1 the job failed or was cancelled, or the server refused or failed; 2 no connection,
-or not allowed in; 3 a deadline passed; 4 bad arguments or spec; 5 internal error. Data goes to standard output, messages for people to
-standard error. The server's address is --server, else LONGHAUL_SERVER, else `server: host:port` in
+or not allowed in; 3 a deadline passed; 4 bad arguments or spec; 5 internal error. Data goes to
+standard output, messages for people to standard error. The server's address is --server, else
+LONGHAUL_SERVER, else `server: host:port` in
 ~/.config/longhaul/config.yaml, else localhost:7070.)";
 
 const std::map<std::string, OutputFormat> kFormats = {

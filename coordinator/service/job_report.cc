@@ -105,7 +105,11 @@ v1::Job ReportLive(const LiveJob& job, const JobView& view, absl::Time now) {
   SetRecord(job.record, &report);
   AddFragments(job.resolved(), &report);
   if (view.fault.has_value()) *report.mutable_error() = ToProto(*view.fault);
-  if (view.waiting.has_value()) report.set_waiting_for(InWords(*view.waiting, now));
+  // Every round waits for its last pool a little: only what lasts is worth a word.
+  const bool lasts = view.waiting.has_value() && now - view.waiting->since >= absl::Seconds(1);
+  if (lasts || (view.waiting.has_value() && view.state != JobState::kRunning)) {
+    report.set_waiting_for(InWords(*view.waiting, now));
+  }
   if (!job.blocked.empty()) report.set_waiting_for(job.blocked);
   SetFragments(job, &report);
   SetPools(job, view, &report);

@@ -145,11 +145,15 @@ def alive(pid):
         return False
 
 
-def resident_mb(pid):
+def resident_mb(pid, field="VmRSS"):
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
     raise AssertionError(f"no process {pid}")
+
+
+def peak_mb(pid):
+    return resident_mb(pid, "VmHWM")
 
 
 def kill(pid):

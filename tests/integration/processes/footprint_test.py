@@ -2,7 +2,7 @@
 
 import json
 
-from cluster import ClusterTest, main, resident_mb, wait_until
+from cluster import ClusterTest, main, peak_mb, resident_mb, wait_until
 
 
 class FootprintTest(ClusterTest):
@@ -22,6 +22,27 @@ class FootprintTest(ClusterTest):
             loaded = {line.split()[-1].rsplit("/", 1)[-1] for line in maps if line.rstrip().endswith(".so") or ".so." in line}
         # libcudart alone is there: libtorch_cpu needs it.
         self.assertEqual([name for name in loaded if name.startswith(("libtorch_cuda", "libnccl", "libcublas", "libcudnn"))], [])
+
+    def test_the_coordinator_holds_twelve_bytes_a_parameter_whatever_the_number_of_pools(self):
+        parameters, fragments, pools = 16_000_000, 32, 4
+        spec = self.cluster.folder / "large.yaml"
+        spec.write_text(f"""
+name: large
+model: {{synthetic: {{units: {fragments}, elements: {parameters // fragments}, initial: 1, inner_delta: [-0.001]}}}}
+train: {{steps: 64}}
+sync: {{h: 32, tau: 1}}
+pools: {{min: {pools}}}
+""")
+        for i in range(pools):
+            self.cluster.start_worker(f"site-{i}")
+        self.assertEqual(self.cluster.cli("submit", "-f", spec).returncode, 0)
+        self.cluster.wait_job("large", seconds=150)
+        peak = peak_mb(self.cluster.coordinator.pid)
+        state = 12 * parameters / 2**20
+        # One fragment for each concurrent stream (a rank has two), exact as in a start; 60 MB for the process itself.
+        streams = 2 * pools * 4 * (parameters / fragments) / 2**20
+        print(json.dumps({"peak_mb": round(peak, 1), "state_mb": round(state, 1), "streams_mb_max": round(streams, 1)}))
+        self.assertLessEqual(peak, state + streams + 60)
 
 
 main()

@@ -1,0 +1,62 @@
+"""The README's first command, without its installation and with fewer steps."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cluster import BIN, TEXT, alive, children, main, wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+class QuickstartTest(unittest.TestCase):
+    def start(self, *flags):
+        environment = {**os.environ, "BUILD_DIR": os.path.relpath(BIN.parent, ROOT)}
+        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *flags], cwd=ROOT,
+                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                start_new_session=True)
+
+    def test_it_ends_with_a_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            process = self.start("--steps", "150", "--json", str(report))
+            output, _ = process.communicate(timeout=200)
+            self.assertEqual(process.returncode, 0, output)
+            data = json.loads(report.read_text())
+        self.assertEqual(data["state"], "COMPLETED")
+        self.assertLess(data["eval_loss_last"], data["eval_loss_first"])
+        self.assertGreater(data["byte_ratio"], 20)
+        self.assertTrue(pathlib.Path(data["checkpoint"], "manifest.json").exists())
+        for word in ("eval loss", "bytes exchanged", "utilization", "checkpoint"):
+            self.assertIn(word, output)
+
+    def test_ctrl_c_leaves_no_process_behind(self):
+        process = self.start()
+        wait_until(lambda: len(descendants(process.pid)) >= 6, 60, "the pools to train")
+        time.sleep(1)
+        started = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130)
+        wait_until(lambda: not any(alive(pid) for pid in started), 10, "every process to end")
+
+    def test_data_that_is_not_there_is_refused(self):
+        process = self.start("--data", "/nowhere")
+        output, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("--data /nowhere does not exist", output)
+
+
+main()
