@@ -11,7 +11,9 @@ bool TuneAllocatorForBulk() {
   const bool threshold = mallopt(M_MMAP_THRESHOLD, kMapBytesMin) == 1;
   const bool trim = mallopt(M_TRIM_THRESHOLD, kKeptBytes) == 1;
   const bool pad = mallopt(M_TOP_PAD, kGrowBytes) == 1;
-  return threshold && trim && pad;
+  // Each heap keeps its own: with glibc's eight for each core, what idle threads freed adds up.
+  const bool arenas = mallopt(M_ARENA_MAX, 4) == 1;
+  return threshold && trim && pad && arenas;
 }
 
 }  // namespace longhaul
