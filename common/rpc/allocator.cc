@@ -12,7 +12,7 @@ bool TuneAllocatorForBulk() {
   const bool trim = mallopt(M_TRIM_THRESHOLD, kKeptBytes) == 1;
   const bool pad = mallopt(M_TOP_PAD, kGrowBytes) == 1;
   // Each heap keeps its own: with glibc's eight for each core, what idle threads freed adds up.
-  const bool arenas = mallopt(M_ARENA_MAX, 4) == 1;
+  const bool arenas = mallopt(M_ARENA_MAX, 2) == 1;
   return threshold && trim && pad && arenas;
 }
 
