@@ -7,7 +7,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
@@ -63,7 +62,6 @@ class Pool {
         [this](const std::string& incarnation, const v1::Assignment& assignment) {
           OnAssignment(incarnation, assignment);
         });
-    constructed_.Notify();
   }
   ~Pool() {
     if (thread_.joinable()) thread_.join();
@@ -76,6 +74,12 @@ class Pool {
       return absl::DeadlineExceededError(absl::StrCat(name_, " did not finish in time"));
     }
     return status_;
+  }
+
+  // The final evaluation ends the job: it is reported once every pool has merged its last round, so
+  // that what the job counts is complete. After Join.
+  void ReportEvaluations() {
+    for (const v1::Evaluation& evaluation : evaluations_) membership_->AddEvaluation(evaluation);
   }
 
   int ordinal = -1;  // Valid after Join.
@@ -117,8 +121,7 @@ class Pool {
       evaluation.set_loss(result.loss);
       evaluation.set_tokens(result.tokens);
       evaluation.set_final(result.final);
-      constructed_.WaitForNotification();
-      membership_->AddEvaluation(evaluation);
+      evaluations_.push_back(evaluation);
     };
     session::RankSession session({.coordinator = coordinator_,
                                   .job = assignment.job_id(),
@@ -145,9 +148,8 @@ class Pool {
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::Evaluation> evaluations_;  // Of the training thread, until Join.
   std::thread thread_;
-  absl::Notification
-      constructed_;  // The client's thread may bring an assignment before membership_ is set.
   std::unique_ptr<MembershipClient> membership_;
 };
 
@@ -191,6 +193,7 @@ absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
   for (int i = 0; i < options.pools; ++i)
     pools.push_back(std::make_unique<Pool>(options, server->address(), i));
   for (const auto& pool : pools) LH_RETURN_IF_ERROR(pool->Join(deadline));
+  for (const auto& pool : pools) pool->ReportEvaluations();
   ExchangeResult result;
   LH_ASSIGN_OR_RETURN(result.job, AwaitEnd(*jobs, response.job().id(), deadline));
   result.final_live.resize(options.pools);

@@ -94,6 +94,36 @@ TEST(StreamingDilocoTest, NesterovWithDifferentPoolsFollowsTheAlgorithm) {
   }
 }
 
+// One fragment, no overlap: DiLoCo (Douillard et al. 2023, Algorithm 1). All values are dyadic, so
+// equality is exact.
+TEST(StreamingDilocoTest, OneFragmentWithoutOverlapIsDiloco) {
+  ExchangeOptions options;
+  options.fragments = 1;
+  options.h = 4;
+  options.steps = 24;
+  options.inner_delta = {-1, -3};
+  options.outer_lr = 0.5;
+  options.outer_momentum = 0.5;
+  const auto result = RunExchange(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->fragments[0].live, Replay(options, 0));
+  EXPECT_EQ(result->fragments[0].live, result->fragments[0].outer);
+}
+
+// A round after every step with a plain outer step: large-batch data parallelism with SGD.
+TEST(StreamingDilocoTest, ARoundAfterEveryStepIsDataParallelism) {
+  ExchangeOptions options;
+  options.fragments = 1;
+  options.h = 1;
+  options.steps = 10;
+  options.inner_delta = {-1, -3};
+  options.outer_lr = 1;
+  const auto result = RunExchange(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->fragments[0].live.size(), 10u);
+  for (int t = 1; t <= 10; ++t) EXPECT_EQ(result->fragments[0].live[t - 1], 1 - 2 * t);
+}
+
 TEST(StreamingDilocoTest, LearningRateOneWithoutMomentumIsParameterAveraging) {
   ExchangeOptions options;
   options.fragments = 1;
