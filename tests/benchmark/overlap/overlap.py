@@ -11,6 +11,7 @@ time, `reference` the share that per-step data parallelism (bf16 gradients up an
 import argparse
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -76,12 +77,15 @@ def main():
     options = parser.parse_args(sys.argv[2:])
     if options.smoke:
         options.steps = 120
+    if not (shutil.which("ip") and shutil.which("tc")):
+        print("cannot shape links here: iproute2 is not installed", file=sys.stderr)
+        return 77
     remove_network()
     try:
         make_network(options.mbit)
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+    except subprocess.CalledProcessError as error:
         remove_network()
-        print(f"cannot make shaped network namespaces here: {getattr(error, 'stderr', error)}", file=sys.stderr)
+        print(f"cannot make shaped network namespaces here: {error.stderr}", file=sys.stderr)
         return 77
     try:
         job = train(options)
