@@ -4,35 +4,6 @@
 
 namespace longhaul::coordinator {
 
-v1::RoundKind ToProto(RoundKind kind) {
-  switch (kind) {
-    case RoundKind::kSeed:
-      return v1::SEED;
-    case RoundKind::kOuter:
-      return v1::OUTER;
-    case RoundKind::kFinal:
-      return v1::FINAL;
-    case RoundKind::kSkipped:
-      return v1::SKIPPED;
-  }
-  return v1::ROUND_KIND_UNSPECIFIED;
-}
-
-std::optional<RoundKind> FromProto(v1::RoundKind kind) {
-  switch (kind) {
-    case v1::SEED:
-      return RoundKind::kSeed;
-    case v1::OUTER:
-      return RoundKind::kOuter;
-    case v1::FINAL:
-      return RoundKind::kFinal;
-    case v1::SKIPPED:
-      return RoundKind::kSkipped;
-    default:
-      return std::nullopt;
-  }
-}
-
 // CodecKind has the numbers of v1::Codec.
 v1::Codec ToProto(CodecKind codec) { return static_cast<v1::Codec>(codec); }
 

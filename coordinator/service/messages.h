@@ -1,13 +1,12 @@
 // Between the values of core and store and the messages of the contract. Pure functions.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
-#include "common/schedule/round_kind.h"
+#include "common/rpc/round_kind_proto.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/store/round_records.h"
@@ -17,10 +16,6 @@
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::coordinator {
-
-v1::RoundKind ToProto(RoundKind kind);
-// Nothing: unspecified, or a number that is no kind.
-std::optional<RoundKind> FromProto(v1::RoundKind kind);
 
 v1::Codec ToProto(CodecKind codec);
 // Of a resolved spec.

@@ -18,7 +18,7 @@ namespace longhaul::coordinator {
 namespace {
 
 absl::Status CheckHeader(const LiveJob& job, const v1::PushHeader& header) {
-  const std::optional<RoundKind> kind = FromProto(header.kind());
+  const std::optional<RoundKind> kind = RoundKindFromProto(header.kind());
   if (!kind.has_value() || *kind == RoundKind::kSkipped) {
     return BadRequestError({{"kind", "is not SEED, OUTER or FINAL"}});
   }
@@ -45,7 +45,7 @@ absl::Status BadSegment(int fragment, int64_t block, const absl::Status& cause) 
 
 absl::StatusOr<ShardInfo> Validate(const LiveJob& job, const v1::PushHeader& header,
                                    const CodedBlocks& blocks) {
-  const RoundKind kind = *FromProto(header.kind());
+  const RoundKind kind = *RoundKindFromProto(header.kind());
   const Codec& codec = job.CodecFor(kind);
   ShardInfo shard{.fragment = header.fragment(),
                   .version = header.version(),
@@ -106,7 +106,7 @@ absl::StatusOr<StreamLimits> AcceptPush(Runtime& runtime, const v1::PushHeader& 
                      .reason = "FRAGMENT_UNKNOWN"});
   }
   LH_RETURN_IF_ERROR(CheckHeader(*job, header));
-  const RoundKind kind = *FromProto(header.kind());
+  const RoundKind kind = *RoundKindFromProto(header.kind());
   LH_RETURN_IF_ERROR(
       runtime.Judge(ContributionBegins{header.job_id(), header.pool(), header.incarnation(),
                                        header.fragment(), header.version(), kind}));
@@ -126,7 +126,7 @@ absl::StatusOr<v1::PushResponse> TakePush(Runtime& runtime, const v1::PushHeader
     return ToStatus({.status = absl::NotFoundError("the job has ended"), .reason = "JOB_UNKNOWN"});
   const ContributionKey key{header.fragment(), header.version(), header.pool(),
                             header.incarnation()};
-  const RoundKind kind = *FromProto(header.kind());
+  const RoundKind kind = *RoundKindFromProto(header.kind());
   const ContributionBegins begins{job->id(),    key.pool,    key.incarnation,
                                   key.fragment, key.version, kind};
   if (const absl::Status appended = Append(runtime, *job, key, header, blocks); !appended.ok()) {

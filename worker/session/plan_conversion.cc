@@ -3,27 +3,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/round_kind_proto.h"
 
 namespace longhaul::session {
 namespace {
 
 absl::Status Bad(const std::string& what) {
   return absl::InvalidArgumentError("the coordinator's plan: " + what);
-}
-
-absl::StatusOr<RoundKind> KindFromProto(v1::RoundKind kind) {
-  switch (kind) {
-    case v1::SEED:
-      return RoundKind::kSeed;
-    case v1::OUTER:
-      return RoundKind::kOuter;
-    case v1::FINAL:
-      return RoundKind::kFinal;
-    case v1::SKIPPED:
-      return RoundKind::kSkipped;
-    default:
-      return Bad(absl::StrFormat("unknown kind of round %d", kind));
-  }
 }
 
 absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model,
@@ -41,9 +27,10 @@ absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model,
 }  // namespace
 
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool) {
-  LH_ASSIGN_OR_RETURN(const RoundKind kind, KindFromProto(commit.kind()));
+  const std::optional<RoundKind> kind = RoundKindFromProto(commit.kind());
+  if (!kind) return Bad(absl::StrFormat("unknown kind of round %d", commit.kind()));
   return Commit{.version = commit.version(),
-                .kind = kind,
+                .kind = *kind,
                 .evaluate = commit.evaluator() == pool,
                 .contributed = absl::c_linear_search(commit.pools(), pool)};
 }
@@ -98,20 +85,6 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
   }
   if (units != model.units.size()) return Bad("it does not hold every unit of the model");
   return result;
-}
-
-v1::RoundKind ToProto(RoundKind kind) {
-  switch (kind) {
-    case RoundKind::kSeed:
-      return v1::SEED;
-    case RoundKind::kOuter:
-      return v1::OUTER;
-    case RoundKind::kFinal:
-      return v1::FINAL;
-    case RoundKind::kSkipped:
-      return v1::SKIPPED;
-  }
-  return v1::ROUND_KIND_UNSPECIFIED;
 }
 
 CodecOptions CodecFromProto(const v1::CodecId& codec) {

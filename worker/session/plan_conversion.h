@@ -21,7 +21,6 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
                                                              const ModelLayout& model);
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool);
 
-v1::RoundKind ToProto(RoundKind kind);
 CodecOptions CodecFromProto(const v1::CodecId& codec);
 
 }  // namespace longhaul::session

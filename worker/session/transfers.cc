@@ -9,8 +9,8 @@
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/retry.h"
+#include "common/rpc/round_kind_proto.h"
 #include "worker/session/error_reason.h"
-#include "worker/session/plan_conversion.h"
 
 namespace longhaul::session {
 namespace {

@@ -8,10 +8,10 @@ namespace {
 TEST(MessagesTest, KindsAndStatesGoBothWays) {
   for (RoundKind kind :
        {RoundKind::kSeed, RoundKind::kOuter, RoundKind::kFinal, RoundKind::kSkipped}) {
-    EXPECT_EQ(FromProto(ToProto(kind)), kind);
+    EXPECT_EQ(RoundKindFromProto(ToProto(kind)), kind);
   }
-  EXPECT_FALSE(FromProto(v1::ROUND_KIND_UNSPECIFIED).has_value());
-  EXPECT_FALSE(FromProto(static_cast<v1::RoundKind>(77)).has_value());
+  EXPECT_FALSE(RoundKindFromProto(v1::ROUND_KIND_UNSPECIFIED).has_value());
+  EXPECT_FALSE(RoundKindFromProto(static_cast<v1::RoundKind>(77)).has_value());
   for (JobState state :
        {JobState::kPending, JobState::kSeeding, JobState::kRunning, JobState::kFinishing,
         JobState::kCompleted, JobState::kFailed, JobState::kCancelled}) {
