@@ -1,0 +1,74 @@
+"""Runs benchmarks one after another and collects the rows that they print (harness/row.h): one JSON object a line,
+{name, ours, reference, ratio, target, unit, note}. Everything else that they print goes to stderr.
+
+  run.py --build DIR [NAME...] [--json FILE] [--list]
+
+--json FILE gets {"schema_version": 1, "rows": [...]}, each row with the `benchmark` that printed it. Exit status: 0 if every
+benchmark ran (whether targets are met is for the reader: machines differ), 1 if one failed, 4 for an unknown name.
+"""
+import argparse
+import json
+import subprocess
+import sys
+
+# name -> command; {build} is the build folder.
+BENCHMARKS = {
+    "codec": ["{build}/benchmark/codec_benchmark"],
+}
+
+
+def run(name, command):
+    """The rows of one benchmark, or None if it failed."""
+    rows = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if isinstance(row, dict) and "ratio" in row:
+                rows.append({"benchmark": name, **row})
+                show(row)
+            else:
+                sys.stderr.write(line)
+    return rows if process.returncode == 0 else None
+
+
+def show(row):
+    target = row.get("target")
+    verdict = "" if target is None else f"  target {target:g} {'met' if row['ratio'] >= target else 'MISSED'}"
+    print(f"{row['name']:<44} {row['ours']:>10.4g} / {row['reference']:<10.4g} {row['unit']:<8} = {row['ratio']:.3f}{verdict}",
+          flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--list", action="store_true", help="print the names")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(BENCHMARKS))
+        return 0
+    unknown = [name for name in arguments.names if name not in BENCHMARKS]
+    if unknown:
+        print(f"unknown benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 4
+    rows, failed = [], []
+    for name in arguments.names or BENCHMARKS:
+        result = run(name, [part.format(build=arguments.build) for part in BENCHMARKS[name]])
+        if result is None:
+            failed.append(name)
+        else:
+            rows += result
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"schema_version": 1, "rows": rows}, file, indent=1)
+    for name in failed:
+        print(f"benchmark {name} failed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
