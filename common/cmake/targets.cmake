@@ -71,3 +71,14 @@ function(longhaul_benchmark name)
   _longhaul_executable(${name} "${ARG_GLOO}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
 endfunction()
+
+# longhaul_simd_sources(FILES...): sources that Highway compiles once for each instruction set and chooses from at run time.
+# They keep vectors in arrays, which vectors of unknown size do not allow. On x86-64 the least is SSSE3 (Highway has nothing
+# below it).
+function(longhaul_simd_sources)
+  set_source_files_properties(${ARGN} PROPERTIES
+    COMPILE_DEFINITIONS "HWY_DISABLED_TARGETS=HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV")
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -mssse3)
+  endif()
+endfunction()

@@ -4,12 +4,20 @@
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/codec/segment_encoder.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul {
 namespace {
 
 bool IsSegmentSize(int64_t elements) { return elements >= 1 && elements <= kTileElements; }
+
+void CheckRun(const SegmentView& segment, int64_t first_block, int64_t elements) {
+  const int64_t first = first_block * kBlockElements;
+  LH_CHECK(first_block >= 0 && elements >= 1 && elements <= segment.elements - first &&
+               (elements % kBlockElements == 0 || first + elements == segment.elements),
+           "not whole blocks of the segment");
+}
 
 }  // namespace
 
@@ -33,65 +41,55 @@ std::string_view CodecName(CodecKind kind) {
   return "unknown";
 }
 
-int64_t Codec::PayloadBytes(int64_t elements) const {
+int64_t Codec::FragmentBytes(int64_t elements) const {
   LH_CHECK(elements >= 0 && elements <= int64_t{1} << 48, "element count out of range");
-  return CeilDiv(elements * traits_.planes.code_bytes_per_block, kBlockElements) +
-         CeilDiv(elements, kBlockElements) * traits_.planes.scale_bytes_per_block;
+  return elements / kTileElements * PayloadBytes(kTileElements) +
+         PayloadBytes(elements % kTileElements);
 }
 
-absl::StatusOr<EncodeResult> Codec::Encode(absl::Span<const float> in,
-                                           absl::Span<uint8_t> out) const {
-  const int64_t elements = in.size();
-  LH_CHECK(IsSegmentSize(elements), "not the size of a segment");
-  LH_CHECK(static_cast<int64_t>(out.size()) == PayloadBytes(elements), "output of the wrong size");
-  return DoEncode(in, out);
+absl::StatusOr<EncodeResult> Codec::Encode(const EncodeInput& in, absl::Span<float> lost,
+                                           absl::Span<uint8_t> out, const NoiseKey& noise) const {
+  SegmentEncoder encoder(*this, in.values.size(), lost, out, noise);
+  encoder.Add(in);
+  return encoder.Finish();
 }
 
-absl::StatusOr<EncodeResult> Codec::EncodeWithFeedback(absl::Span<const float> in,
-                                                       absl::Span<float> error,
-                                                       absl::Span<uint8_t> out) const {
-  const int64_t elements = in.size();
-  LH_CHECK(IsSegmentSize(elements), "not the size of a segment");
-  LH_CHECK(error.size() == in.size(), "error feedback of the wrong size");
-  LH_CHECK(static_cast<int64_t>(out.size()) == PayloadBytes(elements), "output of the wrong size");
-  return DoEncodeWithFeedback(in, error, out);
+absl::Status Codec::Validate(const SegmentView& segment) const {
+  LH_RETURN_IF_ERROR(CheckFrame(segment));
+  return DoValidate(segment);
 }
 
-absl::Status Codec::Validate(int32_t base_exponent, absl::Span<const uint8_t> payload,
-                             int64_t elements) const {
-  LH_RETURN_IF_ERROR(CheckFrame(base_exponent, payload.size(), elements));
-  return DoValidate(payload, elements);
-}
-
-absl::Status Codec::Decode(int32_t base_exponent, absl::Span<const uint8_t> payload,
-                           absl::Span<float> out) const {
-  LH_RETURN_IF_ERROR(CheckFrame(base_exponent, payload.size(), out.size()));
-  DoDecode(base_exponent, payload, out);
+absl::Status Codec::Decode(const SegmentView& segment, absl::Span<float> out,
+                           int64_t first_block) const {
+  LH_RETURN_IF_ERROR(CheckFrame(segment));
+  CheckRun(segment, first_block, out.size());
+  DoDecode(segment, first_block, out);
   return absl::OkStatus();
 }
 
-absl::Status Codec::DecodeAccumulate(int32_t base_exponent, absl::Span<const uint8_t> payload,
-                                     float weight, absl::Span<float> acc) const {
-  LH_RETURN_IF_ERROR(CheckFrame(base_exponent, payload.size(), acc.size()));
-  DoDecodeAccumulate(base_exponent, payload, weight, acc);
+absl::Status Codec::DecodeAccumulate(const SegmentView& segment, float weight,
+                                     absl::Span<float> acc, int64_t first_block) const {
+  LH_RETURN_IF_ERROR(CheckFrame(segment));
+  CheckRun(segment, first_block, acc.size());
+  DoDecodeAccumulate(segment, first_block, weight, acc);
   return absl::OkStatus();
 }
 
-absl::Status Codec::CheckFrame(int32_t base_exponent, int64_t payload_bytes,
-                               int64_t elements) const {
-  if (!IsSegmentSize(elements)) {
+absl::Status Codec::CheckFrame(const SegmentView& segment) const {
+  if (!IsSegmentSize(segment.elements)) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: a segment has 1 to %d elements, not %d",
-                                                      name(), kTileElements, elements));
+                                                      name(), kTileElements, segment.elements));
   }
-  if (payload_bytes != PayloadBytes(elements)) {
+  const int64_t expected = PayloadBytes(segment.elements);
+  if (static_cast<int64_t>(segment.payload.size()) != expected) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: %d elements take %d bytes, not %d",
-                                                      name(), elements, PayloadBytes(elements),
-                                                      payload_bytes));
+                                                      name(), segment.elements, expected,
+                                                      segment.payload.size()));
   }
-  if (base_exponent < traits_.base_exponent_min || base_exponent > traits_.base_exponent_max) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: base_exponent %d is not within [%d, %d]", name(), base_exponent,
-                        traits_.base_exponent_min, traits_.base_exponent_max));
+  if (segment.base_exponent < exponents_.min || segment.base_exponent > exponents_.max) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: base_exponent %d is not within [%d, %d]",
+                                                      name(), segment.base_exponent, exponents_.min,
+                                                      exponents_.max));
   }
   return absl::OkStatus();
 }

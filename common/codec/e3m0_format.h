@@ -21,7 +21,6 @@
 
 namespace longhaul::e3m0 {
 
-inline constexpr int64_t kCodeBytesPerBlock = 64;
 inline constexpr int32_t kSignificandBits = 23;    // Of a float, without the leading one.
 inline constexpr int32_t kScaleShift = 20;         // bits(s) = index << kScaleShift.
 inline constexpr int32_t kScaleIndexMin = 8 << 3;  // s = 2^-119: every threshold is a normal float.
@@ -35,6 +34,13 @@ inline constexpr int32_t kSearchBelow = 8,
 constexpr int32_t NearestScale(uint32_t magnitude_max) {
   if (magnitude_max < uint32_t{kScaleIndexMin} << kScaleShift) return 0;
   return std::min<int32_t>((magnitude_max + (1u << (kScaleShift - 1))) >> kScaleShift,
+                           kScaleIndexMax);
+}
+
+// The scale for stochastic rounding: the next one that is not smaller, so that nothing saturates.
+constexpr int32_t UpperScale(uint32_t magnitude_max) {
+  if (magnitude_max < uint32_t{kScaleIndexMin} << kScaleShift) return 0;
+  return std::min<int32_t>((magnitude_max + (1u << kScaleShift) - 1) >> kScaleShift,
                            kScaleIndexMax);
 }
 

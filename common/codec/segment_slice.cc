@@ -28,14 +28,21 @@ absl::Status SliceSegment(const Codec& codec, const SegmentView& segment, const 
                                                       codec.name(), elements,
                                                       codec.PayloadBytes(elements), out.size()));
   }
-  const Codec::Planes planes = codec.planes();
-  const int64_t scale_bytes = blocks.count * planes.scale_bytes_per_block;
+  const Codec::Planes& planes = codec.planes();
+  const int64_t group = planes.blocks_per_group;
+  if (blocks.first % group != 0 || (blocks.end() % group != 0 && blocks.end() != total)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: %d blocks from block %d cut a group of %d", codec.name(), blocks.count,
+                        blocks.first, group));
+  }
+  const int64_t first = blocks.first / group;
+  const int64_t scale_bytes = CeilDiv(blocks.count, group) * planes.scale_bytes_per_group;
   const int64_t code_bytes = static_cast<int64_t>(out.size()) - scale_bytes;
   const uint8_t* codes = segment.payload.data();
-  const uint8_t* scales = codes + segment.payload.size() - total * planes.scale_bytes_per_block;
-  std::memcpy(out.data(), codes + blocks.first * planes.code_bytes_per_block, code_bytes);
-  std::memcpy(out.data() + code_bytes, scales + blocks.first * planes.scale_bytes_per_block,
-              scale_bytes);
+  const uint8_t* scales =
+      codes + segment.payload.size() - CeilDiv(total, group) * planes.scale_bytes_per_group;
+  std::memcpy(out.data(), codes + first * planes.code_bytes_per_group, code_bytes);
+  std::memcpy(out.data() + code_bytes, scales + first * planes.scale_bytes_per_group, scale_bytes);
   return absl::OkStatus();
 }
 

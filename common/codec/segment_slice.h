@@ -11,16 +11,10 @@
 
 namespace longhaul {
 
-// A coded segment in memory: `payload` has codec.PayloadBytes(elements) bytes.
-struct SegmentView {
-  int64_t elements = 0;
-  absl::Span<const uint8_t> payload;
-};
-
 // Copies blocks [blocks.first, blocks.end()) of `segment` into `out`, a payload of their own with
 // the segment's base_exponent. `out` has codec.PayloadBytes(ElementsOf(blocks, segment.elements))
 // bytes and must not overlap the segment. INVALID_ARGUMENT: the range is empty or not within the
-// segment, or a size is wrong.
+// segment, or a size is wrong, or the range cuts a group of blocks (Codec::Planes).
 absl::Status SliceSegment(const Codec& codec, const SegmentView& segment, const BlockRange& blocks,
                           absl::Span<uint8_t> out);
 

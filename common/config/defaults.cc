@@ -41,7 +41,6 @@ constexpr Default kDefaults[] = {
     {"sync.alpha", "0.5"},
     {"sync.up.codec", "E3M0"},
     {"sync.down.codec", "E3M0"},
-    {"sync.down.error_feedback", "true"},
     {"sync.final_round", "true"},
     {"pools.min", "1"},
     {"pools.max", "64"},
@@ -128,6 +127,14 @@ void FillFragments(v1::JobSpec& spec) {
   }
 }
 
+void FillCodec(v1::CodecSpec& spec, bool is_down) {
+  const v1::Codec codec = spec.codec();
+  if (!spec.has_error_feedback())
+    spec.set_error_feedback(is_down || codec == v1::SIGN1 || codec == v1::TOPK2);
+  if (!spec.has_feedback_decay())
+    spec.set_feedback_decay(codec == v1::TOPK2 && spec.error_feedback() ? 0.95 : 1);
+}
+
 // Defaults that depend on other fields.
 void FillComputed(v1::JobSpec& spec) {
   if (spec.model().has_transformer() && spec.model().transformer().kv_heads() == 0) {
@@ -145,6 +152,8 @@ void FillComputed(v1::JobSpec& spec) {
   if (!spec.sync().has_tau()) {
     spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));
   }
+  FillCodec(*spec.mutable_sync()->mutable_up(), false);
+  FillCodec(*spec.mutable_sync()->mutable_down(), true);
   FillFragments(spec);
   FillOuterOptimizer(spec);
 }

@@ -2,7 +2,6 @@
 #include <limits>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/checks.h"
@@ -15,12 +14,36 @@ constexpr int64_t kPeriodMax = 1'000'000'000;
 constexpr double kLearningRateMax = 10;
 constexpr int32_t kIntMax = std::numeric_limits<int32_t>::max();
 
-void ValidateCodec(const std::string& field, v1::Codec codec, ViolationList& violations) {
-  if (codec == v1::FP32 || codec == v1::BF16 || codec == v1::E3M0) return;
-  if (!v1::Codec_IsValid(codec)) return;  // RequireKnown reports it.
-  violations.NotBuilt(
-      field, absl::StrCat(absl::AsciiStrToLower(v1::Codec_Name(codec)), " is not built yet"),
-      "use e3m0, bf16 or fp32");
+// An option that the codec does not have, or that contradicts another one.
+void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, bool is_up,
+                   ViolationList& violations) {
+  const v1::Codec codec = spec.codec();
+  const bool half_byte = codec == v1::E3M0 || codec == v1::INT4;
+  const auto refuse = [&](const char* option, const std::string& why) {
+    violations.Invalid(absl::StrCat(field, ".", option), why);
+  };
+  if (spec.search_scale() && !half_byte)
+    refuse("search_scale", "found true, expected codec e3m0 or int4 with it");
+  if (spec.stochastic_rounding() && !half_byte && codec != v1::INT8)
+    refuse("stochastic_rounding", "found true, expected codec e3m0, int8 or int4 with it");
+  if (spec.stochastic_rounding() && spec.search_scale())
+    refuse("stochastic_rounding", "found true, expected no search_scale with it");
+  if (spec.rms_scale() && codec != v1::SIGN1)
+    refuse("rms_scale", "found true, expected codec sign1 with it");
+  RequireNumber(violations, absl::StrCat(field, ".feedback_decay"), spec.feedback_decay(),
+                {.low = 0, .high = 1, .open_low = true});
+  if (spec.feedback_decay() != 1 && !spec.error_feedback())
+    refuse("feedback_decay", "expected error_feedback with it: nothing is fed back");
+  if (is_up) return;
+  if (!spec.error_feedback()) {
+    refuse("error_feedback",
+           "found false, expected true: without it the pools drift away from the coordinator");
+  }
+  if (codec == v1::TOPK2) {
+    violations.Invalid(absl::StrCat(field, ".codec"),
+                       "found topk2, expected a codec that ranks can cut at any block: use e3m0, "
+                       "int4 or sign1, and topk2 for the uplink");
+  }
 }
 
 void ValidateMode(const v1::SyncSpec& sync, ViolationList& violations) {
@@ -41,8 +64,8 @@ void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
                 {.low = 0, .high = kLearningRateMax, .open_low = true});
   RequireNumber(violations, "sync.outer.momentum", sync.outer().momentum(),
                 {.low = 0, .high = 1, .open_high = true});
-  ValidateCodec("sync.up.codec", sync.up().codec(), violations);
-  ValidateCodec("sync.down.codec", sync.down().codec(), violations);
+  ValidateCodec("sync.up", sync.up(), true, violations);
+  ValidateCodec("sync.down", sync.down(), false, violations);
 }
 
 void ValidatePools(const v1::PoolsSpec& pools, ViolationList& violations) {

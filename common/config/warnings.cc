@@ -17,11 +17,14 @@ void WarnOfMomentum(const v1::JobSpec& spec, std::vector<std::string>& warnings)
       momentum, needed, rounds));
 }
 
-void WarnOfScaleSearch(const char* field, const v1::CodecSpec& codec,
-                       std::vector<std::string>& warnings) {
-  if (!codec.search_scale() || codec.codec() == v1::E3M0) return;
-  warnings.push_back(
-      absl::StrFormat("%s.search_scale: only codec e3m0 has scales to search", field));
+void WarnOfUplink(const v1::CodecSpec& up, std::vector<std::string>& warnings) {
+  if (up.error_feedback() && up.codec() == v1::FP32)
+    warnings.push_back("sync.up.error_feedback: codec fp32 loses nothing to feed back");
+  if (!up.error_feedback() && (up.codec() == v1::SIGN1 || up.codec() == v1::TOPK2)) {
+    warnings.push_back(
+        "sync.up.error_feedback: without it most of what sign1 and topk2 leave out is lost for "
+        "good");
+  }
 }
 
 void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
@@ -42,14 +45,10 @@ void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings
 std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
   std::vector<std::string> warnings;
   WarnOfMomentum(spec, warnings);
-  WarnOfScaleSearch("sync.up", spec.sync().up(), warnings);
-  WarnOfScaleSearch("sync.down", spec.sync().down(), warnings);
+  WarnOfUplink(spec.sync().up(), warnings);
   if (spec.sync().alpha() == 1) {
     warnings.push_back(
         "sync.alpha: 1 keeps only the local parameters: pools never take part in the mean");
-  }
-  if (spec.sync().up().error_feedback() && spec.sync().up().codec() == v1::FP32) {
-    warnings.push_back("sync.up.error_feedback: codec fp32 loses nothing to feed back");
   }
   if (spec.sync().fragments().has_balanced() && spec.sync().fragments().order() != 0) {
     warnings.push_back("sync.fragments.order: counts with sync.fragments.layers only");

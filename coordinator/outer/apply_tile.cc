@@ -1,28 +1,45 @@
 #include "coordinator/outer/apply_tile.h"
 
+#include <algorithm>
+#include <array>
+
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/codec/segment_encoder.h"
+#include "common/layout/fragment_layout.h"
 #include "coordinator/outer/sum_of_squares.h"
 
 namespace longhaul {
 
 absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Codec& down,
-                                     absl::Span<float> gradient, const TileState& state,
-                                     absl::Span<uint8_t> coded) {
-  LH_CHECK(gradient.size() == state.theta.size() && gradient.size() == state.error.size(),
+                                     const WeightedMean& mean, const TileState& state,
+                                     const NoiseKey& noise, absl::Span<uint8_t> coded) {
+  const int64_t elements = mean.elements();
+  LH_CHECK(static_cast<int64_t>(state.theta.size()) == elements &&
+               static_cast<int64_t>(state.error.size()) == elements,
            "spans differ");
+  alignas(64) std::array<float, kRunElements> buffer;
   TileResult result;
-  result.gradient_energy = SumOfSquares(gradient);
-  optimizer.Step(gradient, state.momentum);
-  for (float& step : gradient) step = -step;
-  LH_ASSIGN_OR_RETURN(const EncodeResult encoded,
-                      down.EncodeWithFeedback(gradient, state.error, coded));
-  // 1 * x is exact: one rounded addition an element, as in every pool.
-  LH_RETURN_IF_ERROR(down.DecodeAccumulate(encoded.base_exponent, coded, 1.0f, state.theta));
+  SegmentEncoder encoder(down, elements, state.error, coded, noise);
+  for (int64_t first = 0; first < elements; first += kRunElements) {
+    const int64_t count = std::min(kRunElements, elements - first);
+    const auto run = absl::MakeSpan(buffer).first(count);
+    LH_RETURN_IF_ERROR(mean.Mean(first, run));
+    result.gradient_energy += optimizer.Step(run, state.momentum.subspan(first, count));
+    encoder.Add({.values = state.error.subspan(first, count), .minus = run});
+  }
+  LH_ASSIGN_OR_RETURN(const EncodeResult encoded, encoder.Finish());
   result.base_exponent = encoded.base_exponent;
   result.error_energy = encoded.error_energy;
   result.signal_energy = encoded.signal_energy;
-  result.parameter_energy = SumOfSquares(state.theta);
+  // Only now: a block's scale may depend on the whole segment. The codes are still in the cache.
+  const SegmentView segment = {elements, encoded.base_exponent, coded};
+  for (int64_t first = 0; first < elements; first += kRunElements) {
+    const auto theta = state.theta.subspan(first, std::min(kRunElements, elements - first));
+    // 1 * x is exact: one rounded addition an element, as in every pool.
+    LH_RETURN_IF_ERROR(down.DecodeAccumulate(segment, 1.0f, theta, first / kBlockElements));
+    result.parameter_energy += SumOfSquares(theta);
+  }
   return result;
 }
 

@@ -1,10 +1,12 @@
 // The outer step of one tile, with the downlink's quantisation and the server's error feedback (the
 // correction that keeps what the pools reconstruct equal to what the server holds):
-//   step = optimizer(D) ;  d = -step + E ;  c' = Q_down(d) ;  E = d - deq(c') ;  theta = theta +
+//   step = optimizer(D) ;  d = E - step ;  c' = Q_down(d) ;  E = d - deq(c') ;  theta = theta +
 //   deq(c')
 //
-// With an exact downlink codec E stays 0 and theta = theta - step, rounded once. Memory besides the
-// arguments: nothing. Pure; never blocks.
+// With an exact downlink codec E stays 0 and theta = theta - step, rounded once. Worked in runs of
+// a few thousand elements that stay in a core's cache: momentum, error and theta are each read and
+// written once, D and the step never leave the cache. Memory besides the arguments: one run. Pure;
+// never blocks.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
 #include "coordinator/outer/outer_optimizer.h"
+#include "coordinator/outer/weighted_mean.h"
 
 namespace longhaul {
 
@@ -25,15 +28,15 @@ struct TileState {
 struct TileResult {
   int32_t base_exponent = 0;    // Of the coded downlink.
   double gradient_energy = 0;   // D^2.
-  double error_energy = 0;      // (d - deq(c'))^2.
-  double signal_energy = 0;     // d^2.
+  double error_energy = 0;      // (d - deq(c'))^2, as EncodeResult.
+  double signal_energy = 0;     // d^2, as EncodeResult.
   double parameter_energy = 0;  // theta^2, after the step.
 };
 
-// `gradient` holds D and is overwritten; `coded` has down.PayloadBytes of the tile and gets c'.
-// INVALID_ARGUMENT: the step is not finite; the state is then partly changed.
+// `mean` holds the contributions to the tile; `coded` has down.PayloadBytes of the tile and gets
+// c'. INVALID_ARGUMENT: the step is not finite; the state is then partly changed.
 absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Codec& down,
-                                     absl::Span<float> gradient, const TileState& state,
-                                     absl::Span<uint8_t> coded);
+                                     const WeightedMean& mean, const TileState& state,
+                                     const NoiseKey& noise, absl::Span<uint8_t> coded);
 
 }  // namespace longhaul

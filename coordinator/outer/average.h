@@ -3,12 +3,15 @@
 #pragma once
 
 #include "coordinator/outer/outer_optimizer.h"
+#include "coordinator/outer/sum_of_squares.h"
 
 namespace longhaul {
 
 class Average : public OuterOptimizer {
  public:
-  void Step(absl::Span<float> gradient, absl::Span<float> momentum) const override {}
+  double Step(absl::Span<float> gradient, absl::Span<float>) const override {
+    return SumOfSquares(gradient);
+  }
 };
 
 }  // namespace longhaul

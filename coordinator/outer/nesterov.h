@@ -9,7 +9,7 @@ namespace longhaul {
 class Nesterov : public OuterOptimizer {
  public:
   Nesterov(float lr, float momentum) : lr_(lr), mu_(momentum) {}
-  void Step(absl::Span<float> gradient, absl::Span<float> momentum) const override;
+  double Step(absl::Span<float> gradient, absl::Span<float> momentum) const override;
 
  private:
   const float lr_, mu_;

@@ -17,8 +17,8 @@ class OuterOptimizer {
  public:
   virtual ~OuterOptimizer() = default;
   // Replaces D by the step, in place, and advances the momentum. Spans of one size that do not
-  // overlap.
-  virtual void Step(absl::Span<float> gradient, absl::Span<float> momentum) const = 0;
+  // overlap. Returns SumOfSquares(D).
+  virtual double Step(absl::Span<float> gradient, absl::Span<float> momentum) const = 0;
 };
 
 }  // namespace longhaul

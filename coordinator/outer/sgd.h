@@ -9,7 +9,7 @@ namespace longhaul {
 class Sgd : public OuterOptimizer {
  public:
   explicit Sgd(float lr) : lr_(lr) {}
-  void Step(absl::Span<float> gradient, absl::Span<float> momentum) const override;
+  double Step(absl::Span<float> gradient, absl::Span<float> momentum) const override;
 
  private:
   const float lr_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul {
@@ -13,24 +14,31 @@ float SumWeights(absl::Span<const float> weights) {
   return sum;
 }
 
-WeightedMean::WeightedMean() : buffer_(kTileElements) {}
-
 void WeightedMean::Reset(int64_t elements) {
   LH_CHECK(elements >= 1 && elements <= kTileElements, "not the size of a tile");
   elements_ = elements;
-  std::fill_n(buffer_.begin(), elements, 0.0f);
+  pieces_.clear();
 }
 
-absl::Status WeightedMean::Add(const Codec& codec, float weight, const Piece& piece) {
-  LH_CHECK(piece.offset >= 0 && piece.elements <= elements_ - piece.offset, "not within the tile");
-  return codec.DecodeAccumulate(piece.base_exponent, piece.payload, weight,
-                                absl::MakeSpan(buffer_).subspan(piece.offset, piece.elements));
+void WeightedMean::Add(const Codec& codec, float share, int64_t offset,
+                       const SegmentView& segment) {
+  LH_CHECK(offset >= 0 && offset % kBlockElements == 0 && segment.elements <= elements_ - offset,
+           "not within the tile");
+  pieces_.push_back({&codec, share, offset, segment});
 }
 
-absl::Span<float> WeightedMean::Finish(float weight_sum) {
-  float* const acc = buffer_.data();
-  for (int64_t i = 0; i < elements_; ++i) acc[i] /= weight_sum;
-  return absl::MakeSpan(buffer_).first(elements_);
+absl::Status WeightedMean::Mean(int64_t first, absl::Span<float> out) const {
+  std::fill(out.begin(), out.end(), 0.0f);
+  const int64_t last = first + static_cast<int64_t>(out.size());
+  for (const Piece& piece : pieces_) {
+    const int64_t begin = std::max(first, piece.offset);
+    const int64_t end = std::min(last, piece.offset + piece.segment.elements);
+    if (begin >= end) continue;
+    LH_RETURN_IF_ERROR(piece.codec->DecodeAccumulate(piece.segment, piece.share,
+                                                     out.subspan(begin - first, end - begin),
+                                                     (begin - piece.offset) / kBlockElements));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul

@@ -1,10 +1,10 @@
-// The weighted mean of the pools' decoded outer gradients over one tile: D = (sum_m w_m * deq(c_m))
-// / sum_m w_m.
+// The weighted mean of the pools' decoded outer gradients over one tile, run by run, so that it
+// never exists as a whole: D = sum_m (w_m / W) * deq(c_m), W = sum_m w_m.
 //
-// The arithmetic, in fp32, each operation rounded: acc = 0; for each contribution in the order of
-// Add, acc = acc + w_m * deq(c_m); D = acc / W, where W is the sum of the weights in the order of
-// the contributions, beginning with 0. One order for all elements, so the result does not depend on
-// how ranks cut their segments.
+// The arithmetic, in fp32, each operation rounded: W is the sum of the weights in the order of the
+// contributions, beginning with 0; share_m = w_m / W; acc = 0, then for each contribution in order
+// acc = acc + share_m * deq(c_m). One order for all elements, so the result does not depend on how
+// ranks cut their segments.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,29 @@ namespace longhaul {
 // W of the weights in order.
 float SumWeights(absl::Span<const float> weights);
 
-// Holds one tile; used for one after another. Not thread-safe.
+// The coded contributions to one tile; used for one tile after another. Not thread-safe.
 class WeightedMean {
  public:
-  WeightedMean();
   // Begins a tile of 1 to kTileElements elements.
   void Reset(int64_t elements);
-  // Adds one coded segment that lies at [offset, offset + elements) of the tile. Segments of one
-  // contribution are disjoint; all of it comes before the next contribution. Errors: as
-  // Codec::DecodeAccumulate.
-  struct Piece {
-    int64_t offset = 0, elements = 0;
-    int32_t base_exponent = 0;
-    absl::Span<const uint8_t> payload;
-  };
-  absl::Status Add(const Codec& codec, float weight, const Piece& piece);
-  // D, to be worked in place. Valid until Reset.
-  absl::Span<float> Finish(float weight_sum);
+  // Adds one coded segment that begins `offset` elements into the tile, at a block. Segments of one
+  // contribution are disjoint; all of it comes before the next contribution. `codec` and the
+  // payload outlive the tile.
+  void Add(const Codec& codec, float share, int64_t offset, const SegmentView& segment);
+
+  int64_t elements() const { return elements_; }
+  // Sets `out` to D of the elements from `first` on; both at blocks, or at the tile's end. Errors:
+  // as Codec::DecodeAccumulate.
+  absl::Status Mean(int64_t first, absl::Span<float> out) const;
 
  private:
-  std::vector<float> buffer_;
+  struct Piece {
+    const Codec* codec;
+    float share;
+    int64_t offset;
+    SegmentView segment;
+  };
+  std::vector<Piece> pieces_;
   int64_t elements_ = 0;
 };
 

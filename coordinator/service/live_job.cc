@@ -78,9 +78,7 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
 
 JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
   const v1::SyncSpec& sync = resolved.spec.sync();
-  const CodecOptions down = CodecOptionsOf(sync.down());
-  JobStoreOptions options{.down_codec = down.kind,
-                          .down_search_scale = down.search_scale,
+  JobStoreOptions options{.down = CodecOptionsOf(sync.down()),
                           .outer_lr = sync.outer().lr(),
                           .outer_momentum = sync.outer().momentum(),
                           .checkpoints_keep = resolved.spec.checkpoint().keep()};

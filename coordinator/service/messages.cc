@@ -8,7 +8,11 @@ namespace longhaul::coordinator {
 v1::Codec ToProto(CodecKind codec) { return static_cast<v1::Codec>(codec); }
 
 CodecOptions CodecOptionsOf(const v1::CodecSpec& spec) {
-  return {.kind = static_cast<CodecKind>(spec.codec()), .search_scale = spec.search_scale()};
+  return {.kind = static_cast<CodecKind>(spec.codec()),
+          .search_scale = spec.search_scale(),
+          .stochastic = spec.stochastic_rounding(),
+          .rms_scale = spec.rms_scale(),
+          .feedback_decay = static_cast<float>(spec.feedback_decay())};
 }
 
 v1::Digest ToProto(const Digest128& digest) {

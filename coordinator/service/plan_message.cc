@@ -12,6 +12,9 @@ v1::CodecId IdOf(const v1::CodecSpec& spec) {
   id.set_codec(spec.codec());
   id.set_error_feedback(spec.error_feedback());
   id.set_search_scale(spec.search_scale());
+  id.set_stochastic_rounding(spec.stochastic_rounding());
+  id.set_rms_scale(spec.rms_scale());
+  id.set_feedback_decay(spec.feedback_decay());
   return id;
 }
 

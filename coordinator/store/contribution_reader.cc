@@ -31,7 +31,8 @@ absl::StatusOr<ContributionReader> ContributionReader::Create(
     weights.push_back(source.weight);
     reader.sources_.push_back(std::move(source));
   }
-  reader.weight_sum_ = SumWeights(weights);
+  const float sum = SumWeights(weights);
+  for (Source& source : reader.sources_) source.weight /= sum;
   return reader;
 }
 
@@ -73,43 +74,48 @@ absl::StatusOr<ContributionReader::Source> ContributionReader::Place(const Contr
   return source;
 }
 
-absl::StatusOr<absl::Span<const uint8_t>> ContributionReader::Load(const Placed& placed) {
-  coded_.resize(std::max<size_t>(coded_.size(), placed.payload_bytes));
-  const auto out = absl::MakeSpan(coded_).first(placed.payload_bytes);
-  LH_RETURN_IF_ERROR(log_->Read(placed.position, out));
-  return out;
+absl::Status ContributionReader::Load(Source& source, int64_t end_block) {
+  for (; source.next < source.segments.size(); ++source.next) {
+    const Placed& placed = source.segments[source.next];
+    if (placed.segment.first_block >= end_block) break;
+    const int64_t offset =
+        loaded_.empty() ? 0 : loaded_.back().offset + loaded_.back().placed->payload_bytes;
+    loaded_.push_back({&source, &placed, offset});
+    coded_.resize(std::max<size_t>(coded_.size(), offset + placed.payload_bytes));
+    LH_RETURN_IF_ERROR(
+        log_->Read(placed.position, absl::MakeSpan(coded_).subspan(offset, placed.payload_bytes)));
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Span<float>> ContributionReader::ReadMean(int64_t first_block,
-                                                               int64_t elements,
-                                                               WeightedMean* mean) {
+absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
+                                          WeightedMean* mean) {
   mean->Reset(elements);
+  loaded_.clear();
   const int64_t end_block = first_block + CeilDiv(elements, kBlockElements);
-  for (Source& source : sources_) {
-    for (; source.next < source.segments.size(); ++source.next) {
-      const Placed& placed = source.segments[source.next];
-      if (placed.segment.first_block >= end_block) break;
-      LH_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> payload, Load(placed));
-      const int64_t offset = (placed.segment.first_block - first_block) * kBlockElements;
-      LH_RETURN_IF_ERROR(
-          mean->Add(*placed.codec, source.weight,
-                    {offset, placed.segment.elements, placed.segment.base_exponent, payload}));
-    }
+  for (Source& source : sources_) LH_RETURN_IF_ERROR(Load(source, end_block));
+  for (const Loaded& loaded : loaded_) {  // Only now: loading may move the bytes.
+    const CodedSegment& segment = loaded.placed->segment;
+    mean->Add(*loaded.placed->codec, loaded.source->weight,
+              (segment.first_block - first_block) * kBlockElements, ViewOf(loaded));
   }
-  return mean->Finish(weight_sum_);
+  return absl::OkStatus();
+}
+
+SegmentView ContributionReader::ViewOf(const Loaded& loaded) const {
+  return {loaded.placed->segment.elements, loaded.placed->segment.base_exponent,
+          absl::MakeConstSpan(coded_).subspan(loaded.offset, loaded.placed->payload_bytes)};
 }
 
 absl::Status ContributionReader::ReadSeed(int64_t first_block, absl::Span<float> out) {
   LH_CHECK(sources_.size() == 1, "a seed is one contribution");
-  Source& source = sources_[0];
-  const int64_t end_block = first_block + CeilDiv(out.size(), kBlockElements);
-  for (; source.next < source.segments.size(); ++source.next) {
-    const Placed& placed = source.segments[source.next];
-    if (placed.segment.first_block >= end_block) break;
-    LH_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> payload, Load(placed));
-    const int64_t offset = (placed.segment.first_block - first_block) * kBlockElements;
-    LH_RETURN_IF_ERROR(placed.codec->Decode(placed.segment.base_exponent, payload,
-                                            out.subspan(offset, placed.segment.elements)));
+  loaded_.clear();
+  LH_RETURN_IF_ERROR(Load(sources_[0], first_block + CeilDiv(out.size(), kBlockElements)));
+  for (const Loaded& loaded : loaded_) {
+    const CodedSegment& segment = loaded.placed->segment;
+    const int64_t offset = (segment.first_block - first_block) * kBlockElements;
+    LH_RETURN_IF_ERROR(
+        loaded.placed->codec->Decode(ViewOf(loaded), out.subspan(offset, segment.elements)));
   }
   return absl::OkStatus();
 }

@@ -24,7 +24,7 @@ struct ContributionInput {
   std::vector<StoredShard> shards;
 };
 
-// Not thread-safe. Memory: the segments' headers, and the coded bytes of one segment.
+// Not thread-safe. Memory: the segments' headers, and the coded bytes of one tile.
 class ContributionReader {
  public:
   // `log` outlives the reader. INVALID_ARGUMENT: a contribution does not hold every block once, or
@@ -33,10 +33,9 @@ class ContributionReader {
   static absl::StatusOr<ContributionReader> Create(const Log* log, int64_t fragment_elements,
                                                    absl::Span<const ContributionInput> inputs);
 
-  // Sets `mean` to D of the tile that begins at `first_block`, and returns it. Tiles are read in
-  // order, each once.
-  absl::StatusOr<absl::Span<float>> ReadMean(int64_t first_block, int64_t elements,
-                                             WeightedMean* mean);
+  // Fills `mean` with the contributions to the tile that begins at `first_block`; they stay valid
+  // until the next call. Tiles are read in order, each once.
+  absl::Status ReadTile(int64_t first_block, int64_t elements, WeightedMean* mean);
   // Decodes the tile of the only contribution: a seed, bit for bit.
   absl::Status ReadSeed(int64_t first_block, absl::Span<float> out);
 
@@ -48,7 +47,7 @@ class ContributionReader {
     const Codec* codec = nullptr;
   };
   struct Source {
-    float weight = 1;
+    float weight = 1;              // Of its codes: the pool's share in the mean.
     std::vector<Placed> segments;  // By first block.
     size_t next = 0;
   };
@@ -56,13 +55,20 @@ class ContributionReader {
   ContributionReader() = default;
   absl::StatusOr<const Codec*> CodecOf(CodecKind kind);
   absl::StatusOr<Source> Place(const ContributionInput& input, int64_t fragment_elements);
-  absl::StatusOr<absl::Span<const uint8_t>> Load(const Placed& placed);
+  // Loads the segments of `source` up to `end_block`, one after another behind what is loaded.
+  absl::Status Load(Source& source, int64_t end_block);
 
   const Log* log_ = nullptr;
   std::map<CodecKind, std::unique_ptr<Codec>> codecs_;
   std::vector<Source> sources_;
-  float weight_sum_ = 0;
   std::vector<uint8_t> coded_;
+  struct Loaded {
+    const Source* source;
+    const Placed* placed;
+    int64_t offset;  // In coded_.
+  };
+  SegmentView ViewOf(const Loaded& loaded) const;
+  std::vector<Loaded> loaded_;  // Of the tile.
 };
 
 }  // namespace longhaul

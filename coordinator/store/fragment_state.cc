@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/layout/fragment_layout.h"
 #include "coordinator/outer/apply_tile.h"
@@ -32,7 +33,8 @@ absl::StatusOr<RoundSums> ApplySeed(ContributionReader& contributions, FragmentS
 
 absl::StatusOr<RoundSums> ApplyOuter(ContributionReader& contributions,
                                      const OuterOptimizer& optimizer, const Codec& down,
-                                     const DownlinkSink& sink, FragmentState& state) {
+                                     uint64_t noise_key, const DownlinkSink& sink,
+                                     FragmentState& state) {
   RoundSums sums;
   Digester digester;
   WeightedMean mean;
@@ -40,14 +42,14 @@ absl::StatusOr<RoundSums> ApplyOuter(ContributionReader& contributions,
   for (int64_t begin = 0; begin < state.elements(); begin += kTileElements) {
     const int64_t elements = std::min(kTileElements, state.elements() - begin);
     const int64_t first_block = begin / kBlockElements;
-    LH_ASSIGN_OR_RETURN(const absl::Span<float> gradient,
-                        contributions.ReadMean(first_block, elements, &mean));
+    LH_RETURN_IF_ERROR(contributions.ReadTile(first_block, elements, &mean));
     const TileState tile = {absl::MakeSpan(state.theta).subspan(begin, elements),
                             absl::MakeSpan(state.momentum).subspan(begin, elements),
                             absl::MakeSpan(state.error).subspan(begin, elements)};
     const auto payload = absl::MakeSpan(coded).first(down.PayloadBytes(elements));
     LH_ASSIGN_OR_RETURN(const TileResult result,
-                        ApplyTile(optimizer, down, gradient, tile, payload));
+                        ApplyTile(optimizer, down, mean, tile,
+                                  {.key = noise_key, .first_block = first_block}, payload));
     LH_RETURN_IF_ERROR(
         sink({first_block, static_cast<int32_t>(elements), result.base_exponent}, payload));
     digester.Update(tile.theta);
@@ -71,20 +73,25 @@ absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options) {
   } else {
     rules.outer = std::make_unique<Nesterov>(lr, static_cast<float>(options.outer_momentum));
   }
-  LH_ASSIGN_OR_RETURN(rules.down, MakeCodec({options.down_codec, options.down_search_scale}));
+  LH_ASSIGN_OR_RETURN(rules.down, MakeCodec(options.down));
   return rules;
 }
 
+uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version) {
+  const auto words = Philox(options.log_salt, fragment, version);
+  return uint64_t{words[1]} << 32 | words[0];
+}
+
 absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind,
-                                     ContributionReader& contributions, const DownlinkSink& sink,
-                                     FragmentState& state) {
+                                     ContributionReader& contributions, uint64_t noise_key,
+                                     const DownlinkSink& sink, FragmentState& state) {
   switch (kind) {
     case RoundKind::kSeed:
       return ApplySeed(contributions, state);
     case RoundKind::kOuter:
-      return ApplyOuter(contributions, *rules.outer, *rules.down, sink, state);
+      return ApplyOuter(contributions, *rules.outer, *rules.down, noise_key, sink, state);
     case RoundKind::kFinal:
-      return ApplyOuter(contributions, Average(), *rules.down, sink, state);
+      return ApplyOuter(contributions, Average(), *rules.down, noise_key, sink, state);
     case RoundKind::kSkipped:
       break;
   }

@@ -22,7 +22,7 @@ namespace longhaul {
 
 // Version of the rules of arithmetic (weighted mean, optimizers, ApplyTile, codecs). Part of every
 // commit: a log is not applied again by other rules.
-inline constexpr uint32_t kArithmeticVersion = 1;
+inline constexpr uint32_t kArithmeticVersion = 2;
 
 struct FragmentState {
   std::vector<float> theta, momentum, error;
@@ -51,12 +51,16 @@ struct OuterRules {
 };
 absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options);
 
+// The key of the downlink's stochastic rounding in one round: the same whenever it is applied
+// again.
+uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version);
+
 // Changes the arrays of `state` by one round, and nothing else of it. kSeed: theta is the only
 // contribution, bit for bit; momentum and error are zero. kSkipped: no change. kOuter, kFinal: the
 // weighted mean and an outer step of each tile. After an error the arrays are partly changed.
 // Errors: reading the log; those of `sink`; INVALID_ARGUMENT from codecs.
 absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind,
-                                     ContributionReader& contributions, const DownlinkSink& sink,
-                                     FragmentState& state);
+                                     ContributionReader& contributions, uint64_t noise_key,
+                                     const DownlinkSink& sink, FragmentState& state);
 
 }  // namespace longhaul

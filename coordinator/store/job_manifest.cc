@@ -1,5 +1,7 @@
 #include "coordinator/store/job_manifest.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
@@ -9,9 +11,16 @@
 namespace longhaul {
 namespace {
 
-constexpr absl::string_view kMagic = "LHMANIF1";
+constexpr absl::string_view kMagic = "LHMANIF2";
 constexpr size_t kFragmentsMax = 65536, kDigestBytes = 16;
 constexpr int64_t kElementsMax = int64_t{1} << 40, kManifestBytesMax = 1 << 20;
+
+enum : uint32_t { kSearchScale = 1, kStochastic = 2, kRmsScale = 4 };
+
+uint32_t EncoderFlags(const CodecOptions& options) {
+  return (options.search_scale ? kSearchScale : 0) | (options.stochastic ? kStochastic : 0) |
+         (options.rms_scale ? kRmsScale : 0);
+}
 
 std::string PathOf(const std::string& job_dir) { return JoinPath(job_dir, "manifest"); }
 
@@ -34,15 +43,20 @@ absl::Status CheckOptions(const JobStoreOptions& options) {
   if (options.snapshot_every < 1) return refuse("snapshot_every is below 1");
   if (options.checkpoints_keep < 1) return refuse("checkpoints_keep is below 1");
   if (options.log_segment_bytes < 4096) return refuse("log_segment_bytes is below 4096");
-  return MakeCodec({options.down_codec, options.down_search_scale}).status();
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> down, MakeCodec(options.down));
+  if (down->planes().blocks_per_group != 1) {
+    return refuse("a downlink must be cut at any block: this codec codes blocks in groups");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteJobManifest(FileSystem& fs, const std::string& job_dir,
                               const JobStoreOptions& options) {
   WireWriter out;
   out.Bytes(kMagic);
-  out.U32(static_cast<uint32_t>(options.down_codec));
-  out.U32(options.down_search_scale);
+  out.U32(static_cast<uint32_t>(options.down.kind));
+  out.U32(EncoderFlags(options.down));
+  out.F64(options.down.feedback_decay);
   out.F64(options.outer_lr);
   out.F64(options.outer_momentum);
   out.U64(options.snapshot_every);
@@ -64,8 +78,12 @@ absl::StatusOr<JobStoreOptions> ReadJobManifest(FileSystem& fs, const std::strin
     return absl::FailedPreconditionError(absl::StrCat(path, " has the unknown format ", magic));
   }
   JobStoreOptions options;
-  options.down_codec = static_cast<CodecKind>(in.U32());
-  options.down_search_scale = in.U32() != 0;
+  options.down.kind = static_cast<CodecKind>(in.U32());
+  const uint32_t flags = in.U32();
+  options.down.search_scale = (flags & kSearchScale) != 0;
+  options.down.stochastic = (flags & kStochastic) != 0;
+  options.down.rms_scale = (flags & kRmsScale) != 0;
+  options.down.feedback_decay = static_cast<float>(in.F64());
   options.outer_lr = in.F64();
   options.outer_momentum = in.F64();
   options.snapshot_every = in.U64();

@@ -171,8 +171,10 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
   const auto sink = [&](const CodedSegment& segment, absl::Span<const uint8_t> payload) {
     return writer.Add(segment, payload);
   };
-  LH_ASSIGN_OR_RETURN(const RoundSums sums,
-                      ApplyRound(rules_, record.kind, contributions, sink, fragment.state));
+  LH_ASSIGN_OR_RETURN(
+      const RoundSums sums,
+      ApplyRound(rules_, record.kind, contributions,
+                 NoiseKeyOf(options_, record.fragment, record.version), sink, fragment.state));
   LH_RETURN_IF_ERROR(writer.Finish());
   record.digest = sums.digest;
   record.downlink_nmse = sums.signal_energy > 0 ? sums.error_energy / sums.signal_energy : 0;

@@ -11,8 +11,7 @@ namespace longhaul {
 
 struct JobStoreOptions {
   std::vector<int64_t> fragment_elements;  // 1 to 65,536 fragments, each of 1 to 2^40 elements.
-  CodecKind down_codec = CodecKind::kE3m0;
-  bool down_search_scale = false;
+  CodecOptions down = {.kind = CodecKind::kE3m0};
   double outer_lr = 0.7;        // (0, 1024].
   double outer_momentum = 0.5;  // [0, 1 - 2^-20].
   int64_t snapshot_every = 32;  // Rounds of a fragment between two snapshots of it. At least 1.

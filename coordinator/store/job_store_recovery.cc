@@ -174,8 +174,10 @@ absl::Status JobStore::RepeatRound(const LoggedCommit& commit, const Uncommitted
                       ContributionReader::Create(log_.get(), state.elements(), inputs));
   // The downlink lies in the log already.
   const auto sink = [](const CodedSegment&, absl::Span<const uint8_t>) { return absl::OkStatus(); };
-  LH_ASSIGN_OR_RETURN(const RoundSums sums,
-                      ApplyRound(rules_, commit.record.kind, contributions, sink, state));
+  LH_ASSIGN_OR_RETURN(
+      const RoundSums sums,
+      ApplyRound(rules_, commit.record.kind, contributions,
+                 NoiseKeyOf(options_, commit.record.fragment, commit.record.version), sink, state));
   state.digest = sums.digest;
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@
 namespace longhaul::codec_test {
 
 inline constexpr int64_t kSizes[] = {
-    1, 2, 127, 128, 129, 255, 256, 1000, kTileElements - 1, kTileElements};
+    1, 2, 127, 128, 129, 255, 256, 1000, 4095, 4097, kTileElements - 1, kTileElements};
 
 inline std::vector<float> Gaussian(int64_t n, float scale = 1, uint64_t seed = 1) {
   Random random(seed);

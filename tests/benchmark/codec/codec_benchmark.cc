@@ -1,15 +1,13 @@
-// Codecs against one memcpy of the same floats, in the same run: rows {name, ours, reference,
-// ratio, unit} as JSON, in GB of floats a second. The reference is a single call over the whole
-// buffer, which glibc serves with non-temporal stores; smaller calls would be slower and the ratios
-// larger. Median of alternating repetitions. --smoke: small and quick, for CI.
+// Codecs against one memcpy of the same floats, in the same run and on one core. The reference is a
+// single call over the whole buffer, which glibc serves with non-temporal stores; smaller calls
+// would be slower and the ratios larger. Buffers lie in huge pages where the kernel gives them,
+// ours and the reference's alike.
+//   codec_benchmark [--smoke]      256 MiB of floats, 9 alternating runs; --smoke: small and quick
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
-#include <iostream>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +15,12 @@
 #include "common/base/random.h"
 #include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
+#include "tests/benchmark/harness/row.h"
 
-namespace longhaul {
+namespace longhaul::benchmark {
 namespace {
 
-// Page-backed memory in huge pages where the kernel gives them, touched before use.
+// Touched before use.
 class Buffer {
  public:
   explicit Buffer(size_t bytes) : bytes_(bytes) {
@@ -40,114 +39,123 @@ class Buffer {
   size_t bytes_;
 };
 
-double Seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
+struct Targets {
+  std::optional<double> encode, accumulate, feedback;
+};
 
 class CodecBenchmark {
  public:
   CodecBenchmark(int64_t tiles, int repetitions)
       : tiles_(tiles),
         repetitions_(repetitions),
-        in_(tiles * kTileElements * sizeof(float)),
-        out_(tiles * kTileElements * sizeof(float)),
-        coded_(tiles * kTileElements * sizeof(float)),
-        base_exponents_(tiles) {
+        in_(Bytes()),
+        minus_(Bytes()),
+        out_(Bytes()),
+        scratch_(Bytes()),
+        coded_(Bytes()),
+        exponents_(tiles) {
     Random random(1);
     for (float& x : in_.floats()) x = static_cast<float>(random.Uniform() - 0.5);
+    for (float& x : minus_.floats()) x = static_cast<float>(random.Uniform() - 0.5);
   }
 
-  void Run(const CodecOptions& options, const std::string& name) {
+  void Run(const std::string& name, const CodecOptions& options, const Targets& targets) {
     const auto codec = MakeCodec(options).value();
-    Add(name + " encode",
-        [&] { EachTile(*codec, [&](auto... args) { EncodeTile(*codec, args...); }); });
-    Add(name + " validate", [&] {
-      EachTile(*codec, [&](int64_t t, auto in, auto out, auto coded) {
-        LH_CHECK(codec->Validate(base_exponents_[t], coded, kTileElements).ok(), "valid");
+    Add("encode_" + name, targets.encode, [&] { EncodeAll(*codec, false); });
+    Add("validate_" + name, std::nullopt, [&] {
+      EachTile(*codec, [&](int64_t t, auto coded) {
+        LH_CHECK(codec->Validate({kTileElements, exponents_[t], coded}).ok(), "valid");
       });
     });
-    Add(name + " decode", [&] {
-      EachTile(*codec, [&](int64_t t, auto in, auto out, auto coded) {
-        LH_CHECK(codec->Decode(base_exponents_[t], coded, out).ok(), "decodes");
-      });
-    });
-    Add(name + " decode and accumulate", [&] {
-      EachTile(*codec, [&](int64_t t, auto in, auto out, auto coded) {
-        LH_CHECK(codec->DecodeAccumulate(base_exponents_[t], coded, 0.5f, out).ok(), "decodes");
+    Add("accumulate_" + name, targets.accumulate, [&] {
+      EachTile(*codec, [&](int64_t t, auto coded) {
+        const auto acc = Tile(out_, t);
+        LH_CHECK(codec->DecodeAccumulate({kTileElements, exponents_[t], coded}, 0.5f, acc).ok(),
+                 "decodes");
       });
     });
     std::fill(out_.floats().begin(), out_.floats().end(), 0.0f);
-    Add(name + " encode with feedback", [&] {
-      EachTile(*codec, [&](int64_t t, auto in, auto out, auto coded) {
-        LH_CHECK(codec->EncodeWithFeedback(in, out, coded).ok(), "encodes");
-      });
+    Add("feedback_" + name, targets.feedback, [&] { EncodeAll(*codec, true); });
+  }
+
+  // Nearest as the reference: time of nearest / time of stochastic.
+  void RunStochastic(const std::string& name, CodecOptions options, double target) {
+    const auto nearest = MakeCodec(options).value();
+    options.stochastic = true;
+    const auto stochastic = MakeCodec(options).value();
+    const Pair seconds = Alternate(
+        repetitions_, [&] { EncodeAll(*stochastic, false); }, [&] { EncodeAll(*nearest, false); });
+    Report("stochastic_" + name, target, seconds, "reference: nearest, the same codec");
+  }
+
+ private:
+  size_t Bytes() const { return tiles_ * kTileElements * sizeof(float); }
+  static absl::Span<float> Tile(Buffer& buffer, int64_t t) {
+    return buffer.floats().subspan(t * kTileElements, kTileElements);
+  }
+
+  void EachTile(const Codec& codec, const std::function<void(int64_t, absl::Span<uint8_t>)>& work) {
+    const int64_t bytes = codec.PayloadBytes(kTileElements);
+    for (int64_t t = 0; t < tiles_; ++t) work(t, coded_.bytes().subspan(t * bytes, bytes));
+  }
+
+  // With feedback: in - minus + error, and what is lost into the error.
+  void EncodeAll(const Codec& codec, bool feedback) {
+    EachTile(codec, [&](int64_t t, absl::Span<uint8_t> coded) {
+      const NoiseKey noise = {.key = 1, .first_block = t * kTileBlocks};
+      EncodeInput input = {Tile(in_, t)};
+      if (feedback) input = {Tile(in_, t), Tile(minus_, t), Tile(out_, t)};
+      const auto lost = feedback ? Tile(out_, t) : absl::Span<float>();
+      const auto result = codec.Encode(input, lost, coded, noise);
+      LH_CHECK(result.ok(), "encodes");
+      exponents_[t] = result->base_exponent;
     });
   }
 
-  const nlohmann::json& rows() const { return rows_; }
-
- private:
-  using Tile =
-      std::function<void(int64_t, absl::Span<const float>, absl::Span<float>, absl::Span<uint8_t>)>;
-
-  void EncodeTile(const Codec& codec, int64_t t, absl::Span<const float> in, absl::Span<float>,
-                  absl::Span<uint8_t> coded) {
-    const auto result = codec.Encode(in, coded);
-    LH_CHECK(result.ok(), "encodes");
-    base_exponents_[t] = result->base_exponent;
+  void Add(const std::string& name, std::optional<double> target,
+           const std::function<void()>& work) {
+    const auto copy = [&] { std::memcpy(scratch_.bytes().data(), in_.bytes().data(), Bytes()); };
+    Report(name, target, Alternate(repetitions_, work, copy), "reference: memcpy, one call");
   }
 
-  void EachTile(const Codec& codec, const Tile& work) {
-    const int64_t bytes = codec.PayloadBytes(kTileElements);
-    for (int64_t t = 0; t < tiles_; ++t) {
-      work(t, in_.floats().subspan(t * kTileElements, kTileElements),
-           out_.floats().subspan(t * kTileElements, kTileElements),
-           coded_.bytes().subspan(t * bytes, bytes));
-    }
-  }
-
-  void Add(const std::string& name, const std::function<void()>& work) {
-    std::vector<double> ours, reference;
-    for (int i = 0; i < repetitions_; ++i) {
-      ours.push_back(Seconds(work));
-      reference.push_back(
-          Seconds([&] { std::memcpy(scratch_.data(), in_.bytes().data(), in_.bytes().size()); }));
-    }
-    const double gigabytes = in_.bytes().size() * 1e-9;
-    const double a = gigabytes / Median(ours), b = gigabytes / Median(reference);
-    rows_.push_back(
-        {{"name", name}, {"ours", a}, {"reference", b}, {"ratio", a / b}, {"unit", "GB/s"}});
+  void Report(const std::string& name, std::optional<double> target, const Pair& seconds,
+              const std::string& note) {
+    const double gigabytes = 1e-9 * static_cast<double>(Bytes());
+    Print({.name = name,
+           .ours = gigabytes / seconds.ours,
+           .reference = gigabytes / seconds.reference,
+           .ratio = seconds.reference / seconds.ours,
+           .target = target,
+           .unit = "GB/s",
+           .note = note + "; of fp32, one core"});
   }
 
   const int64_t tiles_;
   const int repetitions_;
-  Buffer in_, out_, coded_;
-  Buffer scratch_buffer_{static_cast<size_t>(tiles_ * kTileElements * sizeof(float))};
-  absl::Span<uint8_t> scratch_ = scratch_buffer_.bytes();
-  std::vector<int32_t> base_exponents_;
-  nlohmann::json rows_ = nlohmann::json::array();
+  Buffer in_, minus_, out_, scratch_, coded_;
+  std::vector<int32_t> exponents_;
 };
 
 int Main(bool smoke) {
   CodecBenchmark benchmark(smoke ? 16 : 1024, smoke ? 3 : 9);
-  benchmark.Run({.kind = CodecKind::kE3m0}, "e3m0");
-  benchmark.Run({.kind = CodecKind::kE3m0, .search_scale = true}, "e3m0 searched");
-  benchmark.Run({.kind = CodecKind::kBf16}, "bf16");
-  benchmark.Run({.kind = CodecKind::kFp32}, "fp32");
-  for (const nlohmann::json& row : benchmark.rows()) std::cout << row.dump() << "\n";
+  benchmark.Run("e3m0", {.kind = CodecKind::kE3m0}, {1.05, 1.0, 0.38});
+  benchmark.Run("int4", {.kind = CodecKind::kInt4}, {1.05, 1.0, 0.38});
+  benchmark.Run("int8", {.kind = CodecKind::kInt8}, {1.2, 1.0, 0.38});
+  benchmark.Run("sign1", {.kind = CodecKind::kSign1}, {1.25, 1.15, 0.38});
+  benchmark.Run("topk2", {.kind = CodecKind::kTopk2}, {0.8, std::nullopt, std::nullopt});
+  benchmark.Run("bf16", {.kind = CodecKind::kBf16}, {});
+  benchmark.Run("fp32", {.kind = CodecKind::kFp32}, {});
+  benchmark.Run("e3m0_searched", {.kind = CodecKind::kE3m0, .search_scale = true}, {});
+  benchmark.Run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true}, {});
+  benchmark.RunStochastic("int8", {.kind = CodecKind::kInt8}, 0.85);
+  benchmark.RunStochastic("e3m0", {.kind = CodecKind::kE3m0}, 0.85);
+  benchmark.RunStochastic("int4", {.kind = CodecKind::kInt4}, 0.85);
   return 0;
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::benchmark
 
 int main(int argc, char** argv) {
-  return longhaul::Main(argc > 1 && std::string(argv[1]) == "--smoke");
+  return longhaul::benchmark::Main(argc > 1 && std::string(argv[1]) == "--smoke");
 }

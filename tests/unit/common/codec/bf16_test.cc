@@ -13,7 +13,7 @@ uint32_t Coded(uint32_t bits) {
   const auto codec = MakeCodec({.kind = CodecKind::kBf16}).value();
   const float in = std::bit_cast<float>(bits);
   std::vector<uint8_t> payload(2);
-  EXPECT_TRUE(codec->Encode(absl::MakeConstSpan(&in, 1), absl::MakeSpan(payload)).ok());
+  EXPECT_TRUE(codec->Encode({absl::MakeConstSpan(&in, 1)}, {}, absl::MakeSpan(payload)).ok());
   return payload[0] | payload[1] << 8;
 }
 
@@ -44,12 +44,13 @@ TEST(Bf16Test, RefusesCodesOfNanAndInf) {
     for (size_t at : {size_t{0}, elements - 1}) {
       for (uint8_t high : {0x7f, 0xff}) {
         std::vector<uint8_t> payload(2 * elements, 0x3f);
-        EXPECT_TRUE(codec->Validate(0, payload, elements).ok());
+        EXPECT_TRUE(codec->Validate({static_cast<int64_t>(elements), 0, payload}).ok());
         payload[2 * at] = 0x80;
         payload[2 * at + 1] = high;
-        EXPECT_EQ(codec->Validate(0, payload, elements).code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_EQ(codec->Validate({static_cast<int64_t>(elements), 0, payload}).code(),
+                  absl::StatusCode::kInvalidArgument);
         payload[2 * at] = 0x7f;
-        EXPECT_TRUE(codec->Validate(0, payload, elements).ok());
+        EXPECT_TRUE(codec->Validate({static_cast<int64_t>(elements), 0, payload}).ok());
       }
     }
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
-#include "common/codec/e3m0_tail.h"
+#include "common/codec/nibble_tail.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul {
@@ -25,8 +25,9 @@ struct OneBlock {
   explicit OneBlock(std::vector<float> in) : payload(65), decoded(kBlockElements) {
     in.resize(kBlockElements);
     const auto codec = MakeCodec({.kind = CodecKind::kE3m0}).value();
-    base_exponent = codec->Encode(in, absl::MakeSpan(payload)).value().base_exponent;
-    EXPECT_TRUE(codec->Decode(base_exponent, payload, absl::MakeSpan(decoded)).ok());
+    base_exponent = codec->Encode({in}, {}, absl::MakeSpan(payload)).value().base_exponent;
+    EXPECT_TRUE(
+        codec->Decode({kBlockElements, base_exponent, payload}, absl::MakeSpan(decoded)).ok());
   }
 };
 
@@ -107,19 +108,19 @@ TEST(E3m0FormatTest, BytesOfAShortBlockAreInNaturalOrder) {
   const std::vector<float> in = {1.0f, -0.5f, 0.25f};
   const auto codec = MakeCodec({.kind = CodecKind::kE3m0}).value();
   std::vector<uint8_t> payload(3);
-  ASSERT_EQ(codec->Encode(in, absl::MakeSpan(payload)).value().base_exponent, 0);
+  ASSERT_EQ(codec->Encode({in}, {}, absl::MakeSpan(payload)).value().base_exponent, 0);
   EXPECT_EQ(payload, (std::vector<uint8_t>{0xe7, 0x05, 31 << 3}));
   payload[1] |= 0x10;
-  EXPECT_EQ(codec->Validate(0, payload, 3).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(codec->Validate({3, 0, payload}).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(E3m0FormatTest, TailCodesSurviveTheirReordering) {
   for (int64_t elements = 1; elements < kBlockElements; ++elements) {
     std::vector<uint8_t> natural((elements + 1) / 2);
     for (int64_t i = 0; i < elements; ++i) natural[i / 2] |= (i * 7 % 16) << (i % 2 * 4);
-    std::vector<uint8_t> words(e3m0::kCodeBytesPerBlock), back(natural.size());
-    e3m0::UnpackTail(natural.data(), elements, words.data());
-    e3m0::PackTail(words.data(), elements, back.data());
+    std::vector<uint8_t> words(kHalfBytesPerBlock), back(natural.size());
+    UnpackTail(natural.data(), elements, words.data());
+    PackTail(words.data(), elements, back.data());
     EXPECT_EQ(back, natural) << elements;
   }
 }
@@ -128,17 +129,17 @@ TEST(E3m0FormatTest, RefusesTheReservedCodeInEveryPlace) {
   const auto codec = MakeCodec({.kind = CodecKind::kE3m0}).value();
   const int64_t elements = kBlockElements + 22;
   std::vector<uint8_t> payload(codec->PayloadBytes(elements), 0x77);
-  ASSERT_TRUE(codec->Validate(0, payload, elements).ok());
+  ASSERT_TRUE(codec->Validate({elements, 0, payload}).ok());
   for (size_t byte = 0; byte < static_cast<size_t>(elements / 2); ++byte) {
     for (uint8_t reserved : {0x87, 0x78, 0x88}) {
       payload[byte] = reserved;
-      EXPECT_EQ(codec->Validate(0, payload, elements).code(), absl::StatusCode::kInvalidArgument)
+      EXPECT_EQ(codec->Validate({elements, 0, payload}).code(), absl::StatusCode::kInvalidArgument)
           << byte;
     }
     payload[byte] = 0x77;
   }
   payload.back() = 0x88;  // A scale, not a code.
-  EXPECT_TRUE(codec->Validate(0, payload, elements).ok());
+  EXPECT_TRUE(codec->Validate({elements, 0, payload}).ok());
 }
 
 TEST(E3m0FormatTest, ZeroSegmentIsAllZeroBytes) {
@@ -152,11 +153,13 @@ TEST(E3m0FormatTest, ScaleBelowTheSmallestDecodesToZero) {
   std::vector<uint8_t> payload(65, 0x77);
   payload[64] = 8 * 31 - 1;  // 1.875 * 2^-120 at the smallest base exponent.
   std::vector<float> out(kBlockElements, 1.0f);
-  ASSERT_TRUE(codec->Validate(e3m0::kBaseExponentMin, payload, kBlockElements).ok());
-  ASSERT_TRUE(codec->Decode(e3m0::kBaseExponentMin, payload, absl::MakeSpan(out)).ok());
+  ASSERT_TRUE(codec->Validate({kBlockElements, e3m0::kBaseExponentMin, payload}).ok());
+  ASSERT_TRUE(
+      codec->Decode({kBlockElements, e3m0::kBaseExponentMin, payload}, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, std::vector<float>(kBlockElements, 0.0f));
   payload[64] = 8 * 31;  // 2^-119.
-  ASSERT_TRUE(codec->Decode(e3m0::kBaseExponentMin, payload, absl::MakeSpan(out)).ok());
+  ASSERT_TRUE(
+      codec->Decode({kBlockElements, e3m0::kBaseExponentMin, payload}, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, std::vector<float>(kBlockElements, 0x1p-119f));
 }
 
@@ -171,10 +174,12 @@ TEST_P(E3m0RangeTest, BlockFarBelowTheLargestIsZeroAndItsErrorIsItself) {
   std::vector<float> error(in.size(), 0.0f), out(in.size());
   const auto codec = MakeCodec({.kind = CodecKind::kE3m0}).value();
   std::vector<uint8_t> payload(codec->PayloadBytes(in.size()));
-  const auto result = codec->EncodeWithFeedback(in, absl::MakeSpan(error), absl::MakeSpan(payload));
+  const auto result =
+      codec->Encode({in, {}, error}, absl::MakeSpan(error), absl::MakeSpan(payload));
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->base_exponent, 0);
-  ASSERT_TRUE(codec->Decode(0, payload, absl::MakeSpan(out)).ok());
+  ASSERT_TRUE(
+      codec->Decode({static_cast<int64_t>(in.size()), 0, payload}, absl::MakeSpan(out)).ok());
   for (size_t i = kBlockElements; i < in.size(); ++i) {
     ASSERT_EQ(out[i], in_range ? small : 0.0f) << i;
     ASSERT_EQ(error[i], in_range ? 0.0f : small) << i;

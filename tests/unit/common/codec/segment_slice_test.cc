@@ -16,7 +16,7 @@ class SegmentSliceTest : public testing::Test {
   SegmentSliceTest() { std::iota(payload_.begin(), payload_.end(), uint8_t{0}); }
 
   absl::Status Slice(const BlockRange& blocks, std::vector<uint8_t>& out) {
-    return SliceSegment(*codec_, {kElements, payload_}, blocks, absl::MakeSpan(out));
+    return SliceSegment(*codec_, {kElements, 0, payload_}, blocks, absl::MakeSpan(out));
   }
 
   const std::unique_ptr<Codec> codec_ = MakeCodec({.kind = CodecKind::kE3m0}).value();
@@ -42,6 +42,18 @@ TEST_F(SegmentSliceTest, RefusesRangesOutsideTheSegment) {
   }
 }
 
+TEST_F(SegmentSliceTest, RefusesToCutAGroupOfBlocks) {
+  const auto topk2 = MakeCodec({.kind = CodecKind::kTopk2}).value();
+  const std::vector<uint8_t> payload(topk2->PayloadBytes(80 * kBlockElements));
+  std::vector<uint8_t> out(topk2->PayloadBytes(32 * kBlockElements));
+  const SegmentView segment = {80 * kBlockElements, 0, payload};
+  EXPECT_TRUE(SliceSegment(*topk2, segment, {32, 32}, absl::MakeSpan(out)).ok());
+  EXPECT_EQ(SliceSegment(*topk2, segment, {31, 32}, absl::MakeSpan(out)).code(),
+            absl::StatusCode::kInvalidArgument);
+  out.resize(topk2->PayloadBytes(16 * kBlockElements));
+  EXPECT_TRUE(SliceSegment(*topk2, segment, {64, 16}, absl::MakeSpan(out)).ok());
+}
+
 TEST_F(SegmentSliceTest, RefusesWrongSizes) {
   std::vector<uint8_t> out(64);
   EXPECT_EQ(Slice({0, 1}, out).code(), absl::StatusCode::kInvalidArgument);
@@ -49,7 +61,7 @@ TEST_F(SegmentSliceTest, RefusesWrongSizes) {
   EXPECT_TRUE(Slice({0, 1}, out).ok());
   payload_.pop_back();
   EXPECT_EQ(Slice({0, 1}, out).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(SliceSegment(*codec_, {-5, payload_}, {0, 1}, absl::MakeSpan(out)).code(),
+  EXPECT_EQ(SliceSegment(*codec_, {-5, 0, payload_}, {0, 1}, absl::MakeSpan(out)).code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -27,14 +27,16 @@ struct Trace {
     decoded.resize(n);
     accumulated = codec_test::Gaussian(n, 1e-2f, 3);
     error = codec_test::Gaussian(n, 1e-5f, 4);
-    result = codec->Encode(in, absl::MakeSpan(payload)).value();
+    const std::vector<float> minus = codec_test::Gaussian(n, 1e-4f, 5);
+    const NoiseKey noise = {.key = 0x123456789abcdef, .first_block = (int64_t{1} << 28) - 1};
+    result = codec->Encode({in}, {}, absl::MakeSpan(payload), noise).value();
     EXPECT_TRUE(
-        codec->EncodeWithFeedback(in, absl::MakeSpan(error), absl::MakeSpan(fed_payload)).ok());
-    EXPECT_TRUE(codec->Validate(result.base_exponent, payload, n).ok());
-    EXPECT_TRUE(codec->Decode(result.base_exponent, payload, absl::MakeSpan(decoded)).ok());
-    EXPECT_TRUE(
-        codec->DecodeAccumulate(result.base_exponent, payload, 0.3f, absl::MakeSpan(accumulated))
+        codec->Encode({in, minus, error}, absl::MakeSpan(error), absl::MakeSpan(fed_payload), noise)
             .ok());
+    const SegmentView segment = {n, result.base_exponent, payload};
+    EXPECT_TRUE(codec->Validate(segment).ok());
+    EXPECT_TRUE(codec->Decode(segment, absl::MakeSpan(decoded)).ok());
+    EXPECT_TRUE(codec->DecodeAccumulate(segment, 0.3f, absl::MakeSpan(accumulated)).ok());
   }
 };
 
@@ -58,10 +60,19 @@ TEST(SimdTargetsTest, EachEqualsTheScalarKernels) {
     for (const CodecOptions& options :
          {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},
           CodecOptions{.kind = CodecKind::kE3m0},
-          CodecOptions{.kind = CodecKind::kE3m0, .search_scale = true}}) {
+          CodecOptions{.kind = CodecKind::kE3m0, .search_scale = true},
+          CodecOptions{.kind = CodecKind::kE3m0, .stochastic = true},
+          CodecOptions{.kind = CodecKind::kInt8},
+          CodecOptions{.kind = CodecKind::kInt8, .stochastic = true},
+          CodecOptions{.kind = CodecKind::kInt4},
+          CodecOptions{.kind = CodecKind::kInt4, .search_scale = true},
+          CodecOptions{.kind = CodecKind::kInt4, .stochastic = true},
+          CodecOptions{.kind = CodecKind::kSign1},
+          CodecOptions{.kind = CodecKind::kSign1, .rms_scale = true},
+          CodecOptions{.kind = CodecKind::kTopk2, .feedback_decay = 0.95f}}) {
       CodecOptions scalar = options;
       scalar.kernels = KernelKind::kScalar;
-      for (int64_t n : {1, 15, 16, 17, 127, 128, 129, 1000, 4000}) {
+      for (int64_t n : {1, 15, 16, 17, 127, 128, 129, 1000, 4200}) {
         for (const auto& [name, in] : codec_test::Inputs(n)) {
           SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << " "
                                           << CodecName(options.kind) << " " << n << " " << name);

@@ -1,5 +1,6 @@
 #include "common/config/job_spec.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/config/load.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -222,11 +223,7 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
            {"offload.optimizer=true", "~offload.optimizer"},
            {"offload.parameters=true", "~offload.parameters"},
            {"sync.mode=quorum", "~sync.mode"},
-           {"sync.quorum={pools: 2}", "~sync.quorum"},
-           {"sync.up.codec=int8", "~sync.up.codec"},
-           {"sync.up.codec=int4", "~sync.up.codec"},
-           {"sync.down.codec=sign1", "~sync.down.codec"},
-           {"sync.down.codec=topk2", "~sync.down.codec"}}) {
+           {"sync.quorum={pools: 2}", "~sync.quorum"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
     EXPECT_EQ(ResolveJobSpec(Small({assignment})).status().code(), absl::StatusCode::kUnimplemented)
         << assignment;
@@ -235,16 +232,43 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
 
 TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
   std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"sync.up.codec=int8", "offload.optimizer=true"}), &violations);
+  (void)ResolveJobSpec(Small({"sync.mode=quorum", "offload.optimizer=true"}), &violations);
   ASSERT_EQ(violations.size(), 2);
   for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
 }
 
 TEST(JobSpecTest, InvalidComesBeforeUnimplemented) {
-  const absl::Status status = ResolveJobSpec(Small({"sync.up.codec=int8", "sync.tau=30"})).status();
+  const absl::Status status = ResolveJobSpec(Small({"sync.mode=quorum", "sync.tau=30"})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("sync.tau"));
-  EXPECT_THAT(status.message(), HasSubstr("sync.up.codec"));
+  EXPECT_THAT(status.message(), HasSubstr("sync.mode"));
+}
+
+TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {
+  for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
+           {"sync.up={codec: bf16, search_scale: true}", "sync.up.search_scale"},
+           {"sync.up={codec: sign1, stochastic_rounding: true}", "sync.up.stochastic_rounding"},
+           {"sync.up={codec: int4, stochastic_rounding: true, search_scale: true}",
+            "sync.up.stochastic_rounding"},
+           {"sync.up={codec: int8, rms_scale: true}", "sync.up.rms_scale"},
+           {"sync.up={codec: int8, feedback_decay: 0.9}", "sync.up.feedback_decay"},
+           {"sync.up={codec: topk2, feedback_decay: 1.5}", "sync.up.feedback_decay"},
+           {"sync.down={codec: e3m0, error_feedback: false}", "sync.down.error_feedback"},
+           {"sync.down.codec=topk2", "sync.down.codec"}}) {
+    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
+  }
+}
+
+TEST(JobSpecTest, EveryCodecIsTakenWithItsDefaults) {
+  for (const char* codec : {"fp32", "bf16", "e3m0", "int8", "int4", "sign1", "topk2"}) {
+    const auto resolved = ResolveJobSpec(Small({absl::StrCat("sync.up.codec=", codec)}));
+    ASSERT_TRUE(resolved.ok()) << resolved.status();
+    const v1::CodecSpec& up = resolved->spec.sync().up();
+    const bool sparse = up.codec() == v1::TOPK2;
+    EXPECT_EQ(up.error_feedback(), sparse || up.codec() == v1::SIGN1) << codec;
+    EXPECT_EQ(up.feedback_decay(), sparse ? 0.95 : 1) << codec;
+    EXPECT_TRUE(resolved->spec.sync().down().error_feedback());
+  }
 }
 
 TEST(JobSpecTest, UnknownPresetNamesTheNearest) {
@@ -282,8 +306,8 @@ TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
     return ResolveJobSpec(Small(overrides)).value().warnings;
   };
   EXPECT_THAT(warnings({"train.steps=29"}), ElementsAre(HasSubstr("train.steps: 29")));
-  EXPECT_THAT(warnings({"sync.up={codec: bf16, search_scale: true}"}),
-              ElementsAre(HasSubstr("sync.up.search_scale")));
+  EXPECT_THAT(warnings({"sync.up={codec: sign1, error_feedback: false}"}),
+              ElementsAre(HasSubstr("lost for good")));
   EXPECT_THAT(warnings({"sync.up={codec: fp32, error_feedback: true}"}),
               ElementsAre(HasSubstr("sync.up.error_feedback")));
   EXPECT_THAT(warnings({"sync.alpha=1"}), ElementsAre(HasSubstr("sync.alpha")));

@@ -22,17 +22,33 @@ struct Tile {
   std::vector<float> theta, momentum, error;
 };
 
+// D as the only contribution.
+struct Contribution {
+  explicit Contribution(const std::vector<float>& gradient) : payload(gradient.size() * 4) {
+    EXPECT_TRUE(codec->Encode({gradient}, {}, absl::MakeSpan(payload)).ok());
+    mean.Reset(gradient.size());
+    mean.Add(*codec, 1, 0, {static_cast<int64_t>(gradient.size()), 0, payload});
+  }
+  const std::unique_ptr<Codec> codec = *MakeCodec({.kind = CodecKind::kFp32});
+  std::vector<uint8_t> payload;
+  WeightedMean mean;
+};
+
 // Applies and returns what a pool decodes from the downlink.
 std::vector<float> Apply(const OuterOptimizer& optimizer, CodecKind kind,
-                         std::vector<float> gradient, Tile& tile, TileResult* result = nullptr) {
+                         const std::vector<float>& gradient, Tile& tile,
+                         TileResult* result = nullptr) {
   const std::unique_ptr<Codec> codec = *MakeCodec({.kind = kind});
   std::vector<uint8_t> coded(codec->PayloadBytes(gradient.size()));
+  const Contribution contribution(gradient);
   const absl::StatusOr<TileResult> applied =
-      ApplyTile(optimizer, *codec, absl::MakeSpan(gradient), tile.State(), absl::MakeSpan(coded));
+      ApplyTile(optimizer, *codec, contribution.mean, tile.State(), {}, absl::MakeSpan(coded));
   EXPECT_TRUE(applied.ok()) << applied.status();
   if (result != nullptr) *result = *applied;
   std::vector<float> decoded(gradient.size());
-  EXPECT_TRUE(codec->Decode(applied->base_exponent, coded, absl::MakeSpan(decoded)).ok());
+  const auto elements = static_cast<int64_t>(gradient.size());
+  EXPECT_TRUE(
+      codec->Decode({elements, applied->base_exponent, coded}, absl::MakeSpan(decoded)).ok());
   return decoded;
 }
 
@@ -110,11 +126,11 @@ TEST(ApplyTileTest, TheAverageReachesTheMeanOfThePools) {
 TEST(ApplyTileTest, RefusesAStepThatIsNotFinite) {
   const std::unique_ptr<Codec> codec = *MakeCodec({.kind = CodecKind::kE3m0});
   Tile tile(128);
-  std::vector<float> gradient(128, 3e38f);
+  const std::vector<float> gradient(128, 3e38f);
   std::vector<uint8_t> coded(codec->PayloadBytes(128));
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      ApplyTile(Sgd(1000), *codec, absl::MakeSpan(gradient), tile.State(), absl::MakeSpan(coded))
-          .status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ApplyTile(Sgd(1000), *codec, Contribution(gradient).mean,
+                                                tile.State(), {}, absl::MakeSpan(coded))
+                                          .status()));
 }
 
 }  // namespace

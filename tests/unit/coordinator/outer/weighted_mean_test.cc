@@ -1,5 +1,6 @@
 #include "coordinator/outer/weighted_mean.h"
 
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -12,49 +13,54 @@ namespace {
 class WeightedMeanTest : public testing::Test {
  protected:
   // Adds values of one contribution at an offset, coded fp32.
-  void Add(float weight, int64_t offset, const std::vector<float>& values) {
-    std::vector<uint8_t> payload(codec_->PayloadBytes(values.size()));
-    const auto encoded = codec_->Encode(values, absl::MakeSpan(payload));
-    ASSERT_TRUE(encoded.ok());
-    const int64_t elements = values.size();
-    ASSERT_TRUE(
-        mean_.Add(*codec_, weight, {offset, elements, encoded->base_exponent, payload}).ok());
+  void Add(float share, int64_t offset, const std::vector<float>& values) {
+    auto& payload = payloads_.emplace_back(codec_->PayloadBytes(values.size()));
+    ASSERT_TRUE(codec_->Encode({values}, {}, absl::MakeSpan(payload)).ok());
+    mean_.Add(*codec_, share, offset, {static_cast<int64_t>(values.size()), 0, payload});
+  }
+  std::vector<float> Mean(int64_t first, int64_t count) {
+    std::vector<float> out(count, 42.0f);
+    EXPECT_TRUE(mean_.Mean(first, absl::MakeSpan(out)).ok());
+    return out;
   }
 
   const std::unique_ptr<Codec> codec_ = *MakeCodec({.kind = CodecKind::kFp32});
+  std::list<std::vector<uint8_t>> payloads_;
   WeightedMean mean_;
 };
 
 TEST_F(WeightedMeanTest, OneContributionIsItself) {
   mean_.Reset(3);
   Add(1, 0, {0.1f, -0.3f, 7.0f});
-  EXPECT_EQ(mean_.Finish(1), absl::MakeConstSpan({0.1f, -0.3f, 7.0f}));
+  EXPECT_EQ(Mean(0, 3), (std::vector<float>{0.1f, -0.3f, 7.0f}));
 }
 
-TEST_F(WeightedMeanTest, WeighsAndDividesOnce) {
+TEST_F(WeightedMeanTest, AddsTheWeighedContributionsInOrder) {
+  EXPECT_EQ(SumWeights({1, 3}), 4);
   mean_.Reset(2);
-  Add(1, 0, {4, 0.1f});
-  Add(3, 0, {8, 0.2f});
-  const absl::Span<const float> result = mean_.Finish(SumWeights({1, 3}));
+  Add(0.25f, 0, {4, 0.1f});
+  Add(0.75f, 0, {8, 0.2f});
+  const std::vector<float> result = Mean(0, 2);
   EXPECT_EQ(result[0], 7.0f);
-  volatile float product = 3 * 0.2f;
-  EXPECT_EQ(result[1], (0.1f + product) / 4.0f);
+  volatile float first = 0.25f * 0.1f, second = 0.75f * 0.2f;
+  EXPECT_EQ(result[1], first + second);
 }
 
-TEST_F(WeightedMeanTest, DoesNotDependOnWhereRanksCut) {
+TEST_F(WeightedMeanTest, DependsNeitherOnWhereRanksCutNorOnTheRuns) {
   std::vector<float> a(512), b(512);
   for (int i = 0; i < 512; ++i) a[i] = 1.0f / (i + 1), b[i] = 0.7f * i;
   mean_.Reset(512);
-  Add(2, 0, a);
-  Add(5, 0, b);
-  const absl::Span<const float> whole = mean_.Finish(7);
-  const std::vector<float> expected(whole.begin(), whole.end());
+  Add(0.3f, 0, a);
+  Add(0.7f, 0, b);
+  const std::vector<float> expected = Mean(0, 512);
   mean_.Reset(512);
-  Add(2, 0, {a.begin(), a.begin() + 128});
-  Add(2, 128, {a.begin() + 128, a.end()});
-  Add(5, 0, {b.begin(), b.begin() + 384});
-  Add(5, 384, {b.begin() + 384, b.end()});
-  EXPECT_EQ(mean_.Finish(7), absl::MakeConstSpan(expected));
+  Add(0.3f, 0, {a.begin(), a.begin() + 128});
+  Add(0.3f, 128, {a.begin() + 128, a.end()});
+  Add(0.7f, 0, {b.begin(), b.begin() + 384});
+  Add(0.7f, 384, {b.begin() + 384, b.end()});
+  EXPECT_EQ(Mean(0, 512), expected);
+  EXPECT_EQ(Mean(256, 256), std::vector<float>(expected.begin() + 256, expected.end()));
+  EXPECT_EQ(Mean(128, 128), std::vector<float>(expected.begin() + 128, expected.begin() + 256));
 }
 
 TEST_F(WeightedMeanTest, ResetForgets) {
@@ -62,13 +68,15 @@ TEST_F(WeightedMeanTest, ResetForgets) {
   Add(1, 0, std::vector<float>(kTileElements, 3.0f));
   mean_.Reset(1);
   Add(1, 0, {2});
-  EXPECT_EQ(mean_.Finish(1), absl::MakeConstSpan({2.0f}));
+  EXPECT_EQ(Mean(0, 1), std::vector<float>{2.0f});
 }
 
 TEST_F(WeightedMeanTest, RefusesAPayloadOfTheWrongSize) {
   mean_.Reset(128);
   const std::vector<uint8_t> payload(10);
-  EXPECT_FALSE(mean_.Add(*codec_, 1, {0, 128, 0, payload}).ok());
+  mean_.Add(*codec_, 1, 0, {128, 0, payload});
+  std::vector<float> out(128);
+  EXPECT_FALSE(mean_.Mean(0, absl::MakeSpan(out)).ok());
 }
 
 }  // namespace

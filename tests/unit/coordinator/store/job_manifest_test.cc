@@ -11,8 +11,8 @@ namespace {
 TEST(JobManifestTest, EveryOptionComesBack) {
   MemoryFileSystem fs;
   JobStoreOptions options = SmallOptions();
-  options.down_codec = CodecKind::kE3m0;
-  options.down_search_scale = true;
+  options.down.kind = CodecKind::kE3m0;
+  options.down.search_scale = true;
   options.outer_momentum = 0.9;
   options.snapshot_every = 7;
   options.checkpoints_keep = 5;
@@ -20,8 +20,7 @@ TEST(JobManifestTest, EveryOptionComesBack) {
   const auto read = ReadJobManifest(fs, ".");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->fragment_elements, options.fragment_elements);
-  EXPECT_EQ(read->down_codec, options.down_codec);
-  EXPECT_EQ(read->down_search_scale, true);
+  EXPECT_EQ(read->down, options.down);
   EXPECT_EQ(read->outer_lr, 2);
   EXPECT_EQ(read->outer_momentum, 0.9);
   EXPECT_EQ(read->snapshot_every, 7);

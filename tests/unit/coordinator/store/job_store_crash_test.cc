@@ -24,7 +24,7 @@ constexpr int64_t kLastVersion = 8;
 JobStoreOptions Options() {
   JobStoreOptions options = SmallOptions();
   options.fragment_elements = {600, 256};
-  options.down_codec = CodecKind::kE3m0;
+  options.down.kind = CodecKind::kE3m0;
   options.outer_lr = 0.7;
   options.outer_momentum = 0.9;
   options.log_segment_bytes = 48 << 10;

@@ -120,7 +120,7 @@ TEST_F(JobStoreTest, DownlinksReconstructTheParametersFromAnyRanges) {
   const int64_t elements =
       5 * kTileElements + 1000;  // more than one frame of the downlink, a short block
   options.fragment_elements = {elements};
-  options.down_codec = CodecKind::kE3m0;
+  options.down.kind = CodecKind::kE3m0;
   Create(options);
   const std::vector<float> seed = NoiseOf(elements, 1);
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {seed}).ok());

@@ -19,7 +19,7 @@ namespace longhaul {
 inline JobStoreOptions SmallOptions() {
   JobStoreOptions options;
   options.fragment_elements = {1000, 384};
-  options.down_codec = CodecKind::kFp32;
+  options.down.kind = CodecKind::kFp32;
   options.outer_lr = 2;
   options.outer_momentum = 0;
   options.snapshot_every = 3;

@@ -1,0 +1,157 @@
+#include "common/codec/dense_format.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/codec/e3m0_format.h"
+#include "common/codec/integer_format.h"
+#include "common/codec/scale_word.h"
+#include "common/layout/fragment_layout.h"
+
+namespace longhaul {
+namespace {
+
+using Planes = DensePlanes<const uint8_t>;
+
+template <typename T>
+T LoadAt(absl::Span<const uint8_t> bytes, size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Largest of the words of type T after `mask`.
+template <typename T>
+T LargestOf(absl::Span<const uint8_t> bytes, T mask) {
+  T largest = 0;
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+    largest = std::max<T>(largest, LoadAt<T>(bytes, i) & mask);
+  return largest;
+}
+
+template <typename T>
+absl::Status RequireFinite(const char* codec, const Planes& planes, T mask, T max) {
+  if (LargestOf<T>(planes.whole_codes, mask) <= max && LargestOf<T>(planes.tail_codes, mask) <= max)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(codec, ": a coded element is NaN or Inf"));
+}
+
+absl::Status ValidateFp32(const Planes& planes, int64_t) {
+  return RequireFinite<uint32_t>("fp32", planes, 0x7fffffff, 0x7f7fffff);
+}
+
+absl::Status ValidateBf16(const Planes& planes, int64_t) {
+  return RequireFinite<uint16_t>("bf16", planes, 0x7fff, 0x7f7f);
+}
+
+absl::Status RequireWords(const char* codec, const Planes& planes, uint32_t max) {
+  if (LargestOf<uint16_t>(planes.scales, 0xffff) <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(codec, ": a scale is not finite"));
+}
+
+// Whether any half byte is 8. Eight bytes at once: `flipped` has a zero half byte where there was
+// an 8, and the lowest borrow of the subtraction marks exactly such a place.
+bool HasReservedCode(absl::Span<const uint8_t> codes) {
+  constexpr uint64_t kOnes = 0x1111111111111111, kEights = 0x8888888888888888;
+  uint64_t found = 0;
+  const auto check = [&](uint64_t word) {
+    const uint64_t flipped = word ^ kEights;
+    found |= (flipped - kOnes) & ~flipped & kEights;
+  };
+  const size_t words = codes.size() / sizeof(uint64_t);
+  for (size_t i = 0; i < words; ++i) check(LoadAt<uint64_t>(codes, i));
+  uint64_t rest = 0;  // Code 0 is never reserved.
+  const size_t whole = words * sizeof(uint64_t);
+  if (whole < codes.size()) std::memcpy(&rest, codes.data() + whole, codes.size() - whole);
+  check(rest);
+  return found != 0;
+}
+
+// Bits of the last byte after the last element.
+absl::Status RequireZeroPadding(const char* codec, const Planes& planes, int64_t used_bits) {
+  if (planes.tail_codes.empty() || used_bits % 8 == 0) return absl::OkStatus();
+  if (planes.tail_codes.back() >> used_bits % 8 == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(codec, ": padding after the last code is not zero"));
+}
+
+absl::Status ValidateE3m0(const Planes& planes, int64_t elements) {
+  if (HasReservedCode(planes.whole_codes) || HasReservedCode(planes.tail_codes))
+    return absl::InvalidArgumentError("e3m0: reserved code 8");
+  return RequireZeroPadding("e3m0", planes, elements * 4);
+}
+
+absl::Status ValidateInt8(const Planes& planes, int64_t) {
+  return RequireWords("int8", planes, integer::Int8::kWordMax);
+}
+
+absl::Status ValidateInt4(const Planes& planes, int64_t elements) {
+  if (absl::Status status = RequireZeroPadding("int4", planes, elements * 4); !status.ok())
+    return status;
+  return RequireWords("int4", planes, integer::Int4::kWordMax);
+}
+
+absl::Status ValidateSign1(const Planes& planes, int64_t elements) {
+  if (absl::Status status = RequireZeroPadding("sign1", planes, elements); !status.ok())
+    return status;
+  return RequireWords("sign1", planes, scale_word::kMax);
+}
+
+constexpr DenseFormat kFp32 = {.code_bits = 32,
+                               .validate = ValidateFp32,
+                               .scalar = kernels::Fp32Scalar,
+                               .simd = kernels::Fp32Simd};
+constexpr DenseFormat kBf16 = {.code_bits = 16,
+                               .validate = ValidateBf16,
+                               .scalar = kernels::Bf16Scalar,
+                               .simd = kernels::Bf16Simd};
+constexpr DenseFormat kE3m0 = {.code_bits = 4,
+                               .scale_bytes = 1,
+                               .tail_order = TailOrder::kHalfBytes,
+                               .relative_scales = true,
+                               .base_exponent_min = e3m0::kBaseExponentMin,
+                               .base_exponent_max = e3m0::kBaseExponentMax,
+                               .validate = ValidateE3m0,
+                               .scalar = kernels::E3m0Scalar,
+                               .simd = kernels::E3m0Simd};
+constexpr DenseFormat kInt8 = {.code_bits = 8,
+                               .scale_bytes = scale_word::kBytes,
+                               .validate = ValidateInt8,
+                               .scalar = kernels::Int8Scalar,
+                               .simd = kernels::Int8Simd};
+constexpr DenseFormat kInt4 = {.code_bits = 4,
+                               .scale_bytes = scale_word::kBytes,
+                               .tail_order = TailOrder::kHalfBytes,
+                               .validate = ValidateInt4,
+                               .scalar = kernels::Int4Scalar,
+                               .simd = kernels::Int4Simd};
+constexpr DenseFormat kSign1 = {.code_bits = 1,
+                                .scale_bytes = scale_word::kBytes,
+                                .validate = ValidateSign1,
+                                .scalar = kernels::Sign1Scalar,
+                                .simd = kernels::Sign1Simd};
+
+}  // namespace
+
+const DenseFormat* DenseFormatOf(CodecKind kind) {
+  switch (kind) {
+    case CodecKind::kFp32:
+      return &kFp32;
+    case CodecKind::kBf16:
+      return &kBf16;
+    case CodecKind::kE3m0:
+      return &kE3m0;
+    case CodecKind::kInt8:
+      return &kInt8;
+    case CodecKind::kInt4:
+      return &kInt4;
+    case CodecKind::kSign1:
+      return &kSign1;
+    case CodecKind::kTopk2:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,206 @@
+#include "common/codec/topk2_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "common/base/checked_math.h"
+#include "common/codec/topk2_levels.h"
+
+namespace longhaul {
+namespace {
+
+using topk2::ChunkShape;
+using topk2::Entry;
+using topk2::kChunkElements;
+using topk2::kLevelBytes;
+
+// The parts of a coded chunk. T: uint8_t or const uint8_t.
+template <typename T>
+struct Chunk {
+  T *levels, *groups, *entries;
+  Chunk(T* bytes, const ChunkShape& shape)
+      : levels(bytes), groups(bytes + kLevelBytes), entries(groups + shape.group_bytes()) {}
+};
+
+// Calls use(j, position) for the kept elements whose group the chunk names; at most shape.kept().
+template <typename Use>
+void ForEachPosition(const Chunk<const uint8_t>& chunk, const ChunkShape& shape, Use use) {
+  int64_t kept = 0;
+  for (int64_t byte = 0; byte < shape.group_bytes(); ++byte) {
+    for (uint32_t bits = chunk.groups[byte]; bits != 0 && kept < shape.kept(); bits &= bits - 1) {
+      const int64_t group = byte * 8 + std::countr_zero(bits) - kept;
+      use(kept, group * topk2::kGroupElements + (chunk.entries[kept] & Entry::kPosition));
+      ++kept;
+    }
+  }
+}
+
+topk2::Levels LoadLevels(const uint8_t* bytes) {
+  uint16_t words[2];
+  std::memcpy(words, bytes, sizeof(words));
+  return {words[0], words[1]};
+}
+
+}  // namespace
+
+Topk2Codec::Topk2Codec(const CodecOptions& options)
+    : Codec(options,
+            {.blocks_per_group = topk2::kChunkBlocks, .code_bytes_per_group = topk2::kChunkBytes},
+            {}),
+      kernels_(options.kernels == KernelKind::kScalar ? kernels::Topk2Scalar()
+                                                      : kernels::Topk2Simd()) {}
+
+int64_t Topk2Codec::PayloadBytes(int64_t elements) const {
+  const int64_t rest = elements % kChunkElements;
+  return elements / kChunkElements * topk2::kChunkBytes +
+         (rest == 0 ? 0 : ChunkShape{rest}.bytes());
+}
+
+int64_t Topk2Codec::FragmentBytesMax(int64_t elements) const {
+  return CeilDiv(elements, kBlockElements) * ChunkShape{kBlockElements}.bytes();
+}
+
+void Topk2Codec::EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_t first_block,
+                           SegmentScratch& scratch) const {
+  const int64_t total = in.values.size();
+  for (int64_t at = 0; at < total; at += kChunkElements) {
+    const ChunkShape shape = {std::min(kChunkElements, total - at)};
+    const int64_t blocks = CeilDiv(shape.elements, kBlockElements);
+    alignas(64) std::array<float, kChunkElements> buffer;
+    const bool whole = shape.elements % kBlockElements == 0;
+    float* const u = whole && !lost.empty() ? lost.data() + at : buffer.data();
+    const auto from = [&](absl::Span<const float> span) {
+      return span.empty() ? nullptr : span.data() + at;
+    };
+    // A short last block is loaded with the zeros that it lacks.
+    alignas(64) float tails[3][kBlockElements] = {};
+    const int64_t whole_blocks = shape.elements / kBlockElements;
+    const float decay = options().feedback_decay;
+    uint32_t max =
+        kernels_.load(from(in.values), from(in.minus), from(in.error), decay, whole_blocks, u);
+    if (!whole) {
+      const auto tail_of = [&](absl::Span<const float> span, float* copy) -> const float* {
+        if (span.empty()) return nullptr;
+        std::copy(span.begin() + at + whole_blocks * kBlockElements, span.end(), copy);
+        return copy;
+      };
+      max = std::max(max, kernels_.load(tail_of(in.values, tails[0]), tail_of(in.minus, tails[1]),
+                                        tail_of(in.error, tails[2]), decay, 1,
+                                        u + whole_blocks * kBlockElements));
+    }
+    for (int64_t b = 0; b < blocks; ++b) scratch.blocks[first_block + b] = {};
+    EncodeChunk(shape, first_block, max, u,
+                scratch.out.data() + first_block / topk2::kChunkBlocks * topk2::kChunkBytes,
+                scratch);
+    if (!whole && !lost.empty()) std::copy_n(u, shape.elements, lost.data() + at);
+    first_block += blocks;
+  }
+}
+
+void Topk2Codec::EncodeChunk(const ChunkShape& shape, int64_t first_block, uint32_t magnitude_max,
+                             float* u, uint8_t* out, SegmentScratch& scratch) const {
+  const int64_t blocks = CeilDiv(shape.elements, kBlockElements);
+  if (magnitude_max > kernels::kFiniteMax) {
+    int64_t bad = 0;
+    while ((std::bit_cast<uint32_t>(u[bad]) & kernels::kMagnitudeMask) <= kernels::kFiniteMax)
+      ++bad;
+    scratch.blocks[first_block + bad / kBlockElements] = {
+        magnitude_max, static_cast<uint32_t>(bad % kBlockElements)};
+    return;
+  }
+  const auto measure = [&](double kernels::BlockEnergy::*energy) {
+    for (int64_t b = first_block; b < first_block + blocks; ++b) {
+      if (!kernels::IsMeasured(b)) continue;
+      scratch.energies[b / kernels::kSampleBlocks].*energy =
+          kernels_.energy(u + (b - first_block) * kBlockElements);
+    }
+  };
+  measure(&kernels::BlockEnergy::signal);
+
+  std::array<uint16_t, topk2::kKeptMax> positions;
+  const int64_t kept = shape.kept();
+  kernels_.select(u, blocks, kept, positions.data());
+  std::array<float, topk2::kKeptMax> values;
+  for (int64_t j = 0; j < kept; ++j) values[j] = u[positions[j]];
+  topk2::KeptLevels chosen;
+  const topk2::Levels levels =
+      topk2::ChooseLevels(absl::MakeConstSpan(values).first(kept), magnitude_max, chosen);
+
+  const Chunk<uint8_t> chunk(out, shape);
+  const uint16_t words[2] = {levels.low, levels.high};
+  std::memcpy(chunk.levels, words, sizeof(words));
+  std::fill_n(chunk.groups, shape.group_bytes(), 0);
+  for (int64_t j = 0; j < kept; ++j) {
+    const int64_t bit = positions[j] / topk2::kGroupElements + j;
+    chunk.groups[bit / 8] |= 1 << bit % 8;
+    const bool negative = std::bit_cast<uint32_t>(values[j]) >> 31 != 0;
+    chunk.entries[j] =
+        static_cast<uint8_t>(positions[j] % topk2::kGroupElements | (chosen[j] ? Entry::kHigh : 0) |
+                             (negative ? Entry::kNegative : 0));
+    u[positions[j]] = values[j] - levels.ValueOf(chunk.entries[j]);
+  }
+  measure(&kernels::BlockEnergy::error);
+}
+
+EncodeResult Topk2Codec::FinishSegment(SegmentScratch& scratch) const {
+  return SumEnergies(scratch, 0);
+}
+
+absl::Status Topk2Codec::DoValidate(const SegmentView& segment) const {
+  for (int64_t at = 0; at < segment.elements; at += kChunkElements) {
+    const ChunkShape shape = {std::min(kChunkElements, segment.elements - at)};
+    const uint8_t* bytes = segment.payload.data() + at / kChunkElements * topk2::kChunkBytes;
+    const Chunk<const uint8_t> chunk(bytes, shape);
+    const topk2::Levels levels = LoadLevels(chunk.levels);
+    const auto refuse = [&](const char* why) {
+      return absl::InvalidArgumentError(absl::StrFormat("topk2: chunk at element %d: %s", at, why));
+    };
+    if (std::max(levels.low, levels.high) > scale_word::kMax)
+      return refuse("a level is not finite");
+    int64_t ones = 0;
+    for (int64_t i = 0; i < shape.group_bytes(); ++i) ones += std::popcount(chunk.groups[i]);
+    if (ones != shape.kept()) return refuse("not as many positions as kept elements");
+    int64_t last = -1;
+    bool ascending = true;
+    ForEachPosition(chunk, shape, [&](int64_t, int64_t position) {
+      ascending = ascending && position > last && position < shape.elements;
+      last = position;
+    });
+    if (!ascending) return refuse("positions are not ascending within the chunk");
+  }
+  return absl::OkStatus();
+}
+
+template <typename Use>
+void Topk2Codec::ForEachKept(const SegmentView& segment, int64_t first_block, int64_t elements,
+                             Use use) const {
+  const int64_t begin = first_block * kBlockElements, end = begin + elements;
+  for (int64_t at = begin / kChunkElements * kChunkElements; at < end; at += kChunkElements) {
+    const ChunkShape shape = {std::min(kChunkElements, segment.elements - at)};
+    const uint8_t* bytes = segment.payload.data() + at / kChunkElements * topk2::kChunkBytes;
+    const Chunk<const uint8_t> chunk(bytes, shape);
+    const topk2::Levels levels = LoadLevels(chunk.levels);
+    ForEachPosition(chunk, shape, [&](int64_t j, int64_t position) {
+      const int64_t element = at + position;
+      if (element >= begin && element < end) use(element - begin, levels.ValueOf(chunk.entries[j]));
+    });
+  }
+}
+
+void Topk2Codec::DoDecode(const SegmentView& segment, int64_t first_block,
+                          absl::Span<float> out) const {
+  std::fill(out.begin(), out.end(), 0.0f);
+  ForEachKept(segment, first_block, out.size(), [&](int64_t i, float value) { out[i] = value; });
+}
+
+void Topk2Codec::DoDecodeAccumulate(const SegmentView& segment, int64_t first_block, float weight,
+                                    absl::Span<float> acc) const {
+  ForEachKept(segment, first_block, acc.size(), [&](int64_t i, float value) {
+    const float term = weight * value;
+    acc[i] = acc[i] + term;
+  });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,41 @@
+// The sparse codec: the largest elements of each chunk (topk2_format.h), for the uplink of large
+// models with error feedback. Without feedback what is not kept is lost for good.
+#pragma once
+
+#include "common/codec/codec.h"
+#include "common/codec/kernels/topk2_kernels.h"
+#include "common/codec/segment_encoder.h"
+#include "common/codec/topk2_format.h"
+
+namespace longhaul {
+
+class Topk2Codec final : public Codec {
+ public:
+  explicit Topk2Codec(const CodecOptions& options);
+
+  int64_t PayloadBytes(int64_t elements) const override;
+  // Short segments pay their levels for fewer elements: at most each block is one.
+  int64_t FragmentBytesMax(int64_t elements) const override;
+
+ private:
+  void EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_t first_block,
+                 SegmentScratch& scratch) const override;
+  EncodeResult FinishSegment(SegmentScratch& scratch) const override;
+  absl::Status DoValidate(const SegmentView& segment) const override;
+  void DoDecode(const SegmentView& segment, int64_t first_block,
+                absl::Span<float> out) const override;
+  void DoDecodeAccumulate(const SegmentView& segment, int64_t first_block, float weight,
+                          absl::Span<float> acc) const override;
+
+  // `u`: the chunk's whole blocks, padded with zeros; becomes what is lost. `out`: shape.bytes().
+  void EncodeChunk(const topk2::ChunkShape& shape, int64_t first_block, uint32_t magnitude_max,
+                   float* u, uint8_t* out, SegmentScratch& scratch) const;
+  // Calls use(index in the run, value) for each kept element of the run.
+  template <typename Use>
+  void ForEachKept(const SegmentView& segment, int64_t first_block, int64_t elements,
+                   Use use) const;
+
+  const kernels::Topk2Kernels kernels_;
+};
+
+}  // namespace longhaul
