@@ -57,13 +57,6 @@ void AppendPiece(absl::Span<const uint8_t> piece, std::vector<absl::Span<const u
   }
 }
 
-uint64_t HashOf(const std::vector<absl::Span<const uint8_t>>& pieces) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  for (const auto& piece : pieces) XXH3_64bits_update(&state, piece.data(), piece.size());
-  return XXH3_64bits_digest(&state);
-}
-
 absl::Status NotAMessage() {
   return absl::InvalidArgumentError("a stream message is not a valid protobuf message");
 }
@@ -84,6 +77,14 @@ absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
   grpc::ProtoBufferReader reader(&shared);
   if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return NotAMessage();
   return absl::OkStatus();
+}
+
+uint64_t HashOf(absl::Span<const absl::Span<const uint8_t>> pieces) {
+  if (pieces.size() == 1) return XXH3_64bits(pieces[0].data(), pieces[0].size());
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const auto& piece : pieces) XXH3_64bits_update(&state, piece.data(), piece.size());
+  return XXH3_64bits_digest(&state);
 }
 
 ChunkWriter::ChunkWriter(CodedSource source) : source_(std::move(source)) {

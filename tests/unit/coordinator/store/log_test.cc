@@ -21,7 +21,7 @@ class LogTest : public testing::Test {
  protected:
   std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
   absl::StatusOr<AppendedFrame> Append(const std::string& meta, const std::string& payload = "") {
-    return log_.Append(FrameType::kShard, meta, Bytes(payload));
+    return log_.Append(FrameType::kShard, meta, {Bytes(payload)});
   }
   std::vector<std::string> Segments() { return *memory_.List(""); }
 
