@@ -77,12 +77,14 @@ TEST_F(FragmentPullTest, ThePullerNoticesAnEarlyEnd) {
 // A server with a fragment of 8 MiB, behind a proxy that loses the first `cuts` connections.
 class CutPullTest : public BulkTest {
  protected:
-  static constexpr int64_t kElements = 2 << 20, kBytes = 4 * kElements;
+  static constexpr int64_t kElements = 2 << 20, kBytes = 4 * kElements,
+                           kBlocks = kElements / kBlockElements;
 
   void Serve(int64_t bytes_each, int cuts) {
     service_.pull.on_request = [this](const v1::PullRequest& request) {
       requested_.push_back(BlocksFromProto(request.blocks()));
-      PullSource answer{{}, SourceOf(MakeBlocks(requested_.back(), kElements), FourBytesEach)};
+      const std::vector<BlockRange> others = Missing({{0, kBlocks}}, requested_.back());
+      PullSource answer{{}, Missing(SourceOf(fragment_, FourBytesEach), others)};
       answer.header.set_version(version_);
       return answer;
     };
@@ -93,7 +95,7 @@ class CutPullTest : public BulkTest {
                                          .cuts = cuts});
     channels_ = {MakeChannel({.address = proxy_->address(), .kind = ChannelKind::kBulk})};
     v1::PullRequest request;
-    *request.mutable_blocks() = BlocksToProto({{0, kElements / kBlockElements}});
+    *request.mutable_blocks() = BlocksToProto({{0, kBlocks}});
     pull_.emplace(request, 1, check_,
                   PullSink{.on_begin = [this](int) { received_ = {}, ++begun_; },
                            .on_chunk =
@@ -110,6 +112,7 @@ class CutPullTest : public BulkTest {
     }
   }
 
+  const std::shared_ptr<const CodedBlocks> fragment_ = MakeFragment(kElements);
   std::optional<CuttingProxy> proxy_;
   std::optional<FragmentPull> pull_;
   ReceivedBlocks received_;
@@ -124,7 +127,7 @@ TEST_F(CutPullTest, GoesOnWhereTheConnectionsBroke) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(proxy_->cuts(), 3);
   EXPECT_EQ(begun_, 1);
-  EXPECT_TRUE(SameBlocks(std::move(received_).Blocks(), *MakeFragment(kElements)));
+  EXPECT_TRUE(SameBlocks(std::move(received_).Blocks(), *fragment_));
   EXPECT_EQ(wire_.payload, kBytes) << "no chunk crossed twice";
   for (size_t i = 1; i < requested_.size(); ++i) {
     EXPECT_GE(requested_[i][0].first, requested_[i - 1][0].first);
@@ -142,7 +145,7 @@ TEST_F(CutPullTest, BeginsAnewWhenTheVersionMovedMeanwhile) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(begun_, 2);
   EXPECT_EQ(pull_->part(0).header.version(), 8);
-  EXPECT_TRUE(SameBlocks(std::move(received_).Blocks(), *MakeFragment(kElements)));
+  EXPECT_TRUE(SameBlocks(std::move(received_).Blocks(), *fragment_));
   EXPECT_EQ(wire_.payload, before + kBytes);
 }
 

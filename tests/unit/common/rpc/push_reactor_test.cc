@@ -255,7 +255,7 @@ TEST_F(PushReactorTest, AStalledFragmentHoldsUpItsOwnStreamAlone) {
   };
   service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
   service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+    return PullSource{{}, SourceOf(MakeFragment(1024), FourBytesEach)};
   };
   Serve(kElements);
   const auto blocks = MakeFragment(kElements);
@@ -276,7 +276,8 @@ TEST_F(PushReactorTest, AStalledFragmentHoldsUpItsOwnStreamAlone) {
     WireBytes wire;
     ASSERT_TRUE(push(fragment, &wire).ok());
   }
-  ASSERT_TRUE(Pull(OneChannel(), {{0, 8}}).status().code() != absl::StatusCode::kDeadlineExceeded);
+  const auto pulled = Pull(OneChannel(), {{0, 8}});
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
   EXPECT_FALSE(stalled_ended.HasBeenNotified());
   go_.Notify();
   stalled.join();

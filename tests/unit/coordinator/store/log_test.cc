@@ -42,6 +42,16 @@ TEST_F(LogTest, ReadsBackWhatWasAppended) {
   EXPECT_EQ(out, Bytes("metapayload"));
 }
 
+TEST_F(LogTest, JoinsThePiecesOfAPayload) {
+  const std::vector<uint8_t> a = Bytes("one "), b = Bytes("two");
+  const auto frame = log_.Append(FrameType::kShard, "of ", {a, {}, b});
+  ASSERT_TRUE(frame.ok());
+  EXPECT_EQ(frame->body_digest, DigestOf("of one two"));
+  std::vector<uint8_t> out(10);
+  ASSERT_TRUE(log_.Read(frame->body, absl::MakeSpan(out)).ok());
+  EXPECT_EQ(out, Bytes("of one two"));
+}
+
 TEST_F(LogTest, RollsToNewSegmentsAndMakesLargeOnes) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Append("x").ok());
   EXPECT_EQ(Segments().size(), 2u);
