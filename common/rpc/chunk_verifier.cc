@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/io/digest.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/status_details.h"
 
@@ -68,7 +69,7 @@ absl::StatusOr<CodedChunk> ChunkVerifier::VerifyChunk(IncomingMessage message) {
     return Error(absl::StatusCode::kResourceExhausted, "STREAM_TOO_LARGE", first_block,
                  absl::StrCat("more than the declared ", declaration_.payload_bytes, " bytes"));
   }
-  if (HashOf(message.payload()) != rest.payload_hash()) {
+  if (Hash64(message.payload()) != rest.payload_hash()) {
     return Error(absl::StatusCode::kDataLoss, "HASH_MISMATCH", first_block,
                  "the payload does not have its hash");
   }

@@ -34,9 +34,6 @@ grpc::ByteBuffer SerializeToByteBuffer(const google::protobuf::MessageLite& mess
 absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
                                  google::protobuf::MessageLite* message);
 
-// XXH3-64 of bytes that lie in pieces: what a chunk says of its payload.
-uint64_t HashOf(absl::Span<const absl::Span<const uint8_t>> pieces);
-
 // Cuts a source into chunks. Not thread-safe.
 class ChunkWriter {
  public:
