@@ -1,6 +1,6 @@
 // Digests of bytes: XXH3-128 for what must be equal between machines or after a crash, XXH3-64 for
-// chunks on the wire. Not cryptographic. Pure, apart from Digester's own state. On x86 the instruction
-// set is picked at run time.
+// chunks on the wire. Not cryptographic. Pure, apart from Digester's own state. On x86 the
+// instruction set is picked at run time.
 #pragma once
 
 #include <cstdint>

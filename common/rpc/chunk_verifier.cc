@@ -19,7 +19,7 @@ int64_t BlockCount(int32_t elements) { return CeilDiv(elements, kBlockElements);
 }  // namespace
 
 absl::StatusOr<ChunkVerifier> ChunkVerifier::Create(StreamDeclaration declaration,
-                                                      StreamLimits limits) {
+                                                    StreamLimits limits) {
   LH_RETURN_IF_ERROR(CheckBlocks(declaration.blocks, limits.fragment_elements));
   if (declaration.payload_bytes <= 0) {
     return BadRequestError({{"payload_bytes", "must be positive"}});
@@ -27,10 +27,10 @@ absl::StatusOr<ChunkVerifier> ChunkVerifier::Create(StreamDeclaration declaratio
   ChunkVerifier verifier(std::move(declaration), std::move(limits));
   if (verifier.declaration_.payload_bytes > verifier.limits_.payload_bytes_max) {
     return verifier.Error(absl::StatusCode::kResourceExhausted, "STREAM_TOO_LARGE",
-                           verifier.next_block_,
-                           absl::StrCat("at most ", verifier.limits_.payload_bytes_max,
-                                        " bytes are allowed, the header declares ",
-                                        verifier.declaration_.payload_bytes));
+                          verifier.next_block_,
+                          absl::StrCat("at most ", verifier.limits_.payload_bytes_max,
+                                       " bytes are allowed, the header declares ",
+                                       verifier.declaration_.payload_bytes));
   }
   return verifier;
 }
@@ -40,8 +40,7 @@ ChunkVerifier::ChunkVerifier(StreamDeclaration declaration, StreamLimits limits)
       limits_(std::move(limits)),
       next_block_(declaration_.blocks.front().first) {}
 
-absl::StatusOr<CodedChunk> ChunkVerifier::Verify(const grpc::ByteBuffer& message,
-                                                 WireBytes& wire) {
+absl::StatusOr<CodedChunk> ChunkVerifier::Verify(const grpc::ByteBuffer& message, WireBytes& wire) {
   absl::StatusOr<IncomingMessage> chunk = IncomingMessage::Parse(message);
   wire.AddMessage(message.Length(), chunk.ok() ? chunk->payload_bytes() : 0);
   if (chunk.ok()) return VerifyChunk(*std::move(chunk));
@@ -135,7 +134,7 @@ void ChunkVerifier::Advance(const v1::Segment& segment) {
 }
 
 absl::Status ChunkVerifier::Error(absl::StatusCode code, absl::string_view reason, int64_t block,
-                                   absl::string_view what) const {
+                                  absl::string_view what) const {
   const std::string message = absl::StrCat("fragment ", declaration_.fragment, ", block ", block,
                                            ", payload offset ", offset_, ": ", what);
   return WithErrorInfo(absl::Status(code, message),

@@ -167,7 +167,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   absl::Mutex mutex_;
   std::deque<CodedChunk> chunks_ ABSL_GUARDED_BY(mutex_);  // For the handler.
-  int held_ ABSL_GUARDED_BY(mutex_) = 0;  // Those and the one that the handler has.
+  int held_ ABSL_GUARDED_BY(mutex_) = 0;            // Those and the one that the handler has.
   bool held_back_ ABSL_GUARDED_BY(mutex_) = false;  // No read is in flight: too many are held.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;    // The task is queued or runs.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // How reading ended.

@@ -1,6 +1,6 @@
 // Which blocks of which contributions have arrived. A contribution is one incarnation's part in one
-// round; it comes in shards (some blocks of one rank's stream) and counts when they hold every block
-// of the fragment.
+// round; it comes in shards (some blocks of one rank's stream) and counts when they hold every
+// block of the fragment.
 //
 // Blocks are reserved before they go to the log and confirmed after, so that no block lies in the
 // log twice under one contribution, whatever repeated streams bring and in which order.

@@ -31,9 +31,8 @@ absl::StatusOr<std::shared_ptr<LiveJob>> Judge(Runtime& runtime, const Message& 
   LH_RETURN_IF_ERROR(CheckPool(message.pool(), message.incarnation()));
   std::shared_ptr<LiveJob> job = runtime.jobs().Find(message.job_id());
   if (!job) {
-    return ToStatus(
-        {.status = absl::NotFoundError(absl::StrCat("no live job ", message.job_id())),
-         .reason = "JOB_UNKNOWN"});
+    return ToStatus({.status = absl::NotFoundError(absl::StrCat("no live job ", message.job_id())),
+                     .reason = "JOB_UNKNOWN"});
   }
   if (!job->HasFragment(message.fragment())) {
     return ToStatus(
@@ -59,17 +58,16 @@ absl::Status CheckCoding(const LiveJob& job, const v1::PushHeader& header) {
   const Codec& codec = job.CodecFor(*RoundKindFromProto(header.kind()));
   if (header.codec() == ToProto(codec.kind())) return absl::OkStatus();
   return WithErrorInfo(
-      absl::InvalidArgumentError(absl::StrCat("codec ", v1::Codec_Name(header.codec()),
-                                              ": the job has ", std::string(codec.name()),
-                                              " for rounds of kind ", RoundKindName(*RoundKindFromProto(header.kind())))),
+      absl::InvalidArgumentError(absl::StrCat(
+          "codec ", v1::Codec_Name(header.codec()), ": the job has ", std::string(codec.name()),
+          " for rounds of kind ", RoundKindName(*RoundKindFromProto(header.kind())))),
       {"CODEC_MISMATCH",
        {{"fragment", absl::StrCat(header.fragment())}, {"expected", std::string(codec.name())}}});
 }
 
 absl::Status TellWhole(Runtime& runtime, const LiveJob& job, const ContributionKey& key,
                        RoundKind kind) {
-  return runtime.Complete(
-      {job.id(), key.pool, key.incarnation, key.fragment, key.version, kind});
+  return runtime.Complete({job.id(), key.pool, key.incarnation, key.fragment, key.version, kind});
 }
 
 // One stream. The handler's functions share it.
@@ -137,13 +135,12 @@ class PushStream {
 
 PushHandler MakePushHandler(Runtime* runtime) {
   auto stream = std::make_shared<PushStream>(runtime);
-  return {
-      .on_header = [stream](const v1::PushHeader& header) { return stream->Begin(header); },
-      .on_chunk = [stream](const v1::PushHeader&,
-                           const CodedChunk& chunk) { return stream->Take(chunk); },
-      .on_complete = [stream](const v1::PushHeader&) { return stream->Complete(); },
-      .on_end = [stream](const absl::Status& status,
-                         const WireBytes& bytes) { stream->End(status, bytes); }};
+  return {.on_header = [stream](const v1::PushHeader& header) { return stream->Begin(header); },
+          .on_chunk = [stream](const v1::PushHeader&,
+                               const CodedChunk& chunk) { return stream->Take(chunk); },
+          .on_complete = [stream](const v1::PushHeader&) { return stream->Complete(); },
+          .on_end = [stream](const absl::Status& status,
+                             const WireBytes& bytes) { stream->End(status, bytes); }};
 }
 
 absl::StatusOr<v1::GetContributionResponse> FindContribution(

@@ -70,8 +70,7 @@ void RecoverContributions(const JobStore& store, LiveJob& job) {
     for (const CodedSegment& segment : shard.segments) {
       segments.push_back({segment.first_block, segment.elements, segment.base_exponent});
     }
-    job.contributions().Confirm(
-        key, job.contributions().Reserve(key, BlocksOf(segments)), ref);
+    job.contributions().Confirm(key, job.contributions().Reserve(key, BlocksOf(segments)), ref);
   }
 }
 

@@ -70,8 +70,7 @@ absl::StatusOr<ShardRef> JobStore::AppendShard(const ShardInfo& shard, Log::Piec
   }
   int64_t payload_bytes = 0;
   for (const absl::Span<const uint8_t> piece : payload) payload_bytes += piece.size();
-  LH_RETURN_IF_ERROR(
-      CheckShard(shard, payload_bytes, options_.fragment_elements[shard.fragment]));
+  LH_RETURN_IF_ERROR(CheckShard(shard, payload_bytes, options_.fragment_elements[shard.fragment]));
   const std::string record = EncodeShard(shard);
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame, log_->Append(FrameType::kShard, record, payload));
   const LogPosition position = {frame.body.segment,

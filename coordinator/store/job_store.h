@@ -96,9 +96,9 @@ class JobStore {
   static absl::StatusOr<std::unique_ptr<JobStore>> Create(FileSystem* fs, const std::string& dir,
                                                           const JobStoreOptions& options);
   // Opens what is there. Every commit that was acknowledged is there again; of the shards of rounds
-  // without a commit, those that the log still holds whole. NOT_FOUND: Create never finished. DATA_LOSS:
-  // damaged below what is known to be durable; names file and offset. FAILED_PRECONDITION: written
-  // by another version of the arithmetic.
+  // without a commit, those that the log still holds whole. NOT_FOUND: Create never finished.
+  // DATA_LOSS: damaged below what is known to be durable; names file and offset.
+  // FAILED_PRECONDITION: written by another version of the arithmetic.
   static absl::StatusOr<std::unique_ptr<JobStore>> Recover(FileSystem* fs, const std::string& dir);
   ~JobStore();
 

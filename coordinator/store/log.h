@@ -92,9 +92,8 @@ class Log {
   absl::Status MakeRoom(int64_t bytes);
   absl::StatusOr<LogSegment> CreateSegment(int64_t number, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta,
-                                      Pieces payload, int64_t body_bytes,
-                                      const Digest128& body_digest)
+  absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta, Pieces payload,
+                                      int64_t body_bytes, const Digest128& body_digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(int64_t bytes);
 

@@ -46,8 +46,7 @@ float MagnitudeOf(absl::Span<const float> values) {
 
 }  // namespace
 
-absl::Status SegmentChecker::Check(const CodedSegment& segment,
-                                   absl::Span<const uint8_t> payload) {
+absl::Status SegmentChecker::Check(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
   LH_RETURN_IF_ERROR(codec_->Validate(segment.base_exponent, payload, segment.elements));
   decoded_.resize(segment.elements);
   LH_RETURN_IF_ERROR(codec_->Decode(segment.base_exponent, payload, absl::MakeSpan(decoded_)));
@@ -65,8 +64,8 @@ absl::Status CheckShard(const ShardInfo& shard, int64_t payload_bytes, int64_t f
     bytes += codec->PayloadBytes(segment.elements);
   }
   if (bytes == payload_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("segments of ", bytes,
-                                                 " coded bytes with a payload of ", payload_bytes));
+  return absl::InvalidArgumentError(
+      absl::StrCat("segments of ", bytes, " coded bytes with a payload of ", payload_bytes));
 }
 
 }  // namespace longhaul

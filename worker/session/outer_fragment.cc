@@ -9,19 +9,6 @@
 
 namespace longhaul::session {
 
-CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution) {
-  CodedSource source{.segments = contribution->segments, .owner = contribution};
-  for (size_t i = 0; i < contribution->segments.size(); ++i) {
-    const int64_t end = i + 1 < contribution->offsets.size()
-                            ? contribution->offsets[i + 1]
-                            : static_cast<int64_t>(contribution->bytes.size());
-    source.payloads.push_back(
-        absl::MakeConstSpan(contribution->bytes)
-            .subspan(contribution->offsets[i], end - contribution->offsets[i]));
-  }
-  return source;
-}
-
 namespace {
 
 absl::Status NotMerged() {
@@ -45,15 +32,14 @@ absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
 absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
     const Codec& codec, std::vector<float> values, std::vector<float>* feedback) const {
   auto result = std::make_shared<CodedContribution>();
-  result->segments = map_.segments();
-  result->bytes.resize(codec.PayloadBytes(map_.elements()));
+  result->blocks = {map_.segments(), AlignedBuffer(codec.PayloadBytes(map_.elements()))};
   double error = 0, signal = 0;
   int64_t offset = 0;
-  for (SegmentRef& segment : result->segments) {
+  for (SegmentRef& segment : result->blocks.segments) {
     const int64_t local = map_.LocalOffset(segment);
     const auto in = absl::MakeConstSpan(values).subspan(local, segment.elements);
     const auto out =
-        absl::MakeSpan(result->bytes).subspan(offset, codec.PayloadBytes(segment.elements));
+        result->blocks.payload.span().subspan(offset, codec.PayloadBytes(segment.elements));
     auto coded = feedback != nullptr
                      ? codec.EncodeWithFeedback(
                            in, absl::MakeSpan(*feedback).subspan(local, segment.elements), out)
@@ -65,7 +51,6 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
                           map_.layout().name, coded.status().message()));
     }
     segment.base_exponent = coded->base_exponent;
-    result->offsets.push_back(offset);
     offset += out.size();
     error += coded->error_energy;
     signal += coded->signal_energy;

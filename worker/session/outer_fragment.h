@@ -30,15 +30,11 @@ namespace longhaul::session {
 
 // A rank's coded blocks of one contribution.
 struct CodedContribution {
-  std::vector<SegmentRef> segments;
-  std::vector<int64_t> offsets;  // Of each segment's bytes.
-  std::vector<uint8_t> bytes;
+  CodedBlocks blocks;
   double nmse = 0;  // Of the codec on these blocks.
   double feedback_norm =
       0;  // L2 of the error feedback that this contribution leaves, if it counts.
 };
-
-CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution);
 
 class OuterFragment {
  public:

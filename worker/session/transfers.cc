@@ -69,7 +69,10 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   header.set_weight(1);
   header.set_nmse(contribution->nmse);
   header.set_inner_step(inner_step);
-  const CodedSource source = SourceOf(std::move(contribution));
+  const CodedBlocks* blocks = &contribution->blocks;
+  const CodedSource source =
+      SourceOf(std::shared_ptr<const CodedBlocks>(std::move(contribution), blocks),
+               [&codec](int32_t elements) { return codec.PayloadBytes(elements); });
   bool begun = Begun(fragment, version);
   return WithRetries(stop, [&](const BulkCall& call) {
     if (std::exchange(begun, true)) return PushMissing(header, source, call);
@@ -124,9 +127,10 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
                              [&](int part) {
                                if (!probe) into.Begin(part);
                              },
-                         .on_chunk = [&](int part, const CodedChunk& chunk) {
-                           return probe ? absl::OkStatus() : into.Take(part, chunk);
-                         }};
+                         .on_chunk =
+                             [&](int part, const CodedChunk& chunk) {
+                               return probe ? absl::OkStatus() : into.Take(part, chunk);
+                             }};
   const BulkChannels channels = ChannelsFor(payload);
   FragmentPull pull(std::move(request), static_cast<int>(channels.size()), check, sink);
   const int kept = probe ? 0 : pull.parts();

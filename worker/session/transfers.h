@@ -50,8 +50,9 @@ class Transfers {
     const Codec* codec = nullptr;
   };
   // Decodes the rank's blocks into `into` and verifies them; returns their version. A block that
-  // came is not asked for again. A rank without blocks of this fragment pulls nothing, or with `whole` the
-  // fragment's first block for its version. Errors as above, or DATA_LOSS: a digest differs.
+  // came is not asked for again. A rank without blocks of this fragment pulls nothing, or with
+  // `whole` the fragment's first block for its version. Errors as above, or DATA_LOSS: a digest
+  // differs.
   absl::StatusOr<int64_t> Pull(const PullOptions& options, PulledParameters& into,
                                const std::stop_token& stop);
 

@@ -226,9 +226,10 @@ absl::StatusOr<HandPool::Pulled> HandPool::Pull(int fragment, int64_t version, b
   };
   FragmentPull pull(request, 1, check,
                     {.on_begin = [](int) {},
-                     .on_chunk = [&](int, const CodedChunk& chunk) {
-                       return ForEachSegment(chunk, BytesBy(*codec), decode);
-                     }});
+                     .on_chunk =
+                         [&](int, const CodedChunk& chunk) {
+                           return ForEachSegment(chunk, BytesBy(*codec), decode);
+                         }});
   LH_RETURN_IF_ERROR(pull.Attempt({&bulk_, 1}, {.deadline = absl::Now() + kCallTimeout}));
   pulled.header = pull.part(0).header;
   return pulled;

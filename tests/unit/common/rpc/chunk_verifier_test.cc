@@ -74,9 +74,11 @@ TEST_F(ChunkVerifierTest, GivesTheChunksInOrder) {
 }
 
 TEST_F(ChunkVerifierTest, AChunkIsReadWhereItCame) {
-  absl::StatusOr<ChunkVerifier> verifier = ChunkVerifier::Create(
-      {.fragment = 3, .blocks = kBlocks, .payload_bytes = bytes()},
-      {.fragment_elements = kElements, .payload_bytes_max = 1 << 30, .segment_bytes = FourBytesEach});
+  absl::StatusOr<ChunkVerifier> verifier =
+      ChunkVerifier::Create({.fragment = 3, .blocks = kBlocks, .payload_bytes = bytes()},
+                            {.fragment_elements = kElements,
+                             .payload_bytes_max = 1 << 30,
+                             .segment_bytes = FourBytesEach});
   ASSERT_TRUE(verifier.ok());
   grpc::ByteBuffer message = ToBuffer(chunks_[0], 1000);
   std::vector<grpc::Slice> slices;

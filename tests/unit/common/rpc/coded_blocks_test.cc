@@ -79,7 +79,8 @@ TEST(MissingTest, TakesBlocksAway) {
   using Blocks = std::vector<BlockRange>;
   EXPECT_EQ(Missing(Blocks{{0, 10}}, {}), (Blocks{{0, 10}}));
   EXPECT_EQ(Missing(Blocks{{0, 10}}, {{0, 10}}), Blocks());
-  EXPECT_EQ(Missing(Blocks{{0, 10}, {20, 5}}, {{3, 2}, {8, 14}}), (Blocks{{0, 3}, {5, 3}, {22, 3}}));
+  EXPECT_EQ(Missing(Blocks{{0, 10}, {20, 5}}, {{3, 2}, {8, 14}}),
+            (Blocks{{0, 3}, {5, 3}, {22, 3}}));
   EXPECT_EQ(Missing(Blocks{{4, 2}, {6, 2}}, {{0, 3}, {100, 1}}), (Blocks{{4, 2}, {6, 2}}));
 }
 
@@ -104,11 +105,11 @@ TEST(ForEachSegmentTest, CopiesOnlyWhatStraddlesPieces) {
   const auto bytes = std::make_shared<std::vector<uint8_t>>(600);
   for (size_t i = 0; i < bytes->size(); ++i) (*bytes)[i] = static_cast<uint8_t>(i);
   const absl::Span<const uint8_t> all = *bytes;
-  const CodedChunk chunk{.segments = {{0, 100}, {1, 100}, {2, 300}, {5, 100}},
-                         .pieces = {all.first(100), all.subspan(100, 150), all.subspan(250, 7),
-                                    all.subspan(257)},
-                         .payload_bytes = 600,
-                         .owner = bytes};
+  const CodedChunk chunk{
+      .segments = {{0, 100}, {1, 100}, {2, 300}, {5, 100}},
+      .pieces = {all.first(100), all.subspan(100, 150), all.subspan(250, 7), all.subspan(257)},
+      .payload_bytes = 600,
+      .owner = bytes};
   std::vector<uint8_t> seen;
   std::vector<bool> in_place;
   const absl::Status status =

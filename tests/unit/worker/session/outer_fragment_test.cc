@@ -70,7 +70,7 @@ TEST_F(OuterFragmentTest, ASeedIsTheLiveParametersExactly) {
   const auto coded = fragment.Encode(RoundKind::kSeed);
   ASSERT_TRUE(coded.ok());
   std::vector<float> decoded(kElements);
-  ASSERT_TRUE(exact_->Decode(0, (*coded)->bytes, absl::MakeSpan(decoded)).ok());
+  ASSERT_TRUE(exact_->Decode(0, (*coded)->blocks.payload.span(), absl::MakeSpan(decoded)).ok());
   EXPECT_EQ(decoded, Live());
 }
 
@@ -81,7 +81,7 @@ TEST_F(OuterFragmentTest, AContributionHasThePayloadOfItsCodec) {
   ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
   const auto coded = fragment.Encode(RoundKind::kOuter);
   ASSERT_TRUE(coded.ok());
-  EXPECT_EQ((*coded)->bytes.size(), 150u + 3u);
+  EXPECT_EQ((*coded)->blocks.payload.size(), 150u + 3u);
   EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), *coded)
       << "without a new snapshot the kept bytes are given again";
 }
@@ -126,12 +126,12 @@ TEST_F(OuterFragmentTest, ErrorFeedbackAdvancesOnlyWhenTheContributionCounted) {
     for (int i = 0; i < kElements; ++i) live[i] = 0.001f * static_cast<float>(i);
     ASSERT_TRUE(replica_->Write(0, 0, live).ok());
     ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-    const auto first = (*fragment.Encode(RoundKind::kOuter))->bytes;
+    const auto first = *fragment.Encode(RoundKind::kOuter);
     ASSERT_TRUE(Stage(fragment, 1, zeros, outer).ok());
     ASSERT_TRUE(fragment.Merge(*replica_, 1, counted).ok());
     ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-    const auto second = (*fragment.Encode(RoundKind::kOuter))->bytes;
-    EXPECT_EQ(first == second, !counted);
+    const auto second = *fragment.Encode(RoundKind::kOuter);
+    EXPECT_EQ(first->blocks.payload.span() == second->blocks.payload.span(), !counted);
   }
 }
 
