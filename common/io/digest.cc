@@ -4,7 +4,11 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#define XXH_STATIC_LINKING_ONLY  // A state on the stack.
 #include "xxhash.h"
+#if defined(__x86_64__)
+#include "xxh_x86dispatch.h"  // Replaces the names: AVX2 and AVX-512 hash three times as fast.
+#endif
 
 namespace longhaul {
 
@@ -17,7 +21,13 @@ Digest128 DigestOf(absl::string_view bytes, uint64_t seed) {
   return {hash.high64, hash.low64};
 }
 
-uint64_t Hash64(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+uint64_t Hash64(absl::Span<const absl::Span<const uint8_t>> pieces) {
+  if (pieces.size() == 1) return XXH3_64bits(pieces[0].data(), pieces[0].size());
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const auto& piece : pieces) XXH3_64bits_update(&state, piece.data(), piece.size());
+  return XXH3_64bits_digest(&state);
+}
 
 struct Digester::State {
   State() : xxh(XXH3_createState()) {

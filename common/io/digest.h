@@ -1,5 +1,6 @@
 // Digests of bytes: XXH3-128 for what must be equal between machines or after a crash, XXH3-64 for
-// chunks on the wire. Not cryptographic. Pure, apart from Digester's own state.
+// chunks on the wire. Not cryptographic. Pure, apart from Digester's own state. On x86 the
+// instruction set is picked at run time.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct Digest128 {
 
 // XXH3-128, seed 0 unless given.
 Digest128 DigestOf(absl::string_view bytes, uint64_t seed = 0);
-// XXH3-64, seed 0.
-uint64_t Hash64(absl::string_view bytes);
+// XXH3-64, seed 0, of the pieces one after another.
+uint64_t Hash64(absl::Span<const absl::Span<const uint8_t>> pieces);
 
 // The bytes of fp32 values as they lie in memory (little endian on every machine that is
 // supported).

@@ -1,5 +1,5 @@
 // Block ranges and segments between protos and values. Nothing is checked here (CheckBlocks,
-// BlockAssembler).
+// ChunkVerifier).
 #pragma once
 
 #include <vector>

@@ -1,12 +1,14 @@
 #include "common/rpc/coded_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
 
 namespace longhaul {
@@ -54,6 +56,34 @@ CodedSource SourceOf(std::shared_ptr<const CodedBlocks> blocks, const SegmentByt
   return source;
 }
 
+absl::Status ForEachSegment(
+    const CodedChunk& chunk, const SegmentBytes& segment_bytes,
+    absl::FunctionRef<absl::Status(const SegmentRef&, absl::Span<const uint8_t>)> use) {
+  std::vector<uint8_t> straddling;
+  size_t piece = 0;
+  absl::Span<const uint8_t> rest;  // Of the pieces before `piece`.
+  for (const SegmentRef& segment : chunk.segments) {
+    const size_t bytes = segment_bytes(segment.elements);
+    if (rest.empty() && piece < chunk.pieces.size()) rest = chunk.pieces[piece++];
+    if (rest.size() >= bytes) {
+      LH_RETURN_IF_ERROR(use(segment, rest.first(bytes)));
+      rest.remove_prefix(bytes);
+      continue;
+    }
+    straddling.clear();
+    while (true) {
+      const auto part = rest.subspan(0, bytes - straddling.size());
+      straddling.insert(straddling.end(), part.begin(), part.end());
+      rest.remove_prefix(part.size());
+      if (straddling.size() == bytes) break;
+      LH_CHECK(piece < chunk.pieces.size(), "a verified chunk has the bytes of its segments");
+      rest = chunk.pieces[piece++];
+    }
+    LH_RETURN_IF_ERROR(use(segment, straddling));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<SegmentRef> CutSegments(const std::vector<BlockRange>& blocks,
                                     int64_t fragment_elements) {
   std::vector<SegmentRef> segments;
@@ -79,6 +109,49 @@ std::vector<BlockRange> BlocksOf(absl::Span<const SegmentRef> segments) {
     blocks.back().count += BlockCount(segment);
   }
   return blocks;
+}
+
+std::vector<BlockRange> Missing(const std::vector<BlockRange>& blocks,
+                                const std::vector<BlockRange>& here) {
+  std::vector<BlockRange> missing;
+  auto next = here.begin();
+  for (const BlockRange& range : blocks) {
+    int64_t first = range.first;
+    while (next != here.end() && next->end() <= first) ++next;
+    for (auto it = next; it != here.end() && it->first < range.end(); ++it) {
+      if (it->first > first) missing.push_back({first, it->first - first});
+      first = std::max(first, it->end());
+    }
+    if (first < range.end()) missing.push_back({first, range.end() - first});
+  }
+  return missing;
+}
+
+std::vector<BlockRange> Merged(const std::vector<BlockRange>& a, const std::vector<BlockRange>& b) {
+  std::vector<BlockRange> sorted;
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(sorted),
+             [](const BlockRange& x, const BlockRange& y) { return x.first < y.first; });
+  std::vector<BlockRange> merged;
+  for (const BlockRange& range : sorted) {
+    if (!merged.empty() && merged.back().end() >= range.first) {
+      merged.back().count = std::max(merged.back().end(), range.end()) - merged.back().first;
+    } else {
+      merged.push_back(range);
+    }
+  }
+  return merged;
+}
+
+CodedSource Missing(const CodedSource& source, const std::vector<BlockRange>& here) {
+  CodedSource missing{.owner = source.owner};
+  for (size_t i = 0; i < source.segments.size(); ++i) {
+    if (Missing({{source.segments[i].first_block, BlockCount(source.segments[i])}}, here).empty()) {
+      continue;
+    }
+    missing.segments.push_back(source.segments[i]);
+    missing.payloads.push_back(source.payloads[i]);
+  }
+  return missing;
 }
 
 std::vector<CodedSource> SplitSource(const CodedSource& source, int parts) {

@@ -1,6 +1,6 @@
-// Coded blocks of a fragment, as they leave a sender (CodedSource: views) and as they arrive
-// (CodedBlocks: one buffer). Values without gRPC or protos; the meaning of the bytes belongs to the
-// codec.
+// Coded blocks of a fragment, as a sender makes them (CodedBlocks: one buffer), as they leave it
+// (CodedSource: views) and as they arrive (CodedChunk: where the network put them). Values without
+// gRPC or protos; the meaning of the bytes belongs to the codec.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/fragment_layout.h"
@@ -27,8 +28,7 @@ struct SegmentRef {
 // kTileElements the result is at most 4 * kTileElements.
 using SegmentBytes = std::function<int64_t(int32_t elements)>;
 
-// What a stream brought, verified: the segments in the order of their blocks, their coded bytes one
-// after another.
+// Segments in the order of their blocks, their coded bytes one after another.
 struct CodedBlocks {
   std::vector<SegmentRef> segments;
   AlignedBuffer payload;
@@ -45,6 +45,23 @@ struct CodedSource {
   int64_t payload_bytes() const;
 };
 
+// Consecutive segments that a stream brought, verified, in the memory in which they came.
+struct CodedChunk {
+  std::vector<SegmentRef> segments;
+  // Their coded bytes, one after another, cut where the network cut them: a segment may lie in two
+  // pieces. At most kPayloadBytesMax (fragment_stream.h) together.
+  std::vector<absl::Span<const uint8_t>> pieces;
+  int64_t payload_bytes = 0;
+  std::shared_ptr<const void> owner;  // Of the pieces.
+};
+
+// Calls `use` with each segment of a chunk, in order, and its coded bytes in one span, which lives
+// for the length of that call: in place, or copied where they lie in two pieces. Returns the first
+// error.
+absl::Status ForEachSegment(
+    const CodedChunk& chunk, const SegmentBytes& segment_bytes,
+    absl::FunctionRef<absl::Status(const SegmentRef&, absl::Span<const uint8_t>)> use);
+
 // All of `blocks`, whose payload is cut by `segment_bytes`.
 CodedSource SourceOf(std::shared_ptr<const CodedBlocks> blocks, const SegmentBytes& segment_bytes);
 
@@ -52,6 +69,15 @@ CodedSource SourceOf(std::shared_ptr<const CodedBlocks> blocks, const SegmentByt
 // 0. Senders code these.
 std::vector<SegmentRef> CutSegments(const std::vector<BlockRange>& blocks,
                                     int64_t fragment_elements);
+
+// The segments of `source` that are not wholly within `here` (disjoint, ascending).
+CodedSource Missing(const CodedSource& source, const std::vector<BlockRange>& here);
+// The blocks of `blocks` that are not in `here` (both disjoint, ascending).
+std::vector<BlockRange> Missing(const std::vector<BlockRange>& blocks,
+                                const std::vector<BlockRange>& here);
+
+// The blocks of both (each disjoint, ascending), neighbours merged.
+std::vector<BlockRange> Merged(const std::vector<BlockRange>& a, const std::vector<BlockRange>& b);
 
 // The block ranges that segments in ascending order cover, neighbours merged.
 std::vector<BlockRange> BlocksOf(absl::Span<const SegmentRef> segments);

@@ -4,23 +4,24 @@
 
 namespace longhaul {
 
-Executor::Executor(Options options) : queue_max_(options.queue_max) {
-  threads_.reserve(options.threads);
-  for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Work(); });
-}
-
 Executor::~Executor() {
+  std::vector<std::thread> threads;
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    threads.swap(threads_);
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads) thread.join();
 }
 
 bool Executor::Submit(Task task) {
   absl::MutexLock lock(&mutex_);
-  if (static_cast<int>(queue_.size()) >= queue_max_) return false;
+  if (static_cast<int>(queue_.size()) >= options_.queue_max) return false;
   queue_.push_back(std::move(task));
+  if (static_cast<int>(queue_.size()) > idle_ && !stopping_ &&
+      static_cast<int>(threads_.size()) < options_.threads) {
+    threads_.emplace_back([this] { Work(); });
+  }
   return true;
 }
 
@@ -32,7 +33,9 @@ void Executor::Work() {
     Task task;
     {
       absl::MutexLock lock(&mutex_);
+      ++idle_;
       mutex_.Await(absl::Condition(&something_to_do));
+      --idle_;
       if (queue_.empty()) return;
       task = std::move(queue_.front());
       queue_.pop_front();

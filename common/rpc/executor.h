@@ -17,10 +17,11 @@ class Executor {
  public:
   using Task = absl::AnyInvocable<void()>;
   struct Options {
+    // At most so many; each is started when a task finds the others busy, and stays.
     int threads = 2;
     int queue_max = 256;  // Tasks that wait; those that run do not count.
   };
-  explicit Executor(Options options);
+  explicit Executor(Options options) : options_(options) {}
   // Runs every accepted task to its end. No Submit may come from other objects' threads any more.
   ~Executor();
   Executor(const Executor&) = delete;
@@ -32,11 +33,12 @@ class Executor {
  private:
   void Work();
 
-  const int queue_max_;
+  const Options options_;
   absl::Mutex mutex_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads that wait for a task.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

@@ -1,7 +1,14 @@
 // The server's side of the bulk streams. A service derives from SyncService with both raw methods
 //   WithRawCallbackMethod_PushFragment<WithRawCallbackMethod_PullFragment<...>>
 // and returns ReceivePush / SendPull from them; the reactors own themselves. One read or write is
-// in flight per stream; a handler that is slow slows its own stream down, never gRPC's threads.
+// in flight per stream.
+//
+//   push    read -> verified in place -> on_chunk     gRPC's thread | the executor's
+//           '--- the next read, while fewer than two chunks are held ---'
+//
+// Nothing of a stream is assembled: a push holds two chunks, whatever its size. A handler that is
+// slow leaves its own stream unread, which holds up its sender alone; it takes a thread of the
+// executor meanwhile, so the executor should have one for each stream that is admitted.
 #pragma once
 
 #include <functional>
@@ -9,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/rpc/block_assembler.h"
+#include "common/rpc/chunk_verifier.h"
 #include "common/rpc/coded_blocks.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/stream_admission.h"
@@ -32,17 +39,21 @@ struct BulkResources {
 
 struct PushHandler {
   // Whether the stream may come, and what it may bring. Called on a gRPC thread before anything is
-  // allocated: short.
+  // read: short.
   std::function<absl::StatusOr<StreamLimits>(const v1::PushHeader&)> on_header;
-  // All blocks have come and are verified. Called on the executor; may block.
-  std::function<absl::StatusOr<v1::PushResponse>(const v1::PushHeader&, CodedBlocks)> on_complete;
+  // Some of the blocks, verified; in order, one call at a time, on the executor; may block. The
+  // chunk's bytes are freed with its owner. What was taken stays taken, however the stream ends. An
+  // error ends the stream.
+  std::function<absl::Status(const v1::PushHeader&, CodedChunk)> on_chunk;
+  // All blocks were taken. Called on the executor; may block.
+  std::function<absl::StatusOr<v1::PushResponse>(const v1::PushHeader&)> on_complete;
   // Optional, for metrics: the end of the stream, however it came. Called once, last.
   std::function<void(const absl::Status&, const WireBytes&)> on_end = nullptr;
 };
 
-// Errors of the stream itself: those of IncomingMessage, BlockAssembler and StreamAdmission;
+// Errors of the stream itself: those of IncomingMessage, ChunkVerifier and StreamAdmission;
 // INVALID_ARGUMENT (MISSING_HEADER, MISSING_DEADLINE); RESOURCE_EXHAUSTED with RetryInfo when the
-// executor's queue is full.
+// executor's queue is full. Chunks before the error were given to the handler.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ReceivePush(grpc::CallbackServerContext* context,
                                                        grpc::ByteBuffer* response,
                                                        PushHandler handler,

@@ -1,7 +1,4 @@
-#define XXH_INLINE_ALL
 #include "common/rpc/fragment_stream.h"
-
-#include <xxhash.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/io/digest.h"
 #include "common/rpc/block_proto.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -57,13 +55,6 @@ void AppendPiece(absl::Span<const uint8_t> piece, std::vector<absl::Span<const u
   }
 }
 
-uint64_t HashOf(const std::vector<absl::Span<const uint8_t>>& pieces) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  for (const auto& piece : pieces) XXH3_64bits_update(&state, piece.data(), piece.size());
-  return XXH3_64bits_digest(&state);
-}
-
 absl::Status NotAMessage() {
   return absl::InvalidArgumentError("a stream message is not a valid protobuf message");
 }
@@ -104,7 +95,7 @@ grpc::ByteBuffer ChunkWriter::Next(int64_t* payload_bytes) {
     bytes += payload.size();
     ++next_;
   }
-  rest.set_payload_hash(HashOf(pieces));
+  rest.set_payload_hash(Hash64(pieces));
   std::vector<grpc::Slice> slices;
   slices.reserve(1 + pieces.size());
   slices.push_back(ChunkHead(rest, bytes));

@@ -43,8 +43,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   absl::Status Admit(const grpc::CallbackServerContext& context, const grpc::ByteBuffer& request) {
     LH_RETURN_IF_ERROR(CheckBulkDeadline(context, resources_.deadline_max));
     LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
-    // A pull has no buffer of its own: its slices are views of the source.
-    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(0));
+    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit());
     return absl::OkStatus();
   }
 

@@ -8,29 +8,26 @@
 namespace longhaul {
 
 StreamAdmission::Ticket::Ticket(Ticket&& other) noexcept
-    : admission_(std::exchange(other.admission_, nullptr)), bytes_(other.bytes_) {}
+    : admission_(std::exchange(other.admission_, nullptr)) {}
 
 StreamAdmission::Ticket& StreamAdmission::Ticket::operator=(Ticket&& other) noexcept {
   std::swap(admission_, other.admission_);
-  std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 StreamAdmission::Ticket::~Ticket() {
-  if (admission_ != nullptr) admission_->Release(bytes_);
+  if (admission_ != nullptr) admission_->Release();
 }
 
-absl::StatusOr<StreamAdmission::Ticket> StreamAdmission::Admit(int64_t bytes) {
+absl::StatusOr<StreamAdmission::Ticket> StreamAdmission::Admit() {
   absl::MutexLock lock(&mutex_);
-  const bool room = streams_ < options_.streams_max && bytes <= options_.bytes_max - bytes_;
-  if (!room && streams_ > 0) {
-    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                              streams_, " bulk streams with ", bytes_, " bytes are in flight")),
-                          options_.retry_delay);
+  if (streams_ >= options_.streams_max) {
+    return WithRetryDelay(
+        absl::ResourceExhaustedError(absl::StrCat(streams_, " bulk streams are in flight")),
+        options_.retry_delay);
   }
   ++streams_;
-  bytes_ += bytes;
-  return Ticket(this, bytes);
+  return Ticket(this);
 }
 
 int StreamAdmission::streams() const {
@@ -38,10 +35,9 @@ int StreamAdmission::streams() const {
   return streams_;
 }
 
-void StreamAdmission::Release(int64_t bytes) {
+void StreamAdmission::Release() {
   absl::MutexLock lock(&mutex_);
   --streams_;
-  bytes_ -= bytes;
 }
 
 }  // namespace longhaul

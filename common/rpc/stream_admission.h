@@ -1,7 +1,6 @@
-// Bounds the memory of the bulk streams that a server receives or sends at one time.
+// Bounds the bulk streams that a server receives or sends at one time, and so their memory: a push
+// holds two chunks, whatever it brings.
 #pragma once
-
-#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -15,10 +14,9 @@ class StreamAdmission {
  public:
   struct Options {
     int streams_max = 64;
-    int64_t bytes_max = int64_t{4} << 30;                  // Buffers of all streams together.
     absl::Duration retry_delay = absl::Milliseconds(500);  // What a refused client is told.
   };
-  // A stream's share, given back at the end of its life. Movable.
+  // A stream's place, given back at the end of its life. Movable.
   class Ticket {
    public:
     Ticket() = default;
@@ -28,25 +26,22 @@ class StreamAdmission {
 
    private:
     friend class StreamAdmission;
-    Ticket(StreamAdmission* admission, int64_t bytes) : admission_(admission), bytes_(bytes) {}
+    explicit Ticket(StreamAdmission* admission) : admission_(admission) {}
     StreamAdmission* admission_ = nullptr;
-    int64_t bytes_ = 0;
   };
 
   explicit StreamAdmission(Options options) : options_(options) {}
 
-  // RESOURCE_EXHAUSTED with RetryInfo: too much is in flight. A single stream larger than bytes_max
-  // is admitted alone.
-  absl::StatusOr<Ticket> Admit(int64_t bytes);
+  // RESOURCE_EXHAUSTED with RetryInfo: too many are in flight.
+  absl::StatusOr<Ticket> Admit();
   int streams() const;
 
  private:
-  void Release(int64_t bytes);
+  void Release();
 
   const Options options_;
   mutable absl::Mutex mutex_;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longhaul

@@ -25,7 +25,7 @@ struct CoordinatorServerOptions {
   bool allow_plaintext_beyond_localhost = false;
   CoordinatorOptions core;  // Lease, final evaluation, most pools.
   int apply_threads = 2;    // Rounds that are applied at one time.
-  int bulk_threads = 4;     // Streams that are verified, logged or read at one time.
+  int bulk_threads = 64;    // Streams that are logged or read at one time.
   LogOptions log = {.program = "longhaul-coordinator"};
   Clock* clock = nullptr;    // Null: the machine's. Else it outlives the server.
   FileSystem* fs = nullptr;  // Likewise; for the jobs' stores.

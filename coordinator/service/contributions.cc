@@ -1,34 +1,26 @@
 #include "coordinator/service/contributions.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include "common/base/check.h"
+#include "common/rpc/coded_blocks.h"
 
 namespace longhaul::coordinator {
 
 Contributions::Contributions(std::vector<int64_t> fragment_blocks)
     : fragment_blocks_(std::move(fragment_blocks)) {}
 
-Reservation Contributions::Reserve(const ContributionKey& key,
-                                   const std::vector<BlockRange>& blocks) {
+std::vector<BlockRange> Contributions::Reserve(const ContributionKey& key,
+                                               const std::vector<BlockRange>& blocks) {
   absl::MutexLock lock(&mutex_);
+  const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = arrivals_.find(key);
+    return found == arrivals_.end() || Missing(blocks, found->second.reserved) == blocks;
+  };
+  mutex_.Await(absl::Condition(&free));
   Arrival& arrival = arrivals_[key];
-  int64_t wanted = 0, here = 0;
-  for (const BlockRange& range : blocks) {
-    wanted += range.count;
-    auto it = arrival.ranges.upper_bound(range.first);
-    if (it != arrival.ranges.begin() && std::prev(it)->second.end > range.first) --it;
-    for (; it != arrival.ranges.end() && it->first < range.end(); ++it) {
-      if (!it->second.here) return Reservation::kBusy;
-      here += std::min(it->second.end, range.end()) - std::max(it->first, range.first);
-    }
-  }
-  if (here == wanted) return Reservation::kRepeated;
-  if (here > 0) return Reservation::kOverlap;
-  for (const BlockRange& range : blocks) arrival.ranges[range.first] = {.end = range.end()};
-  return Reservation::kTaken;
+  std::vector<BlockRange> taken = Missing(blocks, arrival.here);
+  arrival.reserved = Merged(arrival.reserved, taken);
+  return taken;
 }
 
 void Contributions::Confirm(const ContributionKey& key, const std::vector<BlockRange>& blocks,
@@ -36,12 +28,8 @@ void Contributions::Confirm(const ContributionKey& key, const std::vector<BlockR
   absl::MutexLock lock(&mutex_);
   const auto found = arrivals_.find(key);
   if (found == arrivals_.end()) return;  // Its round was committed without it.
-  for (const BlockRange& range : blocks) {
-    const auto reserved = found->second.ranges.find(range.first);
-    if (reserved == found->second.ranges.end()) return;
-    reserved->second.here = true;
-    found->second.blocks += range.count;
-  }
+  found->second.reserved = Missing(found->second.reserved, blocks);
+  found->second.here = Merged(found->second.here, blocks);
   found->second.shards.push_back(shard);
 }
 
@@ -49,8 +37,14 @@ void Contributions::Release(const ContributionKey& key, const std::vector<BlockR
   absl::MutexLock lock(&mutex_);
   const auto found = arrivals_.find(key);
   if (found == arrivals_.end()) return;
-  for (const BlockRange& range : blocks) found->second.ranges.erase(range.first);
-  if (found->second.ranges.empty()) arrivals_.erase(found);
+  found->second.reserved = Missing(found->second.reserved, blocks);
+  if (found->second.here.empty() && found->second.reserved.empty()) arrivals_.erase(found);
+}
+
+std::vector<BlockRange> Contributions::Blocks(const ContributionKey& key) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = arrivals_.find(key);
+  return found == arrivals_.end() ? std::vector<BlockRange>() : found->second.here;
 }
 
 bool Contributions::Whole(const ContributionKey& key) const {
@@ -64,6 +58,17 @@ std::vector<ShardRef> Contributions::Shards(const ContributionKey& key) const {
   const auto found = arrivals_.find(key);
   if (found == arrivals_.end() || !WholeLocked(key, found->second)) return {};
   return found->second.shards;
+}
+
+std::vector<ContributionKey> Contributions::WholeOf(int fragment, int64_t version) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<ContributionKey> whole;
+  for (auto it = arrivals_.lower_bound({.fragment = fragment, .version = version});
+       it != arrivals_.end() && it->first.fragment == fragment && it->first.version == version;
+       ++it) {
+    if (WholeLocked(it->first, it->second)) whole.push_back(it->first);
+  }
+  return whole;
 }
 
 void Contributions::Forget(int fragment, int64_t version) {

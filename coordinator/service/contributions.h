@@ -1,9 +1,9 @@
 // Which blocks of which contributions have arrived. A contribution is one incarnation's part in one
-// round; it comes in shards (a stream of one rank each) and counts when they hold every block of
-// the fragment.
+// round; it comes in shards (some blocks of one rank's stream) and counts when they hold every
+// block of the fragment.
 //
-// A shard is reserved before it goes to the log and confirmed after, so that no block lies in the
-// log twice under one contribution, whatever the order in which repeated streams come.
+// Blocks are reserved before they go to the log and confirmed after, so that no block lies in the
+// log twice under one contribution, whatever repeated streams bring and in which order.
 #pragma once
 
 #include <cstdint>
@@ -29,43 +29,39 @@ struct ContributionKey {
   }
 };
 
-enum class Reservation {
-  kTaken,     // The blocks are the caller's, until Confirm or Release.
-  kRepeated,  // All of them are here already.
-  kBusy,      // Another stream is bringing some of them now.
-  kOverlap,   // Some are here and some are not.
-};
-
-// Of one job. Thread-safe; never blocks.
+// Of one job. Thread-safe; only Reserve blocks. `blocks`: disjoint, ascending, within the fragment.
 class Contributions {
  public:
   // `fragment_blocks`: of each fragment.
   explicit Contributions(std::vector<int64_t> fragment_blocks);
 
-  // `blocks`: disjoint, ascending, within the fragment.
-  Reservation Reserve(const ContributionKey& key, const std::vector<BlockRange>& blocks);
+  // Those of the blocks that are not here yet: they are the caller's, until Confirm or Release.
+  // Waits while another stream has reserved some of them (for the length of its write to the log).
+  std::vector<BlockRange> Reserve(const ContributionKey& key,
+                                  const std::vector<BlockRange>& blocks);
+  // What Reserve gave lies in the log.
   void Confirm(const ContributionKey& key, const std::vector<BlockRange>& blocks, ShardRef shard);
+  // It does not.
   void Release(const ContributionKey& key, const std::vector<BlockRange>& blocks);
 
+  // The blocks that are here: disjoint, ascending, neighbours merged.
+  std::vector<BlockRange> Blocks(const ContributionKey& key) const;
   bool Whole(const ContributionKey& key) const;
   // Of a whole contribution, in the order of arrival; empty otherwise.
   std::vector<ShardRef> Shards(const ContributionKey& key) const;
+  // Pools and incarnations whose contribution to this round is whole.
+  std::vector<ContributionKey> WholeOf(int fragment, int64_t version) const;
 
   // Forgets the contributions to rounds of the fragment up to this version.
   void Forget(int fragment, int64_t version);
 
  private:
-  struct Range {
-    int64_t end = 0;
-    bool here = false;  // False: reserved.
-  };
   struct Arrival {
-    std::map<int64_t, Range> ranges;  // By first block.
-    int64_t blocks = 0;               // Of those that are here.
+    std::vector<BlockRange> here, reserved;  // Merged.
     std::vector<ShardRef> shards;
   };
   bool WholeLocked(const ContributionKey& key, const Arrival& arrival) const {
-    return arrival.blocks == fragment_blocks_[key.fragment];
+    return arrival.here == std::vector<BlockRange>{{0, fragment_blocks_[key.fragment]}};
   }
 
   const std::vector<int64_t> fragment_blocks_;

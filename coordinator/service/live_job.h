@@ -52,6 +52,7 @@ class LiveJob {
   void set_store(std::unique_ptr<JobStore> store);
 
   Contributions& contributions() { return contributions_; }
+  const Contributions& contributions() const { return contributions_; }
   WireCounter& bytes_up() { return bytes_up_; }
   WireCounter& bytes_down() { return bytes_down_; }
   const WireCounter& bytes_up() const { return bytes_up_; }

@@ -1,9 +1,10 @@
 #include "coordinator/service/push_intake.h"
 
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -12,161 +13,147 @@
 #include "coordinator/service/messages.h"
 #include "coordinator/service/names.h"
 #include "coordinator/service/refusal.h"
+#include "coordinator/service/shard_intake.h"
 #include "coordinator/service/stream_accounts.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-absl::Status CheckHeader(const LiveJob& job, const v1::PushHeader& header) {
-  const std::optional<RoundKind> kind = RoundKindFromProto(header.kind());
+// Of a PushHeader or a GetContributionRequest.
+template <typename Message>
+ContributionKey KeyOf(const Message& message) {
+  return {message.fragment(), message.version(), message.pool(), message.incarnation()};
+}
+
+// The job of a contribution that may come. Short: nothing here waits.
+template <typename Message>
+absl::StatusOr<std::shared_ptr<LiveJob>> Judge(Runtime& runtime, const Message& message) {
+  LH_RETURN_IF_ERROR(CheckPool(message.pool(), message.incarnation()));
+  std::shared_ptr<LiveJob> job = runtime.jobs().Find(message.job_id());
+  if (!job) {
+    return ToStatus({.status = absl::NotFoundError(absl::StrCat("no live job ", message.job_id())),
+                     .reason = "JOB_UNKNOWN"});
+  }
+  if (!job->HasFragment(message.fragment())) {
+    return ToStatus(
+        {.status = absl::NotFoundError(absl::StrCat("no fragment ", message.fragment())),
+         .reason = "FRAGMENT_UNKNOWN"});
+  }
+  const std::optional<RoundKind> kind = RoundKindFromProto(message.kind());
   if (!kind.has_value() || *kind == RoundKind::kSkipped) {
     return BadRequestError({{"kind", "is not SEED, OUTER or FINAL"}});
   }
+  LH_RETURN_IF_ERROR(
+      runtime.Judge(ContributionBegins{message.job_id(), message.pool(), message.incarnation(),
+                                       message.fragment(), message.version(), *kind}));
+  if (job->store() == nullptr) return absl::UnavailableError("the job's store is being made");
+  return job;
+}
+
+absl::Status CheckCoding(const LiveJob& job, const v1::PushHeader& header) {
   if (header.weight() != 1) {
     return BadRequestError(
         {{"weight", absl::StrCat(header.weight(), ": in lockstep every pool has the weight 1")}});
   }
-  const Codec& codec = job.CodecFor(*kind);
+  const Codec& codec = job.CodecFor(*RoundKindFromProto(header.kind()));
   if (header.codec() == ToProto(codec.kind())) return absl::OkStatus();
   return WithErrorInfo(
-      absl::InvalidArgumentError(absl::StrCat("codec ", v1::Codec_Name(header.codec()),
-                                              ": the job has ", std::string(codec.name()),
-                                              " for rounds of kind ", RoundKindName(*kind))),
+      absl::InvalidArgumentError(absl::StrCat(
+          "codec ", v1::Codec_Name(header.codec()), ": the job has ", std::string(codec.name()),
+          " for rounds of kind ", RoundKindName(*RoundKindFromProto(header.kind())))),
       {"CODEC_MISMATCH",
        {{"fragment", absl::StrCat(header.fragment())}, {"expected", std::string(codec.name())}}});
 }
 
-absl::Status BadSegment(int fragment, int64_t block, const absl::Status& cause) {
-  return WithErrorInfo(
-      absl::InvalidArgumentError(absl::StrCat("fragment ", fragment, ", the segment at block ",
-                                              block, ": ", cause.message())),
-      {"BAD_SEGMENT", {{"fragment", absl::StrCat(fragment)}, {"block", absl::StrCat(block)}}});
+absl::Status TellWhole(Runtime& runtime, const LiveJob& job, const ContributionKey& key,
+                       RoundKind kind) {
+  return runtime.Complete({job.id(), key.pool, key.incarnation, key.fragment, key.version, kind});
 }
 
-absl::StatusOr<ShardInfo> Validate(const LiveJob& job, const v1::PushHeader& header,
-                                   const CodedBlocks& blocks) {
-  const RoundKind kind = *RoundKindFromProto(header.kind());
-  const Codec& codec = job.CodecFor(kind);
-  ShardInfo shard{.fragment = header.fragment(),
-                  .version = header.version(),
-                  .kind = kind,
-                  .pool = header.pool(),
-                  .codec = codec.kind()};
-  absl::Span<const uint8_t> rest = blocks.payload.span();
-  for (const SegmentRef& segment : blocks.segments) {
-    const absl::Span<const uint8_t> payload = rest.subspan(0, codec.PayloadBytes(segment.elements));
-    const absl::Status valid = codec.Validate(segment.base_exponent, payload, segment.elements);
-    if (!valid.ok()) return BadSegment(header.fragment(), segment.first_block, valid);
-    shard.segments.push_back({segment.first_block, segment.elements, segment.base_exponent});
-    rest.remove_prefix(payload.size());
-  }
-  return shard;
-}
+// One stream. The handler's functions share it.
+class PushStream {
+ public:
+  explicit PushStream(Runtime* runtime) : runtime_(runtime) {}
 
-absl::Status Append(Runtime& runtime, LiveJob& job, const ContributionKey& key,
-                    const v1::PushHeader& header, const CodedBlocks& blocks) {
-  LH_ASSIGN_OR_RETURN(const ShardInfo shard, Validate(job, header, blocks));
-  const std::vector<BlockRange> ranges = BlocksFromProto(header.blocks());
-  switch (job.contributions().Reserve(key, ranges)) {
-    case Reservation::kTaken:
-      break;
-    case Reservation::kRepeated:
-      return absl::OkStatus();
-    case Reservation::kBusy:
-      return absl::UnavailableError("another stream is bringing these blocks");
-    case Reservation::kOverlap:
-      return WithErrorInfo(absl::InvalidArgumentError(
-                               "some of these blocks are here already and some are not: push them "
-                               "cut as they were"),
-                           {"PARTLY_REPEATED", {{"fragment", absl::StrCat(key.fragment)}}});
+  absl::StatusOr<StreamLimits> Begin(const v1::PushHeader& header) {
+    LH_ASSIGN_OR_RETURN(std::shared_ptr<LiveJob> job, Judge(*runtime_, header));
+    LH_RETURN_IF_ERROR(CheckCoding(*job, header));
+    const Codec& codec = job->CodecFor(*RoundKindFromProto(header.kind()));
+    account_ = {job, codec.name()};
+    if (std::isfinite(header.nmse())) {
+      runtime_->parts()
+          .metrics->uplink_nmse
+          .With({{"job", job->name()}, {"fragment", absl::StrCat(header.fragment())}})
+          .Set(header.nmse());
+    }
+    intake_.emplace(job, KeyOf(header), *RoundKindFromProto(header.kind()));
+    // The codec lives as long as the job, which the limits keep.
+    return StreamLimits{
+        .fragment_elements = job->elements(header.fragment()),
+        .payload_bytes_max = codec.PayloadBytes(job->elements(header.fragment())),
+        .segment_bytes = [job, &codec](int32_t elements) { return codec.PayloadBytes(elements); }};
   }
-  const absl::StatusOr<ShardRef> appended = job.store()->AppendShard(shard, blocks.payload.span());
-  if (appended.ok()) {
-    job.contributions().Confirm(key, ranges, *appended);
-    return absl::OkStatus();
+
+  absl::Status Take(const CodedChunk& chunk) { return Explain(intake_->Take(chunk)); }
+
+  absl::StatusOr<v1::PushResponse> Complete() {
+    LH_RETURN_IF_ERROR(Explain(intake_->Finish()));
+    v1::PushResponse response;
+    response.set_contribution_complete(intake_->job().contributions().Whole(intake_->key()));
+    if (response.contribution_complete()) {
+      LH_RETURN_IF_ERROR(TellWhole(*runtime_, intake_->job(), intake_->key(), intake_->kind()));
+    }
+    return response;
   }
-  job.contributions().Release(key, ranges);
-  runtime.Note(appended.status());
-  if (absl::IsResourceExhausted(appended.status()))
-    return WithRetryDelay(appended.status(), absl::Seconds(5));
-  return appended.status();
-}
+
+  void End(const absl::Status& status, const WireBytes& bytes) const {
+    BookStream(*runtime_, "up", account_, status, bytes);
+  }
+
+ private:
+  // What the log refused, in the contract's words.
+  absl::Status Explain(const absl::Status& status) const {
+    if (status.ok()) return status;
+    runtime_->Note(status);
+    if (absl::IsResourceExhausted(status)) return WithRetryDelay(status, absl::Seconds(5));
+    if (absl::IsFailedPrecondition(status)) {
+      // The version went on while the bytes came.
+      const ContributionKey& key = intake_->key();
+      LH_RETURN_IF_ERROR(
+          runtime_->Judge(ContributionBegins{intake_->job().id(), key.pool, key.incarnation,
+                                             key.fragment, key.version, intake_->kind()}));
+    }
+    return status;
+  }
+
+  Runtime* const runtime_;
+  StreamAccount account_;
+  std::optional<ShardIntake> intake_;  // Once the header was accepted.
+};
 
 }  // namespace
 
-absl::StatusOr<StreamLimits> AcceptPush(Runtime& runtime, const v1::PushHeader& header) {
-  LH_RETURN_IF_ERROR(CheckPool(header.pool(), header.incarnation()));
-  const std::shared_ptr<LiveJob> job = runtime.jobs().Find(header.job_id());
-  if (!job) {
-    return ToStatus({.status = absl::NotFoundError(absl::StrCat("no live job ", header.job_id())),
-                     .reason = "JOB_UNKNOWN"});
-  }
-  if (!job->HasFragment(header.fragment())) {
-    return ToStatus({.status = absl::NotFoundError(absl::StrCat("no fragment ", header.fragment())),
-                     .reason = "FRAGMENT_UNKNOWN"});
-  }
-  LH_RETURN_IF_ERROR(CheckHeader(*job, header));
-  const RoundKind kind = *RoundKindFromProto(header.kind());
-  LH_RETURN_IF_ERROR(
-      runtime.Judge(ContributionBegins{header.job_id(), header.pool(), header.incarnation(),
-                                       header.fragment(), header.version(), kind}));
-  if (job->store() == nullptr) return absl::UnavailableError("the job's store is being made");
-  const Codec& codec = job->CodecFor(kind);
-  // The codec lives as long as the job, and the job as long as this function.
-  return StreamLimits{
-      .fragment_elements = job->elements(header.fragment()),
-      .payload_bytes_max = codec.PayloadBytes(job->elements(header.fragment())),
-      .segment_bytes = [job, &codec](int32_t elements) { return codec.PayloadBytes(elements); }};
-}
-
-absl::StatusOr<v1::PushResponse> TakePush(Runtime& runtime, const v1::PushHeader& header,
-                                          CodedBlocks blocks) {
-  const std::shared_ptr<LiveJob> job = runtime.jobs().Find(header.job_id());
-  if (!job)
-    return ToStatus({.status = absl::NotFoundError("the job has ended"), .reason = "JOB_UNKNOWN"});
-  const ContributionKey key{header.fragment(), header.version(), header.pool(),
-                            header.incarnation()};
-  const RoundKind kind = *RoundKindFromProto(header.kind());
-  const ContributionBegins begins{job->id(),    key.pool,    key.incarnation,
-                                  key.fragment, key.version, kind};
-  if (const absl::Status appended = Append(runtime, *job, key, header, blocks); !appended.ok()) {
-    // A version that went on while the bytes came: the core says it in the contract's words.
-    if (absl::IsFailedPrecondition(appended)) LH_RETURN_IF_ERROR(runtime.Judge(begins));
-    return appended;
-  }
-  v1::PushResponse response;
-  response.set_contribution_complete(job->contributions().Whole(key));
-  if (!response.contribution_complete()) return response;
-  LH_RETURN_IF_ERROR(
-      runtime.Complete({job->id(), key.pool, key.incarnation, key.fragment, key.version, kind}));
-  return response;
-}
-
 PushHandler MakePushHandler(Runtime* runtime) {
-  // The header names what the end of the stream is booked to.
-  auto account = std::make_shared<StreamAccount>();
-  return {
-      .on_header = [runtime,
-                    account](const v1::PushHeader& header) -> absl::StatusOr<StreamLimits> {
-        LH_ASSIGN_OR_RETURN(StreamLimits limits, AcceptPush(*runtime, header));
-        *account = {runtime->jobs().Find(header.job_id()),
-                    CodecName(static_cast<CodecKind>(header.codec()))};
-        if (account->job && std::isfinite(header.nmse())) {
-          runtime->parts()
-              .metrics->uplink_nmse
-              .With({{"job", account->job->name()}, {"fragment", absl::StrCat(header.fragment())}})
-              .Set(header.nmse());
-        }
-        return limits;
-      },
-      .on_complete =
-          [runtime](const v1::PushHeader& header, CodedBlocks blocks) {
-            return TakePush(*runtime, header, std::move(blocks));
-          },
-      .on_end =
-          [runtime, account](const absl::Status& status, const WireBytes& bytes) {
-            BookStream(*runtime, "up", *account, status, bytes);
-          }};
+  auto stream = std::make_shared<PushStream>(runtime);
+  return {.on_header = [stream](const v1::PushHeader& header) { return stream->Begin(header); },
+          .on_chunk = [stream](const v1::PushHeader&,
+                               const CodedChunk& chunk) { return stream->Take(chunk); },
+          .on_complete = [stream](const v1::PushHeader&) { return stream->Complete(); },
+          .on_end = [stream](const absl::Status& status,
+                             const WireBytes& bytes) { stream->End(status, bytes); }};
+}
+
+absl::StatusOr<v1::GetContributionResponse> FindContribution(
+    Runtime& runtime, const v1::GetContributionRequest& request) {
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, Judge(runtime, request));
+  const ContributionKey key = KeyOf(request);
+  v1::GetContributionResponse response;
+  *response.mutable_blocks() = BlocksToProto(job->contributions().Blocks(key));
+  response.set_complete(job->contributions().Whole(key));
+  if (response.complete()) {
+    LH_RETURN_IF_ERROR(TellWhole(runtime, *job, key, *RoundKindFromProto(request.kind())));
+  }
+  return response;
 }
 
 }  // namespace longhaul::coordinator

@@ -1,35 +1,29 @@
-// The way of a contribution's bytes: header judged, blocks verified, appended to the job's log,
-// counted.
+// Contributions as they come: the header judged, the chunks taken into the job's log, the whole
+// contribution told to the core; and what is here of one.
 #pragma once
 
-#include <memory>
-
 #include "absl/status/statusor.h"
-#include "common/rpc/coded_blocks.h"
 #include "common/rpc/fragment_server.h"
 #include "coordinator/service/runtime.h"
 #include "longhaul/v1/sync.pb.h"
 
 namespace longhaul::coordinator {
 
-// Whether the stream may come, and what it may bring. Before anything is allocated; does not block.
+// The handler of one stream, with its counters. Blocks that are here already are left out.
+// `runtime` outlives the stream.
+//   before any chunk:
 //   NOT_FOUND            JOB_UNKNOWN, FRAGMENT_UNKNOWN
 //   INVALID_ARGUMENT     malformed names, kind, weight; CODEC_MISMATCH
 //   FAILED_PRECONDITION, ABORTED   the core's refusals
-absl::StatusOr<StreamLimits> AcceptPush(Runtime& runtime, const v1::PushHeader& header);
-
-// All blocks of the stream have come. Validates every segment, appends the shard to the log and,
-// when it was the last, tells the core. Blocks that are here already are OK and are left out.
-//   INVALID_ARGUMENT     BAD_SEGMENT with fragment and block: NaN, Inf, padding, exponent;
-//   PARTLY_REPEATED: some of the
-//                        blocks are here and some are not
-//   UNAVAILABLE          another stream is bringing the same blocks now
-//   FAILED_PRECONDITION  the round was closed meanwhile
+//   UNAVAILABLE          the job's store is being made
+//   later, besides the core's refusals:
+//   INVALID_ARGUMENT     BAD_SEGMENT with fragment and block: NaN, Inf, padding, exponent
 //   RESOURCE_EXHAUSTED   the disk is full (RetryInfo)
-absl::StatusOr<v1::PushResponse> TakePush(Runtime& runtime, const v1::PushHeader& header,
-                                          CodedBlocks blocks);
-
-// The handler of one stream, with its counters.
 PushHandler MakePushHandler(Runtime* runtime);
+
+// What is here of a contribution. A whole one is told to the core (again), so that `complete` says
+// that it counts. Blocks until that is durable; not from the owner thread. Errors as before a push.
+absl::StatusOr<v1::GetContributionResponse> FindContribution(
+    Runtime& runtime, const v1::GetContributionRequest& request);
 
 }  // namespace longhaul::coordinator

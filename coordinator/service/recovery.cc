@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
 #include "common/io/file_util.h"
+#include "common/rpc/coded_blocks.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -61,6 +62,34 @@ absl::Status RecoverParticipants(MetaStore& meta, LiveJob& job, RecoveredJob* re
   return absl::OkStatus();
 }
 
+// What the log holds of contributions to rounds that are not committed.
+void RecoverContributions(const JobStore& store, LiveJob& job) {
+  for (const auto& [ref, shard] : store.PendingShards()) {
+    const ContributionKey key{shard.fragment, shard.version, shard.pool, shard.incarnation};
+    std::vector<SegmentRef> segments;
+    for (const CodedSegment& segment : shard.segments) {
+      segments.push_back({segment.first_block, segment.elements, segment.base_exponent});
+    }
+    job.contributions().Confirm(key, job.contributions().Reserve(key, BlocksOf(segments)), ref);
+  }
+}
+
+// The newest places of those whose whole contribution to this version is there.
+std::vector<int> ContributorsOf(const LiveJob& job, int fragment, int64_t version) {
+  std::vector<int> contributors;
+  for (const ContributionKey& key : job.contributions().WholeOf(fragment, version)) {
+    int newest = -1;
+    for (const auto& [ordinal, place] : job.participants) {
+      if (place.pool == key.pool && place.incarnation == key.incarnation) newest = ordinal;
+    }
+    if (newest >= 0) contributors.push_back(newest);
+  }
+  // A seed is one pool's: another's may be in the log as well, of a pool that was lost before its
+  // seed was acknowledged.
+  if (version == 0 && contributors.size() > 1) contributors.resize(1);
+  return contributors;
+}
+
 absl::Status RecoverRounds(MetaStore& meta, FileSystem& fs, const std::string& dir, LiveJob& job,
                            RecoveredJob* recovered) {
   LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> evaluations,
@@ -71,10 +100,12 @@ absl::Status RecoverRounds(MetaStore& meta, FileSystem& fs, const std::string& d
   }
   if (recovered->state == JobState::kPending) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, OpenJobStore(fs, dir, job.resolved()));
+  RecoverContributions(*store, job);
   for (int f = 0; f < job.fragments(); ++f) {
     LH_ASSIGN_OR_RETURN(const int64_t version, store->Version(f));
     RecoveredFragment& fragment = recovered->fragments.emplace_back();
     fragment.version = version;
+    fragment.contributors = ContributorsOf(job, f, version + 1);
     if (version < 0) continue;
     LH_ASSIGN_OR_RETURN(CommitRecord commit, store->LastCommit(f));
     fragment.evaluator = commit.evaluator;

@@ -48,7 +48,7 @@ struct RuntimeOptions {
   CoordinatorOptions core;
   std::string data_dir;  // Exists.
   int apply_threads = 2;
-  int bulk_threads = 4;
+  int bulk_threads = 64;  // One for each stream that is admitted: none waits for another.
   absl::Duration linger =
       absl::Minutes(1);  // An ended job's last commits can be pulled for so long.
   std::function<void(const absl::Status&)>

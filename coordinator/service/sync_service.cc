@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/names.h"
 #include "coordinator/service/pull_source.h"
@@ -52,6 +53,19 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
   });
   if (!posted) stream->End(Runtime::Overloaded());
   return stream.get();
+}
+
+grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerContext* context,
+                                                       const v1::GetContributionRequest* request,
+                                                       v1::GetContributionResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool accepted = runtime_->RunBeside([runtime = runtime_, reactor, request, response] {
+    absl::StatusOr<v1::GetContributionResponse> found = FindContribution(*runtime, *request);
+    if (found.ok()) *response = *std::move(found);
+    reactor->Finish(ToGrpcStatus(found.status()));
+  });
+  if (!accepted) reactor->Finish(ToGrpcStatus(Runtime::Overloaded()));
+  return reactor;
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(

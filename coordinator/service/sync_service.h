@@ -11,7 +11,8 @@ namespace longhaul::coordinator {
 // The callback service whose bulk methods take and give serialized messages.
 using RawSyncService = v1::SyncService::WithRawCallbackMethod_PushFragment<
     v1::SyncService::WithRawCallbackMethod_PullFragment<
-        v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>;
+        v1::SyncService::WithCallbackMethod_GetContribution<
+            v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>>;
 
 // Thread-safe; handlers return at once. `runtime` outlives the server that it is registered with.
 class SyncService final : public RawSyncService {
@@ -20,6 +21,9 @@ class SyncService final : public RawSyncService {
 
   grpc::ServerWriteReactor<v1::PlanEvent>* WatchPlan(grpc::CallbackServerContext* context,
                                                      const v1::WatchPlanRequest* request) override;
+  grpc::ServerUnaryReactor* GetContribution(grpc::CallbackServerContext* context,
+                                            const v1::GetContributionRequest* request,
+                                            v1::GetContributionResponse* response) override;
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushFragment(grpc::CallbackServerContext* context,
                                                           grpc::ByteBuffer* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullFragment(

@@ -86,7 +86,7 @@ absl::Status DownlinkWriter::Finish() {
   if (part_.segments.empty()) return absl::OkStatus();
   const std::string record = EncodeDownlinkPart(part_);
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
-                      log_->Append(FrameType::kDownlink, record, payload_, reservation_));
+                      log_->Append(FrameType::kDownlink, record, {payload_}, reservation_));
   if (first_sequence_ == 0) first_sequence_ = frame.sequence;
   const LogPosition payload = {frame.body.segment,
                                frame.body.offset + static_cast<int64_t>(record.size())};

@@ -52,8 +52,7 @@ absl::StatusOr<JobStore::Fragment*> JobStore::FindFragment(int fragment) const {
   return absl::NotFoundError(absl::StrCat("fragment ", fragment, " of ", fragments_.size()));
 }
 
-absl::StatusOr<ShardRef> JobStore::AppendShard(const ShardInfo& shard,
-                                               absl::Span<const uint8_t> payload) {
+absl::StatusOr<ShardRef> JobStore::AppendShard(const ShardInfo& shard, Log::Pieces payload) {
   LH_RETURN_IF_ERROR(log_->status());
   LH_ASSIGN_OR_RETURN(const int64_t version, Version(shard.fragment));
   if (shard.version != version + 1) {
@@ -69,7 +68,9 @@ absl::StatusOr<ShardRef> JobStore::AppendShard(const ShardInfo& shard,
   if (seed && shard.codec != CodecKind::kFp32) {
     return absl::InvalidArgumentError("a seed is coded fp32");
   }
-  LH_RETURN_IF_ERROR(CheckShard(shard, payload, options_.fragment_elements[shard.fragment]));
+  int64_t payload_bytes = 0;
+  for (const absl::Span<const uint8_t> piece : payload) payload_bytes += piece.size();
+  LH_RETURN_IF_ERROR(CheckShard(shard, payload_bytes, options_.fragment_elements[shard.fragment]));
   const std::string record = EncodeShard(shard);
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame, log_->Append(FrameType::kShard, record, payload));
   const LogPosition position = {frame.body.segment,
@@ -77,6 +78,13 @@ absl::StatusOr<ShardRef> JobStore::AppendShard(const ShardInfo& shard,
   absl::MutexLock lock(&mutex_);
   shards_[frame.sequence] = {shard, position, frame.body_digest};
   return ShardRef{frame.sequence};
+}
+
+std::vector<std::pair<ShardRef, ShardInfo>> JobStore::PendingShards() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::pair<ShardRef, ShardInfo>> pending;
+  for (const auto& [sequence, shard] : shards_) pending.push_back({{sequence}, shard.info});
+  return pending;
 }
 
 absl::StatusOr<std::vector<ContributionInput>> JobStore::CollectInputs(

@@ -49,7 +49,7 @@
 
 namespace longhaul {
 
-// Names a shard that lies in the log. Valid until its round is committed or the process ends.
+// Names a shard that lies in the log. Valid until its round is committed.
 struct ShardRef {
   uint64_t sequence = 0;
 };
@@ -95,20 +95,23 @@ class JobStore {
   // the options.
   static absl::StatusOr<std::unique_ptr<JobStore>> Create(FileSystem* fs, const std::string& dir,
                                                           const JobStoreOptions& options);
-  // Opens what is there. Every commit that was acknowledged is there again; shards of rounds
-  // without a commit are not: pools push them again. NOT_FOUND: Create never finished. DATA_LOSS:
-  // damaged below what is known to be durable; names file and offset. FAILED_PRECONDITION: written
-  // by another version of the arithmetic.
+  // Opens what is there. Every commit that was acknowledged is there again; of the shards of rounds
+  // without a commit, those that the log still holds whole. NOT_FOUND: Create never finished.
+  // DATA_LOSS: damaged below what is known to be durable; names file and offset.
+  // FAILED_PRECONDITION: written by another version of the arithmetic.
   static absl::StatusOr<std::unique_ptr<JobStore>> Recover(FileSystem* fs, const std::string& dir);
   ~JobStore();
 
   const JobStoreOptions& options() const { return options_; }
   const RecoveryReport& recovery() const { return recovery_; }
 
-  // Appends a shard that was received whole and accepted by the codec's Validate. Not durable until
-  // the commit that names it. FAILED_PRECONDITION: `shard.version` is not the next of the fragment.
-  // INVALID_ARGUMENT: malformed.
-  absl::StatusOr<ShardRef> AppendShard(const ShardInfo& shard, absl::Span<const uint8_t> payload);
+  // Appends a shard, whose payload may lie in pieces and whose segments SegmentChecker accepted.
+  // Not durable until the commit that names it. FAILED_PRECONDITION: `shard.version` is not the
+  // next of the fragment. INVALID_ARGUMENT: malformed.
+  absl::StatusOr<ShardRef> AppendShard(const ShardInfo& shard, Log::Pieces payload);
+
+  // The shards of rounds that are not committed, in the order in which they were appended.
+  std::vector<std::pair<ShardRef, ShardInfo>> PendingShards() const;
 
   // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
   // the version is not the next. INVALID_ARGUMENT: the contributions do not hold every block once,

@@ -81,6 +81,9 @@ absl::Status JobStore::Replay(const std::vector<RecoveredFrame>& frames) {
     return absl::DataLossError(absl::StrCat(dir_, ": the log lacks the commit of version ",
                                             fragments_[i]->state.version, " of fragment ", i));
   }
+  // What the commits did not take is of rounds to come: a commit takes all of its version and
+  // earlier ones.
+  shards_ = std::move(pending.shards);
   return absl::OkStatus();
 }
 

@@ -75,45 +75,53 @@ absl::StatusOr<Log::Reservation> Log::Reserve(int64_t bytes) {
   }
 }
 
-absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta,
-                                          absl::Span<const uint8_t> payload,
+absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta, Pieces payload,
                                           Reservation* reservation) {
   Digester digester;
   digester.Update(meta);
-  digester.Update(AsChars(payload));
+  int64_t body_bytes = meta.size();
+  for (const absl::Span<const uint8_t> piece : payload) {
+    digester.Update(AsChars(piece));
+    body_bytes += piece.size();
+  }
   const Digest128 digest = digester.Value();
-  const int64_t bytes = FrameBytes(meta.size() + payload.size());
+  const int64_t bytes = FrameBytes(body_bytes);
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
       LH_RETURN_IF_ERROR(failed_);
       if (reservation != nullptr) {
         LH_CHECK(reservation->bytes_ >= bytes, "frame larger than its reservation");
-        LH_ASSIGN_OR_RETURN(const AppendedFrame frame, Write(type, meta, payload, digest));
+        LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
+                            Write(type, meta, payload, body_bytes, digest));
         reservation->bytes_ -= bytes;
         reserved_ -= bytes;
         return frame;
       }
-      if (Fits(bytes)) return Write(type, meta, payload, digest);
+      if (Fits(bytes)) return Write(type, meta, payload, body_bytes, digest);
     }
     LH_RETURN_IF_ERROR(MakeRoom(bytes));
   }
 }
 
-absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta,
-                                         absl::Span<const uint8_t> payload,
-                                         const Digest128& body_digest) {
-  const FrameHeader header = {type, next_sequence_, meta.size() + payload.size(), durable_upto_,
-                              body_digest};
+absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta, Pieces payload,
+                                         int64_t body_bytes, const Digest128& body_digest) {
+  const FrameHeader header = {type, next_sequence_, static_cast<uint64_t>(body_bytes),
+                              durable_upto_, body_digest};
   const std::string head = absl::StrCat(EncodeFrameHeader(header, options_.salt), meta);
   File& file = *segments_.at(current_).file;
   absl::Status written = file.WriteAt(tail_, head);
-  if (written.ok()) written = file.WriteAt(tail_ + head.size(), AsChars(payload));
+  int64_t offset = tail_ + head.size();
+  for (const absl::Span<const uint8_t> piece : payload) {
+    if (!written.ok()) break;
+    written = file.WriteAt(offset, AsChars(piece));
+    offset += piece.size();
+  }
   // A full disk leaves a part of a frame behind the tail, where the next one overwrites it.
   if (absl::IsResourceExhausted(written)) return written;
   if (!written.ok()) return FailLocked(written);
   const AppendedFrame frame = {next_sequence_, {current_, tail_ + kFrameHeaderBytes}, body_digest};
-  tail_ += FrameBytes(header.body_bytes);
+  tail_ += FrameBytes(body_bytes);
   ++next_sequence_;
   return frame;
 }

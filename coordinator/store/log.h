@@ -48,6 +48,8 @@ struct AppendedFrame {
 
 class Log {
  public:
+  using Pieces = absl::Span<const absl::Span<const uint8_t>>;
+
   // Space in the current segment that nobody else can take. Not thread-safe; ends before the log.
   class Reservation {
    public:
@@ -68,10 +70,10 @@ class Log {
 
   // Reserves so many bytes, in the sense of FrameBytes.
   absl::StatusOr<Reservation> Reserve(int64_t bytes);
-  // Appends a frame whose body is `meta` then `payload`. With a reservation, which must be large
-  // enough, it cannot meet a full disk on a file system whose preallocation holds.
-  absl::StatusOr<AppendedFrame> Append(FrameType type, absl::string_view meta,
-                                       absl::Span<const uint8_t> payload,
+  // Appends a frame whose body is `meta`, then the pieces of the payload one after another: written
+  // from where they lie. With a reservation, which must be large enough, it cannot meet a full disk
+  // on a file system whose preallocation holds.
+  absl::StatusOr<AppendedFrame> Append(FrameType type, absl::string_view meta, Pieces payload,
                                        Reservation* reservation = nullptr);
   absl::Status Sync();
   absl::Status Read(LogPosition position, absl::Span<uint8_t> out) const;
@@ -90,9 +92,8 @@ class Log {
   absl::Status MakeRoom(int64_t bytes);
   absl::StatusOr<LogSegment> CreateSegment(int64_t number, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta,
-                                      absl::Span<const uint8_t> payload,
-                                      const Digest128& body_digest)
+  absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta, Pieces payload,
+                                      int64_t body_bytes, const Digest128& body_digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(int64_t bytes);
 

@@ -92,6 +92,7 @@ std::string EncodeShard(const ShardInfo& shard) {
   out.U32(KindNumber(shard.kind));
   out.U32(static_cast<uint32_t>(shard.codec));
   out.String(shard.pool);
+  out.String(shard.incarnation);
   WriteSegments(out, shard.segments);
   return WithSize(std::move(out));
 }
@@ -150,6 +151,7 @@ absl::StatusOr<ShardInfo> DecodeShard(absl::string_view bytes) {
   shard.kind = KindOf(in.U32(), &ok);
   shard.codec = static_cast<CodecKind>(in.U32());
   shard.pool = in.String();
+  shard.incarnation = in.String();
   shard.segments = ReadSegments(in, &ok);
   if (!ok || !in.ok() || !in.rest().empty()) return Malformed("shard");
   return shard;

@@ -26,8 +26,8 @@ struct CodedSegment {
   friend bool operator==(const CodedSegment&, const CodedSegment&) = default;
 };
 
-// What one rank's stream brought of a contribution. A frame of type kShard: the encoded record,
-// then the payload.
+// Some blocks of a contribution: as many as a rank's stream brought at once, or what was left of
+// them. A frame of type kShard: the encoded record, then the payload.
 struct ShardInfo {
   int fragment = 0;
   int64_t version = 0;  // That the round makes.
@@ -36,6 +36,7 @@ struct ShardInfo {
   CodecKind codec = CodecKind::kFp32;
   std::vector<CodedSegment>
       segments;  // Disjoint, ascending; their coded bytes follow each other in the payload.
+  std::string incarnation;  // Of the pool: only shards of one make a contribution.
 };
 
 // A shard in the log.

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul {
@@ -48,26 +46,26 @@ float MagnitudeOf(absl::Span<const float> values) {
 
 }  // namespace
 
-absl::Status CheckShard(const ShardInfo& shard, absl::Span<const uint8_t> payload,
-                        int64_t fragment_elements) {
+absl::Status SegmentChecker::Check(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
+  LH_RETURN_IF_ERROR(codec_->Validate(segment.base_exponent, payload, segment.elements));
+  decoded_.resize(segment.elements);
+  LH_RETURN_IF_ERROR(codec_->Decode(segment.base_exponent, payload, absl::MakeSpan(decoded_)));
+  if (MagnitudeOf(decoded_) <= kMagnitudeMax) return absl::OkStatus();
+  return Refuse(segment, "a value beyond 2^64");
+}
+
+absl::Status CheckShard(const ShardInfo& shard, int64_t payload_bytes, int64_t fragment_elements) {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = shard.codec}));
   if (shard.segments.empty()) return absl::InvalidArgumentError("a shard without segments");
-  std::vector<float> decoded;
-  int64_t block = 0;
+  int64_t block = 0, bytes = 0;
   for (const CodedSegment& segment : shard.segments) {
     LH_RETURN_IF_ERROR(CheckPlace(segment, block, fragment_elements));
     block = segment.first_block + (segment.elements + kBlockElements - 1) / kBlockElements;
-    const size_t bytes = codec->PayloadBytes(segment.elements);
-    if (bytes > payload.size()) return Refuse(segment, "the payload is too short");
-    const absl::Span<const uint8_t> coded = payload.first(bytes);
-    payload.remove_prefix(bytes);
-    LH_RETURN_IF_ERROR(codec->Validate(segment.base_exponent, coded, segment.elements));
-    decoded.resize(segment.elements);
-    LH_RETURN_IF_ERROR(codec->Decode(segment.base_exponent, coded, absl::MakeSpan(decoded)));
-    if (!(MagnitudeOf(decoded) <= kMagnitudeMax)) return Refuse(segment, "a value beyond 2^64");
+    bytes += codec->PayloadBytes(segment.elements);
   }
-  if (!payload.empty()) return absl::InvalidArgumentError("the payload is too long");
-  return absl::OkStatus();
+  if (bytes == payload_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("segments of ", bytes, " coded bytes with a payload of ", payload_bytes));
 }
 
 }  // namespace longhaul

@@ -1,20 +1,33 @@
-// Whether a shard from outside may go into the log: the last check before its bytes count. Pure
-// functions.
+// Whether bytes from outside may go into the log: the last checks before they count.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/codec/codec.h"
 #include "coordinator/store/round_records.h"
 
 namespace longhaul {
 
+// Checks the coded bytes of segments. Not thread-safe: keeps a tile to decode into.
+class SegmentChecker {
+ public:
+  // `codec` outlives the object.
+  explicit SegmentChecker(const Codec* codec) : codec_(codec) {}
+  // INVALID_ARGUMENT: bytes that the codec's Validate refuses, or a decoded magnitude beyond 2^64.
+  // The bound keeps an outer step finite whatever pools send (weights are bounded too); no real
+  // gradient comes near it.
+  absl::Status Check(const CodedSegment& segment, absl::Span<const uint8_t> payload);
+
+ private:
+  const Codec* const codec_;
+  std::vector<float> decoded_;
+};
+
 // INVALID_ARGUMENT: no segments; a segment that is out of order, outside the fragment, across a
-// tile, or not of whole blocks; a payload of another size; bytes that the codec's Validate refuses;
-// a decoded magnitude beyond 2^64. The bound keeps an outer step finite whatever pools send
-// (weights are bounded too); no real gradient comes near it.
-absl::Status CheckShard(const ShardInfo& shard, absl::Span<const uint8_t> payload,
-                        int64_t fragment_elements);
+// tile, or not of whole blocks; a payload of another size. Pure.
+absl::Status CheckShard(const ShardInfo& shard, int64_t payload_bytes, int64_t fragment_elements);
 
 }  // namespace longhaul

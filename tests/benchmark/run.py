@@ -14,6 +14,7 @@ import sys
 # name -> command; {build} is the build folder.
 BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
+    "stream": ["{build}/benchmark/fragment_stream_benchmark"],
 }
 
 

@@ -6,22 +6,16 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/io/digest.h"
 
 namespace longhaul::session {
 
-CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution) {
-  CodedSource source{.segments = contribution->segments, .owner = contribution};
-  for (size_t i = 0; i < contribution->segments.size(); ++i) {
-    const int64_t end = i + 1 < contribution->offsets.size()
-                            ? contribution->offsets[i + 1]
-                            : static_cast<int64_t>(contribution->bytes.size());
-    source.payloads.push_back(
-        absl::MakeConstSpan(contribution->bytes)
-            .subspan(contribution->offsets[i], end - contribution->offsets[i]));
-  }
-  return source;
+namespace {
+
+absl::Status NotMerged() {
+  return absl::FailedPreconditionError("a commit came before the one before it was merged");
 }
+
+}  // namespace
 
 OuterFragment::OuterFragment(FragmentMap map, Options options)
     : map_(std::move(map)), options_(options), outer_(map_.elements()) {
@@ -38,15 +32,14 @@ absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
 absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
     const Codec& codec, std::vector<float> values, std::vector<float>* feedback) const {
   auto result = std::make_shared<CodedContribution>();
-  result->segments = map_.segments();
-  result->bytes.resize(codec.PayloadBytes(map_.elements()));
+  result->blocks = {map_.segments(), AlignedBuffer(codec.PayloadBytes(map_.elements()))};
   double error = 0, signal = 0;
   int64_t offset = 0;
-  for (SegmentRef& segment : result->segments) {
+  for (SegmentRef& segment : result->blocks.segments) {
     const int64_t local = map_.LocalOffset(segment);
     const auto in = absl::MakeConstSpan(values).subspan(local, segment.elements);
     const auto out =
-        absl::MakeSpan(result->bytes).subspan(offset, codec.PayloadBytes(segment.elements));
+        result->blocks.payload.span().subspan(offset, codec.PayloadBytes(segment.elements));
     auto coded = feedback != nullptr
                      ? codec.EncodeWithFeedback(
                            in, absl::MakeSpan(*feedback).subspan(local, segment.elements), out)
@@ -58,7 +51,6 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
                           map_.layout().name, coded.status().message()));
     }
     segment.base_exponent = coded->base_exponent;
-    result->offsets.push_back(offset);
     offset += out.size();
     error += coded->error_energy;
     signal += coded->signal_energy;
@@ -84,72 +76,28 @@ absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(R
   return kept_;
 }
 
-absl::Status OuterFragment::CheckDigest(const PulledBlocks& part,
-                                        absl::Span<const float> values) const {
-  Digester digester;
-  for (const SegmentRef& segment : part.blocks.segments) {
-    digester.Update(values.subspan(map_.LocalOffset(segment), segment.elements));
-  }
-  const Digest128 expected{part.header.digest().high(), part.header.digest().low()};
-  if (digester.Value() == expected) return absl::OkStatus();
-  return absl::DataLossError(absl::StrFormat(
-      "fragment '%s' version %d: the outer parameters here have the digest %s, the coordinator's "
-      "%s",
-      map_.layout().name, part.header.version(), digester.Value().Hex(), expected.Hex()));
+PulledParameters OuterFragment::BeginWhole() const {
+  return PulledParameters({.map = &map_, .codec = options_.exact});
 }
 
-namespace {
-
-// Calls `use(segment, payload)` for each segment of a part.
-template <typename Use>
-absl::Status ForEachSegment(const Codec& codec, const PulledBlocks& part, Use use) {
-  int64_t offset = 0;
-  for (const SegmentRef& segment : part.blocks.segments) {
-    const int64_t bytes = codec.PayloadBytes(segment.elements);
-    const auto payload = part.blocks.payload.span().subspan(offset, bytes);
-    LH_RETURN_IF_ERROR(codec.Validate(segment.base_exponent, payload, segment.elements));
-    LH_RETURN_IF_ERROR(use(segment, payload));
-    offset += bytes;
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::Status OuterFragment::LoadWhole(const std::vector<PulledBlocks>& parts) {
-  std::vector<float> values(map_.elements());
-  for (const PulledBlocks& part : parts) {
-    LH_RETURN_IF_ERROR(
-        ForEachSegment(*options_.exact, part, [&](const SegmentRef& segment, auto payload) {
-          return options_.exact->Decode(
-              segment.base_exponent, payload,
-              absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements));
-        }));
-    LH_RETURN_IF_ERROR(CheckDigest(part, values));
-  }
+void OuterFragment::LoadWhole(PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
-  outer_ = std::move(values);
-  return absl::OkStatus();
+  outer_ = std::move(pulled).Release();
 }
 
-absl::Status OuterFragment::StageDownlink(int64_t version, const std::vector<PulledBlocks>& parts) {
+absl::StatusOr<std::optional<PulledParameters>> OuterFragment::BeginDownlink(
+    int64_t version) const {
   absl::MutexLock lock(&mutex_);
-  if (staged_version_ == version)
-    return absl::OkStatus();  // Its answer was lost with a connection.
-  if (staged_version_)
-    return absl::FailedPreconditionError("a commit came before the one before it was merged");
-  std::vector<float> values = outer_;
-  for (const PulledBlocks& part : parts) {
-    LH_RETURN_IF_ERROR(
-        ForEachSegment(*options_.down, part, [&](const SegmentRef& segment, auto payload) {
-          // The same multiplication by 1 and addition as the coordinator's: the same bits.
-          return options_.down->DecodeAccumulate(
-              segment.base_exponent, payload, 1.0f,
-              absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements));
-        }));
-    LH_RETURN_IF_ERROR(CheckDigest(part, values));
-  }
-  staged_ = std::move(values);
+  if (staged_version_ == version) return std::nullopt;
+  if (staged_version_.has_value()) return NotMerged();
+  return PulledParameters({.map = &map_, .codec = options_.down, .base = outer_});
+}
+
+absl::Status OuterFragment::StageDownlink(int64_t version, PulledParameters pulled) {
+  absl::MutexLock lock(&mutex_);
+  if (staged_version_ == version) return absl::OkStatus();
+  if (staged_version_.has_value()) return NotMerged();
+  staged_ = std::move(pulled).Release();
   staged_version_ = version;
   return absl::OkStatus();
 }

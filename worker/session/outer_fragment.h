@@ -4,8 +4,8 @@
 // staged copy.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
-//           StageDownlink (background; decoded and verified beside the outer parameters) -> Merge
-//           (training thread)
+//           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
+//           beside the outer parameters) -> Merge (training thread)
 // Only Merge changes the outer parameters and the error feedback: an aborted round leaves no trace.
 //
 // Thread-safe: one mutex, held for the length of a call. No call waits for the network.
@@ -21,23 +21,20 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/codec/codec.h"
-#include "common/rpc/fragment_client.h"
+#include "common/rpc/coded_blocks.h"
 #include "common/schedule/round_kind.h"
 #include "worker/session/fragment_map.h"
+#include "worker/session/pulled_parameters.h"
 
 namespace longhaul::session {
 
 // A rank's coded blocks of one contribution.
 struct CodedContribution {
-  std::vector<SegmentRef> segments;
-  std::vector<int64_t> offsets;  // Of each segment's bytes.
-  std::vector<uint8_t> bytes;
+  CodedBlocks blocks;
   double nmse = 0;  // Of the codec on these blocks.
   double feedback_norm =
       0;  // L2 of the error feedback that this contribution leaves, if it counts.
 };
-
-CodedSource SourceOf(std::shared_ptr<const CodedContribution> contribution);
 
 class OuterFragment {
  public:
@@ -57,12 +54,17 @@ class OuterFragment {
   // drops it and keeps the bytes until Merge. Without a snapshot: the bytes that are kept, or null.
   // INVALID_ARGUMENT: a NaN or Inf, with its place.
   absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(RoundKind kind);
-  // Takes the outer parameters from a pull of the whole fragment. DATA_LOSS: the digest differs.
-  absl::Status LoadWhole(const std::vector<PulledBlocks>& parts);
-  // Decodes the downlink of `version` onto a copy of the outer parameters; again is OK. DATA_LOSS:
-  // the digest of the result differs (invariant 1). FAILED_PRECONDITION: another one was not merged
-  // yet.
-  absl::Status StageDownlink(int64_t version, const std::vector<PulledBlocks>& parts);
+  // What a pull of the whole fragment is decoded into, and the outer parameters taken from it, once
+  // it is verified.
+  PulledParameters BeginWhole() const;
+  void LoadWhole(PulledParameters pulled);
+  // What the downlink of `version` is decoded into: a copy of the outer parameters, to which it is
+  // added. Nothing: it is staged already (its answer was lost with a connection).
+  // FAILED_PRECONDITION: another one was not merged yet.
+  absl::StatusOr<std::optional<PulledParameters>> BeginDownlink(int64_t version) const;
+  // Keeps the result, once it is verified (invariant 1), for Merge; again is OK.
+  // FAILED_PRECONDITION: as above.
+  absl::Status StageDownlink(int64_t version, PulledParameters pulled);
 
   // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer; the kept bytes are
   // dropped. `contributed`: they counted, so the error feedback advances. The caller publishes the
@@ -81,7 +83,6 @@ class OuterFragment {
   absl::StatusOr<std::shared_ptr<CodedContribution>> Code(const Codec& codec,
                                                           std::vector<float> values,
                                                           std::vector<float>* feedback) const;
-  absl::Status CheckDigest(const PulledBlocks& part, absl::Span<const float> values) const;
 
   const FragmentMap map_;
   const Options options_;

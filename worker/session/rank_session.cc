@@ -90,6 +90,8 @@ class RankSession::Impl {
                const Connection& connection);
   void FetchWhole(int fragment, const Connection& connection);
   void FetchDownlink(int fragment, int64_t version, const Connection& connection);
+  absl::Status PullDownlink(OuterFragment& outer, int fragment, int64_t version,
+                            const Connection& connection);
 
   // --- foreground
   absl::Status Perform(const Action& action);
@@ -337,28 +339,34 @@ void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, i
 
 void RankSession::Impl::FetchWhole(int fragment, const Connection& connection) {
   OuterFragment& outer = *fragments_[fragment];
-  auto parts = transfers_.Pull(outer.map(), fragment, -1, /*whole=*/true, *exact_,
-                               connection.stop.get_token());
-  absl::Status status = parts.status();
-  if (status.ok() && !outer.map().blocks().empty()) status = outer.LoadWhole(*parts);
-  if (!status.ok()) return PostFrom(connection, PullRefused{fragment, status, ReasonOf(status)});
-  PostFrom(connection, PulledWhole{fragment, parts->front().header.version()});
+  PulledParameters pulled = outer.BeginWhole();
+  const Transfers::PullOptions options{
+      .map = &outer.map(), .fragment = fragment, .whole = true, .codec = exact_.get()};
+  const absl::StatusOr<int64_t> version =
+      transfers_.Pull(options, pulled, connection.stop.get_token());
+  if (!version.ok()) {
+    return PostFrom(connection,
+                    PullRefused{fragment, version.status(), ReasonOf(version.status())});
+  }
+  outer.LoadWhole(std::move(pulled));
+  PostFrom(connection, PulledWhole{fragment, *version});
 }
 
 void RankSession::Impl::FetchDownlink(int fragment, int64_t version, const Connection& connection) {
-  OuterFragment& outer = *fragments_[fragment];
-  std::vector<PulledBlocks> parts;
-  absl::Status status;
-  if (!outer.map().blocks().empty()) {
-    auto pulled = transfers_.Pull(outer.map(), fragment, version, /*whole=*/false, *down_,
-                                  connection.stop.get_token());
-    status = pulled.status();
-    if (status.ok()) parts = *std::move(pulled);
-  }
-  if (status.ok() && !connection.stop.stop_requested())
-    status = outer.StageDownlink(version, parts);
+  const absl::Status status = PullDownlink(*fragments_[fragment], fragment, version, connection);
   if (!status.ok()) return PostFrom(connection, PullRefused{fragment, status, ReasonOf(status)});
   PostFrom(connection, Pulled{fragment, version});
+}
+
+absl::Status RankSession::Impl::PullDownlink(OuterFragment& outer, int fragment, int64_t version,
+                                             const Connection& connection) {
+  LH_ASSIGN_OR_RETURN(std::optional<PulledParameters> pulled, outer.BeginDownlink(version));
+  if (!pulled.has_value()) return absl::OkStatus();
+  const Transfers::PullOptions options{
+      .map = &outer.map(), .fragment = fragment, .version = version, .codec = down_.get()};
+  LH_RETURN_IF_ERROR(transfers_.Pull(options, *pulled, connection.stop.get_token()).status());
+  if (connection.stop.stop_requested()) return absl::CancelledError("the connection is gone");
+  return outer.StageDownlink(version, *std::move(pulled));
 }
 
 // --- foreground

@@ -6,9 +6,10 @@
 #include "absl/strings/str_format.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/retry.h"
+#include "common/rpc/fragment_pull.h"
 #include "common/rpc/round_kind_proto.h"
 #include "worker/session/error_reason.h"
 
@@ -33,16 +34,25 @@ BulkChannels Transfers::ChannelsFor(int64_t bytes) const {
   return BulkChannels(channels_).first(std::min<size_t>(channels_.size(), useful));
 }
 
+// `call` gets the deadline of an attempt.
 template <typename Call>
-auto Transfers::WithRetries(const std::stop_token& stop, Call&& call)
-    -> decltype(call(absl::Time())) {
+absl::Status Transfers::WithRetries(const std::stop_token& stop, Call&& call) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
-  const RetryOptions options{.backoff = {.max = absl::Seconds(2)},
+  const RetryOptions options{.backoff = options_.backoff,
                              .deadline = absl::InfiniteFuture(),
                              .stop = stop,
                              .clock = clock_.get(),
                              .random = &random};
-  return Retry(options, [&] { return call(clock_->Now() + options_.attempt); });
+  return Retry(options, [&] {
+    return PoolUnknownIsUnavailable(
+        call(BulkCall{.deadline = clock_->Now() + options_.attempt, .stop = stop}));
+  });
+}
+
+bool Transfers::Begun(int fragment, int64_t version) {
+  absl::MutexLock lock(&mutex_);
+  const auto [it, inserted] = begun_.try_emplace(fragment, version);
+  return !inserted && std::exchange(it->second, version) == version;
 }
 
 absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
@@ -59,55 +69,82 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   header.set_weight(1);
   header.set_nmse(contribution->nmse);
   header.set_inner_step(inner_step);
-  const CodedSource source = SourceOf(std::move(contribution));
-  return WithRetries(stop, [&](absl::Time deadline) {
-    const BulkCall call{.deadline = deadline, .stop = stop};
-    return PoolUnknownIsUnavailable(
-        PushBlocks(ChannelsFor(source.payload_bytes()), header, source, call).status());
+  const CodedBlocks* blocks = &contribution->blocks;
+  const CodedSource source =
+      SourceOf(std::shared_ptr<const CodedBlocks>(std::move(contribution), blocks),
+               [&codec](int32_t elements) { return codec.PayloadBytes(elements); });
+  bool begun = Begun(fragment, version);
+  return WithRetries(stop, [&](const BulkCall& call) {
+    if (std::exchange(begun, true)) return PushMissing(header, source, call);
+    return PushBlocks(ChannelsFor(source.payload_bytes()), header, source, call).status();
   });
 }
 
-absl::StatusOr<std::vector<PulledBlocks>> Transfers::Pull(const FragmentMap& map, int fragment,
-                                                          int64_t version, bool whole,
-                                                          const Codec& codec,
-                                                          const std::stop_token& stop) {
+absl::Status Transfers::PushMissing(const v1::PushHeader& header, const CodedSource& source,
+                                    const BulkCall& call) const {
+  LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels_.front(), header, call));
+  const CodedSource missing = Missing(source, held.blocks);
+  if (missing.segments.empty()) return absl::OkStatus();
+  return PushBlocks(ChannelsFor(missing.payload_bytes()), header, missing, call).status();
+}
+
+absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParameters& into,
+                                        const std::stop_token& stop) {
+  const bool probe = options.map->blocks().empty();
+  if (probe && !options.whole) {
+    into.SetParts(0);
+    LH_RETURN_IF_ERROR(into.Verify(options.version, {}));
+    return options.version;
+  }
   v1::PullRequest request;
   request.set_job_id(options_.job);
   request.set_pool(options_.pool);
   request.set_incarnation(options_.incarnation);
-  request.set_fragment(fragment);
-  request.set_version(version);
-  request.set_whole(whole);
+  request.set_fragment(options.fragment);
+  request.set_version(options.version);
+  request.set_whole(options.whole);
   // A rank that owns nothing of a small fragment asks for one block, to learn the version that the
   // others get.
-  const FragmentLayout& layout = map.layout();
-  const bool probe = map.blocks().empty();
-  const std::vector<BlockRange> blocks = probe ? std::vector<BlockRange>{{0, 1}} : map.blocks();
+  const std::vector<BlockRange> blocks =
+      probe ? std::vector<BlockRange>{{0, 1}} : options.map->blocks();
   *request.mutable_blocks() = BlocksToProto(blocks);
-  const int64_t payload = codec.PayloadBytes(ElementsOf(blocks, layout.elements));
+  const int64_t elements = options.map->layout().elements;
+  const Codec& codec = *options.codec;
+  const int64_t payload = codec.PayloadBytes(ElementsOf(blocks, elements));
   const auto check = [&](const v1::PullHeader& header) -> absl::StatusOr<StreamLimits> {
-    if ((!whole && header.version() != version) ||
+    if ((!options.whole && header.version() != options.version) ||
         header.codec() != static_cast<v1::Codec>(codec.kind())) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "fragment %d: asked for version %d in %s, was sent version %d in codec %d", fragment,
-          version, codec.name(), header.version(), header.codec()));
+          "fragment %d: asked for version %d in %s, was sent version %d in codec %d",
+          options.fragment, options.version, codec.name(), header.version(), header.codec()));
     }
     return StreamLimits{
-        .fragment_elements = layout.elements,
+        .fragment_elements = elements,
         .payload_bytes_max = payload,
-        .segment_bytes = [&codec](int32_t elements) { return codec.PayloadBytes(elements); }};
+        .segment_bytes = [&codec](int32_t size) { return codec.PayloadBytes(size); }};
   };
-  return WithRetries(stop, [&](absl::Time deadline) -> absl::StatusOr<std::vector<PulledBlocks>> {
-    auto parts =
-        PullBlocks(ChannelsFor(payload), request, check, {.deadline = deadline, .stop = stop});
-    if (!parts.ok()) return PoolUnknownIsUnavailable(parts.status());
-    for (const PulledBlocks& part : *parts) {
-      if (part.header.version() != parts->front().header.version()) {
-        return absl::UnavailableError("a commit came between the parts of a fragment");
-      }
-    }
-    return parts;
-  });
+  const PullSink sink = {.on_begin =
+                             [&](int part) {
+                               if (!probe) into.Begin(part);
+                             },
+                         .on_chunk =
+                             [&](int part, const CodedChunk& chunk) {
+                               return probe ? absl::OkStatus() : into.Take(part, chunk);
+                             }};
+  const BulkChannels channels = ChannelsFor(payload);
+  FragmentPull pull(std::move(request), static_cast<int>(channels.size()), check, sink);
+  const int kept = probe ? 0 : pull.parts();
+  into.SetParts(kept);
+  LH_RETURN_IF_ERROR(
+      WithRetries(stop, [&](const BulkCall& call) { return pull.Attempt(channels, call); }));
+  const int64_t version = pull.part(0).header.version();
+  std::vector<Digest128> digests;
+  for (int i = 0; i < kept; ++i) {
+    const v1::Digest& digest = pull.part(i).header.digest();
+    digests.push_back({digest.high(), digest.low()});
+  }
+  LH_RETURN_IF_ERROR(into.Verify(version, digests));
+  return version;
 }
 
 }  // namespace longhaul::session

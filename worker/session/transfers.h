@@ -1,18 +1,24 @@
-// Pushes and pulls of one rank, with retries. Blocking calls for background threads; thread-safe.
+// Pushes and pulls of one rank, which go on where a lost connection broke them. Blocking calls for
+// background threads; thread-safe.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
 #include "common/rpc/fragment_client.h"
+#include "common/rpc/retry.h"
 #include "common/schedule/round_kind.h"
 #include "worker/session/outer_fragment.h"
 
@@ -24,31 +30,47 @@ class Transfers {
     std::string coordinator, job, pool, incarnation;
     int channels = 1;  // Bulk channels; a transfer uses one for each MiB, at most.
     absl::Duration attempt = absl::Minutes(10);  // Deadline of one attempt.
+    Backoff backoff = {.max = absl::Seconds(2)};
   };
   explicit Transfers(Options options);
 
-  // Sends a contribution. Lost connections, damaged bytes and a full server are tried again until
-  // `stop`; other errors are the coordinator's refusal. CANCELLED: stopped.
+  // Sends a contribution: all of it at first, after that what the coordinator lacks, also when
+  // another call for the same version was stopped. Lost connections, damaged bytes and a full
+  // server are tried again until `stop`; other errors are the coordinator's refusal. CANCELLED:
+  // stopped.
   absl::Status Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
                     std::shared_ptr<const CodedContribution> contribution, int64_t inner_step,
                     const std::stop_token& stop);
 
-  // The downlink of `version`, or with `whole` the newest outer parameters, of the rank's blocks;
-  // all parts are of one version. A rank without blocks of this fragment gets its first one, for
-  // its version. Errors as above.
-  absl::StatusOr<std::vector<PulledBlocks>> Pull(const FragmentMap& map, int fragment,
-                                                 int64_t version, bool whole, const Codec& codec,
-                                                 const std::stop_token& stop);
+  struct PullOptions {
+    const FragmentMap* map = nullptr;
+    int fragment = 0;
+    int64_t version = -1;
+    bool whole = false;  // The newest outer parameters, else the downlink of `version`.
+    const Codec* codec = nullptr;
+  };
+  // Decodes the rank's blocks into `into` and verifies them; returns their version. A block that
+  // came is not asked for again. A rank without blocks of this fragment pulls nothing, or with
+  // `whole` the fragment's first block for its version. Errors as above, or DATA_LOSS: a digest
+  // differs.
+  absl::StatusOr<int64_t> Pull(const PullOptions& options, PulledParameters& into,
+                               const std::stop_token& stop);
 
  private:
   template <typename Call>
-  auto WithRetries(const std::stop_token& stop, Call&& call) -> decltype(call(absl::Time()));
+  absl::Status WithRetries(const std::stop_token& stop, Call&& call);
   BulkChannels ChannelsFor(int64_t bytes) const;
+  absl::Status PushMissing(const v1::PushHeader& header, const CodedSource& source,
+                           const BulkCall& call) const;
+  // Whether a push of this version was begun before.
+  bool Begun(int fragment, int64_t version);
 
   const Options options_;
   const std::unique_ptr<Clock> clock_ = MakeSystemClock();
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::atomic<uint64_t> calls_ = 0;  // Keys of the retries' jitter.
+  absl::Mutex mutex_;
+  std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);  // Newest version, by fragment.
 };
 
 }  // namespace longhaul::session

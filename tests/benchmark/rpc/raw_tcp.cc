@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace longhaul {
@@ -32,15 +34,18 @@ RawTcpListener::RawTcpListener() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
 
 RawTcpListener::~RawTcpListener() { close(socket_); }
 
-bool RawTcpListener::ReceiveInto(absl::Span<uint8_t> into) {
+bool RawTcpListener::ReceiveOver(absl::Span<uint8_t> buffer, int64_t bytes) {
   const int connection = accept(socket_, nullptr, nullptr);
-  while (!into.empty()) {
-    const ssize_t got = recv(connection, into.data(), into.size(), 0);
+  absl::Span<uint8_t> into = buffer;
+  while (bytes > 0) {
+    const ssize_t got = recv(connection, into.data(), std::min<int64_t>(into.size(), bytes), 0);
     if (got <= 0) break;
+    bytes -= got;
     into.remove_prefix(got);
+    if (into.empty()) into = buffer;
   }
   const uint8_t answer = 1;
-  const bool done = into.empty() && send(connection, &answer, 1, MSG_NOSIGNAL) == 1;
+  const bool done = bytes == 0 && send(connection, &answer, 1, MSG_NOSIGNAL) == 1;
   close(connection);
   return done;
 }

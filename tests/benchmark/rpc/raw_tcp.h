@@ -14,9 +14,9 @@ class RawTcpListener {
   RawTcpListener();
   ~RawTcpListener();
   int port() const { return port_; }
-  // Accepts one connection, reads until `into` is full, answers with one byte. False: the
-  // connection ended before.
-  bool ReceiveInto(absl::Span<uint8_t> into);
+  // Accepts one connection, reads `bytes` into the buffer, from its begin again when it is full,
+  // answers with one byte. False: the connection ended before.
+  bool ReceiveOver(absl::Span<uint8_t> buffer, int64_t bytes);
 
  private:
   int socket_ = -1;

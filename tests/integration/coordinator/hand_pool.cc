@@ -7,6 +7,7 @@
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_client.h"
+#include "common/rpc/fragment_pull.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/status_conversion.h"
 
@@ -217,19 +218,20 @@ absl::StatusOr<HandPool::Pulled> HandPool::Pull(int fragment, int64_t version, b
     LH_ASSIGN_OR_RETURN(codec, MakeCodec({.kind = static_cast<CodecKind>(header.codec())}));
     return StreamLimits{elements, codec->PayloadBytes(elements), BytesBy(*codec)};
   };
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<PulledBlocks> parts,
-      PullBlocks({&bulk_, 1}, request, check, {.deadline = absl::Now() + kCallTimeout}));
-  Pulled pulled{.header = parts[0].header, .values = std::vector<float>(elements)};
-  absl::Span<const uint8_t> payload = parts[0].blocks.payload.span();
-  float* out = pulled.values.data();
-  for (const SegmentRef& segment : parts[0].blocks.segments) {
-    const size_t bytes = codec->PayloadBytes(segment.elements);
-    LH_RETURN_IF_ERROR(codec->Decode(segment.base_exponent, payload.subspan(0, bytes),
-                                     {out, static_cast<size_t>(segment.elements)}));
-    payload.remove_prefix(bytes);
-    out += segment.elements;
-  }
+  Pulled pulled{.values = std::vector<float>(elements)};
+  const auto decode = [&](const SegmentRef& segment, absl::Span<const uint8_t> payload) {
+    return codec->Decode(segment.base_exponent, payload,
+                         absl::MakeSpan(pulled.values)
+                             .subspan(segment.first_block * kBlockElements, segment.elements));
+  };
+  FragmentPull pull(request, 1, check,
+                    {.on_begin = [](int) {},
+                     .on_chunk =
+                         [&](int, const CodedChunk& chunk) {
+                           return ForEachSegment(chunk, BytesBy(*codec), decode);
+                         }});
+  LH_RETURN_IF_ERROR(pull.Attempt({&bulk_, 1}, {.deadline = absl::Now() + kCallTimeout}));
+  pulled.header = pull.part(0).header;
   return pulled;
 }
 

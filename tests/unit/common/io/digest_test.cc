@@ -11,7 +11,17 @@ namespace {
 // Values of the reference implementation (xxhash 0.8).
 TEST(DigestTest, EqualsTheReference) {
   EXPECT_EQ(DigestOf("").Hex(), "99aa06d3014798d86001c324468d497f");
-  EXPECT_EQ(Hash64(""), 0x2d06800538d394c2u);
+  EXPECT_EQ(Hash64({}), 0x2d06800538d394c2u);
+}
+
+TEST(DigestTest, APieceMoreOrLessIsTheSameHash) {
+  std::vector<uint8_t> bytes(5000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 131);
+  const absl::Span<const uint8_t> all = bytes;
+  const uint64_t whole = Hash64({all});
+  for (const size_t cut : {size_t{0}, size_t{1}, size_t{240}, size_t{4999}, all.size()}) {
+    EXPECT_EQ(Hash64({all.first(cut), all.subspan(cut)}), whole) << cut;
+  }
 }
 
 TEST(DigestTest, StreamingEqualsOneShot) {

@@ -1,6 +1,7 @@
 // Client and server of the bulk streams against each other, over real gRPC on this machine.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -14,6 +15,7 @@
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_client.h"
+#include "common/rpc/fragment_pull.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
@@ -39,11 +41,19 @@ class BulkTest : public ::testing::Test {
     if (!service_.push.on_header) {
       service_.push.on_header = [limits](const v1::PushHeader&) { return limits; };
     }
+    if (!service_.push.on_chunk) {
+      service_.push.on_chunk = [this](const v1::PushHeader& header, const CodedChunk& chunk) {
+        absl::MutexLock lock(&mutex_);
+        arriving_[header.blocks(0).first()].Add(chunk);
+        return absl::OkStatus();
+      };
+    }
     if (!service_.push.on_complete) {
-      service_.push.on_complete = [this](const v1::PushHeader& header, CodedBlocks blocks) {
+      service_.push.on_complete = [this](const v1::PushHeader& header) {
         absl::MutexLock lock(&mutex_);
         headers_.push_back(header);
-        received_.push_back(std::move(blocks));
+        received_.push_back(std::move(arriving_[header.blocks(0).first()]).Blocks());
+        arriving_.erase(header.blocks(0).first());
         v1::PushResponse response;
         response.set_contribution_complete(header.blocks(0).first() == 0);
         return response;
@@ -71,13 +81,32 @@ class BulkTest : public ::testing::Test {
     header.set_fragment(3);
     return PushBlocks(channels, header, SourceOf(std::move(blocks), FourBytesEach), Call(stop));
   }
-  absl::StatusOr<std::vector<PulledBlocks>> Pull(BulkChannels channels,
-                                                 const std::vector<BlockRange>& blocks,
-                                                 std::stop_token stop = {}) {
+  // The parts of one attempt, in the order of their blocks.
+  struct Pulled {
+    v1::PullHeader header;
+    CodedBlocks blocks;
+  };
+  absl::StatusOr<std::vector<Pulled>> Pull(BulkChannels channels,
+                                           const std::vector<BlockRange>& blocks,
+                                           std::stop_token stop = {}) {
     v1::PullRequest request;
     request.set_fragment(3);
     *request.mutable_blocks() = BlocksToProto(blocks);
-    return PullBlocks(channels, request, check_, Call(stop));
+    std::vector<ReceivedBlocks> received(channels.size());
+    FragmentPull pull(request, static_cast<int>(channels.size()), check_,
+                      {.on_begin = [](int) {},
+                       .on_chunk =
+                           [&](int part, const CodedChunk& chunk) {
+                             received[part].Add(chunk);
+                             return absl::OkStatus();
+                           }});
+    const absl::Status status = pull.Attempt(channels, Call(stop));
+    if (!status.ok()) return status;
+    std::vector<Pulled> parts;
+    for (int i = 0; i < pull.parts(); ++i) {
+      parts.push_back({pull.part(i).header, std::move(received[i]).Blocks()});
+    }
+    return parts;
   }
 
   // Writes these messages as they are, then closes the stream.
@@ -114,6 +143,7 @@ class BulkTest : public ::testing::Test {
 
   absl::Mutex mutex_;
   std::vector<v1::PushHeader> headers_;
+  std::map<int64_t, ReceivedBlocks> arriving_;  // By the stream's first block.
   std::vector<CodedBlocks> received_;
   // Handlers that wait: they are inside, they may go on. Handlers use them until the executor has
   // ended_.

@@ -2,6 +2,7 @@
 // together, and a SyncService that shows how the raw handlers plug in.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/base/check.h"
 #include "common/rpc/coded_blocks.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/fragment_stream.h"
@@ -46,6 +48,29 @@ inline std::shared_ptr<CodedBlocks> MakeFragment(int64_t elements) {
 inline bool SameBlocks(const CodedBlocks& a, const CodedBlocks& b) {
   return a.segments == b.segments && a.payload.span() == b.payload.span();
 }
+
+// Puts the chunks of a stream together, each segment by ForEachSegment.
+class ReceivedBlocks {
+ public:
+  void Add(const CodedChunk& chunk) {
+    const absl::Status added = ForEachSegment(
+        chunk, FourBytesEach, [this](const SegmentRef& segment, absl::Span<const uint8_t> bytes) {
+          segments_.push_back(segment);
+          bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+          return absl::OkStatus();
+        });
+    LH_CHECK(added.ok(), "nothing above fails");
+  }
+  CodedBlocks Blocks() && {
+    CodedBlocks blocks{std::move(segments_), AlignedBuffer(bytes_.size())};
+    std::copy(bytes_.begin(), bytes_.end(), blocks.payload.data());
+    return blocks;
+  }
+
+ private:
+  std::vector<SegmentRef> segments_;
+  std::vector<uint8_t> bytes_;
+};
 
 inline std::string Flat(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;

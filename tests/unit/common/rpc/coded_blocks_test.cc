@@ -75,6 +75,67 @@ TEST(SplitBlocksTest, CutsBetweenTiles) {
   EXPECT_THAT(SplitBlocks({{7, 3}}, 4), ElementsAre(ElementsAre(BlockRange{7, 3})));
 }
 
+TEST(MissingTest, TakesBlocksAway) {
+  using Blocks = std::vector<BlockRange>;
+  EXPECT_EQ(Missing(Blocks{{0, 10}}, {}), (Blocks{{0, 10}}));
+  EXPECT_EQ(Missing(Blocks{{0, 10}}, {{0, 10}}), Blocks());
+  EXPECT_EQ(Missing(Blocks{{0, 10}, {20, 5}}, {{3, 2}, {8, 14}}),
+            (Blocks{{0, 3}, {5, 3}, {22, 3}}));
+  EXPECT_EQ(Missing(Blocks{{4, 2}, {6, 2}}, {{0, 3}, {100, 1}}), (Blocks{{4, 2}, {6, 2}}));
+}
+
+TEST(MissingTest, KeepsSegmentsThatAreNotWhollyThere) {
+  const auto coded = std::make_shared<CodedBlocks>(Coded({{0, 256}, {2, 256}, {4, 128}}));
+  const CodedSource source = SourceOf(coded, kByteEach);
+  const CodedSource missing = Missing(source, {{0, 3}});
+  ASSERT_EQ(missing.segments.size(), 2);
+  EXPECT_EQ(missing.segments[0], source.segments[1]);
+  EXPECT_EQ(missing.payloads[1].data(), source.payloads[2].data());
+  EXPECT_EQ(missing.owner, coded);
+}
+
+TEST(MergedTest, JoinsNeighbours) {
+  using Blocks = std::vector<BlockRange>;
+  EXPECT_EQ(Merged({{0, 2}, {8, 1}}, {{2, 3}}), (Blocks{{0, 5}, {8, 1}}));
+  EXPECT_EQ(Merged({{0, 2}, {5, 3}}, {{1, 5}}), (Blocks{{0, 8}}));
+  EXPECT_EQ(Merged({}, {{1, 1}}), (Blocks{{1, 1}}));
+}
+
+TEST(ForEachSegmentTest, CopiesOnlyWhatStraddlesPieces) {
+  const auto bytes = std::make_shared<std::vector<uint8_t>>(600);
+  for (size_t i = 0; i < bytes->size(); ++i) (*bytes)[i] = static_cast<uint8_t>(i);
+  const absl::Span<const uint8_t> all = *bytes;
+  const CodedChunk chunk{
+      .segments = {{0, 100}, {1, 100}, {2, 300}, {5, 100}},
+      .pieces = {all.first(100), all.subspan(100, 150), all.subspan(250, 7), all.subspan(257)},
+      .payload_bytes = 600,
+      .owner = bytes};
+  std::vector<uint8_t> seen;
+  std::vector<bool> in_place;
+  const absl::Status status =
+      ForEachSegment(chunk, kByteEach, [&](const SegmentRef& segment, auto payload) {
+        EXPECT_EQ(payload.size(), segment.elements);
+        in_place.push_back(payload.data() == all.data() + seen.size());
+        seen.insert(seen.end(), payload.begin(), payload.end());
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(seen, *bytes);
+  EXPECT_THAT(in_place, ElementsAre(true, true, false, true));
+}
+
+TEST(ForEachSegmentTest, EndsWithTheFirstError) {
+  const std::vector<uint8_t> bytes(20);
+  const CodedChunk chunk{.segments = {{0, 10}, {1, 10}}, .pieces = {bytes}};
+  int calls = 0;
+  const absl::Status status = ForEachSegment(chunk, kByteEach, [&](const SegmentRef&, auto) {
+    ++calls;
+    return absl::DataLossError("no");
+  });
+  EXPECT_EQ(status, absl::DataLossError("no"));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(CheckBlocksTest, AcceptsAscendingRangesWithin) {
   EXPECT_TRUE(CheckBlocks({{0, 1}}, 1).ok());
   EXPECT_TRUE(CheckBlocks({{0, 3}, {3, 1}, {9, 1}}, 10 * 128).ok());

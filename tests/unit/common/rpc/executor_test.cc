@@ -33,6 +33,17 @@ TEST(ExecutorTest, ItsThreadsRunAtOnce) {
   }
 }
 
+TEST(ExecutorTest, ATaskThatWaitsForALaterOneDoesNotHoldItUp) {
+  Executor executor({.threads = 2, .queue_max = 2});
+  absl::Notification later, done;
+  ASSERT_TRUE(executor.Submit([&] {
+    later.WaitForNotification();
+    done.Notify();
+  }));
+  ASSERT_TRUE(executor.Submit([&] { later.Notify(); }));
+  done.WaitForNotification();
+}
+
 TEST(ExecutorTest, RefusesWhenTheQueueIsFull) {
   absl::Notification started, go;
   std::atomic<int> ran = 0;

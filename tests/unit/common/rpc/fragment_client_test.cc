@@ -30,24 +30,6 @@ TEST_F(FragmentClientTest, PushesOverSeveralChannels) {
   EXPECT_EQ(wire_.payload, bytes);
 }
 
-TEST_F(FragmentClientTest, PullsOverSeveralChannelsInOrder) {
-  const int64_t elements = 2 << 20;
-  service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{
-        {}, SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach)};
-  };
-  Serve(elements);
-  const auto parts = Pull(channels_, {{0, 16384}});
-  ASSERT_TRUE(parts.ok()) << parts.status();
-  ASSERT_EQ(parts->size(), 3);
-  int64_t next = 0;
-  for (const PulledBlocks& part : *parts) {
-    EXPECT_EQ(part.blocks.segments[0].first_block, next);
-    next = BlocksOf(part.blocks.segments)[0].end();
-  }
-  EXPECT_EQ(next, 16384);
-}
-
 TEST_F(FragmentClientTest, APassedDeadlineEndsTheCall) {
   Serve(1000);
   const auto blocks = MakeFragment(1000);
@@ -57,8 +39,7 @@ TEST_F(FragmentClientTest, APassedDeadlineEndsTheCall) {
 }
 
 TEST_F(FragmentClientTest, AStopCancelsAPushAtOnce) {
-  service_.push.on_complete = [&](const v1::PushHeader&,
-                                  CodedBlocks) -> absl::StatusOr<v1::PushResponse> {
+  service_.push.on_complete = [&](const v1::PushHeader&) -> absl::StatusOr<v1::PushResponse> {
     inside_.Notify();
     go_.WaitForNotification();
     return v1::PushResponse();
@@ -72,46 +53,6 @@ TEST_F(FragmentClientTest, AStopCancelsAPushAtOnce) {
   EXPECT_TRUE(absl::IsCancelled(Push(OneChannel(), MakeFragment(1000), stop.get_token()).status()));
   go_.Notify();
   EXPECT_TRUE(absl::IsCancelled(Push(channels_, MakeFragment(1 << 20), stop.get_token()).status()));
-}
-
-TEST_F(FragmentClientTest, AStopCancelsAPullAtOnce) {
-  service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-    inside_.Notify();
-    go_.WaitForNotification();
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
-  };
-  Serve(1000);
-  std::stop_source stop;
-  std::jthread stopper([&] {
-    inside_.WaitForNotification();
-    stop.request_stop();
-  });
-  EXPECT_TRUE(absl::IsCancelled(Pull(OneChannel(), {{0, 8}}, stop.get_token()).status()));
-  go_.Notify();
-}
-
-TEST_F(FragmentClientTest, ThePullerRefusesAnAnswerThatIsNotWhatItAskedFor) {
-  service_.pull.on_request = [](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
-  };
-  Serve(10'000);
-  EXPECT_TRUE(absl::IsInvalidArgument(Pull(OneChannel(), {{0, 8}}).status()));  // Short last block.
-  EXPECT_TRUE(absl::IsInvalidArgument(Pull(OneChannel(), {{1, 70}}).status()));  // Others.
-  check_ = [](const v1::PullHeader&) -> absl::StatusOr<StreamLimits> {
-    return absl::FailedPreconditionError("another version");
-  };
-  EXPECT_EQ(Pull(OneChannel(), {{0, 8}}).status(),
-            absl::FailedPreconditionError("another version"));
-}
-
-TEST_F(FragmentClientTest, ThePullerNoticesAnEarlyEnd) {
-  service_.pull.on_request = [](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(65536), FourBytesEach)};
-  };
-  Serve(100'000);
-  const absl::Status status = Pull(OneChannel(), {{0, 600}}).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_EQ(ErrorInfoOf(status)->metadata.at("block"), "512");
 }
 
 }  // namespace

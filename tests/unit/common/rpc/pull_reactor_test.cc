@@ -50,9 +50,9 @@ TEST_F(PullReactorTest, MorePullsThanAdmittedAreToldWhenToReturn) {
   inside_.WaitForNotification();
   v1::PullRequest request;
   request.add_blocks()->set_count(8);
+  FragmentPull second(request, 1, check_, {});
   const absl::Status status =
-      PullBlocks(OneChannel(), request, check_, {.deadline = absl::Now() + absl::Seconds(60)})
-          .status();
+      second.Attempt(OneChannel(), {.deadline = absl::Now() + absl::Seconds(60)});
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(RetryDelayOf(status), absl::Seconds(7));
   go_.Notify();
@@ -70,8 +70,8 @@ TEST_F(PullReactorTest, ARequestThatIsTooLargeIsRefused) {
   v1::PullRequest request;
   request.set_job_id(std::string(kRestBytesMax, 'x'));
   request.add_blocks()->set_count(8);
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(PullBlocks(OneChannel(), request, check_, Call()).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      FragmentPull(request, 1, check_, {}).Attempt(OneChannel(), Call())));
 }
 
 TEST_F(PullReactorTest, CountsWhatItSends) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,7 +41,7 @@ TEST_F(PushReactorTest, ARefusedHeaderArrivesWithItsDetails) {
 }
 
 TEST_F(PushReactorTest, AFailureOfTheHandlerIsTheCallsStatus) {
-  service_.push.on_complete = [](const v1::PushHeader&, CodedBlocks) {
+  service_.push.on_complete = [](const v1::PushHeader&) {
     return absl::StatusOr<v1::PushResponse>(BadRequestError({{"segments[0]", "NaN"}}));
   };
   Serve(1000);
@@ -134,6 +135,7 @@ TEST_F(PushReactorTest, MalformedStreamsAreRefusedAndTheServerGoesOn) {
     EXPECT_EQ(block == detail.metadata.end() ? "" : block->second, test.block) << test.name;
   }
   EXPECT_TRUE(received_.empty());
+  arriving_.clear();
   ASSERT_TRUE(Push(OneChannel(), blocks).ok());
   EXPECT_TRUE(SameBlocks(received_.at(0), *blocks));
 }
@@ -146,8 +148,7 @@ TEST_F(PushReactorTest, ACallWithoutADeadlineIsRefused) {
 }
 
 TEST_F(PushReactorTest, MorePushesThanAdmittedAreToldWhenToReturn) {
-  service_.push.on_complete = [&](const v1::PushHeader&,
-                                  CodedBlocks) -> absl::StatusOr<v1::PushResponse> {
+  service_.push.on_complete = [&](const v1::PushHeader&) -> absl::StatusOr<v1::PushResponse> {
     inside_.Notify();
     go_.WaitForNotification();
     return v1::PushResponse();
@@ -173,7 +174,7 @@ TEST_F(PushReactorTest, AFullExecutorIsToldToo) {
   EXPECT_TRUE(RetryDelayOf(status).has_value());
 }
 
-TEST_F(PushReactorTest, APushThatIsCancelledHalfWayLeavesNothing) {
+TEST_F(PushReactorTest, APushThatIsCancelledHalfWayIsNeverComplete) {
   service_.push.on_header = [this](const v1::PushHeader&) {
     header_seen_.Notify();
     return StreamLimits{600'000, 1 << 30, FourBytesEach};
@@ -189,6 +190,100 @@ TEST_F(PushReactorTest, APushThatIsCancelledHalfWayLeavesNothing) {
   server_->Shutdown(absl::Seconds(60));
   EXPECT_TRUE(received_.empty());
   EXPECT_EQ(admission_->streams(), 0);
+}
+
+TEST_F(PushReactorTest, ARefusedChunkEndsTheStream) {
+  service_.push.on_chunk = [this](const v1::PushHeader&, const CodedChunk& chunk) -> absl::Status {
+    if (chunk.segments[0].first_block == 0) return absl::OkStatus();
+    return WithErrorInfo(absl::InvalidArgumentError("NaN"), {"BAD_SEGMENT", {{"block", "2048"}}});
+  };
+  WireBytes at_server;
+  service_.push.on_end = [&](const absl::Status& status, const WireBytes& bytes) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    at_server = bytes;
+    ended_.Notify();
+  };
+  Serve(4 << 20);
+  const absl::Status status = Push(OneChannel(), MakeFragment(4 << 20)).status();
+  EXPECT_EQ(ErrorInfoOf(status)->metadata.at("block"), "2048") << status;
+  ended_.WaitForNotification();
+  EXPECT_GE(at_server.payload, 2 << 20);
+  EXPECT_TRUE(headers_.empty());
+}
+
+// Of a stream one chunk is with the handler while the next is read and verified: nothing grows with
+// the stream.
+TEST_F(PushReactorTest, HoldsTwoChunksOfAStream) {
+  constexpr int64_t kElements = 4 << 20, kSegments = kElements / kTileElements;
+  constexpr int kChunkSegments = 4;
+  int64_t verified = 0, taken = 0;  // Segments; the size of each is asked for when it is verified.
+  service_.push.on_header = [&](const v1::PushHeader&) {
+    return StreamLimits{kElements, 1 << 30, [&](int32_t elements) {
+                          absl::MutexLock lock(&mutex_);
+                          ++verified;
+                          return FourBytesEach(elements);
+                        }};
+  };
+  service_.push.on_chunk = [&](const v1::PushHeader&, const CodedChunk& chunk) {
+    absl::MutexLock lock(&mutex_);
+    const auto next_is_read = [&] {
+      return verified == std::min(kSegments, taken + 2 * kChunkSegments);
+    };
+    mutex_.Await(absl::Condition(&next_is_read));
+    taken += static_cast<int64_t>(chunk.segments.size());
+    return absl::OkStatus();
+  };
+  service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
+  Serve(kElements);
+  const auto pushed = Push(OneChannel(), MakeFragment(kElements));
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_EQ(taken, kSegments);
+}
+
+// A fragment whose handler stands still stops its own stream: the sender waits, others on the same
+// connection and other calls go on.
+TEST_F(PushReactorTest, AStalledFragmentHoldsUpItsOwnStreamAlone) {
+  constexpr int64_t kElements = 8 << 20;  // 32 MiB: more than any window or buffer on the way.
+  service_.push.on_chunk = [this](const v1::PushHeader& header, const CodedChunk& chunk) {
+    if (header.fragment() == 1) {
+      if (!inside_.HasBeenNotified()) inside_.Notify();
+      go_.WaitForNotification();
+    }
+    absl::MutexLock lock(&mutex_);
+    arriving_[header.fragment()].Add(chunk);
+    return absl::OkStatus();
+  };
+  service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
+  service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    return PullSource{{}, SourceOf(MakeFragment(1024), FourBytesEach)};
+  };
+  Serve(kElements);
+  const auto blocks = MakeFragment(kElements);
+  const auto push = [&](int fragment, WireBytes* wire) {
+    v1::PushHeader header;
+    header.set_fragment(fragment);
+    return PushBlocks(OneChannel(), header, SourceOf(blocks, FourBytesEach),
+                      {.deadline = absl::Now() + absl::Seconds(60), .wire = wire});
+  };
+  absl::Notification stalled_ended;
+  std::jthread stalled([&] {
+    WireBytes wire;
+    EXPECT_TRUE(push(1, &wire).ok());
+    stalled_ended.Notify();
+  });
+  inside_.WaitForNotification();
+  for (int fragment = 2; fragment < 4; ++fragment) {
+    WireBytes wire;
+    ASSERT_TRUE(push(fragment, &wire).ok());
+  }
+  const auto pulled = Pull(OneChannel(), {{0, 8}});
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_FALSE(stalled_ended.HasBeenNotified());
+  go_.Notify();
+  stalled.join();
+  for (int fragment = 1; fragment < 4; ++fragment) {
+    EXPECT_TRUE(SameBlocks(std::move(arriving_[fragment]).Blocks(), *blocks)) << fragment;
+  }
 }
 
 TEST_F(PushReactorTest, BothEndsCountTheSameBytes) {

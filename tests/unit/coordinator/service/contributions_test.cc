@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace longhaul::coordinator {
 namespace {
 
@@ -9,11 +11,11 @@ using Blocks = std::vector<BlockRange>;
 
 class ContributionsTest : public ::testing::Test {
  protected:
-  // Reserves and confirms.
-  Reservation Bring(const ContributionKey& key, const Blocks& blocks, uint64_t shard) {
-    const Reservation reservation = contributions_.Reserve(key, blocks);
-    if (reservation == Reservation::kTaken) contributions_.Confirm(key, blocks, {shard});
-    return reservation;
+  // Reserves and confirms; what was not here yet.
+  Blocks Bring(const ContributionKey& key, const Blocks& blocks, uint64_t shard) {
+    Blocks taken = contributions_.Reserve(key, blocks);
+    if (!taken.empty()) contributions_.Confirm(key, taken, {shard});
+    return taken;
   }
 
   Contributions contributions_{{10, 4}};
@@ -21,39 +23,58 @@ class ContributionsTest : public ::testing::Test {
 };
 
 TEST_F(ContributionsTest, IsWholeWhenEveryBlockIsHere) {
-  EXPECT_EQ(Bring(key_, {{0, 2}, {5, 5}}, 1), Reservation::kTaken);
+  EXPECT_EQ(Bring(key_, {{0, 2}, {5, 5}}, 1), (Blocks{{0, 2}, {5, 5}}));
   EXPECT_FALSE(contributions_.Whole(key_));
   EXPECT_TRUE(contributions_.Shards(key_).empty());
-  EXPECT_EQ(Bring(key_, {{2, 3}}, 2), Reservation::kTaken);
+  EXPECT_EQ(contributions_.Blocks(key_), (Blocks{{0, 2}, {5, 5}}));
+  EXPECT_EQ(Bring(key_, {{2, 3}}, 2), (Blocks{{2, 3}}));
   EXPECT_TRUE(contributions_.Whole(key_));
+  EXPECT_EQ(contributions_.Blocks(key_), (Blocks{{0, 10}}));
   ASSERT_EQ(contributions_.Shards(key_).size(), 2u);
   EXPECT_EQ(contributions_.Shards(key_)[1].sequence, 2u);
 }
 
 TEST_F(ContributionsTest, RepeatedBlocksCountOnce) {
   Bring(key_, {{0, 4}}, 1);
-  EXPECT_EQ(Bring(key_, {{0, 4}}, 2), Reservation::kRepeated);
-  EXPECT_EQ(Bring(key_, {{1, 2}}, 3), Reservation::kRepeated);
+  EXPECT_EQ(Bring(key_, {{0, 4}}, 2), Blocks());
+  EXPECT_EQ(Bring(key_, {{1, 2}}, 3), Blocks());
   Bring(key_, {{4, 6}}, 4);
-  EXPECT_EQ(Bring(key_, {{2, 5}}, 5), Reservation::kRepeated);
+  EXPECT_EQ(Bring(key_, {{2, 5}}, 5), Blocks());
   EXPECT_EQ(contributions_.Shards(key_).size(), 2u);
 }
 
-TEST_F(ContributionsTest, PartsOfWhatIsHereAreRefused) {
+TEST_F(ContributionsTest, OfWhatIsPartlyHereTheRestIsTaken) {
   Bring(key_, {{2, 3}}, 1);
-  EXPECT_EQ(Bring(key_, {{0, 3}}, 2), Reservation::kOverlap);
-  EXPECT_EQ(Bring(key_, {{4, 2}}, 2), Reservation::kOverlap);
-  EXPECT_EQ(Bring(key_, {{0, 10}}, 2), Reservation::kOverlap);
-  EXPECT_EQ(Bring(key_, {{0, 2}, {5, 5}}, 2), Reservation::kTaken);
+  EXPECT_EQ(Bring(key_, {{0, 3}, {4, 3}}, 2), (Blocks{{0, 2}, {5, 2}}));
+  EXPECT_EQ(Bring(key_, {{0, 10}}, 3), (Blocks{{7, 3}}));
+  EXPECT_TRUE(contributions_.Whole(key_));
 }
 
-TEST_F(ContributionsTest, BlocksOnTheirWayAreBusyUntilReleased) {
-  ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), Reservation::kTaken);
-  EXPECT_EQ(contributions_.Reserve(key_, {{9, 1}}), Reservation::kBusy);
+TEST_F(ContributionsTest, BlocksOnTheirWayAreWaitedFor) {
+  ASSERT_EQ(contributions_.Reserve(key_, {{0, 6}}), (Blocks{{0, 6}}));
+  Blocks taken;
+  std::jthread other([&] { taken = contributions_.Reserve(key_, {{5, 5}}); });
   EXPECT_FALSE(contributions_.Whole(key_));
+  contributions_.Confirm(key_, {{0, 6}}, {1});
+  other.join();
+  EXPECT_EQ(taken, (Blocks{{6, 4}}));
+}
+
+TEST_F(ContributionsTest, WhatWasReleasedIsTakenAgain) {
+  ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), (Blocks{{0, 10}}));
   contributions_.Release(key_, {{0, 10}});
-  EXPECT_EQ(Bring(key_, {{0, 10}}, 1), Reservation::kTaken);
+  EXPECT_EQ(contributions_.Blocks(key_), Blocks());
+  EXPECT_EQ(Bring(key_, {{0, 10}}, 1), (Blocks{{0, 10}}));
   EXPECT_TRUE(contributions_.Whole(key_));
+}
+
+TEST_F(ContributionsTest, ListsTheWholeOnesOfARound) {
+  Bring(key_, {{0, 10}}, 1);
+  Bring({0, 1, "site-b", "incarnation"}, {{0, 9}}, 2);
+  Bring({0, 2, "site-c", "incarnation"}, {{0, 10}}, 3);
+  const auto whole = contributions_.WholeOf(0, 1);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].pool, "site-a");
 }
 
 TEST_F(ContributionsTest, IncarnationsPoolsVersionsAndFragmentsAreApart) {
@@ -61,7 +82,7 @@ TEST_F(ContributionsTest, IncarnationsPoolsVersionsAndFragmentsAreApart) {
   EXPECT_FALSE(contributions_.Whole({0, 1, "site-a", "another"}));
   EXPECT_FALSE(contributions_.Whole({0, 1, "site-b", "incarnation"}));
   EXPECT_FALSE(contributions_.Whole({0, 2, "site-a", "incarnation"}));
-  EXPECT_EQ(Bring({1, 1, "site-a", "incarnation"}, {{0, 4}}, 2), Reservation::kTaken);
+  EXPECT_EQ(Bring({1, 1, "site-a", "incarnation"}, {{0, 4}}, 2), (Blocks{{0, 4}}));
 }
 
 TEST_F(ContributionsTest, ForgetsRoundsUpToAVersion) {
@@ -76,7 +97,7 @@ TEST_F(ContributionsTest, ForgetsRoundsUpToAVersion) {
 }
 
 TEST_F(ContributionsTest, ALateConfirmationOfAForgottenRoundChangesNothing) {
-  ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), Reservation::kTaken);
+  ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), (Blocks{{0, 10}}));
   contributions_.Forget(0, 1);
   contributions_.Confirm(key_, {{0, 10}}, {1});
   contributions_.Release(key_, {{0, 10}});

@@ -28,7 +28,7 @@ class ContributionReaderTest : public testing::Test {
       const auto part = absl::MakeConstSpan(values).subspan(block * kBlockElements,
                                                             (end - block) * kBlockElements);
       const CodedShard shard = Code({.codec = codec}, part, block);
-      const auto frame = log_.Append(FrameType::kShard, "", shard.payload);
+      const auto frame = log_.Append(FrameType::kShard, "", {shard.payload});
       EXPECT_TRUE(frame.ok());
       input.shards.push_back({shard.info, frame->body, frame->body_digest});
       block = end;

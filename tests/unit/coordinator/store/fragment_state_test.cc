@@ -17,7 +17,7 @@ class FragmentStateTest : public testing::Test {
     std::vector<ContributionInput> inputs;
     if (kind != RoundKind::kSkipped) {
       const CodedShard shard = Code({}, values);
-      const auto frame = log_.Append(FrameType::kShard, "", shard.payload);
+      const auto frame = log_.Append(FrameType::kShard, "", {shard.payload});
       inputs.push_back({"p", 1, {{shard.info, frame->body, frame->body_digest}}});
     }
     auto contributions = *ContributionReader::Create(&log_, state.elements(), inputs);

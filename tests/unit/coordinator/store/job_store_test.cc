@@ -256,6 +256,30 @@ TEST_F(JobStoreTest, CreateAndRecoverTellWhatIsThere) {
   EXPECT_EQ(*(*recovered)->Version(1), -1);
 }
 
+TEST_F(JobStoreTest, ShardsOfTheNextRoundSurviveARestartAndCount) {
+  Create(SmallOptions());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
+  ASSERT_TRUE(Round(*store_, 1, RoundKind::kSeed, {NoiseOf(384, 2)}).ok());
+  ShardInfo info = {0, 1, RoundKind::kOuter, "pool0", CodecKind::kFp32, {}};
+  info.incarnation = "first";
+  const Contribution pushed = *Push(*store_, info, NoiseOf(1000, 3));
+  EXPECT_EQ(store_->PendingShards().size(), 2u);
+  store_.reset();
+  store_ = *JobStore::Recover(&fs_, "jobs/j");
+  const auto pending = store_->PendingShards();
+  ASSERT_EQ(pending.size(), 2u);
+  EXPECT_EQ(pending[0].first.sequence, pushed.shards[0].sequence);
+  EXPECT_EQ(pending[0].second.incarnation, "first");
+  EXPECT_EQ(pending[1].second.segments[0].first_block, 0);
+  ASSERT_TRUE(store_->Apply({0, 1, RoundKind::kOuter, {pushed}, ""}).ok());
+  EXPECT_TRUE(store_->PendingShards().empty());
+  const Digest128 digest = store_->LastCommit(0)->digest;
+  store_.reset();
+  store_ = *JobStore::Recover(&fs_, "jobs/j");
+  EXPECT_EQ(store_->LastCommit(0)->digest, digest);
+  EXPECT_TRUE(store_->PendingShards().empty());
+}
+
 TEST_F(JobStoreTest, RefusesImpossibleOptions) {
   for (const auto& spoil : std::vector<void (*)(JobStoreOptions&)>{
            [](JobStoreOptions& o) { o.fragment_elements.clear(); },

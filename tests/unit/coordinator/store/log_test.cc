@@ -21,7 +21,7 @@ class LogTest : public testing::Test {
  protected:
   std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
   absl::StatusOr<AppendedFrame> Append(const std::string& meta, const std::string& payload = "") {
-    return log_.Append(FrameType::kShard, meta, Bytes(payload));
+    return log_.Append(FrameType::kShard, meta, {Bytes(payload)});
   }
   std::vector<std::string> Segments() { return *memory_.List(""); }
 
@@ -40,6 +40,16 @@ TEST_F(LogTest, ReadsBackWhatWasAppended) {
   std::vector<uint8_t> out(11);
   ASSERT_TRUE(log_.Read(first->body, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, Bytes("metapayload"));
+}
+
+TEST_F(LogTest, JoinsThePiecesOfAPayload) {
+  const std::vector<uint8_t> a = Bytes("one "), b = Bytes("two");
+  const auto frame = log_.Append(FrameType::kShard, "of ", {a, {}, b});
+  ASSERT_TRUE(frame.ok());
+  EXPECT_EQ(frame->body_digest, DigestOf("of one two"));
+  std::vector<uint8_t> out(10);
+  ASSERT_TRUE(log_.Read(frame->body, absl::MakeSpan(out)).ok());
+  EXPECT_EQ(out, Bytes("of one two"));
 }
 
 TEST_F(LogTest, RollsToNewSegmentsAndMakesLargeOnes) {

@@ -41,7 +41,7 @@ TEST(RoundRecordsTest, CommitsComeBack) {
 
 TEST(RoundRecordsTest, ShardsComeBack) {
   const ShardInfo shard = {
-      1, 7, RoundKind::kOuter, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}};
+      1, 7, RoundKind::kOuter, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}, "i1"};
   const std::string bytes = EncodeShard(shard);
   EXPECT_EQ(*DecodeRecordSize(bytes.substr(0, 4), bytes.size() + 10),
             static_cast<int64_t>(bytes.size()));
@@ -51,6 +51,7 @@ TEST(RoundRecordsTest, ShardsComeBack) {
   EXPECT_EQ(decoded->version, 7);
   EXPECT_EQ(decoded->kind, RoundKind::kOuter);
   EXPECT_EQ(decoded->pool, "north");
+  EXPECT_EQ(decoded->incarnation, "i1");
   EXPECT_EQ(decoded->codec, CodecKind::kE3m0);
   EXPECT_EQ(decoded->segments, shard.segments);
 }

@@ -68,7 +68,7 @@ inline absl::StatusOr<Contribution> Push(JobStore& store, const ShardInfo& info,
         part == 0 ? values.first(half * kBlockElements) : values.subspan(half * kBlockElements);
     if (range.empty()) continue;
     const CodedShard shard = Code(info, range, part == 0 ? 0 : half);
-    LH_ASSIGN_OR_RETURN(const ShardRef ref, store.AppendShard(shard.info, shard.payload));
+    LH_ASSIGN_OR_RETURN(const ShardRef ref, store.AppendShard(shard.info, {shard.payload}));
     contribution.shards.push_back(ref);
   }
   return contribution;

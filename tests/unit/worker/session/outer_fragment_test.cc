@@ -1,6 +1,5 @@
 #include "worker/session/outer_fragment.h"
 
-#include <cstring>
 #include <limits>
 
 #include "common/io/digest.h"
@@ -29,22 +28,30 @@ class OuterFragmentTest : public testing::Test {
                                                      .error_feedback = feedback});
   }
 
-  // fp32 blocks as a pull brings them, with the digest of `digest_of`.
-  static std::vector<PulledBlocks> Parts(const std::vector<float>& values,
-                                         const std::vector<float>& digest_of) {
-    PulledBlocks part;
-    const Digest128 digest = DigestOf(BytesOf(digest_of));
-    part.header.mutable_digest()->set_high(digest.high);
-    part.header.mutable_digest()->set_low(digest.low);
-    part.blocks.segments = {{.first_block = 0, .elements = static_cast<int32_t>(values.size())}};
-    part.blocks.payload = AlignedBuffer(values.size() * 4);
-    std::memcpy(part.blocks.payload.data(), values.data(), values.size() * 4);
-    std::vector<PulledBlocks> parts;
-    parts.push_back(std::move(part));
-    return parts;
+  // fp32 blocks as a pull brings them; verified against the digest of `digest_of`.
+  static absl::Status Bring(const std::vector<float>& values, const std::vector<float>& digest_of,
+                            PulledParameters& into) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
+    const CodedChunk chunk{
+        .segments = {{.first_block = 0, .elements = static_cast<int32_t>(values.size())}},
+        .pieces = {{bytes, values.size() * 4}}};
+    into.SetParts(1);
+    into.Begin(0);
+    EXPECT_TRUE(into.Take(0, chunk).ok());
+    return into.Verify(1, {DigestOf(BytesOf(digest_of))});
   }
-  static std::vector<PulledBlocks> Parts(const std::vector<float>& values) {
-    return Parts(values, values);
+  static absl::Status LoadWhole(OuterFragment& fragment, const std::vector<float>& values) {
+    PulledParameters pulled = fragment.BeginWhole();
+    const absl::Status brought = Bring(values, values, pulled);
+    if (brought.ok()) fragment.LoadWhole(std::move(pulled));
+    return brought;
+  }
+  static absl::Status Stage(OuterFragment& fragment, int64_t version,
+                            const std::vector<float>& values, const std::vector<float>& result) {
+    absl::StatusOr<std::optional<PulledParameters>> pulled = fragment.BeginDownlink(version);
+    if (!pulled.ok() || !pulled->has_value()) return pulled.status();
+    const absl::Status brought = Bring(values, result, **pulled);
+    return brought.ok() ? fragment.StageDownlink(version, **std::move(pulled)) : brought;
   }
 
   std::vector<float> Live() {
@@ -63,27 +70,27 @@ TEST_F(OuterFragmentTest, ASeedIsTheLiveParametersExactly) {
   const auto coded = fragment.Encode(RoundKind::kSeed);
   ASSERT_TRUE(coded.ok());
   std::vector<float> decoded(kElements);
-  ASSERT_TRUE(exact_->Decode(0, (*coded)->bytes, absl::MakeSpan(decoded)).ok());
+  ASSERT_TRUE(exact_->Decode(0, (*coded)->blocks.payload.span(), absl::MakeSpan(decoded)).ok());
   EXPECT_EQ(decoded, Live());
 }
 
 TEST_F(OuterFragmentTest, AContributionHasThePayloadOfItsCodec) {
   OuterFragment fragment = Make();
-  ASSERT_TRUE(fragment.LoadWhole(Parts(std::vector<float>(kElements, 1))).ok());
+  ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 1)).ok());
   ASSERT_TRUE(replica_->Step(1).ok());
   ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
   const auto coded = fragment.Encode(RoundKind::kOuter);
   ASSERT_TRUE(coded.ok());
-  EXPECT_EQ((*coded)->bytes.size(), 150u + 3u);
+  EXPECT_EQ((*coded)->blocks.payload.size(), 150u + 3u);
   EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), *coded)
       << "without a new snapshot the kept bytes are given again";
 }
 
 TEST_F(OuterFragmentTest, MergeBlendsAndDropsTheKeptBytes) {
   OuterFragment fragment = Make();
-  ASSERT_TRUE(fragment.LoadWhole(Parts(std::vector<float>(kElements, 1))).ok());
+  ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 1)).ok());
   std::vector<float> downlink(kElements, 2), result(kElements, 3);
-  ASSERT_TRUE(fragment.StageDownlink(1, Parts(downlink, result)).ok());
+  ASSERT_TRUE(Stage(fragment, 1, downlink, result).ok());
   EXPECT_EQ(fragment.outer(), std::vector<float>(kElements, 1))
       << "only Merge changes the outer parameters";
   ASSERT_TRUE(fragment.Merge(*replica_, 0.5, true).ok());
@@ -95,35 +102,36 @@ TEST_F(OuterFragmentTest, MergeBlendsAndDropsTheKeptBytes) {
 TEST_F(OuterFragmentTest, AWrongDigestIsRefusedAndChangesNothing) {
   OuterFragment fragment = Make();
   const std::vector<float> ones(kElements, 1), twos(kElements, 2);
-  ASSERT_TRUE(fragment.LoadWhole(Parts(ones)).ok());
-  EXPECT_EQ(fragment.LoadWhole(Parts(twos, ones)).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(fragment.StageDownlink(1, Parts(twos, ones)).code(), absl::StatusCode::kDataLoss);
+  ASSERT_TRUE(LoadWhole(fragment, ones).ok());
+  PulledParameters whole = fragment.BeginWhole();
+  EXPECT_TRUE(absl::IsDataLoss(Bring(twos, ones, whole)));
+  EXPECT_TRUE(absl::IsDataLoss(Stage(fragment, 1, twos, ones)));
   EXPECT_EQ(fragment.outer(), ones);
 }
 
 TEST_F(OuterFragmentTest, StagingTheSameVersionAgainIsOk) {
   OuterFragment fragment = Make();
   const std::vector<float> zeros(kElements);
-  ASSERT_TRUE(fragment.StageDownlink(1, Parts(zeros)).ok());
-  EXPECT_TRUE(fragment.StageDownlink(1, Parts(zeros)).ok());
-  EXPECT_EQ(fragment.StageDownlink(2, Parts(zeros)).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Stage(fragment, 1, zeros, zeros).ok());
+  EXPECT_TRUE(Stage(fragment, 1, zeros, zeros).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Stage(fragment, 2, zeros, zeros)));
 }
 
 TEST_F(OuterFragmentTest, ErrorFeedbackAdvancesOnlyWhenTheContributionCounted) {
   for (const bool counted : {false, true}) {
     OuterFragment fragment = Make(/*feedback=*/true);
     const std::vector<float> outer(kElements, 0.9f), zeros(kElements);
-    ASSERT_TRUE(fragment.LoadWhole(Parts(outer)).ok());
+    ASSERT_TRUE(LoadWhole(fragment, outer).ok());
     std::vector<float> live(kElements);
     for (int i = 0; i < kElements; ++i) live[i] = 0.001f * static_cast<float>(i);
     ASSERT_TRUE(replica_->Write(0, 0, live).ok());
     ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-    const auto first = (*fragment.Encode(RoundKind::kOuter))->bytes;
-    ASSERT_TRUE(fragment.StageDownlink(1, Parts(zeros, outer)).ok());
+    const auto first = *fragment.Encode(RoundKind::kOuter);
+    ASSERT_TRUE(Stage(fragment, 1, zeros, outer).ok());
     ASSERT_TRUE(fragment.Merge(*replica_, 1, counted).ok());
     ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-    const auto second = (*fragment.Encode(RoundKind::kOuter))->bytes;
-    EXPECT_EQ(first == second, !counted);
+    const auto second = *fragment.Encode(RoundKind::kOuter);
+    EXPECT_EQ(first->blocks.payload.span() == second->blocks.payload.span(), !counted);
   }
 }
 
@@ -139,7 +147,7 @@ TEST_F(OuterFragmentTest, EvaluationLeavesTheLiveParametersAsTheyWere) {
   OuterFragment fragment = Make();
   ASSERT_TRUE(replica_->Step(1).ok());
   const std::vector<float> live = Live();
-  ASSERT_TRUE(fragment.LoadWhole(Parts(std::vector<float>(kElements, 5))).ok());
+  ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 5)).ok());
   ASSERT_TRUE(fragment.SaveLive(*replica_).ok());
   ASSERT_TRUE(fragment.Install(*replica_).ok());
   EXPECT_EQ(Live(), std::vector<float>(kElements, 5));

@@ -1,4 +1,4 @@
-#include "common/rpc/block_assembler.h"
+#include "common/rpc/chunk_verifier.h"
 
 #include <string>
 #include <vector>
@@ -16,25 +16,29 @@ namespace {
 constexpr int64_t kElements = 3100 * 128 + 77;
 const std::vector<BlockRange> kBlocks = {{10, 2000}, {3000, 101}};
 
-class BlockAssemblerTest : public ::testing::Test {
+class ChunkVerifierTest : public ::testing::Test {
  protected:
-  BlockAssemblerTest() : blocks_(MakeBlocks(kBlocks, kElements)), chunks_(ChunksOf(blocks_)) {}
+  ChunkVerifierTest() : blocks_(MakeBlocks(kBlocks, kElements)), chunks_(ChunksOf(blocks_)) {}
 
   int64_t bytes() const { return blocks_->payload.size(); }
 
   absl::StatusOr<CodedBlocks> Receive(const std::vector<std::string>& chunks,
                                       int64_t declared = 0) {
-    absl::StatusOr<BlockAssembler> assembler = BlockAssembler::Create(
+    absl::StatusOr<ChunkVerifier> verifier = ChunkVerifier::Create(
         {.fragment = 3, .blocks = kBlocks, .payload_bytes = declared > 0 ? declared : bytes()},
         {.fragment_elements = kElements,
          .payload_bytes_max = 1 << 30,
          .segment_bytes = FourBytesEach});
-    if (!assembler.ok()) return assembler.status();
+    if (!verifier.ok()) return verifier.status();
+    ReceivedBlocks received;
     for (const std::string& chunk : chunks) {
-      const absl::Status status = assembler->Add(ToBuffer(chunk), wire_);
-      if (!status.ok()) return status;
+      const absl::StatusOr<CodedChunk> verified = verifier->Verify(ToBuffer(chunk), wire_);
+      if (!verified.ok()) return verified.status();
+      received.Add(*verified);
     }
-    return std::move(*assembler).Finish();
+    const absl::Status whole = verifier->Finish();
+    if (!whole.ok()) return whole;
+    return std::move(received).Blocks();
   }
 
   void ExpectRefused(const std::vector<std::string>& chunks, absl::StatusCode code,
@@ -60,23 +64,42 @@ class BlockAssemblerTest : public ::testing::Test {
   WireBytes wire_;
 };
 
-TEST_F(BlockAssemblerTest, PutsTheChunksTogether) {
+TEST_F(ChunkVerifierTest, GivesTheChunksInOrder) {
   ASSERT_EQ(chunks_.size(), 2);
   const absl::StatusOr<CodedBlocks> received = Receive(chunks_);
   ASSERT_TRUE(received.ok()) << received.status();
   EXPECT_TRUE(SameBlocks(*received, *blocks_));
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(received->payload.data()) % 64, 0);
   EXPECT_EQ(wire_.payload, bytes());
   EXPECT_GT(wire_.total, bytes());
 }
 
-TEST_F(BlockAssemblerTest, RefusesAnEarlyEnd) {
+TEST_F(ChunkVerifierTest, AChunkIsReadWhereItCame) {
+  absl::StatusOr<ChunkVerifier> verifier =
+      ChunkVerifier::Create({.fragment = 3, .blocks = kBlocks, .payload_bytes = bytes()},
+                            {.fragment_elements = kElements,
+                             .payload_bytes_max = 1 << 30,
+                             .segment_bytes = FourBytesEach});
+  ASSERT_TRUE(verifier.ok());
+  grpc::ByteBuffer message = ToBuffer(chunks_[0], 1000);
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(message.Dump(&slices).ok());
+  const absl::StatusOr<CodedChunk> chunk = verifier->Verify(message, wire_);
+  ASSERT_TRUE(chunk.ok()) << chunk.status();
+  ASSERT_EQ(chunk->pieces.size(), slices.size());
+  for (size_t i = 1; i < slices.size(); ++i) EXPECT_EQ(chunk->pieces[i].data(), slices[i].begin());
+  slices.clear();
+  message.Clear();
+  EXPECT_EQ(chunk->pieces.back().back(), static_cast<uint8_t>(chunks_[0].back()))
+      << "the chunk keeps its bytes alive";
+}
+
+TEST_F(ChunkVerifierTest, RefusesAnEarlyEnd) {
   ExpectRefused({}, absl::StatusCode::kDataLoss, "STREAM_TRUNCATED", 10, 0);
   // The first chunk ends with the first range.
   ExpectRefused({chunks_[0]}, absl::StatusCode::kDataLoss, "STREAM_TRUNCATED", 3000, 2000 * 512);
 }
 
-TEST_F(BlockAssemblerTest, RefusesAFlippedBit) {
+TEST_F(ChunkVerifierTest, RefusesAFlippedBit) {
   std::vector<std::string> chunks = chunks_;
   chunks[0].back() ^= 1;
   ExpectRefused(chunks, absl::StatusCode::kDataLoss, "HASH_MISMATCH", 10, 0);
@@ -88,41 +111,41 @@ TEST_F(BlockAssemblerTest, RefusesAFlippedBit) {
                 second.segments(0).first_block(), first.payload().size());
 }
 
-TEST_F(BlockAssemblerTest, RefusesAnotherHash) {
+TEST_F(ChunkVerifierTest, RefusesAnotherHash) {
   ExpectEditRefused([](v1::PushMessage& m) { m.set_payload_hash(m.payload_hash() + 1); },
                     absl::StatusCode::kDataLoss, "HASH_MISMATCH", 10);
   ExpectEditRefused([](v1::PushMessage& m) { m.clear_payload_hash(); }, absl::StatusCode::kDataLoss,
                     "HASH_MISMATCH", 10);
 }
 
-TEST_F(BlockAssemblerTest, RefusesChunksInAnotherOrder) {
+TEST_F(ChunkVerifierTest, RefusesChunksInAnotherOrder) {
   ExpectRefused({chunks_[1], chunks_[0]}, kInvalid, "MALFORMED_SEGMENT", 10, 0);
 }
 
-TEST_F(BlockAssemblerTest, RefusesAChunkThatCameAlready) {
+TEST_F(ChunkVerifierTest, RefusesAChunkThatCameAlready) {
   v1::PushMessage first, second;
   ASSERT_TRUE(first.ParseFromString(chunks_[0]) && second.ParseFromString(chunks_[1]));
   ExpectRefused({chunks_[0], chunks_[0]}, kInvalid, "MALFORMED_SEGMENT",
                 second.segments(0).first_block(), first.payload().size());
 }
 
-TEST_F(BlockAssemblerTest, RefusesWhatComesAfterTheLastBlock) {
+TEST_F(ChunkVerifierTest, RefusesWhatComesAfterTheLastBlock) {
   ExpectRefused({chunks_[0], chunks_[1], chunks_[1]}, kInvalid, "MALFORMED_SEGMENT", 3101, bytes());
 }
 
-TEST_F(BlockAssemblerTest, RefusesMissingBlocks) {
+TEST_F(ChunkVerifierTest, RefusesMissingBlocks) {
   ExpectEditRefused([](v1::PushMessage& m) { m.mutable_segments()->DeleteSubrange(0, 1); },
                     kInvalid, "MALFORMED_SEGMENT", 10);
   ExpectEditRefused([](v1::PushMessage& m) { m.mutable_segments()->DeleteSubrange(1, 1); },
                     kInvalid, "MALFORMED_SEGMENT", 512);
 }
 
-TEST_F(BlockAssemblerTest, RefusesOverlappingBlocks) {
+TEST_F(ChunkVerifierTest, RefusesOverlappingBlocks) {
   ExpectEditRefused([](v1::PushMessage& m) { m.mutable_segments(1)->set_first_block(511); },
                     kInvalid, "MALFORMED_SEGMENT", 512);
 }
 
-TEST_F(BlockAssemblerTest, RefusesSegmentsThatAreNoWholeBlocksOfOneTileAndRange) {
+TEST_F(ChunkVerifierTest, RefusesSegmentsThatAreNoWholeBlocksOfOneTileAndRange) {
   for (const int32_t elements : {0, -128, 1, 127, 502 * 128 - 1, 502 * 128 + 128, 65537, 1 << 30}) {
     ExpectEditRefused([&](v1::PushMessage& m) { m.mutable_segments(0)->set_elements(elements); },
                       kInvalid, "MALFORMED_SEGMENT", 10);
@@ -141,14 +164,14 @@ TEST_F(BlockAssemblerTest, RefusesSegmentsThatAreNoWholeBlocksOfOneTileAndRange)
   }
 }
 
-TEST_F(BlockAssemblerTest, RefusesASegmentThatIsNotOfItsCodedSize) {
+TEST_F(ChunkVerifierTest, RefusesASegmentThatIsNotOfItsCodedSize) {
   ExpectEditRefused([](v1::PushMessage& m) { m.mutable_payload()->push_back('x'); }, kInvalid,
                     "MALFORMED_SEGMENT", 10);
   ExpectEditRefused([](v1::PushMessage& m) { m.mutable_payload()->pop_back(); }, kInvalid,
                     "MALFORMED_SEGMENT", 10);
 }
 
-TEST_F(BlockAssemblerTest, RefusesAChunkWithAHeaderOrWithoutAnything) {
+TEST_F(ChunkVerifierTest, RefusesAChunkWithAHeaderOrWithoutAnything) {
   ExpectEditRefused([](v1::PushMessage& m) { m.mutable_header(); }, kInvalid, "MALFORMED_CHUNK",
                     10);
   ExpectEditRefused([](v1::PushMessage& m) { m.clear_payload(); }, kInvalid, "MALFORMED_CHUNK", 10);
@@ -157,12 +180,12 @@ TEST_F(BlockAssemblerTest, RefusesAChunkWithAHeaderOrWithoutAnything) {
   ExpectRefused({""}, kInvalid, "MALFORMED_CHUNK", 10, 0);
 }
 
-TEST_F(BlockAssemblerTest, RefusesBytesThatAreNoMessage) {
+TEST_F(ChunkVerifierTest, RefusesBytesThatAreNoMessage) {
   ExpectRefused({chunks_[0].substr(0, 1000)}, kInvalid, "MALFORMED_MESSAGE", 10, 0);
   ExpectRefused({chunks_[0] + "\x98\x06\x07"}, kInvalid, "MALFORMED_MESSAGE", 10, 0);
 }
 
-TEST_F(BlockAssemblerTest, RefusesWhatIsTooLarge) {
+TEST_F(ChunkVerifierTest, RefusesWhatIsTooLarge) {
   ExpectEditRefused([](v1::PushMessage& m) { m.set_payload(std::string((1 << 20) + 1, 'x')); },
                     absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE", 10);
   ExpectEditRefused(
@@ -173,20 +196,20 @@ TEST_F(BlockAssemblerTest, RefusesWhatIsTooLarge) {
       absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE", 10);
 }
 
-TEST_F(BlockAssemblerTest, RefusesMoreOrLessThanDeclared) {
+TEST_F(ChunkVerifierTest, RefusesMoreOrLessThanDeclared) {
   EXPECT_EQ(ErrorInfoOf(Receive(chunks_, bytes() - 1).status())->reason, "STREAM_TOO_LARGE");
   EXPECT_EQ(Receive(chunks_, bytes() + 1).status().code(), kInvalid);
 }
 
-TEST_F(BlockAssemblerTest, SkipsFieldsOfALaterVersion) {
+TEST_F(ChunkVerifierTest, SkipsFieldsOfALaterVersion) {
   std::vector<std::string> chunks = chunks_;
   chunks[0] = "\x98\x06\x07" + chunks[0];
   EXPECT_TRUE(Receive(chunks).ok());
 }
 
-TEST(BlockAssemblerCreateTest, ChecksTheDeclaration) {
+TEST(ChunkVerifierCreateTest, ChecksTheDeclaration) {
   const auto create = [](std::vector<BlockRange> blocks, int64_t bytes) {
-    return BlockAssembler::Create(
+    return ChunkVerifier::Create(
                {.fragment = 3, .blocks = std::move(blocks), .payload_bytes = bytes},
                {.fragment_elements = 1280,
                 .payload_bytes_max = 1000,

@@ -1,5 +1,5 @@
-// Puts the chunks of one stream together: bounds and order of the segments, hash of each payload,
-// one copy into place.
+// Checks the chunks of one stream as they come: bounds and order of the segments, hash of each
+// payload. Nothing is copied and nothing is kept: a chunk's bytes stay in the message.
 #pragma once
 
 #include <cstdint>
@@ -39,25 +39,25 @@ struct StreamDeclaration {
 //   RESOURCE_EXHAUSTED  STREAM_TOO_LARGE: more than declared or allowed; MESSAGE_TOO_LARGE
 //   DATA_LOSS           HASH_MISMATCH; STREAM_TRUNCATED (from Finish)
 // After an error the object is of no further use. Not thread-safe.
-class BlockAssembler {
+class ChunkVerifier {
  public:
-  // Checks the declaration; the whole payload is allocated when the first chunk comes.
   // INVALID_ARGUMENT (with field violations): see CheckBlocks, or payload_bytes not positive.
   // RESOURCE_EXHAUSTED: more payload than allowed.
-  static absl::StatusOr<BlockAssembler> Create(StreamDeclaration declaration, StreamLimits limits);
+  static absl::StatusOr<ChunkVerifier> Create(StreamDeclaration declaration, StreamLimits limits);
 
   // One message of the stream after the header. Its bytes are added to `wire`, refused or not.
-  absl::Status Add(const grpc::ByteBuffer& message, WireBytes& wire);
-  // All blocks, once the stream has ended.
-  absl::StatusOr<CodedBlocks> Finish() &&;
+  absl::StatusOr<CodedChunk> Verify(const grpc::ByteBuffer& message, WireBytes& wire);
+  // Whether all blocks came, once the stream has ended.
+  absl::Status Finish() const;
 
  private:
-  BlockAssembler(StreamDeclaration declaration, StreamLimits limits);
-  absl::Status AddChunk(const IncomingMessage& chunk);
+  ChunkVerifier(StreamDeclaration declaration, StreamLimits limits);
+  absl::StatusOr<CodedChunk> VerifyChunk(IncomingMessage message);
+  // Segments in order, their sizes; moves on behind them. Returns their coded bytes.
+  absl::StatusOr<int64_t> TakeSegments(const v1::PushMessage& rest,
+                                       std::vector<SegmentRef>* segments);
   absl::Status CheckSegment(const v1::Segment& segment) const;
   void Advance(const v1::Segment& segment);
-  // Copies to offset_; false when the hash is another.
-  bool CopyPayload(const IncomingMessage& chunk, uint64_t hash);
   absl::Status Error(absl::StatusCode code, absl::string_view reason, int64_t block,
                      absl::string_view what) const;
 
@@ -65,8 +65,7 @@ class BlockAssembler {
   StreamLimits limits_;
   size_t range_ = 0;        // Index in declaration_.blocks of the range that is being filled.
   int64_t next_block_ = 0;  // The block that the next segment must begin with.
-  int64_t offset_ = 0;      // Payload bytes in place.
-  CodedBlocks blocks_;
+  int64_t offset_ = 0;      // Payload bytes verified.
 };
 
 }  // namespace longhaul

@@ -1,0 +1,127 @@
+#include "common/rpc/fragment_pull.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/block_proto.h"
+#include "common/rpc/fragment_stream.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/impl/rpc_method.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/sync_stream.h"
+
+namespace longhaul {
+namespace {
+
+using grpc::internal::RpcMethod;
+
+constexpr char kPullMethod[] = "/longhaul.v1.SyncService/PullFragment";
+
+}  // namespace
+
+FragmentPull::FragmentPull(v1::PullRequest request, int parts, PullHeaderCheck check, PullSink sink)
+    : request_(std::move(request)), check_(std::move(check)), sink_(std::move(sink)) {
+  LH_CHECK(request_.blocks_size() > 0, "something to pull");
+  for (std::vector<BlockRange>& blocks : SplitBlocks(BlocksFromProto(request_.blocks()), parts)) {
+    parts_.push_back({.part = {.blocks = blocks}, .missing = blocks});
+  }
+}
+
+absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) {
+  LH_CHECK(!channels.empty(), "a way to pull");
+  std::vector<int> wanted;
+  for (int i = 0; i < parts(); ++i) {
+    if (!parts_[i].missing.empty()) wanted.push_back(i);
+  }
+  const auto pull = [&](size_t i, const std::stop_token& stop, WireBytes& wire) {
+    return PullPart(wanted[i], channels[i % channels.size()], call.deadline, stop, wire);
+  };
+  if (!wanted.empty()) LH_RETURN_IF_ERROR(RunParts(wanted.size(), call, pull));
+  return CheckVersions();
+}
+
+absl::Status FragmentPull::PullPart(int index, const std::shared_ptr<grpc::Channel>& channel,
+                                    absl::Time deadline, const std::stop_token& stop,
+                                    WireBytes& wire) {
+  v1::PullRequest request = request_;
+  *request.mutable_blocks() = BlocksToProto(parts_[index].missing);
+  ClientCall call(stop, deadline);
+  using Factory = grpc::internal::ClientReaderFactory<grpc::ByteBuffer>;
+  const std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> reader(
+      Factory::Create(channel.get(), RpcMethod(kPullMethod, RpcMethod::SERVER_STREAMING),
+                      &call.context(), request));
+  bool ended = false;
+  const absl::Status read = Read(index, *reader, wire, ended);
+  if (!ended) {
+    call.context().TryCancel();
+    reader->Finish();
+    return read;
+  }
+  LH_RETURN_IF_ERROR(FromGrpcStatus(reader->Finish()));
+  return read;
+}
+
+template <typename Reader>
+absl::Status FragmentPull::Read(int index, Reader& reader, WireBytes& wire, bool& ended) {
+  State& state = parts_[index];
+  grpc::ByteBuffer message;
+  ended = !reader.Read(&message);
+  if (ended) return absl::DataLossError("a pull ended before its header");
+  wire.AddMessage(message.Length(), 0);
+  v1::PullMessage first;
+  LH_RETURN_IF_ERROR(ParseFromByteBuffer(message, &first));
+  if (!first.has_header() || first.segments_size() > 0 || !first.payload().empty()) {
+    return absl::InvalidArgumentError(
+        "the first message of a pull has the header and nothing else");
+  }
+  LH_ASSIGN_OR_RETURN(StreamLimits limits, check_(first.header()));
+  LH_ASSIGN_OR_RETURN(ChunkVerifier verifier,
+                      ChunkVerifier::Create({.fragment = request_.fragment(),
+                                             .blocks = state.missing,
+                                             .payload_bytes = first.header().payload_bytes()},
+                                            std::move(limits)));
+  LH_RETURN_IF_ERROR(TakeHeader(index, std::move(*first.mutable_header())));
+  while (reader.Read(&message)) {
+    LH_ASSIGN_OR_RETURN(const CodedChunk chunk, verifier.Verify(message, wire));
+    message.Clear();
+    LH_RETURN_IF_ERROR(sink_.on_chunk(index, chunk));
+    state.missing = Missing(state.missing, BlocksOf(chunk.segments));
+  }
+  ended = true;
+  return verifier.Finish();
+}
+
+absl::Status FragmentPull::TakeHeader(int index, v1::PullHeader header) {
+  State& state = parts_[index];
+  if (!state.begun) {
+    state.begun = true;
+    state.part.header = std::move(header);
+    sink_.on_begin(index);
+    return absl::OkStatus();
+  }
+  if (header.version() == state.part.header.version()) return absl::OkStatus();
+  // The rest alone would be of the new version, and so would its digest.
+  state.begun = false;
+  state.missing = state.part.blocks;
+  return absl::UnavailableError(absl::StrCat("version ", header.version(), " came after a part of ",
+                                             state.part.header.version(), " was pulled"));
+}
+
+absl::Status FragmentPull::CheckVersions() {
+  int64_t newest = 0;
+  for (const State& state : parts_) newest = std::max(newest, state.part.header.version());
+  absl::Status status;
+  for (State& state : parts_) {
+    if (state.part.header.version() == newest) continue;
+    state.begun = false;
+    state.missing = state.part.blocks;
+    status = absl::UnavailableError("a commit came between the parts of a fragment");
+  }
+  return status;
+}
+
+}  // namespace longhaul

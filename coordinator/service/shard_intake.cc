@@ -1,0 +1,117 @@
+#include "coordinator/service/shard_intake.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/codec/segment_slice.h"
+#include "common/rpc/status_details.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+CodedSegment ForLog(const SegmentRef& segment) {
+  return {segment.first_block, segment.elements, segment.base_exponent};
+}
+
+absl::Status BadSegment(int fragment, int64_t block, const absl::Status& cause) {
+  return WithErrorInfo(
+      absl::InvalidArgumentError(absl::StrCat("fragment ", fragment, ", the segment at block ",
+                                              block, ": ", cause.message())),
+      {"BAD_SEGMENT", {{"fragment", absl::StrCat(fragment)}, {"block", absl::StrCat(block)}}});
+}
+
+BlockRange BlocksOf(const SegmentRef& segment) {
+  return {segment.first_block, (segment.elements + kBlockElements - 1) / kBlockElements};
+}
+
+}  // namespace
+
+ShardIntake::ShardIntake(std::shared_ptr<LiveJob> job, ContributionKey key, RoundKind kind)
+    : job_(std::move(job)),
+      key_(std::move(key)),
+      kind_(kind),
+      codec_(job_->CodecFor(kind)),
+      segment_bytes_([this](int32_t elements) { return codec_.PayloadBytes(elements); }),
+      checker_(&codec_) {}
+
+absl::Status ShardIntake::Take(const CodedChunk& chunk) {
+  LH_RETURN_IF_ERROR(Validate(chunk));
+  if (small_segments_.empty() && chunk.payload_bytes >= kShardBytesMin) return Append(chunk);
+  small_segments_.insert(small_segments_.end(), chunk.segments.begin(), chunk.segments.end());
+  for (const absl::Span<const uint8_t> piece : chunk.pieces) {
+    small_bytes_.insert(small_bytes_.end(), piece.begin(), piece.end());
+  }
+  return static_cast<int64_t>(small_bytes_.size()) >= kShardBytesMin ? Finish() : absl::OkStatus();
+}
+
+absl::Status ShardIntake::Finish() {
+  if (small_segments_.empty()) return absl::OkStatus();
+  const std::vector<uint8_t> bytes = std::exchange(small_bytes_, {});
+  return Append({.segments = std::exchange(small_segments_, {}),
+                 .pieces = {bytes},
+                 .payload_bytes = static_cast<int64_t>(bytes.size())});
+}
+
+absl::Status ShardIntake::Validate(const CodedChunk& chunk) {
+  return ForEachSegment(chunk, segment_bytes_, [this](const SegmentRef& segment, auto payload) {
+    const absl::Status valid = checker_.Check(ForLog(segment), payload);
+    return valid.ok() ? valid : BadSegment(key_.fragment, segment.first_block, valid);
+  });
+}
+
+absl::Status ShardIntake::Append(const CodedChunk& chunk) {
+  const std::vector<BlockRange> brought = longhaul::BlocksOf(chunk.segments);
+  const std::vector<BlockRange> missing = job_->contributions().Reserve(key_, brought);
+  if (missing.empty()) return absl::OkStatus();
+  if (missing == brought) return AppendShard(chunk.segments, chunk.pieces, missing);
+  std::vector<SegmentRef> segments;
+  std::vector<uint8_t> bytes;
+  if (const absl::Status cut = Cut(chunk, missing, &segments, &bytes); !cut.ok()) {
+    job_->contributions().Release(key_, missing);
+    return cut;
+  }
+  return AppendShard(segments, {bytes}, missing);
+}
+
+absl::Status ShardIntake::AppendShard(const std::vector<SegmentRef>& segments, Log::Pieces payload,
+                                      const std::vector<BlockRange>& blocks) {
+  ShardInfo shard{.fragment = key_.fragment,
+                  .version = key_.version,
+                  .kind = kind_,
+                  .pool = key_.pool,
+                  .codec = codec_.kind(),
+                  .incarnation = key_.incarnation};
+  for (const SegmentRef& segment : segments) shard.segments.push_back(ForLog(segment));
+  const absl::StatusOr<ShardRef> appended = job_->store()->AppendShard(shard, payload);
+  if (appended.ok()) {
+    job_->contributions().Confirm(key_, blocks, *appended);
+  } else {
+    job_->contributions().Release(key_, blocks);
+  }
+  return appended.status();
+}
+
+absl::Status ShardIntake::Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
+                              std::vector<SegmentRef>* segments,
+                              std::vector<uint8_t>* bytes) const {
+  return ForEachSegment(chunk, segment_bytes_, [&](const SegmentRef& segment, auto payload) {
+    const BlockRange all = BlocksOf(segment);
+    for (const BlockRange& wanted : blocks) {
+      const int64_t first = std::max(all.first, wanted.first);
+      const int64_t end = std::min(all.end(), wanted.end());
+      if (first >= end) continue;
+      const BlockRange inside{first - all.first, end - first};
+      const auto elements = static_cast<int32_t>(ElementsOf(inside, segment.elements));
+      const size_t begin = bytes->size();
+      bytes->resize(begin + codec_.PayloadBytes(elements));
+      LH_RETURN_IF_ERROR(SliceSegment(codec_, {segment.elements, payload}, inside,
+                                      absl::MakeSpan(*bytes).subspan(begin)));
+      segments->push_back({first, elements, segment.base_exponent});
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace longhaul::coordinator

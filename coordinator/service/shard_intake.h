@@ -1,0 +1,56 @@
+// The way of one stream's verified chunks into the log of their job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/rpc/coded_blocks.h"
+#include "coordinator/service/contributions.h"
+#include "coordinator/service/live_job.h"
+#include "coordinator/store/shard_check.h"
+
+namespace longhaul::coordinator {
+
+// A chunk becomes a shard at once, written from where it lies; chunks smaller than kShardBytesMin
+// are joined first, so that nobody makes a frame of the log for every block. Memory: less than
+// kShardBytesMin and a chunk. Not thread-safe; blocks on the disk.
+class ShardIntake {
+ public:
+  static constexpr int64_t kShardBytesMin = 512 << 10;
+
+  ShardIntake(std::shared_ptr<LiveJob> job, ContributionKey key, RoundKind kind);
+
+  // Validates every segment and appends the blocks that are not here yet; the others are dropped.
+  //   INVALID_ARGUMENT     BAD_SEGMENT with fragment and block: NaN, Inf, padding, exponent
+  //   FAILED_PRECONDITION  the version went on meanwhile
+  //   RESOURCE_EXHAUSTED   the disk is full; fatal errors of the store
+  absl::Status Take(const CodedChunk& chunk);
+  // Appends what waits to be joined: the stream has ended. Errors as above.
+  absl::Status Finish();
+
+  const ContributionKey& key() const { return key_; }
+  RoundKind kind() const { return kind_; }
+  LiveJob& job() const { return *job_; }
+
+ private:
+  absl::Status Validate(const CodedChunk& chunk);
+  absl::Status Append(const CodedChunk& chunk);
+  absl::Status AppendShard(const std::vector<SegmentRef>& segments, Log::Pieces payload,
+                           const std::vector<BlockRange>& blocks);
+  // Copies the parts of the chunk's segments that lie in these blocks.
+  absl::Status Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
+                   std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const;
+
+  const std::shared_ptr<LiveJob> job_;
+  const ContributionKey key_;
+  const RoundKind kind_;
+  const Codec& codec_;  // The job's.
+  const SegmentBytes segment_bytes_;
+  SegmentChecker checker_;
+  std::vector<SegmentRef> small_segments_;  // Small chunks, joined.
+  std::vector<uint8_t> small_bytes_;
+};
+
+}  // namespace longhaul::coordinator

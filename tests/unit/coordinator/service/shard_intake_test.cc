@@ -1,0 +1,142 @@
+#include "coordinator/service/shard_intake.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "common/config/job_spec.h"
+#include "common/io/file_util.h"
+#include "common/io/memory_filesystem.h"
+#include "common/rpc/status_details.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+using Blocks = std::vector<BlockRange>;
+
+// A job with one fragment of a million elements in the seed round (fp32); its store lies in memory.
+constexpr int64_t kElements = 1'000'000, kBlocks = (kElements + 127) / 128;
+
+class ShardIntakeTest : public ::testing::Test {
+ protected:
+  ShardIntakeTest() {
+    v1::JobSpec spec;
+    spec.set_name("job");
+    spec.mutable_model()->mutable_synthetic()->set_units(1);
+    spec.mutable_model()->mutable_synthetic()->set_elements(kElements);
+    spec.mutable_train()->set_steps(60);
+    const ResolvedJob resolved = *ResolveJobSpec(spec);
+    job_ = *LiveJob::Create({.id = "id", .name = "job"}, resolved);
+    EXPECT_TRUE(CreateDirs(fs_, "job").ok());
+    job_->set_store(*JobStore::Create(&fs_, "job", JobStoreOptionsOf(resolved)));
+    for (int64_t i = 0; i < kElements; ++i) values_[i] = static_cast<float>(i % 1009);
+  }
+
+  // These blocks as one chunk.
+  CodedChunk Chunk(const Blocks& blocks) const {
+    CodedChunk chunk{.segments = CutSegments(blocks, kElements)};
+    for (const SegmentRef& segment : chunk.segments) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(values_.data()) +
+                          segment.first_block * kBlockElements * 4;
+      chunk.pieces.emplace_back(bytes, segment.elements * 4);
+      chunk.payload_bytes += segment.elements * 4;
+    }
+    return chunk;
+  }
+  ShardIntake Intake() { return ShardIntake(job_, key_, RoundKind::kSeed); }
+  Blocks Here() const { return job_->contributions().Blocks(key_); }
+  // The blocks of each shard in the log.
+  std::vector<Blocks> Shards() const {
+    std::vector<Blocks> shards;
+    for (const auto& [ref, shard] : job_->store()->PendingShards()) {
+      std::vector<SegmentRef> segments;
+      for (const CodedSegment& s : shard.segments) segments.push_back({s.first_block, s.elements});
+      shards.push_back(longhaul::BlocksOf(segments));
+    }
+    return shards;
+  }
+  // Applies the whole contribution and compares what came out.
+  void ExpectSeeded() {
+    const RoundInput round{
+        .kind = RoundKind::kSeed,
+        .contributions = {{.pool = key_.pool, .shards = job_->contributions().Shards(key_)}}};
+    const auto commit = job_->store()->Apply(round);
+    ASSERT_TRUE(commit.ok()) << commit.status();
+    EXPECT_EQ(job_->store()->ReadOuter(0, Blocks{{0, kBlocks}})->values, values_);
+  }
+
+  MemoryFileSystem fs_;
+  std::vector<float> values_ = std::vector<float>(kElements);
+  std::shared_ptr<LiveJob> job_;
+  const ContributionKey key_{0, 0, "site-a", "incarnation"};
+};
+
+TEST_F(ShardIntakeTest, AChunkIsAShardAtOnce) {
+  ShardIntake intake = Intake();
+  ASSERT_TRUE(intake.Take(Chunk({{0, 2048}})).ok());
+  EXPECT_EQ(Here(), (Blocks{{0, 2048}}));
+  EXPECT_EQ(Shards(), (std::vector<Blocks>{{{0, 2048}}}));
+}
+
+TEST_F(ShardIntakeTest, SmallChunksAreJoined) {
+  ShardIntake intake = Intake();
+  for (int64_t block = 0; block < 3000; block += 10) {
+    ASSERT_TRUE(intake.Take(Chunk({{block, 10}})).ok());
+  }
+  EXPECT_EQ(Shards(), (std::vector<Blocks>{{{0, 1030}}, {{1030, 1030}}}));
+  ASSERT_TRUE(intake.Take(Chunk({{3000, kBlocks - 3000}})).ok());
+  ASSERT_TRUE(intake.Finish().ok());
+  EXPECT_EQ(Shards().size(), 3u);
+  EXPECT_EQ(Here(), (Blocks{{0, kBlocks}}));
+  ExpectSeeded();
+}
+
+TEST_F(ShardIntakeTest, BlocksThatAreHereAreCutOut) {
+  ShardIntake first = Intake();
+  ASSERT_TRUE(first.Take(Chunk({{100, 1500}, {4000, 1200}})).ok());
+  ShardIntake second = Intake();
+  ASSERT_TRUE(second.Take(Chunk({{0, 2048}})).ok());
+  EXPECT_EQ(Shards().back(), (Blocks{{0, 100}, {1600, 448}}));
+  ASSERT_TRUE(second.Take(Chunk({{200, 1100}})).ok());
+  EXPECT_EQ(Shards().size(), 2u) << "nothing new came";
+  ASSERT_TRUE(second.Take(Chunk({{2048, kBlocks - 2048}})).ok());
+  EXPECT_EQ(Here(), (Blocks{{0, kBlocks}}));
+  ExpectSeeded();
+}
+
+TEST_F(ShardIntakeTest, ABadValueIsRefusedWithItsBlockAndWhatCameBeforeStays) {
+  ShardIntake intake = Intake();
+  ASSERT_TRUE(intake.Take(Chunk({{0, 2048}})).ok());
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
+    values_[3000 * 128] = bad;
+    const absl::Status refused = intake.Take(Chunk({{2048, 2048}}));
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_EQ(ErrorInfoOf(refused),
+              (ErrorDetail{"BAD_SEGMENT", {{"fragment", "0"}, {"block", "2560"}}}));
+  }
+  EXPECT_EQ(Here(), (Blocks{{0, 2048}}));
+}
+
+TEST_F(ShardIntakeTest, ARefusedAppendGivesTheBlocksBack) {
+  ShardIntake intake(job_, {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
+  const Codec& codec = job_->CodecFor(RoundKind::kOuter);
+  const std::vector<float> zeros(kTileElements);
+  CodedChunk chunk;
+  std::vector<uint8_t> bytes;
+  for (int64_t block = 0; block + kTileBlocks <= kBlocks; block += kTileBlocks) {
+    std::vector<uint8_t> coded(codec.PayloadBytes(kTileElements));
+    const int32_t exponent = codec.Encode(zeros, absl::MakeSpan(coded))->base_exponent;
+    chunk.segments.push_back({block, kTileElements, exponent});
+    bytes.insert(bytes.end(), coded.begin(), coded.end());
+  }
+  chunk.pieces = {bytes};
+  chunk.payload_bytes = static_cast<int64_t>(bytes.size());
+  absl::Status refused = intake.Take(chunk);
+  if (refused.ok()) refused = intake.Finish();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(job_->contributions().Blocks(intake.key()).empty());
+  EXPECT_TRUE(Shards().empty());
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

@@ -1,0 +1,59 @@
+#include "worker/session/pulled_parameters.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul::session {
+
+PulledParameters::PulledParameters(Source source)
+    : map_(source.map),
+      codec_(source.codec),
+      add_(!source.base.empty()),
+      values_(std::move(source.base)) {
+  values_.resize(map_->elements());
+}
+
+void PulledParameters::SetParts(int parts) { parts_ = std::vector<Part>(parts); }
+
+void PulledParameters::Begin(int part) {
+  LH_CHECK(!parts_[part].begun || !add_, "added blocks cannot be taken back");
+  parts_[part] = {.begun = true};
+}
+
+absl::Status PulledParameters::Take(int part, const CodedChunk& chunk) {
+  const SegmentBytes bytes = [this](int32_t elements) { return codec_->PayloadBytes(elements); };
+  return ForEachSegment(chunk, bytes, [&](const SegmentRef& segment, auto payload) {
+    const absl::Span<float> values =
+        absl::MakeSpan(values_).subspan(map_->LocalOffset(segment), segment.elements);
+    LH_RETURN_IF_ERROR(codec_->Validate(segment.base_exponent, payload, segment.elements));
+    // The same multiplication by 1 and addition as the coordinator's: the same bits.
+    LH_RETURN_IF_ERROR(add_ ? codec_->DecodeAccumulate(segment.base_exponent, payload, 1.0f, values)
+                            : codec_->Decode(segment.base_exponent, payload, values));
+    parts_[part].digester.Update(values);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status PulledParameters::Verify(int64_t version, absl::Span<const Digest128> digests) {
+  LH_CHECK(digests.size() == parts_.size(), "a digest for each part");
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Digest128 here = parts_[i].digester.Value();
+    if (here == digests[i]) continue;
+    return absl::DataLossError(absl::StrFormat(
+        "fragment '%s' version %d: the outer parameters here have the digest %s, the "
+        "coordinator's %s",
+        map_->layout().name, version, here.Hex(), digests[i].Hex()));
+  }
+  verified_ = true;
+  return absl::OkStatus();
+}
+
+std::vector<float> PulledParameters::Release() && {
+  LH_CHECK(verified_, "only verified parameters are used");
+  return std::move(values_);
+}
+
+}  // namespace longhaul::session
