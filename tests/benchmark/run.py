@@ -14,6 +14,8 @@ import sys
 # name -> command; {build} is the build folder.
 BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
+    "tls": ["{build}/benchmark/tls_benchmark"],
+    "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],
 }
 
 

@@ -15,6 +15,8 @@ struct Identity {
 
 class TestAuthority {
  public:
+  // Its certificates are for other names: a certificate whose issuer has its own name counts as
+  // signed by itself.
   explicit TestAuthority(const std::string& name);
   ~TestAuthority();
 
