@@ -100,6 +100,8 @@ class Link {
         {.megabits_per_second = mbit, .round_trip = *round_trip, .send_buffer_bytes = *buffer});
     for (int i = 0; i < channels; ++i) {
       bulk_.push_back(MakeChannel({.address = address_, .kind = ChannelKind::kBulk}));
+      LH_CHECK(bulk_.back()->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Minutes(1))),
+               "the server listens");
     }
     raw_ = std::make_unique<RawStreams>(host, raw_port, channels);
     note_ = absl::StrFormat(
