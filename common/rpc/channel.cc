@@ -28,8 +28,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limit));
   arguments.SetMaxSendMessageSize(static_cast<int>(limit));
   return grpc::CreateCustomChannel(
-      options.address,
-      options.credentials ? options.credentials : grpc::InsecureChannelCredentials(), arguments);
+      options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),
+      arguments);
 }
 
 }  // namespace longhaul

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
 #include "grpcpp/channel.h"
-#include "grpcpp/security/credentials.h"
 
 namespace longhaul {
 
@@ -17,7 +17,7 @@ enum class ChannelKind { kControl, kBulk };  // Differ in message limits.
 struct ChannelOptions {
   std::string address;  // host:port
   ChannelKind kind = ChannelKind::kControl;
-  std::shared_ptr<grpc::ChannelCredentials> credentials;  // Null: plaintext.
+  std::shared_ptr<const Tls> tls;  // Null: plaintext.
   Keepalive keepalive;
 };
 

@@ -77,7 +77,7 @@ absl::Status RefuseNonLoopback(absl::string_view address) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
-  if (!options.credentials && !options.allow_plaintext_beyond_localhost) {
+  if (!options.tls && !options.allow_plaintext_beyond_localhost) {
     LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
   }
   // Both act on builders made later in this process; calling them again changes nothing.
@@ -86,9 +86,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::ServerBuilder builder;
   Configure(options, builder);
   int port = 0;
-  builder.AddListeningPort(
-      options.address,
-      options.credentials ? options.credentials : grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.address,
+                           options.tls ? options.tls->server() : grpc::InsecureServerCredentials(),
+                           &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {

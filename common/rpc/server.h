@@ -10,15 +10,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 
 namespace longhaul {
 
 struct ServerOptions {
   std::string address = "localhost:0";  // host:port, [v6]:port or unix:path. Port 0: any free one.
-  std::shared_ptr<grpc::ServerCredentials> credentials;  // Null: plaintext.
+  std::shared_ptr<const Tls> tls;       // Null: plaintext.
   // Plaintext on an address that other machines reach must be asked for.
   bool allow_plaintext_beyond_localhost = false;
   int64_t receive_bytes_max = kControlMessageBytesMax;

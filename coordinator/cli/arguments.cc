@@ -17,13 +17,21 @@ Exit codes: 0 ok; 1 the job failed or was cancelled, or the server refused or fa
 or not allowed in; 3 a deadline passed; 4 bad arguments or spec; 5 internal error. Data goes to
 standard output, messages for people to standard error. The server's address is --server, else
 LONGHAUL_SERVER, else `server: host:port` in
-~/.config/longhaul/config.yaml, else localhost:7070.)";
+~/.config/longhaul/config.yaml, else localhost:7070. Likewise LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE
+and LONGHAUL_TLS_KEY stand for the options of those names.)";
 
 const std::map<std::string, OutputFormat> kFormats = {
     {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"yaml", OutputFormat::kYaml}};
 
 void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--server", arguments.server, "Coordinator, as host:port")->type_name("HOST:PORT");
+  app.add_option("--tls-ca", arguments.tls.ca,
+                 "PEM file of the authorities that the coordinator's certificate comes from")
+      ->type_name("FILE");
+  app.add_option("--tls-certificate", arguments.tls.certificate,
+                 "PEM file of your certificate; with --tls-ca and --tls-key")
+      ->type_name("FILE");
+  app.add_option("--tls-key", arguments.tls.key, "PEM file of its private key")->type_name("FILE");
   app.add_option("-o,--output", arguments.output, "Form of the data: table, json or yaml")
       ->type_name("FORM")
       ->transform(CLI::CheckedTransformer(kFormats).description(""));

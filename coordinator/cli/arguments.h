@@ -8,6 +8,7 @@
 
 #include "CLI/App.hpp"
 #include "absl/time/time.h"
+#include "common/rpc/tls_files.h"
 #include "coordinator/cli/cli_error.h"
 
 namespace longhaul::cli {
@@ -17,6 +18,7 @@ enum class OutputFormat { kTable, kJson, kYaml };
 struct Arguments {
   std::string command;  // "submit", "get", ...
   std::string server;   // Empty: not given.
+  TlsFiles tls;         // Likewise, each.
   OutputFormat output = OutputFormat::kTable;
   absl::Duration timeout = absl::Seconds(30);
   bool timeout_given = false;

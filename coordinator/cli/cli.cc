@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/tls.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/server_address.h"
@@ -17,11 +18,25 @@ Outcome Version() {
           absl::StrCat("longhaul ", LONGHAUL_VERSION, "\n")};
 }
 
+// The flags, each else its variable.
+TlsFiles TlsFilesOf(TlsFiles files, const Environment& environment) {
+  const auto fill = [&](std::string& path, const char* variable) {
+    if (path.empty()) path = environment.variable(variable).value_or("");
+  };
+  fill(files.ca, "LONGHAUL_TLS_CA");
+  fill(files.certificate, "LONGHAUL_TLS_CERTIFICATE");
+  fill(files.key, "LONGHAUL_TLS_KEY");
+  return files;
+}
+
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
   absl::StatusOr<std::string> address = ServerAddress(arguments.server, environment);
   if (!address.ok()) return UsageError(std::string(address.status().message()));
-  Client client(*std::move(address), arguments.timeout);
+  absl::StatusOr<std::shared_ptr<const Tls>> tls =
+      LoadTlsIfGiven(TlsFilesOf(arguments.tls, environment));
+  if (!tls.ok()) return UsageError(std::string(tls.status().message()));
+  Client client(*std::move(address), arguments.timeout, *std::move(tls));
   return RunCommand(arguments, client, environment);
 }
 

@@ -28,9 +28,9 @@ absl::StatusOr<Response> Call(Stub& stub, absl::Duration timeout, const Request&
 
 }  // namespace
 
-Client::Client(std::string address, absl::Duration timeout)
+Client::Client(std::string address, absl::Duration timeout, std::shared_ptr<const Tls> tls)
     : address_(std::move(address)), timeout_(timeout) {
-  const auto channel = MakeChannel({.address = address_});
+  const auto channel = MakeChannel({.address = address_, .tls = std::move(tls)});
   jobs_ = v1::JobService::NewStub(channel);
   pools_ = v1::PoolService::NewStub(channel);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/tls.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 
@@ -16,8 +17,8 @@ namespace longhaul::cli {
 // there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. Not thread-safe.
 class Client {
  public:
-  // `address`: host:port. `timeout`: of each call.
-  Client(std::string address, absl::Duration timeout);
+  // `address`: host:port. `timeout`: of each call. `tls`: null for plaintext.
+  Client(std::string address, absl::Duration timeout, std::shared_ptr<const Tls> tls);
 
   absl::StatusOr<v1::SubmitJobResponse> SubmitJob(const v1::SubmitJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& job);

@@ -90,6 +90,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   option("lease", words.lease, "A pool that is silent for so long is lost");
   option("log-level", words.log_level, "debug, info, warning or error");
   option("log-format", words.log_format, "auto (text on a terminal), text or json");
+  option("tls-ca", flags.tls_files.ca,
+         "PEM file of the authorities that clients' certificates come from; empty: no TLS");
+  option("tls-certificate", flags.tls_files.certificate,
+         "PEM file of the coordinator's certificate, for the host name that clients dial");
+  option("tls-key", flags.tls_files.key, "PEM file of its private key");
   app.add_flag("--allow-plaintext-beyond-localhost", server.allow_plaintext_beyond_localhost,
                "Serve other machines without TLS: for networks that are private by other means")
       ->envname(EnvironmentName("allow-plaintext-beyond-localhost"));
@@ -110,13 +115,14 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
 
 std::string ConfigText(const Flags& flags) {
   const CoordinatorServerOptions& server = flags.server;
-  return absl::StrCat("listen: ", server.listen, "\nmetrics-listen: ", server.metrics_listen,
-                      "\ndata-dir: ", server.data_dir, "\nready-file: ", flags.ready_file,
-                      "\nlease: ", absl::FormatDuration(server.core.lease),
-                      "\nlog-level: ", LevelName(server.log.level),
-                      "\nlog-format: ", FormatName(server.log.format),
-                      "\nallow-plaintext-beyond-localhost: ",
-                      server.allow_plaintext_beyond_localhost ? "true" : "false", "\n");
+  return absl::StrCat(
+      "listen: ", server.listen, "\nmetrics-listen: ", server.metrics_listen,
+      "\ndata-dir: ", server.data_dir, "\nready-file: ", flags.ready_file,
+      "\nlease: ", absl::FormatDuration(server.core.lease),
+      "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),
+      "\ntls-ca: ", flags.tls_files.ca, "\ntls-certificate: ", flags.tls_files.certificate,
+      "\ntls-key: ", flags.tls_files.key, "\nallow-plaintext-beyond-localhost: ",
+      server.allow_plaintext_beyond_localhost ? "true" : "false", "\n");
 }
 
 }  // namespace longhaul::coordinator

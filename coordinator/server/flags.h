@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "common/rpc/tls_files.h"
 #include "coordinator/server/server.h"
 
 namespace longhaul::coordinator {
 
 struct Flags {
-  CoordinatorServerOptions server;
+  CoordinatorServerOptions server;  // Without tls: the program loads tls_files.
+  TlsFiles tls_files;
   std::string ready_file;     // Written once the coordinator serves. Empty: none.
   bool print_config = false;  // Show what is in force and end.
 };

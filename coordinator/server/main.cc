@@ -11,6 +11,7 @@
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/tls.h"
 #include "coordinator/server/flags.h"
 #include "coordinator/server/server.h"
 
@@ -39,8 +40,11 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-int Run(const Flags& flags) {
+int Run(Flags flags) {
   const sigset_t signals = BlockSignals();
+  absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
+  if (!tls.ok()) return Fail(tls.status());
+  flags.server.tls = *std::move(tls);
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server =
       CoordinatorServer::Start(flags.server);
   if (!server.ok()) return Fail(server.status());

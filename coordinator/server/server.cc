@@ -93,6 +93,7 @@ class CoordinatorServer::Impl {
     pools_ = std::make_unique<PoolService>(runtime_.get());
     sync_ = std::make_unique<SyncService>(runtime_.get());
     LH_ASSIGN_OR_RETURN(server_, Server::Start({.address = options.listen,
+                                                .tls = options.tls,
                                                 .allow_plaintext_beyond_localhost =
                                                     options.allow_plaintext_beyond_localhost},
                                                {jobs_.get(), pools_.get(), sync_.get()}));

@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/io/filesystem.h"
 #include "common/logging/logging.h"
+#include "common/rpc/tls.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
@@ -22,6 +23,7 @@ struct CoordinatorServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC. Port 0: any free one.
   std::string metrics_listen;          // HOST:PORT of /metrics, /healthz, /readyz. Empty: none.
   std::string data_dir;                // Made if it is not there. Required.
+  std::shared_ptr<const Tls> tls;      // Of gRPC. Null: plaintext.
   bool allow_plaintext_beyond_localhost = false;
   CoordinatorOptions core;  // Lease, final evaluation, most pools.
   int apply_threads = 2;    // Rounds that are applied at one time.

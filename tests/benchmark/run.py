@@ -15,6 +15,8 @@ import sys
 BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
+    "tls": ["{build}/benchmark/tls_benchmark"],
+    "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],
 }
 
 

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/channel_count.h"
+#include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/collective/tcp_rendezvous_server.h"
 #include "worker/rank/rendezvous_token.h"
@@ -17,6 +20,7 @@ namespace longhaul {
 namespace {
 
 constexpr absl::Duration kRankGrace = absl::Seconds(5);
+constexpr absl::Duration kProbeTimeout = absl::Seconds(5);
 
 std::string RandomToken() {
   std::random_device device;
@@ -37,10 +41,14 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
 
 }  // namespace
 
-Agent::Agent(Options options) : options_(std::move(options)), rendezvous_token_(RandomToken()) {
+Agent::Agent(Options options)
+    : options_(std::move(options)),
+      rendezvous_token_(RandomToken()),
+      bulk_channels_(options_.bulk_channels) {
   membership_ = std::make_unique<MembershipClient>(
       MembershipClient::Options{.log = options_.log,
                                 .coordinator = options_.coordinator,
+                                .tls = options_.tls,
                                 .join = MakeJoinRequest(options_),
                                 .heartbeat = options_.heartbeat},
       [this](const std::string& incarnation, const v1::Assignment& assignment) {
@@ -132,7 +140,31 @@ void Agent::Lose(const std::string& reason) {
   membership_->Rejoin(reason, delay);
 }
 
+// Once: the coordinator has just assigned a job, so it answers.
+void Agent::ChooseBulkChannels() {
+  if (bulk_channels_ > 0) return;
+  BulkLink link{.megabits_per_second = options_.link_mbps / options_.ranks};
+  link.send_buffer_bytes = SendBufferBytesMax().value_or(link.send_buffer_bytes);
+  const absl::StatusOr<absl::Duration> round_trip = membership_->MeasureRoundTrip(kProbeTimeout);
+  if (!round_trip.ok()) {
+    bulk_channels_ = kDistantChannelsMin;
+    options_.log.Warning(absl::StrCat(bulk_channels_,
+                                      " bulk channels for each rank: the round trip ",
+                                      "is not known: ", round_trip.status().ToString()));
+    return;
+  }
+  link.round_trip = *round_trip;
+  bulk_channels_ = BulkChannelCount(link);
+  options_.log.Info(
+      absl::StrFormat("%d bulk channel(s) for each rank: %g Mbit/s a rank, a round trip of %s, %d "
+                      "KiB of send buffer",
+                      bulk_channels_, link.megabits_per_second,
+                      absl::FormatDuration(absl::Trunc(link.round_trip, absl::Microseconds(10))),
+                      link.send_buffer_bytes >> 10));
+}
+
 absl::Status Agent::StartRanks() {
+  ChooseBulkChannels();
   if (options_.ranks > 1) {
     rendezvous_.reset();
     LH_ASSIGN_OR_RETURN(rendezvous_, TcpRendezvousServer::Start({.token = rendezvous_token_,
@@ -163,9 +195,14 @@ RankProcess::Options Agent::RankOptions(int rank) const {
                        "--rank",          absl::StrCat(rank),
                        "--ranks",         absl::StrCat(options_.ranks),
                        "--threads",       absl::StrCat(options_.threads),
-                       "--bulk-channels", absl::StrCat(options_.bulk_channels),
+                       "--bulk-channels", absl::StrCat(bulk_channels_),
                        "--data-dir",      options_.data_dir,
                        "--log-level",     options_.log_level};
+  if (!options_.tls_files.empty()) {
+    options.arguments.insert(options.arguments.end(),
+                             {"--tls-ca", options_.tls_files.ca, "--tls-certificate",
+                              options_.tls_files.certificate, "--tls-key", options_.tls_files.key});
+  }
   if (rendezvous_ != nullptr) {
     options.arguments.insert(options.arguments.end(),
                              {"--rendezvous", absl::StrCat("127.0.0.1:", rendezvous_->port()),

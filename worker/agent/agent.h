@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
+#include "common/rpc/tls.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/membership_client.h"
 #include "worker/agent/rank_process.h"
@@ -32,8 +33,11 @@ class Agent {
     std::string host;  // Of this machine, for people.
     int ranks = 1;
     v1::Device device = v1::CPU;
-    int threads = 0;  // Of each rank.
-    int bulk_channels = 4;
+    int threads = 0;                 // Of each rank.
+    int bulk_channels = 0;           // Of each rank. 0: by link_mbps and the round trip.
+    double link_mbps = 1000;         // Between the pool and the coordinator; all ranks share it.
+    std::shared_ptr<const Tls> tls;  // Null: plaintext.
+    TlsFiles tls_files;              // What tls was made of, for the ranks.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
     std::string rank_program;  // Path of longhaul-rank.
     std::string log_level = "info";  // Of the ranks.
@@ -73,6 +77,7 @@ class Agent {
   void On(const Stopped&) {}
 
   absl::Status StartRanks();
+  void ChooseBulkChannels();
   RankProcess::Options RankOptions(int rank) const;
   void StopRanks();
   void Lose(const std::string& reason);
@@ -86,7 +91,8 @@ class Agent {
   std::unique_ptr<TcpRendezvousServer> rendezvous_;
   std::string rendezvous_token_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
-  int losses_ = 0;  // In a row, without progress between them.
+  int bulk_channels_ = 0;  // 0: not chosen yet.
+  int losses_ = 0;         // In a row, without progress between them.
 
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);

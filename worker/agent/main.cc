@@ -62,9 +62,21 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--bulk-channels", options.bulk_channels,
-                 "connections of a rank for fragments; about bandwidth x round trip / 4 MiB over a "
-                 "WAN (default 4)")
+                 "connections of a rank for fragments (default: 1 near the coordinator, else by "
+                 "--link-mbps and the measured round trip, 4 to 16)")
       ->check(CLI::Range(1, 256));
+  app.add_option("--link-mbps", options.link_mbps,
+                 "bandwidth between this pool and the coordinator in Mbit/s (default 1000)")
+      ->check(CLI::Range(0.1, 1e6))
+      ->envname("LONGHAUL_LINK_MBPS");
+  app.add_option("--tls-ca", options.tls_files.ca,
+                 "PEM file of the authorities that the coordinator's certificate comes from")
+      ->envname("LONGHAUL_TLS_CA");
+  app.add_option("--tls-certificate", options.tls_files.certificate,
+                 "PEM file of this pool's certificate; with --tls-ca and --tls-key")
+      ->envname("LONGHAUL_TLS_CERTIFICATE");
+  app.add_option("--tls-key", options.tls_files.key, "PEM file of its private key")
+      ->envname("LONGHAUL_TLS_KEY");
   app.add_option("--data-dir", options.data_dir,
                  "relative data paths of jobs begin here (default: current folder)")
       ->envname("LONGHAUL_DATA_DIR");
@@ -99,6 +111,12 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals,
                   nullptr);  // Before any other thread: all of them inherit it.
+  const auto tls = longhaul::LoadTlsIfGiven(options.tls_files);
+  if (!tls.ok()) {
+    std::cerr << tls.status().message() << "\n";
+    return 4;
+  }
+  options.tls = *tls;
   Agent agent(options);
   longhaul::HandleSignals(agent, signals).detach();
   agent.Run();

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/link_probe.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -31,12 +32,17 @@ absl::Duration LeaseOf(const google::protobuf::Duration& lease) {
 MembershipClient::MembershipClient(Options options, OnAssignment on_assignment)
     : options_(std::move(options)),
       on_assignment_(std::move(on_assignment)),
-      stub_(v1::PoolService::NewStub(MakeChannel({.address = options_.coordinator}))),
+      channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
+      stub_(v1::PoolService::NewStub(channel_)),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 MembershipClient::~MembershipClient() {
   thread_.request_stop();
   thread_.join();
+}
+
+absl::StatusOr<absl::Duration> MembershipClient::MeasureRoundTrip(absl::Duration timeout) const {
+  return longhaul::MeasureRoundTrip(channel_, absl::Now() + timeout);
 }
 
 void MembershipClient::NewIncarnation() {

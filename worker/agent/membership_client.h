@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,9 +13,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
+#include "common/rpc/tls.h"
+#include "grpcpp/channel.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 
 namespace longhaul {
@@ -23,8 +27,9 @@ class MembershipClient {
  public:
   struct Options {
     Logger log = Logger({});
-    std::string coordinator;  // host:port
-    v1::JoinRequest join;     // Without incarnation: each Rejoin makes a new one.
+    std::string coordinator;         // host:port
+    std::shared_ptr<const Tls> tls;  // Null: plaintext.
+    v1::JoinRequest join;            // Without incarnation: each Rejoin makes a new one.
     absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
   };
   // Called on the client's thread when the incarnation, the job or the ordinal changed; empty
@@ -42,6 +47,10 @@ class MembershipClient {
   void SetProgress(const v1::PoolProgress& progress, bool urgent);
   void AddEvaluation(const v1::Evaluation& evaluation);
   void ReportFailure(const v1::JobError& failure);
+
+  // Of the control channel: the smallest of a few calls. Thread-safe. Blocks for a few round
+  // trips, at most `timeout`; returns the channel's error.
+  absl::StatusOr<absl::Duration> MeasureRoundTrip(absl::Duration timeout) const;
 
   // Leaves, and comes back after `delay` as a new incarnation. Thread-safe.
   void Rejoin(const std::string& reason, absl::Duration delay);
@@ -63,7 +72,8 @@ class MembershipClient {
 
   const Options options_;
   const OnAssignment on_assignment_;
-  std::unique_ptr<v1::PoolService::Stub> stub_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::PoolService::Stub> stub_;
 
   // The client's thread only.
   std::string incarnation_;

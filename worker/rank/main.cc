@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/tls.h"
 #include "google/protobuf/util/json_util.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/rank_process.h"
@@ -31,6 +32,7 @@ struct Arguments {
   int rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::string rendezvous;  // host:port of the agent's; empty with one rank.
   uint64_t generation = 0;
+  TlsFiles tls_files;
 };
 
 // Writes reports to the agent. An agent that is gone ends this process anyway.
@@ -123,6 +125,11 @@ int RunRank(const Arguments& arguments, const Logger& log) {
     log.Error(assignment.status().ToString());
     return 1;
   }
+  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(arguments.tls_files);
+  if (!tls.ok()) {
+    log.Error(tls.status().ToString());
+    return kRankRestart;
+  }
   const v1::JobSpec& spec = assignment->spec();
   Reporter reporter(spec.train().steps());
   absl::StatusOr<PoolCommunicator> communicator =
@@ -157,6 +164,7 @@ int RunRank(const Arguments& arguments, const Logger& log) {
                                 .job = assignment->job_id(),
                                 .pool = arguments.pool,
                                 .incarnation = arguments.incarnation,
+                                .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
                                 .log = log,
                                 .observer = observer},
@@ -183,6 +191,9 @@ int main(int argc, char** argv) {
   app.add_option("--data-dir", arguments.data_dir);
   app.add_option("--rendezvous", arguments.rendezvous);
   app.add_option("--generation", arguments.generation);
+  app.add_option("--tls-ca", arguments.tls_files.ca);
+  app.add_option("--tls-certificate", arguments.tls_files.certificate);
+  app.add_option("--tls-key", arguments.tls_files.key);
   app.add_option("--log-level", arguments.log_level);
   CLI11_PARSE(app, argc, argv);
   if (getppid() == 1) return 1;  // The agent ended before the line above took effect.

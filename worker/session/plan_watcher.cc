@@ -38,7 +38,8 @@ PlanWatcher::PlanWatcher(Options options, Handler handler)
 PlanWatcher::~PlanWatcher() = default;
 
 void PlanWatcher::Watch(const std::stop_token& stop) {
-  const auto stub = v1::SyncService::NewStub(MakeChannel({.address = options_.coordinator}));
+  const auto stub =
+      v1::SyncService::NewStub(MakeChannel({.address = options_.coordinator, .tls = options_.tls}));
   Random random(std::hash<std::string>()(options_.incarnation), options_.rank);
   const Backoff backoff{.max = absl::Seconds(2)};
   for (int attempt = 0; !stop.stop_requested(); ++attempt) {

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/rpc/tls.h"
 #include "longhaul/v1/sync.grpc.pb.h"
 
 namespace longhaul::session {
@@ -20,6 +21,7 @@ class PlanWatcher {
   struct Options {
     std::string coordinator, job, pool, incarnation;
     int rank = 0, ranks = 1;
+    std::shared_ptr<const Tls> tls = nullptr;  // Null: plaintext.
   };
   // All called on the watcher's thread, one at a time.
   struct Handler {

@@ -182,7 +182,8 @@ Outcome RankSession::Impl::Run() {
                            .pool = options_.pool,
                            .incarnation = options_.incarnation,
                            .rank = replica_->rank(),
-                           .ranks = replica_->ranks()},
+                           .ranks = replica_->ranks(),
+                           .tls = options_.tls},
       PlanWatcher::Handler{
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
+#include "common/rpc/tls.h"
 #include "worker/replica/replica.h"
 
 namespace longhaul::session {
@@ -68,6 +69,7 @@ class RankSession {
   struct Options {
     std::string coordinator;  // host:port
     std::string job, pool, incarnation;
+    std::shared_ptr<const Tls> tls;  // Null: plaintext.
     int bulk_channels = 1;
     Logger log = Logger({});
     SessionObserver observer;

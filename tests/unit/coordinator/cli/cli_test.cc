@@ -352,5 +352,15 @@ TEST_F(CliTest, CompletionKnowsEveryCommandAndOption) {
   EXPECT_THAT(run_({"completion", "zsh"}).out, StartsWith("#compdef longhaul"));
 }
 
+TEST_F(CliTest, TlsFilesComeFromFlagsOrTheEnvironmentAndMustBeThere) {
+  const CliResult half = run_({"list", "--tls-ca", "/nowhere/ca.pem"});
+  EXPECT_EQ(half.exit, 4);
+  EXPECT_THAT(half.err, HasSubstr("/nowhere/ca.pem"));
+  run_.variables = {{"LONGHAUL_SERVER", "localhost:1"}, {"LONGHAUL_TLS_KEY", "/nowhere/key.pem"}};
+  const CliResult environment = run_({"list"});
+  EXPECT_EQ(environment.exit, 4);
+  EXPECT_THAT(environment.err, HasSubstr("--tls-ca"));
+}
+
 }  // namespace
 }  // namespace longhaul::cli

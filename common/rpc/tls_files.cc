@@ -1,0 +1,92 @@
+#include "common/rpc/tls_files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "openssl/bio.h"
+#include "openssl/err.h"
+#include "openssl/pem.h"
+#include "openssl/x509.h"
+
+namespace longhaul {
+namespace {
+
+template <auto free>
+struct Free {
+  template <typename T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+
+absl::StatusOr<Bio> Open(const std::string& flag, const std::string& path) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TLS needs ", flag, " too: the authority's, this end's certificate, its key"));
+  }
+  errno = 0;
+  Bio file(BIO_new_file(path.c_str(), "r"));
+  if (file != nullptr) return file;
+  const int error = errno;
+  ERR_clear_error();
+  const std::string message = absl::StrCat(flag, " ", path, ": ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
+  return absl::UnavailableError(message);
+}
+
+// Asked for a password, there is none: OpenSSL's own callback would wait at the terminal.
+int NoPassword(char*, int, int, void*) { return 0; }
+
+// All certificates of a file, at least one.
+absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& flag,
+                                                          const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const Bio file, Open(flag, path));
+  std::vector<Certificate> result;
+  while (X509* next = PEM_read_bio_X509(file.get(), nullptr, NoPassword, nullptr)) {
+    result.emplace_back(next);
+  }
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (result.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, " has no certificate in PEM"));
+  }
+  if (!at_end) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": certificate ",
+                                                   result.size() + 1, " of the file is damaged"));
+  }
+  return result;
+}
+
+absl::StatusOr<Key> ReadKey(const std::string& flag, const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const Bio file, Open(flag, path));
+  Key key(PEM_read_bio_PrivateKey(file.get(), nullptr, NoPassword, nullptr));
+  ERR_clear_error();
+  if (key != nullptr) return key;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " ", path, " has no private key in PEM without a password"));
+}
+
+}  // namespace
+
+absl::Status CheckTlsFiles(const TlsFiles& files) {
+  LH_RETURN_IF_ERROR(ReadCertificates("--tls-ca", files.ca).status());
+  LH_ASSIGN_OR_RETURN(const std::vector<Certificate> chain,
+                      ReadCertificates("--tls-certificate", files.certificate));
+  LH_ASSIGN_OR_RETURN(const Key key, ReadKey("--tls-key", files.key));
+  const bool match = X509_check_private_key(chain.front().get(), key.get()) == 1;
+  ERR_clear_error();
+  if (match) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate));
+}
+
+}  // namespace longhaul

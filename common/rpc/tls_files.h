@@ -1,0 +1,26 @@
+// The files of one end of mutual TLS, and what is wrong with them in words that name the file.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace longhaul {
+
+// Paths of PEM files.
+struct TlsFiles {
+  std::string ca;           // The authorities whose certificates are accepted from peers.
+  std::string certificate;  // Of this end, then intermediate ones, if any.
+  std::string key;          // The certificate's private key, not encrypted.
+
+  bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
+};
+
+// Reads all of them. Blocks on the file system.
+//   INVALID_ARGUMENT  a path is not given; a file is not PEM of its kind, or damaged; the key is
+//                     encrypted, or of another certificate
+//   NOT_FOUND         a file is not there
+//   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
+absl::Status CheckTlsFiles(const TlsFiles& files);
+
+}  // namespace longhaul

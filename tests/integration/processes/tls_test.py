@@ -1,0 +1,84 @@
+"""Mutual TLS between the real programs: python3 tls_test.py BUILD/bin [-v]"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+import cluster
+
+
+class Authority:
+    """Issues certificates into a folder, with the openssl command."""
+
+    def __init__(self, folder, name):
+        self.folder = pathlib.Path(folder) / name
+        self.folder.mkdir()
+        self._openssl("req", "-x509", "-subj", f"/CN={name}", "-days", "1", "-keyout", "ca.key", "-out", "ca.pem",
+                      *self._NEW_KEY)
+
+    _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+    def _openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def issue(self, name):
+        """The flags of a program that shows a new certificate and trusts this authority."""
+        (self.folder / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
+        self._openssl("req", "-new", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr", *self._NEW_KEY)
+        self._openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
+                      "-extfile", "extensions", "-out", f"{name}.pem")
+        return ["--tls-ca", str(self.folder / "ca.pem"), "--tls-certificate", str(self.folder / f"{name}.pem"),
+                "--tls-key", str(self.folder / f"{name}.key")]
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl command")
+class TlsTest(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.close)
+        self.authority = Authority(self.cluster.folder, "ours")
+        self.user = self.authority.issue("user")
+
+    def start_coordinator(self):
+        self.cluster.start_coordinator(*self.authority.issue("coordinator"))
+
+    def pools(self):
+        result = self.cluster.cli("pools", "-o", "json", *self.user)
+        return [pool["name"] for pool in json.loads(result.stdout)["data"]] if result.returncode == 0 else []
+
+    def test_listens_beyond_localhost_without_being_asked(self):
+        self.cluster.address = "0.0.0.0:0"
+        self.start_coordinator()
+        self.cluster.address = "localhost:" + self.cluster.address.rsplit(":", 1)[1]
+        self.assertEqual(self.cluster.cli("list", *self.user).returncode, 0)
+
+    def test_a_worker_joins_and_a_restarted_coordinator_finds_it_again(self):
+        self.start_coordinator()
+        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a"))
+        cluster.wait_until(lambda: self.pools() == ["site-a"], 30, "the pool to join")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.start_coordinator()
+        cluster.wait_until(lambda: self.pools() == ["site-a"], 30, "the pool to come back")
+
+    def test_strangers_are_not_let_in(self):
+        self.start_coordinator()
+        stranger = Authority(self.cluster.folder, "theirs").issue("user")
+        self.assertEqual(self.cluster.cli("list").returncode, 2)  # In plaintext.
+        self.assertEqual(self.cluster.cli("list", *stranger).returncode, 2)
+        self.assertEqual(self.cluster.cli("list", *self.user).returncode, 0)
+
+    def test_wrong_files_are_named(self):
+        self.cluster.address = "localhost:7070"  # Not dialled.
+        result = self.cluster.cli("list", *self.user[:2])
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("--tls-certificate", result.stderr)
+        missing = self.cluster.cli("list", *self.user[:4], "--tls-key", "/nowhere/key.pem")
+        self.assertEqual(missing.returncode, 4)
+        self.assertIn("/nowhere/key.pem", missing.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()

@@ -1,0 +1,36 @@
+// Certificates for tests and benchmarks of TLS, made on the spot: P-256 keys, valid for a day.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/rpc/tls_files.h"
+
+namespace longhaul {
+
+// PEM texts.
+struct Identity {
+  std::string certificate, key;
+};
+
+class TestAuthority {
+ public:
+  // Its certificates are for other names: a certificate whose issuer has its own name counts as
+  // signed by itself.
+  explicit TestAuthority(const std::string& name);
+  ~TestAuthority();
+
+  const std::string& certificate() const { return certificate_; }
+  // `hosts`: for which the certificate holds, as in "DNS:localhost,IP:127.0.0.1".
+  Identity Issue(const std::string& name, const std::string& hosts) const;
+
+ private:
+  struct Keys;
+  std::unique_ptr<Keys> keys_;
+  std::string certificate_;
+};
+
+// Writes ca.pem, certificate.pem and key.pem into the folder, each replaced as a whole.
+TlsFiles WriteTlsFiles(const std::string& folder, const std::string& ca, const Identity& identity);
+
+}  // namespace longhaul

@@ -1,0 +1,41 @@
+#include "common/rpc/channel_count.h"
+
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+int Count(double mbit, absl::Duration round_trip, int64_t buffer = 4 << 20) {
+  return BulkChannelCount(
+      {.megabits_per_second = mbit, .round_trip = round_trip, .send_buffer_bytes = buffer});
+}
+
+TEST(BulkChannelCountTest, OneIsEnoughNearby) {
+  EXPECT_EQ(Count(1000, absl::ZeroDuration()), 1);
+  EXPECT_EQ(Count(100'000, absl::Milliseconds(2)), 1);
+}
+
+TEST(BulkChannelCountTest, ADistantLinkGetsAtLeastFour) {
+  EXPECT_EQ(Count(10, absl::Milliseconds(3)), 4);
+  EXPECT_EQ(Count(100, absl::Milliseconds(100)), 4);
+}
+
+TEST(BulkChannelCountTest, GrowsWithBandwidthAndRoundTrip) {
+  EXPECT_EQ(Count(1000, absl::Milliseconds(100)), 5);  // 12.5 MB over 2.5 MiB each.
+  EXPECT_EQ(Count(2000, absl::Milliseconds(100)), 10);
+  EXPECT_EQ(Count(1000, absl::Milliseconds(200)), 10);
+}
+
+TEST(BulkChannelCountTest, ShrinksWithTheSendBuffer) {
+  EXPECT_EQ(Count(1000, absl::Milliseconds(200), 8 << 20), 5);
+  EXPECT_EQ(Count(1000, absl::Milliseconds(200), 32 << 20), 4);
+}
+
+TEST(BulkChannelCountTest, IsBounded) {
+  EXPECT_EQ(Count(100'000, absl::Milliseconds(300)), 16);
+  EXPECT_EQ(Count(1000, absl::InfiniteDuration()), 16);
+  EXPECT_EQ(Count(1000, absl::Milliseconds(100), 0), 16);
+}
+
+}  // namespace
+}  // namespace longhaul

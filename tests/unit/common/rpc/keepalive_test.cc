@@ -1,0 +1,123 @@
+// The keepalive settings of channels and servers agree: silence is noticed, and pings at our own
+// interval are no offence.
+#include <functional>
+#include <memory>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "gtest/gtest.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+#include "tests/unit/common/rpc/tapped_link.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+
+// gRPC spaces a client's pings by a second at least.
+constexpr Keepalive kShort{.time = absl::Seconds(1), .timeout = absl::Milliseconds(500)};
+
+// Answers Leave at once, Heartbeat never: it ends when its client is lost.
+class Pools : public v1::PoolService::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const v1::LeaveRequest*,
+                                  v1::LeaveResponse*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext*, const v1::HeartbeatRequest*,
+                                      v1::HeartbeatResponse*) override {
+    class Reactor : public grpc::ServerUnaryReactor {
+     public:
+      explicit Reactor(absl::Notification& lost) : lost_(lost) {}
+      void OnCancel() override {
+        lost_.Notify();
+        Finish(grpc::Status::CANCELLED);
+      }
+      void OnDone() override { delete this; }
+
+     private:
+      absl::Notification& lost_;
+    };
+    auto* reactor = new Reactor(lost);
+    inside.Notify();
+    return reactor;
+  }
+  absl::Notification inside, lost;
+};
+
+class KeepaliveTest : public ::testing::Test {
+ protected:
+  void Connect(const Keepalive& server, const Keepalive& client) {
+    server_ = *Server::Start({.address = "127.0.0.1:0", .keepalive = server}, {&pools_});
+    link_ = std::make_unique<TappedLink>(server_->port());
+    stub_ =
+        v1::PoolService::NewStub(MakeChannel({.address = link_->address(), .keepalive = client}));
+  }
+  absl::Status Leave() {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(1)));
+    v1::LeaveResponse response;
+    return FromGrpcStatus(stub_->Leave(&context, {}, &response));
+  }
+  // Both ends are in a call when the link falls silent. Returns how the client's call ended, which
+  // it cancels itself once `give_up` returns.
+  absl::Status CallAndFallSilent(const std::function<void()>& give_up) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
+    v1::HeartbeatRequest request;
+    v1::HeartbeatResponse response;
+    absl::Status status;
+    stub_->async()->Heartbeat(&context, &request, &response, [&](grpc::Status result) {
+      status = FromGrpcStatus(result);
+      ended_.Notify();
+    });
+    pools_.inside.WaitForNotification();
+    link_->FallSilent();
+    give_up();
+    context.TryCancel();
+    ended_.WaitForNotification();
+    return status;
+  }
+
+  absl::Notification ended_;  // The client's call.
+  Pools pools_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<TappedLink> link_;
+  std::unique_ptr<v1::PoolService::Stub> stub_;
+};
+
+TEST_F(KeepaliveTest, AClientNoticesASilentServer) {
+  Connect({}, kShort);
+  EXPECT_TRUE(absl::IsUnavailable(CallAndFallSilent([this] { ended_.WaitForNotification(); })));
+}
+
+TEST_F(KeepaliveTest, AServerNoticesASilentClient) {
+  Connect(kShort, {.time = absl::Minutes(10)});
+  EXPECT_TRUE(absl::IsCancelled(CallAndFallSilent([this] { pools_.lost.WaitForNotification(); })));
+}
+
+TEST_F(KeepaliveTest, AnIdleConnectionIsKeptByItsPings) {
+  Connect(kShort, kShort);
+  EXPECT_EQ(Leave(), absl::OkStatus());
+  // A server that took offence would say so at the third ping.
+  EXPECT_TRUE(link_->WaitForPings(5));
+  EXPECT_EQ(link_->goaway(), "");
+  EXPECT_EQ(Leave(), absl::OkStatus());
+}
+
+TEST_F(KeepaliveTest, PingsFarMoreOftenThanAgreedEndTheConnection) {
+  Connect({.time = absl::Minutes(10)}, kShort);
+  EXPECT_EQ(Leave(), absl::OkStatus());
+  EXPECT_TRUE(link_->WaitForPings(1000)) << "no GOAWAY";
+  EXPECT_THAT(link_->goaway(), HasSubstr("too_many_pings"));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,55 @@
+// A TCP connection between a client and a server of this machine that a test listens in on and can
+// make fall silent: bytes stop, the connection stays. Plaintext HTTP/2 only.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace longhaul {
+
+// Thread-safe.
+class TappedLink {
+ public:
+  // Forwards to this port of 127.0.0.1.
+  explicit TappedLink(int server_port);
+  // Closes everything.
+  ~TappedLink();
+
+  std::string address() const;  // What the client dials.
+  // From now on nothing passes, either way, not even that an end closes the connection.
+  void FallSilent() { silent_ = true; }
+
+  // Waits until the client has sent so many PING frames that are no answers, or the server a
+  // GOAWAY; false: neither came within a minute.
+  bool WaitForPings(int count) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The debug text of the server's first GOAWAY frame; empty: none yet.
+  std::string goaway() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Accept();
+  void Forward(int from, int to, bool from_client);
+  // One frame, as it passed.
+  void OnFrame(bool from_client, uint8_t type, uint8_t flags, const std::string& payload)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const int server_port_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> silent_ = false;
+
+  mutable absl::Mutex mutex_;
+  int pings_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string goaway_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> sockets_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::jthread> forwarders_ ABSL_GUARDED_BY(mutex_);
+  std::jthread acceptor_;
+};
+
+}  // namespace longhaul

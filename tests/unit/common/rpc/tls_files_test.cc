@@ -1,0 +1,79 @@
+#include "common/rpc/tls_files.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TlsFilesTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+  const TestAuthority authority_{"an authority"};
+  const TempDir folder_;
+  TlsFiles files_ = WriteTlsFiles(folder_.path(), authority_.certificate(),
+                                  authority_.Issue("a", "DNS:localhost"));
+};
+
+TEST_F(TlsFilesTest, AcceptsWhatBelongsTogether) {
+  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  EXPECT_FALSE(files_.empty());
+  EXPECT_TRUE(TlsFiles().empty());
+}
+
+TEST_F(TlsFilesTest, AcceptsSeveralAuthorities) {
+  Write(files_.ca, authority_.certificate() + TestAuthority("another").certificate());
+  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+}
+
+TEST_F(TlsFilesTest, NamesThePathThatIsNotGiven) {
+  files_.key.clear();
+  const absl::Status status = CheckTlsFiles(files_);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.message(), HasSubstr("--tls-key"));
+}
+
+TEST_F(TlsFilesTest, NamesTheFileThatIsNotThere) {
+  std::filesystem::remove(files_.certificate);
+  const absl::Status status = CheckTlsFiles(files_);
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(status.message(), HasSubstr(files_.certificate));
+}
+
+TEST_F(TlsFilesTest, RefusesWhatIsNotPem) {
+  for (const std::string& path : {files_.ca, files_.certificate, files_.key}) {
+    TlsFiles files = WriteTlsFiles(folder_.path(), authority_.certificate(),
+                                   authority_.Issue("a", "DNS:localhost"));
+    Write(path, "no certificate, no key");
+    const absl::Status status = CheckTlsFiles(files);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(path));
+  }
+}
+
+TEST_F(TlsFilesTest, RefusesADamagedSecondCertificate) {
+  std::string second = TestAuthority("another").certificate();
+  second.replace(second.size() / 2, 4, "####");
+  Write(files_.ca, authority_.certificate() + second);
+  const absl::Status status = CheckTlsFiles(files_);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.message(), HasSubstr("certificate 2"));
+}
+
+TEST_F(TlsFilesTest, RefusesTheKeyOfAnotherCertificate) {
+  Write(files_.key, authority_.Issue("b", "DNS:localhost").key);
+  const absl::Status status = CheckTlsFiles(files_);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.message(), HasSubstr("is not the key of"));
+}
+
+}  // namespace
+}  // namespace longhaul

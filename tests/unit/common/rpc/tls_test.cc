@@ -1,0 +1,220 @@
+// Mutual TLS over real connections: who is let in, who is not, and what happens when files or
+// servers are replaced.
+#include "common/rpc/tls.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/fragment_client.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "longhaul/v1/pool.grpc.pb.h"
+#include "openssl/ssl.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/unit/common/rpc/bulk_testing.h"
+
+namespace longhaul {
+namespace {
+
+constexpr char kLocal[] = "DNS:localhost,IP:127.0.0.1";
+constexpr int64_t kElements = 300'001;
+
+class Pools : public v1::PoolService::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
+                                      const v1::HeartbeatRequest*,
+                                      v1::HeartbeatResponse*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
+absl::Status Heartbeat(const std::shared_ptr<grpc::Channel>& channel, bool wait = false) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  context.set_wait_for_ready(wait);
+  v1::HeartbeatResponse response;
+  return FromGrpcStatus(v1::PoolService::NewStub(channel)->Heartbeat(&context, {}, &response));
+}
+
+class TlsTest : public ::testing::Test {
+ protected:
+  // A folder of its own for each.
+  std::shared_ptr<const Tls> Load(const TestAuthority& trusted, const Identity& identity) {
+    const std::string folder = folder_.Join(absl::StrCat(folders_++));
+    std::filesystem::create_directory(folder);
+    files_ = WriteTlsFiles(folder, trusted.certificate(), identity);
+    auto tls = Tls::Load(files_, absl::Seconds(1));
+    EXPECT_TRUE(tls.ok()) << tls.status();
+    return *std::move(tls);
+  }
+  void Serve(std::shared_ptr<const Tls> tls, const std::string& address = "127.0.0.1:0") {
+    auto server = Server::Start({.address = address, .tls = std::move(tls)}, {&pools_, &sync_});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  std::shared_ptr<grpc::Channel> Dial(std::shared_ptr<const Tls> tls,
+                                      ChannelKind kind = ChannelKind::kControl) {
+    return MakeChannel({.address = server_->address(), .kind = kind, .tls = std::move(tls)});
+  }
+
+  const TestAuthority ours_{"ours"}, theirs_{"theirs"};
+  const TempDir folder_;
+  int folders_ = 0;
+  TlsFiles files_;  // Of the last Load.
+  Executor executor_{{.threads = 1}};
+  StreamAdmission admission_{{}};
+  Pools pools_;
+  TestSyncService sync_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
+  const auto fragment = MakeFragment(kElements);
+  sync_.resources = {.executor = &executor_, .admission = &admission_};
+  sync_.push.on_header = [](const v1::PushHeader&) {
+    return StreamLimits{kElements, 4 * kElements, FourBytesEach};
+  };
+  bool same = false;
+  sync_.push.on_complete = [&](const v1::PushHeader&, CodedBlocks blocks) {
+    same = SameBlocks(blocks, *fragment);
+    return v1::PushResponse();
+  };
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  const auto client = Load(ours_, ours_.Issue("client", "DNS:client"));
+  EXPECT_EQ(Heartbeat(Dial(client)), absl::OkStatus());
+  const auto bulk = Dial(client, ChannelKind::kBulk);
+  const auto pushed = PushBlocks({&bulk, 1}, {}, SourceOf(fragment, FourBytesEach),
+                                 {.deadline = absl::Now() + absl::Seconds(60)});
+  EXPECT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_TRUE(same);
+}
+
+TEST_F(TlsTest, ServesOtherMachinesWithoutBeingAsked) {
+  Serve(Load(ours_, ours_.Issue("server", kLocal)), "0.0.0.0:0");
+  const auto channel = MakeChannel({.address = absl::StrCat("localhost:", server_->port()),
+                                    .tls = Load(ours_, ours_.Issue("client", kLocal))});
+  EXPECT_EQ(Heartbeat(channel), absl::OkStatus());
+}
+
+TEST_F(TlsTest, RefusesAClientOfAnotherAuthority) {
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(Dial(Load(ours_, theirs_.Issue("client", kLocal))))));
+}
+
+TEST_F(TlsTest, RefusesAClientWithoutCertificate) {
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(Dial(nullptr)))) << "in plaintext";
+  const auto anonymous = grpc::CreateChannel(
+      server_->address(), grpc::SslCredentials({.pem_root_certs = ours_.certificate()}));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(anonymous)));
+}
+
+TEST_F(TlsTest, RefusesAServerOfAnotherAuthority) {
+  Serve(Load(ours_, theirs_.Issue("server", kLocal)));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(Dial(Load(ours_, ours_.Issue("client", kLocal))))));
+}
+
+TEST_F(TlsTest, RefusesTheCertificateOfAnotherHost) {
+  Serve(Load(ours_, ours_.Issue("server", "DNS:elsewhere.example,IP:127.0.0.2")));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(Dial(Load(ours_, ours_.Issue("client", kLocal))))));
+}
+
+TEST_F(TlsTest, ReconnectsToARestartedServer) {
+  const auto tls = Load(ours_, ours_.Issue("server", kLocal));
+  Serve(tls);
+  const auto channel = Dial(Load(ours_, ours_.Issue("client", kLocal)));
+  EXPECT_EQ(Heartbeat(channel), absl::OkStatus());
+  const std::string address = server_->address();
+  server_.reset();
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(channel)));
+  Serve(tls, address);
+  EXPECT_EQ(Heartbeat(channel, /*wait=*/true), absl::OkStatus());
+}
+
+TEST_F(TlsTest, TakesNewFilesWithoutARestart) {
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  const std::string folder = std::filesystem::path(files_.ca).parent_path();
+  const auto newcomer = Dial(Load(theirs_, theirs_.Issue("client", kLocal)));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(newcomer)));
+  WriteTlsFiles(folder, theirs_.certificate(), theirs_.Issue("server", kLocal));
+  // Tries again and again, until the server has looked at its files.
+  EXPECT_EQ(Heartbeat(newcomer, /*wait=*/true), absl::OkStatus());
+}
+
+TEST_F(TlsTest, OutlivesFilesThatDoNotFitTogether) {
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  const std::string folder = std::filesystem::path(files_.ca).parent_path();
+  const auto client = Load(ours_, ours_.Issue("client", kLocal));
+  const auto open = Dial(client);
+  EXPECT_EQ(Heartbeat(open), absl::OkStatus());
+  Identity mixed = ours_.Issue("server", kLocal);
+  mixed.key = ours_.Issue("server", kLocal).key;
+  WriteTlsFiles(folder, ours_.certificate(), mixed);
+  while (Heartbeat(Dial(client)).ok()) continue;  // Until the server has looked at them.
+  EXPECT_EQ(Heartbeat(open), absl::OkStatus());
+  const auto next = Dial(client);
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(next)));
+  WriteTlsFiles(folder, ours_.certificate(), ours_.Issue("server", kLocal));
+  EXPECT_EQ(Heartbeat(next, /*wait=*/true), absl::OkStatus());
+}
+
+TEST_F(TlsTest, AClientTakesNewFilesToo) {
+  Serve(Load(theirs_, theirs_.Issue("server", kLocal)));
+  const auto channel = Dial(Load(ours_, ours_.Issue("client", kLocal)));
+  EXPECT_TRUE(absl::IsUnavailable(Heartbeat(channel)));
+  WriteTlsFiles(std::filesystem::path(files_.ca).parent_path(), theirs_.certificate(),
+                theirs_.Issue("client", kLocal));
+  EXPECT_EQ(Heartbeat(channel, /*wait=*/true), absl::OkStatus());
+}
+
+// What a client of OpenSSL itself agrees on with our server, as "TLSv1.3".
+std::string ProtocolOf(int port, const TlsFiles& files) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  SSL_CTX_free);
+  SSL_CTX_load_verify_file(context.get(), files.ca.c_str());
+  SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str());
+  SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM);
+  const std::string http2 = "\x02h2";
+  SSL_CTX_set_alpn_protos(context.get(), reinterpret_cast<const unsigned char*>(http2.data()),
+                          http2.size());
+  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), SSL_free);
+  SSL_set_fd(ssl.get(), connection);
+  EXPECT_EQ(SSL_connect(ssl.get()), 1);
+  const std::string version = SSL_get_version(ssl.get());
+  close(connection);
+  return version;
+}
+
+TEST_F(TlsTest, SpeaksTls13) {
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  Load(ours_, ours_.Issue("client", kLocal));
+  EXPECT_EQ(ProtocolOf(server_->port(), files_), "TLSv1.3");
+}
+
+TEST(LoadTlsIfGivenTest, IsNothingWithoutFilesAndAnErrorWithHalfOfThem) {
+  EXPECT_EQ(LoadTlsIfGiven({}).value(), nullptr);
+  EXPECT_TRUE(absl::IsInvalidArgument(LoadTlsIfGiven({.key = "key.pem"}).status()));
+}
+
+}  // namespace
+}  // namespace longhaul
