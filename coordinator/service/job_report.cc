@@ -48,8 +48,8 @@ void AddFragments(const ResolvedJob& resolved, v1::Job* report) {
 void SetFragments(const LiveJob& job, v1::Job* report) {
   for (int f = 0; f < job.fragments(); ++f) {
     v1::FragmentStatus* fragment = report->mutable_fragments(f);
-    fragment->set_payload_bytes_up(job.up().PayloadBytes(job.elements(f)));
-    fragment->set_payload_bytes_down(job.down().PayloadBytes(job.elements(f)));
+    fragment->set_payload_bytes_up(job.up().FragmentBytes(job.elements(f)));
+    fragment->set_payload_bytes_down(job.down().FragmentBytes(job.elements(f)));
     if (const std::optional<CommitRecord>& commit = job.progress.commit(f)) {
       fragment->set_rounds_committed(commit->version);
       fragment->set_digest(commit->digest.Hex());

@@ -90,7 +90,7 @@ class PushStream {
     // The codec lives as long as the job, which the limits keep.
     return StreamLimits{
         .fragment_elements = job->elements(header.fragment()),
-        .payload_bytes_max = codec.PayloadBytes(job->elements(header.fragment())),
+        .payload_bytes_max = codec.FragmentBytesMax(job->elements(header.fragment())),
         .segment_bytes = [job, &codec](int32_t elements) { return codec.PayloadBytes(elements); }};
   }
 

@@ -106,8 +106,8 @@ absl::Status ShardIntake::Cut(const CodedChunk& chunk, const std::vector<BlockRa
       const auto elements = static_cast<int32_t>(ElementsOf(inside, segment.elements));
       const size_t begin = bytes->size();
       bytes->resize(begin + codec_.PayloadBytes(elements));
-      LH_RETURN_IF_ERROR(SliceSegment(codec_, {segment.elements, payload}, inside,
-                                      absl::MakeSpan(*bytes).subspan(begin)));
+      LH_RETURN_IF_ERROR(SliceSegment(codec_, {segment.elements, segment.base_exponent, payload},
+                                      inside, absl::MakeSpan(*bytes).subspan(begin)));
       segments->push_back({first, elements, segment.base_exponent});
     }
     return absl::OkStatus();

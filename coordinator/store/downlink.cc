@@ -51,7 +51,7 @@ absl::Status DownlinkIndex::ReadRange(const Log& log, const Codec& codec, const 
     LH_RETURN_IF_ERROR(log.Read(positions_[tile], absl::MakeSpan(coded)));
     const size_t begin = out->payload.size();
     out->payload.resize(begin + codec.PayloadBytes(elements));
-    LH_RETURN_IF_ERROR(SliceSegment(codec, {segment.elements, coded}, cut,
+    LH_RETURN_IF_ERROR(SliceSegment(codec, {segment.elements, segment.base_exponent, coded}, cut,
                                     absl::MakeSpan(out->payload).subspan(begin)));
     out->segments.push_back({block, static_cast<int32_t>(elements), segment.base_exponent});
     block = end;
@@ -62,7 +62,7 @@ absl::Status DownlinkIndex::ReadRange(const Log& log, const Codec& codec, const 
 int64_t DownlinkWriter::BytesMax(const Codec& codec, int64_t fragment_elements) {
   constexpr int64_t kRecordBytesMax = 256, kPartElements = kPartTiles * kTileElements;
   const auto frame = [&](int64_t elements) {
-    return FrameBytes(kRecordBytesMax + codec.PayloadBytes(elements));
+    return FrameBytes(kRecordBytesMax + codec.FragmentBytes(elements));
   };
   const int64_t rest = fragment_elements % kPartElements;
   return fragment_elements / kPartElements * frame(kPartElements) + (rest > 0 ? frame(rest) : 0);

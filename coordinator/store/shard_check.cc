@@ -47,9 +47,10 @@ float MagnitudeOf(absl::Span<const float> values) {
 }  // namespace
 
 absl::Status SegmentChecker::Check(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
-  LH_RETURN_IF_ERROR(codec_->Validate(segment.base_exponent, payload, segment.elements));
+  const SegmentView coded = {segment.elements, segment.base_exponent, payload};
+  LH_RETURN_IF_ERROR(codec_->Validate(coded));
   decoded_.resize(segment.elements);
-  LH_RETURN_IF_ERROR(codec_->Decode(segment.base_exponent, payload, absl::MakeSpan(decoded_)));
+  LH_RETURN_IF_ERROR(codec_->Decode(coded, absl::MakeSpan(decoded_)));
   if (MagnitudeOf(decoded_) <= kMagnitudeMax) return absl::OkStatus();
   return Refuse(segment, "a value beyond 2^64");
 }

@@ -14,6 +14,8 @@ import sys
 # name -> command; {build} is the build folder.
 BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
+    "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
+    "outer": ["{build}/benchmark/outer_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],

@@ -22,7 +22,8 @@ struct ExchangeOptions {
   std::vector<double> inner_delta = {
       -2};  // One for all pools, or one for each in the order of joining.
   double outer_lr = 2, outer_momentum = 0;
-  v1::Codec codec = v1::FP32;  // Both ways.
+  v1::Codec codec = v1::FP32;        // Both ways; TOPK2 goes up only, with E3M0 down.
+  bool stochastic_rounding = false;  // Both ways.
   bool error_feedback = false;
   bool final_round = false;
 };

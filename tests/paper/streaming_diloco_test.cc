@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common/codec/codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/paper/exchange_run.h"
@@ -200,6 +201,45 @@ TEST(WireSizeTest, E3m0PayloadIsExact) {
     EXPECT_EQ(result->job.wire_bytes().down_payload(), options.pools * (seeds + rounds * payload))
         << elements;
     EXPECT_EQ(result->job.fragments(0).payload_bytes_up(), payload);
+  }
+}
+
+// Every codec, with error feedback: the payload's exact size both ways, equal digests in the pools
+// (a pool refuses any other), and an average that follows the pools.
+TEST(CodecTest, EveryCodecCarriesAJob) {
+  struct Case {
+    v1::Codec codec;
+    bool stochastic;
+    CodecKind down;
+  };
+  for (const auto& [codec, stochastic, down] :
+       std::vector<Case>{{v1::BF16, false, CodecKind::kBf16},
+                         {v1::E3M0, true, CodecKind::kE3m0},
+                         {v1::INT8, false, CodecKind::kInt8},
+                         {v1::INT8, true, CodecKind::kInt8},
+                         {v1::INT4, false, CodecKind::kInt4},
+                         {v1::INT4, true, CodecKind::kInt4},
+                         {v1::SIGN1, false, CodecKind::kSign1},
+                         {v1::TOPK2, false, CodecKind::kE3m0}}) {
+    SCOPED_TRACE(v1::Codec_Name(codec));
+    ExchangeOptions options;
+    options.codec = codec;
+    options.stochastic_rounding = stochastic;
+    options.error_feedback = true;
+    options.elements = 70001;  // Two tiles, the second with a short block.
+    options.inner_delta = {-0.3, -0.7};
+    options.outer_lr = 1;
+    options.tau = 1;
+    const auto result = RunExchange(options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    const int64_t rounds = 4, seeds = 2 * 4 * options.elements;
+    const auto up = MakeCodec({.kind = static_cast<CodecKind>(codec)}).value();
+    const auto down_codec = MakeCodec({.kind = down}).value();
+    const v1::WireBytes& wire = result->job.wire_bytes();
+    EXPECT_EQ(wire.up_payload(), seeds + 2 * rounds * up->FragmentBytes(options.elements));
+    EXPECT_EQ(wire.down_payload(),
+              2 * (seeds + rounds * down_codec->FragmentBytes(options.elements)));
+    EXPECT_LT(result->fragments[0].outer.back(), 1) << "it moved with the pools";
   }
 }
 

@@ -1,5 +1,6 @@
 #include "worker/session/outer_fragment.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,21 +30,28 @@ absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
   return map_.Read(replica, absl::MakeSpan(snapshot_));
 }
 
-absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
-    const Codec& codec, std::vector<float> values, std::vector<float>* feedback) const {
+absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(RoundKind kind,
+                                                                       uint64_t noise_key) {
+  const bool seed = kind == RoundKind::kSeed;
+  const Codec& codec = seed ? *options_.exact : *options_.up;
+  const bool feedback = options_.error_feedback && !seed;
+  int64_t bytes = 0;
+  for (const SegmentRef& segment : map_.segments()) bytes += codec.PayloadBytes(segment.elements);
   auto result = std::make_shared<CodedContribution>();
-  result->blocks = {map_.segments(), AlignedBuffer(codec.PayloadBytes(map_.elements()))};
+  result->blocks = {map_.segments(), AlignedBuffer(bytes)};
   double error = 0, signal = 0;
   int64_t offset = 0;
   for (SegmentRef& segment : result->blocks.segments) {
-    const int64_t local = map_.LocalOffset(segment);
-    const auto in = absl::MakeConstSpan(values).subspan(local, segment.elements);
+    const auto part = [&](std::vector<float>& values) {
+      return absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements);
+    };
+    EncodeInput input = {part(snapshot_)};
+    if (!seed) input = {part(outer_), part(snapshot_)};
+    if (feedback) input.error = part(feedback_);
     const auto out =
         result->blocks.payload.span().subspan(offset, codec.PayloadBytes(segment.elements));
-    auto coded = feedback != nullptr
-                     ? codec.EncodeWithFeedback(
-                           in, absl::MakeSpan(*feedback).subspan(local, segment.elements), out)
-                     : codec.Encode(in, out);
+    const auto coded = codec.Encode(input, feedback ? part(snapshot_) : absl::Span<float>(), out,
+                                    {.key = noise_key, .first_block = segment.first_block});
     if (!coded.ok()) {
       return absl::Status(
           coded.status().code(),
@@ -56,23 +64,20 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(
     signal += coded->signal_energy;
   }
   result->nmse = signal > 0 ? error / signal : 0;
-  result->feedback_norm = feedback != nullptr ? std::sqrt(error) : 0;
+  result->feedback_norm = feedback ? std::sqrt(error) : 0;
   return result;
 }
 
-absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(RoundKind kind) {
+absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(RoundKind kind,
+                                                                               uint64_t noise_key) {
   absl::MutexLock lock(&mutex_);
   if (!has_snapshot_) return kept_;
   has_snapshot_ = false;
-  std::vector<float> values = std::exchange(snapshot_, {});
-  if (kind == RoundKind::kSeed) {
-    LH_ASSIGN_OR_RETURN(kept_, Code(*options_.exact, std::move(values), nullptr));
-    return kept_;
-  }
-  for (size_t i = 0; i < values.size(); ++i) values[i] = outer_[i] - values[i];
-  next_feedback_ = feedback_;
-  LH_ASSIGN_OR_RETURN(kept_, Code(*options_.up, std::move(values),
-                                  options_.error_feedback ? &next_feedback_ : nullptr));
+  auto coded = Code(kind, noise_key);
+  std::vector<float> lost = std::exchange(snapshot_, {});
+  if (!coded.ok()) return coded.status();
+  kept_ = *std::move(coded);
+  if (options_.error_feedback && kind != RoundKind::kSeed) next_feedback_ = std::move(lost);
   return kept_;
 }
 
@@ -83,6 +88,7 @@ PulledParameters OuterFragment::BeginWhole() const {
 void OuterFragment::LoadWhole(PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
   outer_ = std::move(pulled).Release();
+  std::fill(feedback_.begin(), feedback_.end(), 0.0f);
 }
 
 absl::StatusOr<std::optional<PulledParameters>> OuterFragment::BeginDownlink(

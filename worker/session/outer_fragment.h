@@ -53,9 +53,11 @@ class OuterFragment {
   // Codes the snapshot (SEED: exactly as it is; else outer - snapshot, plus the error feedback),
   // drops it and keeps the bytes until Merge. Without a snapshot: the bytes that are kept, or null.
   // INVALID_ARGUMENT: a NaN or Inf, with its place.
-  absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(RoundKind kind);
+  // `noise_key`: of a stochastic codec; the same for all ranks of the pool, another in each round.
+  absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(RoundKind kind,
+                                                                  uint64_t noise_key = 0);
   // What a pull of the whole fragment is decoded into, and the outer parameters taken from it, once
-  // it is verified.
+  // it is verified. With the base replaced, what was lost before it no longer counts.
   PulledParameters BeginWhole() const;
   void LoadWhole(PulledParameters pulled);
   // What the downlink of `version` is decoded into: a copy of the outer parameters, to which it is
@@ -80,9 +82,10 @@ class OuterFragment {
   std::vector<float> outer() const;
 
  private:
-  absl::StatusOr<std::shared_ptr<CodedContribution>> Code(const Codec& codec,
-                                                          std::vector<float> values,
-                                                          std::vector<float>* feedback) const;
+  // Codes the snapshot (kSeed) or outer - snapshot + feedback; with feedback the snapshot becomes
+  // what is lost.
+  absl::StatusOr<std::shared_ptr<CodedContribution>> Code(RoundKind kind, uint64_t noise_key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const FragmentMap map_;
   const Options options_;

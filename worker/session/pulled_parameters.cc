@@ -28,10 +28,11 @@ absl::Status PulledParameters::Take(int part, const CodedChunk& chunk) {
   return ForEachSegment(chunk, bytes, [&](const SegmentRef& segment, auto payload) {
     const absl::Span<float> values =
         absl::MakeSpan(values_).subspan(map_->LocalOffset(segment), segment.elements);
-    LH_RETURN_IF_ERROR(codec_->Validate(segment.base_exponent, payload, segment.elements));
+    const SegmentView coded = {segment.elements, segment.base_exponent, payload};
+    LH_RETURN_IF_ERROR(codec_->Validate(coded));
     // The same multiplication by 1 and addition as the coordinator's: the same bits.
-    LH_RETURN_IF_ERROR(add_ ? codec_->DecodeAccumulate(segment.base_exponent, payload, 1.0f, values)
-                            : codec_->Decode(segment.base_exponent, payload, values));
+    LH_RETURN_IF_ERROR(add_ ? codec_->DecodeAccumulate(coded, 1.0f, values)
+                            : codec_->Decode(coded, values));
     parts_[part].digester.Update(values);
     return absl::OkStatus();
   });

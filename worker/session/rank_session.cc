@@ -13,8 +13,10 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/overloaded.h"
+#include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
+#include "common/io/digest.h"
 #include "common/rpc/executor.h"
 #include "worker/session/core/session.h"
 #include "worker/session/error_reason.h"
@@ -86,6 +88,7 @@ class RankSession::Impl {
   void InBackground(Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostFrom(const Connection& connection, const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(int fragment, int64_t version, RoundKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t NoiseKeyOf(int fragment, int64_t version) const;
   void SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
                const Connection& connection);
   void FetchWhole(int fragment, const Connection& connection);
@@ -307,11 +310,18 @@ void RankSession::Impl::Send(int fragment, int64_t version, RoundKind kind) {
   });
 }
 
+// One for each contribution, whatever rank, attempt or incarnation makes it.
+uint64_t RankSession::Impl::NoiseKeyOf(int fragment, int64_t version) const {
+  const uint64_t pool = DigestOf(absl::StrCat(options_.job, "/", options_.pool)).low;
+  const auto words = Philox(pool, fragment, version);
+  return uint64_t{words[1]} << 32 | words[0];
+}
+
 void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
                                 const Connection& connection) {
   OuterFragment& outer = *fragments_[fragment];
-  auto coded = outer.Encode(
-      kind);  // Also when the connection is lost: the next plan asks for the kept bytes.
+  // Also when the connection is lost: the next plan asks for the kept bytes.
+  auto coded = outer.Encode(kind, NoiseKeyOf(fragment, version));
   if (!coded.ok()) {
     absl::MutexLock lock(&mutex_);
     fault_ = coded.status();

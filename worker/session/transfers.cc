@@ -110,7 +110,7 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
   *request.mutable_blocks() = BlocksToProto(blocks);
   const int64_t elements = options.map->layout().elements;
   const Codec& codec = *options.codec;
-  const int64_t payload = codec.PayloadBytes(ElementsOf(blocks, elements));
+  const int64_t payload = codec.FragmentBytesMax(ElementsOf(blocks, elements));
   const auto check = [&](const v1::PullHeader& header) -> absl::StatusOr<StreamLimits> {
     if ((!options.whole && header.version() != options.version) ||
         header.codec() != static_cast<v1::Codec>(codec.kind())) {

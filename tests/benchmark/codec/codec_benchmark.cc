@@ -2,9 +2,9 @@
 // single call over the whole buffer, which glibc serves with non-temporal stores; smaller calls
 // would be slower and the ratios larger. Buffers lie in huge pages where the kernel gives them,
 // ours and the reference's alike.
-//   codec_benchmark [--smoke]      256 MiB of floats, 9 alternating runs; --smoke: small and quick
-#include <sys/mman.h>
-
+//   codec_benchmark [--smoke]            256 MiB of floats, 9 alternating runs; --smoke: small,
+//   quick codec_benchmark --piquant LIBRARY    the reference is pi-quant (piquant.py finds the
+//   library)
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -15,29 +15,12 @@
 #include "common/base/random.h"
 #include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
+#include "tests/benchmark/codec/piquant.h"
+#include "tests/benchmark/harness/buffer.h"
 #include "tests/benchmark/harness/row.h"
 
 namespace longhaul::benchmark {
 namespace {
-
-// Touched before use.
-class Buffer {
- public:
-  explicit Buffer(size_t bytes) : bytes_(bytes) {
-    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    LH_CHECK(data_ != MAP_FAILED, "no memory");
-    madvise(data_, bytes, MADV_HUGEPAGE);
-    std::memset(data_, 0, bytes);
-  }
-  Buffer(const Buffer&) = delete;
-  ~Buffer() { munmap(data_, bytes_); }
-  absl::Span<float> floats() { return {static_cast<float*>(data_), bytes_ / sizeof(float)}; }
-  absl::Span<uint8_t> bytes() { return {static_cast<uint8_t*>(data_), bytes_}; }
-
- private:
-  void* data_;
-  size_t bytes_;
-};
 
 struct Targets {
   std::optional<double> encode, accumulate, feedback;
@@ -88,6 +71,18 @@ class CodecBenchmark {
     Report("stochastic_" + name, target, seconds, "reference: nearest, the same codec");
   }
 
+  // pi-quant's parameters are those of the whole buffer, ours those of blocks.
+  void RunPiQuant(const std::string& name, const CodecOptions& options, const PiQuant& piquant,
+                  PiQuant::Type type, double target) {
+    const auto codec = MakeCodec(options).value();
+    const Pair seconds = Alternate(
+        repetitions_, [&] { EncodeAll(*codec, false); },
+        [&] { piquant.Quantize(in_.floats(), type, options.stochastic, scratch_.bytes().data()); });
+    const char* const theirs = type == PiQuant::Type::kUint4 ? "uint4" : "uint8";
+    Report(name + "_vs_piquant", target, seconds,
+           std::string("reference: pi-quant 4.1 ") + theirs + ", its parameters included");
+  }
+
  private:
   size_t Bytes() const { return tiles_ * kTileElements * sizeof(float); }
   static absl::Span<float> Tile(Buffer& buffer, int64_t t) {
@@ -136,6 +131,20 @@ class CodecBenchmark {
   std::vector<int32_t> exponents_;
 };
 
+int ComparePiQuant(const std::string& library) {
+  const PiQuant piquant(library);
+  using Type = PiQuant::Type;
+  CodecBenchmark benchmark(1024, 9);
+  benchmark.RunPiQuant("e3m0", {.kind = CodecKind::kE3m0}, piquant, Type::kUint4, 1.5);
+  benchmark.RunPiQuant("int4", {.kind = CodecKind::kInt4}, piquant, Type::kUint4, 1.5);
+  benchmark.RunPiQuant("int8", {.kind = CodecKind::kInt8}, piquant, Type::kUint8, 1.5);
+  benchmark.RunPiQuant("stochastic_int8", {.kind = CodecKind::kInt8, .stochastic = true}, piquant,
+                       Type::kUint8, 10);
+  benchmark.RunPiQuant("stochastic_e3m0", {.kind = CodecKind::kE3m0, .stochastic = true}, piquant,
+                       Type::kUint8, 10);
+  return 0;
+}
+
 int Main(bool smoke) {
   CodecBenchmark benchmark(smoke ? 16 : 1024, smoke ? 3 : 9);
   benchmark.Run("e3m0", {.kind = CodecKind::kE3m0}, {1.05, 1.0, 0.38});
@@ -157,5 +166,7 @@ int Main(bool smoke) {
 }  // namespace longhaul::benchmark
 
 int main(int argc, char** argv) {
+  if (argc > 2 && std::string(argv[1]) == "--piquant")
+    return longhaul::benchmark::ComparePiQuant(argv[2]);
   return longhaul::benchmark::Main(argc > 1 && std::string(argv[1]) == "--smoke");
 }

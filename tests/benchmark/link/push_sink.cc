@@ -34,7 +34,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* PushSink::PushFragment(
   return ReceivePush(
       context, response,
       {.on_header = [this](const v1::PushHeader&) { return limits_; },
-       .on_complete = [](const v1::PushHeader&, CodedBlocks) { return v1::PushResponse(); }},
+       .on_chunk = [](const v1::PushHeader&, CodedChunk) { return absl::OkStatus(); },
+       .on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); }},
       {.executor = &executor_, .admission = &admission_});
 }
 

@@ -174,8 +174,9 @@ class Client {
       return ForEachSegment(chunk, FourBytesEach, [&](const SegmentRef& segment, auto payload) {
         const auto out =
             absl::MakeSpan(values_).subspan(segment.first_block * kBlockElements, segment.elements);
-        LH_RETURN_IF_ERROR(codec_->Validate(segment.base_exponent, payload, segment.elements));
-        LH_RETURN_IF_ERROR(codec_->Decode(segment.base_exponent, payload, out));
+        const SegmentView coded = {segment.elements, segment.base_exponent, payload};
+        LH_RETURN_IF_ERROR(codec_->Validate(coded));
+        LH_RETURN_IF_ERROR(codec_->Decode(coded, out));
         digester.Update(out);
         return absl::OkStatus();
       });

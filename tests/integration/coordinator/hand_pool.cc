@@ -138,12 +138,13 @@ HandPool::Outgoing HandPool::Encode(int fragment, int64_t version, v1::RoundKind
   outgoing.header.set_weight(1);
   outgoing.blocks = std::make_shared<CodedBlocks>();
   outgoing.blocks->segments = CutSegments(AllBlocks(elements), elements);
-  outgoing.blocks->payload = AlignedBuffer(codec->PayloadBytes(elements));
+  outgoing.blocks->payload = AlignedBuffer(codec->FragmentBytes(elements));
   const float* in = values.data();
   uint8_t* out = outgoing.blocks->payload.data();
   for (SegmentRef& segment : outgoing.blocks->segments) {
     const size_t bytes = codec->PayloadBytes(segment.elements);
-    const auto coded = codec->Encode({in, static_cast<size_t>(segment.elements)}, {out, bytes});
+    const auto coded =
+        codec->Encode({{in, static_cast<size_t>(segment.elements)}}, {}, {out, bytes});
     LH_CHECK(coded.ok(), "test values are finite");
     segment.base_exponent = coded->base_exponent;
     in += segment.elements;
@@ -216,11 +217,11 @@ absl::StatusOr<HandPool::Pulled> HandPool::Pull(int fragment, int64_t version, b
   std::unique_ptr<Codec> codec;
   const PullHeaderCheck check = [&](const v1::PullHeader& header) -> absl::StatusOr<StreamLimits> {
     LH_ASSIGN_OR_RETURN(codec, MakeCodec({.kind = static_cast<CodecKind>(header.codec())}));
-    return StreamLimits{elements, codec->PayloadBytes(elements), BytesBy(*codec)};
+    return StreamLimits{elements, codec->FragmentBytes(elements), BytesBy(*codec)};
   };
   Pulled pulled{.values = std::vector<float>(elements)};
   const auto decode = [&](const SegmentRef& segment, absl::Span<const uint8_t> payload) {
-    return codec->Decode(segment.base_exponent, payload,
+    return codec->Decode({segment.elements, segment.base_exponent, payload},
                          absl::MakeSpan(pulled.values)
                              .subspan(segment.first_block * kBlockElements, segment.elements));
   };

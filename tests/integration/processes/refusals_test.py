@@ -23,7 +23,8 @@ class RefusalsTest(ClusterTest):
         self.refused("sync.up.codec", "sync.up.codec=e4m3")               # unknown codec
         self.refused("sync.tau", "sync.tau=10")                           # tau >= H
         self.refused("pools.min", "pools.min=-1")                         # zero pools
-        self.refused("sync.up.codec", "sync.up.codec=int4", code="UNIMPLEMENTED")
+        self.refused("sync.down.codec", "sync.down.codec=topk2")
+        self.refused("sync.up.rms_scale", "sync.up={codec: int4, rms_scale: true}")
         self.refused("partition.preset", "partition.preset=zero3", code="UNIMPLEMENTED")
         self.assertEqual(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"], [])
 

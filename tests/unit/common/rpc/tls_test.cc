@@ -88,11 +88,12 @@ TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
   sync_.push.on_header = [](const v1::PushHeader&) {
     return StreamLimits{kElements, 4 * kElements, FourBytesEach};
   };
-  bool same = false;
-  sync_.push.on_complete = [&](const v1::PushHeader&, CodedBlocks blocks) {
-    same = SameBlocks(blocks, *fragment);
-    return v1::PushResponse();
+  ReceivedBlocks received;
+  sync_.push.on_chunk = [&](const v1::PushHeader&, const CodedChunk& chunk) {
+    received.Add(chunk);
+    return absl::OkStatus();
   };
+  sync_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
   Serve(Load(ours_, ours_.Issue("server", kLocal)));
   const auto client = Load(ours_, ours_.Issue("client", "DNS:client"));
   EXPECT_EQ(Heartbeat(Dial(client)), absl::OkStatus());
@@ -100,7 +101,7 @@ TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
   const auto pushed = PushBlocks({&bulk, 1}, {}, SourceOf(fragment, FourBytesEach),
                                  {.deadline = absl::Now() + absl::Seconds(60)});
   EXPECT_TRUE(pushed.ok()) << pushed.status();
-  EXPECT_TRUE(same);
+  EXPECT_TRUE(SameBlocks(std::move(received).Blocks(), *fragment));
 }
 
 TEST_F(TlsTest, ServesOtherMachinesWithoutBeingAsked) {

@@ -76,7 +76,7 @@ TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
   EXPECT_EQ(report.fragments(0).digest(), "");
   EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
   EXPECT_EQ(report.fragments(1).digest(), commit.digest.Hex());
-  EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->up().PayloadBytes(100));
+  EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->up().FragmentBytes(100));
   EXPECT_EQ(report.parameters(), 200);
 }
 

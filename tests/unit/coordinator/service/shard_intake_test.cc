@@ -125,7 +125,7 @@ TEST_F(ShardIntakeTest, ARefusedAppendGivesTheBlocksBack) {
   std::vector<uint8_t> bytes;
   for (int64_t block = 0; block + kTileBlocks <= kBlocks; block += kTileBlocks) {
     std::vector<uint8_t> coded(codec.PayloadBytes(kTileElements));
-    const int32_t exponent = codec.Encode(zeros, absl::MakeSpan(coded))->base_exponent;
+    const int32_t exponent = codec.Encode({zeros}, {}, absl::MakeSpan(coded))->base_exponent;
     chunk.segments.push_back({block, kTileElements, exponent});
     bytes.insert(bytes.end(), coded.begin(), coded.end());
   }

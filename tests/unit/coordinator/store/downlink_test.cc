@@ -58,8 +58,8 @@ TEST_F(DownlinkTest, AnyRangesComeBack) {
       const size_t bytes = codec_->PayloadBytes(segment.elements), size = decoded.size();
       decoded.resize(size + segment.elements);
       ASSERT_TRUE(codec_
-                      ->Decode(segment.base_exponent,
-                               absl::MakeConstSpan(read->payload).subspan(at, bytes),
+                      ->Decode({segment.elements, segment.base_exponent,
+                                absl::MakeConstSpan(read->payload).subspan(at, bytes)},
                                absl::MakeSpan(decoded).subspan(size))
                       .ok());
       at += bytes;

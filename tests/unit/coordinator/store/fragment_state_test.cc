@@ -25,7 +25,7 @@ class FragmentStateTest : public testing::Test {
       downlink_.push_back(segment);
       return sink_status_;
     };
-    return ApplyRound(rules_, kind, contributions, sink, state);
+    return ApplyRound(rules_, kind, contributions, 0, sink, state);
   }
 
   MemoryFileSystem fs_;

@@ -43,7 +43,7 @@ TEST(JobManifestTest, TellsMissingDamagedAndNewer) {
     EXPECT_TRUE(absl::IsDataLoss(ReadJobManifest(fs, ".").status())) << i;
   }
   std::string newer = good;
-  newer[7] = '2';
+  newer[7] = '3';
   ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", newer).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(ReadJobManifest(fs, ".").status()));
 }

@@ -142,8 +142,8 @@ TEST_F(JobStoreTest, DownlinksReconstructTheParametersFromAnyRanges) {
       std::vector<float> decoded(segment.elements);
       const size_t bytes = codec->PayloadBytes(segment.elements);
       ASSERT_TRUE(codec
-                      ->Decode(segment.base_exponent,
-                               absl::MakeConstSpan(down->payload).subspan(at, bytes),
+                      ->Decode({segment.elements, segment.base_exponent,
+                                absl::MakeConstSpan(down->payload).subspan(at, bytes)},
                                absl::MakeSpan(decoded))
                       .ok());
       at += bytes;

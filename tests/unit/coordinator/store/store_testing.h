@@ -49,7 +49,7 @@ inline CodedShard Code(ShardInfo info, absl::Span<const float> values, int64_t f
     const int64_t room = kTileElements - block % kTileBlocks * kBlockElements;
     const auto part = values.subspan(begin, room);
     std::vector<uint8_t> payload(codec->PayloadBytes(part.size()));
-    const int32_t exponent = codec->Encode(part, absl::MakeSpan(payload))->base_exponent;
+    const int32_t exponent = codec->Encode({part}, {}, absl::MakeSpan(payload))->base_exponent;
     shard.info.segments.push_back({block, static_cast<int32_t>(part.size()), exponent});
     shard.payload.insert(shard.payload.end(), payload.begin(), payload.end());
     begin += part.size();

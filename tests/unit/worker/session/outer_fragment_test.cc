@@ -70,7 +70,9 @@ TEST_F(OuterFragmentTest, ASeedIsTheLiveParametersExactly) {
   const auto coded = fragment.Encode(RoundKind::kSeed);
   ASSERT_TRUE(coded.ok());
   std::vector<float> decoded(kElements);
-  ASSERT_TRUE(exact_->Decode(0, (*coded)->blocks.payload.span(), absl::MakeSpan(decoded)).ok());
+  ASSERT_TRUE(
+      exact_->Decode({kElements, 0, (*coded)->blocks.payload.span()}, absl::MakeSpan(decoded))
+          .ok());
   EXPECT_EQ(decoded, Live());
 }
 
