@@ -1,0 +1,70 @@
+// The calls of common/codec that its fuzz target makes, so that the target says what must hold and
+// this says how it is asked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/codec/codec.h"
+#include "common/codec/segment_slice.h"
+
+namespace longhaul::fuzz {
+
+inline constexpr int kCodecKinds = 7;
+
+// A coded segment as it came from outside.
+struct CodedSegmentBytes {
+  int64_t elements = 0;
+  int32_t base_exponent = 0;
+  std::vector<uint8_t> payload;
+};
+
+// Null: a kind that this build lacks.
+inline std::unique_ptr<Codec> CodecOf(int kind, KernelKind kernels) {
+  auto codec = MakeCodec({.kind = static_cast<CodecKind>(kind), .kernels = kernels});
+  return codec.ok() ? *std::move(codec) : nullptr;
+}
+
+inline absl::Status Validate(const Codec& codec, const CodedSegmentBytes& segment) {
+  return codec.Validate(segment.base_exponent, segment.payload, segment.elements);
+}
+
+inline absl::Status Decode(const Codec& codec, const CodedSegmentBytes& segment,
+                           std::vector<float>* out) {
+  out->resize(segment.elements);
+  return codec.Decode(segment.base_exponent, segment.payload, absl::MakeSpan(*out));
+}
+
+inline absl::Status DecodeAccumulate(const Codec& codec, const CodedSegmentBytes& segment,
+                                     float weight, std::vector<float>* acc) {
+  acc->resize(segment.elements);
+  return codec.DecodeAccumulate(segment.base_exponent, segment.payload, weight,
+                                absl::MakeSpan(*acc));
+}
+
+inline absl::StatusOr<CodedSegmentBytes> Encode(const Codec& codec,
+                                                const std::vector<float>& values) {
+  CodedSegmentBytes segment{.elements = static_cast<int64_t>(values.size())};
+  segment.payload.resize(codec.PayloadBytes(segment.elements));
+  auto coded = codec.Encode(values, absl::MakeSpan(segment.payload));
+  if (!coded.ok()) return coded.status();
+  segment.base_exponent = coded->base_exponent;
+  return segment;
+}
+
+// The blocks [first, first + count) as a segment of their own.
+inline absl::StatusOr<CodedSegmentBytes> Slice(const Codec& codec, const CodedSegmentBytes& segment,
+                                               const BlockRange& blocks) {
+  CodedSegmentBytes slice{.elements = ElementsOf(blocks, segment.elements),
+                          .base_exponent = segment.base_exponent};
+  slice.payload.resize(codec.PayloadBytes(slice.elements));
+  const absl::Status sliced = SliceSegment(codec, {segment.elements, segment.payload}, blocks,
+                                           absl::MakeSpan(slice.payload));
+  if (!sliced.ok()) return sliced;
+  return slice;
+}
+
+}  // namespace longhaul::fuzz
