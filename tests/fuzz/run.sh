@@ -41,10 +41,10 @@ run_one() {
   if nice -n 19 "build-fuzz/fuzz/$target" "$corpus" ${seeds:+"$seeds"} -max_total_time="$seconds" -max_len=65536 -len_control=20 \
       -timeout=10 -malloc_limit_mb=256 -rss_limit_mb=2048 -artifact_prefix="$findings/" -print_final_stats=1 \
       >"$findings/log" 2>&1; then
-    echo "$target: $(grep -E ' (DONE|INITED) ' "$findings/log" | tail -1)"
+    echo "$target: $(grep -a DONE "$findings/log" | tail -1)"
   else
     echo "$target FAILED: $findings/log"
-    grep -E 'ERROR|SUMMARY|check failed|Test unit written' "$findings/log" || true
+    grep -aE '^SUMMARY|runtime error|check failed|undocumented|Test unit written' "$findings/log" || true
     return 1
   fi
 }

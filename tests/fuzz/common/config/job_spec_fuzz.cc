@@ -8,6 +8,7 @@
 #include "common/config/load.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/quiet_protobuf.h"
 
 namespace longhaul::fuzz {
 namespace {

@@ -7,6 +7,7 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/quiet_protobuf.h"
 
 namespace longhaul::fuzz {
 namespace {

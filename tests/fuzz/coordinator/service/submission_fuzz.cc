@@ -4,6 +4,7 @@
 #include "coordinator/service/submission.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/quiet_protobuf.h"
 
 namespace longhaul::fuzz {
 namespace {

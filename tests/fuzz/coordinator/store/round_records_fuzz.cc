@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/layout/fragment_layout.h"
 #include "coordinator/store/round_records.h"
 #include "coordinator/store/shard_check.h"
 #include "tests/fuzz/documented.h"
@@ -19,10 +20,19 @@ void CheckDecoded(const absl::Status& status) {
   CheckDocumented(status, {absl::StatusCode::kDataLoss});
 }
 
+// So that no reader's arithmetic on them overflows.
+void CheckSegments(const std::vector<CodedSegment>& segments) {
+  for (const CodedSegment& segment : segments) {
+    LH_CHECK(segment.elements >= 1 && segment.elements <= kTileElements, "elements of a segment");
+    LH_CHECK(segment.first_block >= 0 && segment.first_block < int64_t{1} << 40, "a block");
+  }
+}
+
 void RunShard(absl::string_view record, FuzzInput& input, int64_t elements) {
   const absl::StatusOr<ShardInfo> shard = DecodeShard(record);
   CheckDecoded(shard.status());
   if (!shard.ok()) return;
+  CheckSegments(shard->segments);
   LH_CHECK(EncodeShard(*shard).substr(kSizeBytes) == record.substr(kSizeBytes), "nothing is lost");
   const absl::string_view payload = input.Rest();
   CheckDocumented(
@@ -35,6 +45,7 @@ void RunDownlink(absl::string_view record) {
   const absl::StatusOr<DownlinkPart> part = DecodeDownlinkPart(record);
   CheckDecoded(part.status());
   if (!part.ok()) return;
+  CheckSegments(part->segments);
   LH_CHECK(EncodeDownlinkPart(*part).substr(kSizeBytes) == record.substr(kSizeBytes),
            "nothing is lost");
 }

@@ -2,6 +2,7 @@
 //   input: Plan
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/quiet_protobuf.h"
 #include "tests/fuzz/worker/session/small_plan.h"
 #include "worker/session/fragment_map.h"
 #include "worker/session/plan_conversion.h"

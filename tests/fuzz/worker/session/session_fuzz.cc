@@ -10,6 +10,7 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/quiet_protobuf.h"
 #include "tests/fuzz/worker/session/small_plan.h"
 #include "worker/session/core/session.h"
 #include "worker/session/plan_conversion.h"
