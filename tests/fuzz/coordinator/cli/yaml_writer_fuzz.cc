@@ -8,7 +8,7 @@ namespace longhaul::fuzz {
 namespace {
 
 // YAML knows neither text that is not UTF-8, which is written with replacements, nor, as yaml-cpp
-// reads it, names of more than 1024 bytes.
+// reads it, names that take more than 1024 bytes with their escapes.
 bool IsWritable(const Json& value) {
   const auto written = [&](Json::error_handler_t handler) {
     return value.dump(-1, ' ', false, handler);
@@ -18,7 +18,7 @@ bool IsWritable(const Json& value) {
   }
   bool short_names = true;
   const Json flat = value.flatten();
-  for (const auto& [name, child] : flat.items()) short_names &= name.size() < 1000;
+  for (const auto& [name, child] : flat.items()) short_names &= name.size() < 160;
   return short_names;
 }
 
