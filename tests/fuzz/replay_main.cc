@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {
@@ -24,9 +25,9 @@ using longhaul::fuzz::Seed;
 constexpr char kSeedPrefix[] = "seed-";
 
 // An input that makes a decoder ask for gigabytes fails here as it does under libFuzzer's limit.
-// Not with AddressSanitizer, whose shadow is memory of the process too.
+// Not with sanitizers whose shadow is memory of the process too.
 void LimitMemory() {
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(ABSL_HAVE_ADDRESS_SANITIZER) && !defined(ABSL_HAVE_THREAD_SANITIZER)
   const rlimit limit = {size_t{2} << 30, size_t{2} << 30};
   setrlimit(RLIMIT_DATA, &limit);
 #endif

@@ -10,10 +10,9 @@
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
 #include "common/codec/segment_slice.h"
+#include "common/layout/fragment_layout.h"
 
 namespace longhaul::fuzz {
-
-inline constexpr int kCodecKinds = 7;
 
 // A coded segment as it came from outside.
 struct CodedSegmentBytes {
@@ -22,9 +21,11 @@ struct CodedSegmentBytes {
   std::vector<uint8_t> payload;
 };
 
-// Null: a kind that this build lacks.
-inline std::unique_ptr<Codec> CodecOf(int kind, KernelKind kernels) {
-  auto codec = MakeCodec({.kind = static_cast<CodecKind>(kind), .kernels = kernels});
+// Every bit of `options` is one option of the encoder. Null: a combination that this build lacks.
+inline std::unique_ptr<Codec> CodecOf(int kind, uint8_t options, KernelKind kernels) {
+  auto codec = MakeCodec({.kind = static_cast<CodecKind>(kind),
+                          .search_scale = (options & 1) != 0,
+                          .kernels = kernels});
   return codec.ok() ? *std::move(codec) : nullptr;
 }
 
@@ -38,6 +39,14 @@ inline absl::Status Decode(const Codec& codec, const CodedSegmentBytes& segment,
   return codec.Decode(segment.base_exponent, segment.payload, absl::MakeSpan(*out));
 }
 
+// The blocks from `first_block` on.
+inline absl::Status DecodeFrom(const Codec& codec, const CodedSegmentBytes& segment,
+                               int64_t first_block, std::vector<float>* out) {
+  const absl::Status decoded = Decode(codec, segment, out);
+  if (decoded.ok()) out->erase(out->begin(), out->begin() + first_block * kBlockElements);
+  return decoded;
+}
+
 inline absl::Status DecodeAccumulate(const Codec& codec, const CodedSegmentBytes& segment,
                                      float weight, std::vector<float>* acc) {
   acc->resize(segment.elements);
@@ -45,11 +54,15 @@ inline absl::Status DecodeAccumulate(const Codec& codec, const CodedSegmentBytes
                                 absl::MakeSpan(*acc));
 }
 
+// `lost` gets what the code does not keep.
 inline absl::StatusOr<CodedSegmentBytes> Encode(const Codec& codec,
-                                                const std::vector<float>& values) {
+                                                const std::vector<float>& values,
+                                                std::vector<float>* lost) {
   CodedSegmentBytes segment{.elements = static_cast<int64_t>(values.size())};
   segment.payload.resize(codec.PayloadBytes(segment.elements));
-  auto coded = codec.Encode(values, absl::MakeSpan(segment.payload));
+  lost->assign(values.size(), -0.0f);  // Added to a value it leaves it as it is, zeros too.
+  auto coded =
+      codec.EncodeWithFeedback(values, absl::MakeSpan(*lost), absl::MakeSpan(segment.payload));
   if (!coded.ok()) return coded.status();
   segment.base_exponent = coded->base_exponent;
   return segment;

@@ -1,6 +1,6 @@
 // Every codec on coded bytes from outside and on values of its own side; scalar against SIMD.
-//   input: u8 0 decode, 1 encode | u8 kind | u16 elements - 1 | i32 base exponent | u8 1: the
-//   payload
+//   input: u8 0 decode, 1 encode | u8 kind | u8 options of the encoder | u16 elements - 1 | i32
+//   base exponent | u8 1: the payload
 //          is cut or filled to its size | payload, or values
 #include <bit>
 #include <cmath>
@@ -15,6 +15,7 @@
 namespace longhaul::fuzz {
 namespace {
 
+constexpr int kKinds = 7;
 constexpr int64_t kElementsMax = 16384;
 constexpr float kWeight = 0.75f;
 
@@ -27,6 +28,22 @@ void CheckFinite(const std::vector<float>& values) {
   for (const float value : values) LH_CHECK(std::isfinite(value), "decoded values are finite");
 }
 
+// Blocks from one in the middle on: decoded in place, and as a slice.
+void CheckParts(const Codec& codec, const CodedSegmentBytes& segment,
+                const std::vector<float>& values) {
+  const int64_t blocks = (segment.elements + kBlockElements - 1) / kBlockElements;
+  const BlockRange half = {blocks / 2, blocks - blocks / 2};
+  const std::vector<float> expected(values.begin() + half.first * kBlockElements, values.end());
+  std::vector<float> part;
+  LH_CHECK(DecodeFrom(codec, segment, half.first, &part).ok() && SameBits(part, expected),
+           "a part decodes as in the whole");
+  const absl::StatusOr<CodedSegmentBytes> slice = Slice(codec, segment, half);
+  if (!slice.ok()) return;  // A codec whose payloads are not cut at every block says so.
+  LH_CHECK(Validate(codec, *slice).ok(), "a slice is a segment");
+  LH_CHECK(Decode(codec, *slice, &part).ok() && SameBits(part, expected),
+           "a slice decodes to its part");
+}
+
 // A segment that Validate accepted, and one that was encoded here.
 void CheckDecoding(const Codec& codec, const CodedSegmentBytes& segment) {
   std::vector<float> values, acc(segment.elements, 1.0f);
@@ -37,15 +54,7 @@ void CheckDecoding(const Codec& codec, const CodedSegmentBytes& segment) {
     const float product = kWeight * values[i], sum = 1.0f + product;
     LH_CHECK(acc[i] == sum, "one multiplication and one addition");
   }
-  const int64_t blocks = (segment.elements + kBlockElements - 1) / kBlockElements;
-  const BlockRange half = {blocks / 2, blocks - blocks / 2};
-  const absl::StatusOr<CodedSegmentBytes> slice = Slice(codec, segment, half);
-  if (!slice.ok()) return;  // A codec whose payloads are not cut at every block says so.
-  LH_CHECK(Validate(codec, *slice).ok(), "a slice is a segment");
-  std::vector<float> sliced;
-  LH_CHECK(Decode(codec, *slice, &sliced).ok(), "a slice decodes");
-  const std::vector<float> expected(values.begin() + half.first * kBlockElements, values.end());
-  LH_CHECK(SameBits(sliced, expected), "a slice decodes to its part");
+  CheckParts(codec, segment, values);
 }
 
 void RunDecode(const Codec& scalar, const Codec& simd, const CodedSegmentBytes& segment) {
@@ -65,21 +74,25 @@ void RunDecode(const Codec& scalar, const Codec& simd, const CodedSegmentBytes& 
 }
 
 void RunEncode(const Codec& scalar, const Codec& simd, const std::vector<float>& values) {
-  const absl::StatusOr<CodedSegmentBytes> segment = Encode(simd, values);
+  std::vector<float> lost, same_lost, decoded;
+  const absl::StatusOr<CodedSegmentBytes> segment = Encode(simd, values, &lost);
   CheckDocumented(segment.status(), {absl::StatusCode::kInvalidArgument});
   bool finite = true;
   for (const float value : values) finite &= std::isfinite(value);
   LH_CHECK(segment.ok() == finite, "finite values are coded, others refused");
-  const absl::StatusOr<CodedSegmentBytes> same = Encode(scalar, values);
+  const absl::StatusOr<CodedSegmentBytes> same = Encode(scalar, values, &same_lost);
   LH_CHECK(same.ok() == segment.ok(), "kernels agree on what is coded");
   if (!segment.ok()) return;
   LH_CHECK(same->payload == segment->payload && same->base_exponent == segment->base_exponent,
            "scalar and SIMD code to the same bytes");
+  LH_CHECK(SameBits(lost, same_lost), "scalar and SIMD lose the same bits");
   LH_CHECK(Validate(simd, *segment).ok(), "what is coded is valid");
   CheckDecoding(simd, *segment);
-  if (!simd.exact()) return;
-  std::vector<float> decoded;
-  LH_CHECK(Decode(simd, *segment, &decoded).ok() && SameBits(decoded, values), "exact is exact");
+  LH_CHECK(Decode(simd, *segment, &decoded).ok(), "what is coded decodes");
+  for (size_t i = 0; i < values.size(); ++i) {
+    LH_CHECK(lost[i] == values[i] - decoded[i], "lost is what decoding does not give back");
+  }
+  if (simd.exact()) LH_CHECK(SameBits(decoded, values), "exact is exact");
 }
 
 }  // namespace
@@ -90,20 +103,16 @@ std::vector<Seed> Seeds() {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = std::ldexp(i % 2 ? -1.25f : 1, i % 40 - 20);
   const absl::string_view bytes(reinterpret_cast<const char*>(values.data()), 1200);
-  for (int kind = 1; kind <= kCodecKinds; ++kind) {
-    const auto codec = CodecOf(kind, KernelKind::kScalar);
+  for (int kind = 1; kind <= kKinds; ++kind) {
+    const auto codec = CodecOf(kind, 0, KernelKind::kScalar);
     if (codec == nullptr) continue;
-    const CodedSegmentBytes segment = *Encode(*codec, values);
+    std::vector<float> lost;
+    const CodedSegmentBytes segment = *Encode(*codec, values, &lost);
     const std::string payload(segment.payload.begin(), segment.payload.end());
     const auto seed = [&](int what, absl::string_view rest) {
-      return FuzzWriter()
-          .Byte(what)
-          .Byte(kind - 1)
-          .Put(uint16_t{299})
-          .Put(segment.base_exponent)
-          .Byte(0)
-          .Bytes(rest)
-          .Take();
+      FuzzWriter input;
+      input.Byte(what).Byte(kind - 1).Byte(0).Put(uint16_t{299}).Put(segment.base_exponent);
+      return input.Byte(0).Bytes(rest).Take();
     };
     const std::string name(codec->name());
     seeds.push_back({"decode_" + name, seed(0, payload)});
@@ -118,9 +127,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longhaul;  // NOLINT: a file of one function
   fuzz::FuzzInput input(data, size);
   const bool encode = input.Flag();
-  const int kind = input.Choice(1, fuzz::kCodecKinds);
-  const auto scalar = fuzz::CodecOf(kind, KernelKind::kScalar);
-  const auto simd = fuzz::CodecOf(kind, KernelKind::kSimd);
+  const int kind = input.Choice(1, fuzz::kKinds);
+  const uint8_t options = input.Byte();
+  const auto scalar = fuzz::CodecOf(kind, options, KernelKind::kScalar);
+  const auto simd = fuzz::CodecOf(kind, options, KernelKind::kSimd);
   if (scalar == nullptr || simd == nullptr) return 0;
   fuzz::CodedSegmentBytes segment{.elements = input.Take<uint16_t>() % fuzz::kElementsMax + 1,
                                   .base_exponent = input.Take<int32_t>()};
