@@ -7,5 +7,7 @@ template <typename... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
+template <typename... Handlers>  // clang deduces an aggregate's arguments from version 17 on.
+Overloaded(Handlers...)->Overloaded<Handlers...>;
 
 }  // namespace longhaul

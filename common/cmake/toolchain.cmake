@@ -23,6 +23,16 @@ if(LONGHAUL_SANITIZE)
   add_link_options(-fsanitize=${LONGHAUL_SANITIZE})
 endif()
 
+# The fuzz targets' build (tests/fuzz): our code is instrumented, Debian's libraries are not.
+if(LONGHAUL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "LONGHAUL_FUZZ needs clang, for its libFuzzer: cmake --preset fuzz")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+                      -g1)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 # A machine's own CUDA paths must not leak into the build (the compiler comes from the pinned wheels).
 unset(ENV{CUDA_HOME})
 unset(ENV{CUDA_PATH})

@@ -1,12 +1,14 @@
 #include "common/config/yaml_json.h"
 
 #include <cmath>
-#include <optional>
+#include <sstream>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
 namespace longhaul {
@@ -92,6 +94,32 @@ class Converter {
   bool stopped_ = false;
 };
 
+// Reads over a document.
+class IgnoreEvents : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Not by YAML::LoadAll: before a character that begins no value, such as a comma, yaml-cpp finds
+// empty documents without end.
+bool HasMoreThanOneDocument(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  IgnoreEvents events;
+  return parser.HandleNextDocument(events) && parser;
+}
+
 }  // namespace
 
 Json ParseYaml(absl::string_view text, ViolationList& violations) {
@@ -103,9 +131,9 @@ Json ParseYaml(absl::string_view text, ViolationList& violations) {
   ViolationList found;
   Json result;
   try {  // yaml-cpp reports by exceptions; this is the one call boundary.
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) found.Invalid("", "found several documents, expected one");
-    if (!documents.empty()) result = Converter(found).Convert(documents.front(), "", 0);
+    const std::string owned(text);
+    if (HasMoreThanOneDocument(owned)) found.Invalid("", "found several documents, expected one");
+    result = Converter(found).Convert(YAML::Load(owned), "", 0);
   } catch (const YAML::Exception& e) {
     found.Invalid("", absl::StrFormat("line %d, column %d: not YAML: %s", e.mark.line + 1,
                                       e.mark.column + 1, e.msg));

@@ -11,8 +11,13 @@ namespace longhaul::cli {
 
 std::string Printable(absl::string_view text) {
   std::string result(text);
-  for (char& c : result) {
-    if (absl::ascii_iscntrl(c)) c = '?';
+  for (size_t i = 0; i < result.size(); ++i) {
+    // The controls beyond ASCII as UTF-8 has them: U+009B begins the same commands as ESC [.
+    if (result[i] == '\xC2' && i + 1 < result.size() && result[i + 1] >= '\x80' &&
+        result[i + 1] <= '\x9F') {
+      result[i] = result[i + 1] = '?';
+    }
+    if (absl::ascii_iscntrl(result[i])) result[i] = '?';
   }
   return result;
 }

@@ -6,10 +6,14 @@
 namespace longhaul::coordinator {
 namespace {
 
+// More steps or tokens than any job has: sums of what pools tell stay within 64 bits.
+constexpr int64_t kCountMax = int64_t{1} << 50;
+
+int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
 void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
-  to->set_tokens(to->tokens() + from.tokens());
+  to->set_tokens(SaneCount(to->tokens() + from.tokens()));
   to->set_compute_seconds(to->compute_seconds() + from.compute_seconds());
   to->set_exposed_wait_seconds(to->exposed_wait_seconds() + from.exposed_wait_seconds());
   to->set_eval_seconds(to->eval_seconds() + from.eval_seconds());
@@ -19,8 +23,8 @@ void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
 // train_loss stays as it is: a loss that is not finite is what people must see.
 v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   progress.set_ranks(std::max(progress.ranks(), 0));
-  progress.set_inner_step(std::max<int64_t>(progress.inner_step(), 0));
-  progress.set_tokens(std::max<int64_t>(progress.tokens(), 0));
+  progress.set_inner_step(SaneCount(progress.inner_step()));
+  progress.set_tokens(SaneCount(progress.tokens()));
   progress.set_tokens_per_second(Sane(progress.tokens_per_second()));
   progress.set_compute_seconds(Sane(progress.compute_seconds()));
   progress.set_exposed_wait_seconds(Sane(progress.exposed_wait_seconds()));
@@ -34,7 +38,7 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
 }  // namespace
 
 int64_t PoolHistory::steps() const {
-  return earlier.inner_step() + std::max<int64_t>(current.inner_step() - start_step, 0);
+  return SaneCount(earlier.inner_step() + SaneCount(current.inner_step() - start_step));
 }
 
 v1::PoolProgress PoolHistory::Total() const {

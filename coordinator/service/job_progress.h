@@ -35,7 +35,7 @@ class JobProgress {
  public:
   explicit JobProgress(size_t fragments) : commits_(fragments) {}
 
-  // A heartbeat's report. Numbers that cannot be are taken as zero.
+  // A heartbeat's report. Numbers that cannot be are taken as zero, counts beyond 2^50 as that.
   void Report(const std::string& pool, int ordinal, int64_t start_step, v1::PoolProgress progress);
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
 

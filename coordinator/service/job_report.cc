@@ -1,10 +1,12 @@
 #include "coordinator/service/job_report.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -76,7 +78,8 @@ void SetPools(const LiveJob& job, const JobView& view, v1::Job* report) {
   }
   report->set_inner_step(slowest_live.value_or(slowest.value_or(0)));
   report->set_tokens(tokens);
-  report->set_data_parallel_bytes(kDataParallelBytes * report->parameters() * steps);
+  report->set_data_parallel_bytes(CheckedMul(kDataParallelBytes * report->parameters(), steps)
+                                      .value_or(std::numeric_limits<int64_t>::max()));
 }
 
 void SetMeans(v1::Job* report) {

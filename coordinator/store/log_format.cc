@@ -13,6 +13,7 @@ constexpr absl::string_view kFrameMagic = "LHFRAME1";
 constexpr absl::string_view kSegmentMagic = "LHSEGMT1";
 constexpr int64_t kFrameDigestOffset = kFrameHeaderBytes - 16;
 constexpr int64_t kSegmentDigestOffset = 32;
+constexpr int64_t kSegmentNumberMax = 9'999'999'999;  // Ten digits.
 
 }  // namespace
 
@@ -77,9 +78,13 @@ std::optional<SegmentHeader> DecodeSegmentHeader(absl::string_view bytes, uint64
 std::string SegmentName(int64_t number) { return absl::StrFormat("segment-%010d.log", number); }
 
 std::optional<int64_t> SegmentNumber(absl::string_view name) {
+  absl::string_view digits = name;
   int64_t number = 0;
-  const bool named = absl::ConsumePrefix(&name, "segment-") && absl::ConsumeSuffix(&name, ".log");
-  if (!named || !absl::SimpleAtoi(name, &number)) return std::nullopt;
+  const bool named =
+      absl::ConsumePrefix(&digits, "segment-") && absl::ConsumeSuffix(&digits, ".log");
+  if (!named || !absl::SimpleAtoi(digits, &number)) return std::nullopt;
+  // One name for each number: files of any other name are not ours.
+  if (number < 1 || number > kSegmentNumberMax || name != SegmentName(number)) return std::nullopt;
   return number;
 }
 

@@ -55,7 +55,7 @@ struct SegmentHeader {
 std::string EncodeSegmentHeader(const SegmentHeader& header, uint64_t salt);
 std::optional<SegmentHeader> DecodeSegmentHeader(absl::string_view bytes, uint64_t salt);
 
-// "segment-0000000001.log", and back (nothing for other names).
+// "segment-0000000001.log", and back (nothing for other names). Numbers count from 1.
 std::string SegmentName(int64_t number);
 std::optional<int64_t> SegmentNumber(absl::string_view name);
 

@@ -5,12 +5,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/layout/fragment_layout.h"
 #include "coordinator/store/wire.h"
 
 namespace longhaul {
 namespace {
 
 constexpr int64_t kSegmentBytes = 16, kInputBytes = 24;
+constexpr int64_t kFirstBlockMax = (int64_t{1} << 40) / kBlockElements;  // Of a fragment's blocks.
 
 // Numbers of longhaul.v1.RoundKind.
 uint32_t KindNumber(RoundKind kind) {
@@ -67,6 +69,8 @@ std::vector<CodedSegment> ReadSegments(WireReader& in, bool* ok) {
     segment.first_block = in.U64();
     segment.elements = in.U32();
     segment.base_exponent = in.U32();
+    *ok = *ok && segment.first_block >= 0 && segment.first_block <= kFirstBlockMax &&
+          segment.elements >= 1 && segment.elements <= kTileElements;
   }
   return segments;
 }

@@ -2,7 +2,8 @@
 // has the bytes.
 //
 // The Decode functions are for bodies whose digest was verified; a body that does not decode all
-// the same gives DATA_LOSS.
+// the same gives DATA_LOSS. Segments that they give have 1 to kTileElements elements and begin
+// within 2^40; whether they fit the fragment and each other is for their reader.
 #pragma once
 
 #include <cstdint>

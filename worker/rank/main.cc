@@ -20,6 +20,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/rank_process.h"
+#include "worker/rank/assignment.h"
 #include "worker/rank/pool_communicator.h"
 #include "worker/rank/replica_factory.h"
 #include "worker/session/rank_session.h"
@@ -89,14 +90,8 @@ class Reporter {
 };
 
 absl::StatusOr<v1::Assignment> ReadAssignment() {
-  const std::string text{std::istreambuf_iterator<char>(std::cin),
-                         std::istreambuf_iterator<char>()};
-  v1::Assignment assignment;
-  const auto status = google::protobuf::util::JsonStringToMessage(text, &assignment);
-  if (!status.ok())
-    return absl::InvalidArgumentError("the assignment on standard input: " +
-                                      std::string(status.message()));
-  return assignment;
+  return ParseAssignment(
+      std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()});
 }
 
 // What an outcome means to the agent: a lost peer or coordinator is no fault of the job.

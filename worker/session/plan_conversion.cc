@@ -24,6 +24,18 @@ absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model,
   return absl::OkStatus();
 }
 
+// Whether all rounds lie within the job; then no step of them overflows.
+bool IsSchedule(const v1::FragmentPlan& fragment, const v1::Plan& plan) {
+  if (fragment.first_push_step() < 1 || fragment.period() < 1 || fragment.rounds() < 0 ||
+      plan.tau() < 0 || plan.tau() >= fragment.period()) {
+    return false;
+  }
+  if (fragment.rounds() == 0) return true;
+  const int64_t last_push = plan.steps() - plan.tau();
+  return fragment.first_push_step() <= last_push &&
+         fragment.rounds() - 1 <= (last_push - fragment.first_push_step()) / fragment.period();
+}
+
 }  // namespace
 
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool) {
@@ -47,8 +59,8 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
     return Bad("steps, start_step, alpha or fragments are out of range");
   }
   for (const v1::FragmentPlan& fragment : plan.fragments()) {
-    if (fragment.fragment() != static_cast<int>(result.fragments.size()) || fragment.period() < 1 ||
-        fragment.rounds() < 0 || plan.tau() < 0 || plan.tau() >= fragment.period()) {
+    if (fragment.fragment() != static_cast<int>(result.fragments.size()) ||
+        !IsSchedule(fragment, plan)) {
       return Bad(absl::StrFormat("the schedule of fragment %d", fragment.fragment()));
     }
     FragmentPlan item{.schedule = {.first_push_step = fragment.first_push_step(),
@@ -74,7 +86,10 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
     FragmentLayout layout{.name = absl::StrFormat("%d", fragment.fragment())};
     for (const v1::UnitSpan& span : fragment.units()) {
       LH_RETURN_IF_ERROR(CheckUnit(span, model, seen));
-      if (span.offset() < layout.elements) return Bad("units of a fragment overlap");
+      // Subtracted, so that no offset overflows.
+      if (span.offset() < layout.elements || span.offset() - layout.elements >= kBlockElements) {
+        return Bad("units of a fragment overlap, or leave blocks out");
+      }
       layout.units.push_back({span.unit(), span.offset(), span.elements()});
       layout.elements = span.offset() + span.elements();
     }

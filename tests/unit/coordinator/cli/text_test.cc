@@ -29,6 +29,14 @@ TEST(TextTest, TableAlignsAndHidesControlCharacters) {
   EXPECT_EQ(TableText({}), "");
 }
 
+TEST(TextTest, PrintableTextHasNoControlCharacters) {
+  EXPECT_EQ(Printable("a\x1b[2J\x7f"), "a?[2J?");
+  EXPECT_EQ(Printable("a\xc2\x9b"
+                      "2J"),
+            "a??2J");  // U+009B is ESC [ in one character.
+  EXPECT_EQ(Printable("Zürich, \xc2\xa0 \xc2"), "Zürich, \xc2\xa0 \xc2");
+}
+
 TEST(YamlWriterTest, WhatItWritesReadsBackTheSame) {
   const Json value = Json::parse(R"({
     "word": "abc", "path": "/a/b.txt", "number": 12, "text number": "12", "float": 0.5, "yes": "yes",

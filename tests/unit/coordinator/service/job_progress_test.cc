@@ -35,6 +35,16 @@ TEST(JobProgressTest, AnotherIncarnationGoesOnCounting) {
   EXPECT_EQ(pool.steps(), 30);
 }
 
+TEST(JobProgressTest, NoReportMakesASumOverflow) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  JobProgress progress(1);
+  for (int ordinal = 0; ordinal < 20; ++ordinal) {
+    progress.Report("a", ordinal, 0, Told(kMax, kMax));
+    EXPECT_EQ(progress.pools().at("a").Total().tokens(), int64_t{1} << 50);
+    EXPECT_EQ(progress.pools().at("a").steps(), int64_t{1} << 50);
+  }
+}
+
 TEST(JobProgressTest, GoesOnAfterARestart) {
   JobProgress before(1);
   before.Report("a", 0, 0, Told(20, 200));

@@ -60,6 +60,11 @@ TEST(LogFormatTest, NamesComeBack) {
   EXPECT_EQ(SegmentNumber("segment-0000000012.log"), 12);
   EXPECT_EQ(SegmentNumber("segment-x.log"), std::nullopt);
   EXPECT_EQ(SegmentNumber("other"), std::nullopt);
+  // Names that the log never gives, of numbers that it could not go on from.
+  EXPECT_EQ(SegmentNumber("segment-12.log"), std::nullopt);
+  EXPECT_EQ(SegmentNumber("segment-0000000000.log"), std::nullopt);
+  EXPECT_EQ(SegmentNumber("segment--000000001.log"), std::nullopt);
+  EXPECT_EQ(SegmentNumber("segment-9223372036854775807.log"), std::nullopt);
 }
 
 TEST(LogFormatTest, FramesTakeWholeDeviceBlocks) {

@@ -56,6 +56,16 @@ TEST(RoundRecordsTest, ShardsComeBack) {
   EXPECT_EQ(decoded->segments, shard.segments);
 }
 
+TEST(RoundRecordsTest, SegmentsThatCannotBeAreRefused) {
+  for (const CodedSegment& bad : {CodedSegment{0, 0}, CodedSegment{0, -128}, CodedSegment{0, 65537},
+                                  CodedSegment{-1, 128}, CodedSegment{int64_t{1} << 57, 128}}) {
+    EXPECT_EQ(DecodeShard(EncodeShard({.pool = "north", .segments = {bad}})).status().code(),
+              absl::StatusCode::kDataLoss);
+    EXPECT_EQ(DecodeDownlinkPart(EncodeDownlinkPart({.segments = {bad}})).status().code(),
+              absl::StatusCode::kDataLoss);
+  }
+}
+
 TEST(RoundRecordsTest, DownlinkPartsComeBack) {
   const DownlinkPart part = {1, 7, CodecKind::kBf16, {{0, 65536, 0}}};
   const auto decoded = DecodeDownlinkPart(EncodeDownlinkPart(part));

@@ -1,5 +1,7 @@
 #include "worker/session/plan_conversion.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 
 namespace longhaul::session {
@@ -55,6 +57,12 @@ TEST(PlanConversionTest, ImpossiblePlansAreRefused) {
   EXPECT_TRUE(refused([](v1::Plan& p) { p.clear_fragments(); }));
   EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments(1)->set_fragment(7); }));
   EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments(0)->set_period(0); }));
+  EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments(0)->set_first_push_step(0); }));
+  EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments(0)->set_first_push_step(100); }));
+  EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments(1)->set_rounds(11); }));
+  EXPECT_TRUE(refused([](v1::Plan& p) {
+    p.mutable_fragments(0)->set_period(std::numeric_limits<int64_t>::max());
+  }));
   EXPECT_TRUE(
       refused([](v1::Plan& p) { p.mutable_fragments(0)->set_version(2); }));  // without its commit
 }
@@ -73,6 +81,13 @@ TEST(PlanConversionTest, LayoutsMustHoldEveryUnitOnce) {
       refused([](v1::Plan& p) { p.mutable_fragments(1)->mutable_units(0)->set_elements(299); }));
   EXPECT_TRUE(
       refused([](v1::Plan& p) { p.mutable_fragments(1)->mutable_units(0)->set_offset(1); }));
+  EXPECT_TRUE(refused([](v1::Plan& p) {  // a gap of a whole block
+    p.mutable_fragments(1)->mutable_units(0)->set_offset(128);
+    p.mutable_fragments(1)->set_elements(428);
+  }));
+  EXPECT_TRUE(refused([](v1::Plan& p) {
+    p.mutable_fragments(1)->mutable_units(0)->set_offset(std::numeric_limits<int64_t>::max() - 127);
+  }));
   EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments()->RemoveLast(); }));
 }
 

@@ -1,0 +1,43 @@
+// What is written as YAML reads as the same values: the CLI's output is the CLI's input.
+//   input: a YAML document
+#include "coordinator/cli/yaml_writer.h"
+#include "tests/fuzz/documented.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace longhaul::fuzz {
+namespace {
+
+// YAML knows neither text that is not UTF-8, which is written with replacements, nor, as yaml-cpp
+// reads it, names that take more than 1024 bytes with their escapes.
+bool IsWritable(const Json& value) {
+  const auto written = [&](Json::error_handler_t handler) {
+    return value.dump(-1, ' ', false, handler);
+  };
+  if (written(Json::error_handler_t::ignore) != written(Json::error_handler_t::replace)) {
+    return false;
+  }
+  bool short_names = true;
+  const Json flat = value.flatten();
+  for (const auto& [name, child] : flat.items()) short_names &= name.size() < 160;
+  return short_names;
+}
+
+}  // namespace
+
+std::vector<Seed> Seeds() {
+  return {
+      {"values", "a: 1\nb: [true, null, 'true', 1e3, -0.5, ~, '~']\nc: {d: '', e: [], f: {}}\n"},
+      {"text", "a: 'x: y'\nb: \"line\\nline\\ttab\\x07\"\nc: '- d'\n'? e': '#f'\n'': '12'\n"}};
+}
+
+}  // namespace longhaul::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longhaul;  // NOLINT: a file of one function
+  ViolationList violations;
+  const Json value = ParseYaml({reinterpret_cast<const char*>(data), size}, violations);
+  if (!violations.empty() || !fuzz::IsWritable(value)) return 0;
+  const std::string text = cli::WriteYaml(value);
+  LH_CHECK(ParseYaml(text, violations) == value && violations.empty(), "the same values");
+  return 0;
+}

@@ -1,0 +1,61 @@
+// What pools tell of their work in heartbeats: summed over incarnations, kept over a restart.
+//   input: for each report: u8 ordinal | i64 start step | string PoolProgress
+#include "coordinator/service/job_progress.h"
+#include "tests/fuzz/documented.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/quiet_protobuf.h"
+
+namespace longhaul::fuzz {
+namespace {
+
+using coordinator::JobProgress;
+
+constexpr int64_t kCountMax = int64_t{1} << 50;
+
+bool InRange(int64_t count) { return count >= 0 && count <= kCountMax; }
+
+void CheckSums(const JobProgress& progress) {
+  for (const auto& [name, history] : progress.pools()) {
+    const v1::PoolProgress total = history.Total();
+    LH_CHECK(InRange(total.tokens()) && InRange(total.inner_step()) && InRange(history.steps()),
+             "sums that cannot overflow");
+    LH_CHECK(total.compute_seconds() >= 0 && total.tokens_per_second() >= 0, "no negative times");
+  }
+}
+
+}  // namespace
+
+std::vector<Seed> Seeds() {
+  v1::PoolProgress progress;
+  progress.set_inner_step(30);
+  progress.set_tokens(4096);
+  progress.set_compute_seconds(2.5);
+  FuzzWriter reports;
+  for (const int ordinal : {0, 0, 2}) {
+    reports.Byte(ordinal).Put(int64_t{ordinal * 10}).String(progress.SerializeAsString());
+  }
+  return {{"reports", reports.Take()}};
+}
+
+}  // namespace longhaul::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longhaul;  // NOLINT: a file of one function
+  fuzz::FuzzInput input(data, size);
+  coordinator::JobProgress progress(1);
+  for (int reports = 0; !input.empty() && reports < 64; ++reports) {
+    const int ordinal = input.Byte();
+    const int64_t start_step = input.Take<int64_t>() & (fuzz::kCountMax - 1);
+    v1::PoolProgress told;
+    if (!told.ParseFromString(std::string(input.String()))) continue;
+    progress.Report("oslo", ordinal, start_step, std::move(told));
+    fuzz::CheckSums(progress);
+  }
+  v1::Job saved;
+  progress.Save(&saved);
+  coordinator::JobProgress restored(1);
+  restored.Restore(saved, {});
+  fuzz::CheckSums(restored);
+  return 0;
+}

@@ -1,0 +1,38 @@
+// The names that pools choose.
+//   input: string pool | incarnation
+#include <algorithm>
+
+#include "coordinator/service/names.h"
+#include "tests/fuzz/documented.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace longhaul::fuzz {
+namespace {
+
+// What names are made of: safe in paths, labels of metrics and log lines.
+bool IsSafe(absl::string_view name) {
+  return !name.empty() && name.size() <= 64 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == absl::string_view::npos;
+}
+
+}  // namespace
+
+std::vector<Seed> Seeds() {
+  return {{"good", FuzzWriter().String("oslo-2").Bytes("0123456789abcdef").Take()},
+          {"bad", FuzzWriter().String("Oslo/..").Bytes("0123").Take()}};
+}
+
+}  // namespace longhaul::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longhaul;  // NOLINT: a file of one function
+  fuzz::FuzzInput input(data, size);
+  const absl::string_view pool = input.String(), incarnation = input.Rest();
+  const absl::Status status = coordinator::CheckPool(pool, incarnation);
+  fuzz::CheckDocumented(status, {absl::StatusCode::kInvalidArgument});
+  const bool good = coordinator::IsName(pool) && coordinator::IsIncarnation(incarnation);
+  LH_CHECK(status.ok() == good, "one rule for names");
+  if (good) LH_CHECK(fuzz::IsSafe(pool) && fuzz::IsSafe(incarnation), "names are safe");
+  return 0;
+}

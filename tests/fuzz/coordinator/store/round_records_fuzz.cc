@@ -1,0 +1,99 @@
+// Records of the log, and the last check of a shard before it gets there.
+//   input: u8 which | u32 elements of the fragment | string record | payload of a shard
+#include <string>
+#include <vector>
+
+#include "common/layout/fragment_layout.h"
+#include "coordinator/store/round_records.h"
+#include "coordinator/store/shard_check.h"
+#include "tests/fuzz/documented.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace longhaul::fuzz {
+namespace {
+
+// The size at the beginning is for the reader of the frame, and not decoded.
+constexpr size_t kSizeBytes = kRecordSizeBytes;
+
+void CheckDecoded(const absl::Status& status) {
+  CheckDocumented(status, {absl::StatusCode::kDataLoss});
+}
+
+// So that no reader's arithmetic on them overflows.
+void CheckSegments(const std::vector<CodedSegment>& segments) {
+  for (const CodedSegment& segment : segments) {
+    LH_CHECK(segment.elements >= 1 && segment.elements <= kTileElements, "elements of a segment");
+    LH_CHECK(segment.first_block >= 0 && segment.first_block < int64_t{1} << 40, "a block");
+  }
+}
+
+void RunShard(absl::string_view record, FuzzInput& input, int64_t elements) {
+  const absl::StatusOr<ShardInfo> shard = DecodeShard(record);
+  CheckDecoded(shard.status());
+  if (!shard.ok()) return;
+  CheckSegments(shard->segments);
+  LH_CHECK(EncodeShard(*shard).substr(kSizeBytes) == record.substr(kSizeBytes), "nothing is lost");
+  const absl::string_view payload = input.Rest();
+  CheckDocumented(
+      CheckShard(*shard, {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()},
+                 elements),
+      {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
+}
+
+void RunDownlink(absl::string_view record) {
+  const absl::StatusOr<DownlinkPart> part = DecodeDownlinkPart(record);
+  CheckDecoded(part.status());
+  if (!part.ok()) return;
+  CheckSegments(part->segments);
+  LH_CHECK(EncodeDownlinkPart(*part).substr(kSizeBytes) == record.substr(kSizeBytes),
+           "nothing is lost");
+}
+
+void RunCommit(absl::string_view record) {
+  const absl::StatusOr<LoggedCommit> commit = DecodeCommit(record);
+  CheckDecoded(commit.status());
+  if (!commit.ok()) return;
+  LH_CHECK(commit->weights.size() == commit->record.pools.size(), "a weight for each pool");
+  LH_CHECK(commit->inputs.size() == commit->record.pools.size(), "shards for each pool");
+  LH_CHECK(EncodeCommit(*commit) == record, "nothing is lost");
+}
+
+}  // namespace
+
+std::vector<Seed> Seeds() {
+  const auto seed = [](int which, const std::string& record, absl::string_view payload = "") {
+    return FuzzWriter().Byte(which).Put(uint32_t{299}).String(record).Bytes(payload).Take();
+  };
+  const std::vector<CodedSegment> segments = {{0, 128, 0}, {1, 172, 0}};
+  const std::string payload(1200, '\x01');
+  LoggedCommit commit;
+  commit.record = {.version = 4, .pools = {"oslo", "kyoto"}, .evaluator = "oslo"};
+  commit.arithmetic = 1;
+  commit.first_downlink = 7;
+  commit.weights = {1, 1};
+  commit.inputs = {{{3, {}}}, {{4, {}}, {5, {}}}};
+  return {
+      {"shard", seed(0, EncodeShard({0, 1, RoundKind::kOuter, "oslo", CodecKind::kFp32, segments}),
+                     payload)},
+      {"shard_e3m0",
+       seed(0, EncodeShard({0, 1, RoundKind::kOuter, "oslo", CodecKind::kE3m0, {{0, 300, 2}}}),
+            payload.substr(0, 153))},
+      {"downlink", seed(1, EncodeDownlinkPart({1, 4, CodecKind::kBf16, segments}))},
+      {"commit", seed(2, EncodeCommit(commit))}};
+}
+
+}  // namespace longhaul::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longhaul;  // NOLINT: a file of one function
+  fuzz::FuzzInput input(data, size);
+  const uint8_t which = input.Byte();
+  const int64_t elements = int64_t{input.Take<uint32_t>()} + 1;
+  const absl::string_view record = input.String();
+  if (which % 3 == 0) fuzz::RunShard(record, input, elements);
+  if (which % 3 == 1) fuzz::RunDownlink(record);
+  if (which % 3 == 2) fuzz::RunCommit(record);
+  fuzz::CheckDecoded(DecodeRecordSize(record, record.size()).status());
+  return 0;
+}

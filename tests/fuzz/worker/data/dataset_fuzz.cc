@@ -1,0 +1,69 @@
+// Files of tokens and of text, and the windows that are cut from them.
+//   input: u8 0 tokens, 1 text | u16 vocab - 1 | u8 context | file
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "tests/fuzz/documented.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "worker/data/text_dataset.h"
+#include "worker/data/token_file_dataset.h"
+#include "worker/data/windows.h"
+
+namespace longhaul::fuzz {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Dataset>> Open(bool text, const std::string& path, int64_t vocab) {
+  if (text) return TextDataset::Open(path, vocab);
+  return TokenFileDataset::Open(path, vocab);
+}
+
+void CheckDataset(const Dataset& dataset, int64_t vocab, int64_t context) {
+  std::vector<int64_t> tokens(dataset.tokens());
+  dataset.Read(0, absl::MakeSpan(tokens));
+  for (const int64_t token : tokens) LH_CHECK(token >= 0 && token < vocab, "tokens of the vocab");
+  const absl::StatusOr<Windows> windows =
+      Windows::Create({.tokens = dataset.tokens(), .context = context, .seed = 1});
+  CheckDocumented(windows.status(), {absl::StatusCode::kInvalidArgument});
+  if (!windows.ok()) return;
+  for (int64_t i = 0; i < 4; ++i) {
+    std::vector<int64_t> window(context + 1);
+    dataset.Read(windows->Train(i, 0), absl::MakeSpan(window));
+    dataset.Read(windows->Eval(i, 4), absl::MakeSpan(window));
+  }
+}
+
+}  // namespace
+
+std::vector<Seed> Seeds() {
+  std::string tokens;
+  for (int i = 0; i < 100; ++i) tokens += {static_cast<char>(i * 7), static_cast<char>(i % 3)};
+  return {{"tokens", FuzzWriter().Byte(0).Put(uint16_t{999}).Byte(7).Bytes(tokens).Take()},
+          {"text", FuzzWriter().Byte(1).Put(uint16_t{255}).Byte(7).Bytes("some text, \xff").Take()},
+          {"odd", FuzzWriter().Byte(0).Put(uint16_t{65535}).Byte(1).Bytes("abc").Take()}};
+}
+
+}  // namespace longhaul::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longhaul;  // NOLINT: a file of one function
+  fuzz::FuzzInput input(data, size);
+  const bool text = input.Flag();
+  const int64_t vocab = int64_t{input.Take<uint16_t>()} + 1, context = input.Choice(1, 256);
+  const absl::string_view bytes = input.Rest();
+  const int file = memfd_create("dataset", MFD_CLOEXEC);
+  LH_CHECK(
+      file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+      "memory takes a file");
+  const absl::Cleanup close_file = [file] { close(file); };
+  const auto dataset = fuzz::Open(text, absl::StrCat("/proc/self/fd/", file), vocab);
+  fuzz::CheckDocumented(dataset.status(), {absl::StatusCode::kInvalidArgument});
+  if (dataset.ok()) fuzz::CheckDataset(**dataset, vocab, context);
+  return 0;
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Writes the seeds of every corpus anew, with the product's own encoders (function Seeds of each target). Other files of a
+# corpus, inputs that once showed a fault, stay.
+#   tests/fuzz/write_seeds.sh        after an ordinary build. Environment: BUILD_DIR (default build).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+for target in "${BUILD_DIR:-build}"/fuzz/*_fuzz; do
+  name=$(basename "$target")
+  "$target" --write-seeds "$(dirname "$(find tests/fuzz -name "$name.cc")")/corpus/$name"
+done
