@@ -28,7 +28,7 @@ struct NamedImage {
 JobStoreOptions Options() {
   JobStoreOptions options = SmallOptions();
   options.fragment_elements = {300, 128};
-  options.down_codec = CodecKind::kE3m0;
+  options.down.kind = CodecKind::kE3m0;
   options.snapshot_every = 1;
   options.log_segment_bytes = 8 * kLogAlignment;
   return options;
