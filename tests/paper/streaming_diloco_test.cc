@@ -232,7 +232,7 @@ TEST(CodecTest, EveryCodecCarriesAJob) {
     options.tau = 1;
     const auto result = RunExchange(options);
     ASSERT_TRUE(result.ok()) << result.status();
-    const int64_t rounds = 4, seeds = 2 * 4 * options.elements;
+    const int64_t rounds = 5, seeds = 2 * 4 * options.elements;
     const auto up = MakeCodec({.kind = static_cast<CodecKind>(codec)}).value();
     const auto down_codec = MakeCodec({.kind = down}).value();
     const v1::WireBytes& wire = result->job.wire_bytes();
