@@ -78,9 +78,14 @@ endfunction()
 function(longhaul_simd_sources)
   set_source_files_properties(${ARGN} PROPERTIES
     COMPILE_DEFINITIONS "HWY_DISABLED_TARGETS=HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV")
+  set(options)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -mssse3)
+    list(APPEND options -mssse3)
   endif()
+  if(LONGHAUL_FUZZ)  # With sanitizers, what is inlined for each instruction set takes clang minutes and gigabytes to optimize.
+    list(APPEND options -O0)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
 
 # longhaul_fuzz_target(NAME SRCS ... DEPS ...): a program in build/fuzz that replays the files of corpus/NAME, beside the

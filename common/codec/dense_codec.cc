@@ -5,13 +5,10 @@
 
 #include "common/base/checked_math.h"
 #include "common/codec/e3m0_format.h"
-#include "common/codec/nibble_tail.h"
+#include "common/codec/tail_order.h"
 
 namespace longhaul {
 namespace {
-
-// Codes of one block, of any kind.
-using BlockCodes = std::array<uint8_t, kBlockElements * sizeof(float)>;
 
 // A short block, padded with zeros.
 class TailBlock {
@@ -95,10 +92,30 @@ void DenseCodec::EncodeTail(const EncodeInput& in, absl::Span<float> lost, int64
                    .energies = scratch.energies.data()});
   if (!lost.empty()) std::copy_n(left.data(), elements, lost.data());
   const auto out = PlanesOf(scratch.out, scratch.elements).tail_codes;
-  if (format_.tail_order == TailOrder::kHalfBytes) {
-    PackTail(codes.data(), elements, out.data());
-  } else {
-    std::memcpy(out.data(), codes.data(), out.size());
+  PackTail(codes, elements, out);
+}
+
+void DenseCodec::PackTail(const BlockCodes& codes, int64_t elements,
+                          absl::Span<uint8_t> out) const {
+  switch (format_.order) {
+    case BlockOrder::kHalfBytes:
+      return PackHalfByteTail(codes.data(), elements, out.data());
+    case BlockOrder::kBytes:
+      return PackByteTail(codes.data(), elements, out.data());
+    case BlockOrder::kNatural:
+      std::memcpy(out.data(), codes.data(), out.size());
+  }
+}
+
+void DenseCodec::UnpackTail(absl::Span<const uint8_t> in, int64_t elements,
+                            BlockCodes& codes) const {
+  switch (format_.order) {
+    case BlockOrder::kHalfBytes:
+      return UnpackHalfByteTail(in.data(), elements, codes.data());
+    case BlockOrder::kBytes:
+      return UnpackByteTail(in.data(), elements, codes.data());
+    case BlockOrder::kNatural:
+      std::memcpy(codes.data(), in.data(), in.size());
   }
 }
 
@@ -141,7 +158,7 @@ void DenseCodec::ZeroBlock(int64_t block, SegmentScratch& scratch) const {
     const int32_t exponent = e3m0::ScaleExponent(index);
     const uint8_t scale = index - e3m0::ScaleOrigin(exponent);
     if (elements < kBlockElements) {
-      UnpackTail(planes.tail_codes.data(), elements, codes.data());
+      UnpackTail(planes.tail_codes, elements, codes);
     } else {
       std::memcpy(codes.data(), &planes.whole_codes[block * kHalfBytesPerBlock],
                   kHalfBytesPerBlock);
@@ -178,11 +195,7 @@ void DenseCodec::ForEachRun(const SegmentView& segment, int64_t first_block, int
   const int64_t tail = elements % kBlockElements;
   if (tail == 0) return;
   BlockCodes codes = {};
-  if (format_.tail_order == TailOrder::kHalfBytes) {
-    UnpackTail(planes.tail_codes.data(), tail, codes.data());
-  } else {
-    std::memcpy(codes.data(), planes.tail_codes.data(), planes.tail_codes.size());
-  }
+  UnpackTail(planes.tail_codes, tail, codes);
   run = {.codes = codes.data(),
          .scales = run.scales + whole * format_.scale_bytes,
          .blocks = 1,

@@ -31,6 +31,10 @@ class DenseCodec final : public Codec {
   DensePlanes<T> PlanesOf(absl::Span<T> payload, int64_t elements) const;
   void EncodeTail(const EncodeInput& in, absl::Span<float> lost, int64_t block,
                   SegmentScratch& scratch) const;
+  // The codes of one block, of any kind, to and from a payload.
+  using BlockCodes = std::array<uint8_t, kBlockElements * sizeof(float)>;
+  void PackTail(const BlockCodes& codes, int64_t elements, absl::Span<uint8_t> out) const;
+  void UnpackTail(absl::Span<const uint8_t> in, int64_t elements, BlockCodes& codes) const;
   // Calls use(run, elements) for the whole blocks of a run and, from a padded copy of its codes,
   // for a short last block.
   template <typename Use>

@@ -108,7 +108,7 @@ constexpr DenseFormat kBf16 = {.code_bits = 16,
                                .simd = kernels::Bf16Simd};
 constexpr DenseFormat kE3m0 = {.code_bits = 4,
                                .scale_bytes = 1,
-                               .tail_order = TailOrder::kHalfBytes,
+                               .order = BlockOrder::kHalfBytes,
                                .relative_scales = true,
                                .base_exponent_min = e3m0::kBaseExponentMin,
                                .base_exponent_max = e3m0::kBaseExponentMax,
@@ -117,12 +117,13 @@ constexpr DenseFormat kE3m0 = {.code_bits = 4,
                                .simd = kernels::E3m0Simd};
 constexpr DenseFormat kInt8 = {.code_bits = 8,
                                .scale_bytes = scale_word::kBytes,
+                               .order = BlockOrder::kBytes,
                                .validate = ValidateInt8,
                                .scalar = kernels::Int8Scalar,
                                .simd = kernels::Int8Simd};
 constexpr DenseFormat kInt4 = {.code_bits = 4,
                                .scale_bytes = scale_word::kBytes,
-                               .tail_order = TailOrder::kHalfBytes,
+                               .order = BlockOrder::kHalfBytes,
                                .validate = ValidateInt4,
                                .scalar = kernels::Int4Scalar,
                                .simd = kernels::Int4Simd};

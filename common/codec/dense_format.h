@@ -17,12 +17,12 @@ struct DensePlanes {
   absl::Span<T> whole_codes, tail_codes, scales;
 };
 
-enum class TailOrder { kSame, kHalfBytes };  // Of the codes of a short last block; nibble_tail.h.
+enum class BlockOrder { kNatural, kBytes, kHalfBytes };  // Of the codes; tail_order.h.
 
 struct DenseFormat {
   int code_bits = 0;    // Of an element.
   int scale_bytes = 0;  // Of a block.
-  TailOrder tail_order = TailOrder::kSame;
+  BlockOrder order = BlockOrder::kNatural;
   // Whether scales are written relative to the segment's largest (e3m0).
   bool relative_scales = false;
   int32_t base_exponent_min = 0, base_exponent_max = 0;

@@ -43,7 +43,9 @@ inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
   for (size_t j = 0; j < kept.size(); ++j) {
     is_high[j] = magnitudes[j] >= mean;
     highs += is_high[j];
-    (is_high[j] ? upper : lower)[j % kernels::kLanes] += magnitudes[j];
+    // Both, one of them by zero: no branch to guess.
+    upper[j % kernels::kLanes] += is_high[j] ? magnitudes[j] : 0.0f;
+    lower[j % kernels::kLanes] += is_high[j] ? 0.0f : magnitudes[j];
   }
   const int lows = static_cast<int>(kept.size()) - highs;
   // Rounding may put the mean of equal magnitudes above them all.

@@ -14,6 +14,7 @@
 
 #include "common/codec/kernels/dense_kernels.h"
 #include "common/codec/rounding_noise.h"
+#include "common/codec/tail_order.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul::kernels::scalar {
@@ -123,15 +124,13 @@ constexpr DenseKernels KernelsOf() {
   return {Encode<Policy>, Decode<Policy>, Accumulate<Policy>};
 }
 
-// Word w of a block holds elements w + 16 k at bits 4 k: element i is half byte (i / 16) of word
-// i % 16.
 struct HalfBytes {
-  static constexpr int64_t kCodeBytes = 64;
+  static constexpr int64_t kCodeBytes = kHalfBytesPerBlock;
   static void Put(uint8_t* codes, int i, uint32_t code) {
-    codes[i % 16 * 4 + i / 32] |= code << (i / 16 % 2 * 4);
+    codes[HalfByteInBlock(i)] |= code << HalfByteShift(i);
   }
   static uint32_t Get(const uint8_t* codes, int i) {
-    return codes[i % 16 * 4 + i / 32] >> (i / 16 % 2 * 4) & 15;
+    return codes[HalfByteInBlock(i)] >> HalfByteShift(i) & 15;
   }
 };
 

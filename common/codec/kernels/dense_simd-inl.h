@@ -64,6 +64,14 @@ HWY_INLINE void StoreBytes(hn::Vec<D> v, D d, uint8_t* bytes) {
   hn::StoreU(hn::BitCast(byte, v), byte, bytes);
 }
 
+// One bit a lane.
+template <class Mask>
+HWY_INLINE uint32_t MaskBits(Mask mask) {
+  uint16_t bits = 0;
+  hn::StoreMaskBits(kInt, mask, reinterpret_cast<uint8_t*>(&bits));
+  return bits;
+}
+
 HWY_INLINE Ints Magnitude(Floats x) {
   return hn::And(hn::BitCast(kInt, x), hn::Set(kInt, static_cast<int32_t>(kMagnitudeMask)));
 }
@@ -122,6 +130,7 @@ class BlockNoise {
       const auto high = hn::Set(kWord, static_cast<uint32_t>(first >> 32));
       Rounds(key, hn::BitCast(kWord, low), high, even);
       Rounds(key, hn::BitCast(kWord, hn::ShiftRight<32>(low)), high, odd);
+      HWY_UNROLL(4)
       for (int w = 0; w < 4; ++w) {
         words_[w][c] =
             hn::OddEven(hn::BitCast(kWord, hn::ShiftLeft<32>(hn::BitCast(wide, odd[w]))), even[w]);
@@ -142,6 +151,7 @@ class BlockNoise {
     c[0] = counter;
     c[1] = high;
     c[2] = c[3] = hn::Zero(kWord);
+    HWY_UNROLL(7)
     for (int round = 0; round < 7; ++round) {
       const auto p0 = hn::MulEven(c[0], hn::Set(kWord, 0xD2511F53u));
       const auto p1 = hn::MulEven(c[2], hn::Set(kWord, 0xCD9E8D57u));

@@ -3,6 +3,7 @@
 
 #include "common/codec/integer_format.h"
 #include "common/codec/kernels/dense_scalar.h"
+#include "common/codec/tail_order.h"
 
 namespace longhaul::kernels {
 namespace {
@@ -67,8 +68,12 @@ struct Stochastic : Nearest<Format> {
 
 struct Bytes {
   static constexpr int64_t kCodeBytes = kBlockElements;
-  static void Put(uint8_t* codes, int i, int32_t code) { codes[i] = static_cast<uint8_t>(code); }
-  static int32_t Get(const uint8_t* codes, int i) { return static_cast<int8_t>(codes[i]); }
+  static void Put(uint8_t* codes, int i, int32_t code) {
+    codes[ByteInBlock(i)] = static_cast<uint8_t>(code);
+  }
+  static int32_t Get(const uint8_t* codes, int i) {
+    return static_cast<int8_t>(codes[ByteInBlock(i)]);
+  }
 };
 
 struct SignedHalfBytes {

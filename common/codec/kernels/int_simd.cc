@@ -82,16 +82,15 @@ struct Stochastic : Nearest<Format> {
   }
 };
 
-using ByteTag = hn::Rebind<int8_t, FloatTag>;  // As many as floats.
-constexpr ByteTag kByte;
-
 struct Bytes {
   static constexpr int64_t kCodeBytes = kBlockElements;
   struct Packer {
+    Ints words[kColumns];
     HWY_INLINE void Put(Ints code, int row, int column, uint8_t* codes) {
-      // Sign-extended from its byte, so that the saturation of DemoteTo changes nothing.
-      const Ints whole = hn::ShiftRight<24>(hn::ShiftLeft<24>(code));
-      StoreBytes(hn::DemoteTo(kByte, whole), kByte, codes + row * kLanes + column * kVectorLanes);
+      const Ints byte = hn::And(code, hn::Set(kInt, 255));
+      words[column] = row % 4 == 3 ? code : hn::Or(hn::ShiftLeft<8>(words[column]), byte);
+      if (row % 4 == 0)
+        StoreBytes(words[column], kInt, codes + (row / 4 * kLanes + column * kVectorLanes) * 4);
     }
     HWY_INLINE void Finish(uint8_t*) const {}
   };
@@ -99,7 +98,17 @@ struct Bytes {
     const uint8_t* codes;
     HWY_INLINE explicit Unpacker(const uint8_t* block) : codes(block) {}
     HWY_INLINE Ints Get(int row, int column) const {
-      return hn::PromoteTo(kInt, LoadBytes(kByte, codes + row * kLanes + column * kVectorLanes));
+      const Ints words = LoadBytes(kInt, codes + (row / 4 * kLanes + column * kVectorLanes) * 4);
+      switch (row % 4) {
+        case 0:
+          return hn::ShiftRight<24>(hn::ShiftLeft<24>(words));
+        case 1:
+          return hn::ShiftRight<24>(hn::ShiftLeft<16>(words));
+        case 2:
+          return hn::ShiftRight<24>(hn::ShiftLeft<8>(words));
+        default:
+          return hn::ShiftRight<24>(words);
+      }
     }
   };
 };

@@ -43,18 +43,12 @@ struct LeastError {
     return hn::Or(hn::BitCast(kFloat, code), hn::Set(kFloat, scale));
   }
   struct Packer {
-    uint32_t bits;  // Of a row.
-    HWY_INLINE void Put(Ints code, int row, int column, uint8_t* codes) {
-      uint8_t bytes[8];
-      hn::StoreMaskBits(kInt, hn::MaskFromVec(hn::BroadcastSignBit(code)), bytes);
-      uint32_t part = bytes[0];
-      if (kVectorLanes == 16) part |= bytes[1] << 8;
-      bits = column == kColumns - 1 ? part : bits << kVectorLanes | part;
-      if (column > 0) return;
-      const uint16_t whole = static_cast<uint16_t>(bits);
-      std::memcpy(codes + row * 2, &whole, sizeof(whole));
+    uint64_t halves[2] = {};
+    HWY_INLINE void Put(Ints code, int row, int column, uint8_t*) {
+      const uint64_t part = MaskBits(hn::Lt(code, hn::Zero(kInt)));
+      halves[row / 4] |= part << (row % 4 * kLanes + column * kVectorLanes);
     }
-    HWY_INLINE void Finish(uint8_t*) const {}
+    HWY_INLINE void Finish(uint8_t* codes) const { std::memcpy(codes, halves, sizeof(halves)); }
   };
   struct Unpacker {
     const uint8_t* codes;

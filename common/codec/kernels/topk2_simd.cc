@@ -71,7 +71,10 @@ HWY_INLINE int32_t LowerBound(const Ints* maxima, int64_t keep) {
   return low_holds ? low : 0;
 }
 
-// Positions of the magnitudes that reach `bound`, ascending. Returns how many.
+constexpr int kSpare = 4;
+
+// Positions of the magnitudes that reach `bound`, ascending. Returns how many; writes up to kSpare
+// behind them.
 HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, uint16_t* positions) {
   const Ints below = hn::Set(kInt, bound - 1);
   int64_t count = 0;
@@ -80,41 +83,70 @@ HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, uint1
     LONGHAUL_EACH_VECTOR
     for (int v = 0; v < topk2::kGroupElements / kVectorLanes; ++v) {
       const auto mask = hn::Gt(Magnitude(hn::LoadU(kFloat, u + at + v * kVectorLanes)), below);
-      uint8_t bytes[8] = {};
-      hn::StoreMaskBits(kInt, mask, bytes);
-      const uint64_t part = bytes[0] | uint64_t{bytes[1]} << 8;
-      bits |= part << (v * kVectorLanes);
+      bits |= uint64_t{MaskBits(mask)} << (v * kVectorLanes);
     }
-    for (; bits != 0; bits &= bits - 1)
-      positions[count++] = static_cast<uint16_t>(at + std::countr_zero(bits));
+    // Mostly there are few; writing some in vain is cheaper than guessing how many.
+    const int here = std::popcount(bits);
+    HWY_UNROLL(4)
+    for (int i = 0; i < kSpare; ++i, bits &= bits - 1)
+      positions[count + i] = static_cast<uint16_t>(at + std::countr_zero(bits));
+    for (int i = kSpare; bits != 0; ++i, bits &= bits - 1)
+      positions[count + i] = static_cast<uint16_t>(at + std::countr_zero(bits));
+    count += here;
   }
   return count;
+}
+
+// The largest magnitude that at least `keep` of them reach, by bisection from `low`, which they
+// reach. `magnitudes` is padded with -1 to whole vectors. Sets how many exceed it.
+HWY_INLINE int32_t ExactBound(const int32_t* magnitudes, int64_t count, int64_t keep, int32_t low,
+                              int64_t* exceeding) {
+  const auto reaching = [magnitudes, count](int32_t bound) HWY_ATTR {
+    const Ints below = hn::Set(kInt, bound - 1);
+    size_t result = 0;
+    for (int64_t i = 0; i < count; i += kVectorLanes)
+      result += hn::CountTrue(kInt, hn::Gt(hn::LoadU(kInt, magnitudes + i), below));
+    return static_cast<int64_t>(result);
+  };
+  Ints top = hn::Zero(kInt);
+  for (int64_t i = 0; i < count; i += kVectorLanes)
+    top = hn::Max(top, hn::LoadU(kInt, magnitudes + i));
+  int32_t high = hn::GetLane(hn::MaxOfLanes(kInt, top));
+  *exceeding = 0;  // How many reach high + 1.
+  while (low < high) {
+    const int32_t middle = low + (high - low) / 2 + 1;
+    const int64_t reach = reaching(middle);
+    const bool enough = reach >= keep;
+    low = enough ? middle : low;
+    high = enough ? high : middle - 1;
+    *exceeding = enough ? *exceeding : reach;
+  }
+  return low;
 }
 
 void Select(const float* u, int64_t blocks, int64_t keep, uint16_t* positions) {
   Ints maxima[kVectors];
   PartMaxima(u, blocks, maxima);
-  uint16_t candidates[topk2::kChunkElements];
-  const int64_t count = Reaching(u, blocks, LowerBound(maxima, keep), candidates);
-  // Larger keys first: by magnitude, then the earlier position.
-  uint64_t keys[topk2::kChunkElements];
+  const int32_t bound = LowerBound(maxima, keep);
+  uint16_t candidates[topk2::kChunkElements + kSpare];
+  const int64_t count = Reaching(u, blocks, bound, candidates);
+  int32_t magnitudes[topk2::kChunkElements + kLanes];
+  for (int64_t c = 0; c < count; ++c)
+    magnitudes[c] =
+        static_cast<int32_t>(std::bit_cast<uint32_t>(u[candidates[c]]) & kMagnitudeMask);
+  hn::StoreU(hn::Set(kInt, -1), kInt, magnitudes + count);
+  int64_t exceeding = 0;
+  const int32_t least = ExactBound(magnitudes, count, keep, bound, &exceeding);
+  // Of those that only just reach it the first ones.
+  int64_t kept = 0, equals = keep - exceeding;
+  uint16_t chosen[topk2::kKeptMax + 1];
   for (int64_t c = 0; c < count; ++c) {
-    const uint64_t magnitude = std::bit_cast<uint32_t>(u[candidates[c]]) & kMagnitudeMask;
-    keys[c] = magnitude << 16 | (0xffff - candidates[c]);
+    const bool equal = magnitudes[c] == least && equals > 0;
+    chosen[kept] = candidates[c];
+    kept += magnitudes[c] > least || equal;
+    equals -= equal;
   }
-  uint64_t least = 0;
-  if (count > keep) {
-    std::nth_element(keys, keys + keep - 1, keys + count,
-                     [](uint64_t a, uint64_t b) { return a > b; });
-    least = keys[keep - 1];
-  }
-  int64_t kept = 0;
-  for (int64_t c = 0; c < count; ++c) {
-    const uint64_t magnitude = std::bit_cast<uint32_t>(u[candidates[c]]) & kMagnitudeMask;
-    positions[kept] = candidates[c];
-    kept += (magnitude << 16 | (0xffff - candidates[c])) >= least;
-    if (kept == keep) break;
-  }
+  std::copy_n(chosen, keep, positions);
 }
 
 double EnergyOf(const float* block) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/codec/codec.h"
-#include "common/codec/nibble_tail.h"
+#include "common/codec/tail_order.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul {
@@ -119,8 +119,8 @@ TEST(E3m0FormatTest, TailCodesSurviveTheirReordering) {
     std::vector<uint8_t> natural((elements + 1) / 2);
     for (int64_t i = 0; i < elements; ++i) natural[i / 2] |= (i * 7 % 16) << (i % 2 * 4);
     std::vector<uint8_t> words(kHalfBytesPerBlock), back(natural.size());
-    UnpackTail(natural.data(), elements, words.data());
-    PackTail(words.data(), elements, back.data());
+    UnpackHalfByteTail(natural.data(), elements, words.data());
+    PackHalfByteTail(words.data(), elements, back.data());
     EXPECT_EQ(back, natural) << elements;
   }
 }
