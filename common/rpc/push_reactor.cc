@@ -59,7 +59,10 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   static constexpr int kChunksHeld = 2;
 
   absl::Status Begin() {
-    wire_.AddMessage(message_.Length(), 0);
+    {
+      absl::MutexLock lock(&mutex_);
+      wire_.AddMessage(message_.Length(), 0);
+    }
     LH_ASSIGN_OR_RETURN(const IncomingMessage first, IncomingMessage::Parse(message_));
     v1::PushMessage message;
     if (!message.ParseFromArray(first.rest().data(), static_cast<int>(first.rest().size())) ||

@@ -51,6 +51,9 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port in use is an error.
+  // Reflection is a synchronous service: a thread of its pool may miss the shutdown and then waits
+  // for so long (by default 10 s).
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 500);
   const Keepalive& keepalive = options.keepalive;
   const auto milliseconds = [](absl::Duration d) {
     return static_cast<int>(absl::ToInt64Milliseconds(d));
