@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/rpc/pacer.h"
 #include "common/rpc/wire_bytes.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -23,6 +24,7 @@ struct BulkCall {
   std::stop_token stop;  // A stop request cancels the call from any thread: CANCELLED.
   // Optional: what was sent or received is added, whether the call succeeds or not.
   WireBytes* wire = nullptr;
+  Pacer* pacer = nullptr;  // Optional: what a push waits for before each chunk.
 };
 
 // One call on one channel. Cancelled by a stop request at any time, also before it begins.

@@ -25,14 +25,14 @@ constexpr char kPushMethod[] = "/longhaul.v1.SyncService/PushFragment";
 
 absl::StatusOr<v1::PushResponse> PushPart(const std::shared_ptr<grpc::Channel>& channel,
                                           v1::PushHeader header, CodedSource source,
-                                          absl::Time deadline, const std::stop_token& stop,
+                                          const BulkCall& options, const std::stop_token& stop,
                                           WireBytes& wire) {
   *header.mutable_blocks() = BlocksToProto(BlocksOf(source.segments));
   header.set_payload_bytes(source.payload_bytes());
   v1::PushMessage first;
   *first.mutable_header() = std::move(header);
 
-  ClientCall call(stop, deadline);
+  ClientCall call(stop, options.deadline);
   v1::PushResponse response;
   using Factory = grpc::internal::ClientWriterFactory<grpc::ByteBuffer>;
   const std::unique_ptr<grpc::ClientWriter<grpc::ByteBuffer>> writer(
@@ -48,6 +48,7 @@ absl::StatusOr<v1::PushResponse> PushPart(const std::shared_ptr<grpc::Channel>& 
   while (open && !chunks.done()) {
     int64_t payload_bytes = 0;
     const grpc::ByteBuffer chunk = chunks.Next(&payload_bytes);
+    if (options.pacer != nullptr) options.pacer->Wait(payload_bytes, stop);
     open = write(chunk, payload_bytes);
   }
   if (open) writer->WritesDone();
@@ -63,8 +64,8 @@ absl::StatusOr<v1::PushResponse> PushBlocks(BulkChannels channels, const v1::Pus
   std::vector<CodedSource> parts = SplitSource(source, static_cast<int>(channels.size()));
   std::vector<v1::PushResponse> responses(parts.size());
   const auto push = [&](size_t i, const std::stop_token& stop, WireBytes& wire) -> absl::Status {
-    LH_ASSIGN_OR_RETURN(responses[i], PushPart(channels[i], header, std::move(parts[i]),
-                                               call.deadline, stop, wire));
+    LH_ASSIGN_OR_RETURN(responses[i],
+                        PushPart(channels[i], header, std::move(parts[i]), call, stop, wire));
     return absl::OkStatus();
   };
   LH_RETURN_IF_ERROR(RunParts(parts.size(), call, push));

@@ -155,6 +155,7 @@ void Agent::ChooseBulkChannels() {
   }
   link.round_trip = *round_trip;
   bulk_channels_ = BulkChannelCount(link);
+  if (bulk_channels_ > 1) push_bytes_per_second_ = PacedBytesPerSecond(link);
   options_.log.Info(
       absl::StrFormat("%d bulk channel(s) for each rank: %g Mbit/s a rank, a round trip of %s, %d "
                       "KiB of send buffer",
@@ -189,15 +190,26 @@ absl::Status Agent::StartRanks() {
 
 RankProcess::Options Agent::RankOptions(int rank) const {
   RankProcess::Options options{.program = options_.rank_program, .log = options_.log};
-  options.arguments = {"--coordinator",   options_.coordinator,
-                       "--pool",          options_.pool,
-                       "--incarnation",   incarnation_,
-                       "--rank",          absl::StrCat(rank),
-                       "--ranks",         absl::StrCat(options_.ranks),
-                       "--threads",       absl::StrCat(options_.threads),
-                       "--bulk-channels", absl::StrCat(bulk_channels_),
-                       "--data-dir",      options_.data_dir,
-                       "--log-level",     options_.log_level};
+  options.arguments = {"--coordinator",
+                       options_.coordinator,
+                       "--pool",
+                       options_.pool,
+                       "--incarnation",
+                       incarnation_,
+                       "--rank",
+                       absl::StrCat(rank),
+                       "--ranks",
+                       absl::StrCat(options_.ranks),
+                       "--threads",
+                       absl::StrCat(options_.threads),
+                       "--bulk-channels",
+                       absl::StrCat(bulk_channels_),
+                       "--push-bytes-per-second",
+                       absl::StrCat(push_bytes_per_second_),
+                       "--data-dir",
+                       options_.data_dir,
+                       "--log-level",
+                       options_.log_level};
   if (!options_.tls_files.empty()) {
     options.arguments.insert(options.arguments.end(),
                              {"--tls-ca", options_.tls_files.ca, "--tls-certificate",

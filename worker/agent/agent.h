@@ -91,8 +91,9 @@ class Agent {
   std::unique_ptr<TcpRendezvousServer> rendezvous_;
   std::string rendezvous_token_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
-  int bulk_channels_ = 0;  // 0: not chosen yet.
-  int losses_ = 0;         // In a row, without progress between them.
+  double push_bytes_per_second_ = 0;  // What a rank's pushes are held to. 0: nothing.
+  int bulk_channels_ = 0;             // 0: not chosen yet.
+  int losses_ = 0;                    // In a row, without progress between them.
 
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);

@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
                  "--link-mbps and the measured round trip, 4 to 16)")
       ->check(CLI::Range(1, 256));
   app.add_option("--link-mbps", options.link_mbps,
-                 "bandwidth between this pool and the coordinator in Mbit/s (default 1000)")
+                 "bandwidth between this pool and the coordinator in Mbit/s (default 1000); "
+                 "from afar pushes are held below it, unless --bulk-channels is given")
       ->check(CLI::Range(0.1, 1e6))
       ->envname("LONGHAUL_LINK_MBPS");
   app.add_option("--tls-ca", options.tls_files.ca,

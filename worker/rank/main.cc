@@ -32,6 +32,7 @@ struct Arguments {
   std::string coordinator, pool, incarnation, data_dir, log_level = "info";
   int rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::string rendezvous;  // host:port of the agent's; empty with one rank.
+  double push_bytes_per_second = 0;
   uint64_t generation = 0;
   TlsFiles tls_files;
 };
@@ -161,6 +162,7 @@ int RunRank(const Arguments& arguments, const Logger& log) {
                                 .incarnation = arguments.incarnation,
                                 .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
+                                .push_bytes_per_second = arguments.push_bytes_per_second,
                                 .log = log,
                                 .observer = observer},
                                replica->get());
@@ -183,6 +185,7 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", arguments.ranks);
   app.add_option("--threads", arguments.threads);
   app.add_option("--bulk-channels", arguments.bulk_channels);
+  app.add_option("--push-bytes-per-second", arguments.push_bytes_per_second);
   app.add_option("--data-dir", arguments.data_dir);
   app.add_option("--rendezvous", arguments.rendezvous);
   app.add_option("--generation", arguments.generation);

@@ -54,7 +54,9 @@ class RankSession::Impl {
                     .job = options_.job,
                     .pool = options_.pool,
                     .incarnation = options_.incarnation,
-                    .channels = options_.bulk_channels}),
+                    .tls = options_.tls,
+                    .channels = options_.bulk_channels,
+                    .push_bytes_per_second = options_.push_bytes_per_second}),
         executor_(
             std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1 << 16})) {}
 

@@ -71,6 +71,7 @@ class RankSession {
     std::string job, pool, incarnation;
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     int bulk_channels = 1;
+    double push_bytes_per_second = 0;  // What pushes are held to. 0: nothing.
     Logger log = Logger({});
     SessionObserver observer;
   };

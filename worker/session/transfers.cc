@@ -24,8 +24,10 @@ absl::Status PoolUnknownIsUnavailable(absl::Status status) {
 }  // namespace
 
 Transfers::Transfers(Options options) : options_(std::move(options)) {
+  if (options_.push_bytes_per_second > 0) pacer_.emplace(options_.push_bytes_per_second);
   for (int i = 0; i < std::max(1, options_.channels); ++i) {
-    channels_.push_back(MakeChannel({.address = options_.coordinator, .kind = ChannelKind::kBulk}));
+    channels_.push_back(MakeChannel(
+        {.address = options_.coordinator, .kind = ChannelKind::kBulk, .tls = options_.tls}));
   }
 }
 
@@ -44,8 +46,9 @@ absl::Status Transfers::WithRetries(const std::stop_token& stop, Call&& call) {
                              .clock = clock_.get(),
                              .random = &random};
   return Retry(options, [&] {
-    return PoolUnknownIsUnavailable(
-        call(BulkCall{.deadline = clock_->Now() + options_.attempt, .stop = stop}));
+    return PoolUnknownIsUnavailable(call(BulkCall{.deadline = clock_->Now() + options_.attempt,
+                                                  .stop = stop,
+                                                  .pacer = pacer_ ? &*pacer_ : nullptr}));
   });
 }
 

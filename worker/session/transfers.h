@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -18,7 +19,9 @@
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
 #include "common/rpc/fragment_client.h"
+#include "common/rpc/pacer.h"
 #include "common/rpc/retry.h"
+#include "common/rpc/tls.h"
 #include "common/schedule/round_kind.h"
 #include "worker/session/outer_fragment.h"
 
@@ -28,7 +31,9 @@ class Transfers {
  public:
   struct Options {
     std::string coordinator, job, pool, incarnation;
-    int channels = 1;  // Bulk channels; a transfer uses one for each MiB, at most.
+    std::shared_ptr<const Tls> tls = nullptr;  // Null: plaintext.
+    int channels = 1;                  // Bulk channels; a transfer uses one for each MiB, at most.
+    double push_bytes_per_second = 0;  // All channels together. 0: no limit.
     absl::Duration attempt = absl::Minutes(10);  // Deadline of one attempt.
     Backoff backoff = {.max = absl::Seconds(2)};
   };
@@ -68,6 +73,7 @@ class Transfers {
   const Options options_;
   const std::unique_ptr<Clock> clock_ = MakeSystemClock();
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  std::optional<Pacer> pacer_;
   std::atomic<uint64_t> calls_ = 0;  // Keys of the retries' jitter.
   absl::Mutex mutex_;
   std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);  // Newest version, by fragment.

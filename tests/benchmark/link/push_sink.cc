@@ -20,9 +20,9 @@ std::shared_ptr<const CodedBlocks> MakeFragment(int64_t bytes) {
   return blocks;
 }
 
-void Push(BulkChannels channels, const std::shared_ptr<const CodedBlocks>& fragment) {
+void Push(BulkChannels channels, const std::shared_ptr<const CodedBlocks>& fragment, Pacer* pacer) {
   const auto pushed = PushBlocks(channels, {}, SourceOf(fragment, FourBytesEach),
-                                 {.deadline = absl::Now() + absl::Minutes(10)});
+                                 {.deadline = absl::Now() + absl::Minutes(10), .pacer = pacer});
   if (!pushed.ok()) {
     std::fprintf(stderr, "a push failed: %s\n", pushed.status().ToString().c_str());
     std::exit(1);

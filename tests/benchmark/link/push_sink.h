@@ -19,7 +19,8 @@ inline int64_t FourBytesEach(int32_t elements) { return 4 * int64_t{elements}; }
 std::shared_ptr<const CodedBlocks> MakeFragment(int64_t bytes);
 
 // Pushes it whole, with a deadline of some minutes. Ends the process if it is refused.
-void Push(BulkChannels channels, const std::shared_ptr<const CodedBlocks>& fragment);
+void Push(BulkChannels channels, const std::shared_ptr<const CodedBlocks>& fragment,
+          Pacer* pacer = nullptr);
 
 // Checks and assembles every push of at most `bytes`, as the coordinator does, and forgets it.
 class PushSink

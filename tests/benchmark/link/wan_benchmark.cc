@@ -89,6 +89,7 @@ class Link {
   Link(const std::string& host, int grpc_port, int raw_port, double mbit, Sizes sizes)
       : address_(absl::StrCat(host, ":", grpc_port)),
         mbit_(mbit),
+        pacer_(PacedBytesPerSecond({.megabits_per_second = mbit})),
         sizes_(sizes),
         fragment_(MakeFragment(sizes.fragment_bytes)),
         control_(MakeChannel({.address = address_})),
@@ -105,14 +106,16 @@ class Link {
     }
     raw_ = std::make_unique<RawStreams>(host, raw_port, channels);
     note_ = absl::StrFormat(
-        "%g Mbit/s, round trip %.1f ms, %d channels and as many raw connections, warm, "
-        "tcp_slow_start_after_idle=0 for both; tcp_wmem maximum %d KiB, congestion control %s",
+        "%g Mbit/s, round trip %.1f ms, %d channels and as many raw connections, warm; pushes "
+        "paced "
+        "at 96 %% of the line, as by a worker that is told of it; tcp_slow_start_after_idle=0 for "
+        "both; tcp_wmem maximum %d KiB, congestion control %s",
         mbit, absl::ToDoubleMilliseconds(*round_trip), channels, *buffer >> 10,
         FirstLine("/proc/sys/net/ipv4/tcp_congestion_control"));
   }
 
   void MeasurePush() {
-    const auto push = [this] { Push(bulk_, fragment_); };
+    const auto push = [this] { Push(bulk_, fragment_, &pacer_); };
     const auto raw = [this] { raw_->Send(fragment_->payload.span()); };
     push();  // Opens the connections and their windows.
     raw();
@@ -143,7 +146,7 @@ class Link {
       for (int call = 0; call < sizes_.calls; ++call) idle.push_back(Heartbeat(*pools_));
       std::atomic<bool> pushing = true;
       std::jthread push([&] {
-        Push(bulk_, fragment_);
+        Push(bulk_, fragment_, &pacer_);
         pushing = false;
       });
       while (pushing) loaded.push_back(Heartbeat(*pools_));
@@ -164,6 +167,7 @@ class Link {
  private:
   const std::string address_;
   const double mbit_;
+  Pacer pacer_;
   const Sizes sizes_;
   const std::shared_ptr<const CodedBlocks> fragment_;
   const std::shared_ptr<grpc::Channel> control_;

@@ -41,6 +41,7 @@ class Cluster:
         self.workers = {}
         self.address = "127.0.0.1:0"
         self.logs = []
+        self.flags = []  # Of every call of the CLI.
         self.prefix = {}  # By process name: what to run it with, as ["ip", "netns", "exec", "a"].
 
     def close(self):
@@ -84,7 +85,7 @@ class Cluster:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
     def cli(self, *arguments, timeout=60):
-        command = [*self.prefix.get("coordinator", []), BIN / "longhaul", "--server", self.address, *arguments]
+        command = [*self.prefix.get("coordinator", []), BIN / "longhaul", "--server", self.address, *self.flags, *arguments]
         return subprocess.run(command, capture_output=True, text=True,
                               timeout=timeout, check=False)
 

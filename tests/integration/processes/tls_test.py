@@ -63,6 +63,13 @@ class TlsTest(unittest.TestCase):
         self.start_coordinator()
         cluster.wait_until(lambda: self.pools() == ["site-a"], 30, "the pool to come back")
 
+    def test_a_job_trains(self):
+        self.start_coordinator()
+        for site in ("site-a", "site-b"):
+            self.cluster.start_worker(site, 1, *self.authority.issue(site))
+        self.cluster.flags = self.user
+        self.assertEqual(self.cluster.submit(wait=True).returncode, 0)
+
     def test_strangers_are_not_let_in(self):
         self.start_coordinator()
         stranger = Authority(self.cluster.folder, "theirs").issue("user")

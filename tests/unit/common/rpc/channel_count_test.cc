@@ -21,13 +21,13 @@ TEST(BulkChannelCountTest, ADistantLinkGetsAtLeastFour) {
 }
 
 TEST(BulkChannelCountTest, GrowsWithBandwidthAndRoundTrip) {
-  EXPECT_EQ(Count(1000, absl::Milliseconds(100)), 5);  // 12.5 MB over 2.5 MiB each.
-  EXPECT_EQ(Count(2000, absl::Milliseconds(100)), 10);
-  EXPECT_EQ(Count(1000, absl::Milliseconds(200)), 10);
+  EXPECT_EQ(Count(1000, absl::Milliseconds(100)), 6);  // 12.5 MB over 2 MiB each.
+  EXPECT_EQ(Count(2000, absl::Milliseconds(100)), 12);
+  EXPECT_EQ(Count(1000, absl::Milliseconds(200)), 12);
 }
 
 TEST(BulkChannelCountTest, ShrinksWithTheSendBuffer) {
-  EXPECT_EQ(Count(1000, absl::Milliseconds(200), 8 << 20), 5);
+  EXPECT_EQ(Count(1000, absl::Milliseconds(200), 8 << 20), 6);
   EXPECT_EQ(Count(1000, absl::Milliseconds(200), 32 << 20), 4);
 }
 
@@ -35,6 +35,10 @@ TEST(BulkChannelCountTest, IsBounded) {
   EXPECT_EQ(Count(100'000, absl::Milliseconds(300)), 16);
   EXPECT_EQ(Count(1000, absl::InfiniteDuration()), 16);
   EXPECT_EQ(Count(1000, absl::Milliseconds(100), 0), 16);
+}
+
+TEST(PacedBytesPerSecondTest, LeavesRoomForHeaders) {
+  EXPECT_DOUBLE_EQ(PacedBytesPerSecond({.megabits_per_second = 1000}), 0.96 * 125e6);
 }
 
 }  // namespace

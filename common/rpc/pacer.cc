@@ -1,0 +1,26 @@
+#include "common/rpc/pacer.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "common/rpc/retry.h"
+
+namespace longhaul {
+
+// What a sender that woke late may catch up on; also the burst after a pause.
+constexpr absl::Duration kCredit = absl::Milliseconds(20);
+
+absl::Time Pacer::Reserve(int64_t bytes, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time start = std::max(next_, now - kCredit);
+  next_ = start + absl::Seconds(static_cast<double>(bytes) / bytes_per_second_);
+  return start;
+}
+
+void Pacer::Wait(int64_t bytes, const std::stop_token& stop) {
+  const absl::Time now = absl::Now();
+  const absl::Time start = Reserve(bytes, now);
+  if (start > now) WaitUnlessStopped(start - now, stop);
+}
+
+}  // namespace longhaul
