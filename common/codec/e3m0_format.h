@@ -21,7 +21,8 @@
 
 namespace longhaul::e3m0 {
 
-inline constexpr int32_t kSignificandBits = 23;    // Of a float, without the leading one.
+inline constexpr int32_t kSignificandBits = 23;  // Of a float, without the leading one.
+inline constexpr int32_t kSignificandMask = (1 << kSignificandBits) - 1;
 inline constexpr int32_t kScaleShift = 20;         // bits(s) = index << kScaleShift.
 inline constexpr int32_t kScaleIndexMin = 8 << 3;  // s = 2^-119: every threshold is a normal float.
 inline constexpr int32_t kScaleIndexMax = (254 << 3) | 7;  // s = 1.875 * 2^127.

@@ -10,9 +10,11 @@ namespace longhaul {
 EncodeResult SumEnergies(const SegmentScratch& scratch, int32_t base_exponent) {
   EncodeResult result{.base_exponent = base_exponent};
   int64_t measured = 0;
-  for (int64_t b = 0; b * kBlockElements < scratch.elements; ++b) {
-    if (!kernels::IsMeasured(b)) continue;
-    const auto& energy = scratch.energies[b / kernels::kSampleBlocks];
+  for (int64_t group = 0; group * kernels::kSampleBlocks * kBlockElements < scratch.elements;
+       ++group) {
+    const int64_t b = kernels::MeasuredBlock(group);
+    if (b * kBlockElements >= scratch.elements) continue;
+    const auto& energy = scratch.energies[group];
     result.error_energy += energy.error;
     result.signal_energy += energy.signal;
     measured += std::min(kBlockElements, scratch.elements - b * kBlockElements);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_format.h"
 #include "common/base/checked_math.h"
 #include "common/codec/topk2_levels.h"
@@ -78,8 +79,9 @@ void Topk2Codec::EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_
     alignas(64) float tails[3][kBlockElements] = {};
     const int64_t whole_blocks = shape.elements / kBlockElements;
     const float decay = options().feedback_decay;
-    uint32_t max =
-        kernels_.load(from(in.values), from(in.minus), from(in.error), decay, whole_blocks, u);
+    kernels::PartMaxima maxima;
+    uint32_t max = kernels_.load(from(in.values), from(in.minus), from(in.error), decay,
+                                 whole_blocks, u, maxima);
     if (!whole) {
       const auto tail_of = [&](absl::Span<const float> span, float* copy) -> const float* {
         if (span.empty()) return nullptr;
@@ -88,10 +90,10 @@ void Topk2Codec::EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_
       };
       max = std::max(max, kernels_.load(tail_of(in.values, tails[0]), tail_of(in.minus, tails[1]),
                                         tail_of(in.error, tails[2]), decay, 1,
-                                        u + whole_blocks * kBlockElements));
+                                        u + whole_blocks * kBlockElements, maxima));
     }
     for (int64_t b = 0; b < blocks; ++b) scratch.blocks[first_block + b] = {};
-    EncodeChunk(shape, first_block, max, u,
+    EncodeChunk({shape, first_block, max, &maxima, from(in.values) + kChunkElements}, u,
                 scratch.out.data() + first_block / topk2::kChunkBlocks * topk2::kChunkBytes,
                 scratch);
     if (!whole && !lost.empty()) std::copy_n(u, shape.elements, lost.data() + at);
@@ -99,48 +101,47 @@ void Topk2Codec::EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_
   }
 }
 
-void Topk2Codec::EncodeChunk(const ChunkShape& shape, int64_t first_block, uint32_t magnitude_max,
-                             float* u, uint8_t* out, SegmentScratch& scratch) const {
+void Topk2Codec::EncodeChunk(const LoadedChunk& loaded, float* u, uint8_t* out,
+                             SegmentScratch& scratch) const {
+  const ChunkShape& shape = loaded.shape;
+  const int64_t first_block = loaded.first_block;
   const int64_t blocks = CeilDiv(shape.elements, kBlockElements);
-  if (magnitude_max > kernels::kFiniteMax) {
+  if (loaded.magnitude_max > kernels::kFiniteMax) {
     int64_t bad = 0;
     while ((std::bit_cast<uint32_t>(u[bad]) & kernels::kMagnitudeMask) <= kernels::kFiniteMax)
       ++bad;
     scratch.blocks[first_block + bad / kBlockElements] = {
-        magnitude_max, static_cast<uint32_t>(bad % kBlockElements)};
+        loaded.magnitude_max, static_cast<uint32_t>(bad % kBlockElements)};
     return;
   }
   const auto measure = [&](double kernels::BlockEnergy::*energy) {
-    for (int64_t b = first_block; b < first_block + blocks; ++b) {
-      if (!kernels::IsMeasured(b)) continue;
-      scratch.energies[b / kernels::kSampleBlocks].*energy =
-          kernels_.energy(u + (b - first_block) * kBlockElements);
+    const int64_t group = first_block / kernels::kSampleBlocks;
+    for (int64_t g = group; g * kernels::kSampleBlocks < first_block + blocks; ++g) {
+      const int64_t b = kernels::MeasuredBlock(g) - first_block;
+      if (b < blocks) scratch.energies[g].*energy = kernels_.energy(u + b * kBlockElements);
     }
   };
   measure(&kernels::BlockEnergy::signal);
 
-  std::array<uint16_t, topk2::kKeptMax> positions;
+  std::array<uint16_t, topk2::kKeptMax> positions = {};
   const int64_t kept = shape.kept();
-  kernels_.select(u, blocks, kept, positions.data());
-  std::array<float, topk2::kKeptMax> values;
+  kernels_.select(u, blocks, kept, *loaded.maxima, loaded.next, positions.data());
+  std::array<float, topk2::kKeptMax> values = {};
   for (int64_t j = 0; j < kept; ++j) values[j] = u[positions[j]];
-  topk2::KeptLevels chosen;
-  const topk2::Levels levels =
-      topk2::ChooseLevels(absl::MakeConstSpan(values).first(kept), magnitude_max, chosen);
+  kernels::CodedChunk coded;
+  kernels_.code(values.data(), positions.data(), static_cast<int>(kept), loaded.magnitude_max,
+                coded);
+  for (int64_t j = 0; j < kept; ++j) u[positions[j]] = coded.lost[j];
 
   const Chunk<uint8_t> chunk(out, shape);
-  const uint16_t words[2] = {levels.low, levels.high};
+  const uint16_t words[2] = {coded.levels.low, coded.levels.high};
   std::memcpy(chunk.levels, words, sizeof(words));
-  std::fill_n(chunk.groups, shape.group_bytes(), 0);
-  for (int64_t j = 0; j < kept; ++j) {
-    const int64_t bit = positions[j] / topk2::kGroupElements + j;
-    chunk.groups[bit / 8] |= 1 << bit % 8;
-    const bool negative = std::bit_cast<uint32_t>(values[j]) >> 31 != 0;
-    chunk.entries[j] =
-        static_cast<uint8_t>(positions[j] % topk2::kGroupElements | (chosen[j] ? Entry::kHigh : 0) |
-                             (negative ? Entry::kNegative : 0));
-    u[positions[j]] = values[j] - levels.ValueOf(chunk.entries[j]);
-  }
+  absl::uint128 groups = 0;  // In registers: bits written into bytes would wait for each other.
+  for (int64_t j = 0; j < kept; ++j)
+    groups |= absl::uint128(1) << static_cast<int>(positions[j] / topk2::kGroupElements + j);
+  const uint64_t halves[2] = {absl::Uint128Low64(groups), absl::Uint128High64(groups)};
+  std::memcpy(chunk.groups, halves, shape.group_bytes());
+  std::memcpy(chunk.entries, coded.entries, kept);
   measure(&kernels::BlockEnergy::error);
 }
 

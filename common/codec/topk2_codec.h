@@ -27,9 +27,17 @@ class Topk2Codec final : public Codec {
   void DoDecodeAccumulate(const SegmentView& segment, int64_t first_block, float weight,
                           absl::Span<float> acc) const override;
 
+  // A chunk after Topk2Kernels::load.
+  struct LoadedChunk {
+    topk2::ChunkShape shape;
+    int64_t first_block = 0;
+    uint32_t magnitude_max = 0;
+    const kernels::PartMaxima* maxima = nullptr;
+    const float* next = nullptr;  // Where the next chunk begins, if there is one.
+  };
   // `u`: the chunk's whole blocks, padded with zeros; becomes what is lost. `out`: shape.bytes().
-  void EncodeChunk(const topk2::ChunkShape& shape, int64_t first_block, uint32_t magnitude_max,
-                   float* u, uint8_t* out, SegmentScratch& scratch) const;
+  void EncodeChunk(const LoadedChunk& loaded, float* u, uint8_t* out,
+                   SegmentScratch& scratch) const;
   // Calls use(index in the run, value) for each kept element of the run.
   template <typename Use>
   void ForEachKept(const SegmentView& segment, int64_t first_block, int64_t elements,

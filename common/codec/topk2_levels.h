@@ -25,11 +25,26 @@ struct Levels {
   }
 };
 
-using KeptLevels = std::array<bool, kKeptMax>;  // Whether the j-th is coded with the high level.
+inline uint8_t EntryOf(uint16_t position, bool high, float value) {
+  const uint32_t negative = std::bit_cast<uint32_t>(value) >> 31;
+  return static_cast<uint8_t>(position % kGroupElements | (high ? Entry::kHigh : 0) |
+                              (negative != 0 ? Entry::kNegative : 0));
+}
+
+// Bit j: whether the j-th kept element is coded with the high level.
+using HighMask = uint64_t;
+static_assert(kKeptMax <= 64);
+
+// Of the sums of the magnitudes in each class. A class may be empty: rounding may put the mean of
+// equal magnitudes above them all.
+inline Levels LevelsOf(float lower, int lows, float upper, int highs, uint32_t magnitude_max) {
+  const uint32_t low = lows == 0 ? 0 : sign1::MeanWord(lower, lows, magnitude_max);
+  const uint32_t high = highs == 0 ? 0 : sign1::MeanWord(upper, highs, magnitude_max);
+  return {static_cast<uint16_t>(low), static_cast<uint16_t>(high)};
+}
 
 // `kept`: 1 to kKeptMax finite values, in ascending position; `magnitude_max`: their largest.
-inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
-                           KeptLevels& is_high) {
+inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max, HighMask* high) {
   const float factor = kernels::EnergyFactor(magnitude_max);
   std::array<float, kKeptMax> magnitudes;
   float all[kernels::kLanes] = {}, upper[kernels::kLanes] = {}, lower[kernels::kLanes] = {};
@@ -39,21 +54,15 @@ inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
     all[j % kernels::kLanes] += magnitudes[j];
   }
   const float mean = kernels::SumLanes(all) / static_cast<float>(kept.size());
-  int highs = 0;
+  *high = 0;
   for (size_t j = 0; j < kept.size(); ++j) {
-    is_high[j] = magnitudes[j] >= mean;
-    highs += is_high[j];
-    // Both, one of them by zero: no branch to guess.
-    upper[j % kernels::kLanes] += is_high[j] ? magnitudes[j] : 0.0f;
-    lower[j % kernels::kLanes] += is_high[j] ? 0.0f : magnitudes[j];
+    const bool is_high = magnitudes[j] >= mean;
+    *high |= HighMask{is_high} << j;
+    (is_high ? upper : lower)[j % kernels::kLanes] += magnitudes[j];
   }
-  const int lows = static_cast<int>(kept.size()) - highs;
-  // Rounding may put the mean of equal magnitudes above them all.
-  const uint32_t low =
-      lows == 0 ? 0 : sign1::MeanWord(kernels::SumLanes(lower), lows, magnitude_max);
-  const uint32_t high =
-      highs == 0 ? 0 : sign1::MeanWord(kernels::SumLanes(upper), highs, magnitude_max);
-  return {static_cast<uint16_t>(low), static_cast<uint16_t>(high)};
+  const int highs = std::popcount(*high);
+  return LevelsOf(kernels::SumLanes(lower), static_cast<int>(kept.size()) - highs,
+                  kernels::SumLanes(upper), highs, magnitude_max);
 }
 
 }  // namespace longhaul::topk2

@@ -22,7 +22,7 @@ namespace longhaul {
 
 // Version of the rules of arithmetic (weighted mean, optimizers, ApplyTile, codecs). Part of every
 // commit: a log is not applied again by other rules.
-inline constexpr uint32_t kArithmeticVersion = 2;
+inline constexpr uint32_t kArithmeticVersion = 3;
 
 struct FragmentState {
   std::vector<float> theta, momentum, error;

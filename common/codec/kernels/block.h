@@ -30,9 +30,10 @@ struct BlockEnergy {
 // eight, another place in each group, so that no stripe of a matrix is preferred. The first block
 // of a segment always is.
 inline constexpr int64_t kSampleBlocks = 8;
-constexpr bool IsMeasured(int64_t block) {
-  return block % kSampleBlocks == block / kSampleBlocks % kSampleBlocks;
+constexpr int64_t MeasuredBlock(int64_t group) {
+  return group * kSampleBlocks + group % kSampleBlocks;
 }
+constexpr bool IsMeasured(int64_t block) { return block == MeasuredBlock(block / kSampleBlocks); }
 
 inline constexpr uint32_t kMagnitudeMask = 0x7fffffff;
 inline constexpr uint32_t kFiniteMax = 0x7f7fffff;

@@ -112,11 +112,23 @@ HWY_INLINE float SignalEnergy(const Floats* u, float factor) {
   return SumColumns(sums);
 }
 
+// rounding_noise.h: the keys of the rounds, made once for many blocks.
+struct RoundKeys {
+  static constexpr int kRounds = 7;
+  uint32_t first[kRounds], second[kRounds];
+  explicit RoundKeys(uint64_t key) {
+    for (uint32_t r = 0; r < kRounds; ++r) {
+      first[r] = static_cast<uint32_t>(key) + r * 0x9E3779B9u;
+      second[r] = static_cast<uint32_t>(key >> 32) + r * 0xBB67AE85u;
+    }
+  }
+};
+
 // rounding_noise.h: the words of 16 lanes, and the noise of each vector of a block.
 class BlockNoise {
  public:
   BlockNoise() = default;
-  HWY_INLINE BlockNoise(uint64_t key, uint64_t block) {
+  HWY_INLINE BlockNoise(const RoundKeys& keys, uint64_t block) {
     // Even and odd lanes apart, as the low halves of 64-bit lanes: what multiplication takes.
     const hn::Repartition<uint64_t, WordTag> wide;
     const auto lanes = hn::Iota(kWord, 0u);
@@ -124,46 +136,51 @@ class BlockNoise {
     for (int c = 0; c < kColumns; ++c) {
       const uint64_t first =
           block * 16 + c * kVectorLanes;  // Lanes never carry into the high half.
-      const auto low =
-          hn::BitCast(wide, hn::Add(hn::Set(kWord, static_cast<uint32_t>(first)), lanes));
+      const uint32_t high = static_cast<uint32_t>(first >> 32);
+      const Words low = hn::Add(hn::Set(kWord, static_cast<uint32_t>(first)), lanes);
       Words even[4], odd[4];
-      const auto high = hn::Set(kWord, static_cast<uint32_t>(first >> 32));
-      Rounds(key, hn::BitCast(kWord, low), high, even);
-      Rounds(key, hn::BitCast(kWord, hn::ShiftRight<32>(low)), high, odd);
+      Rounds(keys, low, high, even);
+      Rounds(keys, hn::BitCast(kWord, hn::ShiftRight<32>(hn::BitCast(wide, low))), high, odd);
       HWY_UNROLL(4)
-      for (int w = 0; w < 4; ++w) {
-        words_[w][c] =
-            hn::OddEven(hn::BitCast(kWord, hn::ShiftLeft<32>(hn::BitCast(wide, odd[w]))), even[w]);
-      }
+      for (int w = 0; w < 4; ++w) words_[w][c] = hn::OddEven(hn::DupEven(odd[w]), even[w]);
     }
   }
   HWY_INLINE Floats PlusOne(int row, int column) const {
     const Words word = words_[row / 2][column];
-    const auto bits = row % 2 == 0 ? hn::And(hn::ShiftLeft<7>(word), hn::Set(kWord, 0x007fff80u))
-                                   : hn::And(hn::ShiftRight<9>(word), hn::Set(kWord, 0x007fff80u));
-    return hn::BitCast(kFloat, hn::Or(bits, hn::Set(kWord, 0x3f800040u)));
+    const Words placed = row % 2 == 0 ? hn::ShiftLeft<7>(word) : hn::ShiftRight<9>(word);
+    return hn::BitCast(kFloat,
+                       hn::OrAnd(hn::Set(kWord, 0x3f800040u), placed, hn::Set(kWord, 0x007fff80u)));
   }
 
  private:
-  // Philox-4x32-7 in the even lanes.
-  static HWY_INLINE void Rounds(uint64_t key, Words counter, Words high, Words* c) {
-    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    c[0] = counter;
-    c[1] = high;
-    c[2] = c[3] = hn::Zero(kWord);
-    HWY_UNROLL(7)
-    for (int round = 0; round < 7; ++round) {
-      const auto p0 = hn::MulEven(c[0], hn::Set(kWord, 0xD2511F53u));
-      const auto p1 = hn::MulEven(c[2], hn::Set(kWord, 0xCD9E8D57u));
-      const auto h0 = hn::BitCast(kWord, hn::ShiftRight<32>(p0));
-      const auto h1 = hn::BitCast(kWord, hn::ShiftRight<32>(p1));
-      c[0] = hn::Xor(hn::Xor(h1, c[1]), hn::Set(kWord, k0));
+  static constexpr uint32_t kFactor0 = 0xD2511F53, kFactor1 = 0xCD9E8D57;
+
+  // Philox-4x32-7 in the even lanes; odd lanes hold anything. Words 2 and 3 of the counter are 0,
+  // which makes much of the first two rounds the same in all lanes.
+  static HWY_INLINE void Rounds(const RoundKeys& keys, Words low, uint32_t high, Words* c) {
+    const auto first = hn::MulEven(low, hn::Set(kWord, kFactor0));
+    const uint64_t same = uint64_t{high ^ keys.first[0]} * kFactor0;
+    const Words word2 = hn::Xor(High(first), hn::Set(kWord, keys.second[0]));
+    const auto second = hn::MulEven(word2, hn::Set(kWord, kFactor1));
+    c[0] = hn::Xor(High(second), hn::Set(kWord, keys.first[1]));
+    c[1] = hn::BitCast(kWord, second);
+    c[2] = hn::Xor(hn::BitCast(kWord, first),
+                   hn::Set(kWord, static_cast<uint32_t>(same >> 32) ^ keys.second[1]));
+    c[3] = hn::Set(kWord, static_cast<uint32_t>(same));
+    HWY_UNROLL(5)
+    for (int round = 2; round < RoundKeys::kRounds; ++round) {
+      const auto p0 = hn::MulEven(c[0], hn::Set(kWord, kFactor0));
+      const auto p1 = hn::MulEven(c[2], hn::Set(kWord, kFactor1));
+      c[0] = hn::Xor3(High(p1), c[1], hn::Set(kWord, keys.first[round]));
       c[1] = hn::BitCast(kWord, p1);
-      c[2] = hn::Xor(hn::Xor(h0, c[3]), hn::Set(kWord, k1));
+      // By a shuffle: shifts have the port of multiplications.
+      c[2] = hn::Xor3(hn::DupOdd(hn::BitCast(kWord, p0)), c[3], hn::Set(kWord, keys.second[round]));
       c[3] = hn::BitCast(kWord, p0);
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
     }
+  }
+  template <class Product>
+  static HWY_INLINE Words High(Product p) {
+    return hn::BitCast(kWord, hn::ShiftRight<32>(p));
   }
 
   Words words_[4][kColumns];
@@ -189,91 +206,165 @@ HWY_INLINE float ErrorEnergy(const Floats* u, const typename Policy::Scale& scal
   return SumColumns(sums);
 }
 
-HWY_NOINLINE uint32_t FirstBad(const Floats* u) {
-  alignas(64) float values[kBlockElements];
-  for (int v = 0; v < kVectors; ++v) hn::Store(u[v], kFloat, values + v * kVectorLanes);
+HWY_NOINLINE uint32_t FirstBad(const float* values) {
   uint32_t i = 0;
   while ((std::bit_cast<uint32_t>(values[i]) & kMagnitudeMask) <= kFiniteMax) ++i;
   return i;
 }
 
-template <class Policy, bool kLost>
-HWY_INLINE void EncodeBlock(const Floats* u, int elements, int64_t block, const EncodeBlocks& run,
-                            float* lost, uint8_t* codes) {
-  BlockResult& result = run.results[block];
+// Reads this far ahead: a core alone does not keep a memory channel busy.
+constexpr int64_t kPrefetchElements = 1024;
+
+HWY_INLINE void PrefetchBlock(const float* block) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  HWY_UNROLL(8)
+  for (int64_t i = 0; i < kBlockElements; i += kLine) hwy::Prefetch(block + kPrefetchElements + i);
+}
+
+HWY_INLINE void LoadBlock(const float* block, Floats* u) {
+  LONGHAUL_EACH_VECTOR
+  for (int v = 0; v < kVectors; ++v) u[v] = hn::LoadU(kFloat, block + v * kVectorLanes);
+}
+
+// u = (values - minus) + decay * error of a block.
+HWY_INLINE void LoadInput(const float* values, const float* minus, const float* error, Floats decay,
+                          Floats* u) {
+  LONGHAUL_EACH_VECTOR
+  for (int v = 0; v < kVectors; ++v) {
+    const Floats difference = hn::Sub(hn::LoadU(kFloat, values + v * kVectorLanes),
+                                      hn::LoadU(kFloat, minus + v * kVectorLanes));
+    u[v] = hn::Add(difference, hn::Mul(decay, hn::LoadU(kFloat, error + v * kVectorLanes)));
+  }
+}
+
+// What stands in for an input that a run does not have: a block that changes nothing, for each of
+// its blocks the same. So the loops have no cases.
+struct NoInput {
+  alignas(64) float minus[kBlockElements] = {}, error[kBlockElements] = {};
+  constexpr NoInput() {
+    for (float& x : error) x = -0.0f;  // x + -0 is x, also for x = -0.
+  }
+};
+constexpr NoInput kNoInput;
+
+// The blocks of an input or output of a run, or of what stands in for it.
+template <typename T>
+class Blocks {
+ public:
+  HWY_INLINE Blocks(T* run, T* stand_in)
+      : first_(run == nullptr ? stand_in : run), step_(run == nullptr ? 0 : kBlockElements) {}
+  HWY_INLINE T* operator[](int64_t b) const { return first_ + b * step_; }
+
+ private:
+  T* first_;
+  int64_t step_;
+};
+
+// Blocks are encoded in groups: first the scales of all, then the codes of all. A block's maximum
+// and scale are a chain of dependent operations longer than what a processor looks ahead; those of
+// a group overlap. Of each aligned group one block is measured.
+constexpr int64_t kGroupBlocks = kSampleBlocks;
+
+template <class Policy>
+HWY_INLINE typename Policy::Scale ChooseScale(const Floats* u, int elements, BlockResult& result) {
   const uint32_t max = MagnitudeMax(u);
   uint32_t word = 0;
   const typename Policy::Scale scale = Policy::Choose(u, max, elements, &word);
-  if (HWY_UNLIKELY(max > kFiniteMax)) word = FirstBad(u);
-  result = {max, word};
-  BlockNoise noise;
-  if (Policy::kStochastic) noise = BlockNoise(run.noise.key, run.noise.first_block + block);
-  if (IsMeasured(block)) {
-    const float factor = EnergyFactor(max);
-    run.energies[block / kSampleBlocks] = {
-        Energy(ErrorEnergy<Policy>(u, scale, factor, elements, noise), max),
-        Energy(SignalEnergy(u, factor), max)};
+  if (HWY_UNLIKELY(max > kFiniteMax)) {
+    // A copy: vectors whose address was taken would not stay in registers.
+    alignas(64) float values[kBlockElements];
+    for (int v = 0; v < kVectors; ++v) hn::Store(u[v], kFloat, values + v * kVectorLanes);
+    word = FirstBad(values);
   }
+  result = {max, word};
+  return scale;
+}
+
+template <class Policy>
+HWY_INLINE BlockEnergy Measure(const float* block, int elements,
+                               const typename Policy::Scale& scale, const BlockNoise& noise,
+                               uint32_t max) {
+  Floats u[kVectors];
+  LoadBlock(block, u);
+  const float factor = EnergyFactor(max);
+  return {Energy(ErrorEnergy<Policy>(u, scale, factor, elements, noise), max),
+          Energy(SignalEnergy(u, factor), max)};
+}
+
+template <class Policy, bool kLost>
+HWY_INLINE void EncodeBlock(const float* block, const typename Policy::Scale& scale,
+                            const BlockNoise& noise, float* lost, uint8_t* codes) {
   typename Policy::Packer packer;
   LONGHAUL_EACH_VECTOR
   for (int v = kVectors - 1; v >= 0; --v) {
     const Floats plus_one =
         Policy::kStochastic ? noise.PlusOne(v / kColumns, v % kColumns) : hn::Zero(kFloat);
-    const Quantized q = Policy::Quantize(u[v], scale, plus_one);
+    const Floats u = hn::LoadU(kFloat, block + v * kVectorLanes);
+    const Quantized q = Policy::Quantize(u, scale, plus_one);
     packer.Put(q.code, v / kColumns, v % kColumns, codes);
-    if (kLost) hn::StoreU(hn::Sub(u[v], q.value), kFloat, lost + v * kVectorLanes);
+    if (kLost) hn::StoreU(hn::Sub(u, q.value), kFloat, lost + v * kVectorLanes);
   }
   packer.Finish(codes);
 }
 
-// Reads this far ahead: a core alone does not keep a memory channel busy.
-constexpr int64_t kPrefetchElements = 512;
-
-HWY_INLINE void PrefetchBlock(const float* block) {
-  constexpr int64_t kLine = 64 / sizeof(float);
-  for (int64_t i = 0; i < kBlockElements; i += kLine) hwy::Prefetch(block + kPrefetchElements + i);
-}
-
-// u = (values - minus) + decay * error of the block at `at`; `minus` and `error` may be null.
-HWY_INLINE void LoadInput(const float* values, const float* minus, const float* error, float decay,
-                          int64_t at, Floats* u) {
-  PrefetchBlock(values + at);
-  LONGHAUL_EACH_VECTOR
-  for (int v = 0; v < kVectors; ++v) u[v] = hn::LoadU(kFloat, values + at + v * kVectorLanes);
-  if (minus != nullptr) {
-    PrefetchBlock(minus + at);
-    LONGHAUL_EACH_VECTOR
-    for (int v = 0; v < kVectors; ++v)
-      u[v] = hn::Sub(u[v], hn::LoadU(kFloat, minus + at + v * kVectorLanes));
-  }
-  if (error != nullptr) {
-    PrefetchBlock(error + at);
-    LONGHAUL_EACH_VECTOR
-    for (int v = 0; v < kVectors; ++v) {
-      const Floats again = hn::LoadU(kFloat, error + at + v * kVectorLanes);
-      u[v] = hn::Add(u[v], hn::Mul(hn::Set(kFloat, decay), again));
-    }
-  }
-}
-
-template <class Policy, bool kLost>
+// kFused: u is made of several inputs, or what is lost is wanted; else u is `values`.
+template <class Policy, bool kFused>
 HWY_INLINE void EncodeAll(const EncodeBlocks& run) {
-  for (int64_t b = 0; b < run.blocks; ++b) {
-    const int64_t at = b * kBlockElements;
-    Floats u[kVectors];
-    LoadInput(run.values, run.minus, run.error, run.decay, at, u);
-    const int elements = b + 1 == run.blocks ? run.last_elements : kBlockElements;
-    EncodeBlock<Policy, kLost>(u, elements, run.first_block + b, run,
-                               kLost ? run.lost + at : nullptr, run.codes + b * Policy::kCodeBytes);
+  const RoundKeys keys(run.noise.key);
+  alignas(64) float made[kGroupBlocks * kBlockElements], unwanted[kBlockElements];
+  const Blocks<const float> minus(run.minus, kNoInput.minus), error(run.error, kNoInput.error);
+  const Blocks<float> lost(run.lost, unwanted);
+  const Floats decay = hn::Set(kFloat, run.decay);
+  typename Policy::Scale scales[kGroupBlocks];
+  const auto elements_of = [&](int64_t b) {
+    return b + 1 == run.blocks ? run.last_elements : static_cast<int>(kBlockElements);
+  };
+  for (int64_t b = 0; b < run.blocks;) {
+    const int64_t first = run.first_block + b;
+    const int64_t count = HWY_MIN(kGroupBlocks - first % kGroupBlocks, run.blocks - b);
+    const float* const values = run.values + b * kBlockElements;
+    const float* const u = kFused ? made : values;
+    for (int64_t i = 0; i < count; ++i) {
+      Floats block[kVectors];
+      if (kFused) {
+        LoadInput(values + i * kBlockElements, minus[b + i], error[b + i], decay, block);
+        LONGHAUL_EACH_VECTOR
+        for (int v = 0; v < kVectors; ++v)
+          hn::Store(block[v], kFloat, made + i * kBlockElements + v * kVectorLanes);
+      } else {
+        LoadBlock(values + i * kBlockElements, block);
+      }
+      scales[i] = ChooseScale<Policy>(block, elements_of(b + i), run.results[first + i]);
+    }
+    const int64_t group = first / kGroupBlocks, measured = MeasuredBlock(group) - first;
+    if (measured >= 0 && measured < count) {
+      BlockNoise noise;
+      if (Policy::kStochastic) noise = BlockNoise(keys, run.noise.first_block + first + measured);
+      run.energies[group] =
+          Measure<Policy>(u + measured * kBlockElements, elements_of(b + measured),
+                          scales[measured], noise, run.results[first + measured].magnitude_max);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      PrefetchBlock(values + i * kBlockElements);
+      if (kFused) {
+        PrefetchBlock(minus[b + i]);
+        PrefetchBlock(error[b + i]);
+      }
+      BlockNoise noise;
+      if (Policy::kStochastic) noise = BlockNoise(keys, run.noise.first_block + first + i);
+      EncodeBlock<Policy, kFused>(u + i * kBlockElements, scales[i], noise, lost[b + i],
+                                  run.codes + (b + i) * Policy::kCodeBytes);
+    }
+    b += count;
   }
 }
 
 template <class Policy>
 void Encode(const EncodeBlocks& run) {
-  if (run.lost != nullptr) {
-    EncodeAll<Policy, true>(run);
-  } else {
+  if (run.minus == nullptr && run.error == nullptr && run.lost == nullptr) {
     EncodeAll<Policy, false>(run);
+  } else {
+    EncodeAll<Policy, true>(run);
   }
 }
 
@@ -315,11 +406,13 @@ constexpr DenseKernels KernelsOf() {
 // scalar::HalfBytes.
 struct HalfBytes {
   static constexpr int64_t kCodeBytes = 64;
-  // Takes codes of 4 bits.
+  // Takes codes with anything above bit 3.
   struct Packer {
     Ints words[kColumns];
     HWY_INLINE void Put(Ints code, int row, int column, uint8_t*) {
-      words[column] = row == kRows - 1 ? code : hn::Or(hn::ShiftLeft<4>(words[column]), code);
+      words[column] = row == kRows - 1
+                          ? code
+                          : hn::OrAnd(hn::ShiftLeft<4>(words[column]), code, hn::Set(kInt, 15));
     }
     HWY_INLINE void Finish(uint8_t* codes) const {
       LONGHAUL_EACH_VECTOR

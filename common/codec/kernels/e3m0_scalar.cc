@@ -53,8 +53,8 @@ struct Searched : Nearest {
   }
 };
 
-// Between two levels the upper one is taken with the probability that keeps the mean. The scale is
-// rounded up, so that nothing saturates.
+// x is moved up by a uniform share of the step to the next level, then takes the level below: the
+// mean is x. The scale is rounded up, so that nothing saturates.
 struct Stochastic : Nearest {
   static constexpr bool kStochastic = true;
   static Levels Choose(const float*, uint32_t magnitude_max, int, uint32_t* index) {
@@ -64,15 +64,16 @@ struct Stochastic : Nearest {
   static uint32_t Code(float x, const Levels& levels, float noise_plus_one) {
     if (levels.mask == 0) return 0;
     const int32_t magnitude = scalar::Magnitude(x);
-    // Level 0 reaches to level 1, so that its step is as wide as what it stands for.
-    const int32_t below = std::clamp((magnitude - levels.origin) >> e3m0::kSignificandBits, 0, 7);
-    const float first = std::bit_cast<float>(levels.origin + (1 << e3m0::kSignificandBits));
-    const float level =
-        std::bit_cast<float>(levels.origin + (std::max(below, 1) << e3m0::kSignificandBits));
-    const float threshold = level * noise_plus_one - (below == 0 ? first : 0.0f);
-    const int32_t up = std::bit_cast<float>(magnitude) >= threshold;
-    const int32_t chosen = std::min(below + up, 7);
-    return chosen == 0 ? 0 : (std::bit_cast<uint32_t>(x) >> 31 << 3) | chosen;
+    // As wide as the step from the level below x to the next: from level 0 that is level 1.
+    const int32_t octaves = (magnitude - levels.origin) & ~e3m0::kSignificandMask;
+    const float step =
+        std::bit_cast<float>(levels.origin + std::max(octaves, 1 << e3m0::kSignificandBits));
+    // Exact: 4 bits times 17.
+    const float noise = step * (noise_plus_one - 1.0f);
+    const float moved = std::bit_cast<float>(magnitude) + noise;
+    const int32_t steps = (std::bit_cast<int32_t>(moved) - levels.origin) >> e3m0::kSignificandBits;
+    const int32_t level = std::clamp(steps, 0, 7);
+    return level == 0 ? 0 : (std::bit_cast<uint32_t>(x) >> 31 << 3) | level;
   }
 };
 

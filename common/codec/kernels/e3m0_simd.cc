@@ -36,11 +36,12 @@ struct NearestLevel : HalfBytes {
   // The code and the value of a level in 1..7, or zero where not `coded`.
   template <class Mask>
   static HWY_INLINE Quantized Signed(Floats x, Ints level, Mask coded, const Levels& levels) {
-    const Ints sign = hn::BitCast(kInt, hn::ShiftRight<28>(hn::BitCast(kWord, SignOf(x))));
+    const Ints shifted = hn::ShiftRight<28>(hn::BitCast(kInt, x));
+    const Ints code = hn::OrAnd(level, shifted, hn::Set(kInt, 8));
     const Ints magnitude =
         hn::Add(hn::ShiftLeft<e3m0::kSignificandBits>(level), hn::Set(kInt, levels.origin));
     const Ints value = hn::IfThenElseZero(coded, hn::Or(SignOf(x), magnitude));
-    return {hn::IfThenElseZero(coded, hn::Or(sign, level)), hn::BitCast(kFloat, value)};
+    return {hn::IfThenElseZero(coded, code), hn::BitCast(kFloat, value)};
   }
   static HWY_INLINE Floats Value(Ints code, const Levels& levels) {
     const Ints level = hn::And(code, hn::Set(kInt, levels.mask));
@@ -80,26 +81,29 @@ struct SearchedLevel : NearestLevel {
 
 struct RandomLevel : NearestLevel {
   static constexpr bool kStochastic = true;
+  // Level 0 of a block of zeros. Level 1 is then the least integer, and what must be exceeded to
+  // reach it the greatest.
+  static constexpr int32_t kAboveAll = 0x7f800000;
   static HWY_INLINE Levels Choose(const Floats*, uint32_t magnitude_max, int, uint32_t* index) {
     *index = e3m0::UpperScale(magnitude_max);
-    return e3m0::LevelsOf(*index);
+    Levels levels = e3m0::LevelsOf(*index);
+    if (levels.mask == 0) levels.origin = kAboveAll;
+    return levels;
   }
   static HWY_INLINE Quantized Quantize(Floats x, const Levels& levels, Floats plus_one) {
-    const Ints origin = hn::Set(kInt, levels.origin), one = hn::Set(kInt, 1);
+    const Ints origin = hn::Set(kInt, levels.origin);
     const Ints magnitude = Magnitude(x);
-    const Ints steps = hn::ShiftRight<e3m0::kSignificandBits>(hn::Sub(magnitude, origin));
-    const Ints below = hn::Max(hn::Min(steps, hn::Set(kInt, 7)), hn::Zero(kInt));
-    const auto is_zero = hn::Eq(below, hn::Zero(kInt));
-    const Ints first_bits = hn::Add(origin, hn::Set(kInt, 1 << e3m0::kSignificandBits));
-    const Ints level_bits =
-        hn::Add(origin, hn::ShiftLeft<e3m0::kSignificandBits>(hn::Max(below, one)));
-    const Floats first = hn::BitCast(kFloat, hn::IfThenElseZero(is_zero, first_bits));
-    const Floats threshold = hn::Sub(hn::Mul(hn::BitCast(kFloat, level_bits), plus_one), first);
-    // Positive floats compare as integers do.
-    const auto stays = hn::Gt(hn::BitCast(kInt, threshold), magnitude);
-    const Ints above = hn::Min(hn::Add(below, one), hn::Set(kInt, 7));
-    const Ints level = hn::And(hn::IfThenElse(stays, below, above), hn::Set(kInt, levels.mask));
-    return Signed(x, level, hn::Gt(level, hn::Zero(kInt)), levels);
+    const Ints octaves =
+        hn::And(hn::Sub(magnitude, origin), hn::Set(kInt, ~e3m0::kSignificandMask));
+    const Ints first = hn::Add(origin, hn::Set(kInt, 1 << e3m0::kSignificandBits));  // Level 1.
+    const Floats below = hn::BitCast(kFloat, hn::Max(hn::Add(origin, octaves), first));
+    const Floats noise = hn::Sub(plus_one, hn::Set(kFloat, 1.0f));
+    // The product is exact, so that a fused multiply-add rounds as the definition does.
+    const Floats moved = hn::MulAdd(below, noise, hn::BitCast(kFloat, magnitude));
+    const Ints bits = hn::BitCast(kInt, moved);
+    const Ints steps = hn::ShiftRight<e3m0::kSignificandBits>(hn::Sub(bits, origin));
+    return Signed(x, hn::Min(steps, hn::Set(kInt, 7)),
+                  hn::Gt(bits, hn::Sub(first, hn::Set(kInt, 1))), levels);
   }
 };
 

@@ -87,8 +87,9 @@ struct Bytes {
   struct Packer {
     Ints words[kColumns];
     HWY_INLINE void Put(Ints code, int row, int column, uint8_t* codes) {
-      const Ints byte = hn::And(code, hn::Set(kInt, 255));
-      words[column] = row % 4 == 3 ? code : hn::Or(hn::ShiftLeft<8>(words[column]), byte);
+      words[column] = row % 4 == 3
+                          ? code
+                          : hn::OrAnd(hn::ShiftLeft<8>(words[column]), code, hn::Set(kInt, 255));
       if (row % 4 == 0)
         StoreBytes(words[column], kInt, codes + (row / 4 * kLanes + column * kVectorLanes) * 4);
     }
@@ -115,11 +116,7 @@ struct Bytes {
 
 struct SignedHalfBytes {
   static constexpr int64_t kCodeBytes = HalfBytes::kCodeBytes;
-  struct Packer : HalfBytes::Packer {
-    HWY_INLINE void Put(Ints code, int row, int column, uint8_t* codes) {
-      HalfBytes::Packer::Put(hn::And(code, hn::Set(kInt, 15)), row, column, codes);
-    }
-  };
+  using Packer = HalfBytes::Packer;
   struct Unpacker : HalfBytes::Unpacker {
     HWY_INLINE explicit Unpacker(const uint8_t* codes) : HalfBytes::Unpacker(codes) {}
     HWY_INLINE Ints Get(int row, int column) const {

@@ -6,18 +6,38 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/kernels/block.h"
+#include "common/codec/topk2_levels.h"
+#include "common/layout/fragment_layout.h"
 
 namespace longhaul::kernels {
 
+// The largest magnitudes, as bits, of the interleaved parts of a chunk: of elements i + 128 k.
+struct alignas(64) PartMaxima {
+  int32_t bits[kBlockElements] = {};
+};
+
+struct CodedChunk {
+  topk2::Levels levels;
+  uint8_t entries[topk2::kKeptMax];
+  float lost[topk2::kKeptMax];  // kept - decoded.
+};
+
 struct Topk2Kernels {
-  // u[i] = (values - minus) + decay * error for a chunk of whole blocks; `minus` and `error` may be
-  // null, u may be one of the inputs. Returns the largest magnitude, as bits.
+  // u[i] = (values - minus) + decay * error for some whole blocks of a chunk; `minus` and `error`
+  // may be null, u may be one of the inputs. Raises `maxima` and returns the largest magnitude of
+  // these blocks.
   uint32_t (*load)(const float* values, const float* minus, const float* error, float decay,
-                   int64_t blocks, float* u);
+                   int64_t blocks, float* u, PartMaxima& maxima);
 
   // The `keep` largest magnitudes of a chunk of whole finite blocks, of equal ones the first:
-  // their positions, ascending. keep <= 2 * blocks.
-  void (*select)(const float* u, int64_t blocks, int64_t keep, uint16_t* positions);
+  // their positions, ascending. keep <= 2 * blocks. `next`: will be loaded next, any address.
+  void (*select)(const float* u, int64_t blocks, int64_t keep, const PartMaxima& maxima,
+                 const float* next, uint16_t* positions);
+
+  // Codes `count` kept elements (topk2_levels.h). `kept` and `positions` are padded to whole lanes,
+  // with anything; so is what is written.
+  void (*code)(const float* kept, const uint16_t* positions, int count, uint32_t magnitude_max,
+               CodedChunk& coded);
 
   // Sum of squares of a block, in the order of block.h.
   double (*energy)(const float* block);

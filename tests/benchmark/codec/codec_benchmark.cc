@@ -61,6 +61,20 @@ class CodecBenchmark {
     Add("feedback_" + name, targets.feedback, [&] { EncodeAll(*codec, true); });
   }
 
+  // What no encoder can pass: reading alone.
+  void RunRead() {
+    Add("read", std::nullopt, [&] {
+      const auto bytes = in_.bytes();
+      uint64_t sums[8] = {};
+      for (size_t at = 0; at < bytes.size(); at += sizeof(sums)) {
+        uint64_t words[8];
+        std::memcpy(words, &bytes[at], sizeof(words));
+        for (int i = 0; i < 8; ++i) sums[i] += words[i];
+      }
+      for (const uint64_t sum : sums) read_ += sum;
+    });
+  }
+
   // Nearest as the reference: time of nearest / time of stochastic.
   void RunStochastic(const std::string& name, CodecOptions options, double target) {
     const auto nearest = MakeCodec(options).value();
@@ -129,6 +143,7 @@ class CodecBenchmark {
   const int repetitions_;
   Buffer in_, minus_, out_, scratch_, coded_;
   std::vector<int32_t> exponents_;
+  volatile uint64_t read_ = 0;  // Keeps the reads.
 };
 
 int ComparePiQuant(const std::string& library) {
@@ -147,6 +162,7 @@ int ComparePiQuant(const std::string& library) {
 
 int Main(bool smoke) {
   CodecBenchmark benchmark(smoke ? 16 : 1024, smoke ? 3 : 9);
+  benchmark.RunRead();
   benchmark.Run("e3m0", {.kind = CodecKind::kE3m0}, {1.05, 1.0, 0.38});
   benchmark.Run("int4", {.kind = CodecKind::kInt4}, {1.05, 1.0, 0.38});
   benchmark.Run("int8", {.kind = CodecKind::kInt8}, {1.2, 1.0, 0.38});
