@@ -3,12 +3,15 @@
 // energies are (kernels/block.h): lane j % 16 adds the j-th kept element, then the lanes halve.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "common/base/host_device.h"
 #include "common/codec/kernels/block.h"
+#include "common/codec/kernels/dense_policy.h"
 #include "common/codec/scale_word.h"
 #include "common/codec/sign1_format.h"
 #include "common/codec/topk2_format.h"
@@ -18,42 +21,68 @@ namespace longhaul::topk2 {
 struct Levels {
   uint16_t low = 0, high = 0;  // scale_word.h
 
-  float ValueOf(uint8_t entry) const {
+  constexpr float ValueOf(uint8_t entry) const {
     const uint32_t magnitude = uint32_t{(entry & Entry::kHigh) != 0 ? high : low}
                                << scale_word::kShift;
     return std::bit_cast<float>(magnitude | (uint32_t{entry} & Entry::kNegative) << 24);
   }
 };
 
-using KeptLevels = std::array<bool, kKeptMax>;  // Whether the j-th is coded with the high level.
+// Who is above the mean of the kept magnitudes. `Kept` here and below: kKeptMax values in ascending
+// position, zeros where there are fewer, with Sum (kernels/dense_policy.h). `magnitude_max`: their
+// largest.
+struct Split {
+  float factor = 1, mean = 0;
 
-// `kept`: 1 to kKeptMax finite values, in ascending position; `magnitude_max`: their largest.
-inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
-                           KeptLevels& is_high) {
-  const float factor = kernels::EnergyFactor(magnitude_max);
-  std::array<float, kKeptMax> magnitudes;
-  float all[kernels::kLanes] = {}, upper[kernels::kLanes] = {}, lower[kernels::kLanes] = {};
-  for (size_t j = 0; j < kept.size(); ++j) {
-    magnitudes[j] =
-        std::bit_cast<float>(std::bit_cast<uint32_t>(kept[j]) & kernels::kMagnitudeMask) * factor;
-    all[j % kernels::kLanes] += magnitudes[j];
+  constexpr float Normalised(float x) const {
+    return std::bit_cast<float>(kernels::Magnitude(x)) * factor;
   }
-  const float mean = kernels::SumLanes(all) / static_cast<float>(kept.size());
-  int highs = 0;
-  for (size_t j = 0; j < kept.size(); ++j) {
-    is_high[j] = magnitudes[j] >= mean;
-    highs += is_high[j];
-    // Both, one of them by zero: no branch to guess.
-    upper[j % kernels::kLanes] += is_high[j] ? magnitudes[j] : 0.0f;
-    lower[j % kernels::kLanes] += is_high[j] ? 0.0f : magnitudes[j];
-  }
-  const int lows = static_cast<int>(kept.size()) - highs;
+  constexpr bool IsHigh(float x) const { return Normalised(x) >= mean; }
+};
+
+template <typename Kept>
+LONGHAUL_HOST_DEVICE Split SplitOf(const Kept& kept, int count, uint32_t magnitude_max) {
+  Split split{.factor = kernels::EnergyFactor(magnitude_max)};
+  const float sum = kept.Sum([&](float x, int) { return split.Normalised(x); });
+  split.mean = sum / static_cast<float>(count);
+  return split;
+}
+
+template <typename Kept>
+LONGHAUL_HOST_DEVICE Levels LevelsOf(const Kept& kept, int count, uint32_t magnitude_max,
+                                     const Split& split) {
+  const int highs = static_cast<int>(
+      kept.Sum([&](float x, int j) { return j < count && split.IsHigh(x) ? 1.0f : 0.0f; }));
+  const int lows = count - highs;
   // Rounding may put the mean of equal magnitudes above them all.
-  const uint32_t low =
-      lows == 0 ? 0 : sign1::MeanWord(kernels::SumLanes(lower), lows, magnitude_max);
-  const uint32_t high =
-      highs == 0 ? 0 : sign1::MeanWord(kernels::SumLanes(upper), highs, magnitude_max);
+  uint32_t low = 0, high = 0;
+  if (lows > 0) {
+    const float sum =
+        kept.Sum([&](float x, int) { return split.IsHigh(x) ? 0.0f : split.Normalised(x); });
+    low = sign1::MeanWord(sum, lows, magnitude_max);
+  }
+  if (highs > 0) {
+    const float sum =
+        kept.Sum([&](float x, int) { return split.IsHigh(x) ? split.Normalised(x) : 0.0f; });
+    high = sign1::MeanWord(sum, highs, magnitude_max);
+  }
   return {static_cast<uint16_t>(low), static_cast<uint16_t>(high)};
 }
+
+#ifndef __CUDACC__
+using KeptLevels = std::array<bool, kKeptMax>;  // Whether the j-th is coded with the high level.
+
+// In plain memory. `kept`: 1 to kKeptMax finite values.
+inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
+                           KeptLevels& is_high) {
+  const int count = static_cast<int>(kept.size());
+  std::array<float, kKeptMax> padded = {};
+  std::copy(kept.begin(), kept.end(), padded.begin());
+  const kernels::PlainValues<kKeptMax> values = {padded.data()};
+  const Split split = SplitOf(values, count, magnitude_max);
+  for (int j = 0; j < count; ++j) is_high[j] = split.IsHigh(kept[j]);
+  return LevelsOf(values, count, magnitude_max, split);
+}
+#endif
 
 }  // namespace longhaul::topk2

@@ -18,6 +18,7 @@ ALLOWED = {
     "common/logging": ["common/base"],
     "common/sim": ["common/base"],
     "common/codec": ["common/base", "common/layout"],
+    "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
     "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
     "common/rpc": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
