@@ -83,6 +83,7 @@ absl::Status EmulatedCudaRuntime::Decode(CodecKind kind, const cuda::DecodeJob* 
 }
 
 absl::Status EmulatedCudaRuntime::Wait() {
+  ++waits_;
   absl::Status first;
   for (; !codec_queue_.empty(); codec_queue_.pop_front()) {
     const absl::Status status = codec_queue_.front()();

@@ -1,6 +1,6 @@
 // A DeviceRuntime whose kernels run on the CPU (cuda_emulation.h). What is enqueued for the codec
 // runs as late as it may, in Wait, so that a test notices memory that is used or freed too early;
-// what is enqueued for the training runs at once.
+// what is enqueued for the training runs at once. Each launch runs its threads in the other order.
 #pragma once
 
 #include <deque>
@@ -14,8 +14,6 @@ namespace longhaul::testing_support {
 
 class EmulatedCudaRuntime : public DeviceRuntime {
  public:
-  // Alternate: each launch runs its threads in the other order.
-  EmulatedCudaRuntime() = default;
   ~EmulatedCudaRuntime() override;
 
   absl::StatusOr<void*> Allocate(Memory kind, int64_t bytes) override;
@@ -29,10 +27,11 @@ class EmulatedCudaRuntime : public DeviceRuntime {
                       bool accumulate) override;
   absl::Status Wait() override;
 
-  // Allocations of device memory fail while this is below 0 after them.
+  // How much device memory is left.
   void set_free_device_bytes(int64_t bytes) { free_device_bytes_ = bytes; }
   int64_t device_bytes() const { return device_bytes_; }  // Allocated now.
   int launches() const { return launches_; }
+  int waits() const { return waits_; }
 
  private:
   absl::Status Enqueue(Queue queue, std::function<absl::Status()> work);
@@ -41,7 +40,7 @@ class EmulatedCudaRuntime : public DeviceRuntime {
   std::deque<std::function<absl::Status()>> codec_queue_;
   std::set<std::pair<void*, int64_t>> device_blocks_;
   int64_t free_device_bytes_ = int64_t{1} << 40, device_bytes_ = 0;
-  int launches_ = 0;
+  int launches_ = 0, waits_ = 0;
 };
 
 }  // namespace longhaul::testing_support
