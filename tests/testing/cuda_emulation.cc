@@ -34,8 +34,6 @@ const char* NameOf(Meeting what) {
       return "__ballot_sync";
     case Meeting::kAdd:
       return "__reduce_add_sync";
-    case Meeting::kMax:
-      return "__reduce_max_sync";
   }
   return "?";
 }
@@ -191,20 +189,17 @@ void ThreadBlock::MeetInWarp(const Group& group) {
 
 void ThreadBlock::Complete(const Group& group, int warp) {
   Fiber* const lanes = &fibers_[warp * kWarp];
-  uint32_t ballot = 0, sum = 0, max = 0;
+  uint32_t ballot = 0, sum = 0;
   for (int lane = 0; lane < kWarp; ++lane) {
     if ((group.mask >> lane & 1) == 0) continue;
     const uint32_t value = static_cast<uint32_t>(lanes[lane].value);
     if (value != 0) ballot |= 1u << lane;
     sum += value;
-    max = std::max(max, value);
   }
   for (int lane = 0; lane < kWarp; ++lane) {
     if ((group.mask >> lane & 1) == 0) continue;
     lanes[lane].state = Fiber::State::kReady;
-    lanes[lane].result = group.what == Meeting::kAdd   ? sum
-                         : group.what == Meeting::kMax ? max
-                                                       : ballot;
+    lanes[lane].result = group.what == Meeting::kAdd ? sum : ballot;
     if (group.what != Meeting::kShuffleXor) continue;
     const int other = lane ^ group.argument;
     if (other >= kWarp || (group.mask >> other & 1) == 0) {

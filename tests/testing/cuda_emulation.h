@@ -33,11 +33,11 @@ struct Index {
 };
 extern Index thread_index, block_index;
 
-enum class Meeting { kBarrier, kWarp, kShuffleXor, kBallot, kAdd, kMax };
+enum class Meeting { kBarrier, kWarp, kShuffleXor, kBallot, kAdd };
 
 // Waits for the threads of `mask` in the own warp (kBarrier: of the thread block). Returns the
 // value of the lane `argument` away (kShuffleXor), a bit for each lane whose value is not zero
-// (kBallot), or the sum or the largest of the values, of 32 bits (kAdd, kMax).
+// (kBallot), or the sum of the values (kAdd, of 32 bits).
 uint64_t Meet(Meeting what, uint32_t mask, int argument, uint64_t value);
 
 template <typename T>
@@ -78,10 +78,6 @@ inline uint32_t __ballot_sync(uint32_t mask, bool yes) {
 inline uint32_t __reduce_add_sync(uint32_t mask, uint32_t value) {
   return static_cast<uint32_t>(
       longhaul::cuda_emulation::Meet(longhaul::cuda_emulation::Meeting::kAdd, mask, 0, value));
-}
-inline uint32_t __reduce_max_sync(uint32_t mask, uint32_t value) {
-  return static_cast<uint32_t>(
-      longhaul::cuda_emulation::Meet(longhaul::cuda_emulation::Meeting::kMax, mask, 0, value));
 }
 inline int __popc(uint32_t bits) { return std::popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }

@@ -172,7 +172,7 @@ template <typename Policy>
 __global__ void __launch_bounds__(kThreads)
     EncodeDense(const EncodeJob* jobs, EncodeReport* reports, float decay) {
   __shared__ SegmentState state;
-  const EncodeJob& job = jobs[blockIdx.x];
+  const EncodeJob job = jobs[blockIdx.x];
   const HalfWarp self;
   const Planes<Policy, uint8_t> planes(job.out, job.elements);
   ClearState(state);
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Policy>
 __global__ void __launch_bounds__(kThreads)
     DecodeDense(const DecodeJob* jobs, float weight, bool accumulate) {
-  const DecodeJob& job = jobs[blockIdx.x];
+  const DecodeJob job = jobs[blockIdx.x];
   const HalfWarp self;
   const Planes<Policy, const uint8_t> planes(job.payload, job.elements);
   const int blocks = (job.count + static_cast<int>(kBlockElements) - 1) / kBlockElements;

@@ -2,6 +2,8 @@
 // loads are coalesced, word l of the packed codes is made by thread l alone, and the sums of
 // kernels/block.h are one addition for each row and then exchanges between threads.
 //
+// Each half goes its own way through data-dependent branches: its exchanges name its threads alone.
+//
 // CUDA code; a test compiles it for the CPU (tests/testing/cuda_emulation.h).
 #pragma once
 
@@ -35,8 +37,11 @@ struct HalfWarp {
     for (int half = kLanes / 2; half > 0; half /= 2) x += __shfl_xor_sync(mask, x, half, kLanes);
     return x;
   }
-  __device__ uint32_t Max(uint32_t x) const { return __reduce_max_sync(mask, x); }
-  __device__ uint32_t Total(uint32_t x) const { return __reduce_add_sync(mask, x); }
+  __device__ uint32_t Max(uint32_t x) const {
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      x = std::max(x, __shfl_xor_sync(mask, x, half, kLanes));
+    return x;
+  }
   __device__ uint32_t Neighbour(uint32_t x) const { return __shfl_xor_sync(mask, x, 1, kLanes); }
   // A bit for each lane.
   __device__ uint32_t Ballot(bool yes) const {

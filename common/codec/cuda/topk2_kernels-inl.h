@@ -29,30 +29,31 @@ struct Topk2State {
   uint32_t words[2];  // The levels.
 };
 
-// Sums over the thread block of numbers that half-warps give, each call with one barrier. All
-// threads call, with the number of their half-warp.
-class HalfWarpSums {
+// Sums over the thread block, each call with one barrier. All threads call.
+class BlockSums {
  public:
-  __device__ HalfWarpSums(const HalfWarp& self, Topk2State& state) : self_(self), state_(state) {}
+  __device__ BlockSums(const HalfWarp& self, Topk2State& state) : self_(self), state_(state) {}
 
-  __device__ int Total(int of_half_warp) {
-    const int32_t* counts = Share(of_half_warp);
+  // Of every thread's number.
+  __device__ int Total(int of_thread) {
+    const int of_warp = static_cast<int>(__reduce_add_sync(0xffffffffu, of_thread));
+    const int32_t* counts = Share(of_warp, self_.index / 2, self_.index % 2 == 0);
     int total = 0;
-    for (int h = 0; h < kHalfWarps; ++h) total += counts[h];
+    for (int warp = 0; warp < kHalfWarps / 2; ++warp) total += counts[warp];
     return total;
   }
-  // Of the half-warps before this one.
+  // Of numbers of half-warps, those of the half-warps before this one.
   __device__ int Before(int of_half_warp) {
-    const int32_t* counts = Share(of_half_warp);
+    const int32_t* counts = Share(of_half_warp, self_.index, true);
     int sum = 0;
     for (int h = 0; h < self_.index; ++h) sum += counts[h];
     return sum;
   }
 
  private:
-  __device__ const int32_t* Share(int of_half_warp) {
+  __device__ const int32_t* Share(int count, int place, bool speaks) {
     turn_ ^= 1;
-    if (self_.lane == 0) state_.counts[turn_][self_.index] = of_half_warp;
+    if (self_.lane == 0 && speaks) state_.counts[turn_][place] = count;
     __syncthreads();
     return state_.counts[turn_];
   }
@@ -65,41 +66,35 @@ class HalfWarpSums {
 // Which elements of a row a half-warp has found.
 using RowVotes = uint32_t[kRows];
 
-template <typename Predicate>
-__device__ int Vote(const LaneBlock& values, Predicate predicate, RowVotes& votes) {
-  int count = 0;
-#pragma unroll
-  for (int row = 0; row < kRows; ++row) {
-    votes[row] = values.self.Ballot(predicate(values.u[row]));
-    count += __popc(votes[row]);
-  }
-  return count;
-}
-
 // The largest threshold that at least `keep` magnitudes of the chunk reach.
-__device__ inline uint32_t Threshold(const LaneBlock& values, int keep, HalfWarpSums& sums) {
+__device__ inline uint32_t Threshold(const LaneBlock& values, int keep, BlockSums& sums) {
   uint32_t threshold = 0;
   for (int bit = 30; bit >= 0; --bit) {
     const uint32_t candidate = threshold | 1u << bit;
-    uint32_t reach = 0;
+    int reach = 0;
 #pragma unroll
     for (int row = 0; row < kRows; ++row) reach += kernels::Magnitude(values.u[row]) >= candidate;
-    if (sums.Total(static_cast<int>(values.self.Total(reach))) >= keep) threshold = candidate;
+    if (sums.Total(reach) >= keep) threshold = candidate;
   }
   return threshold;
 }
 
 // Puts the chunk's kept elements into state.kept and state.positions, in ascending position.
-__device__ inline void Select(const LaneBlock& values, int keep, HalfWarpSums& sums,
+__device__ inline void Select(const LaneBlock& values, int keep, BlockSums& sums,
                               Topk2State& state) {
   const HalfWarp& self = values.self;
   const uint32_t threshold = Threshold(values, keep, sums);
-  RowVotes above, equal, chosen;
-  const int count_above = Vote(
-      values, [&](float x) { return kernels::Magnitude(x) > threshold; }, above);
-  const int equal_kept = keep - sums.Total(count_above);
-  const int count_equal = Vote(
-      values, [&](float x) { return kernels::Magnitude(x) == threshold; }, equal);
+  int own_above = 0;
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) own_above += kernels::Magnitude(values.u[row]) > threshold;
+  const int equal_kept = keep - sums.Total(own_above);
+  RowVotes equal, chosen;
+  int count_equal = 0;
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    equal[row] = self.Ballot(kernels::Magnitude(values.u[row]) == threshold);
+    count_equal += __popc(equal[row]);
+  }
   int equals_before = sums.Before(count_equal);
   int count_chosen = 0;
   const uint32_t lanes_before = (1u << self.lane) - 1;
@@ -107,7 +102,8 @@ __device__ inline void Select(const LaneBlock& values, int keep, HalfWarpSums& s
   for (int row = 0; row < kRows; ++row) {
     const bool is_equal = (equal[row] >> self.lane & 1) != 0;
     const bool first = equals_before + __popc(equal[row] & lanes_before) < equal_kept;
-    chosen[row] = self.Ballot((above[row] >> self.lane & 1) != 0 || (is_equal && first));
+    const bool above = kernels::Magnitude(values.u[row]) > threshold;
+    chosen[row] = self.Ballot(above || (is_equal && first));
     equals_before += __popc(equal[row]);
     count_chosen += __popc(chosen[row]);
   }
@@ -185,7 +181,7 @@ __device__ inline void Measure(const LaneBlock& values, int block, double* energ
 }
 
 // All threads; returns with the shared state free for the next chunk.
-__device__ inline void EncodeChunk(const EncodeJob& job, float decay, int chunk, HalfWarpSums& sums,
+__device__ inline void EncodeChunk(const EncodeJob& job, float decay, int chunk, BlockSums& sums,
                                    SegmentState& segment, Topk2State& state) {
   const HalfWarp self;
   const int first = chunk * static_cast<int>(topk2::kChunkElements);
@@ -234,9 +230,9 @@ __global__ void __launch_bounds__(kThreads, 2)
     EncodeTopk2(const EncodeJob* jobs, EncodeReport* reports, float decay) {
   __shared__ SegmentState segment;
   __shared__ Topk2State state;
-  const EncodeJob& job = jobs[blockIdx.x];
+  const EncodeJob job = jobs[blockIdx.x];
   const HalfWarp self;
-  HalfWarpSums sums(self, state);
+  BlockSums sums(self, state);
   ClearState(segment);
   const int chunks = static_cast<int>(CeilDiv(job.elements, topk2::kChunkElements));
   for (int chunk = 0; chunk < chunks; ++chunk) EncodeChunk(job, decay, chunk, sums, segment, state);
@@ -262,7 +258,7 @@ __device__ inline int PlaceOfBit(const uint8_t* bytes, int count, int j) {
 // value may win.
 __global__ void __launch_bounds__(kThreads)
     DecodeTopk2(const DecodeJob* jobs, float weight, bool accumulate) {
-  const DecodeJob& job = jobs[blockIdx.x];
+  const DecodeJob job = jobs[blockIdx.x];
   if (!accumulate) {
     for (int i = threadIdx.x; i < job.count; i += kThreads) job.out[i] = 0;
   }
