@@ -137,12 +137,12 @@ EncodeResult DenseCodec::FinishSegment(SegmentScratch& scratch) const {
 int32_t DenseCodec::WriteRelativeScales(SegmentScratch& scratch, absl::Span<uint8_t> scales) const {
   uint32_t largest = 0;
   for (size_t b = 0; b < scales.size(); ++b) largest = std::max(largest, scratch.blocks[b].scale);
-  const int32_t base_exponent = largest == 0 ? 0 : e3m0::ScaleExponent(largest);
+  const int32_t base_exponent = e3m0::BaseExponentOf(largest);
   const int32_t origin = e3m0::ScaleOrigin(base_exponent);
   for (size_t b = 0; b < scales.size(); ++b) {
     const int32_t index = scratch.blocks[b].scale;
-    if (index != 0 && index < origin) ZeroBlock(b, scratch);
-    scales[b] = index < origin || index == 0 ? 0 : index - origin;
+    if (e3m0::IsOutOfRange(index, origin)) ZeroBlock(b, scratch);
+    scales[b] = e3m0::ScaleByte(index, origin);
   }
   return base_exponent;
 }

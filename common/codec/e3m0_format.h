@@ -35,14 +35,14 @@ inline constexpr int32_t kSearchBelow = 8,
 constexpr int32_t NearestScale(uint32_t magnitude_max) {
   if (magnitude_max < uint32_t{kScaleIndexMin} << kScaleShift) return 0;
   return std::min<int32_t>((magnitude_max + (1u << (kScaleShift - 1))) >> kScaleShift,
-                           kScaleIndexMax);
+                           int32_t{kScaleIndexMax});
 }
 
 // The scale for stochastic rounding: the next one that is not smaller, so that nothing saturates.
 constexpr int32_t UpperScale(uint32_t magnitude_max) {
   if (magnitude_max < uint32_t{kScaleIndexMin} << kScaleShift) return 0;
   return std::min<int32_t>((magnitude_max + (1u << kScaleShift) - 1) >> kScaleShift,
-                           kScaleIndexMax);
+                           int32_t{kScaleIndexMax});
 }
 
 // Exponent e of the scale 2^e * 1.m with this index: a segment's base_exponent is that of its
@@ -52,6 +52,18 @@ constexpr int32_t ScaleExponent(int32_t index) { return (index >> 3) - 127; }
 // Scale index of scale byte 0 in a segment. Byte 255 is the largest scale with the exponent
 // base_exponent.
 constexpr int32_t ScaleOrigin(int32_t base_exponent) { return (base_exponent + 127 - 31) * 8; }
+
+// Of a segment whose largest scale has this index; 0: all its blocks are zero.
+constexpr int32_t BaseExponentOf(int32_t largest_index) {
+  return largest_index == 0 ? 0 : ScaleExponent(largest_index);
+}
+
+// Whether a block must become zeros, since its scale is too small for the segment's scale bytes.
+constexpr bool IsOutOfRange(int32_t index, int32_t origin) { return index != 0 && index < origin; }
+
+constexpr uint8_t ScaleByte(int32_t index, int32_t origin) {
+  return index < origin || index == 0 ? 0 : index - origin;
+}
 
 // What encoding and decoding a block need of its scale, as bits of floats.
 struct Levels {

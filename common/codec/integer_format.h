@@ -20,12 +20,14 @@ namespace longhaul::integer {
 // A step of max / 2^(bits - 1) uses all codes: the error is smaller than with one less, though what
 // is near +max saturates at the largest code.
 struct Int8 {
+  static constexpr int kBits = 8;
   static constexpr int32_t kMin = -128, kMax = 127;
   static constexpr float kNearestDivisor = 128;
   static constexpr uint32_t kWordMax = scale_word::MaxFor(128);
 };
 
 struct Int4 {
+  static constexpr int kBits = 4;
   static constexpr int32_t kMin = -8, kMax = 7;
   static constexpr float kNearestDivisor = 8;
   static constexpr uint32_t kWordMax = scale_word::MaxFor(8);
@@ -35,14 +37,14 @@ struct Int4 {
 template <typename Format>
 constexpr uint32_t NearestStep(uint32_t magnitude_max) {
   if (magnitude_max < kernels::kCodedMin) return 0;
-  const float max = std::bit_cast<float>(std::min(magnitude_max, kernels::kFiniteMax));
-  return std::min(scale_word::Nearest(max / Format::kNearestDivisor), Format::kWordMax);
+  const float max = std::bit_cast<float>(std::min(magnitude_max, uint32_t{kernels::kFiniteMax}));
+  return std::min(scale_word::Nearest(max / Format::kNearestDivisor), uint32_t{Format::kWordMax});
 }
 
 template <typename Format>
 constexpr uint32_t StochasticStep(uint32_t magnitude_max) {
   if (magnitude_max < kernels::kCodedMin) return 0;
-  const float max = std::bit_cast<float>(std::min(magnitude_max, kernels::kFiniteMax));
+  const float max = std::bit_cast<float>(std::min(magnitude_max, uint32_t{kernels::kFiniteMax}));
   return scale_word::RoundUp(max / static_cast<float>(Format::kMax), Format::kWordMax);
 }
 
@@ -52,9 +54,10 @@ inline constexpr int kCandidates = 16;
 template <typename Format>
 constexpr uint32_t CandidateStep(uint32_t magnitude_max, int j) {
   if (magnitude_max < kernels::kCodedMin) return 0;
-  const float max = std::bit_cast<float>(std::min(magnitude_max, kernels::kFiniteMax));
+  const float max = std::bit_cast<float>(std::min(magnitude_max, uint32_t{kernels::kFiniteMax}));
   const float share = static_cast<float>(22 + j) / 32;
-  return std::min(scale_word::Nearest(max / Format::kNearestDivisor * share), Format::kWordMax);
+  return std::min(scale_word::Nearest(max / Format::kNearestDivisor * share),
+                  uint32_t{Format::kWordMax});
 }
 
 struct Step {

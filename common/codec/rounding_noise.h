@@ -16,20 +16,32 @@ constexpr float NoisePlusOne(uint32_t r) {
   return std::bit_cast<float>(0x3f800040u | (r & 0xffff) << 7);
 }
 
+// The noise of one lane of a block.
+class LaneNoise {
+ public:
+  LaneNoise() = default;
+  constexpr LaneNoise(uint64_t key, int64_t block, int lane)
+      : words_(Philox<7>(key, 0, static_cast<uint64_t>(block) * 16 + lane)) {}
+  // Of element `element`, which is the lane's.
+  constexpr float PlusOne(int element) const {
+    const int row = element / 16;
+    return NoisePlusOne(words_[row / 2] >> (row % 2 * 16));
+  }
+
+ private:
+  std::array<uint32_t, 4> words_ = {};
+};
+
 // The noise of one block, for plain code.
 class BlockNoise {
  public:
   BlockNoise(uint64_t key, int64_t block) {
-    for (int lane = 0; lane < 16; ++lane)
-      words_[lane] = Philox<7>(key, 0, static_cast<uint64_t>(block) * 16 + lane);
+    for (int lane = 0; lane < 16; ++lane) lanes_[lane] = LaneNoise(key, block, lane);
   }
-  float PlusOne(int element) const {
-    const int row = element / 16;
-    return NoisePlusOne(words_[element % 16][row / 2] >> (row % 2 * 16));
-  }
+  float PlusOne(int element) const { return lanes_[element % 16].PlusOne(element); }
 
  private:
-  std::array<uint32_t, 4> words_[16];
+  LaneNoise lanes_[16];
 };
 
 }  // namespace longhaul

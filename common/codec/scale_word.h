@@ -20,9 +20,14 @@ constexpr uint32_t MaxFor(float levels) {
 
 constexpr float Value(uint32_t word) { return std::bit_cast<float>(word << kShift); }
 
+// Of block `block` in a plane of scales.
+constexpr uint32_t Load(const uint8_t* scales, int64_t block) {
+  return scales[block * kBytes] | uint32_t{scales[block * kBytes + 1]} << 8;
+}
+
 // Nearest, ties up, at most kMax. For non-negative finite s.
 constexpr uint32_t Nearest(float s) {
-  return std::min((std::bit_cast<uint32_t>(s) + (1u << (kShift - 1))) >> kShift, kMax);
+  return std::min((std::bit_cast<uint32_t>(s) + (1u << (kShift - 1))) >> kShift, uint32_t{kMax});
 }
 
 // The next one that is not smaller, at most `max`.

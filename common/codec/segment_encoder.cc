@@ -1,28 +1,15 @@
 #include "common/codec/segment_encoder.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
+#include "common/codec/kernels/segment_energy.h"
 
 namespace longhaul {
 EncodeResult SumEnergies(const SegmentScratch& scratch, int32_t base_exponent) {
-  EncodeResult result{.base_exponent = base_exponent};
-  int64_t measured = 0;
-  for (int64_t group = 0; group * kernels::kSampleBlocks * kBlockElements < scratch.elements;
-       ++group) {
-    const int64_t b = kernels::MeasuredBlock(group);
-    if (b * kBlockElements >= scratch.elements) continue;
-    const auto& energy = scratch.energies[group];
-    result.error_energy += energy.error;
-    result.signal_energy += energy.signal;
-    measured += std::min(kBlockElements, scratch.elements - b * kBlockElements);
-  }
-  const double share = static_cast<double>(scratch.elements) / static_cast<double>(measured);
-  result.error_energy *= share;
-  result.signal_energy *= share;
-  return result;
+  const kernels::BlockEnergy energy = kernels::SegmentEnergy(
+      scratch.elements, [&](int64_t b) { return scratch.energies[b / kernels::kSampleBlocks]; });
+  return {base_exponent, energy.error, energy.signal};
 }
 
 SegmentEncoder::SegmentEncoder(const Codec& codec, int64_t elements, absl::Span<float> lost,

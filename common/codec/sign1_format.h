@@ -13,24 +13,27 @@
 #include <cmath>
 #include <cstdint>
 
+#include "common/base/host_device.h"
 #include "common/codec/kernels/block.h"
 #include "common/codec/scale_word.h"
 
 namespace longhaul::sign1 {
 
 // `normalised` times the inverse of EnergyFactor, as a word.
-inline uint32_t WordOf(float normalised, uint32_t magnitude_max) {
+LONGHAUL_HOST_DEVICE inline uint32_t WordOf(float normalised, uint32_t magnitude_max) {
   if (magnitude_max < kernels::kCodedMin || magnitude_max > kernels::kFiniteMax) return 0;
   // 2^e: e is within -119 .. 126 here, so that the product is normal; it is at most the maximum.
   const float unit = std::bit_cast<float>((kernels::EnergyExponent(magnitude_max) + 127) << 23);
   return scale_word::Nearest(normalised * unit);
 }
 
-inline uint32_t MeanWord(float magnitude_sum, int elements, uint32_t magnitude_max) {
+LONGHAUL_HOST_DEVICE inline uint32_t MeanWord(float magnitude_sum, int elements,
+                                              uint32_t magnitude_max) {
   return WordOf(magnitude_sum / static_cast<float>(elements), magnitude_max);
 }
 
-inline uint32_t RootMeanSquareWord(float energy, int elements, uint32_t magnitude_max) {
+LONGHAUL_HOST_DEVICE inline uint32_t RootMeanSquareWord(float energy, int elements,
+                                                        uint32_t magnitude_max) {
   return WordOf(std::sqrt(energy / static_cast<float>(elements)), magnitude_max);
 }
 

@@ -3,12 +3,15 @@
 // energies are (kernels/block.h): lane j % 16 adds the j-th kept element, then the lanes halve.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "common/base/host_device.h"
 #include "common/codec/kernels/block.h"
+#include "common/codec/kernels/dense_policy.h"
 #include "common/codec/scale_word.h"
 #include "common/codec/sign1_format.h"
 #include "common/codec/topk2_format.h"
@@ -18,51 +21,74 @@ namespace longhaul::topk2 {
 struct Levels {
   uint16_t low = 0, high = 0;  // scale_word.h
 
-  float ValueOf(uint8_t entry) const {
+  constexpr float ValueOf(uint8_t entry) const {
     const uint32_t magnitude = uint32_t{(entry & Entry::kHigh) != 0 ? high : low}
                                << scale_word::kShift;
     return std::bit_cast<float>(magnitude | (uint32_t{entry} & Entry::kNegative) << 24);
   }
 };
 
-inline uint8_t EntryOf(uint16_t position, bool high, float value) {
-  const uint32_t negative = std::bit_cast<uint32_t>(value) >> 31;
-  return static_cast<uint8_t>(position % kGroupElements | (high ? Entry::kHigh : 0) |
-                              (negative != 0 ? Entry::kNegative : 0));
+// Who is above the mean of the kept magnitudes. `Kept` here and below: kKeptMax values in ascending
+// position, zeros where there are fewer, with Sum (kernels/dense_policy.h). `magnitude_max`: their
+// largest.
+struct Split {
+  float factor = 1, mean = 0;
+
+  constexpr float Normalised(float x) const {
+    return std::bit_cast<float>(kernels::Magnitude(x)) * factor;
+  }
+  constexpr bool IsHigh(float x) const { return Normalised(x) >= mean; }
+};
+
+template <typename Kept>
+LONGHAUL_HOST_DEVICE Split SplitOf(const Kept& kept, int count, uint32_t magnitude_max) {
+  Split split{.factor = kernels::EnergyFactor(magnitude_max)};
+  const float sum = kept.Sum([&](float x, int) { return split.Normalised(x); });
+  split.mean = sum / static_cast<float>(count);
+  return split;
 }
 
-// Bit j: whether the j-th kept element is coded with the high level.
-using HighMask = uint64_t;
-static_assert(kKeptMax <= 64);
-
-// Of the sums of the magnitudes in each class. A class may be empty: rounding may put the mean of
+// Of the sums of the magnitudes of each class. A class may be empty: rounding may put the mean of
 // equal magnitudes above them all.
-inline Levels LevelsOf(float lower, int lows, float upper, int highs, uint32_t magnitude_max) {
+LONGHAUL_HOST_DEVICE inline Levels LevelsOfSums(float lower, int lows, float upper, int highs,
+                                                uint32_t magnitude_max) {
   const uint32_t low = lows == 0 ? 0 : sign1::MeanWord(lower, lows, magnitude_max);
   const uint32_t high = highs == 0 ? 0 : sign1::MeanWord(upper, highs, magnitude_max);
   return {static_cast<uint16_t>(low), static_cast<uint16_t>(high)};
 }
 
-// `kept`: 1 to kKeptMax finite values, in ascending position; `magnitude_max`: their largest.
-inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max, HighMask* high) {
-  const float factor = kernels::EnergyFactor(magnitude_max);
-  std::array<float, kKeptMax> magnitudes;
-  float all[kernels::kLanes] = {}, upper[kernels::kLanes] = {}, lower[kernels::kLanes] = {};
-  for (size_t j = 0; j < kept.size(); ++j) {
-    magnitudes[j] =
-        std::bit_cast<float>(std::bit_cast<uint32_t>(kept[j]) & kernels::kMagnitudeMask) * factor;
-    all[j % kernels::kLanes] += magnitudes[j];
-  }
-  const float mean = kernels::SumLanes(all) / static_cast<float>(kept.size());
-  *high = 0;
-  for (size_t j = 0; j < kept.size(); ++j) {
-    const bool is_high = magnitudes[j] >= mean;
-    *high |= HighMask{is_high} << j;
-    (is_high ? upper : lower)[j % kernels::kLanes] += magnitudes[j];
-  }
-  const int highs = std::popcount(*high);
-  return LevelsOf(kernels::SumLanes(lower), static_cast<int>(kept.size()) - highs,
-                  kernels::SumLanes(upper), highs, magnitude_max);
+template <typename Kept>
+LONGHAUL_HOST_DEVICE Levels LevelsOf(const Kept& kept, int count, uint32_t magnitude_max,
+                                     const Split& split) {
+  const int highs = static_cast<int>(
+      kept.Sum([&](float x, int j) { return j < count && split.IsHigh(x) ? 1.0f : 0.0f; }));
+  const float lower =
+      kept.Sum([&](float x, int) { return split.IsHigh(x) ? 0.0f : split.Normalised(x); });
+  const float upper =
+      kept.Sum([&](float x, int) { return split.IsHigh(x) ? split.Normalised(x) : 0.0f; });
+  return LevelsOfSums(lower, count - highs, upper, highs, magnitude_max);
 }
+
+constexpr uint8_t EntryOf(int position, bool high, float value) {
+  return static_cast<uint8_t>(position % static_cast<int>(kGroupElements) |
+                              (high ? Entry::kHigh : 0) |
+                              (std::bit_cast<uint32_t>(value) >> 31 != 0 ? Entry::kNegative : 0));
+}
+
+#ifndef __CUDACC__
+using KeptLevels = std::array<bool, kKeptMax>;  // Whether the j-th is coded with the high level.
+
+// In plain memory. `kept`: 1 to kKeptMax finite values.
+inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
+                           KeptLevels& is_high) {
+  const int count = static_cast<int>(kept.size());
+  std::array<float, kKeptMax> padded = {};
+  std::copy(kept.begin(), kept.end(), padded.begin());
+  const kernels::PlainValues<kKeptMax> values = {padded.data()};
+  const Split split = SplitOf(values, count, magnitude_max);
+  for (int j = 0; j < count; ++j) is_high[j] = split.IsHigh(kept[j]);
+  return LevelsOf(values, count, magnitude_max, split);
+}
+#endif
 
 }  // namespace longhaul::topk2

@@ -11,7 +11,8 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
   const bool large = bytes >= 2 * kHugePage;
   const size_t alignment = large ? kHugePage : kCacheLine;
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  data_.reset(static_cast<uint8_t*>(std::aligned_alloc(alignment, rounded)));
+  data_.reset(static_cast<uint8_t*>(std::aligned_alloc(alignment, rounded)),
+              [](uint8_t* data) { std::free(data); });
   LH_CHECK(data_ != nullptr || bytes == 0, "out of memory");
   if (large) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // A wish: small pages work too.
 }

@@ -1,4 +1,5 @@
-// A block of bytes of fixed size, aligned to a cache line (and to any SIMD width), not initialised.
+// A block of bytes of fixed size, aligned to a cache line (and to any SIMD width), not initialised;
+// or memory of somebody else that is used like one.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,9 @@ class AlignedBuffer {
   // would cost as much as that. The process ends when there is no memory; sizes that come from a
   // peer are bounded by the caller.
   explicit AlignedBuffer(size_t bytes);
+  // `memory` holds so many bytes, aligned like the others: pinned memory, which a device writes.
+  AlignedBuffer(std::shared_ptr<uint8_t> memory, size_t bytes)
+      : data_(std::move(memory)), bytes_(bytes) {}
   AlignedBuffer(AlignedBuffer&& other) noexcept
       : data_(std::move(other.data_)), bytes_(std::exchange(other.bytes_, 0)) {}
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
@@ -34,10 +38,7 @@ class AlignedBuffer {
   absl::Span<const uint8_t> span() const { return {data(), size()}; }
 
  private:
-  struct Free {
-    void operator()(uint8_t* data) const { std::free(data); }
-  };
-  std::unique_ptr<uint8_t, Free> data_;
+  std::shared_ptr<uint8_t> data_;  // Never shared by two buffers.
   size_t bytes_ = 0;
 };
 

@@ -14,6 +14,7 @@ import sys
 # name -> command; {build} is the build folder.
 BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
+    "cuda": ["{build}/benchmark/cuda_codec_benchmark"],  # No rows where there is no CUDA device.
     "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
     "outer": ["{build}/benchmark/outer_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],

@@ -18,6 +18,7 @@ ALLOWED = {
     "common/logging": ["common/base"],
     "common/sim": ["common/base"],
     "common/codec": ["common/base", "common/layout"],
+    "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
     "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
     "common/rpc": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
@@ -40,8 +41,8 @@ ALLOWED = {
     "worker/trainer": ["common/base", "common/layout", "worker/collective", "worker/data", "worker/engine", "worker/model",
                        "worker/optim", "worker/replica"],
     "worker/session/core": ["common/base", "common/schedule"],
-    "worker/session": ["common/base", "common/codec", "common/io", "common/layout", "common/logging", "common/rpc",
-                       "common/schedule", "worker/replica", "worker/session/core", "proto"],
+    "worker/session": ["common/base", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
+                       "common/rpc", "common/schedule", "worker/replica", "worker/session/core", "proto"],
     "worker/agent": ["common/base", "common/logging", "common/rpc", "worker/collective", "worker/rank", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }

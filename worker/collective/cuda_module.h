@@ -6,15 +6,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/device/cuda_module.h"
 #include "worker/collective/communicator.h"
 #include "worker/collective/nccl_communicator.h"
 
 namespace longhaul {
-
-// The number of devices that the CUDA driver of this machine sees. FAILED_PRECONDITION: there is no
-// driver or no device; the message begins with "no CUDA device". Loads the driver's library and
-// nothing else.
-absl::StatusOr<int> CudaDeviceCount();
 
 // MakeNcclCommunicator of the module longhaul_cuda_collective, which is loaded once and stays. It
 // is looked for in `folder`, or if that is empty in the program's own folder and in ../lib beside

@@ -184,6 +184,10 @@ absl::Status Engine::Write(int unit, int64_t offset, absl::Span<const float> in)
   });
 }
 
+const float* Engine::DeviceParameters(int unit) const {
+  return device_.is_cuda() ? parameters_.unit(unit).const_data_ptr<float>() : nullptr;
+}
+
 absl::Status Engine::Publish(absl::Span<const int> units) {
   return CatchTorch("publishing parameters", [&]() -> absl::Status {
     for (int unit : units) {

@@ -64,6 +64,7 @@ class Engine {
   // Local; see Replica.
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const;
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in);
+  const float* DeviceParameters(int unit) const;
   // Gives every rank what the owners hold of these units. Collective.
   absl::Status Publish(absl::Span<const int> units);
 

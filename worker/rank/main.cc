@@ -14,6 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/codec/cuda/cuda_codec_module.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/tls.h"
@@ -115,6 +116,15 @@ int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Log
   return kRankFailed;
 }
 
+// The codec of the device that trains; null: the host codes.
+std::shared_ptr<DeviceCodec> DeviceCodecOf(const Replica& replica, int device, const Logger& log) {
+  if (replica.DeviceParameters(0) == nullptr) return nullptr;
+  absl::StatusOr<std::shared_ptr<DeviceCodec>> codec = LoadCudaCodec({.device = device});
+  if (codec.ok()) return *std::move(codec);
+  log.Warning(absl::StrCat("contributions are coded on the host: ", codec.status().ToString()));
+  return nullptr;
+}
+
 int RunRank(const Arguments& arguments, const Logger& log) {
   const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
   if (!assignment.ok()) {
@@ -163,6 +173,7 @@ int RunRank(const Arguments& arguments, const Logger& log) {
                                 .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
                                 .push_bytes_per_second = arguments.push_bytes_per_second,
+                                .device_codec = DeviceCodecOf(**replica, arguments.rank, log),
                                 .log = log,
                                 .observer = observer},
                                replica->get());

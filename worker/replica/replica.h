@@ -50,6 +50,11 @@ class Replica {
   virtual absl::Status Read(int unit, int64_t offset, absl::Span<float> out) = 0;
   virtual absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) = 0;
 
+  // Where a unit's live parameters lie as long as the replica lives, if that is memory of a CUDA
+  // device on whose default stream they are trained: whoever enqueues a copy there copies what the
+  // steps so far make of them, without waiting. Null: not so. Thread-safe.
+  virtual const float* DeviceParameters(int unit) const { return nullptr; }
+
   // Makes what the ranks wrote to their blocks of these units visible to all of them. Collective.
   virtual absl::Status Publish(absl::Span<const int> units) = 0;
 

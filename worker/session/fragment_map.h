@@ -27,6 +27,13 @@ class FragmentMap {
   int64_t elements() const { return elements_; }
   std::vector<int> units() const;
 
+  // What lies in a unit, and where; the rest of the local array is zeros.
+  struct Piece {
+    int unit;
+    int64_t unit_offset, local_offset, elements;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
   // Where a segment of owned blocks begins in the local array.
   int64_t LocalOffset(const SegmentRef& segment) const;
 
@@ -35,11 +42,6 @@ class FragmentMap {
   absl::Status Write(Replica& replica, absl::Span<const float> local) const;
 
  private:
-  struct Piece {
-    int unit;
-    int64_t unit_offset, local_offset, elements;
-  };
-
   const FragmentLayout layout_;
   std::vector<BlockRange> blocks_;
   std::vector<SegmentRef> segments_;

@@ -1,12 +1,12 @@
 #include "worker/session/outer_fragment.h"
 
-#include <algorithm>
-#include <cmath>
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/session/device_fragment_coder.h"
+#include "worker/session/host_fragment_coder.h"
 
 namespace longhaul::session {
 
@@ -16,68 +16,36 @@ absl::Status NotMerged() {
   return absl::FailedPreconditionError("a commit came before the one before it was merged");
 }
 
+std::unique_ptr<FragmentCoder> MakeCoder(const FragmentMap& map,
+                                         const OuterFragment::Options& options) {
+  const FragmentCoder::Options of_coder = {.map = &map,
+                                           .up = options.up,
+                                           .exact = options.exact,
+                                           .error_feedback = options.error_feedback};
+  if (options.device == nullptr) return std::make_unique<HostFragmentCoder>(of_coder);
+  return std::make_unique<DeviceFragmentCoder>(
+      of_coder, options.device,
+      [log = options.log](const std::string& warning) { log.Warning(warning); });
+}
+
 }  // namespace
 
 OuterFragment::OuterFragment(FragmentMap map, Options options)
-    : map_(std::move(map)), options_(options), outer_(map_.elements()) {
-  if (options_.error_feedback) feedback_.resize(map_.elements());
-}
+    : map_(std::move(map)),
+      options_(std::move(options)),
+      outer_(map_.elements()),
+      coder_(MakeCoder(map_, options_)) {}
 
 absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
   absl::MutexLock lock(&mutex_);
-  snapshot_.assign(map_.elements(), 0.0f);
-  has_snapshot_ = true;
-  return map_.Read(replica, absl::MakeSpan(snapshot_));
-}
-
-absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(RoundKind kind,
-                                                                       uint64_t noise_key) {
-  const bool seed = kind == RoundKind::kSeed;
-  const Codec& codec = seed ? *options_.exact : *options_.up;
-  const bool feedback = options_.error_feedback && !seed;
-  int64_t bytes = 0;
-  for (const SegmentRef& segment : map_.segments()) bytes += codec.PayloadBytes(segment.elements);
-  auto result = std::make_shared<CodedContribution>();
-  result->blocks = {map_.segments(), AlignedBuffer(bytes)};
-  double error = 0, signal = 0;
-  int64_t offset = 0;
-  for (SegmentRef& segment : result->blocks.segments) {
-    const auto part = [&](std::vector<float>& values) {
-      return absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements);
-    };
-    EncodeInput input = {part(snapshot_)};
-    if (!seed) input = {part(outer_), part(snapshot_)};
-    if (feedback) input.error = part(feedback_);
-    const auto out =
-        result->blocks.payload.span().subspan(offset, codec.PayloadBytes(segment.elements));
-    const auto coded = codec.Encode(input, feedback ? part(snapshot_) : absl::Span<float>(), out,
-                                    {.key = noise_key, .first_block = segment.first_block});
-    if (!coded.ok()) {
-      return absl::Status(
-          coded.status().code(),
-          absl::StrFormat("coding blocks from %d of fragment '%s': %s", segment.first_block,
-                          map_.layout().name, coded.status().message()));
-    }
-    segment.base_exponent = coded->base_exponent;
-    offset += out.size();
-    error += coded->error_energy;
-    signal += coded->signal_energy;
-  }
-  result->nmse = signal > 0 ? error / signal : 0;
-  result->feedback_norm = feedback ? std::sqrt(error) : 0;
-  return result;
+  return coder_->TakeSnapshot(replica);
 }
 
 absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(RoundKind kind,
                                                                                uint64_t noise_key) {
   absl::MutexLock lock(&mutex_);
-  if (!has_snapshot_) return kept_;
-  has_snapshot_ = false;
-  auto coded = Code(kind, noise_key);
-  std::vector<float> lost = std::exchange(snapshot_, {});
-  if (!coded.ok()) return coded.status();
-  kept_ = *std::move(coded);
-  if (options_.error_feedback && kind != RoundKind::kSeed) next_feedback_ = std::move(lost);
+  if (!coder_->has_snapshot()) return kept_;
+  LH_ASSIGN_OR_RETURN(kept_, coder_->Code(kind, noise_key, outer_));
   return kept_;
 }
 
@@ -88,7 +56,7 @@ PulledParameters OuterFragment::BeginWhole() const {
 void OuterFragment::LoadWhole(PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
   outer_ = std::move(pulled).Release();
-  std::fill(feedback_.begin(), feedback_.end(), 0.0f);
+  coder_->Reset();
 }
 
 absl::StatusOr<std::optional<PulledParameters>> OuterFragment::BeginDownlink(
@@ -114,8 +82,7 @@ absl::Status OuterFragment::Merge(Replica& replica, double alpha, bool contribut
   staged_version_.reset();
   outer_ = std::exchange(staged_, {});
   kept_ = nullptr;
-  if (contributed && options_.error_feedback) feedback_ = std::move(next_feedback_);
-  next_feedback_ = {};
+  coder_->Commit(contributed);
   if (alpha == 0) return map_.Write(replica, outer_);
   if (alpha == 1) return absl::OkStatus();
   std::vector<float> live(map_.elements());

@@ -1,7 +1,7 @@
 // The data plane of one fragment on one rank: the outer parameters of the blocks that the rank
-// owns, the uplink's error feedback, and what is under way. All of it lies in host memory: owned
-// elements x (4 B outer + 4 B feedback, if on), and while a round is under way one snapshot and one
-// staged copy.
+// owns, and what is under way: a contribution (FragmentCoder) and a downlink. In host memory: owned
+// elements x 4 B outer, and while a round is under way one staged copy; what the coder takes is
+// said there.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
 //           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
@@ -21,20 +21,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/codec/codec.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/codec/cuda/device_codec.h"
+#include "common/logging/logging.h"
 #include "common/schedule/round_kind.h"
+#include "worker/session/fragment_coder.h"
 #include "worker/session/fragment_map.h"
 #include "worker/session/pulled_parameters.h"
 
 namespace longhaul::session {
-
-// A rank's coded blocks of one contribution.
-struct CodedContribution {
-  CodedBlocks blocks;
-  double nmse = 0;  // Of the codec on these blocks.
-  double feedback_norm =
-      0;  // L2 of the error feedback that this contribution leaves, if it counts.
-};
 
 class OuterFragment {
  public:
@@ -43,6 +37,9 @@ class OuterFragment {
     const Codec* down = nullptr;
     const Codec* exact = nullptr;  // fp32: seeds and whole fragments.
     bool error_feedback = false;
+    // Codes where the replica trains (Replica::DeviceParameters). Null: in host memory.
+    std::shared_ptr<DeviceCodec> device = nullptr;
+    Logger log = Logger({});
   };
   OuterFragment(FragmentMap map, Options options);
 
@@ -82,22 +79,12 @@ class OuterFragment {
   std::vector<float> outer() const;
 
  private:
-  // Codes the snapshot (kSeed) or outer - snapshot + feedback; with feedback the snapshot becomes
-  // what is lost.
-  absl::StatusOr<std::shared_ptr<CodedContribution>> Code(RoundKind kind, uint64_t noise_key)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
   const FragmentMap map_;
   const Options options_;
   mutable absl::Mutex mutex_;
   std::vector<float> outer_ ABSL_GUARDED_BY(mutex_);
-  std::vector<float> feedback_
-      ABSL_GUARDED_BY(mutex_);  // e of the last round that counted. Empty: off.
-  std::vector<float> next_feedback_ ABSL_GUARDED_BY(mutex_);  // e if the kept contribution counts.
-  std::vector<float> snapshot_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<FragmentCoder> coder_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<float> staged_ ABSL_GUARDED_BY(mutex_);
-  bool has_snapshot_ ABSL_GUARDED_BY(mutex_) =
-      false;  // A rank may own nothing of a fragment: sizes do not tell.
   std::optional<int64_t> staged_version_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> saved_live_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CodedContribution> kept_ ABSL_GUARDED_BY(mutex_);

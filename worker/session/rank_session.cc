@@ -269,7 +269,9 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
           OuterFragment::Options{.up = up_.get(),
                                  .down = down_.get(),
                                  .exact = exact_.get(),
-                                 .error_feedback = plan.up().error_feedback() && !up_->exact()}));
+                                 .error_feedback = plan.up().error_feedback() && !up_->exact(),
+                                 .device = options_.device_codec,
+                                 .log = log_}));
     }
   } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
     return absl::InvalidArgumentError("the coordinator's plan changed its fragments");

@@ -15,6 +15,10 @@
 #include "common/rpc/tls.h"
 #include "worker/replica/replica.h"
 
+namespace longhaul {
+class DeviceCodec;
+}
+
 namespace longhaul::session {
 
 // How far a rank is. Seconds are of the training thread and add up to its time since it first
@@ -72,6 +76,8 @@ class RankSession {
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     int bulk_channels = 1;
     double push_bytes_per_second = 0;  // What pushes are held to. 0: nothing.
+    // Codes contributions on the device that the replica trains on. Null: the host does.
+    std::shared_ptr<DeviceCodec> device_codec = nullptr;
     Logger log = Logger({});
     SessionObserver observer;
   };

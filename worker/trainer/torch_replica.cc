@@ -149,6 +149,10 @@ absl::Status TorchReplica::Write(int unit, int64_t offset, absl::Span<const floa
   return engine_->Write(unit, offset, in);
 }
 
+const float* TorchReplica::DeviceParameters(int unit) const {
+  return engine_->DeviceParameters(unit);
+}
+
 absl::Status TorchReplica::Publish(absl::Span<const int> units) { return engine_->Publish(units); }
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> TorchReplica::AllGather(

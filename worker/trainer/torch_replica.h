@@ -70,6 +70,7 @@ class TorchReplica : public Replica {
   absl::StatusOr<StepStats> Step(int64_t step) override;
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override;
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override;
+  const float* DeviceParameters(int unit) const override;
   absl::Status Publish(absl::Span<const int> units) override;
   // The same evenly spaced windows of the held-out data every time, whatever the number of ranks.
   absl::StatusOr<EvalStats> Evaluate() override;

@@ -11,14 +11,9 @@ uint32_t Load(const float* values, const float* minus, const float* error, float
               int64_t blocks, float* u, PartMaxima& maxima) {
   uint32_t max = 0;
   for (int64_t i = 0; i < blocks * kBlockElements; ++i) {
-    float x = values[i];
-    if (minus != nullptr) x = x - minus[i];
-    if (error != nullptr) {
-      const float again = decay * error[i];
-      x = x + again;
-    }
+    const float x = InputAt(values, minus, error, decay, i);
     u[i] = x;
-    const uint32_t magnitude = scalar::Magnitude(x);
+    const uint32_t magnitude = Magnitude(x);
     int32_t& part = maxima.bits[i % kBlockElements];
     part = std::max(part, static_cast<int32_t>(magnitude));
     max = std::max(max, magnitude);
@@ -30,26 +25,25 @@ void Select(const float* u, int64_t blocks, int64_t keep, const PartMaxima&, con
             uint16_t* positions) {
   std::vector<uint16_t> order(blocks * kBlockElements);
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint16_t>(i);
-  std::stable_sort(order.begin(), order.end(), [&](uint16_t a, uint16_t b) {
-    return scalar::Magnitude(u[a]) > scalar::Magnitude(u[b]);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint16_t a, uint16_t b) { return Magnitude(u[a]) > Magnitude(u[b]); });
   std::copy_n(order.begin(), keep, positions);
   std::sort(positions, positions + keep);
 }
 
 void Code(const float* kept, const uint16_t* positions, int count, uint32_t magnitude_max,
           CodedChunk& coded) {
-  topk2::HighMask high;
-  coded.levels = topk2::ChooseLevels({kept, static_cast<size_t>(count)}, magnitude_max, &high);
+  topk2::KeptLevels is_high;
+  coded.levels = topk2::ChooseLevels({kept, static_cast<size_t>(count)}, magnitude_max, is_high);
   for (int j = 0; j < count; ++j) {
-    coded.entries[j] = topk2::EntryOf(positions[j], high >> j & 1, kept[j]);
+    coded.entries[j] = topk2::EntryOf(positions[j], is_high[j], kept[j]);
     coded.lost[j] = kept[j] - coded.levels.ValueOf(coded.entries[j]);
   }
 }
 
 double EnergyOf(const float* block) {
   const uint32_t max = scalar::MagnitudeMax(block);
-  return Energy(scalar::SignalEnergy(block, EnergyFactor(max)), max);
+  return Energy(SignalEnergy(PlainBlock{block}, EnergyFactor(max)), max);
 }
 
 }  // namespace

@@ -215,8 +215,8 @@ void Code(const float* kept, const uint16_t* positions, int count, uint32_t magn
     lower[v % kColumns] = hn::Add(lower[v % kColumns], hn::IfThenZeroElse(is_high, magnitudes[v]));
   }
   const int highs = std::popcount(count < 64 ? high & ((uint64_t{1} << count) - 1) : high);
-  coded.levels =
-      topk2::LevelsOf(SumColumns(lower), count - highs, SumColumns(upper), highs, magnitude_max);
+  coded.levels = topk2::LevelsOfSums(SumColumns(lower), count - highs, SumColumns(upper), highs,
+                                     magnitude_max);
 
   const hn::Rebind<uint8_t, IntTag> byte;
   const Ints low_value = hn::Set(kInt, coded.levels.low << scale_word::kShift);

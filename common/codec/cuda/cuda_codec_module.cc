@@ -1,0 +1,19 @@
+#include "common/codec/cuda/cuda_codec_module.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/device/cuda_module.h"
+
+namespace longhaul {
+
+absl::StatusOr<std::shared_ptr<DeviceCodec>> LoadCudaCodec(const CudaRuntimeOptions& options,
+                                                           const std::string& folder) {
+  LH_ASSIGN_OR_RETURN(void* make,
+                      LoadCudaFunction("longhaul_cuda_codec", kLonghaulMakeCudaRuntime, folder));
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<DeviceRuntime> runtime,
+                      reinterpret_cast<LonghaulMakeCudaRuntime*>(make)(options));
+  return std::make_shared<DeviceCodec>(std::move(runtime));
+}
+
+}  // namespace longhaul

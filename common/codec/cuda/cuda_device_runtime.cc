@@ -1,0 +1,129 @@
+#include "common/codec/cuda/cuda_device_runtime.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/codec/cuda/kernel_launch.h"
+#include "common/device/cuda_status.h"
+#include "cuda_runtime_api.h"
+
+namespace longhaul {
+namespace {
+
+class CudaDeviceRuntime : public DeviceRuntime {
+ public:
+  explicit CudaDeviceRuntime(const CudaRuntimeOptions& options)
+      : device_(options.device), training_(static_cast<cudaStream_t>(options.training_stream)) {}
+  ~CudaDeviceRuntime() override {
+    cudaSetDevice(device_);
+    if (followed_ != nullptr) cudaEventDestroy(followed_);
+    if (done_ != nullptr) cudaEventDestroy(done_);
+    if (codec_ != nullptr) cudaStreamDestroy(codec_);
+  }
+
+  absl::Status Start() {
+    LH_RETURN_IF_ERROR(OnDevice());
+    int least = 0, greatest = 0;
+    LH_RETURN_IF_ERROR(CudaStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                                  "cudaDeviceGetStreamPriorityRange"));
+    // Non-blocking: the default stream, which training uses, does not wait for it.
+    LH_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamCreateWithPriority(&codec_, cudaStreamNonBlocking, least),
+                   "cudaStreamCreateWithPriority"));
+    LH_RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&followed_, cudaEventDisableTiming),
+                                  "cudaEventCreate"));
+    return CudaStatus(
+        cudaEventCreateWithFlags(&done_, cudaEventDisableTiming | cudaEventBlockingSync),
+        "cudaEventCreate");
+  }
+
+  absl::StatusOr<void*> Allocate(Memory kind, int64_t bytes) override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    void* memory = nullptr;
+    const bool pinned = kind == Memory::kPinnedHost;
+    const cudaError_t error =
+        pinned ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
+    if (error != cudaSuccess) {
+      cudaGetLastError();  // Not sticky: the next call is not to see it.
+      return CudaStatus(error, absl::StrCat(pinned ? "pinning " : "allocating ", bytes, " bytes"));
+    }
+    return memory;
+  }
+  void Free(Memory kind, void* memory) override {
+    cudaSetDevice(device_);
+    if (kind == Memory::kPinnedHost) {
+      cudaFreeHost(memory);
+    } else {
+      cudaFree(memory);
+    }
+  }
+
+  absl::Status Copy(Queue queue, void* to, const void* from, int64_t bytes) override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    return CudaStatus(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, StreamOf(queue)),
+                      "cudaMemcpyAsync");
+  }
+  absl::Status Zero(Queue queue, void* to, int64_t bytes) override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    return CudaStatus(cudaMemsetAsync(to, 0, bytes, StreamOf(queue)), "cudaMemsetAsync");
+  }
+  absl::Status FollowTraining() override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    LH_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(followed_, training_), "cudaEventRecord"));
+    return CudaStatus(cudaStreamWaitEvent(codec_, followed_, 0), "cudaStreamWaitEvent");
+  }
+
+  absl::Status Encode(const CodecOptions& options, const cuda::EncodeJob* jobs,
+                      cuda::EncodeReport* reports, int count) override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    return CudaStatus(cuda::LaunchEncode(options, jobs, reports, count, codec_), "encoding");
+  }
+  absl::Status Decode(CodecKind kind, const cuda::DecodeJob* jobs, int count, float weight,
+                      bool accumulate) override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    return CudaStatus(cuda::LaunchDecode(kind, jobs, count, weight, accumulate, codec_),
+                      "decoding");
+  }
+
+  absl::Status Wait() override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    LH_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(done_, codec_), "cudaEventRecord"));
+    return CudaStatus(cudaEventSynchronize(done_), "cudaEventSynchronize");
+  }
+
+ private:
+  // The current device belongs to the thread.
+  absl::Status OnDevice() const { return CudaStatus(cudaSetDevice(device_), "cudaSetDevice"); }
+  cudaStream_t StreamOf(Queue queue) const {
+    return queue == Queue::kTraining ? training_ : codec_;
+  }
+
+  const int device_;
+  const cudaStream_t training_;
+  cudaStream_t codec_ = nullptr;
+  cudaEvent_t followed_ = nullptr, done_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
+    const CudaRuntimeOptions& options) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no CUDA device: ", cudaGetErrorString(error)));
+  }
+  if (options.device < 0 || options.device >= count)
+    return absl::FailedPreconditionError(
+        absl::StrCat("no CUDA device ", options.device, ": there are ", count));
+  auto runtime = std::make_shared<CudaDeviceRuntime>(options);
+  LH_RETURN_IF_ERROR(runtime->Start());
+  return runtime;
+}
+
+}  // namespace longhaul
+
+extern "C" __attribute__((visibility("default")))
+absl::StatusOr<std::shared_ptr<longhaul::DeviceRuntime>>
+longhaul_make_cuda_runtime(const longhaul::CudaRuntimeOptions& options) {
+  return longhaul::MakeCudaDeviceRuntime(options);
+}

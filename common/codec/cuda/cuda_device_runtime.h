@@ -1,0 +1,29 @@
+// The DeviceRuntime of CUDA: part of the shared module longhaul_cuda_codec, which is loaded only
+// where a device is present (cuda_codec_module.h). Nothing else of the program refers to it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/codec/cuda/device_runtime.h"
+
+namespace longhaul {
+
+struct CudaRuntimeOptions {
+  int device = 0;
+  // The cudaStream_t that the training runs on. Null: the default stream.
+  void* training_stream = nullptr;
+};
+
+// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE.
+absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
+    const CudaRuntimeOptions& options);
+
+}  // namespace longhaul
+
+// The one symbol that is looked up in the module.
+extern "C" {
+using LonghaulMakeCudaRuntime =
+    absl::StatusOr<std::shared_ptr<longhaul::DeviceRuntime>>(const longhaul::CudaRuntimeOptions&);
+}
+inline constexpr char kLonghaulMakeCudaRuntime[] = "longhaul_make_cuda_runtime";

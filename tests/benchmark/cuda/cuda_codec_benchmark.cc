@@ -1,0 +1,203 @@
+// The codecs on a CUDA device.
+//   encode_*         all tiles in one launch, device memory to device memory; reference: a device's
+//                    copy of the same fp32 bytes
+//   contribution_*   what a round does: outer parameters from host memory, snapshot and feedback on
+//                    the device, codes to pinned memory; reference: the upload of those parameters
+//   training_beside_*  steps of kernels a second on the training's stream while contributions are
+//                    coded without a pause, against none: a round codes far less than that
+//   cuda_codec_benchmark [--smoke]    256 MiB of floats; --smoke: small, quick
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/random.h"
+#include "common/codec/cuda/cuda_codec_module.h"
+#include "common/layout/fragment_layout.h"
+#include "cuda_runtime_api.h"
+#include "tests/benchmark/cuda/training_kernels.h"
+#include "tests/benchmark/harness/row.h"
+
+namespace longhaul::benchmark {
+namespace {
+
+constexpr auto kCodec = DeviceRuntime::Queue::kCodec;
+
+void Must(const absl::Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  LH_CHECK(status.ok(), "the device failed");
+}
+
+template <typename T>
+T Value(absl::StatusOr<T> value) {
+  Must(value.status());
+  return *std::move(value);
+}
+
+class CudaCodecBenchmark {
+ public:
+  CudaCodecBenchmark(std::shared_ptr<DeviceCodec> device, int64_t tiles, int repetitions)
+      : device_(std::move(device)),
+        tiles_(tiles),
+        repetitions_(repetitions),
+        outer_(tiles * kTileElements),
+        values_(Value(device_->AllocateFloats(outer_.size()))),
+        error_(Value(device_->AllocateFloats(outer_.size()))),
+        copy_(Value(device_->AllocateFloats(outer_.size()))) {
+    Random random(1);
+    for (float& x : outer_) x = static_cast<float>(random.Uniform() - 0.5);
+    Must(device_->Upload(outer_, values_.get()));
+    Must(device_->Zero(error_.get(), outer_.size()));
+    for (int64_t t = 0; t < tiles_; ++t)
+      segments_.push_back(
+          {t * kTileElements, kTileElements, {.key = 1, .first_block = t * kTileBlocks}});
+  }
+
+  void Run(const std::string& name, const CodecOptions& options) {
+    Encode(name, options);
+    Contribution(name, options);
+  }
+
+  void TrainingBeside(const std::string& name, const CodecOptions& options) {
+    const auto codec = MakeCodec(options).value();
+    const auto out = Value(device_->AllocatePinned(codec->FragmentBytes(outer_.size())));
+    const double alone = StepsPerSecond();
+    std::atomic<bool> stop = false;
+    std::thread coder([&] {
+      while (!stop) Must(device_->Encode(*codec, Input(), out.get()).status());
+    });
+    const double beside = StepsPerSecond();
+    stop = true;
+    coder.join();
+    Print({.name = "training_beside_" + name,
+           .ours = beside,
+           .reference = alone,
+           .ratio = beside / alone,
+           .target = 0.95,
+           .unit = "steps/s",
+           .note = "reference: the same kernels with no coding beside them"});
+  }
+
+ private:
+  int64_t Bytes() const { return static_cast<int64_t>(outer_.size() * sizeof(float)); }
+
+  DeviceCodec::Input Input() {
+    return {.host_values = outer_,
+            .minus = values_.get(),
+            .error = error_.get(),
+            .lost = copy_.get(),
+            .segments = segments_};
+  }
+
+  void Encode(const std::string& name, const CodecOptions& options) {
+    const auto codec = MakeCodec(options).value();
+    DeviceRuntime& runtime = device_->runtime();
+    const int64_t payload = codec->PayloadBytes(kTileElements);
+    const DeviceFloats coded = Value(device_->AllocateFloats(tiles_ * payload / 4 + 1));
+    std::vector<cuda::EncodeJob> jobs(tiles_);
+    for (int64_t t = 0; t < tiles_; ++t) {
+      jobs[t] = {.values = values_.get() + t * kTileElements,
+                 .out = reinterpret_cast<uint8_t*>(coded.get()) + t * payload,
+                 .noise_key = 1,
+                 .noise_first_block = t * kTileBlocks,
+                 .elements = static_cast<int32_t>(kTileElements)};
+    }
+    const auto memory = Value(device_->AllocateFloats(
+        tiles_ * (sizeof(cuda::EncodeJob) + sizeof(cuda::EncodeReport)) / sizeof(float)));
+    auto* const device_jobs = reinterpret_cast<cuda::EncodeJob*>(memory.get());
+    auto* const reports = reinterpret_cast<cuda::EncodeReport*>(device_jobs + tiles_);
+    Must(runtime.Copy(kCodec, device_jobs, jobs.data(), tiles_ * sizeof(cuda::EncodeJob)));
+    Must(runtime.Wait());
+    Report("encode_" + name,
+           Alternate(
+               repetitions_,
+               [&] {
+                 Must(runtime.Encode(options, device_jobs, reports, static_cast<int>(tiles_)));
+                 Must(runtime.Wait());
+               },
+               [&] {
+                 Must(runtime.Copy(kCodec, copy_.get(), values_.get(), Bytes()));
+                 Must(runtime.Wait());
+               }),
+           "reference: a copy from device to device");
+  }
+
+  void Contribution(const std::string& name, const CodecOptions& options) {
+    const auto codec = MakeCodec(options).value();
+    const auto out = Value(device_->AllocatePinned(codec->FragmentBytes(outer_.size())));
+    Report("contribution_" + name,
+           Alternate(
+               repetitions_, [&] { Must(device_->Encode(*codec, Input(), out.get()).status()); },
+               [&] { Must(device_->Upload(outer_, copy_.get())); }),
+           "reference: the upload of the same bytes");
+  }
+
+  void Report(const std::string& name, const Pair& seconds, const std::string& note) {
+    const double gigabytes = 1e-9 * static_cast<double>(Bytes());
+    Print({.name = name,
+           .ours = gigabytes / seconds.ours,
+           .reference = gigabytes / seconds.reference,
+           .ratio = seconds.reference / seconds.ours,
+           .unit = "GB/s",
+           .note = note + "; of fp32"});
+  }
+
+  // Of the stand-in, on the default stream, which training uses.
+  double StepsPerSecond() {
+    const int64_t count = static_cast<int64_t>(outer_.size());
+    const auto step = [&] {
+      LH_CHECK(EnqueueStep(training_.get(), training_.get() + count, count, nullptr) == cudaSuccess,
+               "kernels");
+    };
+    const int steps = repetitions_ * 10;
+    step();
+    LH_CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess, "warm-up");
+    const double seconds = Seconds([&] {
+      for (int i = 0; i < steps; ++i) step();
+      LH_CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess, "steps");
+    });
+    return steps / seconds;
+  }
+
+  const std::shared_ptr<DeviceCodec> device_;
+  const int64_t tiles_;
+  const int repetitions_;
+  std::vector<float> outer_;
+  const DeviceFloats values_, error_, copy_;
+  const DeviceFloats training_ = Value(device_->AllocateFloats(2 * outer_.size()));
+  std::vector<DeviceCodec::Segment> segments_;
+};
+
+int Main(bool smoke) {
+  const auto device = LoadCudaCodec({});
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(device.status().message()).c_str());
+    return absl::IsFailedPrecondition(device.status()) ? 0 : 1;
+  }
+  CudaCodecBenchmark benchmark(*device, smoke ? 64 : 1024, smoke ? 3 : 15);
+  benchmark.Run("e3m0", {.kind = CodecKind::kE3m0});
+  benchmark.Run("e3m0_searched", {.kind = CodecKind::kE3m0, .search_scale = true});
+  benchmark.Run("e3m0_stochastic", {.kind = CodecKind::kE3m0, .stochastic = true});
+  benchmark.Run("int8", {.kind = CodecKind::kInt8});
+  benchmark.Run("int8_stochastic", {.kind = CodecKind::kInt8, .stochastic = true});
+  benchmark.Run("int4", {.kind = CodecKind::kInt4});
+  benchmark.Run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true});
+  benchmark.Run("sign1", {.kind = CodecKind::kSign1});
+  benchmark.Run("topk2", {.kind = CodecKind::kTopk2});
+  benchmark.Run("bf16", {.kind = CodecKind::kBf16});
+  benchmark.Run("fp32", {.kind = CodecKind::kFp32});
+  benchmark.TrainingBeside("e3m0", {.kind = CodecKind::kE3m0});
+  benchmark.TrainingBeside("int8", {.kind = CodecKind::kInt8});
+  benchmark.TrainingBeside("topk2", {.kind = CodecKind::kTopk2});
+  return 0;
+}
+
+}  // namespace
+}  // namespace longhaul::benchmark
+
+int main(int argc, char** argv) {
+  return longhaul::benchmark::Main(argc > 1 && std::string(argv[1]) == "--smoke");
+}

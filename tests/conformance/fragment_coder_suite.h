@@ -1,0 +1,269 @@
+// What every FragmentCoder must do. A backend is tested by one INSTANTIATE_TEST_SUITE_P of
+// FragmentCoderSuite. What bytes are right is said by the host's coder, whose own tests are those
+// of OuterFragment and the codecs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/conformance/codec_inputs.h"
+#include "worker/replica/replica.h"
+#include "worker/session/device_fragment_coder.h"
+#include "worker/session/host_fragment_coder.h"
+
+namespace longhaul::session {
+
+struct CoderBackend {
+  std::string name;
+  std::shared_ptr<DeviceCodec> device;  // Null: HostFragmentCoder.
+};
+
+// Live parameters, in device memory or not, that a test sets.
+class CoderReplica : public Replica {
+ public:
+  CoderReplica(std::vector<int64_t> units, std::shared_ptr<DeviceCodec> device)
+      : device_(std::move(device)) {
+    for (int64_t elements : units) {
+      host_.emplace_back(elements);
+      if (device_ != nullptr) on_device_.push_back(device_->AllocateFloats(elements).value());
+    }
+  }
+
+  void Set(uint64_t seed) {
+    for (size_t unit = 0; unit < host_.size(); ++unit) {
+      EXPECT_TRUE(Write(static_cast<int>(unit), 0,
+                        codec_test::Gaussian(host_[unit].size(), 1, seed * 100 + unit))
+                      .ok());
+    }
+  }
+
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override {
+    std::copy_n(host_[unit].begin() + offset, out.size(), out.begin());
+    return absl::OkStatus();
+  }
+  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override {
+    std::copy(in.begin(), in.end(), host_[unit].begin() + offset);
+    return device_ == nullptr ? absl::OkStatus()
+                              : device_->Upload(host_[unit], on_device_[unit].get());
+  }
+  const float* DeviceParameters(int unit) const override {
+    return device_ == nullptr ? nullptr : on_device_[unit].get();
+  }
+
+  // The rest is not of interest.
+  const ModelLayout& layout() const override { return layout_; }
+  int rank() const override { return 0; }
+  int ranks() const override { return 1; }
+  absl::StatusOr<StepStats> Step(int64_t) override { return StepStats{}; }
+  absl::Status Publish(absl::Span<const int>) override { return absl::OkStatus(); }
+  absl::StatusOr<EvalStats> Evaluate() override { return EvalStats{}; }
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(absl::Span<const int64_t>) override {
+    return std::vector<std::vector<int64_t>>();
+  }
+
+ private:
+  const std::shared_ptr<DeviceCodec> device_;
+  const ModelLayout layout_;
+  std::vector<std::vector<float>> host_;
+  std::vector<DeviceFloats> on_device_;
+};
+
+// A coder beside the host's, which are told the same and must answer the same.
+class CoderPair {
+ public:
+  CoderPair(std::shared_ptr<DeviceCodec> device, const CodecOptions& up, bool feedback,
+            int rank = 0, int ranks = 1)
+      : up_(MakeCodec(up).value()),
+        map_(Layout(), rank, ranks),
+        replica_(Units(), device),
+        host_replica_(Units(), nullptr),
+        options_{.map = &map_, .up = up_.get(), .exact = exact_.get(), .error_feedback = feedback},
+        host_(options_) {
+    if (device == nullptr) {
+      coder_ = std::make_unique<HostFragmentCoder>(options_);
+    } else {
+      coder_ = std::make_unique<DeviceFragmentCoder>(
+          options_, device, [this](const std::string& warning) { warnings_.push_back(warning); });
+    }
+  }
+
+  void SetLive(uint64_t seed) {
+    replica_.Set(seed);
+    host_replica_.Set(seed);
+  }
+  void WriteLive(int unit, int64_t offset, float value) {
+    EXPECT_TRUE(replica_.Write(unit, offset, {&value, 1}).ok());
+    EXPECT_TRUE(host_replica_.Write(unit, offset, {&value, 1}).ok());
+  }
+  void TakeSnapshot() {
+    EXPECT_TRUE(coder_->TakeSnapshot(replica_).ok());
+    EXPECT_TRUE(host_.TakeSnapshot(host_replica_).ok());
+    EXPECT_TRUE(coder_->has_snapshot());
+  }
+  std::vector<float> Outer(uint64_t seed) const {
+    return codec_test::Gaussian(map_.elements(), 1, seed);
+  }
+  // Codes with both; the payload, or the error's message.
+  std::string Code(RoundKind kind, uint64_t outer_seed) {
+    const std::vector<float> outer = Outer(outer_seed);
+    const auto coded = coder_->Code(kind, 11, outer), expected = host_.Code(kind, 11, outer);
+    EXPECT_FALSE(coder_->has_snapshot());
+    EXPECT_EQ(coded.status(), expected.status());
+    if (!coded.ok() || !expected.ok()) return std::string(coded.status().message());
+    EXPECT_EQ((*coded)->blocks.segments, (*expected)->blocks.segments);
+    EXPECT_EQ((*coded)->nmse, (*expected)->nmse);
+    EXPECT_EQ((*coded)->feedback_norm, (*expected)->feedback_norm);
+    const auto payload = (*coded)->blocks.payload.span();
+    EXPECT_EQ(payload, (*expected)->blocks.payload.span());
+    return std::string(payload.begin(), payload.end());
+  }
+  void Commit(bool contributed) {
+    coder_->Commit(contributed);
+    host_.Commit(contributed);
+  }
+  void Reset() {
+    coder_->Reset();
+    host_.Reset();
+  }
+  FragmentCoder& coder() { return *coder_; }
+  CoderReplica& replica() { return replica_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  // Two units with a gap between them, and one that ends within a block.
+  static std::vector<int64_t> Units() { return {300, 1000, 77}; }
+  static FragmentLayout Layout() {
+    return {.name = "0", .units = {{0, 0, 300}, {1, 384, 1000}, {2, 1408, 77}}, .elements = 1485};
+  }
+
+  const std::unique_ptr<Codec> up_;
+  const std::unique_ptr<Codec> exact_ = MakeCodec({.kind = CodecKind::kFp32}).value();
+  const FragmentMap map_;
+  CoderReplica replica_, host_replica_;
+  const FragmentCoder::Options options_;
+  HostFragmentCoder host_;
+  std::vector<std::string> warnings_;
+  std::unique_ptr<FragmentCoder> coder_;
+};
+
+class FragmentCoderSuite : public testing::TestWithParam<CoderBackend> {
+ protected:
+  CoderPair Pair(bool feedback, int rank = 0, int ranks = 1) const {
+    return CoderPair(GetParam().device, {.kind = CodecKind::kE3m0}, feedback, rank, ranks);
+  }
+};
+
+TEST_P(FragmentCoderSuite, ASeedIsTheLiveParametersExactly) {
+  CoderPair pair = Pair(/*feedback=*/true);
+  pair.SetLive(1);
+  pair.TakeSnapshot();
+  const std::string payload = pair.Code(RoundKind::kSeed, 2);
+  std::vector<float> unit(300), coded(300);
+  ASSERT_TRUE(pair.replica().Read(0, 0, absl::MakeSpan(unit)).ok());
+  std::copy_n(payload.begin(), 1200, reinterpret_cast<char*>(coded.data()));
+  EXPECT_EQ(coded, unit);
+}
+
+TEST_P(FragmentCoderSuite, EveryCodecGivesTheBytesOfTheHost) {
+  for (const CodecOptions& options :
+       {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},
+        CodecOptions{.kind = CodecKind::kE3m0, .search_scale = true},
+        CodecOptions{.kind = CodecKind::kInt8, .stochastic = true},
+        CodecOptions{.kind = CodecKind::kInt4}, CodecOptions{.kind = CodecKind::kSign1},
+        CodecOptions{.kind = CodecKind::kTopk2, .feedback_decay = 0.95f}}) {
+    SCOPED_TRACE(CodecName(options.kind));
+    CoderPair pair(GetParam().device, options, options.kind != CodecKind::kFp32);
+    for (uint64_t round = 1; round <= 3; ++round) {
+      pair.SetLive(round);
+      pair.TakeSnapshot();
+      pair.Code(RoundKind::kOuter, 10 + round);
+      pair.Commit(true);
+    }
+  }
+}
+
+TEST_P(FragmentCoderSuite, EachRankCodesItsBlocks) {
+  for (int rank = 0; rank < 3; ++rank) {
+    CoderPair pair = Pair(/*feedback=*/true, rank, 3);
+    pair.SetLive(1);
+    pair.TakeSnapshot();
+    EXPECT_FALSE(pair.Code(RoundKind::kOuter, 2).empty());
+  }
+}
+
+TEST_P(FragmentCoderSuite, ARankMayOwnNothing) {
+  CoderPair pair = Pair(/*feedback=*/true, 40, 41);
+  pair.TakeSnapshot();
+  EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), "");
+  pair.Commit(true);
+  pair.TakeSnapshot();
+  EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), "");
+}
+
+TEST_P(FragmentCoderSuite, ASnapshotIsOfTheMomentItIsTaken) {
+  CoderPair pair = Pair(/*feedback=*/false);
+  pair.SetLive(1);
+  pair.TakeSnapshot();
+  const std::string first = pair.Code(RoundKind::kOuter, 2);
+  pair.TakeSnapshot();
+  pair.SetLive(3);
+  EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), first);
+  pair.TakeSnapshot();
+  pair.SetLive(1);
+  pair.TakeSnapshot();  // In place of the older one.
+  EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), first);
+}
+
+TEST_P(FragmentCoderSuite, FeedbackCountsOnlyAfterACommitThatContributed) {
+  CoderPair pair = Pair(/*feedback=*/true);
+  pair.SetLive(1);
+  const auto round = [&] {
+    pair.TakeSnapshot();
+    return pair.Code(RoundKind::kOuter, 2);
+  };
+  const std::string without = round();
+  EXPECT_EQ(round(), without) << "an aborted round leaves no trace";
+  pair.Commit(false);
+  EXPECT_EQ(round(), without);
+  pair.Commit(true);
+  const std::string with = round();
+  EXPECT_NE(with, without);
+  pair.Commit(false);
+  EXPECT_EQ(round(), with) << "a round that did not count keeps the feedback before it";
+  pair.Reset();
+  EXPECT_EQ(round(), without) << "with the base replaced it is dropped";
+}
+
+TEST_P(FragmentCoderSuite, ASeedLeavesNoFeedback) {
+  CoderPair pair = Pair(/*feedback=*/true);
+  pair.SetLive(1);
+  pair.TakeSnapshot();
+  const std::string without = pair.Code(RoundKind::kOuter, 2);
+  pair.Reset();
+  pair.TakeSnapshot();
+  pair.Code(RoundKind::kSeed, 2);
+  pair.TakeSnapshot();
+  EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), without);
+}
+
+TEST_P(FragmentCoderSuite, NanAndInfAreRefusedWithTheirPlace) {
+  for (const RoundKind kind : {RoundKind::kSeed, RoundKind::kOuter}) {
+    CoderPair pair = Pair(/*feedback=*/true);
+    pair.SetLive(1);
+    pair.WriteLive(1, 500, std::numeric_limits<float>::infinity());
+    pair.TakeSnapshot();
+    EXPECT_NE(pair.Code(kind, 2).find("element 884 of the segment is NaN or Inf"),
+              std::string::npos);
+    // The next round is as if nothing had been.
+    pair.SetLive(1);
+    pair.TakeSnapshot();
+    pair.Code(RoundKind::kOuter, 2);
+  }
+}
+
+}  // namespace longhaul::session
