@@ -19,13 +19,16 @@ absl::Status NotMerged() {
 }  // namespace
 
 OuterFragment::OuterFragment(FragmentMap map, Options options)
-    : map_(std::move(map)), options_(options), outer_(map_.elements()) {
+    : map_(std::move(map)),
+      options_(std::move(options)),
+      spare_(options_.spare != nullptr ? options_.spare : std::make_shared<SpareBuffers>()),
+      outer_(std::make_shared<std::vector<float>>(map_.elements())) {
   if (options_.error_feedback) feedback_.resize(map_.elements());
 }
 
 absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
   absl::MutexLock lock(&mutex_);
-  snapshot_.assign(map_.elements(), 0.0f);
+  if (!has_snapshot_) snapshot_ = spare_->Take(map_.elements());
   has_snapshot_ = true;
   return map_.Read(replica, absl::MakeSpan(snapshot_));
 }
@@ -46,7 +49,7 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> OuterFragment::Code(RoundKind
       return absl::MakeSpan(values).subspan(map_.LocalOffset(segment), segment.elements);
     };
     EncodeInput input = {part(snapshot_)};
-    if (!seed) input = {part(outer_), part(snapshot_)};
+    if (!seed) input = {part(*outer_), part(snapshot_)};
     if (feedback) input.error = part(feedback_);
     const auto out =
         result->blocks.payload.span().subspan(offset, codec.PayloadBytes(segment.elements));
@@ -77,17 +80,27 @@ absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(R
   std::vector<float> lost = std::exchange(snapshot_, {});
   if (!coded.ok()) return coded.status();
   kept_ = *std::move(coded);
-  if (options_.error_feedback && kind != RoundKind::kSeed) next_feedback_ = std::move(lost);
+  if (options_.error_feedback && kind != RoundKind::kSeed) {
+    next_feedback_ = std::move(lost);
+  } else {
+    spare_->Give(std::move(lost));
+  }
   return kept_;
 }
 
 PulledParameters OuterFragment::BeginWhole() const {
-  return PulledParameters({.map = &map_, .codec = options_.exact});
+  return PulledParameters(
+      {.map = &map_, .codec = options_.exact, .values = spare_->Take(map_.elements())});
+}
+
+void OuterFragment::SetOuter(std::vector<float> values) {
+  const auto old = std::exchange(outer_, std::make_shared<std::vector<float>>(std::move(values)));
+  if (old.use_count() == 1) spare_->Give(std::move(*old));
 }
 
 void OuterFragment::LoadWhole(PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
-  outer_ = std::move(pulled).Release();
+  SetOuter(std::move(pulled).Release());
   std::fill(feedback_.begin(), feedback_.end(), 0.0f);
 }
 
@@ -96,7 +109,10 @@ absl::StatusOr<std::optional<PulledParameters>> OuterFragment::BeginDownlink(
   absl::MutexLock lock(&mutex_);
   if (staged_version_ == version) return std::nullopt;
   if (staged_version_.has_value()) return NotMerged();
-  return PulledParameters({.map = &map_, .codec = options_.down, .base = outer_});
+  return PulledParameters({.map = &map_,
+                           .codec = options_.down,
+                           .base = outer_,
+                           .values = spare_->Take(map_.elements())});
 }
 
 absl::Status OuterFragment::StageDownlink(int64_t version, PulledParameters pulled) {
@@ -112,22 +128,27 @@ absl::Status OuterFragment::Merge(Replica& replica, double alpha, bool contribut
   absl::MutexLock lock(&mutex_);
   LH_CHECK(staged_version_.has_value(), "Merge needs a staged downlink");
   staged_version_.reset();
-  outer_ = std::exchange(staged_, {});
+  SetOuter(std::exchange(staged_, {}));
   kept_ = nullptr;
-  if (contributed && options_.error_feedback) feedback_ = std::move(next_feedback_);
+  if (contributed && options_.error_feedback) {
+    spare_->Give(std::exchange(feedback_, std::exchange(next_feedback_, {})));
+  }
   next_feedback_ = {};
-  if (alpha == 0) return map_.Write(replica, outer_);
+  if (alpha == 0) return map_.Write(replica, *outer_);
   if (alpha == 1) return absl::OkStatus();
-  std::vector<float> live(map_.elements());
+  std::vector<float> live = spare_->Take(map_.elements());
   LH_RETURN_IF_ERROR(map_.Read(replica, absl::MakeSpan(live)));
   const float keep = static_cast<float>(alpha), take = static_cast<float>(1 - alpha);
-  for (size_t i = 0; i < live.size(); ++i) live[i] = keep * live[i] + take * outer_[i];
-  return map_.Write(replica, live);
+  const std::vector<float>& outer = *outer_;
+  for (size_t i = 0; i < live.size(); ++i) live[i] = keep * live[i] + take * outer[i];
+  const absl::Status written = map_.Write(replica, live);
+  spare_->Give(std::move(live));
+  return written;
 }
 
 absl::Status OuterFragment::Install(Replica& replica) {
   absl::MutexLock lock(&mutex_);
-  return map_.Write(replica, outer_);
+  return map_.Write(replica, *outer_);
 }
 
 absl::Status OuterFragment::SaveLive(Replica& replica) {
@@ -144,7 +165,7 @@ absl::Status OuterFragment::RestoreLive(Replica& replica) {
 
 std::vector<float> OuterFragment::outer() const {
   absl::MutexLock lock(&mutex_);
-  return outer_;
+  return *outer_;
 }
 
 }  // namespace longhaul::session

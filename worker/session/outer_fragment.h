@@ -1,7 +1,7 @@
 // The data plane of one fragment on one rank: the outer parameters of the blocks that the rank
 // owns, the uplink's error feedback, and what is under way. All of it lies in host memory: owned
-// elements x (4 B outer + 4 B feedback, if on), and while a round is under way one snapshot and one
-// staged copy.
+// elements x (4 B outer + 4 B feedback, if on), and while a round is under way one copy more: the
+// snapshot, then what the downlink makes. SpareBuffers hands its memory on.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
 //           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
@@ -25,6 +25,7 @@
 #include "common/schedule/round_kind.h"
 #include "worker/session/fragment_map.h"
 #include "worker/session/pulled_parameters.h"
+#include "worker/session/spare_buffers.h"
 
 namespace longhaul::session {
 
@@ -43,6 +44,7 @@ class OuterFragment {
     const Codec* down = nullptr;
     const Codec* exact = nullptr;  // fp32: seeds and whole fragments.
     bool error_feedback = false;
+    std::shared_ptr<SpareBuffers> spare = nullptr;  // Shared by fragments. Null: its own.
   };
   OuterFragment(FragmentMap map, Options options);
 
@@ -60,7 +62,7 @@ class OuterFragment {
   // it is verified. With the base replaced, what was lost before it no longer counts.
   PulledParameters BeginWhole() const;
   void LoadWhole(PulledParameters pulled);
-  // What the downlink of `version` is decoded into: a copy of the outer parameters, to which it is
+  // What the downlink of `version` is decoded into, beside the outer parameters to which it is
   // added. Nothing: it is staged already (its answer was lost with a connection).
   // FAILED_PRECONDITION: another one was not merged yet.
   absl::StatusOr<std::optional<PulledParameters>> BeginDownlink(int64_t version) const;
@@ -87,10 +89,14 @@ class OuterFragment {
   absl::StatusOr<std::shared_ptr<CodedContribution>> Code(RoundKind kind, uint64_t noise_key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  void SetOuter(std::vector<float> values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const FragmentMap map_;
   const Options options_;
+  const std::shared_ptr<SpareBuffers> spare_;
   mutable absl::Mutex mutex_;
-  std::vector<float> outer_ ABSL_GUARDED_BY(mutex_);
+  // Replaced, never changed: a pull may still read what a merge replaced.
+  std::shared_ptr<std::vector<float>> outer_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> feedback_
       ABSL_GUARDED_BY(mutex_);  // e of the last round that counted. Empty: off.
   std::vector<float> next_feedback_ ABSL_GUARDED_BY(mutex_);  // e if the kept contribution counts.
