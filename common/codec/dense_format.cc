@@ -1,6 +1,8 @@
 #include "common/codec/dense_format.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -98,12 +100,37 @@ absl::Status ValidateSign1(const Planes& planes, int64_t elements) {
   return RequireWords("sign1", planes, scale_word::kMax);
 }
 
+// The largest magnitude itself: finite ones are ordered as their bits.
+float Fp32Bound(const Planes& planes, int32_t) {
+  return std::bit_cast<float>(std::max(LargestOf<uint32_t>(planes.whole_codes, 0x7fffffff),
+                                       LargestOf<uint32_t>(planes.tail_codes, 0x7fffffff)));
+}
+
+float Bf16Bound(const Planes& planes, int32_t) {
+  const uint32_t bits = std::max(LargestOf<uint16_t>(planes.whole_codes, 0x7fff),
+                                 LargestOf<uint16_t>(planes.tail_codes, 0x7fff));
+  return std::bit_cast<float>(bits << 16);
+}
+
+// Of the largest scale that the segment can have.
+float E3m0Bound(const Planes&, int32_t base_exponent) {
+  return 1.875f * std::ldexp(1.0f, base_exponent);
+}
+
+// The largest scale times the largest level.
+template <int kLevels>
+float WordBound(const Planes& planes, int32_t) {
+  return kLevels * scale_word::Value(LargestOf<uint16_t>(planes.scales, 0xffff));
+}
+
 constexpr DenseFormat kFp32 = {.code_bits = 32,
                                .validate = ValidateFp32,
+                               .bound = Fp32Bound,
                                .scalar = kernels::Fp32Scalar,
                                .simd = kernels::Fp32Simd};
 constexpr DenseFormat kBf16 = {.code_bits = 16,
                                .validate = ValidateBf16,
+                               .bound = Bf16Bound,
                                .scalar = kernels::Bf16Scalar,
                                .simd = kernels::Bf16Simd};
 constexpr DenseFormat kE3m0 = {.code_bits = 4,
@@ -113,23 +140,27 @@ constexpr DenseFormat kE3m0 = {.code_bits = 4,
                                .base_exponent_min = e3m0::kBaseExponentMin,
                                .base_exponent_max = e3m0::kBaseExponentMax,
                                .validate = ValidateE3m0,
+                               .bound = E3m0Bound,
                                .scalar = kernels::E3m0Scalar,
                                .simd = kernels::E3m0Simd};
 constexpr DenseFormat kInt8 = {.code_bits = 8,
                                .scale_bytes = scale_word::kBytes,
                                .order = BlockOrder::kBytes,
                                .validate = ValidateInt8,
+                               .bound = WordBound<128>,
                                .scalar = kernels::Int8Scalar,
                                .simd = kernels::Int8Simd};
 constexpr DenseFormat kInt4 = {.code_bits = 4,
                                .scale_bytes = scale_word::kBytes,
                                .order = BlockOrder::kHalfBytes,
                                .validate = ValidateInt4,
+                               .bound = WordBound<8>,
                                .scalar = kernels::Int4Scalar,
                                .simd = kernels::Int4Simd};
 constexpr DenseFormat kSign1 = {.code_bits = 1,
                                 .scale_bytes = scale_word::kBytes,
                                 .validate = ValidateSign1,
+                                .bound = WordBound<1>,
                                 .scalar = kernels::Sign1Scalar,
                                 .simd = kernels::Sign1Simd};
 
