@@ -1,6 +1,7 @@
 #include "common/codec/dense_format.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -52,22 +53,27 @@ absl::Status RequireWords(const char* codec, const Planes& planes, uint32_t max)
   return absl::InvalidArgumentError(absl::StrCat(codec, ": a scale is not finite"));
 }
 
-// Whether any half byte is 8. Eight bytes at once: `flipped` has a zero half byte where there was
+// Whether any half byte is 8. Many bytes at once: `flipped` has a zero half byte where there was
 // an 8, and the lowest borrow of the subtraction marks exactly such a place.
 bool HasReservedCode(absl::Span<const uint8_t> codes) {
   constexpr uint64_t kOnes = 0x1111111111111111, kEights = 0x8888888888888888;
-  uint64_t found = 0;
-  const auto check = [&](uint64_t word) {
-    const uint64_t flipped = word ^ kEights;
-    found |= (flipped - kOnes) & ~flipped & kEights;
+  constexpr size_t kLanes = 8;  // As a loop of fixed length it becomes vectors.
+  std::array<uint64_t, kLanes> word, found = {};
+  const auto check = [&] {
+    for (size_t i = 0; i < kLanes; ++i) {
+      const uint64_t flipped = word[i] ^ kEights;
+      found[i] |= (flipped - kOnes) & ~flipped & kEights;
+    }
   };
-  const size_t words = codes.size() / sizeof(uint64_t);
-  for (size_t i = 0; i < words; ++i) check(LoadAt<uint64_t>(codes, i));
-  uint64_t rest = 0;  // Code 0 is never reserved.
-  const size_t whole = words * sizeof(uint64_t);
-  if (whole < codes.size()) std::memcpy(&rest, codes.data() + whole, codes.size() - whole);
-  check(rest);
-  return found != 0;
+  size_t at = 0;
+  for (; at + sizeof(word) <= codes.size(); at += sizeof(word)) {
+    std::memcpy(word.data(), codes.data() + at, sizeof(word));
+    check();
+  }
+  word = {};  // Code 0 is never reserved.
+  if (at < codes.size()) std::memcpy(word.data(), codes.data() + at, codes.size() - at);
+  check();
+  return std::any_of(found.begin(), found.end(), [](uint64_t lane) { return lane != 0; });
 }
 
 // Bits of the last byte after the last element.
