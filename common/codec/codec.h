@@ -120,6 +120,10 @@ class Codec {
   // After OK, decoding it gives finite values. INVALID_ARGUMENT says what is wrong.
   absl::Status Validate(const SegmentView& segment) const;
 
+  // What no decoded magnitude exceeds, told without decoding; not tight. For segments that
+  // Validate() accepts. Infinite: the kind cannot tell.
+  virtual float MagnitudeBound(const SegmentView& segment) const = 0;
+
   // Decodes the blocks of a segment from `first_block` on into `out`: whole blocks, or up to the
   // segment's end. Payloads that Validate() accepts give finite values, any other bytes give some
   // values. INVALID_ARGUMENT: wrong payload size or base_exponent for segment.elements.

@@ -181,6 +181,10 @@ absl::Status DenseCodec::DoValidate(const SegmentView& segment) const {
   return format_.validate(PlanesOf(segment.payload, segment.elements), segment.elements);
 }
 
+float DenseCodec::MagnitudeBound(const SegmentView& segment) const {
+  return format_.bound(PlanesOf(segment.payload, segment.elements), segment.base_exponent);
+}
+
 template <typename Use>
 void DenseCodec::ForEachRun(const SegmentView& segment, int64_t first_block, int64_t elements,
                             Use use) const {

@@ -16,6 +16,7 @@ class DenseCodec final : public Codec {
 
   int64_t PayloadBytes(int64_t elements) const override;
   int64_t FragmentBytesMax(int64_t elements) const override { return PayloadBytes(elements); }
+  float MagnitudeBound(const SegmentView& segment) const override;
 
  private:
   void EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_t first_block,

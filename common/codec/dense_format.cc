@@ -1,6 +1,9 @@
 #include "common/codec/dense_format.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +22,15 @@ T LoadAt(absl::Span<const uint8_t> bytes, size_t index) {
   T value;
   std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
   return value;
+}
+
+// Largest of the words of type T after `mask`.
+template <typename T>
+T LargestOf(absl::Span<const uint8_t> bytes, T mask) {
+  T largest = 0;
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+    largest = std::max<T>(largest, LoadAt<T>(bytes, i) & mask);
+  return largest;
 }
 
 // Whether a float is NaN or Inf: its exponent is all ones, so that a one added below carries into
@@ -64,29 +76,31 @@ absl::Status ValidateBf16(const Planes& planes, int64_t) {
 }
 
 absl::Status RequireFiniteScales(const char* codec, const Planes& planes, uint32_t max) {
-  uint32_t largest = 0;
-  for (size_t i = 0; i < planes.scales.size() / sizeof(uint16_t); ++i)
-    largest = std::max<uint32_t>(largest, LoadAt<uint16_t>(planes.scales, i));
-  if (largest <= max) return absl::OkStatus();
+  if (LargestOf<uint16_t>(planes.scales, 0xffff) <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(codec, ": a scale is not finite"));
 }
 
-// Whether any half byte is 8. Eight bytes at once: `flipped` has a zero half byte where there was
+// Whether any half byte is 8. Many bytes at once: `flipped` has a zero half byte where there was
 // an 8, and the lowest borrow of the subtraction marks exactly such a place.
 bool HasReservedCode(absl::Span<const uint8_t> codes) {
   constexpr uint64_t kOnes = 0x1111111111111111, kEights = 0x8888888888888888;
-  uint64_t found = 0;
-  const auto check = [&](uint64_t word) {
-    const uint64_t flipped = word ^ kEights;
-    found |= (flipped - kOnes) & ~flipped & kEights;
+  constexpr size_t kLanes = 8;  // As a loop of fixed length it becomes vectors.
+  std::array<uint64_t, kLanes> word, found = {};
+  const auto check = [&] {
+    for (size_t i = 0; i < kLanes; ++i) {
+      const uint64_t flipped = word[i] ^ kEights;
+      found[i] |= (flipped - kOnes) & ~flipped & kEights;
+    }
   };
-  const size_t words = codes.size() / sizeof(uint64_t);
-  for (size_t i = 0; i < words; ++i) check(LoadAt<uint64_t>(codes, i));
-  uint64_t rest = 0;  // Code 0 is never reserved.
-  const size_t whole = words * sizeof(uint64_t);
-  if (whole < codes.size()) std::memcpy(&rest, codes.data() + whole, codes.size() - whole);
-  check(rest);
-  return found != 0;
+  size_t at = 0;
+  for (; at + sizeof(word) <= codes.size(); at += sizeof(word)) {
+    std::memcpy(word.data(), codes.data() + at, sizeof(word));
+    check();
+  }
+  word = {};  // Code 0 is never reserved.
+  if (at < codes.size()) std::memcpy(word.data(), codes.data() + at, codes.size() - at);
+  check();
+  return std::any_of(found.begin(), found.end(), [](uint64_t lane) { return lane != 0; });
 }
 
 // Bits of the last byte after the last element.
@@ -119,12 +133,37 @@ absl::Status ValidateSign1(const Planes& planes, int64_t elements) {
   return RequireFiniteScales("sign1", planes, scale_word::kMax);
 }
 
+// The largest magnitude itself: finite ones are ordered as their bits.
+float Fp32Bound(const Planes& planes, int32_t) {
+  return std::bit_cast<float>(std::max(LargestOf<uint32_t>(planes.whole_codes, 0x7fffffff),
+                                       LargestOf<uint32_t>(planes.tail_codes, 0x7fffffff)));
+}
+
+float Bf16Bound(const Planes& planes, int32_t) {
+  const uint32_t bits = std::max(LargestOf<uint16_t>(planes.whole_codes, 0x7fff),
+                                 LargestOf<uint16_t>(planes.tail_codes, 0x7fff));
+  return std::bit_cast<float>(bits << 16);
+}
+
+// Of the largest scale that the segment can have.
+float E3m0Bound(const Planes&, int32_t base_exponent) {
+  return 1.875f * std::ldexp(1.0f, base_exponent);
+}
+
+// The largest scale times the largest level.
+template <int kLevels>
+float WordBound(const Planes& planes, int32_t) {
+  return kLevels * scale_word::Value(LargestOf<uint16_t>(planes.scales, 0xffff));
+}
+
 constexpr DenseFormat kFp32 = {.code_bits = 32,
                                .validate = ValidateFp32,
+                               .bound = Fp32Bound,
                                .scalar = kernels::Fp32Scalar,
                                .simd = kernels::Fp32Simd};
 constexpr DenseFormat kBf16 = {.code_bits = 16,
                                .validate = ValidateBf16,
+                               .bound = Bf16Bound,
                                .scalar = kernels::Bf16Scalar,
                                .simd = kernels::Bf16Simd};
 constexpr DenseFormat kE3m0 = {.code_bits = 4,
@@ -134,23 +173,27 @@ constexpr DenseFormat kE3m0 = {.code_bits = 4,
                                .base_exponent_min = e3m0::kBaseExponentMin,
                                .base_exponent_max = e3m0::kBaseExponentMax,
                                .validate = ValidateE3m0,
+                               .bound = E3m0Bound,
                                .scalar = kernels::E3m0Scalar,
                                .simd = kernels::E3m0Simd};
 constexpr DenseFormat kInt8 = {.code_bits = 8,
                                .scale_bytes = scale_word::kBytes,
                                .order = BlockOrder::kBytes,
                                .validate = ValidateInt8,
+                               .bound = WordBound<128>,
                                .scalar = kernels::Int8Scalar,
                                .simd = kernels::Int8Simd};
 constexpr DenseFormat kInt4 = {.code_bits = 4,
                                .scale_bytes = scale_word::kBytes,
                                .order = BlockOrder::kHalfBytes,
                                .validate = ValidateInt4,
+                               .bound = WordBound<8>,
                                .scalar = kernels::Int4Scalar,
                                .simd = kernels::Int4Simd};
 constexpr DenseFormat kSign1 = {.code_bits = 1,
                                 .scale_bytes = scale_word::kBytes,
                                 .validate = ValidateSign1,
+                                .bound = WordBound<1>,
                                 .scalar = kernels::Sign1Scalar,
                                 .simd = kernels::Sign1Simd};
 

@@ -29,6 +29,8 @@ struct DenseFormat {
   // OK when every code and scale stands for a finite value and all padding is zero. `elements`: of
   // the segment.
   absl::Status (*validate)(const DensePlanes<const uint8_t>& planes, int64_t elements) = nullptr;
+  // What no magnitude that they stand for exceeds.
+  float (*bound)(const DensePlanes<const uint8_t>& planes, int32_t base_exponent) = nullptr;
   kernels::DenseKernels (*scalar)(const CodecOptions&) = nullptr;
   kernels::DenseKernels (*simd)(const CodecOptions&) = nullptr;
 

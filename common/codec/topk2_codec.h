@@ -2,6 +2,8 @@
 // models with error feedback. Without feedback what is not kept is lost for good.
 #pragma once
 
+#include <limits>
+
 #include "common/codec/codec.h"
 #include "common/codec/kernels/topk2_kernels.h"
 #include "common/codec/segment_encoder.h"
@@ -16,6 +18,9 @@ class Topk2Codec final : public Codec {
   int64_t PayloadBytes(int64_t elements) const override;
   // Short segments pay their levels for fewer elements: at most each block is one.
   int64_t FragmentBytesMax(int64_t elements) const override;
+  float MagnitudeBound(const SegmentView&) const override {
+    return std::numeric_limits<float>::infinity();
+  }
 
  private:
   void EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_t first_block,

@@ -56,6 +56,13 @@ class PosixFile : public File {
     return absl::OkStatus();
   }
 
+  void WriteBehind(int64_t offset, int64_t size) override {
+#ifdef SYNC_FILE_RANGE_WRITE
+    // Without a flag that waits: such a call would take the error that SyncData must see.
+    (void)sync_file_range(descriptor_, offset, size, SYNC_FILE_RANGE_WRITE);
+#endif
+  }
+
   absl::Status Preallocate(int64_t size) override {
     LH_ASSIGN_OR_RETURN(const int64_t before, Size());
     if (size <= before) return absl::OkStatus();

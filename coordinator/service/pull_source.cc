@@ -84,20 +84,16 @@ absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
   if (digest.version != pull.version)
     return VersionMismatch(pull.fragment, pull.version, digest.version);
   LH_RETURN_IF_ERROR(read.status());
-  const auto downlink = std::make_shared<const DownlinkBlocks>(*std::move(read));
   PullSource answer;
   answer.header.set_version(digest.version);
-  answer.header.set_codec(ToProto(downlink->codec));
+  answer.header.set_codec(ToProto(read->codec));
   *answer.header.mutable_digest() = ToProto(digest.digest);
-  answer.source.owner = downlink;
-  const uint8_t* next = downlink->payload.data();
-  for (const CodedSegment& segment : downlink->segments) {
-    const int64_t bytes = pull.job->down().PayloadBytes(segment.elements);
+  for (const CodedSegment& segment : read->segments) {
     answer.source.segments.push_back(
         {segment.first_block, segment.elements, segment.base_exponent});
-    answer.source.payloads.emplace_back(next, bytes);
-    next += bytes;
   }
+  answer.source.payloads = std::move(read->payloads);
+  answer.source.owner = std::move(read->owner);
   return answer;
 }
 

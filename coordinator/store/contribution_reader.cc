@@ -74,48 +74,56 @@ absl::StatusOr<ContributionReader::Source> ContributionReader::Place(const Contr
   return source;
 }
 
-absl::Status ContributionReader::Load(Source& source, int64_t end_block) {
-  for (; source.next < source.segments.size(); ++source.next) {
-    const Placed& placed = source.segments[source.next];
-    if (placed.segment.first_block >= end_block) break;
+absl::Status ContributionReader::Load(const Source& source, int64_t first_block, int64_t end_block,
+                                      Buffer* buffer) const {
+  auto placed =
+      std::partition_point(source.segments.begin(), source.segments.end(),
+                           [&](const Placed& p) { return p.segment.first_block < first_block; });
+  std::vector<Buffer::Loaded>& loaded = buffer->loaded_;
+  for (; placed != source.segments.end() && placed->segment.first_block < end_block; ++placed) {
     const int64_t offset =
-        loaded_.empty() ? 0 : loaded_.back().offset + loaded_.back().placed->payload_bytes;
-    loaded_.push_back({&source, &placed, offset});
-    coded_.resize(std::max<size_t>(coded_.size(), offset + placed.payload_bytes));
+        loaded.empty() ? 0 : loaded.back().offset + loaded.back().placed->payload_bytes;
+    loaded.push_back({&source, &*placed, offset});
+    std::vector<uint8_t>& coded = buffer->coded_;
+    coded.resize(std::max<size_t>(coded.size(), offset + placed->payload_bytes));
     LH_RETURN_IF_ERROR(
-        log_->Read(placed.position, absl::MakeSpan(coded_).subspan(offset, placed.payload_bytes)));
+        log_->Read(placed->position, absl::MakeSpan(coded).subspan(offset, placed->payload_bytes)));
   }
   return absl::OkStatus();
 }
 
-absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
-                                          WeightedMean* mean) {
+absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements, Buffer* buffer,
+                                          WeightedMean* mean) const {
   mean->Reset(elements);
-  loaded_.clear();
+  buffer->loaded_.clear();
   const int64_t end_block = first_block + CeilDiv(elements, kBlockElements);
-  for (Source& source : sources_) LH_RETURN_IF_ERROR(Load(source, end_block));
-  for (const Loaded& loaded : loaded_) {  // Only now: loading may move the bytes.
+  for (const Source& source : sources_) {
+    LH_RETURN_IF_ERROR(Load(source, first_block, end_block, buffer));
+  }
+  for (const Buffer::Loaded& loaded : buffer->loaded_) {  // Only now: loading may move the bytes.
     const CodedSegment& segment = loaded.placed->segment;
     mean->Add(*loaded.placed->codec, loaded.source->weight,
-              (segment.first_block - first_block) * kBlockElements, ViewOf(loaded));
+              (segment.first_block - first_block) * kBlockElements, buffer->ViewOf(loaded));
   }
   return absl::OkStatus();
 }
 
-SegmentView ContributionReader::ViewOf(const Loaded& loaded) const {
+SegmentView ContributionReader::Buffer::ViewOf(const Loaded& loaded) const {
   return {loaded.placed->segment.elements, loaded.placed->segment.base_exponent,
           absl::MakeConstSpan(coded_).subspan(loaded.offset, loaded.placed->payload_bytes)};
 }
 
-absl::Status ContributionReader::ReadSeed(int64_t first_block, absl::Span<float> out) {
+absl::Status ContributionReader::ReadSeed(int64_t first_block, Buffer* buffer,
+                                          absl::Span<float> out) const {
   LH_CHECK(sources_.size() == 1, "a seed is one contribution");
-  loaded_.clear();
-  LH_RETURN_IF_ERROR(Load(sources_[0], first_block + CeilDiv(out.size(), kBlockElements)));
-  for (const Loaded& loaded : loaded_) {
+  buffer->loaded_.clear();
+  const int64_t end_block = first_block + CeilDiv(out.size(), kBlockElements);
+  LH_RETURN_IF_ERROR(Load(sources_[0], first_block, end_block, buffer));
+  for (const Buffer::Loaded& loaded : buffer->loaded_) {
     const CodedSegment& segment = loaded.placed->segment;
     const int64_t offset = (segment.first_block - first_block) * kBlockElements;
-    LH_RETURN_IF_ERROR(
-        loaded.placed->codec->Decode(ViewOf(loaded), out.subspan(offset, segment.elements)));
+    LH_RETURN_IF_ERROR(loaded.placed->codec->Decode(buffer->ViewOf(loaded),
+                                                    out.subspan(offset, segment.elements)));
   }
   return absl::OkStatus();
 }

@@ -24,22 +24,9 @@ struct ContributionInput {
   std::vector<StoredShard> shards;
 };
 
-// Not thread-safe. Memory: the segments' headers, and the coded bytes of one tile.
+// Immutable; reads from several threads, each with a Buffer of its own. Memory: the segments'
+// headers, and in a Buffer the coded bytes of one tile.
 class ContributionReader {
- public:
-  // `log` outlives the reader. INVALID_ARGUMENT: a contribution does not hold every block once, or
-  // a weight is not a number in [2^-40, 2^40] (kept there so that no sum of weighted values can
-  // overflow).
-  static absl::StatusOr<ContributionReader> Create(const Log* log, int64_t fragment_elements,
-                                                   absl::Span<const ContributionInput> inputs);
-
-  // Fills `mean` with the contributions to the tile that begins at `first_block`; they stay valid
-  // until the next call. Tiles are read in order, each once.
-  absl::Status ReadTile(int64_t first_block, int64_t elements, WeightedMean* mean);
-  // Decodes the tile of the only contribution: a seed, bit for bit.
-  absl::Status ReadSeed(int64_t first_block, absl::Span<float> out);
-
- private:
   struct Placed {
     CodedSegment segment;
     LogPosition position;
@@ -49,26 +36,46 @@ class ContributionReader {
   struct Source {
     float weight = 1;              // Of its codes: the pool's share in the mean.
     std::vector<Placed> segments;  // By first block.
-    size_t next = 0;
   };
 
+ public:
+  // What a tile is read into; used for one tile after another.
+  class Buffer {
+    friend class ContributionReader;
+    struct Loaded {
+      const Source* source;
+      const Placed* placed;
+      int64_t offset;  // In coded_.
+    };
+    SegmentView ViewOf(const Loaded& loaded) const;
+    std::vector<uint8_t> coded_;
+    std::vector<Loaded> loaded_;
+  };
+
+  // `log` outlives the reader. INVALID_ARGUMENT: a contribution does not hold every block once, or
+  // a weight is not a number in [2^-40, 2^40] (kept there so that no sum of weighted values can
+  // overflow).
+  static absl::StatusOr<ContributionReader> Create(const Log* log, int64_t fragment_elements,
+                                                   absl::Span<const ContributionInput> inputs);
+
+  // Fills `mean` with the contributions to the tile that begins at `first_block`; they stay valid
+  // until the buffer's next use.
+  absl::Status ReadTile(int64_t first_block, int64_t elements, Buffer* buffer,
+                        WeightedMean* mean) const;
+  // Decodes the tile of the only contribution: a seed, bit for bit.
+  absl::Status ReadSeed(int64_t first_block, Buffer* buffer, absl::Span<float> out) const;
+
+ private:
   ContributionReader() = default;
   absl::StatusOr<const Codec*> CodecOf(CodecKind kind);
   absl::StatusOr<Source> Place(const ContributionInput& input, int64_t fragment_elements);
-  // Loads the segments of `source` up to `end_block`, one after another behind what is loaded.
-  absl::Status Load(Source& source, int64_t end_block);
+  // Loads the segments of `source` in [first_block, end_block) behind what is loaded.
+  absl::Status Load(const Source& source, int64_t first_block, int64_t end_block,
+                    Buffer* buffer) const;
 
   const Log* log_ = nullptr;
   std::map<CodecKind, std::unique_ptr<Codec>> codecs_;
   std::vector<Source> sources_;
-  std::vector<uint8_t> coded_;
-  struct Loaded {
-    const Source* source;
-    const Placed* placed;
-    int64_t offset;  // In coded_.
-  };
-  SegmentView ViewOf(const Loaded& loaded) const;
-  std::vector<Loaded> loaded_;  // Of the tile.
 };
 
 }  // namespace longhaul

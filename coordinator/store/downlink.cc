@@ -29,34 +29,70 @@ bool DownlinkIndex::Add(const Codec& codec, absl::Span<const CodedSegment> segme
   return true;
 }
 
-absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
-                                                   absl::Span<const BlockRange> blocks) const {
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = codec_}));
-  DownlinkBlocks out;
-  out.codec = codec_;
-  for (const BlockRange& range : blocks) LH_RETURN_IF_ERROR(ReadRange(log, *codec, range, &out));
-  return out;
+struct DownlinkIndex::Cut {
+  int64_t tile;
+  BlockRange blocks;  // Within the tile.
+  int64_t elements;
+};
+
+std::vector<DownlinkIndex::Cut> DownlinkIndex::CutsOf(absl::Span<const BlockRange> blocks) const {
+  std::vector<Cut> cuts;
+  for (const BlockRange& range : blocks) {
+    for (int64_t block = range.first; block < range.end();) {
+      const int64_t tile = block / kTileBlocks;
+      const int64_t begin = tile * kTileBlocks;
+      const int64_t end = std::min(range.end(), begin + kTileBlocks);
+      const BlockRange within = {block - begin, end - block};
+      cuts.push_back({tile, within, ElementsOf(within, segments_[tile].elements)});
+      block = end;
+    }
+  }
+  return cuts;
 }
 
-absl::Status DownlinkIndex::ReadRange(const Log& log, const Codec& codec, const BlockRange& range,
-                                      DownlinkBlocks* out) const {
-  std::vector<uint8_t> coded;
-  for (int64_t block = range.first; block < range.end();) {
-    const int64_t tile = block / kTileBlocks;
-    const CodedSegment& segment = segments_[tile];
-    const int64_t end = std::min(range.end(), segment.first_block + kTileBlocks);
-    const BlockRange cut = {block - segment.first_block, end - block};
-    const int64_t elements = ElementsOf(cut, segment.elements);
-    coded.resize(codec.PayloadBytes(segment.elements));
-    LH_RETURN_IF_ERROR(log.Read(positions_[tile], absl::MakeSpan(coded)));
-    const size_t begin = out->payload.size();
-    out->payload.resize(begin + codec.PayloadBytes(elements));
-    LH_RETURN_IF_ERROR(SliceSegment(codec, {segment.elements, segment.base_exponent, coded}, cut,
-                                    absl::MakeSpan(out->payload).subspan(begin)));
-    out->segments.push_back({block, static_cast<int32_t>(elements), segment.base_exponent});
-    block = end;
+absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
+                                                   std::shared_ptr<const DownlinkBytes> all,
+                                                   absl::Span<const BlockRange> blocks) const {
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = codec_}));
+  const std::vector<Cut> cuts = CutsOf(blocks);
+  const auto is_whole = [&](const Cut& cut) {
+    return cut.elements == segments_[cut.tile].elements;
+  };
+  // What cannot be given from where it lies is copied here.
+  int64_t copied = 0;
+  for (const Cut& cut : cuts) {
+    if (all == nullptr || !is_whole(cut)) copied += codec->PayloadBytes(cut.elements);
   }
-  return absl::OkStatus();
+  const auto copy = std::make_shared<DownlinkBytes>(copied);
+  absl::Span<uint8_t> room = copy->span();
+  std::vector<uint8_t> tile;
+  DownlinkBlocks out = {.codec = codec_};
+  for (const Cut& cut : cuts) {
+    const CodedSegment& segment = segments_[cut.tile];
+    const int64_t tile_bytes = codec->PayloadBytes(segment.elements);
+    const int64_t bytes = codec->PayloadBytes(cut.elements);
+    absl::Span<const uint8_t> payload;
+    if (all != nullptr) {
+      payload = all->span().subspan(cut.tile * codec->PayloadBytes(kTileElements), tile_bytes);
+    } else {
+      if (!is_whole(cut)) tile.resize(tile_bytes);
+      const auto into = is_whole(cut) ? room.first(bytes) : absl::MakeSpan(tile).first(tile_bytes);
+      LH_RETURN_IF_ERROR(log.Read(positions_[cut.tile], into));
+      payload = into;
+    }
+    if (!is_whole(cut)) {
+      LH_RETURN_IF_ERROR(SliceSegment(*codec, {segment.elements, segment.base_exponent, payload},
+                                      cut.blocks, room.first(bytes)));
+      payload = room.first(bytes);
+    }
+    if (all == nullptr || !is_whole(cut)) room.remove_prefix(bytes);
+    out.segments.push_back({cut.tile * kTileBlocks + cut.blocks.first,
+                            static_cast<int32_t>(cut.elements), segment.base_exponent});
+    out.payloads.push_back(payload);
+  }
+  using Owners = std::pair<std::shared_ptr<const DownlinkBytes>, std::shared_ptr<DownlinkBytes>>;
+  out.owner = std::make_shared<const Owners>(std::move(all), copy);
+  return out;
 }
 
 int64_t DownlinkWriter::BytesMax(const Codec& codec, int64_t fragment_elements) {
@@ -78,7 +114,11 @@ DownlinkWriter::DownlinkWriter(Log* log, Log::Reservation* reservation, const Co
 
 absl::Status DownlinkWriter::Add(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
   part_.segments.push_back(segment);
-  payload_.insert(payload_.end(), payload.begin(), payload.end());
+  if (!payload_.empty() && payload_.back().end() == payload.begin()) {
+    payload_.back() = {payload_.back().data(), payload_.back().size() + payload.size()};
+  } else {
+    payload_.push_back(payload);
+  }
   return part_.segments.size() == kPartTiles ? Finish() : absl::OkStatus();
 }
 
@@ -86,7 +126,7 @@ absl::Status DownlinkWriter::Finish() {
   if (part_.segments.empty()) return absl::OkStatus();
   const std::string record = EncodeDownlinkPart(part_);
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
-                      log_->Append(FrameType::kDownlink, record, {payload_}, reservation_));
+                      log_->Append(FrameType::kDownlink, record, payload_, reservation_));
   if (first_sequence_ == 0) first_sequence_ = frame.sequence;
   const LogPosition payload = {frame.body.segment,
                                frame.body.offset + static_cast<int64_t>(record.size())};

@@ -1,8 +1,9 @@
 // The coded downlink of a fragment's newest version: written to the log in parts while the round is
-// applied, read back in any ranges of blocks.
+// applied, given back in any ranges of blocks, from memory or from the log.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,11 +17,25 @@
 
 namespace longhaul {
 
-// Coded blocks of a downlink: the segments' bytes follow each other in `payload`.
+// The coded tiles of a fragment's downlink one after another. Not initialised: it is written once
+// from end to end.
+class DownlinkBytes {
+ public:
+  explicit DownlinkBytes(int64_t bytes) : data_(new uint8_t[bytes]), bytes_(bytes) {}
+  absl::Span<uint8_t> span() { return {data_.get(), bytes_}; }
+  absl::Span<const uint8_t> span() const { return {data_.get(), bytes_}; }
+
+ private:
+  std::unique_ptr<uint8_t[]> data_;
+  size_t bytes_;
+};
+
+// Coded blocks of a downlink: of each segment its bytes, which live as long as `owner`.
 struct DownlinkBlocks {
   CodecKind codec = CodecKind::kFp32;
   std::vector<CodedSegment> segments;
-  std::vector<uint8_t> payload;
+  std::vector<absl::Span<const uint8_t>> payloads;
+  std::shared_ptr<const void> owner;
 };
 
 // Where the tiles of a downlink lie in the log. Thread-compatible.
@@ -35,12 +50,14 @@ class DownlinkIndex {
   CodecKind codec() const { return codec_; }
   int64_t elements() const { return elements_; }
 
-  // Cuts exactly the blocks out. The ranges are within elements().
-  absl::StatusOr<DownlinkBlocks> Read(const Log& log, absl::Span<const BlockRange> blocks) const;
+  // Gives exactly the blocks. The ranges are within elements(). `all`: the whole downlink, of which
+  // the result keeps hold; null: it is read from the log.
+  absl::StatusOr<DownlinkBlocks> Read(const Log& log, std::shared_ptr<const DownlinkBytes> all,
+                                      absl::Span<const BlockRange> blocks) const;
 
  private:
-  absl::Status ReadRange(const Log& log, const Codec& codec, const BlockRange& range,
-                         DownlinkBlocks* out) const;
+  struct Cut;  // Some blocks of a tile.
+  std::vector<Cut> CutsOf(absl::Span<const BlockRange> blocks) const;
 
   CodecKind codec_ = CodecKind::kFp32;
   std::vector<CodedSegment> segments_;  // One a tile.
@@ -57,6 +74,7 @@ class DownlinkWriter {
   // All outlive the writer.
   DownlinkWriter(Log* log, Log::Reservation* reservation, const Codec* codec, int fragment,
                  int64_t version);
+  // The next tile. Its bytes stay as they are until it is written.
   absl::Status Add(const CodedSegment& segment, absl::Span<const uint8_t> payload);
   // Writes what is left.
   absl::Status Finish();
@@ -69,7 +87,7 @@ class DownlinkWriter {
   Log::Reservation* const reservation_;
   const Codec* const codec_;
   DownlinkPart part_;
-  std::vector<uint8_t> payload_;
+  std::vector<absl::Span<const uint8_t>> payload_;  // Neighbours in memory are joined.
   DownlinkIndex index_;
   uint64_t first_sequence_ = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+#include "common/base/checked_math.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/layout/fragment_layout.h"
@@ -11,54 +13,87 @@
 #include "coordinator/outer/sgd.h"
 #include "coordinator/outer/sum_of_squares.h"
 #include "coordinator/outer/weighted_mean.h"
+#include "coordinator/store/ordered_tiles.h"
 
 namespace longhaul {
 namespace {
 
-absl::StatusOr<RoundSums> ApplySeed(ContributionReader& contributions, FragmentState& state) {
+// What a thread works a tile with.
+struct Worker {
+  ContributionReader::Buffer buffer;
+  WeightedMean mean;
+  TileResult result;
+};
+
+int64_t TilesOf(const FragmentState& state) { return CeilDiv(state.elements(), kTileElements); }
+
+absl::StatusOr<RoundSums> ApplySeed(const RoundWork& work, FragmentState& state) {
   RoundSums sums;
   Digester digester;
-  const auto theta = absl::MakeSpan(state.theta);
-  for (int64_t begin = 0; begin < state.elements(); begin += kTileElements) {
-    const auto tile = theta.subspan(begin, kTileElements);
-    LH_RETURN_IF_ERROR(contributions.ReadSeed(begin / kBlockElements, tile));
-    digester.Update(tile);
-    sums.parameter_energy += SumOfSquares(tile);
-  }
+  const auto tile_of = [&](int64_t tile) {
+    return absl::MakeSpan(state.theta).subspan(tile * kTileElements, kTileElements);
+  };
+  std::vector<ContributionReader::Buffer> buffers(work.threads);
+  const auto read = [&](int64_t tile, int worker) {
+    return work.contributions->ReadSeed(tile * kTileBlocks, &buffers[worker], tile_of(tile));
+  };
+  const auto add_up = [&](int64_t tile, int) {
+    digester.Update(tile_of(tile));
+    sums.parameter_energy += SumOfSquares(tile_of(tile));
+    return absl::OkStatus();
+  };
+  LH_RETURN_IF_ERROR(ForTilesInOrder(TilesOf(state), work.threads, read, add_up));
   std::fill(state.momentum.begin(), state.momentum.end(), 0.0f);
   std::fill(state.error.begin(), state.error.end(), 0.0f);
   sums.digest = digester.Value();
   return sums;
 }
 
-absl::StatusOr<RoundSums> ApplyOuter(ContributionReader& contributions,
-                                     const OuterOptimizer& optimizer, const Codec& down,
-                                     uint64_t noise_key, const DownlinkSink& sink,
-                                     FragmentState& state) {
+absl::StatusOr<RoundSums> ApplyOuter(const OuterOptimizer& optimizer, const Codec& down,
+                                     const RoundWork& work, FragmentState& state) {
+  LH_CHECK(static_cast<int64_t>(work.downlink.size()) == down.FragmentBytes(state.elements()),
+           "the downlink's size");
   RoundSums sums;
   Digester digester;
-  WeightedMean mean;
-  std::vector<uint8_t> coded(down.PayloadBytes(kTileElements));
-  for (int64_t begin = 0; begin < state.elements(); begin += kTileElements) {
-    const int64_t elements = std::min(kTileElements, state.elements() - begin);
-    const int64_t first_block = begin / kBlockElements;
-    LH_RETURN_IF_ERROR(contributions.ReadTile(first_block, elements, &mean));
-    const TileState tile = {absl::MakeSpan(state.theta).subspan(begin, elements),
-                            absl::MakeSpan(state.momentum).subspan(begin, elements),
-                            absl::MakeSpan(state.error).subspan(begin, elements)};
-    const auto payload = absl::MakeSpan(coded).first(down.PayloadBytes(elements));
-    LH_ASSIGN_OR_RETURN(const TileResult result,
-                        ApplyTile(optimizer, down, mean, tile,
-                                  {.key = noise_key, .first_block = first_block}, payload));
+  std::vector<Worker> workers(work.threads);
+  const auto state_of = [&](int64_t tile) {
+    const auto part = [&](std::vector<float>& values) {
+      return absl::MakeSpan(values).subspan(tile * kTileElements, kTileElements);
+    };
+    return TileState{part(state.theta), part(state.momentum), part(state.error)};
+  };
+  const auto coded_of = [&](int64_t tile, int64_t elements) {
+    return work.downlink.subspan(tile * down.PayloadBytes(kTileElements),
+                                 down.PayloadBytes(elements));
+  };
+  const auto apply = [&](int64_t tile, int index) -> absl::Status {
+    Worker& worker = workers[index];
+    const int64_t first_block = tile * kTileBlocks;
+    const TileState arrays = state_of(tile);
+    const int64_t elements = arrays.theta.size();
     LH_RETURN_IF_ERROR(
-        sink({first_block, static_cast<int32_t>(elements), result.base_exponent}, payload));
-    digester.Update(tile.theta);
+        work.contributions->ReadTile(first_block, elements, &worker.buffer, &worker.mean));
+    LH_ASSIGN_OR_RETURN(
+        worker.result,
+        ApplyTile(optimizer, down, worker.mean, arrays,
+                  {.key = work.noise_key, .first_block = first_block}, coded_of(tile, elements)));
+    return absl::OkStatus();
+  };
+  const auto add_up = [&](int64_t tile, int index) -> absl::Status {
+    const TileResult& result = workers[index].result;
+    const absl::Span<const float> theta = state_of(tile).theta;
+    const auto coded = coded_of(tile, theta.size());
+    LH_RETURN_IF_ERROR(work.sink(
+        {tile * kTileBlocks, static_cast<int32_t>(theta.size()), result.base_exponent}, coded));
+    digester.Update(theta);  // Still in this core's cache.
     sums.gradient_energy += result.gradient_energy;
     sums.error_energy += result.error_energy;
     sums.signal_energy += result.signal_energy;
     sums.parameter_energy += result.parameter_energy;
-    sums.downlink_bytes += payload.size();
-  }
+    sums.downlink_bytes += coded.size();
+    return absl::OkStatus();
+  };
+  LH_RETURN_IF_ERROR(ForTilesInOrder(TilesOf(state), work.threads, apply, add_up));
   sums.digest = digester.Value();
   return sums;
 }
@@ -82,16 +117,15 @@ uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t versio
   return uint64_t{words[1]} << 32 | words[0];
 }
 
-absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind,
-                                     ContributionReader& contributions, uint64_t noise_key,
-                                     const DownlinkSink& sink, FragmentState& state) {
+absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind, const RoundWork& work,
+                                     FragmentState& state) {
   switch (kind) {
     case RoundKind::kSeed:
-      return ApplySeed(contributions, state);
+      return ApplySeed(work, state);
     case RoundKind::kOuter:
-      return ApplyOuter(contributions, *rules.outer, *rules.down, noise_key, sink, state);
+      return ApplyOuter(*rules.outer, *rules.down, work, state);
     case RoundKind::kFinal:
-      return ApplyOuter(contributions, Average(), *rules.down, noise_key, sink, state);
+      return ApplyOuter(Average(), *rules.down, work, state);
     case RoundKind::kSkipped:
       break;
   }

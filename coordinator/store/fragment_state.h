@@ -34,7 +34,7 @@ struct FragmentState {
   int64_t elements() const { return theta.size(); }
 };
 
-// Takes one coded tile of the downlink, in order.
+// Takes one coded tile of the downlink (a part of RoundWork::downlink), in order.
 using DownlinkSink =
     std::function<absl::Status(const CodedSegment& segment, absl::Span<const uint8_t> payload)>;
 
@@ -55,12 +55,22 @@ absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options);
 // again.
 uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version);
 
+// What a round is applied with, besides the state.
+struct RoundWork {
+  const ContributionReader* contributions = nullptr;
+  uint64_t noise_key = 0;
+  // Gets the coded downlink, tile by tile: rules.down->FragmentBytes of the fragment. Not used by
+  // kSeed and kSkipped.
+  absl::Span<uint8_t> downlink;
+  DownlinkSink sink;
+  int threads = 1;  // That share the tiles. The result does not depend on it.
+};
+
 // Changes the arrays of `state` by one round, and nothing else of it. kSeed: theta is the only
 // contribution, bit for bit; momentum and error are zero. kSkipped: no change. kOuter, kFinal: the
 // weighted mean and an outer step of each tile. After an error the arrays are partly changed.
-// Errors: reading the log; those of `sink`; INVALID_ARGUMENT from codecs.
-absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind,
-                                     ContributionReader& contributions, uint64_t noise_key,
-                                     const DownlinkSink& sink, FragmentState& state);
+// Errors: reading the log; those of the sink; INVALID_ARGUMENT from codecs.
+absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind, const RoundWork& work,
+                                     FragmentState& state);
 
 }  // namespace longhaul

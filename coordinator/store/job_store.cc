@@ -12,8 +12,13 @@
 
 namespace longhaul {
 
-JobStore::JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules)
-    : fs_(fs), dir_(std::move(dir)), options_(std::move(options)), rules_(std::move(rules)) {
+JobStore::JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules,
+                   int apply_threads)
+    : fs_(fs),
+      dir_(std::move(dir)),
+      options_(std::move(options)),
+      rules_(std::move(rules)),
+      apply_threads_(apply_threads) {
   for (const int64_t elements : options_.fragment_elements) {
     fragments_.push_back(std::make_unique<Fragment>(elements));
     fragments_.back()->committed.version = -1;
@@ -23,13 +28,15 @@ JobStore::JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, Out
 JobStore::~JobStore() = default;
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Make(FileSystem* fs, const std::string& dir,
-                                                         const JobStoreOptions& options) {
+                                                         const JobStoreOptions& options,
+                                                         int apply_threads) {
   LH_ASSIGN_OR_RETURN(OuterRules rules, MakeOuterRules(options));
-  return absl::WrapUnique(new JobStore(fs, dir, options, std::move(rules)));
+  return absl::WrapUnique(new JobStore(fs, dir, options, std::move(rules), apply_threads));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,
-                                                           const JobStoreOptions& options) {
+                                                           const JobStoreOptions& options,
+                                                           int apply_threads) {
   LH_RETURN_IF_ERROR(CheckOptions(options));
   const absl::Status found = ReadJobManifest(*fs, dir).status();
   if (found.ok()) return absl::AlreadyExistsError(absl::StrCat("there is a job in ", dir));
@@ -39,7 +46,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const
   }
   // Last: a folder without a manifest is one whose making did not finish.
   LH_RETURN_IF_ERROR(WriteJobManifest(*fs, dir, options));
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, options));
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, options, apply_threads));
   store->log_ = std::make_unique<Log>(
       fs, LogFolder(dir), LogFileOptions{options.log_segment_bytes, options.log_salt}, LogStart());
   return store;
@@ -156,7 +163,7 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   FragmentState& state = fragment->state;
   LH_RETURN_IF_ERROR(CheckRound(round, state.version));
   LH_ASSIGN_OR_RETURN(const std::vector<ContributionInput> inputs, CollectInputs(round));
-  LH_ASSIGN_OR_RETURN(ContributionReader contributions,
+  LH_ASSIGN_OR_RETURN(const ContributionReader contributions,
                       ContributionReader::Create(log_.get(), state.elements(), inputs));
   LoggedCommit commit = DescribeRound(round, inputs, state.digest);
   // The size of the record does not depend on what is not known yet.
@@ -170,19 +177,35 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   return record;
 }
 
+std::shared_ptr<DownlinkBytes> JobStore::TakeDownlinkBytes(RoundKind kind, int64_t elements) {
+  const bool coded = kind == RoundKind::kOuter || kind == RoundKind::kFinal;
+  const int64_t bytes = coded ? rules_.down->FragmentBytes(elements) : 0;
+  std::shared_ptr<const DownlinkBytes> newest;
+  {
+    absl::MutexLock lock(&mutex_);
+    newest = std::exchange(newest_downlink_, {}).bytes;
+  }
+  const bool fits = newest != nullptr && static_cast<int64_t>(newest->span().size()) == bytes;
+  if (fits && newest.use_count() == 1) return std::const_pointer_cast<DownlinkBytes>(newest);
+  return std::make_shared<DownlinkBytes>(bytes);
+}
+
 absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
-                                               ContributionReader& contributions,
+                                               const ContributionReader& contributions,
                                                Log::Reservation& reservation, Fragment& fragment) {
   CommitRecord& record = commit.record;
   DownlinkWriter writer(log_.get(), &reservation, rules_.down.get(), record.fragment,
                         record.version);
-  const auto sink = [&](const CodedSegment& segment, absl::Span<const uint8_t> payload) {
-    return writer.Add(segment, payload);
-  };
-  LH_ASSIGN_OR_RETURN(
-      const RoundSums sums,
-      ApplyRound(rules_, record.kind, contributions,
-                 NoiseKeyOf(options_, record.fragment, record.version), sink, fragment.state));
+  std::shared_ptr<DownlinkBytes> downlink =
+      TakeDownlinkBytes(record.kind, fragment.state.elements());
+  const RoundWork work = {
+      .contributions = &contributions,
+      .noise_key = NoiseKeyOf(options_, record.fragment, record.version),
+      .downlink = downlink->span(),
+      .sink = [&](const CodedSegment& segment,
+                  absl::Span<const uint8_t> payload) { return writer.Add(segment, payload); },
+      .threads = apply_threads_};
+  LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, record.kind, work, fragment.state));
   LH_RETURN_IF_ERROR(writer.Finish());
   record.digest = sums.digest;
   record.downlink_nmse = sums.signal_energy > 0 ? sums.error_energy / sums.signal_energy : 0;
@@ -197,13 +220,15 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
   fragment.state.commit_sequence = frame.sequence;
   fragment.state.digest = record.digest;
   fragment.downlink = writer.TakeIndex();
-  Publish(record, fragment);
+  Publish(record, std::move(downlink), fragment);
   return record;
 }
 
-void JobStore::Publish(const CommitRecord& record, Fragment& fragment) {
+void JobStore::Publish(const CommitRecord& record, std::shared_ptr<const DownlinkBytes> downlink,
+                       Fragment& fragment) {
   absl::MutexLock lock(&mutex_);
   fragment.committed = record;
+  newest_downlink_ = {record.fragment, record.version, std::move(downlink)};
   std::erase_if(shards_, [&](const auto& entry) {
     const ShardInfo& shard = entry.second.info;
     return shard.fragment == record.fragment && shard.version <= record.version;

@@ -1,6 +1,6 @@
 // The parameters of one job: the outer state of every fragment (theta, momentum, server error: 12
-// bytes a parameter, nothing else here grows with the parameters) and the log that makes it
-// durable.
+// bytes a parameter; nothing else here grows with the parameters but the coded downlink of the
+// newest commit, which its pools are about to pull) and the log that makes it durable.
 //
 // The log is the inputs: coded contributions go to it as they come (AppendShard), a commit (Apply)
 // adds one record that names them and the digest of the result, and one sync. Recovery loads the
@@ -43,6 +43,7 @@
 #include "coordinator/store/job_store_options.h"
 #include "coordinator/store/log.h"
 #include "coordinator/store/log_recovery.h"
+#include "coordinator/store/ordered_tiles.h"
 #include "coordinator/store/round_records.h"
 #include "coordinator/store/snapshot.h"
 #include "longhaul/v1/checkpoint.pb.h"
@@ -93,13 +94,17 @@ class JobStore {
  public:
   // Makes the store of a new job; `fs` outlives it. ALREADY_EXISTS: there is one. INVALID_ARGUMENT:
   // the options.
+  // `apply_threads`, here and below: that share the tiles of a round; what it makes does not depend
+  // on them.
   static absl::StatusOr<std::unique_ptr<JobStore>> Create(FileSystem* fs, const std::string& dir,
-                                                          const JobStoreOptions& options);
+                                                          const JobStoreOptions& options,
+                                                          int apply_threads = TileThreads());
   // Opens what is there. Every commit that was acknowledged is there again; of the shards of rounds
   // without a commit, those that the log still holds whole. NOT_FOUND: Create never finished.
   // DATA_LOSS: damaged below what is known to be durable; names file and offset.
   // FAILED_PRECONDITION: written by another version of the arithmetic.
-  static absl::StatusOr<std::unique_ptr<JobStore>> Recover(FileSystem* fs, const std::string& dir);
+  static absl::StatusOr<std::unique_ptr<JobStore>> Recover(FileSystem* fs, const std::string& dir,
+                                                           int apply_threads = TileThreads());
   ~JobStore();
 
   const JobStoreOptions& options() const { return options_; }
@@ -155,17 +160,22 @@ class JobStore {
         snapshots;  // Kept ones, oldest first. Guarded by JobStore::snapshot_mutex_.
   };
 
-  JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules);
+  JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules,
+           int apply_threads);
   static absl::StatusOr<std::unique_ptr<JobStore>> Make(FileSystem* fs, const std::string& dir,
-                                                        const JobStoreOptions& options);
+                                                        const JobStoreOptions& options,
+                                                        int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
 
   // Apply, in parts.
   absl::StatusOr<std::vector<ContributionInput>> CollectInputs(const RoundInput& round) const;
-  absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, ContributionReader& contributions,
+  absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
                                        Log::Reservation& reservation, Fragment& fragment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);
-  void Publish(const CommitRecord& record, Fragment& fragment);
+  void Publish(const CommitRecord& record, std::shared_ptr<const DownlinkBytes> downlink,
+               Fragment& fragment);
+  // Memory for the downlink of the next commit: that of the newest one if nobody reads it.
+  std::shared_ptr<DownlinkBytes> TakeDownlinkBytes(RoundKind kind, int64_t elements);
 
   // Frames of the log that no commit was seen for, by sequence.
   struct UncommittedFrames {
@@ -191,6 +201,7 @@ class JobStore {
   const std::string dir_;
   const JobStoreOptions options_;
   const OuterRules rules_;
+  const int apply_threads_;
   RecoveryReport recovery_;
   std::unique_ptr<Log> log_;  // Set before anybody else has the store.
   std::vector<std::unique_ptr<Fragment>> fragments_;
@@ -199,6 +210,13 @@ class JobStore {
   mutable absl::Mutex mutex_;
   std::map<uint64_t, StoredShard> shards_
       ABSL_GUARDED_BY(mutex_);  // Of rounds not committed, by sequence.
+  // The newest commit that has a downlink.
+  struct NewestDownlink {
+    int fragment = -1;
+    int64_t version = -1;
+    std::shared_ptr<const DownlinkBytes> bytes;
+  };
+  NewestDownlink newest_downlink_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

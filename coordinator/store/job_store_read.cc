@@ -56,7 +56,14 @@ absl::StatusOr<DownlinkBlocks> JobStore::ReadDownlink(int fragment, int64_t vers
                      found->downlink.elements() == 0 ? ", which has no downlink" : "",
                      "; the downlink of ", version, " was asked for"));
   }
-  return found->downlink.Read(*log_, blocks);
+  std::shared_ptr<const DownlinkBytes> all;
+  {
+    absl::MutexLock store_lock(&mutex_);
+    if (newest_downlink_.fragment == fragment && newest_downlink_.version == version) {
+      all = newest_downlink_.bytes;
+    }
+  }
+  return found->downlink.Read(*log_, std::move(all), blocks);
 }
 
 absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,

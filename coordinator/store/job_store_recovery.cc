@@ -12,10 +12,10 @@
 
 namespace longhaul {
 
-absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Recover(FileSystem* fs,
-                                                            const std::string& dir) {
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Recover(FileSystem* fs, const std::string& dir,
+                                                            int apply_threads) {
   LH_ASSIGN_OR_RETURN(const JobStoreOptions options, ReadJobManifest(*fs, dir));
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, options));
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, options, apply_threads));
   absl::Status loaded = store->Load();
   // The manifest was there, so whatever else is missing is lost, not unmade.
   if (absl::IsNotFound(loaded)) return absl::DataLossError(loaded.message());
@@ -173,14 +173,17 @@ absl::Status JobStore::RepeatRound(const LoggedCommit& commit, const Uncommitted
     }
     inputs.push_back(std::move(input));
   }
-  LH_ASSIGN_OR_RETURN(ContributionReader contributions,
+  LH_ASSIGN_OR_RETURN(const ContributionReader contributions,
                       ContributionReader::Create(log_.get(), state.elements(), inputs));
-  // The downlink lies in the log already.
-  const auto sink = [](const CodedSegment&, absl::Span<const uint8_t>) { return absl::OkStatus(); };
-  LH_ASSIGN_OR_RETURN(
-      const RoundSums sums,
-      ApplyRound(rules_, commit.record.kind, contributions,
-                 NoiseKeyOf(options_, commit.record.fragment, commit.record.version), sink, state));
+  DownlinkBytes downlink(rules_.down->FragmentBytes(state.elements()));
+  const RoundWork work = {
+      .contributions = &contributions,
+      .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
+      .downlink = downlink.span(),
+      // It lies in the log already.
+      .sink = [](const CodedSegment&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
+      .threads = apply_threads_};
+  LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, commit.record.kind, work, state));
   state.digest = sums.digest;
   return absl::OkStatus();
 }

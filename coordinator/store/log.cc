@@ -12,6 +12,9 @@
 namespace longhaul {
 namespace {
 
+// Smaller frames are left to the sync.
+constexpr int64_t kWriteBehindBytesMin = 64 << 10;
+
 absl::string_view AsChars(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -77,13 +80,20 @@ absl::StatusOr<Log::Reservation> Log::Reserve(int64_t bytes) {
 
 absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta, Pieces payload,
                                           Reservation* reservation) {
+  int64_t body_bytes = meta.size();
+  for (const absl::Span<const uint8_t> piece : payload) body_bytes += piece.size();
+  LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
+                      AppendFrame(type, meta, payload, body_bytes, reservation));
+  BeginSync(frame, body_bytes);
+  return frame;
+}
+
+absl::StatusOr<AppendedFrame> Log::AppendFrame(FrameType type, absl::string_view meta,
+                                               Pieces payload, int64_t body_bytes,
+                                               Reservation* reservation) {
   Digester digester;
   digester.Update(meta);
-  int64_t body_bytes = meta.size();
-  for (const absl::Span<const uint8_t> piece : payload) {
-    digester.Update(AsChars(piece));
-    body_bytes += piece.size();
-  }
+  for (const absl::Span<const uint8_t> piece : payload) digester.Update(AsChars(piece));
   const Digest128 digest = digester.Value();
   const int64_t bytes = FrameBytes(body_bytes);
   while (true) {
@@ -102,6 +112,18 @@ absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta
     }
     LH_RETURN_IF_ERROR(MakeRoom(bytes));
   }
+}
+
+void Log::BeginSync(const AppendedFrame& frame, int64_t body_bytes) {
+  if (body_bytes < kWriteBehindBytesMin) return;
+  std::shared_ptr<File> file;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto segment = segments_.find(frame.body.segment);
+    if (segment == segments_.end()) return;
+    file = segment->second.file;
+  }
+  file->WriteBehind(frame.body.offset - kFrameHeaderBytes, FrameBytes(body_bytes));
 }
 
 absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta, Pieces payload,

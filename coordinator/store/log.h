@@ -1,8 +1,9 @@
 // The append-only log of one job: frames in preallocated segment files, written through a
 // file-system seam.
 //
-// Thread-safe. Append costs one copy into the page cache under the lock, no sync; Sync makes
-// everything appended before it durable, calls at the same time share one. A failed write or sync
+// Thread-safe. Append costs one copy into the page cache under the lock, no sync; what it wrote
+// begins its way to the device at once, so that Sync, which makes everything appended before it
+// durable, has little to wait for. Syncs at the same time share one. A failed write or sync
 // is final (fatal.h), except a full disk when a frame is written or a segment is made: that is
 // RESOURCE_EXHAUSTED and leaves the log as it was.
 #pragma once
@@ -92,6 +93,9 @@ class Log {
   absl::Status MakeRoom(int64_t bytes);
   absl::StatusOr<LogSegment> CreateSegment(int64_t number, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<AppendedFrame> AppendFrame(FrameType type, absl::string_view meta, Pieces payload,
+                                            int64_t body_bytes, Reservation* reservation);
+  void BeginSync(const AppendedFrame& frame, int64_t body_bytes);
   absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta, Pieces payload,
                                       int64_t body_bytes, const Digest128& body_digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -49,6 +49,7 @@ float MagnitudeOf(absl::Span<const float> values) {
 absl::Status SegmentChecker::Check(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
   const SegmentView coded = {segment.elements, segment.base_exponent, payload};
   LH_RETURN_IF_ERROR(codec_->Validate(coded));
+  if (codec_->MagnitudeBound(coded) <= kMagnitudeMax) return absl::OkStatus();
   decoded_.resize(segment.elements);
   LH_RETURN_IF_ERROR(codec_->Decode(coded, absl::MakeSpan(decoded_)));
   if (MagnitudeOf(decoded_) <= kMagnitudeMax) return absl::OkStatus();

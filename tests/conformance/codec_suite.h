@@ -114,7 +114,11 @@ TEST_P(CodecSuite, EncodedSegmentsAreValidAndDecodeFinite) {
       const Coded coded = Encode(*codec_, in);
       EXPECT_TRUE(codec_->Validate(View(coded, n)).ok());
       const std::vector<float> out = Decode(coded, n);
-      for (float x : out) ASSERT_TRUE(std::isfinite(x));
+      const float bound = codec_->MagnitudeBound(View(coded, n));
+      for (float x : out) {
+        ASSERT_TRUE(std::isfinite(x));
+        ASSERT_LE(std::abs(x), bound);
+      }
       if (codec_->exact()) {
         EXPECT_TRUE(SameBits(in, out));
       }
@@ -401,7 +405,11 @@ TEST_P(CodecSuite, RandomBytesNeverCrashAndValidOnesDecodeFinite) {
     ASSERT_TRUE(codec_->DecodeAccumulate(segment, 1.0f, absl::MakeSpan(acc)).ok());
     if (!codec_->Validate(segment).ok()) continue;
     ++valid;
-    for (float x : out) ASSERT_TRUE(std::isfinite(x));
+    const float bound = codec_->MagnitudeBound(segment);
+    for (float x : out) {
+      ASSERT_TRUE(std::isfinite(x));
+      ASSERT_LE(std::abs(x), bound);
+    }
   }
   // Random positions are hardly ever ascending and few.
   EXPECT_GT(valid, codec_->kind() == CodecKind::kTopk2 ? -1 : 100 / GetParam().trials_divisor);

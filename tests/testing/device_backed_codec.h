@@ -18,6 +18,9 @@ class DeviceBackedCodec : public Codec {
   int64_t FragmentBytesMax(int64_t elements) const override {
     return host_->FragmentBytesMax(elements);
   }
+  float MagnitudeBound(const SegmentView& segment) const override {
+    return host_->MagnitudeBound(segment);
+  }
 
  private:
   // Runs are gathered; the last one codes the segment.

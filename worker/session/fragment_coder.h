@@ -20,6 +20,7 @@
 #include "common/schedule/round_kind.h"
 #include "worker/replica/replica.h"
 #include "worker/session/fragment_map.h"
+#include "worker/session/spare_buffers.h"
 
 namespace longhaul::session {
 
@@ -38,6 +39,7 @@ class FragmentCoder {
     const Codec* up = nullptr;
     const Codec* exact = nullptr;  // fp32: seeds.
     bool error_feedback = false;
+    std::shared_ptr<SpareBuffers> spare = nullptr;  // Null: its own.
   };
   virtual ~FragmentCoder() = default;
 

@@ -37,7 +37,8 @@ class FragmentMap {
   // Where a segment of owned blocks begins in the local array.
   int64_t LocalOffset(const SegmentRef& segment) const;
 
-  // Live parameters of the replica to and from the local array. Errors: those of the replica.
+  // Live parameters of the replica to and from the local array; Read sets what lies between units
+  // to zero. Errors: those of the replica.
   absl::Status Read(Replica& replica, absl::Span<float> local) const;
   absl::Status Write(Replica& replica, absl::Span<const float> local) const;
 
@@ -45,7 +46,7 @@ class FragmentMap {
   const FragmentLayout layout_;
   std::vector<BlockRange> blocks_;
   std::vector<SegmentRef> segments_;
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;  // By local offset.
   int64_t elements_ = 0;
 };
 

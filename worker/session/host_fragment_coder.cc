@@ -55,12 +55,14 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> CodeOnHost(
   return result;
 }
 
-HostFragmentCoder::HostFragmentCoder(const Options& options) : options_(options) {
+HostFragmentCoder::HostFragmentCoder(const Options& options)
+    : options_(options),
+      spare_(options.spare != nullptr ? options.spare : std::make_shared<SpareBuffers>()) {
   if (options_.error_feedback) feedback_.resize(options_.map->elements());
 }
 
 absl::Status HostFragmentCoder::TakeSnapshot(Replica& replica) {
-  snapshot_.assign(options_.map->elements(), 0.0f);
+  if (!has_snapshot_) snapshot_ = spare_->Take(options_.map->elements());
   has_snapshot_ = true;
   return options_.map->Read(replica, absl::MakeSpan(snapshot_));
 }
@@ -76,12 +78,17 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> HostFragmentCoder::Code(
       CodeOnHost(*options_.map, seed ? *options_.exact : *options_.up, noise_key, seed, outer,
                  feedback ? absl::MakeConstSpan(feedback_) : absl::Span<const float>(),
                  absl::MakeSpan(lost)));
-  if (feedback) next_feedback_ = std::move(lost);
+  if (feedback) {
+    next_feedback_ = std::move(lost);
+  } else {
+    spare_->Give(std::move(lost));
+  }
   return coded;
 }
 
 void HostFragmentCoder::Commit(bool contributed) {
-  if (contributed && options_.error_feedback) feedback_ = std::move(next_feedback_);
+  if (contributed && options_.error_feedback)
+    spare_->Give(std::exchange(feedback_, std::exchange(next_feedback_, {})));
   next_feedback_ = {};
 }
 

@@ -19,6 +19,7 @@ class HostFragmentCoder : public FragmentCoder {
 
  private:
   const Options options_;
+  const std::shared_ptr<SpareBuffers> spare_;
   std::vector<float> feedback_;       // e of the last round that counted. Empty: off.
   std::vector<float> next_feedback_;  // e if the contribution that was coded last counts.
   std::vector<float> snapshot_;

@@ -17,11 +17,13 @@ absl::Status NotMerged() {
 }
 
 std::unique_ptr<FragmentCoder> MakeCoder(const FragmentMap& map,
-                                         const OuterFragment::Options& options) {
+                                         const OuterFragment::Options& options,
+                                         std::shared_ptr<SpareBuffers> spare) {
   const FragmentCoder::Options of_coder = {.map = &map,
                                            .up = options.up,
                                            .exact = options.exact,
-                                           .error_feedback = options.error_feedback};
+                                           .error_feedback = options.error_feedback,
+                                           .spare = std::move(spare)};
   if (options.device == nullptr) return std::make_unique<HostFragmentCoder>(of_coder);
   return std::make_unique<DeviceFragmentCoder>(
       of_coder, options.device,
@@ -33,8 +35,9 @@ std::unique_ptr<FragmentCoder> MakeCoder(const FragmentMap& map,
 OuterFragment::OuterFragment(FragmentMap map, Options options)
     : map_(std::move(map)),
       options_(std::move(options)),
-      outer_(map_.elements()),
-      coder_(MakeCoder(map_, options_)) {}
+      spare_(options_.spare != nullptr ? options_.spare : std::make_shared<SpareBuffers>()),
+      outer_(std::make_shared<std::vector<float>>(map_.elements())),
+      coder_(MakeCoder(map_, options_, spare_)) {}
 
 absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
   absl::MutexLock lock(&mutex_);
@@ -45,17 +48,23 @@ absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(R
                                                                                uint64_t noise_key) {
   absl::MutexLock lock(&mutex_);
   if (!coder_->has_snapshot()) return kept_;
-  LH_ASSIGN_OR_RETURN(kept_, coder_->Code(kind, noise_key, outer_));
+  LH_ASSIGN_OR_RETURN(kept_, coder_->Code(kind, noise_key, *outer_));
   return kept_;
 }
 
 PulledParameters OuterFragment::BeginWhole() const {
-  return PulledParameters({.map = &map_, .codec = options_.exact});
+  return PulledParameters(
+      {.map = &map_, .codec = options_.exact, .values = spare_->Take(map_.elements())});
+}
+
+void OuterFragment::SetOuter(std::vector<float> values) {
+  const auto old = std::exchange(outer_, std::make_shared<std::vector<float>>(std::move(values)));
+  if (old.use_count() == 1) spare_->Give(std::move(*old));
 }
 
 void OuterFragment::LoadWhole(PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
-  outer_ = std::move(pulled).Release();
+  SetOuter(std::move(pulled).Release());
   coder_->Reset();
 }
 
@@ -64,7 +73,10 @@ absl::StatusOr<std::optional<PulledParameters>> OuterFragment::BeginDownlink(
   absl::MutexLock lock(&mutex_);
   if (staged_version_ == version) return std::nullopt;
   if (staged_version_.has_value()) return NotMerged();
-  return PulledParameters({.map = &map_, .codec = options_.down, .base = outer_});
+  return PulledParameters({.map = &map_,
+                           .codec = options_.down,
+                           .base = outer_,
+                           .values = spare_->Take(map_.elements())});
 }
 
 absl::Status OuterFragment::StageDownlink(int64_t version, PulledParameters pulled) {
@@ -80,21 +92,24 @@ absl::Status OuterFragment::Merge(Replica& replica, double alpha, bool contribut
   absl::MutexLock lock(&mutex_);
   LH_CHECK(staged_version_.has_value(), "Merge needs a staged downlink");
   staged_version_.reset();
-  outer_ = std::exchange(staged_, {});
+  SetOuter(std::exchange(staged_, {}));
   kept_ = nullptr;
   coder_->Commit(contributed);
-  if (alpha == 0) return map_.Write(replica, outer_);
+  if (alpha == 0) return map_.Write(replica, *outer_);
   if (alpha == 1) return absl::OkStatus();
-  std::vector<float> live(map_.elements());
+  std::vector<float> live = spare_->Take(map_.elements());
   LH_RETURN_IF_ERROR(map_.Read(replica, absl::MakeSpan(live)));
   const float keep = static_cast<float>(alpha), take = static_cast<float>(1 - alpha);
-  for (size_t i = 0; i < live.size(); ++i) live[i] = keep * live[i] + take * outer_[i];
-  return map_.Write(replica, live);
+  const std::vector<float>& outer = *outer_;
+  for (size_t i = 0; i < live.size(); ++i) live[i] = keep * live[i] + take * outer[i];
+  const absl::Status written = map_.Write(replica, live);
+  spare_->Give(std::move(live));
+  return written;
 }
 
 absl::Status OuterFragment::Install(Replica& replica) {
   absl::MutexLock lock(&mutex_);
-  return map_.Write(replica, outer_);
+  return map_.Write(replica, *outer_);
 }
 
 absl::Status OuterFragment::SaveLive(Replica& replica) {
@@ -111,7 +126,7 @@ absl::Status OuterFragment::RestoreLive(Replica& replica) {
 
 std::vector<float> OuterFragment::outer() const {
   absl::MutexLock lock(&mutex_);
-  return outer_;
+  return *outer_;
 }
 
 }  // namespace longhaul::session

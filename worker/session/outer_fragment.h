@@ -1,7 +1,7 @@
 // The data plane of one fragment on one rank: the outer parameters of the blocks that the rank
 // owns, and what is under way: a contribution (FragmentCoder) and a downlink. In host memory: owned
-// elements x 4 B outer, and while a round is under way one staged copy; what the coder takes is
-// said there.
+// elements x 4 B outer, and while a round is under way what its downlink makes; what the coder
+// takes is said there. SpareBuffers hands the memory on.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
 //           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
@@ -27,6 +27,7 @@
 #include "worker/session/fragment_coder.h"
 #include "worker/session/fragment_map.h"
 #include "worker/session/pulled_parameters.h"
+#include "worker/session/spare_buffers.h"
 
 namespace longhaul::session {
 
@@ -40,6 +41,7 @@ class OuterFragment {
     // Codes where the replica trains (Replica::DeviceParameters). Null: in host memory.
     std::shared_ptr<DeviceCodec> device = nullptr;
     Logger log = Logger({});
+    std::shared_ptr<SpareBuffers> spare = nullptr;  // Shared by fragments. Null: its own.
   };
   OuterFragment(FragmentMap map, Options options);
 
@@ -57,7 +59,7 @@ class OuterFragment {
   // it is verified. With the base replaced, what was lost before it no longer counts.
   PulledParameters BeginWhole() const;
   void LoadWhole(PulledParameters pulled);
-  // What the downlink of `version` is decoded into: a copy of the outer parameters, to which it is
+  // What the downlink of `version` is decoded into, beside the outer parameters to which it is
   // added. Nothing: it is staged already (its answer was lost with a connection).
   // FAILED_PRECONDITION: another one was not merged yet.
   absl::StatusOr<std::optional<PulledParameters>> BeginDownlink(int64_t version) const;
@@ -79,10 +81,14 @@ class OuterFragment {
   std::vector<float> outer() const;
 
  private:
+  void SetOuter(std::vector<float> values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const FragmentMap map_;
   const Options options_;
+  const std::shared_ptr<SpareBuffers> spare_;
   mutable absl::Mutex mutex_;
-  std::vector<float> outer_ ABSL_GUARDED_BY(mutex_);
+  // Replaced, never changed: a pull may still read what a merge replaced.
+  std::shared_ptr<std::vector<float>> outer_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<FragmentCoder> coder_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<float> staged_ ABSL_GUARDED_BY(mutex_);
   std::optional<int64_t> staged_version_ ABSL_GUARDED_BY(mutex_);

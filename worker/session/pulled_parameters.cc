@@ -1,5 +1,6 @@
 #include "worker/session/pulled_parameters.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,28 +12,29 @@ namespace longhaul::session {
 PulledParameters::PulledParameters(Source source)
     : map_(source.map),
       codec_(source.codec),
-      add_(!source.base.empty()),
-      values_(std::move(source.base)) {
+      base_(std::move(source.base)),
+      values_(std::move(source.values)) {
   values_.resize(map_->elements());
 }
 
 void PulledParameters::SetParts(int parts) { parts_ = std::vector<Part>(parts); }
 
-void PulledParameters::Begin(int part) {
-  LH_CHECK(!parts_[part].begun || !add_, "added blocks cannot be taken back");
-  parts_[part] = {.begun = true};
-}
+void PulledParameters::Begin(int part) { parts_[part] = {}; }
 
 absl::Status PulledParameters::Take(int part, const CodedChunk& chunk) {
   const SegmentBytes bytes = [this](int32_t elements) { return codec_->PayloadBytes(elements); };
   return ForEachSegment(chunk, bytes, [&](const SegmentRef& segment, auto payload) {
-    const absl::Span<float> values =
-        absl::MakeSpan(values_).subspan(map_->LocalOffset(segment), segment.elements);
+    const int64_t offset = map_->LocalOffset(segment);
+    const auto values = absl::MakeSpan(values_).subspan(offset, segment.elements);
     const SegmentView coded = {segment.elements, segment.base_exponent, payload};
     LH_RETURN_IF_ERROR(codec_->Validate(coded));
-    // The same multiplication by 1 and addition as the coordinator's: the same bits.
-    LH_RETURN_IF_ERROR(add_ ? codec_->DecodeAccumulate(coded, 1.0f, values)
-                            : codec_->Decode(coded, values));
+    if (base_ == nullptr) {
+      LH_RETURN_IF_ERROR(codec_->Decode(coded, values));
+    } else {
+      std::copy_n(base_->begin() + offset, values.size(), values.begin());
+      // The same multiplication by 1 and addition as the coordinator's: the same bits.
+      LH_RETURN_IF_ERROR(codec_->DecodeAccumulate(coded, 1.0f, values));
+    }
     parts_[part].digester.Update(values);
     return absl::OkStatus();
   });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,14 +24,15 @@ class PulledParameters {
   struct Source {
     const FragmentMap* map = nullptr;
     const Codec* codec = nullptr;
-    // What the decoded blocks are added to; empty: they are the parameters themselves.
-    std::vector<float> base;
+    // What the decoded blocks are added to; null: they are the parameters themselves.
+    std::shared_ptr<const std::vector<float>> base = nullptr;
+    std::vector<float> values = {};  // Memory to work in, if there is some to reuse.
   };
   explicit PulledParameters(Source source);
 
   // Of how many parts the pull is. First.
   void SetParts(int parts);
-  // A part begins. Only a pull without a base may begin a part again.
+  // A part begins, or begins again.
   void Begin(int part);
   // The part's next blocks, in order. INVALID_ARGUMENT: bytes that the codec refuses.
   absl::Status Take(int part, const CodedChunk& chunk);
@@ -42,13 +44,12 @@ class PulledParameters {
 
  private:
   struct Part {
-    bool begun = false;
     Digester digester;  // Of the blocks so far, while they are in cache.
   };
 
   const FragmentMap* map_;
   const Codec* codec_;
-  bool add_;
+  std::shared_ptr<const std::vector<float>> base_;
   bool verified_ = false;
   std::vector<Part> parts_;
   std::vector<float> values_;

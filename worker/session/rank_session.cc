@@ -23,6 +23,7 @@
 #include "worker/session/outer_fragment.h"
 #include "worker/session/plan_conversion.h"
 #include "worker/session/plan_watcher.h"
+#include "worker/session/spare_buffers.h"
 #include "worker/session/transfers.h"
 
 namespace longhaul::session {
@@ -117,6 +118,7 @@ class RankSession::Impl {
 
   // Set by the first plan, before any action refers to them; constant afterwards.
   std::unique_ptr<Codec> up_, down_, exact_;
+  const std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
   std::vector<std::unique_ptr<OuterFragment>> fragments_;
 
   absl::Mutex mutex_;
@@ -271,7 +273,8 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
                                  .exact = exact_.get(),
                                  .error_feedback = plan.up().error_feedback() && !up_->exact(),
                                  .device = options_.device_codec,
-                                 .log = log_}));
+                                 .log = log_,
+                                 .spare = spare_}));
     }
   } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
     return absl::InvalidArgumentError("the coordinator's plan changed its fragments");

@@ -38,11 +38,12 @@ class ContributionReaderTest : public testing::Test {
   std::vector<float> ReadAll(const std::vector<ContributionInput>& inputs) {
     auto reader = ContributionReader::Create(&log_, kElements, inputs);
     EXPECT_TRUE(reader.ok()) << reader.status();
+    ContributionReader::Buffer buffer;
     WeightedMean mean;
     std::vector<float> all;
     for (int64_t begin = 0; begin < kElements; begin += kTileElements) {
       std::vector<float> tile(std::min(kTileElements, kElements - begin));
-      EXPECT_TRUE(reader->ReadTile(begin / kBlockElements, tile.size(), &mean).ok());
+      EXPECT_TRUE(reader->ReadTile(begin / kBlockElements, tile.size(), &buffer, &mean).ok());
       EXPECT_TRUE(mean.Mean(0, absl::MakeSpan(tile)).ok());
       all.insert(all.end(), tile.begin(), tile.end());
     }
@@ -74,8 +75,10 @@ TEST_F(ContributionReaderTest, ReadsASeedBitForBit) {
   auto reader = ContributionReader::Create(&log_, kElements, {Store(values, {3, 514})});
   ASSERT_TRUE(reader.ok());
   std::vector<float> out(kElements);
-  ASSERT_TRUE(reader->ReadSeed(0, absl::MakeSpan(out).first(kTileElements)).ok());
-  ASSERT_TRUE(reader->ReadSeed(kTileBlocks, absl::MakeSpan(out).subspan(kTileElements)).ok());
+  ContributionReader::Buffer buffer;
+  const auto tiles = absl::MakeSpan(out);
+  ASSERT_TRUE(reader->ReadSeed(kTileBlocks, &buffer, tiles.subspan(kTileElements)).ok());
+  ASSERT_TRUE(reader->ReadSeed(0, &buffer, tiles.first(kTileElements)).ok());
   EXPECT_EQ(BytesOf(out), BytesOf(values));
 }
 

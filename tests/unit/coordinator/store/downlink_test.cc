@@ -30,15 +30,25 @@ class DownlinkTest : public testing::Test {
     return writer.TakeIndex();
   }
 
+  // That each of some choices of blocks decodes to its values.
+  void ExpectAnyRanges(bool from_memory);
+
   MemoryFileSystem fs_;
   Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
   const std::unique_ptr<Codec> codec_ = *MakeCodec({.kind = CodecKind::kFp32});
 };
 
-TEST_F(DownlinkTest, AnyRangesComeBack) {
+void DownlinkTest::ExpectAnyRanges(bool from_memory) {
   const std::vector<float> values = NoiseOf(kElements, 1);
   const DownlinkIndex index = Write(values);
   EXPECT_EQ(index.elements(), kElements);
+  std::shared_ptr<DownlinkBytes> all;
+  if (from_memory) {
+    all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kElements));
+    const std::vector<uint8_t> payload = Code({}, values).payload;
+    ASSERT_EQ(all->span().size(), payload.size());
+    std::copy(payload.begin(), payload.end(), all->span().begin());
+  }
   const int64_t blocks = 9 * kTileBlocks + 2;
   for (const std::vector<BlockRange>& ranges : {std::vector<BlockRange>{{0, blocks}},
                                                 {{0, 1}},
@@ -46,26 +56,41 @@ TEST_F(DownlinkTest, AnyRangesComeBack) {
                                                 {{512, 512}, {2000, 1500}},
                                                 {{blocks - 1, 1}},
                                                 {}}) {
-    const auto read = index.Read(log_, ranges);
+    const auto read = index.Read(log_, all, ranges);
     ASSERT_TRUE(read.ok()) << read.status();
     std::vector<float> expected, decoded;
     for (const BlockRange& range : ranges) {
       const auto begin = values.begin() + range.first * kBlockElements;
       expected.insert(expected.end(), begin, begin + ElementsOf(range, kElements));
     }
-    size_t at = 0;
-    for (const CodedSegment& segment : read->segments) {
-      const size_t bytes = codec_->PayloadBytes(segment.elements), size = decoded.size();
+    ASSERT_EQ(read->payloads.size(), read->segments.size());
+    for (size_t i = 0; i < read->segments.size(); ++i) {
+      const CodedSegment& segment = read->segments[i];
+      const size_t size = decoded.size();
       decoded.resize(size + segment.elements);
       ASSERT_TRUE(codec_
-                      ->Decode({segment.elements, segment.base_exponent,
-                                absl::MakeConstSpan(read->payload).subspan(at, bytes)},
+                      ->Decode({segment.elements, segment.base_exponent, read->payloads[i]},
                                absl::MakeSpan(decoded).subspan(size))
                       .ok());
-      at += bytes;
     }
     EXPECT_EQ(decoded, expected);
   }
+}
+
+TEST_F(DownlinkTest, AnyRangesComeBackFromTheLog) { ExpectAnyRanges(false); }
+
+TEST_F(DownlinkTest, AnyRangesComeBackFromMemory) { ExpectAnyRanges(true); }
+
+TEST_F(DownlinkTest, WholeTilesAreGivenWhereTheyLie) {
+  const DownlinkIndex index = Write(NoiseOf(kElements, 1));
+  const auto all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kElements));
+  auto read = index.Read(log_, all, {{{0, 513}}});
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read->payloads.size(), 2u);
+  EXPECT_EQ(read->payloads[0].data(), all->span().data());
+  EXPECT_EQ(all.use_count(), 2);
+  read->owner = nullptr;
+  EXPECT_EQ(all.use_count(), 1);
 }
 
 TEST_F(DownlinkTest, TheIndexTakesTilesInOrderOnly) {

@@ -25,7 +25,13 @@ class FragmentStateTest : public testing::Test {
       downlink_.push_back(segment);
       return sink_status_;
     };
-    return ApplyRound(rules_, kind, contributions, 0, sink, state);
+    std::vector<uint8_t> downlink(rules_.down->FragmentBytes(state.elements()));
+    return ApplyRound(rules_, kind,
+                      {.contributions = &contributions,
+                       .downlink = absl::MakeSpan(downlink),
+                       .sink = sink,
+                       .threads = threads_},
+                      state);
   }
 
   MemoryFileSystem fs_;
@@ -33,6 +39,7 @@ class FragmentStateTest : public testing::Test {
   const OuterRules rules_ = *MakeOuterRules(SmallOptions());
   std::vector<CodedSegment> downlink_;
   absl::Status sink_status_;
+  int threads_ = 1;
 };
 
 TEST_F(FragmentStateTest, ASeedReplacesEverything) {
@@ -76,6 +83,23 @@ TEST_F(FragmentStateTest, ASkippedRoundChangesNothing) {
   EXPECT_EQ(state.theta, (std::vector<float>{10, 20}));
   EXPECT_EQ(sums->digest, (Digest128{1, 2}));
   EXPECT_EQ(sums->parameter_energy, 500);
+}
+
+TEST_F(FragmentStateTest, ThreadsShareTheTiles) {
+  const std::vector<float> values = NoiseOf(6 * kTileElements + 10, 1);
+  FragmentState alone(values.size()), shared(values.size());
+  for (const RoundKind kind : {RoundKind::kSeed, RoundKind::kOuter, RoundKind::kFinal}) {
+    threads_ = 1;
+    const auto sums = Apply(kind, values, alone);
+    threads_ = 4;
+    const auto same = Apply(kind, values, shared);
+    ASSERT_TRUE(sums.ok() && same.ok());
+    EXPECT_EQ(same->digest, sums->digest);
+    EXPECT_EQ(same->parameter_energy, sums->parameter_energy);
+    EXPECT_EQ(same->gradient_energy, sums->gradient_energy);
+  }
+  EXPECT_EQ(shared.theta, alone.theta);
+  EXPECT_EQ(shared.momentum, alone.momentum);
 }
 
 TEST_F(FragmentStateTest, StopsWhenTheDownlinkCannotBeWritten) {

@@ -56,8 +56,11 @@ Outcome Observe(const JobStore& store, int fragment, int64_t version) {
     EXPECT_TRUE(absl::IsFailedPrecondition(down.status())) << down.status();
   } else {
     EXPECT_TRUE(down.ok()) << down.status();
-    outcome.downlink =
-        DigestOf({reinterpret_cast<const char*>(down->payload.data()), down->payload.size()});
+    Digester digester;
+    for (const absl::Span<const uint8_t> payload : down->payloads) {
+      digester.Update({reinterpret_cast<const char*>(payload.data()), payload.size()});
+    }
+    outcome.downlink = digester.Value();
   }
   return outcome;
 }

@@ -2,11 +2,14 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "coordinator/store/fatal.h"
+#include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -136,26 +139,78 @@ TEST_F(JobStoreTest, DownlinksReconstructTheParametersFromAnyRanges) {
        {std::vector<BlockRange>{{0, blocks}}, {{3, 600}, {1000, 1}}, {{511, 2}, {blocks - 1, 1}}}) {
     const auto down = store_->ReadDownlink(0, 1, ranges);
     ASSERT_TRUE(down.ok()) << down.status();
-    size_t at = 0;
+    ASSERT_EQ(down->payloads.size(), down->segments.size());
     int64_t segment_elements = 0;
-    for (const CodedSegment& segment : down->segments) {
+    for (size_t s = 0; s < down->segments.size(); ++s) {
+      const CodedSegment& segment = down->segments[s];
       std::vector<float> decoded(segment.elements);
-      const size_t bytes = codec->PayloadBytes(segment.elements);
       ASSERT_TRUE(codec
-                      ->Decode({segment.elements, segment.base_exponent,
-                                absl::MakeConstSpan(down->payload).subspan(at, bytes)},
+                      ->Decode({segment.elements, segment.base_exponent, down->payloads[s]},
                                absl::MakeSpan(decoded))
                       .ok());
-      at += bytes;
       segment_elements += segment.elements;
       const int64_t begin = segment.first_block * kBlockElements;
       for (int i = 0; i < segment.elements; ++i) {
         ASSERT_EQ(seed[begin + i] + decoded[i], outer[begin + i]) << begin + i;
       }
     }
-    EXPECT_EQ(at, down->payload.size());
     EXPECT_EQ(segment_elements, ElementsOf(ranges, elements));
   }
+}
+
+// Every byte of the folder after some rounds of a fragment of several tiles.
+std::map<std::string, std::string> FilesWith(int apply_threads) {
+  JobStoreOptions options = SmallOptions();
+  const int64_t elements = 7 * kTileElements + 300;
+  options.fragment_elements = {elements};
+  options.down = {.kind = CodecKind::kE3m0, .stochastic = true};
+  options.outer_momentum = 0.9;
+  options.snapshot_every = 1;
+  MemoryFileSystem fs;
+  const auto store = *JobStore::Create(&fs, "j", options, apply_threads);
+  EXPECT_TRUE(Round(*store, 0, RoundKind::kSeed, {NoiseOf(elements, 1)}).ok());
+  for (const RoundKind kind : {RoundKind::kOuter, RoundKind::kOuter, RoundKind::kFinal}) {
+    const uint64_t seed = 2 * (*store->Version(0) + 1);
+    const std::vector<std::vector<float>> pools = {NoiseOf(elements, seed),
+                                                   NoiseOf(elements, seed + 1)};
+    EXPECT_TRUE(Round(*store, 0, kind, pools, CodecKind::kE3m0).ok());
+  }
+  EXPECT_TRUE(store->MaybeSnapshot().ok());
+  std::map<std::string, std::string> files;
+  for (const std::string& folder : {LogFolder("j"), SnapshotFolder("j")}) {
+    const std::vector<std::string> names = *fs.List(folder);
+    for (const std::string& name : names) {
+      const std::string path = JoinPath(folder, name);
+      files[path] = *ReadFile(fs, path, int64_t{1} << 30);
+    }
+  }
+  const auto recovered = JobStore::Recover(&fs, "j", apply_threads);
+  EXPECT_TRUE(recovered.ok()) << recovered.status();
+  return files;
+}
+
+TEST_F(JobStoreTest, TheBytesDoNotDependOnTheNumberOfThreads) {
+  const std::map<std::string, std::string> files = FilesWith(1);
+  EXPECT_GE(files.size(), 2u);
+  for (const int threads : {2, 3, 8, 64}) EXPECT_TRUE(FilesWith(threads) == files) << threads;
+}
+
+TEST_F(JobStoreTest, AnOlderFragmentsDownlinkComesFromTheLog) {
+  JobStoreOptions options = SmallOptions();
+  options.fragment_elements = {1000, 1000};
+  Create(options);
+  std::vector<DownlinkBlocks> held;
+  for (int fragment = 0; fragment < 2; ++fragment) {
+    ASSERT_TRUE(Round(*store_, fragment, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
+    ASSERT_TRUE(Round(*store_, fragment, RoundKind::kOuter, {NoiseOf(1000, 2 + fragment)}).ok());
+    held.push_back(*store_->ReadDownlink(fragment, 1, AllBlocks(*store_, fragment)));
+  }
+  // What a pull holds stays as it is while later rounds are made.
+  const auto again = store_->ReadDownlink(0, 1, AllBlocks(*store_, 0));
+  ASSERT_TRUE(again.ok());
+  EXPECT_NE(again->payloads[0].data(), held[0].payloads[0].data());
+  EXPECT_EQ(again->payloads, held[0].payloads);
+  EXPECT_NE(held[1].payloads, held[0].payloads);
 }
 
 TEST_F(JobStoreTest, ReadsAndDigestsRanges) {

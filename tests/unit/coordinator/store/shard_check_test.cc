@@ -72,6 +72,13 @@ TEST(ShardCheckTest, RefusesWhatCouldOverflow) {
     std::memcpy(shard.payload.data() + 4 * 700, &bad, sizeof(bad));
     EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(shard))) << bad;
   }
+  // 2^64 itself is allowed, also where the scale alone would allow more.
+  for (const CodecKind codec : {CodecKind::kE3m0, CodecKind::kInt8, CodecKind::kTopk2}) {
+    const ShardInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
+    EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p63f))).ok());
+    EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p64f))).ok());
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(Code(info, std::vector<float>(256, 0x1p66f)))));
+  }
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ TEST(FragmentMapTest, RanksOwnEveryBlockOnce) {
   }
 }
 
-TEST(FragmentMapTest, WhatIsWrittenIsReadBackAndGapsStayZero) {
+TEST(FragmentMapTest, WhatIsWrittenIsReadBackAndGapsAreZero) {
   auto replica = Replica();
   for (int rank = 0; rank < 2; ++rank) {
     const FragmentMap map(TwoUnits(), rank, 2);
     std::vector<float> local(map.elements());
     std::iota(local.begin(), local.end(), 1.0f);
     ASSERT_TRUE(map.Write(*replica, local).ok());
-    std::vector<float> back(map.elements(), 0.0f);
+    std::vector<float> back(map.elements(), 77.0f);
     ASSERT_TRUE(map.Read(*replica, absl::MakeSpan(back)).ok());
     int differ = 0;
     for (size_t i = 0; i < back.size(); ++i) {

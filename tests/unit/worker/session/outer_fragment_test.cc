@@ -101,6 +101,19 @@ TEST_F(OuterFragmentTest, MergeBlendsAndDropsTheKeptBytes) {
   EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), nullptr);
 }
 
+TEST_F(OuterFragmentTest, APullThatIsOvertakenByAMergeReadsWhatItBeganWith) {
+  OuterFragment fragment = Make();
+  const std::vector<float> ones(kElements, 1), twos(kElements, 2), threes(kElements, 3);
+  ASSERT_TRUE(LoadWhole(fragment, ones).ok());
+  auto late = fragment.BeginDownlink(1);  // Of a connection that was lost.
+  ASSERT_TRUE(late.ok());
+  ASSERT_TRUE(Stage(fragment, 1, twos, threes).ok());
+  ASSERT_TRUE(fragment.Merge(*replica_, 0, true).ok());
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());  // Would reuse what the merge replaced.
+  EXPECT_TRUE(Bring(twos, threes, **late).ok());
+  EXPECT_EQ(fragment.outer(), threes);
+}
+
 TEST_F(OuterFragmentTest, AWrongDigestIsRefusedAndChangesNothing) {
   OuterFragment fragment = Make();
   const std::vector<float> ones(kElements, 1), twos(kElements, 2);

@@ -27,8 +27,12 @@ class PulledParametersTest : public testing::Test {
     chunk.pieces.emplace_back(bytes + cut, end * 4 - cut);
     return chunk;
   }
-  PulledParameters Make(std::vector<float> base = {}) const {
-    return PulledParameters({.map = &map_, .codec = exact_.get(), .base = std::move(base)});
+  // In memory that was used before.
+  PulledParameters Make(std::shared_ptr<const std::vector<float>> base = nullptr) const {
+    return PulledParameters({.map = &map_,
+                             .codec = exact_.get(),
+                             .base = std::move(base),
+                             .values = std::vector<float>(kElements, 77)});
   }
   static Digest128 DigestOfBlocks(const std::vector<float>& values, int64_t begin, int64_t end) {
     return DigestOf(BytesOf(absl::MakeConstSpan(values).subspan(begin, end - begin)));
@@ -50,10 +54,14 @@ TEST_F(PulledParametersTest, DecodesChunkByChunk) {
 }
 
 TEST_F(PulledParametersTest, AddsToItsBase) {
-  PulledParameters pulled = Make(twos_);
+  const auto base = std::make_shared<const std::vector<float>>(twos_);
+  PulledParameters pulled = Make(base);
   pulled.SetParts(1);
   pulled.Begin(0);
+  ASSERT_TRUE(pulled.Take(0, Chunk(twos_, 0, 1)).ok());
+  pulled.Begin(0);
   ASSERT_TRUE(pulled.Take(0, Chunk(twos_, 0, 3)).ok());
+  EXPECT_EQ(*base, twos_);
   const std::vector<float> fours(kElements, 4);
   ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(fours, 0, kElements)}).ok());
   EXPECT_EQ(std::move(pulled).Release(), fours);
