@@ -36,8 +36,8 @@ class File {
   virtual absl::Status WriteAt(int64_t offset, absl::string_view data) = 0;
   // Makes the bytes written so far, and the file's size, durable.
   virtual absl::Status SyncData() = 0;
-  // A hint that these bytes will be synced soon: the system may begin to write them, so that a later
-  // SyncData has less to wait for. Promises nothing, reports nothing.
+  // A hint that these bytes will be synced soon: the system may begin to write them, so that a
+  // later SyncData has less to wait for. Promises nothing, reports nothing.
   virtual void WriteBehind(int64_t offset, int64_t size) {}
   // Reserves space so that the file has at least `size` bytes, new ones zero. All or nothing.
   virtual absl::Status Preallocate(int64_t size) = 0;
