@@ -18,6 +18,7 @@ BENCHMARKS = {
     "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
     "outer": ["{build}/benchmark/outer_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
+    "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],
 }

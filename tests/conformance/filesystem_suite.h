@@ -68,6 +68,15 @@ TEST_P(FileSystemSuite, PreallocatesZerosAndNeverShrinks) {
   EXPECT_EQ(*file->Size(), 5000);
 }
 
+TEST_P(FileSystemSuite, WritingBehindChangesNothing) {
+  auto file = Create("a");
+  ASSERT_TRUE(file->WriteAt(0, "abcdef").ok());
+  file->WriteBehind(0, 4);
+  file->WriteBehind(1000, 4);  // Nothing there: a hint cannot fail.
+  EXPECT_EQ(Content("a"), "abcdef");
+  EXPECT_TRUE(file->SyncData().ok());
+}
+
 TEST_P(FileSystemSuite, TruncatesBothWays) {
   auto file = Create("a");
   ASSERT_TRUE(file->WriteAt(0, "abcdef").ok());
