@@ -8,11 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/codec/cuda/device_codec.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_conversion.h"
 #include "coordinator/server/server.h"
 #include "longhaul/v1/job.grpc.pb.h"
+#include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/agent/membership_client.h"
 #include "worker/replica/synthetic_replica.h"
@@ -47,6 +50,50 @@ v1::JobSpec MakeSpec(const ExchangeOptions& options) {
   spec.mutable_evaluation()->set_every_cycles(-1);
   return spec;
 }
+
+// A replica whose parameters lie on a device: the emulated one's memory is the host's.
+class OnDevice : public Replica {
+ public:
+  explicit OnDevice(Replica* replica) : replica_(replica) {
+    for (const UnitLayout& unit : replica->layout().units) parameters_.emplace_back(unit.elements);
+    Renew();
+  }
+
+  const ModelLayout& layout() const override { return replica_->layout(); }
+  int rank() const override { return replica_->rank(); }
+  int ranks() const override { return replica_->ranks(); }
+  absl::StatusOr<StepStats> Step(int64_t step) override {
+    auto stats = replica_->Step(step);
+    Renew();
+    return stats;
+  }
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override {
+    return replica_->Read(unit, offset, out);
+  }
+  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override {
+    const absl::Status status = replica_->Write(unit, offset, in);
+    Renew();
+    return status;
+  }
+  const float* DeviceParameters(int unit) const override { return parameters_[unit].data(); }
+  absl::Status Publish(absl::Span<const int> units) override { return replica_->Publish(units); }
+  absl::StatusOr<EvalStats> Evaluate() override { return replica_->Evaluate(); }
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
+      absl::Span<const int64_t> values) override {
+    return replica_->AllGather(values);
+  }
+
+ private:
+  void Renew() {
+    for (size_t unit = 0; unit < parameters_.size(); ++unit) {
+      LH_CHECK(replica_->Read(static_cast<int>(unit), 0, absl::MakeSpan(parameters_[unit])).ok(),
+               "a synthetic replica is read");
+    }
+  }
+
+  Replica* const replica_;
+  std::vector<std::vector<float>> parameters_;
+};
 
 // One pool of one rank, in this process.
 class Pool {
@@ -125,13 +172,21 @@ class Pool {
       evaluation.set_final(result.final);
       evaluations_.push_back(evaluation);
     };
-    session::RankSession session({.coordinator = coordinator_,
-                                  .job = assignment.job_id(),
-                                  .pool = name_,
-                                  .incarnation = incarnation,
-                                  .log = log_,
-                                  .observer = observer},
-                                 replica.get());
+    OnDevice on_device(replica.get());
+    std::shared_ptr<DeviceCodec> device_codec;
+    if (options_.on_device) {
+      device_codec =
+          std::make_shared<DeviceCodec>(std::make_shared<testing_support::EmulatedCudaRuntime>());
+    }
+    session::RankSession session(
+        {.coordinator = coordinator_,
+         .job = assignment.job_id(),
+         .pool = name_,
+         .incarnation = incarnation,
+         .device_codec = device_codec,
+         .log = log_,
+         .observer = observer},
+        options_.on_device ? static_cast<Replica*>(&on_device) : replica.get());
     const session::Outcome outcome = session.Run();
     if (outcome.kind != session::Outcome::Kind::kFinished) {
       return absl::InternalError(

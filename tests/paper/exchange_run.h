@@ -26,6 +26,8 @@ struct ExchangeOptions {
   bool stochastic_rounding = false;  // Both ways.
   bool error_feedback = false;
   bool final_round = false;
+  // Contributions are coded on CUDA devices, which are emulated.
+  bool on_device = false;
 };
 
 // Of one fragment: pool 0's live value and the outer value right after each merge (element 0).

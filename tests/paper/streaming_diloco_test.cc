@@ -274,5 +274,30 @@ TEST(DeterminismTest, SameJobSameBytes) {
   }
 }
 
+// A pool whose ranks train on a device sends the bytes that it would send from the host.
+TEST(DeterminismTest, ADeviceSendsTheBytesOfTheHost) {
+  for (const v1::Codec codec : {v1::E3M0, v1::INT8, v1::SIGN1, v1::TOPK2}) {
+    SCOPED_TRACE(v1::Codec_Name(codec));
+    ExchangeOptions host;
+    host.codec = codec;
+    host.error_feedback = true;
+    host.elements = 5000;
+    host.inner_delta = {-0.3, -0.7};
+    host.alpha = 0.5;
+    host.outer_momentum = 0.5;
+    host.outer_lr = 0.7;
+    host.tau = 1;
+    ExchangeOptions device = host;
+    device.on_device = true;
+    const auto a = RunExchange(host), b = RunExchange(device);
+    ASSERT_TRUE(a.ok()) << a.status();
+    ASSERT_TRUE(b.ok()) << b.status();
+    for (int p = 0; p < 2; ++p) {
+      EXPECT_EQ(a->fragments[p].live, b->fragments[p].live);
+      EXPECT_EQ(a->job.fragments(p).digest(), b->job.fragments(p).digest());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -11,11 +11,21 @@ namespace longhaul::testing_support {
 
 using cuda_emulation::Order;
 
+namespace {
+
+absl::Mutex& OfKernels() {
+  static auto* const mutex = new absl::Mutex;
+  return *mutex;
+}
+
+}  // namespace
+
 EmulatedCudaRuntime::~EmulatedCudaRuntime() {
   for (const auto& [memory, bytes] : device_blocks_) std::free(memory);
 }
 
 absl::StatusOr<void*> EmulatedCudaRuntime::Allocate(Memory kind, int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
   if (kind == Memory::kDevice && bytes > free_device_bytes_)
     return absl::ResourceExhaustedError("no device memory is left");
   void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -30,6 +40,7 @@ absl::StatusOr<void*> EmulatedCudaRuntime::Allocate(Memory kind, int64_t bytes) 
 }
 
 void EmulatedCudaRuntime::Free(Memory kind, void* memory) {
+  absl::MutexLock lock(&mutex_);
   if (kind == Memory::kDevice) {
     const auto block = device_blocks_.lower_bound({memory, 0});
     free_device_bytes_ += block->second;
@@ -41,6 +52,7 @@ void EmulatedCudaRuntime::Free(Memory kind, void* memory) {
 
 absl::Status EmulatedCudaRuntime::Enqueue(Queue queue, std::function<absl::Status()> work) {
   if (queue == Queue::kTraining) return work();
+  absl::MutexLock lock(&mutex_);
   codec_queue_.push_back(std::move(work));
   return absl::OkStatus();
 }
@@ -59,37 +71,61 @@ absl::Status EmulatedCudaRuntime::Zero(Queue queue, void* to, int64_t bytes) {
   });
 }
 
-Order EmulatedCudaRuntime::NextOrder() {
-  return ++launches_ % 2 == 0 ? Order::kForwards : Order::kBackwards;
+absl::Status EmulatedCudaRuntime::EnqueueKernel(int blocks, std::function<void()> kernel) {
+  absl::MutexLock lock(&mutex_);
+  const Order order = ++launches_ % 2 == 0 ? Order::kForwards : Order::kBackwards;
+  codec_queue_.push_back([=, kernel = std::move(kernel)] {
+    absl::MutexLock one_at_a_time(&OfKernels());
+    return cuda_emulation::Launch(blocks, cuda::kThreads, order, kernel);
+  });
+  return absl::OkStatus();
 }
 
 absl::Status EmulatedCudaRuntime::Encode(const CodecOptions& options, const cuda::EncodeJob* jobs,
                                          cuda::EncodeReport* reports, int count) {
-  const cuda::EncodeKernel kernel = cuda::EncodeKernelOf(options);
-  const float decay = options.feedback_decay;
-  return Enqueue(Queue::kCodec, [=, order = NextOrder()] {
-    return cuda_emulation::Launch(count, cuda::kThreads, order,
-                                  [&] { kernel(jobs, reports, decay); });
-  });
+  return EnqueueKernel(count, [=, kernel = cuda::EncodeKernelOf(options),
+                               decay = options.feedback_decay] { kernel(jobs, reports, decay); });
 }
 
 absl::Status EmulatedCudaRuntime::Decode(CodecKind kind, const cuda::DecodeJob* jobs, int count,
                                          float weight, bool accumulate) {
-  const cuda::DecodeKernel kernel = cuda::DecodeKernelOf(kind);
-  return Enqueue(Queue::kCodec, [=, order = NextOrder()] {
-    return cuda_emulation::Launch(count, cuda::kThreads, order,
-                                  [&] { kernel(jobs, weight, accumulate); });
-  });
+  return EnqueueKernel(
+      count, [=, kernel = cuda::DecodeKernelOf(kind)] { kernel(jobs, weight, accumulate); });
 }
 
 absl::Status EmulatedCudaRuntime::Wait() {
-  ++waits_;
+  std::deque<std::function<absl::Status()>> queue;
+  {
+    absl::MutexLock lock(&mutex_);
+    ++waits_;
+    queue.swap(codec_queue_);
+  }
   absl::Status first;
-  for (; !codec_queue_.empty(); codec_queue_.pop_front()) {
-    const absl::Status status = codec_queue_.front()();
+  for (const auto& work : queue) {
+    const absl::Status status = work();
     if (first.ok()) first = status;
   }
   return first;
+}
+
+void EmulatedCudaRuntime::set_free_device_bytes(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  free_device_bytes_ = bytes;
+}
+
+int64_t EmulatedCudaRuntime::device_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return device_bytes_;
+}
+
+int EmulatedCudaRuntime::launches() const {
+  absl::MutexLock lock(&mutex_);
+  return launches_;
+}
+
+int EmulatedCudaRuntime::waits() const {
+  absl::MutexLock lock(&mutex_);
+  return waits_;
 }
 
 }  // namespace longhaul::testing_support

@@ -1,12 +1,15 @@
 // A DeviceRuntime whose kernels run on the CPU (cuda_emulation.h). What is enqueued for the codec
 // runs as late as it may, in Wait, so that a test notices memory that is used or freed too early;
-// what is enqueued for the training runs at once. Each launch runs its threads in the other order.
+// what is enqueued for the training runs at once. Thread-safe; kernels run one at a time in the
+// whole process. Each launch runs its threads in the other order.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <set>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/codec/cuda/device_runtime.h"
 #include "tests/testing/cuda_emulation.h"
 
@@ -28,19 +31,21 @@ class EmulatedCudaRuntime : public DeviceRuntime {
   absl::Status Wait() override;
 
   // How much device memory is left.
-  void set_free_device_bytes(int64_t bytes) { free_device_bytes_ = bytes; }
-  int64_t device_bytes() const { return device_bytes_; }  // Allocated now.
-  int launches() const { return launches_; }
-  int waits() const { return waits_; }
+  void set_free_device_bytes(int64_t bytes);
+  int64_t device_bytes() const;  // Allocated now.
+  int launches() const;
+  int waits() const;
 
  private:
   absl::Status Enqueue(Queue queue, std::function<absl::Status()> work);
-  cuda_emulation::Order NextOrder();
+  absl::Status EnqueueKernel(int blocks, std::function<void()> kernel);
 
-  std::deque<std::function<absl::Status()>> codec_queue_;
-  std::set<std::pair<void*, int64_t>> device_blocks_;
-  int64_t free_device_bytes_ = int64_t{1} << 40, device_bytes_ = 0;
-  int launches_ = 0, waits_ = 0;
+  mutable absl::Mutex mutex_;
+  std::deque<std::function<absl::Status()>> codec_queue_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<void*, int64_t>> device_blocks_ ABSL_GUARDED_BY(mutex_);
+  int64_t free_device_bytes_ ABSL_GUARDED_BY(mutex_) = int64_t{1} << 40;
+  int64_t device_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int launches_ ABSL_GUARDED_BY(mutex_) = 0, waits_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longhaul::testing_support

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "common/codec/cuda/cuda_codec_module.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
@@ -86,6 +87,31 @@ TEST_F(TorchReplicaCudaTest, ReadsWhatWasWritten) {
   EXPECT_EQ(ReadAll(*replica)[head][63], 0.0f);
   EXPECT_NE(replica->Evaluate()->loss, before);
   EXPECT_NEAR(replica->Evaluate()->loss, std::log(256), 1e-3);
+}
+
+// What a fragment's coder relies on: a copy that is enqueued on the training's stream is of the
+// steps so far, though nobody waited for them.
+TEST_F(TorchReplicaCudaTest, ACopyOnItsStreamIsOfTheStepsSoFar) {
+  const auto codec = LoadCudaCodec({});
+  ASSERT_TRUE(codec.ok()) << codec.status();
+  const auto replica =
+      TorchReplica::Create(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();
+  const int64_t elements = replica->layout().units[1].elements;
+  const DeviceFloats copy = (*codec)->AllocateFloats(elements).value();
+  ASSERT_TRUE(replica->Step(1).ok());
+  ASSERT_NE(replica->DeviceParameters(1), nullptr);
+  DeviceRuntime& runtime = (*codec)->runtime();
+  ASSERT_TRUE(runtime
+                  .Copy(DeviceRuntime::Queue::kTraining, copy.get(), replica->DeviceParameters(1),
+                        elements * static_cast<int64_t>(sizeof(float)))
+                  .ok());
+  ASSERT_TRUE(runtime.FollowTraining().ok());
+  const std::vector<float> expected = ReadAll(*replica)[1];
+  ASSERT_TRUE(replica->Step(2).ok());
+  EXPECT_NE(ReadAll(*replica)[1], expected);
+  std::vector<float> copied(elements);
+  ASSERT_TRUE((*codec)->Download(copy.get(), absl::MakeSpan(copied)).ok());
+  EXPECT_EQ(copied, expected);
 }
 
 }  // namespace
