@@ -19,7 +19,7 @@ ALLOWED = {
     "common/sim": ["common/base"],
     "common/codec": ["common/base", "common/layout"],
     "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
-    "common/rpc": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
+    "common/rpc": ["common/base", "common/io", "common/layout", "common/logging", "common/schedule", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
     "coordinator/pool": ["common/base"],
     "coordinator/sync": ["common/base", "common/schedule"],

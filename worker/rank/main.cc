@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
 #include "google/protobuf/util/json_util.h"
 #include "longhaul/v1/pool.pb.h"
@@ -116,6 +117,7 @@ int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Log
 }
 
 int RunRank(const Arguments& arguments, const Logger& log) {
+  SendProtobufLogTo(log);
   const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
   if (!assignment.ok()) {
     log.Error(assignment.status().ToString());
