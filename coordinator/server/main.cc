@@ -11,6 +11,7 @@
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
 #include "coordinator/server/flags.h"
 #include "coordinator/server/server.h"
@@ -42,6 +43,7 @@ int Fail(const absl::Status& status) {
 
 int Run(Flags flags) {
   const sigset_t signals = BlockSignals();
+  SendProtobufLogTo(Logger(flags.server.log));
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
   if (!tls.ok()) return Fail(tls.status());
   flags.server.tls = *std::move(tls);

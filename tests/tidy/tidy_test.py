@@ -20,7 +20,7 @@ ALLOWED = {
     "common/codec": ["common/base", "common/layout"],
     "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
     "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
-    "common/rpc": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
+    "common/rpc": ["common/base", "common/io", "common/layout", "common/logging", "common/schedule", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
     "coordinator/pool": ["common/base"],
     "coordinator/sync": ["common/base", "common/schedule"],

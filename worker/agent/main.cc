@@ -11,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "common/rpc/allocator.h"
+#include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
 
 namespace longhaul {
@@ -104,6 +105,7 @@ int main(int argc, char** argv) {
   options.log = longhaul::Logger({.program = "longhaul-worker", .level = *level, .format = *format})
                     .With({.pool = options.pool});
 
+  longhaul::SendProtobufLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
   longhaul::TuneAllocatorForBulk();
   sigset_t signals;

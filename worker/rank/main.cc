@@ -17,6 +17,7 @@
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
 #include "google/protobuf/util/json_util.h"
 #include "longhaul/v1/pool.pb.h"
@@ -126,6 +127,7 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const Replica& replica, int device, c
 }
 
 int RunRank(const Arguments& arguments, const Logger& log) {
+  SendProtobufLogTo(log);
   const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
   if (!assignment.ok()) {
     log.Error(assignment.status().ToString());

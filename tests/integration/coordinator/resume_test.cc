@@ -231,6 +231,93 @@ TEST_F(ResumeTest, TellsWhatIsHereOfAContributionAndRefusesAsAPushWould) {
   EXPECT_TRUE(absl::IsInvalidArgument(Ask(header).status()));
 }
 
+// A payload of topk2 can be cut between its chunks of 32 blocks only. Streams of one contribution
+// carry the same values, so they begin and end with the same segments, or at a chunk of one.
+class SparseResumeTest : public ExchangeFixture {
+ protected:
+  static constexpr int64_t kTiles = 3, kSparse = kTiles * kTileElements - 1000;
+
+  void SetUp() override {
+    ExchangeFixture::SetUp();
+    v1::JobSpec spec = Spec("sparse", 1);
+    spec.mutable_model()->mutable_synthetic()->set_elements(kSparse);
+    spec.mutable_sync()->mutable_up()->set_codec(v1::TOPK2);
+    const auto submitted = Submit(spec);
+    ASSERT_TRUE(submitted.ok()) << submitted.status();
+    pool_.emplace(address(), "site-a");
+    ASSERT_TRUE(pool_->Join().ok());
+    ASSERT_TRUE(pool_->OpenPlan(submitted->job().id()).ok());
+    ASSERT_TRUE(pool_->NextEvent().ok());  // It is asked to seed.
+    for (int f = 0; f < kFragments; ++f) {
+      ASSERT_TRUE(pool_->Push(f, 0, v1::SEED, CodecKind::kFp32, std::vector<float>(kSparse)).ok());
+      ASSERT_TRUE(pool_->NextCommit().ok());
+    }
+    std::vector<float> delta(kSparse);
+    for (int64_t i = 0; i < kSparse; ++i) delta[i] = static_cast<float>((i * 31) % 1009 - 500);
+    outgoing_ = pool_->Encode(1, 1, v1::OUTER, CodecKind::kTopk2, delta);
+    source_ = SourceOf(outgoing_.blocks,
+                       [this](int32_t elements) { return codec_->PayloadBytes(elements); });
+    ASSERT_EQ(source_.segments.size(), kTiles);
+  }
+
+  absl::StatusOr<v1::PushResponse> Push(const CodedSource& source) const {
+    const auto channel = MakeChannel({.address = address(), .kind = ChannelKind::kBulk});
+    return PushBlocks({&channel, 1}, outgoing_.header, source, Call());
+  }
+  std::vector<BlockRange> Held() const {
+    return GetContribution(MakeChannel({.address = address()}), outgoing_.header, Call())->blocks;
+  }
+  // The first chunks of a segment, as a segment of its own.
+  CodedSource FirstChunks(size_t segment, int32_t chunks) const {
+    constexpr int32_t kChunkElements = 4096;
+    const int32_t elements = chunks * kChunkElements;
+    return {.segments = {{source_.segments[segment].first_block, elements, 0}},
+            .payloads = {source_.payloads[segment].first(codec_->PayloadBytes(elements))},
+            .owner = source_.owner};
+  }
+  static BulkCall Call() { return {.deadline = absl::Now() + kCallTimeout}; }
+  // The new version is what was coded, once, without its sign: the seed was zero.
+  void ExpectCommitted() {
+    ASSERT_TRUE(pool_->NextCommit().ok());
+    std::vector<float> expected(kSparse);
+    for (int64_t i = 0; i < kTiles; ++i) {
+      const SegmentRef& segment = source_.segments[i];
+      ASSERT_TRUE(
+          codec_
+              ->Decode({segment.elements, segment.base_exponent, source_.payloads[i]},
+                       absl::MakeSpan(expected).subspan(i * kTileElements, segment.elements))
+              .ok());
+    }
+    for (float& value : expected) value = 0 - value;
+    const auto pulled = pool_->Pull(1, -1, true, kSparse);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    EXPECT_EQ(pulled->values, expected);
+  }
+
+  std::optional<HandPool> pool_;
+  const std::unique_ptr<Codec> codec_ = *MakeCodec({.kind = CodecKind::kTopk2});
+  HandPool::Outgoing outgoing_;
+  CodedSource source_;
+};
+
+TEST_F(SparseResumeTest, OfWhatIsSentAgainTheRestIsTaken) {
+  ASSERT_TRUE(Push(Missing(source_, {{0, 512}, {1024, 512}})).ok());
+  EXPECT_EQ(Held(), (std::vector<BlockRange>{{512, 512}}));
+  const auto pushed = Push(source_);
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_TRUE(pushed->contribution_complete());
+  ExpectCommitted();
+}
+
+TEST_F(SparseResumeTest, ASegmentGoesOnBehindTheChunksThatAreHere) {
+  ASSERT_TRUE(Push(FirstChunks(1, 3)).ok());
+  EXPECT_EQ(Held(), (std::vector<BlockRange>{{512, 96}}));
+  const auto pushed = Push(Missing(source_, Held()));
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_TRUE(pushed->contribution_complete());
+  ExpectCommitted();
+}
+
 class TwoPoolResumeTest : public ExchangeFixture {};
 
 TEST_F(TwoPoolResumeTest, AWholeContributionIsCompleteWhileTheRoundWaits) {

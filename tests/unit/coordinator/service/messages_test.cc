@@ -64,6 +64,17 @@ TEST(MessagesTest, FaultsGoBothWays) {
   EXPECT_EQ(fault.pool, "a");
 }
 
+TEST(MessagesTest, TextsOfAPoolsFaultAreBoundedBetweenCharacters) {
+  v1::JobError error;
+  error.set_code("NOT_FOUND");
+  error.set_message(std::string(kFaultTextBytesMax - 1, 'x') + "\u20ac and more");
+  error.set_hint(std::string(size_t{1} << 20, 'y'));
+  const JobFault fault = FromProto(error);
+  EXPECT_EQ(fault.code, "NOT_FOUND");
+  EXPECT_EQ(fault.message, std::string(kFaultTextBytesMax - 1, 'x'));
+  EXPECT_EQ(fault.hint, std::string(kFaultTextBytesMax, 'y'));
+}
+
 TEST(MessagesTest, TimesBelowASecondAndBeforeTheEpoch) {
   const google::protobuf::Timestamp time = ToProto(absl::UnixEpoch() - absl::Milliseconds(250));
   EXPECT_EQ(time.seconds(), -1);
