@@ -4,12 +4,19 @@
 #include <ucontext.h>
 
 #include <csetjmp>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LONGHAUL_SANITIZED
+#endif
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace longhaul::cuda_emulation {
 
@@ -38,11 +45,33 @@ const char* NameOf(Meeting what) {
   return "?";
 }
 
-// Control that passes between the scheduler and fibers. setjmp saves no signal mask: a switch costs
-// no system call. The first entry into a fiber's stack is by ucontext.
+// Where a fiber, or the scheduler, goes on.
 struct Place {
-  jmp_buf at;
+  ucontext_t context;  // Of its beginning; sanitizers follow this one from stack to stack.
+#ifndef LONGHAUL_SANITIZED
+  jmp_buf at;  // Saves no signal mask: a switch costs no system call.
+#endif
+#ifdef __SANITIZE_THREAD__
+  void* fiber = nullptr;
+#endif
+  bool begun = false;
 };
+
+void Switch(Place& from, Place& to) {
+#ifdef __SANITIZE_THREAD__
+  from.fiber = __tsan_get_current_fiber();
+  if (to.fiber == nullptr) to.fiber = __tsan_create_fiber(0);
+  __tsan_switch_to_fiber(to.fiber, 0);
+#endif
+#ifdef LONGHAUL_SANITIZED
+  to.begun = true;
+  LH_CHECK(swapcontext(&from.context, &to.context) == 0, "no context");
+#else
+  if (_setjmp(from.at) != 0) return;
+  if (std::exchange(to.begun, true)) _longjmp(to.at, 1);
+  setcontext(&to.context);
+#endif
+}
 
 struct Fiber {
   enum class State { kReady, kWaiting, kDone };
@@ -65,7 +94,7 @@ class ThreadBlock {
   ThreadBlock(int threads, Order order, absl::FunctionRef<void()> kernel)
       : kernel_(kernel), order_(order), fibers_(threads), groups_((threads + kWarp - 1) / kWarp) {
     if (places_.size() >= fibers_.size()) return;
-    places_ = std::vector<std::optional<Place>>(fibers_.size());
+    places_ = std::vector<Place>(fibers_.size());
     stacks_ = std::vector<char>(fibers_.size() * kStackStride);
   }
 
@@ -81,8 +110,8 @@ class ThreadBlock {
   void Complete(const Group& group, int warp);
   absl::Status Diverged() const;
 
-  // Fibers are kept from one thread block to the next: where each goes on, if it ever began.
-  static inline std::vector<std::optional<Place>> places_;
+  // Fibers are kept from one thread block to the next: where each goes on.
+  static inline std::vector<Place> places_;
   static inline std::vector<char> stacks_;
 
   const absl::FunctionRef<void()> kernel_;
@@ -92,7 +121,7 @@ class ThreadBlock {
   int at_barrier_ = 0;
   int running_ = 0;
   std::string fault_;
-  Place scheduler_;
+  Place scheduler_ = {.begun = true};
 };
 
 ThreadBlock* current = nullptr;
@@ -118,15 +147,15 @@ absl::Status ThreadBlock::Run() {
 void ThreadBlock::Resume(int thread) {
   running_ = thread;
   thread_index.x = thread;
-  if (_setjmp(scheduler_.at) != 0) return;
-  if (places_[thread].has_value()) _longjmp(places_[thread]->at, 1);
-  ucontext_t context;
-  LH_CHECK(getcontext(&context) == 0, "no context");
-  context.uc_stack.ss_sp = stacks_.data() + thread * kStackStride;
-  context.uc_stack.ss_size = kStackBytes;
-  context.uc_link = nullptr;
-  makecontext(&context, &ThreadBlock::Enter, 0);
-  setcontext(&context);
+  Place& place = places_[thread];
+  if (!place.begun) {
+    LH_CHECK(getcontext(&place.context) == 0, "no context");
+    place.context.uc_stack.ss_sp = stacks_.data() + thread * kStackStride;
+    place.context.uc_stack.ss_size = kStackBytes;
+    place.context.uc_link = nullptr;
+    makecontext(&place.context, &ThreadBlock::Enter, 0);
+  }
+  Switch(scheduler_, place);
 }
 
 void ThreadBlock::Enter() {
@@ -137,11 +166,7 @@ void ThreadBlock::Enter() {
   }
 }
 
-void ThreadBlock::Pause() {
-  std::optional<Place>& place = places_[running_];
-  if (!place.has_value()) place.emplace();
-  if (_setjmp(place->at) == 0) _longjmp(scheduler_.at, 1);
-}
+void ThreadBlock::Pause() { Switch(places_[running_], scheduler_); }
 
 uint64_t ThreadBlock::Meet(Meeting what, uint32_t mask, int argument, uint64_t value) {
   Fiber& fiber = fibers_[running_];
