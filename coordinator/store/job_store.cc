@@ -1,5 +1,6 @@
 #include "coordinator/store/job_store.h"
 
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -186,7 +187,11 @@ std::shared_ptr<DownlinkBytes> JobStore::TakeDownlinkBytes(RoundKind kind, int64
     newest = std::exchange(newest_downlink_, {}).bytes;
   }
   const bool fits = newest != nullptr && static_cast<int64_t>(newest->span().size()) == bytes;
-  if (fits && newest.use_count() == 1) return std::const_pointer_cast<DownlinkBytes>(newest);
+  if (fits && newest.use_count() == 1) {
+    // The last pull that read them let go of them before.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return std::const_pointer_cast<DownlinkBytes>(newest);
+  }
   return std::make_shared<DownlinkBytes>(bytes);
 }
 

@@ -1,5 +1,6 @@
 #include "worker/session/outer_fragment.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -59,7 +60,9 @@ PulledParameters OuterFragment::BeginWhole() const {
 
 void OuterFragment::SetOuter(std::vector<float> values) {
   const auto old = std::exchange(outer_, std::make_shared<std::vector<float>>(std::move(values)));
-  if (old.use_count() == 1) spare_->Give(std::move(*old));
+  if (old.use_count() > 1) return;
+  std::atomic_thread_fence(std::memory_order_acquire);  // After the last pull that read it.
+  spare_->Give(std::move(*old));
 }
 
 void OuterFragment::LoadWhole(PulledParameters pulled) {
