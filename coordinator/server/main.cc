@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/mutex_checks.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
@@ -73,6 +74,7 @@ int Run(Flags flags) {
 }  // namespace longhaul::coordinator
 
 int main(int argc, char** argv) {
+  longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   int exit_code = 0;
   const auto flags = longhaul::coordinator::ParseFlags(argc, argv, &exit_code);

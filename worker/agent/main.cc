@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
+#include "common/base/mutex_checks.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
@@ -107,6 +108,7 @@ int main(int argc, char** argv) {
 
   longhaul::SendProtobufLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
+  longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   sigset_t signals;
   sigemptyset(&signals);

@@ -14,6 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/mutex_checks.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
@@ -188,6 +189,7 @@ int RunRank(const Arguments& arguments, const Logger& log) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // No rank outlives its agent.
   signal(SIGPIPE, SIG_IGN);
+  longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::Arguments arguments;
   CLI::App app{"One rank of a pool; started by longhaul-worker."};

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/base/mutex_checks.h"
 #include "common/rpc/aligned_buffer.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
@@ -32,6 +33,7 @@ using Fragment = std::shared_ptr<const CodedBlocks>;
 
 ProcessPair::Contender Ours(const TlsFiles& files, const Fragment& fragment) {
   const auto serve = [=](const std::function<void(int)>& on_port) {
+    SkipLockCycleSearch();
     TuneAllocatorForBulk();
     PushSink sink(static_cast<int64_t>(fragment->payload.size()));
     const auto server =
@@ -40,6 +42,7 @@ ProcessPair::Contender Ours(const TlsFiles& files, const Fragment& fragment) {
     pause();
   };
   const auto connect = [=](int port) -> std::function<void()> {
+    SkipLockCycleSearch();
     TuneAllocatorForBulk();
     const auto channel = MakeChannel({.address = absl::StrCat("127.0.0.1:", port),
                                       .kind = ChannelKind::kBulk,

@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/mutex_checks.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/channel_count.h"
@@ -179,6 +180,7 @@ class Link {
 
 int Main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  SkipLockCycleSearch();
   TuneAllocatorForBulk();
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 2 && words[0] == "serve") return Serve(words[1]);

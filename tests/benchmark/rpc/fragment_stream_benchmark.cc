@@ -27,6 +27,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
@@ -123,6 +124,7 @@ struct Ports {
 
 // The other process: serves everything until it is killed.
 [[noreturn]] void Serve(Sizes sizes, int report) {
+  SkipLockCycleSearch();
   TuneAllocatorForBulk();
   Service service(sizes);
   const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
@@ -258,6 +260,7 @@ int Main(int argc, char** argv) {
   if (server == 0) Serve(sizes, report[1]);
   Ports ports;
   LH_CHECK(read(report[0], &ports, sizeof(ports)) == sizeof(ports), "the server reports its ports");
+  SkipLockCycleSearch();
   TuneAllocatorForBulk();
   Client client(ports, sizes);
   const auto raw = [&] { client.RawHot(); };
