@@ -11,7 +11,8 @@ namespace longhaul {
 // Fewer rounds for noise that need not resist more than statistical tests: 7 pass BigCrush (same
 // paper, table 2).
 template <int kRounds = 10>
-constexpr std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
+constexpr std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high,
+                                         uint64_t counter_low) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   std::array<uint32_t, 4> c = {
       static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),

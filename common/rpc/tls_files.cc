@@ -2,38 +2,25 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "openssl/bio.h"
+#include "common/rpc/openssl_ptr.h"
 #include "openssl/err.h"
 #include "openssl/pem.h"
-#include "openssl/x509.h"
 
 namespace longhaul {
 namespace {
 
-template <auto free>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-
-absl::StatusOr<Bio> Open(const std::string& flag, const std::string& path) {
+absl::StatusOr<BioPtr> Open(const std::string& flag, const std::string& path) {
   if (path.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("TLS needs ", flag, " too: the authority's, this end's certificate, its key"));
   }
   errno = 0;
-  Bio file(BIO_new_file(path.c_str(), "r"));
+  BioPtr file(BIO_new_file(path.c_str(), "r"));
   if (file != nullptr) return file;
   const int error = errno;
   ERR_clear_error();
@@ -47,10 +34,10 @@ absl::StatusOr<Bio> Open(const std::string& flag, const std::string& path) {
 int NoPassword(char*, int, int, void*) { return 0; }
 
 // All certificates of a file, at least one.
-absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& flag,
-                                                          const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const Bio file, Open(flag, path));
-  std::vector<Certificate> result;
+absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& flag,
+                                                             const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const BioPtr file, Open(flag, path));
+  std::vector<CertificatePtr> result;
   while (X509* next = PEM_read_bio_X509(file.get(), nullptr, NoPassword, nullptr)) {
     result.emplace_back(next);
   }
@@ -66,9 +53,9 @@ absl::StatusOr<std::vector<Certificate>> ReadCertificates(const std::string& fla
   return result;
 }
 
-absl::StatusOr<Key> ReadKey(const std::string& flag, const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const Bio file, Open(flag, path));
-  Key key(PEM_read_bio_PrivateKey(file.get(), nullptr, NoPassword, nullptr));
+absl::StatusOr<KeyPtr> ReadKey(const std::string& flag, const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const BioPtr file, Open(flag, path));
+  KeyPtr key(PEM_read_bio_PrivateKey(file.get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
   if (key != nullptr) return key;
   return absl::InvalidArgumentError(
@@ -79,9 +66,9 @@ absl::StatusOr<Key> ReadKey(const std::string& flag, const std::string& path) {
 
 absl::Status CheckTlsFiles(const TlsFiles& files) {
   LH_RETURN_IF_ERROR(ReadCertificates("--tls-ca", files.ca).status());
-  LH_ASSIGN_OR_RETURN(const std::vector<Certificate> chain,
+  LH_ASSIGN_OR_RETURN(const std::vector<CertificatePtr> chain,
                       ReadCertificates("--tls-certificate", files.certificate));
-  LH_ASSIGN_OR_RETURN(const Key key, ReadKey("--tls-key", files.key));
+  LH_ASSIGN_OR_RETURN(const KeyPtr key, ReadKey("--tls-key", files.key));
   const bool match = X509_check_private_key(chain.front().get(), key.get()) == 1;
   ERR_clear_error();
   if (match) return absl::OkStatus();

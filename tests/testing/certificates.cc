@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "common/base/check.h"
-#include "openssl/evp.h"
+#include "common/rpc/openssl_ptr.h"
 #include "openssl/pem.h"
 #include "openssl/rand.h"
 #include "openssl/x509v3.h"
@@ -12,17 +12,7 @@
 namespace longhaul {
 namespace {
 
-template <auto free>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
+using Extension = OpensslPtr<X509_EXTENSION, X509_EXTENSION_free>;
 
 std::string TextOf(BIO* bio) {
   char* data = nullptr;
@@ -31,13 +21,13 @@ std::string TextOf(BIO* bio) {
 }
 
 std::string ToPem(X509* certificate) {
-  const Bio bio(BIO_new(BIO_s_mem()));
+  const BioPtr bio(BIO_new(BIO_s_mem()));
   LH_CHECK(PEM_write_bio_X509(bio.get(), certificate) == 1, "a certificate in PEM");
   return TextOf(bio.get());
 }
 
 std::string ToPem(EVP_PKEY* key) {
-  const Bio bio(BIO_new(BIO_s_mem()));
+  const BioPtr bio(BIO_new(BIO_s_mem()));
   LH_CHECK(PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1,
            "a key in PEM");
   return TextOf(bio.get());
@@ -52,8 +42,8 @@ void AddExtension(X509* certificate, X509* issuer, int nid, const std::string& v
 }
 
 // Not signed yet. Its issuer is itself when `issuer` is null.
-Certificate MakeCertificate(const std::string& name, EVP_PKEY* key, X509* issuer) {
-  Certificate certificate(X509_new());
+CertificatePtr MakeCertificate(const std::string& name, EVP_PKEY* key, X509* issuer) {
+  CertificatePtr certificate(X509_new());
   X509_set_version(certificate.get(), X509_VERSION_3);
   uint64_t serial = 0;
   LH_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof(serial)) == 1, "a serial");
@@ -81,8 +71,8 @@ void Write(const std::string& path, const std::string& text) {
 }  // namespace
 
 struct TestAuthority::Keys {
-  Key key;
-  Certificate certificate;
+  KeyPtr key;
+  CertificatePtr certificate;
 };
 
 TestAuthority::TestAuthority(const std::string& name) : keys_(std::make_unique<Keys>()) {
@@ -98,8 +88,8 @@ TestAuthority::TestAuthority(const std::string& name) : keys_(std::make_unique<K
 TestAuthority::~TestAuthority() = default;
 
 Identity TestAuthority::Issue(const std::string& name, const std::string& hosts) const {
-  const Key key(EVP_EC_gen("P-256"));
-  const Certificate certificate = MakeCertificate(name, key.get(), keys_->certificate.get());
+  const KeyPtr key(EVP_EC_gen("P-256"));
+  const CertificatePtr certificate = MakeCertificate(name, key.get(), keys_->certificate.get());
   AddExtension(certificate.get(), keys_->certificate.get(), NID_subject_alt_name, hosts);
   Sign(certificate.get(), keys_->key.get());
   return {ToPem(certificate.get()), ToPem(key.get())};

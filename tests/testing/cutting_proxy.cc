@@ -1,55 +1,21 @@
 #include "tests/testing/cutting_proxy.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "common/base/check.h"
-
 namespace longhaul {
-namespace {
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-bool SendAll(int to, const char* data, ssize_t bytes) {
-  while (bytes > 0) {
-    const ssize_t sent = send(to, data, bytes, MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    data += sent;
-    bytes -= sent;
-  }
-  return true;
-}
-
-}  // namespace
-
 CuttingProxy::CuttingProxy(Options options)
-    : options_(options), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  LH_CHECK(bind(listener_, generic, size) == 0 && listen(listener_, 16) == 0, "a free port");
-  LH_CHECK(getsockname(listener_, generic, &size) == 0, "the port's number");
-  port_ = ntohs(address.sin_port);
-  accept_ = std::thread([this] { Accept(); });
-}
+    : options_(options), listener_(ListenTcp(16)), accept_([this] { Accept(); }) {}
 
 CuttingProxy::~CuttingProxy() {
   std::list<Connection> connections;
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
-    shutdown(listener_, SHUT_RDWR);  // Ends the accept.
+    shutdown(listener_.socket, SHUT_RDWR);  // Ends the accept.
     for (const Connection& connection : connections_) {
       shutdown(connection.client, SHUT_RDWR);
       shutdown(connection.target, SHUT_RDWR);
@@ -63,19 +29,18 @@ CuttingProxy::~CuttingProxy() {
     close(connection.client);
     close(connection.target);
   }
-  close(listener_);
+  close(listener_.socket);
 }
 
-std::string CuttingProxy::address() const { return "127.0.0.1:" + std::to_string(port_); }
+std::string CuttingProxy::address() const { return "127.0.0.1:" + std::to_string(listener_.port); }
 
 void CuttingProxy::Accept() {
   for (int number = 0;; ++number) {
-    const int client = accept(listener_, nullptr, nullptr);
+    const int client = accept(listener_.socket, nullptr, nullptr);
     if (client < 0) return;
-    const int target = socket(AF_INET, SOCK_STREAM, 0);
-    const sockaddr_in address = Loopback(options_.target_port);
-    if (connect(target, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-      close(client), close(target);  // The target is away: so is this proxy.
+    const int target = ConnectTcp(options_.target_port);
+    if (target < 0) {
+      close(client);  // The target is away: so is this proxy.
       --number;
       continue;
     }
@@ -95,11 +60,11 @@ void CuttingProxy::Accept() {
 }
 
 void CuttingProxy::Pump(int from, int to, int64_t bytes) {
-  std::vector<char> buffer(64 << 10);
+  std::vector<uint8_t> buffer(64 << 10);
   while (bytes != 0) {
     const size_t want = bytes < 0 ? buffer.size() : std::min<int64_t>(buffer.size(), bytes);
     const ssize_t got = recv(from, buffer.data(), want, 0);
-    if (got <= 0 || !SendAll(to, buffer.data(), got)) break;
+    if (got <= 0 || !SendAll(to, {buffer.data(), static_cast<size_t>(got)})) break;
     if (bytes > 0) bytes -= got;
   }
   if (bytes == 0) ++cuts_;

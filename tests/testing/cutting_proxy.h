@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul {
 
@@ -42,7 +43,7 @@ class CuttingProxy {
   void Pump(int from, int to, int64_t bytes);
 
   const Options options_;
-  int listener_ = -1, port_ = 0;
+  const TcpListener listener_;
   std::atomic<int> cuts_ = 0;
   absl::Mutex mutex_;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

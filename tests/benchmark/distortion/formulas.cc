@@ -82,7 +82,8 @@ absl::StatusOr<double> Nmse(CodecKind kind, Scale scale, int64_t block,
                             absl::Span<const float> values) {
   const bool scaled = kind == CodecKind::kE3m0 || kind == CodecKind::kInt8 ||
                       kind == CodecKind::kInt4 || kind == CodecKind::kSign1;
-  if (!scaled) return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(kind)), " has no scales"));
+  if (!scaled)
+    return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(kind)), " has no scales"));
   if (scale == Scale::kSearch && kind == CodecKind::kSign1)
     return absl::InvalidArgumentError("sign1: its scale has the least error already");
   double error = 0, signal = 0;

@@ -1,32 +1,15 @@
 #include "tests/benchmark/link/raw_streams.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul::benchmark {
 namespace {
-
-sockaddr_in Address(const std::string& host, int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  LH_CHECK(inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1, "an IPv4 address");
-  return address;
-}
-
-void SendAll(int connection, absl::Span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    LH_CHECK(sent > 0, "the sink reads");
-    bytes.remove_prefix(sent);
-  }
-}
 
 // Parts, each a length, its bytes and the answer of one byte, until the connection ends.
 void Drain(int connection) {
@@ -48,14 +31,9 @@ void Drain(int connection) {
 }  // namespace
 
 RawSink::RawSink(const std::string& host) {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = Address(host, 0);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  LH_CHECK(bind(listener, generic, size) == 0 && listen(listener, 64) == 0, "a port to listen on");
-  LH_CHECK(getsockname(listener, generic, &size) == 0, "its number");
-  port_ = ntohs(address.sin_port);
-  std::thread([listener] {
+  const TcpListener listener = ListenTcp(64, host);
+  port_ = listener.port;
+  std::thread([listener = listener.socket] {
     for (int connection; (connection = accept(listener, nullptr, nullptr)) >= 0;) {
       std::thread(Drain, connection).detach();
     }
@@ -63,12 +41,9 @@ RawSink::RawSink(const std::string& host) {
 }
 
 RawStreams::RawStreams(const std::string& host, int port, int connections) {
-  const sockaddr_in address = Address(host, port);
   for (int i = 0; i < connections; ++i) {
-    connections_.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    LH_CHECK(connect(connections_.back(), reinterpret_cast<const sockaddr*>(&address),
-                     sizeof(address)) == 0,
-             "the sink listens");
+    connections_.push_back(ConnectTcp(port, host));
+    LH_CHECK(connections_.back() >= 0, "the sink listens");
   }
 }
 

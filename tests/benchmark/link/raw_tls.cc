@@ -1,7 +1,5 @@
 #include "tests/benchmark/link/raw_tls.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,7 +7,9 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/rpc/openssl_ptr.h"
 #include "openssl/ssl.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul::benchmark {
 namespace {
@@ -18,17 +18,9 @@ constexpr size_t kWriteBytes = 1 << 20;
 
 // A connection and what it is made of.
 struct Stream {
-  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context{nullptr, SSL_CTX_free};
-  std::unique_ptr<SSL, decltype(&SSL_free)> ssl{nullptr, SSL_free};
+  OpensslPtr<SSL_CTX, SSL_CTX_free> context;
+  OpensslPtr<SSL, SSL_free> ssl;
 };
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 Stream MakeStream(const TlsFiles& files, const SSL_METHOD* method, int connection) {
   Stream stream;
@@ -49,14 +41,10 @@ Stream MakeStream(const TlsFiles& files, const SSL_METHOD* method, int connectio
 
 void ServeRawTls(const TlsFiles& files, absl::Span<uint8_t> into,
                  const std::function<void(int port)>& on_port) {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  LH_CHECK(bind(listener, generic, size) == 0 && listen(listener, 1) == 0, "a port to listen on");
-  LH_CHECK(getsockname(listener, generic, &size) == 0, "its number");
-  on_port(ntohs(address.sin_port));
-  const Stream stream = MakeStream(files, TLS_server_method(), accept(listener, nullptr, nullptr));
+  const TcpListener listener = ListenTcp(1);
+  on_port(listener.port);
+  const Stream stream =
+      MakeStream(files, TLS_server_method(), accept(listener.socket, nullptr, nullptr));
   LH_CHECK(SSL_accept(stream.ssl.get()) == 1, "a handshake");
   for (size_t done = 0;;) {
     size_t got = 0;
@@ -70,10 +58,8 @@ void ServeRawTls(const TlsFiles& files, absl::Span<uint8_t> into,
 
 std::function<void()> ConnectRawTls(const TlsFiles& files, int port,
                                     absl::Span<const uint8_t> bytes) {
-  const int connection = socket(AF_INET, SOCK_STREAM, 0);
-  const sockaddr_in address = Loopback(port);
-  LH_CHECK(connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0,
-           "the server listens");
+  const int connection = ConnectTcp(port);
+  LH_CHECK(connection >= 0, "the server listens");
   const auto stream = std::make_shared<Stream>(MakeStream(files, TLS_client_method(), connection));
   LH_CHECK(SSL_connect(stream->ssl.get()) == 1, "a handshake");
   return [stream, bytes] {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul {
 
@@ -13,14 +14,14 @@ class RawTcpListener {
  public:
   RawTcpListener();
   ~RawTcpListener();
-  int port() const { return port_; }
+  RawTcpListener(const RawTcpListener&) = delete;
+  int port() const { return listener_.port; }
   // Accepts one connection, reads `bytes` into the buffer, from its begin again when it is full,
   // answers with one byte. False: the connection ended before.
   bool ReceiveOver(absl::Span<uint8_t> buffer, int64_t bytes);
 
  private:
-  int socket_ = -1;
-  int port_ = 0;
+  const TcpListener listener_;
 };
 
 // Connects, sends `bytes` `times` times, waits for the answer.

@@ -1,7 +1,5 @@
 #include "tests/unit/common/rpc/tapped_link.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/check.h"
 
 namespace longhaul {
 namespace {
@@ -17,14 +14,6 @@ namespace {
 // RFC 9113, sections 3.4, 4.1 and 6.
 constexpr size_t kPrefaceBytes = 24, kFrameHeaderBytes = 9, kGoawayFixedBytes = 8;
 constexpr uint8_t kPing = 6, kGoaway = 7, kAck = 1;
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 // Cuts a direction's bytes into frames.
 class FrameReader {
@@ -54,18 +43,10 @@ class FrameReader {
 }  // namespace
 
 TappedLink::TappedLink(int server_port)
-    : server_port_(server_port), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  LH_CHECK(bind(listener_, generic, size) == 0 && listen(listener_, 8) == 0, "a port");
-  LH_CHECK(getsockname(listener_, generic, &size) == 0, "its number");
-  port_ = ntohs(address.sin_port);
-  acceptor_ = std::jthread([this] { Accept(); });
-}
+    : server_port_(server_port), listener_(ListenTcp(8)), acceptor_([this] { Accept(); }) {}
 
 TappedLink::~TappedLink() {
-  shutdown(listener_, SHUT_RDWR);
+  shutdown(listener_.socket, SHUT_RDWR);
   acceptor_.join();
   std::vector<std::jthread> forwarders;
   {
@@ -76,21 +57,20 @@ TappedLink::~TappedLink() {
   forwarders.clear();  // Joins.
   absl::MutexLock lock(&mutex_);
   for (const int socket : sockets_) close(socket);
-  close(listener_);
+  close(listener_.socket);
 }
 
-std::string TappedLink::address() const { return absl::StrCat("127.0.0.1:", port_); }
+std::string TappedLink::address() const { return absl::StrCat("127.0.0.1:", listener_.port); }
 
 void TappedLink::Accept() {
-  for (int client; (client = accept(listener_, nullptr, nullptr)) >= 0;) {
-    const int server = socket(AF_INET, SOCK_STREAM, 0);
-    const sockaddr_in address = Loopback(server_port_);
-    absl::MutexLock lock(&mutex_);
-    sockets_.insert(sockets_.end(), {client, server});
-    if (connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-      shutdown(client, SHUT_RDWR);
+  for (int client; (client = accept(listener_.socket, nullptr, nullptr)) >= 0;) {
+    const int server = ConnectTcp(server_port_);
+    if (server < 0) {
+      close(client);
       continue;
     }
+    absl::MutexLock lock(&mutex_);
+    sockets_.insert(sockets_.end(), {client, server});
     forwarders_.emplace_back([this, client, server] { Forward(client, server, true); });
     forwarders_.emplace_back([this, client, server] { Forward(server, client, false); });
   }
@@ -104,10 +84,7 @@ void TappedLink::Forward(int from, int to, bool from_client) {
     frames.Add(buffer, n, [&](uint8_t type, uint8_t flags, const std::string& payload) {
       OnFrame(from_client, type, flags, payload);
     });
-    for (ssize_t done = 0, sent; done < n; done += sent) {
-      sent = send(to, buffer + done, n - done, MSG_NOSIGNAL);
-      if (sent <= 0) return;
-    }
+    if (!SendAll(to, {reinterpret_cast<const uint8_t*>(buffer), static_cast<size_t>(n)})) return;
   }
   if (!silent_) shutdown(to, SHUT_RDWR);
 }

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul {
 
@@ -40,8 +41,7 @@ class TappedLink {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int server_port_;
-  int listener_ = -1;
-  int port_ = 0;
+  const TcpListener listener_;
   std::atomic<bool> silent_ = false;
 
   mutable absl::Mutex mutex_;

@@ -2,9 +2,6 @@
 // servers are replaced.
 #include "common/rpc/tls.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_client.h"
+#include "common/rpc/openssl_ptr.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
@@ -22,6 +20,7 @@
 #include "longhaul/v1/pool.grpc.pb.h"
 #include "openssl/ssl.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/tcp.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/common/rpc/bulk_testing.h"
 
@@ -184,21 +183,15 @@ TEST_F(TlsTest, AClientTakesNewFilesToo) {
 
 // What a client of OpenSSL itself agrees on with our server, as "TLSv1.3".
 std::string ProtocolOf(int port, const TlsFiles& files) {
-  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
-                                                                  SSL_CTX_free);
+  const OpensslPtr<SSL_CTX, SSL_CTX_free> context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_load_verify_file(context.get(), files.ca.c_str());
   SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str());
   SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM);
   const std::string http2 = "\x02h2";
   SSL_CTX_set_alpn_protos(context.get(), reinterpret_cast<const unsigned char*>(http2.data()),
                           http2.size());
-  const int connection = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), SSL_free);
+  const int connection = ConnectTcp(port);
+  const OpensslPtr<SSL, SSL_free> ssl(SSL_new(context.get()));
   SSL_set_fd(ssl.get(), connection);
   EXPECT_EQ(SSL_connect(ssl.get()), 1);
   const std::string version = SSL_get_version(ssl.get());

@@ -1,0 +1,26 @@
+// Objects of OpenSSL with an owner.
+#pragma once
+
+#include <memory>
+
+#include "openssl/bio.h"
+#include "openssl/evp.h"
+#include "openssl/x509.h"
+
+namespace longhaul {
+
+template <auto kFree>
+struct OpensslFree {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+template <typename T, auto kFree>
+using OpensslPtr = std::unique_ptr<T, OpensslFree<kFree>>;
+
+using BioPtr = OpensslPtr<BIO, BIO_free_all>;
+using CertificatePtr = OpensslPtr<X509, X509_free>;
+using KeyPtr = OpensslPtr<EVP_PKEY, EVP_PKEY_free>;
+
+}  // namespace longhaul

@@ -1,0 +1,29 @@
+// Plain TCP sockets of tests and benchmarks, over IPv4. The caller closes them. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+inline constexpr char kLoopback[] = "127.0.0.1";
+
+struct TcpListener {
+  int socket = -1;
+  int port = 0;
+};
+// On a free port. The program ends if there is none.
+TcpListener ListenTcp(int backlog, const std::string& host = kLoopback);
+
+// -1: nobody listens there.
+int ConnectTcp(int port, const std::string& host = kLoopback);
+
+// Blocks until all was taken. False: the connection ended before.
+bool SendAll(int connection, absl::Span<const uint8_t> bytes);
+
+// The whole answer to a GET, headers and all; empty if nobody listens.
+std::string HttpGet(int port, const std::string& path);
+
+}  // namespace longhaul
