@@ -7,8 +7,7 @@
 //   2 + 2 bytes        the levels, low and high (scale_word.h)
 //   ceil((k + g) / 8)  which group each is in: bit (group + j) is set for the j-th kept element
 //                      (Elias-Fano; bit i is bit i % 8 of byte i / 8)
-//   k bytes            in ascending position: position within the group | high level << 6 | sign <<
-//   7
+//   k bytes            in ascending position: place in the group | high level << 6 | sign << 7
 // So a position takes 8 bits (12 bits plain, 7.36 at least) and a chunk 84 bytes: 0.164 bits an
 // element.
 #pragma once

@@ -2,7 +2,6 @@
 //   /metrics  every series of the registry, in Prometheus's text format
 //   /healthz  200 while the process can answer: restart it if not
 //   /readyz   200 if the program says that it is ready, else 503 with the reason: send it no work
-//   meanwhile
 #pragma once
 
 #include <functional>

@@ -39,11 +39,11 @@ struct GrantLease {
   std::optional<Assignment> assignment;
 };
 
-// The job's state changed (or it is new: PENDING). `fault` is set with FAILED.
+// The job's state changed (or it is new: PENDING). Stored with the rest of its view, so with its
+// fault.
 struct PersistJobState {
   std::string job;
   JobState state = JobState::kPending;
-  std::optional<JobFault> fault;
 };
 // A pool's place in a job, by (job, ordinal); written again when start_step becomes known (its
 // first rank is ready).

@@ -14,7 +14,7 @@ void Coordinator::On(const SubmitJob& event) {
   const JobOptions& options = event.options;
   exchanges_.emplace(event.job,
                      Exchange(RoundPlan(options.schedule, options.steps, options.final_round)));
-  Emit(PersistJobState{event.job, JobState::kPending, std::nullopt});
+  Emit(PersistJobState{event.job, JobState::kPending});
   idle_changed_ = true;
   Touch(*job);
 }
@@ -22,7 +22,10 @@ void Coordinator::On(const SubmitJob& event) {
 void Coordinator::On(const CancelJob& event) {
   const Job* known = jobs_.Find(event.job);
   if (known != nullptr && known->lifecycle.state() == JobState::kCancelled) return;
-  if (Job* job = FindLive(event.job)) End(*job, JobState::kCancelled);
+  Job* job = FindLive(event.job);
+  if (job == nullptr) return;
+  if (!event.reason.empty()) job->fault = JobFault{.code = "CANCELLED", .message = event.reason};
+  End(*job, JobState::kCancelled);
 }
 
 void Coordinator::On(const PoolFailed& event) {
@@ -59,7 +62,7 @@ void Coordinator::On(const EvaluationReported& event) {
 void Coordinator::MoveTo(Job& job, JobState state) {
   job.lifecycle.MoveTo(state);
   job.changed_at = now_;
-  Emit(PersistJobState{job.id, state, state == JobState::kFailed ? job.fault : std::nullopt});
+  Emit(PersistJobState{job.id, state});
 }
 
 void Coordinator::End(Job& job, JobState state) {

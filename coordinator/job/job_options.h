@@ -20,7 +20,7 @@ struct JobOptions {
   int64_t evaluation_every_cycles = 1;  // 0 or negative: only at the end.
 };
 
-// Why a job failed (JobError in job.proto).
+// Why a job failed or was cancelled (JobError in job.proto).
 struct JobFault {
   std::string code, message, field, hint, pool;
 };

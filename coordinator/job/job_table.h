@@ -20,7 +20,7 @@ struct Job {
   JobOptions options;
   Lifecycle lifecycle;
   absl::Time changed_at;          // Of the newest change of state, or of the loss of its last pool.
-  std::optional<JobFault> fault;  // FAILED.
+  std::optional<JobFault> fault;  // FAILED, or CANCELLED with a reason.
   // FINISHING: whether the evaluation of the last version came, and until when it is awaited.
   bool final_evaluation = false;
   absl::Time final_evaluation_until = absl::InfiniteFuture();

@@ -1,7 +1,6 @@
 // The outer step of one tile, with the downlink's quantisation and the server's error feedback (the
 // correction that keeps what the pools reconstruct equal to what the server holds):
-//   step = optimizer(D) ;  d = E - step ;  c' = Q_down(d) ;  E = d - deq(c') ;  theta = theta +
-//   deq(c')
+//   step = optimizer(D) ;  d = E - step ;  c' = Q_down(d) ;  E = d - deq(c') ;  theta += deq(c')
 //
 // With an exact downlink codec E stays 0 and theta = theta - step, rounded once. Worked in runs of
 // a few thousand elements that stay in a core's cache: momentum, error and theta are each read and

@@ -38,10 +38,11 @@ struct CoordinatorServerOptions {
 
 class CoordinatorServer {
  public:
-  //   INVALID_ARGUMENT     a malformed address, or plaintext beyond localhost that was not asked
-  //   for UNAVAILABLE          an address cannot be bound, or another coordinator uses the data
-  //   folder DATA_LOSS, FAILED_PRECONDITION  the data folder is damaged, or of another version; the
-  //   message names the file
+  //   INVALID_ARGUMENT     a malformed address, or plaintext beyond localhost, not asked for
+  //   UNAVAILABLE          an address cannot be bound, or another coordinator uses the data folder
+  //   DATA_LOSS, FAILED_PRECONDITION
+  //                        the data folder is damaged, or of another version; the message names the
+  //                        file
   static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(CoordinatorServerOptions options);
   // Shutdown without grace.
   ~CoordinatorServer();

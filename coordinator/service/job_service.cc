@@ -110,9 +110,11 @@ absl::Status JobService::Cancel(const v1::CancelJobRequest& request, v1::Job* jo
   const JobState state = FromProto(static_cast<v1::JobState>(record.state));
   absl::Status result;
   if (!IsEnded(state)) {
-    runtime_->Step(coordinator::CancelJob{record.id, request.reason()}, [&](const Answer& answer) {
-      if (const Refuse* refusal = std::get_if<Refuse>(&answer)) result = ToStatus(*refusal);
-    });
+    runtime_->Step(coordinator::CancelJob{record.id, BoundedFaultText(request.reason())},
+                   [&](const Answer& answer) {
+                     if (const Refuse* refusal = std::get_if<Refuse>(&answer))
+                       result = ToStatus(*refusal);
+                   });
   } else if (state != JobState::kCancelled) {
     result = ToStatus({.status = absl::FailedPreconditionError(absl::StrCat(
                            "job ", record.name, " has ended: ", std::string(JobStateName(state)))),

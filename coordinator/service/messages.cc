@@ -6,17 +6,13 @@
 #include "common/base/check.h"
 
 namespace longhaul::coordinator {
-namespace {
-
 // Valid UTF-8 (every proto's strings are) stays so.
-std::string Bounded(const std::string& text) {
+std::string BoundedFaultText(const std::string& text) {
   if (text.size() <= kFaultTextBytesMax) return text;
   size_t end = kFaultTextBytesMax;
   while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
 }
-
-}  // namespace
 
 // CodecKind has the numbers of v1::Codec.
 v1::Codec ToProto(CodecKind codec) { return static_cast<v1::Codec>(codec); }
@@ -105,11 +101,11 @@ v1::JobError ToProto(const JobFault& fault) {
 }
 
 JobFault FromProto(const v1::JobError& error) {
-  return {.code = Bounded(error.code()),
-          .message = Bounded(error.message()),
-          .field = Bounded(error.field()),
-          .hint = Bounded(error.hint()),
-          .pool = Bounded(error.pool())};
+  return {.code = BoundedFaultText(error.code()),
+          .message = BoundedFaultText(error.message()),
+          .field = BoundedFaultText(error.field()),
+          .hint = BoundedFaultText(error.hint()),
+          .pool = BoundedFaultText(error.pool())};
 }
 
 google::protobuf::Timestamp ToProto(absl::Time time) {

@@ -28,9 +28,10 @@ v1::JobState ToProto(JobState state);
 // Requires a state that ToProto gives.
 JobState FromProto(v1::JobState state);
 v1::JobError ToProto(const JobFault& fault);
-// What a pool says is stored with the job and shown: each text is cut, between two characters, to
-// at most so many bytes.
+// What a pool or a user says is stored with the job and shown: each text is cut, between two
+// characters, to at most so many bytes.
 inline constexpr size_t kFaultTextBytesMax = 4096;
+std::string BoundedFaultText(const std::string& text);
 JobFault FromProto(const v1::JobError& error);
 
 // Requires a finite time.

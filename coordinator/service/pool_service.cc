@@ -41,6 +41,20 @@ absl::Status CheckHeartbeat(const v1::HeartbeatRequest& request) {
   return absl::OkStatus();
 }
 
+// Of a job of `steps` inner steps.
+absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps) {
+  for (const v1::Evaluation& evaluation : request.evaluations()) {
+    if (evaluation.step() < 0 || evaluation.step() > steps) {
+      return BadRequestError({{"evaluations", absl::StrCat("step ", evaluation.step(),
+                                                           " is not within 0 to ", steps)}});
+    }
+    if (evaluation.version() < 0 || evaluation.tokens() < 0) {
+      return BadRequestError({{"evaluations", "a version or a number of tokens is negative"}});
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Steps the core; the lease that it grants, or its refusal.
 absl::StatusOr<GrantLease> Ask(Runtime& runtime, const Event& event) {
   absl::StatusOr<GrantLease> result = absl::InternalError("the core did not answer");
@@ -139,6 +153,7 @@ absl::Status PoolService::DoHeartbeat(const v1::HeartbeatRequest& request,
   runtime_->parts().metrics->heartbeats.With().Increment();
   const bool assigned = grant.assignment.has_value() && grant.assignment->job == request.job_id();
   if (const auto job = runtime_->jobs().Find(request.job_id()); job && assigned) {
+    LH_RETURN_IF_ERROR(CheckEvaluations(request, job->resolved().spec.train().steps()));
     const ParticipantRecord& place = job->participants[grant.assignment->ordinal];
     if (request.has_progress()) {
       job->progress.Report(request.pool(), place.ordinal, place.start_step.value_or(0),

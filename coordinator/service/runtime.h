@@ -2,10 +2,12 @@
 // decides, keeps the durable state and the data plane of every live job.
 //
 //   services --Post--> owner thread: Step -> core -> actions, performed in their order:
-//     Persist*       to the MetaStore, durable before the next action
-//     ApplyRound     to the apply threads: JobStore::Apply, then RoundApplied comes back to the
-//     owner thread PublishCommit  to the WatchPlan streams of the job WriteCheckpoint, snapshots to
-//     the background thread; what follows a final checkpoint waits for it
+//     Persist*         to the MetaStore, durable before the next action
+//     ApplyRound       to the apply threads: JobStore::Apply, then RoundApplied comes back to the
+//                      owner thread
+//     PublishCommit    to the WatchPlan streams of the job
+//     WriteCheckpoint  and snapshots: to the background thread; what follows a final checkpoint
+//                      waits for it
 //   bulk streams --Judge, Complete--> owner thread; their bytes go from gRPC to the bulk threads to
 //   the JobStore
 //

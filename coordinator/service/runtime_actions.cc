@@ -152,8 +152,12 @@ void Runtime::On(const EndJob& action) {
   plan_streams_.EndJob(action.job, absl::OkStatus());
   SaveCounters(*job);
   job->forget_at = now() + options_.linger;
-  if (action.fault.has_value()) {
-    parts_.log->With({.job = job->name(), .pool = action.fault->pool}).Error(action.fault->message);
+  if (!action.fault.has_value()) return;
+  const Logger log = parts_.log->With({.job = job->name(), .pool = action.fault->pool});
+  if (action.state == JobState::kFailed) {
+    log.Error(action.fault->message);
+  } else {
+    log.Info(reason);
   }
 }
 

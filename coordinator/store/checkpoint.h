@@ -1,8 +1,8 @@
 // Checkpoints: the outer parameters of a job as plain files, for people and tools. They are not
 // needed for recovery.
 //
-//   <dir>/checkpoints/step-00000900/manifest.json        CheckpointManifest as proto JSON
-//                                   fragment-000.f32     little-endian fp32, canonical layout
+//   <dir>/checkpoints/step-00000900/manifest.json       CheckpointManifest as proto JSON
+//                                   fragment-000.f32    little-endian fp32, canonical layout
 //
 // A checkpoint appears whole or not at all: it is written to a temporary folder, synced and
 // renamed.

@@ -15,7 +15,7 @@ constexpr absl::string_view kMagic = "LHMANIF2";
 constexpr size_t kFragmentsMax = 65536, kDigestBytes = 16;
 constexpr int64_t kElementsMax = int64_t{1} << 40, kManifestBytesMax = 1 << 20;
 
-enum : uint32_t { kSearchScale = 1, kStochastic = 2, kRmsScale = 4 };
+constexpr uint32_t kSearchScale = 1, kStochastic = 2, kRmsScale = 4;
 
 uint32_t EncoderFlags(const CodecOptions& options) {
   return (options.search_scale ? kSearchScale : 0) | (options.stochastic ? kStochastic : 0) |

@@ -18,7 +18,7 @@ absl::Status WriteJobManifest(FileSystem& fs, const std::string& job_dir,
                               const JobStoreOptions& options);
 
 // NOT_FOUND: there is none. DATA_LOSS: it is damaged. FAILED_PRECONDITION: written by a newer
-// program.
+// program. INVALID_ARGUMENT, UNIMPLEMENTED: whole, but its options are refused (CheckOptions).
 absl::StatusOr<JobStoreOptions> ReadJobManifest(FileSystem& fs, const std::string& job_dir);
 
 }  // namespace longhaul

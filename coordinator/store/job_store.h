@@ -7,9 +7,10 @@
 // newest snapshots, applies the later rounds again and compares the digests. FORMAT.md (beside this
 // file) gives every byte.
 //
-//   <dir>/manifest    options, written once       <dir>/snap/    two generations of each fragment
-//   <dir>/log/        segments of frames          <dir>/checkpoints/step-NNNNNNNN/    for people
-//   and tools
+//   <dir>/manifest                     options, written once
+//   <dir>/log/                         segments of frames
+//   <dir>/snap/                        two generations of each fragment
+//   <dir>/checkpoints/step-NNNNNNNN/   for people and tools
 //
 // Thread-safe; every method may block on the disk. AppendShard may run in any number of threads and
 // beside everything else. Apply of one fragment excludes readers of that fragment, so that they see

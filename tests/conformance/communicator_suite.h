@@ -3,10 +3,11 @@
 // threads of this process:
 //
 //   static constexpr bool kRankOrderSums;  // sums are the rank-order sum bit for bit
-//   static std::vector<int> Sizes();       // group sizes to try; empty: the backend cannot run
-//   here static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size); static
-//   std::shared_ptr<std::byte> Allocate(size_t bytes);  // memory that the communicator and this
-//   process can touch static CallOptions Options(absl::Duration timeout);
+//   static std::vector<int> Sizes();       // group sizes to try; empty: it cannot run here
+//   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size);
+//   // Memory that the communicator and this process can touch.
+//   static std::shared_ptr<std::byte> Allocate(size_t bytes);
+//   static CallOptions Options(absl::Duration timeout);
 #pragma once
 
 #include <atomic>

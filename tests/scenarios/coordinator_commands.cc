@@ -78,7 +78,7 @@ Lines CoordinatorScenario::Submit(const Command& c) {
 }
 
 Lines CoordinatorScenario::Cancel(const Command& c) {
-  return Step(coordinator::CancelJob{c.word(0), "by the user"});
+  return Step(coordinator::CancelJob{c.word(0), c.Text("reason")});
 }
 
 Lines CoordinatorScenario::Join(const Command& c) {

@@ -3,11 +3,18 @@
 //
 //   at 12s                                  the time; nothing is told to the core
 //   submit JOB fragments=1 h=4 tau=1 steps=8 [min=1] [max=64] [names=a,b] [evaluate=1]
-//   [checkpoint=0] [no-final] cancel JOB join POOL...            heartbeat POOL... [job=JOB step=N]
-//   leave POOL... ready JOB POOL... [rank=0]                                            a rank
-//   opened WatchPlan contribute JOB POOL... fragment=0 version=1 [kind=outer]              a
-//   contribution is whole applied JOB fragment=0 version=1                                      the
-//   commit is durable evaluated JOB POOL [final]              failed JOB POOL field=F hint=H tick
+//          [checkpoint=0] [no-final]
+//   cancel JOB [reason=R]
+//   join POOL...
+//   heartbeat POOL... [job=JOB step=N]
+//   leave POOL...
+//   ready JOB POOL... [rank=0]              a rank opened WatchPlan
+//   contribute JOB POOL... fragment=0 version=1 [kind=outer]
+//                                           a contribution is whole
+//   applied JOB fragment=0 version=1        the commit is durable
+//   evaluated JOB POOL [final]
+//   failed JOB POOL field=F hint=H
+//   tick
 //   restart                                 the coordinator starts anew from what was made durable
 //   show JOB                                state, places and versions, and what it waits for
 #pragma once

@@ -1,5 +1,7 @@
 #include "tests/scenarios/core_text.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -31,11 +33,7 @@ std::string Text(const coordinator::GrantLease& a) {
   return absl::StrFormat("lease %s %s %s", a.pool, absl::FormatDuration(a.lease), work);
 }
 std::string Text(const coordinator::PersistJobState& a) {
-  std::string text = absl::StrFormat("persist %s %s", a.job, JobStateName(a.state));
-  if (a.fault.has_value())
-    absl::StrAppend(&text, " pool=", a.fault->pool, " field=", a.fault->field,
-                    " hint=", a.fault->hint);
-  return text;
+  return absl::StrFormat("persist %s %s", a.job, JobStateName(a.state));
 }
 std::string Text(const coordinator::PersistParticipant& a) {
   return absl::StrFormat("persist %s ordinal %d is %s/%s%s", a.job, a.ordinal, a.pool,
@@ -69,7 +67,14 @@ std::string Text(const coordinator::WriteCheckpoint& a) {
                  : absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
 }
 std::string Text(const coordinator::EndJob& a) {
-  return absl::StrFormat("end %s %s", a.job, JobStateName(a.state));
+  std::string text = absl::StrFormat("end %s %s", a.job, JobStateName(a.state));
+  if (!a.fault.has_value()) return text;
+  for (const auto& [name, value] :
+       {std::pair("message", a.fault->message), std::pair("pool", a.fault->pool),
+        std::pair("field", a.fault->field), std::pair("hint", a.fault->hint)}) {
+    if (!value.empty()) absl::StrAppend(&text, " ", name, "=", value);
+  }
+  return text;
 }
 std::string Text(const coordinator::ReleasePool& a) {
   return absl::StrFormat("release %s from %s", a.pool, a.job);

@@ -1,15 +1,19 @@
 // The commands of a session's transcript.
 //
 //   plan steps=8 fragments=1 h=4 tau=1 [start=0] [ordinal=0] versions=-1 [contributed=0] [seed]
-//   [no-final] commit FRAGMENT version=1 [kind=outer] [evaluate] [contributed] seed SeedRequested
-//   whole FRAGMENT version=0                pulled FRAGMENT version=1
+//        [no-final]
+//   commit FRAGMENT version=1 [kind=outer] [evaluate] [contributed]
+//   seed
+//   whole FRAGMENT version=0
+//   pulled FRAGMENT version=1
 //   agreed 0,0 0,0          the versions of each rank
 //   done STEP               an inner step ran
 //   pushed FRAGMENT version=1
 //   push-refused FRAGMENT version=1 reason=ROUND_CLOSED [have=1]
 //   pull-refused FRAGMENT reason=VERSION_MISMATCH
 //   plan-refused reason=JOB_ENDED
-//   disconnected            ended REASON
+//   disconnected
+//   ended REASON
 #pragma once
 
 #include <string>

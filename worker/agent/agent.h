@@ -2,8 +2,8 @@
 // passes on what they report, and comes back as a new incarnation when a rank is lost. It survives
 // its ranks and the coordinator's absence.
 //
-//   heartbeat --assignment--> start ranks --reports--> heartbeat        a rank is lost --> stop the
-//   others --> rejoin
+//   heartbeat --assignment--> start ranks --reports--> heartbeat
+//   a rank is lost --> stop the others --> rejoin
 #pragma once
 
 #include <deque>

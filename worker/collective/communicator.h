@@ -9,11 +9,12 @@
 // thread. Blocking: a collective returns when this rank's result is complete and its input may be
 // reused, or with an error. Errors of every collective:
 //   INVALID_ARGUMENT     sizes contradict each other or the timeout is not positive; nothing was
-//   exchanged. DEADLINE_EXCEEDED    the timeout passed; the message says what was waited for.
+//                        exchanged
+//   DEADLINE_EXCEEDED    the timeout passed; the message says what was waited for
 //   UNAVAILABLE          a peer is gone or the communicator was aborted; the message names the
-//   operation and the peer. FAILED_PRECONDITION  the ranks called different operations or sizes
-//   (reported by `thread` alone: elsewhere this ends
-//                        in DEADLINE_EXCEEDED).
+//                        operation and the peer
+//   FAILED_PRECONDITION  the ranks called different operations or sizes (reported by `thread`
+//                        alone: elsewhere this ends in DEADLINE_EXCEEDED)
 // After any of these but INVALID_ARGUMENT the communicator is aborted on this rank, its peers soon
 // fail with UNAVAILABLE, output buffers hold unspecified values, and the group has to be made anew.
 #pragma once

@@ -4,13 +4,11 @@
 //
 // What differs from the other implementations:
 //   - Buffers are device memory of the communicator's device; CallOptions::stream is the
-//   cudaStream_t behind whose queued
-//     work an operation runs. A call still returns only when its result is complete: it polls the
-//     stream, the state of the communicator, and the deadline. Overlap is had by calling from a
-//     thread of its own.
+//     cudaStream_t behind whose queued work an operation runs. A call still returns only when its
+//     result is complete: it polls the stream, the state of the communicator, and the deadline.
+//     Overlap is had by calling from a thread of its own.
 //   - Sums are not promised to be the rank-order sum: NCCL chooses the order by topology, size and
-//   version. It is the same
-//     on every rank, and in every run on the same machines.
+//     version. It is the same on every rank, and in every run on the same machines.
 //   - NCCL does not say which peer failed; messages carry its own text.
 //   - One process, one device: two ranks on one GPU are refused by NCCL.
 #pragma once

@@ -1,9 +1,9 @@
 // Bytes of the TCP rendezvous: one request and one reply for each connection. All integers
 // little-endian.
 //
-//   request  char[4] "LHRV" | u32 version | char[64] token, zero-padded | u64 generation | u32 rank
-//   | u32 blob bytes | blob reply    u32 status code (absl::StatusCode) | u32 count | count times:
-//   u32 bytes | bytes
+//   request  char[4] "LHRV" | u32 version | char[64] token, zero-padded | u64 generation |
+//            u32 rank | u32 blob bytes | blob
+//   reply    u32 status code (absl::StatusCode) | u32 count | count times: u32 bytes | bytes
 //            (OK: the blobs by rank; else: one string, the message)
 #pragma once
 

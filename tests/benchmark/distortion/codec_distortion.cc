@@ -1,6 +1,6 @@
 // What a codec loses: NMSE = ||x - decoded||^2 / ||x||^2 on Gaussian or Laplacian data.
-//   codec_distortion --codec e3m0 [--block 128] [--data gauss|laplace] [--scale
-//   fp32|byte|word|search] [-o json|table]
+//   codec_distortion --codec e3m0 [--block 128] [--data gauss|laplace]
+//                    [--scale fp32|byte|word|search] [-o json|table]
 // Without --scale, or with the one that is sent, and blocks of 128 the codec itself is measured;
 // else the formula (formulas.h). Exit status 4: bad arguments.
 #include <CLI/CLI.hpp>

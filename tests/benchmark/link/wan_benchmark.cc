@@ -1,7 +1,9 @@
 // Pushes over a long link against raw TCP over the same link; wan.py makes the link and starts both
 // ends:
-//   wan_benchmark serve HOST                  writes "ready GRPC_PORT RAW_PORT", serves till it is
-//   killed wan_benchmark measure HOST GRPC_PORT RAW_PORT MBIT [--smoke]    prints the rows
+//   wan_benchmark serve HOST
+//                 writes "ready GRPC_PORT RAW_PORT", serves until it is killed
+//   wan_benchmark measure HOST GRPC_PORT RAW_PORT MBIT [--smoke]
+//                 prints the rows
 // Everything is warm: both ends have sent a fragment over every connection before it counts.
 #include <sys/prctl.h>
 

@@ -1,12 +1,10 @@
 // Bulk streams against raw TCP, in one run, between two processes of this machine, plaintext:
 //   fragment_stream_benchmark [--smoke] [MiB (1024)] [repetitions (7)]
-// stream_push, stream_pull   a hot 1 MiB source, framed and hashed, checked and read in place at
-// the
-//                            other end; raw TCP sends the same 1 MiB over and over
-// fragment_round_trip        a fragment of a quarter of the size, coded fp32, from its buffer;
-// pulled
-//                            back, decoded into a buffer and its digest verified; raw TCP sends the
-//                            coded bytes into a buffer of their size, twice
+//   stream_push, stream_pull   a hot 1 MiB source, framed and hashed, checked and read in place at
+//                              the other end; raw TCP sends the same 1 MiB over and over
+//   fragment_round_trip        a fragment of a quarter of the size, coded fp32, from its buffer;
+//                              pulled back, decoded into a buffer and its digest verified; raw TCP
+//                              sends the coded bytes into a buffer of their size, twice
 // The other process serves both. Rates are GiB/s; the note has the processor seconds of both
 // processes for a GiB, which depend less on what else the machine does.
 #include <signal.h>

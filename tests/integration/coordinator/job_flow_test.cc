@@ -128,6 +128,21 @@ TEST_F(JobFlowTest, QuantizedBothWaysTheDigestsStillAgree) {
   EXPECT_TRUE(Await("quantized", v1::COMPLETED).ok());
 }
 
+TEST_F(JobFlowTest, AnEvaluationOfAStepThatIsNotTheJobsIsRefused) {
+  const auto submitted = Submit(Spec("steps"));
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  for (const int64_t step : {int64_t{-1}, submitted->job().spec().train().steps() + 1}) {
+    v1::HeartbeatRequest report;
+    report.add_evaluations()->set_step(step);
+    const absl::Status refused = members[0]->pool.Heartbeat(report).status();
+    ASSERT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_EQ(FieldViolationsOf(refused)[0].field, "evaluations");
+  }
+}
+
 TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
   const auto submitted = Submit(Spec("cancelled"));
   ASSERT_TRUE(submitted.ok()) << submitted.status();
@@ -136,24 +151,28 @@ TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
   if (HasFatalFailure()) return;
   v1::CancelJobRequest request;
   request.set_job("cancelled");
+  request.set_reason("wrong data");
   v1::CancelJobResponse response;
   ASSERT_TRUE(jobs_->CancelJob(Context().get(), request, &response).ok());
   EXPECT_EQ(response.job().state(), v1::CANCELLED);
   for (auto& member : members) {
     const auto event = member->pool.NextEvent();
     ASSERT_TRUE(event.ok()) << event.status();
-    EXPECT_EQ(event->ended().reason(), "CANCELLED");
+    EXPECT_EQ(event->ended().reason(), "CANCELLED: wrong data");
     const auto heartbeat = member->pool.Heartbeat();
     ASSERT_TRUE(heartbeat.ok());
     EXPECT_EQ(heartbeat->assignment().job_id(), "");
   }
   const auto pushed = members[0]->pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(1));
   EXPECT_EQ(ReasonOf(pushed.status()), "JOB_ENDED");
+  request.set_reason("another reason");  // Too late: the first stays.
   EXPECT_TRUE(jobs_->CancelJob(Context().get(), request, &response).ok());
   Restart();
   const auto job = Get("cancelled");
   ASSERT_TRUE(job.ok());
   EXPECT_EQ(job->state(), v1::CANCELLED);
+  EXPECT_EQ(job->error().code(), "CANCELLED");
+  EXPECT_EQ(job->error().message(), "wrong data");
 }
 
 TEST_F(JobFlowTest, TwoJobsDoNotTouchEachOther) {

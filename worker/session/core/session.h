@@ -3,9 +3,10 @@
 // version and never pass through.
 //
 //   start    plan -> (seed) -> pull every fragment whole -> agree with the pool's other ranks on
-//   the versions step t   run -> push what is due at t, in fragment order -> merge what is due at
-//   t, in fragment order step N   the same, then the final round: push all, merge all -> evaluate
-//   if asked -> finish
+//            the versions
+//   step t   run -> push what is due at t, in fragment order -> merge what is due at t, in fragment
+//            order
+//   step N   the same, then the final round: push all, merge all -> evaluate if asked -> finish
 //
 // Training blocks in one place: where a merge is due and its commit is not here. What a rank does
 // on the training thread depends on the plan, the versions that all ranks agreed on, and durable

@@ -1,7 +1,6 @@
 // Every codec on coded bytes from outside and on values of its own side; scalar against SIMD.
-//   input: u8 0 decode, 1 encode | u8 kind | u8 options of the encoder | u16 elements - 1 | i32
-//   base exponent | u8 1: the payload
-//          is cut or filled to its size | payload, or values
+//   input: u8 0 decode, 1 encode | u8 kind | u8 options of the encoder | u16 elements - 1 |
+//          i32 base exponent | u8 1: the payload is cut or filled to its size | payload, or values
 #include <bit>
 #include <cmath>
 #include <cstring>
