@@ -7,23 +7,23 @@
 // clang-format on
 
 #include "common/base/check.h"
+#include "common/base/read_ahead.h"
 #include "coordinator/outer/nesterov.h"
 #include "coordinator/outer/squares-inl.h"
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::HWY_NAMESPACE {
 namespace {
 
-constexpr size_t kPrefetch = 512;  // Elements: momentum comes from memory.
+constexpr size_t kAhead = kReadAheadBytes / sizeof(float);
 
 double NesterovStep(float* gradient, float* momentum, size_t size, float lr, float mu) {
   const auto rate = hn::Set(kFloat, lr), decay = hn::Set(kFloat, mu);
   SquareLanes squares;
   const size_t whole = size - size % kSquareLanes;
   for (size_t i = 0; i < whole; i += kSquareLanes) {
-    hwy::Prefetch(momentum + i + kPrefetch);
+    if (i % kAhead == 0) ReadAhead(momentum + i, i / kAhead);
     for (size_t at = i; at < i + kSquareLanes; at += kStep) {
       const auto g = hn::LoadU(kFloat, gradient + at);
       squares.Add(g, at - i);

@@ -18,9 +18,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "common/base/read_ahead.h"
 #include "common/codec/kernels/dense_kernels.h"
 #include "common/layout/fragment_layout.h"
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -212,14 +212,7 @@ HWY_NOINLINE uint32_t FirstBad(const float* values) {
   return i;
 }
 
-// Reads this far ahead: a core alone does not keep a memory channel busy.
-constexpr int64_t kPrefetchElements = 1024;
-
-HWY_INLINE void PrefetchBlock(const float* block) {
-  constexpr int64_t kLine = 64 / sizeof(float);
-  HWY_UNROLL(8)
-  for (int64_t i = 0; i < kBlockElements; i += kLine) hwy::Prefetch(block + kPrefetchElements + i);
-}
+static_assert(kBlockElements * sizeof(float) == kReadAheadBytes);
 
 HWY_INLINE void LoadBlock(const float* block, Floats* u) {
   LONGHAUL_EACH_VECTOR
@@ -345,10 +338,10 @@ HWY_INLINE void EncodeAll(const EncodeBlocks& run) {
                           scales[measured], noise, run.results[first + measured].magnitude_max);
     }
     for (int64_t i = 0; i < count; ++i) {
-      PrefetchBlock(values + i * kBlockElements);
+      ReadAhead(values + i * kBlockElements, first + i);
       if (kFused) {
-        PrefetchBlock(minus[b + i]);
-        PrefetchBlock(error[b + i]);
+        ReadAhead(minus[b + i], first + i);
+        ReadAhead(error[b + i], first + i);
       }
       BlockNoise noise;
       if (Policy::kStochastic) noise = BlockNoise(keys, run.noise.first_block + first + i);
@@ -388,7 +381,7 @@ void Accumulate(const CodedRun& run, float weight, float* acc) {
     const auto scale = Policy::FromPlane(run, b);
     const typename Policy::Unpacker codes(run.codes + b * Policy::kCodeBytes);
     float* block = acc + b * kBlockElements;
-    PrefetchBlock(block);
+    ReadAhead(block, b);
     LONGHAUL_EACH_VECTOR
     for (int v = 0; v < kVectors; ++v) {
       float* p = block + v * kVectorLanes;

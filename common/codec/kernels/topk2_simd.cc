@@ -15,6 +15,12 @@ HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 namespace {
 
+// Reads ahead of the `block`-th block of the next chunk. Both passes over a chunk, Load and
+// Reaching, do so for half of the blocks, so that memory is never idle.
+HWY_INLINE void ReadAheadOf(const float* next, int64_t block) {
+  ReadAhead(next + block * kBlockElements, block);
+}
+
 uint32_t Load(const float* values, const float* minus, const float* error, float decay,
               int64_t blocks, float* u, PartMaxima& maxima) {
   const Blocks<const float> minus_blocks(minus, kNoInput.minus),
@@ -26,13 +32,13 @@ uint32_t Load(const float* values, const float* minus, const float* error, float
   for (int v = 0; v < kVectors; ++v) largest[v] = hn::Zero(kInt);
   for (int64_t b = 0; b < blocks; ++b) {
     const float* const block = values + b * kBlockElements;
-    PrefetchBlock(block);
+    if (b % 2 == 0) ReadAheadOf(values + topk2::kChunkElements, b / 2);
     Floats x[kVectors];
     if (alone) {
       LoadBlock(block, x);
     } else {
-      PrefetchBlock(minus_blocks[b]);
-      PrefetchBlock(error_blocks[b]);
+      ReadAhead(minus_blocks[b], b);
+      ReadAhead(error_blocks[b], b);
       LoadInput(block, minus_blocks[b], error_blocks[b], factor, x);
     }
     LONGHAUL_EACH_VECTOR
@@ -94,10 +100,9 @@ constexpr PositionTag kPosition;
 constexpr int kSpare = 4;
 
 // Positions of the magnitudes that reach `bound`, ascending. Returns how many; writes up to kSpare
-// behind them. Brings the chunk at `next` nearer meanwhile: nothing else here waits for memory.
+// behind them.
 HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, const float* next,
                             uint16_t* positions) {
-  constexpr int kLine = 64 / sizeof(float);
   const Ints below = hn::Set(kInt, bound - 1);
   int64_t count = 0;
   for (int64_t at = 0; at < blocks * kBlockElements; at += topk2::kGroupElements) {
@@ -107,8 +112,8 @@ HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, const
       const auto mask = hn::Gt(Magnitude(hn::LoadU(kFloat, u + at + v * kVectorLanes)), below);
       bits |= uint64_t{MaskBits(mask)} << (v * kVectorLanes);
     }
-    HWY_UNROLL(4)
-    for (int line = 0; line < topk2::kGroupElements; line += kLine) hwy::Prefetch(next + at + line);
+    if (at % (2 * kBlockElements) == 0)
+      ReadAheadOf(next, topk2::kChunkBlocks / 2 + at / (2 * kBlockElements));
     // Mostly there are few; writing four in vain is cheaper than guessing how many. One word: four
     // stores would be put together by the compiler, the long way round.
     const int here = std::popcount(bits);

@@ -2,8 +2,9 @@
 // single call over the whole buffer, which glibc serves with non-temporal stores; smaller calls
 // would be slower and the ratios larger. Buffers lie in huge pages where the kernel gives them,
 // ours and the reference's alike.
-//   codec_benchmark [--smoke]          256 MiB of floats, 9 alternating runs; --smoke: small, quick
-//   codec_benchmark --piquant LIBRARY  the reference is pi-quant (piquant.py finds the library)
+//   codec_benchmark [--smoke|WHAT]     256 MiB of floats, 9 alternating runs; --smoke: small, quick;
+//                                     WHAT: one codec, or read, or stochastic
+//   codec_benchmark --piquant LIBRARY   the reference is pi-quant (piquant.py finds the library)
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/base/read_ahead.h"
 #include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
 #include "tests/benchmark/codec/piquant.h"
@@ -60,18 +62,10 @@ class CodecBenchmark {
     Add("feedback_" + name, targets.feedback, [&] { EncodeAll(*codec, true); });
   }
 
-  // What no encoder can pass: reading alone.
+  // What no encoder can pass: reading alone, as encoders do and without reading ahead.
   void RunRead() {
-    Add("read", std::nullopt, [&] {
-      const auto bytes = in_.bytes();
-      uint64_t sums[8] = {};
-      for (size_t at = 0; at < bytes.size(); at += sizeof(sums)) {
-        uint64_t words[8];
-        std::memcpy(words, &bytes[at], sizeof(words));
-        for (int i = 0; i < 8; ++i) sums[i] += words[i];
-      }
-      for (const uint64_t sum : sums) read_ += sum;
-    });
+    Add("read", std::nullopt, [&] { Read<true>(); });
+    Add("read_in_order", std::nullopt, [&] { Read<false>(); });
   }
 
   // Nearest as the reference: time of nearest / time of stochastic.
@@ -100,6 +94,21 @@ class CodecBenchmark {
   size_t Bytes() const { return tiles_ * kTileElements * sizeof(float); }
   static absl::Span<float> Tile(Buffer& buffer, int64_t t) {
     return buffer.floats().subspan(t * kTileElements, kTileElements);
+  }
+
+  template <bool kAhead>
+  void Read() {
+    const auto bytes = in_.bytes();
+    uint64_t sums[8] = {};
+    for (size_t at = 0; at < bytes.size(); at += kReadAheadBytes) {
+      if (kAhead) ReadAhead(&bytes[at], static_cast<int64_t>(at) / kReadAheadBytes);
+      for (size_t line = at; line < at + kReadAheadBytes; line += sizeof(sums)) {
+        uint64_t words[8];
+        std::memcpy(words, &bytes[line], sizeof(words));
+        for (int i = 0; i < 8; ++i) sums[i] += words[i];
+      }
+    }
+    for (const uint64_t sum : sums) read_ += sum;
   }
 
   void EachTile(const Codec& codec, const std::function<void(int64_t, absl::Span<uint8_t>)>& work) {
@@ -159,18 +168,24 @@ int ComparePiQuant(const std::string& library) {
   return 0;
 }
 
-int Main(bool smoke) {
+// `only`: one codec, or "read", or "stochastic"; empty: all.
+int Main(bool smoke, const std::string& only) {
   CodecBenchmark benchmark(smoke ? 16 : 1024, smoke ? 3 : 9);
-  benchmark.RunRead();
-  benchmark.Run("e3m0", {.kind = CodecKind::kE3m0}, {1.05, 1.0, 0.38});
-  benchmark.Run("int4", {.kind = CodecKind::kInt4}, {1.05, 1.0, 0.38});
-  benchmark.Run("int8", {.kind = CodecKind::kInt8}, {1.2, 1.0, 0.38});
-  benchmark.Run("sign1", {.kind = CodecKind::kSign1}, {1.25, 1.15, 0.38});
-  benchmark.Run("topk2", {.kind = CodecKind::kTopk2}, {0.8, std::nullopt, std::nullopt});
-  benchmark.Run("bf16", {.kind = CodecKind::kBf16}, {});
-  benchmark.Run("fp32", {.kind = CodecKind::kFp32}, {});
-  benchmark.Run("e3m0_searched", {.kind = CodecKind::kE3m0, .search_scale = true}, {});
-  benchmark.Run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true}, {});
+  const auto wanted = [&](const std::string& name) { return only.empty() || only == name; };
+  if (wanted("read")) benchmark.RunRead();
+  const auto run = [&](const std::string& name, CodecOptions options, const Targets& targets) {
+    if (wanted(name)) benchmark.Run(name, options, targets);
+  };
+  run("e3m0", {.kind = CodecKind::kE3m0}, {1.05, 1.0, 0.38});
+  run("int4", {.kind = CodecKind::kInt4}, {1.05, 1.0, 0.38});
+  run("int8", {.kind = CodecKind::kInt8}, {1.2, 1.0, 0.38});
+  run("sign1", {.kind = CodecKind::kSign1}, {1.25, 1.15, 0.38});
+  run("topk2", {.kind = CodecKind::kTopk2}, {0.8, std::nullopt, std::nullopt});
+  run("bf16", {.kind = CodecKind::kBf16}, {});
+  run("fp32", {.kind = CodecKind::kFp32}, {});
+  run("e3m0_searched", {.kind = CodecKind::kE3m0, .search_scale = true}, {});
+  run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true}, {});
+  if (!wanted("stochastic")) return 0;
   benchmark.RunStochastic("int8", {.kind = CodecKind::kInt8}, 0.85);
   benchmark.RunStochastic("e3m0", {.kind = CodecKind::kE3m0}, 0.85);
   benchmark.RunStochastic("int4", {.kind = CodecKind::kInt4}, 0.85);
@@ -183,5 +198,7 @@ int Main(bool smoke) {
 int main(int argc, char** argv) {
   if (argc > 2 && std::string(argv[1]) == "--piquant")
     return longhaul::benchmark::ComparePiQuant(argv[2]);
-  return longhaul::benchmark::Main(argc > 1 && std::string(argv[1]) == "--smoke");
+  const std::string argument = argc > 1 ? argv[1] : "";
+  const bool smoke = argument == "--smoke";
+  return longhaul::benchmark::Main(smoke, smoke ? "" : argument);
 }

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/base/read_ahead.h"
 #include "common/layout/fragment_layout.h"
 #include "coordinator/outer/apply_tile.h"
 #include "coordinator/outer/nesterov.h"
@@ -60,6 +61,8 @@ class OuterBenchmark {
   void Touch() const {
     const auto bytes = state_.bytes();
     for (size_t at = 0; at < 3 * Bytes(); at += 64) {
+      if (at % kReadAheadBytes == 0)
+        ReadAhead(&bytes[at], static_cast<int64_t>(at) / kReadAheadBytes);
       uint64_t words[8];
       std::memcpy(words, &bytes[at], sizeof(words));
       for (uint64_t& word : words) word ^= 1;

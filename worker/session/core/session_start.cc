@@ -3,6 +3,7 @@
 // them: those that are behind pull again.
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "worker/session/core/session.h"
 
@@ -64,6 +65,12 @@ void Session::On(const PulledWhole& event, Actions& out) {
   Fragment& fragment = fragments_[event.fragment];
   if (state_ != SessionState::kStarting || !fragment.whole_asked) return;
   fragment.whole_asked = false;
+  if (event.version < 0 || event.version > LastVersion(fragment)) {
+    return End(
+        Restart{absl::StrFormat("fragment %d came as version %d, which the job does not have",
+                                event.fragment, event.version)},
+        out);
+  }
   fragment.held = event.version;
   AskWhole(out);
 }
