@@ -10,23 +10,29 @@ namespace longhaul {
 
 inline constexpr int64_t kReadAheadBytes = 512;
 
+inline constexpr int64_t kReadAheadSpans = 8;
+
+// The line that is asked for of the `k`-th span of 4 KiB ahead, in bytes from the address of the
+// `number`-th kReadAheadBytes of a pass: of a span's eight parts the first when it is farthest, the
+// last when it is next; of a part's eight lines one for each number.
+constexpr int64_t ReadAheadLine(int64_t number, int64_t k) {
+  constexpr int64_t kSpan = kReadAheadSpans * kReadAheadBytes, kLine = 64;
+  const int64_t place = number % kReadAheadSpans;
+  return (k + 1) * kSpan - place * kReadAheadBytes +  // The span.
+         (kReadAheadSpans - 1 - k) * kReadAheadBytes + place * kLine;
+}
+
 // To be called for each kReadAheadBytes of a pass, in their order, with their address and their
-// number in the pass. Of each of the next eight spans of 4 KiB it asks for one line; when a span is
-// reached, all its lines have been asked for. Beyond the end of an array it is harmless. Costs
-// eight instructions.
+// number in the pass. When a span is reached, all its lines have been asked for. Beyond the end of
+// an array it is harmless. Costs eight instructions.
 //
 // Always inlined: GCC takes a function that does nothing but prefetch for one without effect, and
 // drops its calls.
 [[gnu::always_inline]] inline void ReadAhead(const void* at, int64_t number) {
-  constexpr uintptr_t kSpan = 4096, kSpans = kSpan / kReadAheadBytes, kLine = 64;
-  // The line of this number within an eighth of a span.
-  const uintptr_t place = static_cast<uintptr_t>(number) % kSpans;
-  const uintptr_t base = reinterpret_cast<uintptr_t>(at) - place * (kReadAheadBytes - kLine);
 #pragma GCC unroll 8
-  for (uintptr_t k = 0; k < kSpans; ++k) {
-    const uintptr_t eighth = kSpans - 1 - k;  // The first one when the span is farthest.
-    __builtin_prefetch(
-        reinterpret_cast<const void*>(base + (k + 1) * kSpan + eighth * kReadAheadBytes), 0, 2);
+  for (int64_t k = 0; k < kReadAheadSpans; ++k) {
+    const uintptr_t line = reinterpret_cast<uintptr_t>(at) + ReadAheadLine(number, k);
+    __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);  // To the second level of cache.
   }
 }
 

@@ -108,7 +108,7 @@ class CodecBenchmark {
         for (int i = 0; i < 8; ++i) sums[i] += words[i];
       }
     }
-    for (const uint64_t sum : sums) read_ += sum;
+    for (const uint64_t sum : sums) read_ = read_ + sum;
   }
 
   void EachTile(const Codec& codec, const std::function<void(int64_t, absl::Span<uint8_t>)>& work) {

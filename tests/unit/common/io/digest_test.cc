@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "xxhash.h"
 
 namespace longhaul {
 namespace {
@@ -12,6 +13,22 @@ namespace {
 TEST(DigestTest, EqualsTheReference) {
   EXPECT_EQ(DigestOf("").Hex(), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(Hash64({}), 0x2d06800538d394c2u);
+}
+
+// Long inputs are hashed in parts.
+TEST(DigestTest, LongInputsEqualTheReferenceToo) {
+  std::string bytes(100'000, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 131 + i / 256);
+  for (const size_t size : {16'383, 16'384, 16'385, 20'480, 65'536, 99'999}) {
+    const absl::string_view part = absl::string_view(bytes).substr(0, size);
+    const absl::Span<const uint8_t> piece(reinterpret_cast<const uint8_t*>(part.data()), size);
+    EXPECT_EQ(Hash64({piece}), XXH3_64bits(part.data(), size)) << size;
+    const XXH128_hash_t expected = XXH3_128bits_withSeed(part.data(), size, 7);
+    EXPECT_EQ(DigestOf(part, 7), (Digest128{expected.high64, expected.low64})) << size;
+    Digester digester;
+    digester.Update(part);
+    EXPECT_EQ(digester.Value(), DigestOf(part)) << size;
+  }
 }
 
 TEST(DigestTest, APieceMoreOrLessIsTheSameHash) {
