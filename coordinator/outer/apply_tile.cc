@@ -34,12 +34,9 @@ absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Code
   result.signal_energy = encoded.signal_energy;
   // Only now: a block's scale may depend on the whole segment. The codes are still in the cache.
   const SegmentView segment = {elements, encoded.base_exponent, coded};
-  for (int64_t first = 0; first < elements; first += kRunElements) {
-    const auto theta = state.theta.subspan(first, std::min(kRunElements, elements - first));
-    // 1 * x is exact: one rounded addition an element, as in every pool.
-    LH_RETURN_IF_ERROR(down.DecodeAccumulate(segment, 1.0f, theta, first / kBlockElements));
-    result.parameter_energy += SumOfSquares(theta);
-  }
+  // 1 * x is exact: one rounded addition an element, as in every pool.
+  LH_RETURN_IF_ERROR(down.DecodeAccumulate(segment, 1.0f, state.theta));
+  result.parameter_energy = SumOfSquares(state.theta);
   return result;
 }
 

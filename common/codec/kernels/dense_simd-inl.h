@@ -214,6 +214,11 @@ HWY_NOINLINE uint32_t FirstBad(const float* values) {
 
 static_assert(kBlockElements * sizeof(float) == kReadAheadBytes);
 
+// Runs as short as SegmentEncoder's are worked on piece by piece: what is summed up, or subtracted
+// from the values, was just made in the cache. Reading ahead of it would only bring what lies
+// behind.
+constexpr int64_t kCachedBlocks = 32;
+
 HWY_INLINE void LoadBlock(const float* block, Floats* u) {
   LONGHAUL_EACH_VECTOR
   for (int v = 0; v < kVectors; ++v) u[v] = hn::LoadU(kFloat, block + v * kVectorLanes);
@@ -339,7 +344,7 @@ HWY_INLINE void EncodeAll(const EncodeBlocks& run) {
     }
     for (int64_t i = 0; i < count; ++i) {
       ReadAhead(values + i * kBlockElements, first + i);
-      if (kFused) {
+      if (kFused && run.blocks > kCachedBlocks) {
         ReadAhead(minus[b + i], first + i);
         ReadAhead(error[b + i], first + i);
       }
@@ -381,7 +386,7 @@ void Accumulate(const CodedRun& run, float weight, float* acc) {
     const auto scale = Policy::FromPlane(run, b);
     const typename Policy::Unpacker codes(run.codes + b * Policy::kCodeBytes);
     float* block = acc + b * kBlockElements;
-    ReadAhead(block, b);
+    if (run.blocks > kCachedBlocks) ReadAhead(block, b);
     LONGHAUL_EACH_VECTOR
     for (int v = 0; v < kVectors; ++v) {
       float* p = block + v * kVectorLanes;
