@@ -1,6 +1,6 @@
 // Brings memory nearer ahead of a pass over it. What a processor reads ahead by itself follows one
 // page of 4 KiB at a time; where memory is far away, as on large servers and in virtual machines,
-// one core gets half of what it could that way. ReadAhead keeps lines of the next eight pages in
+// one core gets two thirds of what it could that way, or less. ReadAhead keeps lines of the next eight pages in
 // flight. `tests/benchmark/run.sh codec` measures both (rows read_in_order, read).
 #pragma once
 
@@ -9,7 +9,6 @@
 namespace longhaul {
 
 inline constexpr int64_t kReadAheadBytes = 512;
-
 inline constexpr int64_t kReadAheadSpans = 8;
 
 // The line that is asked for of the `k`-th span of 4 KiB ahead, in bytes from the address of the

@@ -17,16 +17,21 @@ namespace {
 // What is shorter is hashed in one go.
 constexpr size_t kAheadFrom = 16 << 10;
 
-// Hands out the bytes in parts, reading ahead of them.
-template <typename Update>
-void ForEachPart(const void* bytes, size_t size, Update update) {
-  constexpr size_t kPart = 8 * kReadAheadBytes;  // Smaller ones would cost the hash its pace.
+Digest128 ToDigest(const XXH128_hash_t& hash) { return {hash.high64, hash.low64}; }
+
+using UpdateFunction = XXH_errorcode(XXH3_state_t* state, const void* bytes, size_t size);
+
+// Hashes the bytes in parts, reading ahead of them.
+void UpdateAhead(UpdateFunction* update, XXH3_state_t* state, const void* bytes, size_t size) {
+  // Smaller parts would cost the hash its pace.
+  constexpr int64_t kPart = kReadAheadSpans * kReadAheadBytes;
   const char* at = static_cast<const char*>(bytes);
-  for (; size > kPart; at += kPart, size -= kPart) {
-    for (int64_t number = 0; number < 8; ++number) ReadAhead(at + number * kReadAheadBytes, number);
-    update(at, kPart);
+  for (; size >= kAheadFrom; at += kPart, size -= kPart) {
+    for (int64_t number = 0; number < kReadAheadSpans; ++number)
+      ReadAhead(at + number * kReadAheadBytes, number);
+    update(state, at, kPart);
   }
-  update(at, size);
+  update(state, at, size);
 }
 
 }  // namespace
@@ -36,17 +41,12 @@ static_assert(std::endian::native == std::endian::little, "fp32 bytes are hashed
 std::string Digest128::Hex() const { return absl::StrFormat("%016x%016x", high, low); }
 
 Digest128 DigestOf(absl::string_view bytes, uint64_t seed) {
-  XXH128_hash_t hash;
-  if (bytes.size() < kAheadFrom) {
-    hash = XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed);
-  } else {
-    XXH3_state_t state;
-    XXH3_128bits_reset_withSeed(&state, seed);
-    ForEachPart(bytes.data(), bytes.size(),
-                [&](const void* part, size_t size) { XXH3_128bits_update(&state, part, size); });
-    hash = XXH3_128bits_digest(&state);
-  }
-  return {hash.high64, hash.low64};
+  if (bytes.size() < kAheadFrom)
+    return ToDigest(XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed));
+  XXH3_state_t state;
+  XXH3_128bits_reset_withSeed(&state, seed);
+  UpdateAhead(XXH3_128bits_update, &state, bytes.data(), bytes.size());
+  return ToDigest(XXH3_128bits_digest(&state));
 }
 
 uint64_t Hash64(absl::Span<const absl::Span<const uint8_t>> pieces) {
@@ -54,10 +54,8 @@ uint64_t Hash64(absl::Span<const absl::Span<const uint8_t>> pieces) {
     return XXH3_64bits(pieces[0].data(), pieces[0].size());
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
-  for (const auto& piece : pieces) {
-    ForEachPart(piece.data(), piece.size(),
-                [&](const void* part, size_t size) { XXH3_64bits_update(&state, part, size); });
-  }
+  for (const auto& piece : pieces)
+    UpdateAhead(XXH3_64bits_update, &state, piece.data(), piece.size());
   return XXH3_64bits_digest(&state);
 }
 
@@ -79,13 +77,9 @@ Digester::Digester(Digester&&) noexcept = default;
 Digester& Digester::operator=(Digester&&) noexcept = default;
 
 void Digester::Update(absl::string_view bytes) {
-  ForEachPart(bytes.data(), bytes.size(),
-              [&](const void* part, size_t size) { XXH3_128bits_update(state_->xxh, part, size); });
+  UpdateAhead(XXH3_128bits_update, state_->xxh, bytes.data(), bytes.size());
 }
 
-Digest128 Digester::Value() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh);
-  return {hash.high64, hash.low64};
-}
+Digest128 Digester::Value() const { return ToDigest(XXH3_128bits_digest(state_->xxh)); }
 
 }  // namespace longhaul

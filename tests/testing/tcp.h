@@ -21,7 +21,7 @@ TcpListener ListenTcp(int backlog, const std::string& host = kLoopback);
 int ConnectTcp(int port, const std::string& host = kLoopback);
 
 // Blocks until all was taken. False: the connection ended before.
-bool SendAll(int connection, absl::Span<const uint8_t> bytes);
+[[nodiscard]] bool SendAll(int connection, absl::Span<const uint8_t> bytes);
 
 // The whole answer to a GET, headers and all; empty if nobody listens.
 std::string HttpGet(int port, const std::string& path);

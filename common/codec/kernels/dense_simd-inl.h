@@ -20,6 +20,7 @@
 
 #include "common/base/read_ahead.h"
 #include "common/codec/kernels/dense_kernels.h"
+#include "common/codec/segment_encoder.h"
 #include "common/layout/fragment_layout.h"
 #include "hwy/highway.h"
 
@@ -214,10 +215,10 @@ HWY_NOINLINE uint32_t FirstBad(const float* values) {
 
 static_assert(kBlockElements * sizeof(float) == kReadAheadBytes);
 
-// Runs as short as SegmentEncoder's are worked on piece by piece: what is summed up, or subtracted
-// from the values, was just made in the cache. Reading ahead of it would only bring what lies
-// behind.
-constexpr int64_t kCachedBlocks = 32;
+// Runs no longer than SegmentEncoder's are worked on piece by piece: what is summed up, or
+// subtracted from the values, was just made in the cache, and reading ahead of it would only bring
+// what lies behind.
+HWY_INLINE bool IsMadeInCache(int64_t blocks) { return blocks <= kRunBlocks; }
 
 HWY_INLINE void LoadBlock(const float* block, Floats* u) {
   LONGHAUL_EACH_VECTOR
@@ -344,7 +345,7 @@ HWY_INLINE void EncodeAll(const EncodeBlocks& run) {
     }
     for (int64_t i = 0; i < count; ++i) {
       ReadAhead(values + i * kBlockElements, first + i);
-      if (kFused && run.blocks > kCachedBlocks) {
+      if (kFused && !IsMadeInCache(run.blocks)) {
         ReadAhead(minus[b + i], first + i);
         ReadAhead(error[b + i], first + i);
       }
@@ -386,7 +387,7 @@ void Accumulate(const CodedRun& run, float weight, float* acc) {
     const auto scale = Policy::FromPlane(run, b);
     const typename Policy::Unpacker codes(run.codes + b * Policy::kCodeBytes);
     float* block = acc + b * kBlockElements;
-    if (run.blocks > kCachedBlocks) ReadAhead(block, b);
+    if (!IsMadeInCache(run.blocks)) ReadAhead(block, b);
     LONGHAUL_EACH_VECTOR
     for (int v = 0; v < kVectors; ++v) {
       float* p = block + v * kVectorLanes;

@@ -3,8 +3,8 @@
 // would be slower and the ratios larger. Buffers lie in huge pages where the kernel gives them,
 // ours and the reference's alike.
 //   codec_benchmark [--smoke|WHAT]     256 MiB of floats, 9 alternating runs; --smoke: small, quick;
-//                                     WHAT: one codec, or read, or stochastic
-//   codec_benchmark --piquant LIBRARY   the reference is pi-quant (piquant.py finds the library)
+//                                      WHAT: one codec, or read, or stochastic
+//   codec_benchmark --piquant LIBRARY  the reference is pi-quant (piquant.py finds the library)
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -171,7 +171,11 @@ int ComparePiQuant(const std::string& library) {
 // `only`: one codec, or "read", or "stochastic"; empty: all.
 int Main(bool smoke, const std::string& only) {
   CodecBenchmark benchmark(smoke ? 16 : 1024, smoke ? 3 : 9);
-  const auto wanted = [&](const std::string& name) { return only.empty() || only == name; };
+  bool known = only.empty();
+  const auto wanted = [&](const std::string& name) {
+    known |= only == name;
+    return only.empty() || only == name;
+  };
   if (wanted("read")) benchmark.RunRead();
   const auto run = [&](const std::string& name, CodecOptions options, const Targets& targets) {
     if (wanted(name)) benchmark.Run(name, options, targets);
@@ -185,10 +189,12 @@ int Main(bool smoke, const std::string& only) {
   run("fp32", {.kind = CodecKind::kFp32}, {});
   run("e3m0_searched", {.kind = CodecKind::kE3m0, .search_scale = true}, {});
   run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true}, {});
-  if (!wanted("stochastic")) return 0;
-  benchmark.RunStochastic("int8", {.kind = CodecKind::kInt8}, 0.85);
-  benchmark.RunStochastic("e3m0", {.kind = CodecKind::kE3m0}, 0.85);
-  benchmark.RunStochastic("int4", {.kind = CodecKind::kInt4}, 0.85);
+  if (wanted("stochastic")) {
+    benchmark.RunStochastic("int8", {.kind = CodecKind::kInt8}, 0.85);
+    benchmark.RunStochastic("e3m0", {.kind = CodecKind::kE3m0}, 0.85);
+    benchmark.RunStochastic("int4", {.kind = CodecKind::kInt4}, 0.85);
+  }
+  LH_CHECK(known, "a benchmark of that name");
   return 0;
 }
 

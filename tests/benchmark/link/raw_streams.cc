@@ -23,7 +23,7 @@ void Drain(int connection) {
       left -= got;
     }
     if (left > 0) break;
-    SendAll(connection, {buffer.data(), 1});
+    LH_CHECK(SendAll(connection, {buffer.data(), 1}), "the sender waits for its answer");
   }
   close(connection);
 }
@@ -57,8 +57,9 @@ void RawStreams::Send(absl::Span<const uint8_t> bytes) {
   for (size_t i = 0; i < connections_.size(); ++i) {
     threads.emplace_back([connection = connections_[i], bytes = bytes.subspan(i * part, part)] {
       const uint64_t size = bytes.size();
-      SendAll(connection, {reinterpret_cast<const uint8_t*>(&size), sizeof(size)});
-      SendAll(connection, bytes);
+      LH_CHECK(SendAll(connection, {reinterpret_cast<const uint8_t*>(&size), sizeof(size)}) &&
+                   SendAll(connection, bytes),
+               "the sink reads");
       uint8_t answer = 0;
       LH_CHECK(recv(connection, &answer, 1, 0) == 1, "the sink answers");
     });

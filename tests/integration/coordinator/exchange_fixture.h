@@ -70,6 +70,13 @@ class ExchangeFixture : public CoordinatorFixture {
     }
   }
 
+  // Submits a job that waits for these pools alone, and begins it.
+  void SubmitAndBegin(const v1::JobSpec& spec, Members& members) {
+    const auto submitted = Submit(spec);
+    ASSERT_TRUE(submitted.ok()) << submitted.status();
+    Begin(submitted->job().id(), members);
+  }
+
   void PullWhole(HandMember& member) {
     for (int f = 0; f < kFragments; ++f) {
       const auto pulled = member.pool.Pull(f, -1, true, kElements);

@@ -46,10 +46,8 @@ TEST_F(JobFlowTest, TwoPoolsTrainFromSeedToCompletion) {
 }
 
 TEST_F(JobFlowTest, TheFinalCheckpointIsListed) {
-  const auto submitted = Submit(Spec("kept"));
-  ASSERT_TRUE(submitted.ok()) << submitted.status();
   Members members = MakeMembers({"site-a", "site-b"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(Spec("kept"), members);
   if (HasFatalFailure()) return;
   Rounds(members);
   Evaluate(*members[0], 2.5, true);
@@ -118,10 +116,8 @@ TEST_F(JobFlowTest, QuantizedBothWaysTheDigestsStillAgree) {
   v1::JobSpec spec = Spec("quantized");
   spec.mutable_sync()->mutable_up()->set_codec(v1::E3M0);
   spec.mutable_sync()->mutable_down()->set_codec(v1::E3M0);
-  const auto submitted = Submit(spec);
-  ASSERT_TRUE(submitted.ok()) << submitted.status();
   Members members = MakeMembers({"site-a", "site-b"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(spec, members);
   if (HasFatalFailure()) return;
   Rounds(members, 0, CodecKind::kE3m0);
   Evaluate(*members[0], 2.5, true);
@@ -129,12 +125,10 @@ TEST_F(JobFlowTest, QuantizedBothWaysTheDigestsStillAgree) {
 }
 
 TEST_F(JobFlowTest, AnEvaluationOfAStepThatIsNotTheJobsIsRefused) {
-  const auto submitted = Submit(Spec("steps"));
-  ASSERT_TRUE(submitted.ok()) << submitted.status();
   Members members = MakeMembers({"site-a", "site-b"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(Spec("steps"), members);
   if (HasFatalFailure()) return;
-  for (const int64_t step : {int64_t{-1}, submitted->job().spec().train().steps() + 1}) {
+  for (const int64_t step : {int64_t{-1}, Spec("steps").train().steps() + 1}) {
     v1::HeartbeatRequest report;
     report.add_evaluations()->set_step(step);
     const absl::Status refused = members[0]->pool.Heartbeat(report).status();
@@ -144,10 +138,8 @@ TEST_F(JobFlowTest, AnEvaluationOfAStepThatIsNotTheJobsIsRefused) {
 }
 
 TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
-  const auto submitted = Submit(Spec("cancelled"));
-  ASSERT_TRUE(submitted.ok()) << submitted.status();
   Members members = MakeMembers({"site-a", "site-b"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(Spec("cancelled"), members);
   if (HasFatalFailure()) return;
   v1::CancelJobRequest request;
   request.set_job("cancelled");
@@ -196,10 +188,8 @@ TEST_F(JobFlowTest, TwoJobsDoNotTouchEachOther) {
 }
 
 TEST_F(JobFlowTest, AFaultOfTheSpecFailsTheJobWithItsReason) {
-  const auto submitted = Submit(Spec("faulty", 1));
-  ASSERT_TRUE(submitted.ok());
   Members members = MakeMembers({"site-a"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(Spec("faulty", 1), members);
   if (HasFatalFailure()) return;
   v1::HeartbeatRequest report;
   report.mutable_failure()->set_code("NOT_FOUND");

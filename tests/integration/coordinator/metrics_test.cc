@@ -16,10 +16,8 @@ class MetricsTest : public ExchangeFixture {
 };
 
 TEST_F(MetricsTest, RoundsAndBytesAreCounted) {
-  const auto submitted = Submit(Spec("metered"));
-  ASSERT_TRUE(submitted.ok()) << submitted.status();
   Members members = MakeMembers({"site-a", "site-b"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(Spec("metered"), members);
   if (HasFatalFailure()) return;
   Round(members, 1, 1, v1::OUTER);
   EXPECT_FALSE(members[0]->pool.Push(1, 9, v1::OUTER, CodecKind::kFp32, Ramp(1)).ok());

@@ -10,10 +10,8 @@ class RefusedPushTest : public ExchangeFixture {
  protected:
   void SetUp() override {
     ExchangeFixture::SetUp();
-    const auto submitted = Submit(Spec("target"));
-    ASSERT_TRUE(submitted.ok()) << submitted.status();
     members_ = MakeMembers({"site-a", "site-b"});
-    Begin(submitted->job().id(), members_);
+    SubmitAndBegin(Spec("target"), members_);
   }
   // Whatever was refused left no trace: the job completes.
   void TearDown() override {

@@ -321,10 +321,8 @@ TEST_F(SparseResumeTest, ASegmentGoesOnBehindTheChunksThatAreHere) {
 class TwoPoolResumeTest : public ExchangeFixture {};
 
 TEST_F(TwoPoolResumeTest, AWholeContributionIsCompleteWhileTheRoundWaits) {
-  const auto submitted = Submit(Spec("two"));
-  ASSERT_TRUE(submitted.ok()) << submitted.status();
   Members members = MakeMembers({"site-a", "site-b"});
-  Begin(submitted->job().id(), members);
+  SubmitAndBegin(Spec("two"), members);
   if (HasFatalFailure()) return;
   const std::vector<float> delta(kElements, 0.5f);
   const auto outgoing = members[0]->pool.Encode(1, 1, v1::OUTER, CodecKind::kFp32, delta);
