@@ -7,17 +7,6 @@
 namespace longhaul::coordinator {
 namespace {
 
-v1::CodecId IdOf(const v1::CodecSpec& spec) {
-  v1::CodecId id;
-  id.set_codec(spec.codec());
-  id.set_error_feedback(spec.error_feedback());
-  id.set_search_scale(spec.search_scale());
-  id.set_stochastic_rounding(spec.stochastic_rounding());
-  id.set_rms_scale(spec.rms_scale());
-  id.set_feedback_decay(spec.feedback_decay());
-  return id;
-}
-
 void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, int ordinal,
                   v1::FragmentPlan* plan) {
   const FragmentSchedule& schedule = job.resolved().schedule[fragment];
@@ -57,8 +46,8 @@ v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank&
   for (int f = 0; f < job.fragments(); ++f) {
     FillFragment(job, view.fragments[f], f, rank.ordinal, plan->add_fragments());
   }
-  *plan->mutable_up() = IdOf(spec.sync().up());
-  *plan->mutable_down() = IdOf(spec.sync().down());
+  *plan->mutable_up() = spec.sync().up();
+  *plan->mutable_down() = spec.sync().down();
   plan->set_seed(rank.seed);
   plan->set_ordinal(rank.ordinal);
   return event;

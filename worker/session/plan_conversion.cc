@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
   return result;
 }
 
-CodecOptions CodecFromProto(const v1::CodecId& codec) {
+CodecOptions CodecFromProto(const v1::CodecSpec& codec) {
   return {.kind = static_cast<CodecKind>(codec.codec()),
           .search_scale = codec.search_scale(),
           .stochastic = codec.stochastic_rounding(),

@@ -21,6 +21,6 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
                                                              const ModelLayout& model);
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool);
 
-CodecOptions CodecFromProto(const v1::CodecId& codec);
+CodecOptions CodecFromProto(const v1::CodecSpec& codec);
 
 }  // namespace longhaul::session
