@@ -1,6 +1,16 @@
 #include "common/rpc/block_proto.h"
 
+#include <string>
+
+#include "common/rpc/status_details.h"
+
 namespace longhaul {
+
+absl::Status CheckBlocksField(const std::vector<BlockRange>& blocks, int64_t fragment_elements) {
+  const absl::Status checked = CheckBlocks(blocks, fragment_elements);
+  if (checked.ok()) return checked;
+  return BadRequestError({{"blocks", std::string(checked.message())}});
+}
 
 std::vector<BlockRange> BlocksFromProto(const BlockRangesProto& ranges) {
   std::vector<BlockRange> blocks;

@@ -1,15 +1,18 @@
-// Block ranges and segments between protos and values. Nothing is checked here (CheckBlocks,
-// ChunkVerifier).
+// Block ranges and segments between protos and values. The conversions check nothing: see
+// CheckBlocksField and ChunkVerifier.
 #pragma once
 
 #include <vector>
 
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "longhaul/v1/sync.pb.h"
 
 namespace longhaul {
 
 using BlockRangesProto = google::protobuf::RepeatedPtrField<v1::BlockRange>;
+
+// CheckBlocks, refused as a BadRequest on `blocks`.
+absl::Status CheckBlocksField(const std::vector<BlockRange>& blocks, int64_t fragment_elements);
 
 std::vector<BlockRange> BlocksFromProto(const BlockRangesProto& ranges);
 BlockRangesProto BlocksToProto(const std::vector<BlockRange>& blocks);

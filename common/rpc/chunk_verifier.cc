@@ -20,7 +20,7 @@ int64_t BlockCount(int32_t elements) { return CeilDiv(elements, kBlockElements);
 
 absl::StatusOr<ChunkVerifier> ChunkVerifier::Create(StreamDeclaration declaration,
                                                     StreamLimits limits) {
-  LH_RETURN_IF_ERROR(CheckBlocks(declaration.blocks, limits.fragment_elements));
+  LH_RETURN_IF_ERROR(CheckBlocksField(declaration.blocks, limits.fragment_elements));
   if (declaration.payload_bytes <= 0) {
     return BadRequestError({{"payload_bytes", "must be positive"}});
   }

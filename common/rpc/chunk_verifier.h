@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/wire_bytes.h"
 #include "longhaul/v1/sync.pb.h"
@@ -41,7 +41,7 @@ struct StreamDeclaration {
 // After an error the object is of no further use. Not thread-safe.
 class ChunkVerifier {
  public:
-  // INVALID_ARGUMENT (with field violations): see CheckBlocks, or payload_bytes not positive.
+  // INVALID_ARGUMENT (with field violations): see CheckBlocksField, or payload_bytes not positive.
   // RESOURCE_EXHAUSTED: more payload than allowed.
   static absl::StatusOr<ChunkVerifier> Create(StreamDeclaration declaration, StreamLimits limits);
 

@@ -89,7 +89,7 @@ absl::StatusOr<HeldBlocks> GetContribution(const std::shared_ptr<grpc::Channel>&
   LH_RETURN_IF_ERROR(FromGrpcStatus(v1::SyncService::NewStub(channel)->GetContribution(
       &client_call.context(), request, &response)));
   HeldBlocks held{BlocksFromProto(response.blocks()), response.complete()};
-  if (!held.blocks.empty()) LH_RETURN_IF_ERROR(CheckBlocks(held.blocks, kFragmentElementsMax));
+  if (!held.blocks.empty()) LH_RETURN_IF_ERROR(CheckBlocksField(held.blocks, kFragmentElementsMax));
   return held;
 }
 

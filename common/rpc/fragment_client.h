@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rpc/bulk_call.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "grpcpp/channel.h"
 #include "longhaul/v1/sync.pb.h"
 

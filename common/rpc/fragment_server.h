@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/rpc/chunk_verifier.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/stream_admission.h"
 #include "common/rpc/wire_bytes.h"
@@ -66,7 +66,7 @@ struct PullSource {
   CodedSource source;
 };
 struct PullHandler {
-  // Called on the executor; may block. `blocks` of the request are not checked yet (CheckBlocks).
+  // Called on the executor; may block. `blocks` of the request are not checked yet (CheckBlocksField).
   std::function<absl::StatusOr<PullSource>(const v1::PullRequest&)> on_request;
   // As for PushHandler.
   std::function<void(const absl::Status&, const WireBytes&)> on_end = nullptr;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 
 namespace longhaul::coordinator {
 

@@ -38,7 +38,7 @@ absl::StatusOr<Pull> Check(Runtime& runtime, const v1::PullRequest& request) {
   }
   LH_RETURN_IF_ERROR(pull.job->CheckPlace(request.pool(), request.incarnation()));
   pull.blocks = BlocksFromProto(request.blocks());
-  LH_RETURN_IF_ERROR(CheckBlocks(pull.blocks, pull.job->elements(pull.fragment)));
+  LH_RETURN_IF_ERROR(CheckBlocksField(pull.blocks, pull.job->elements(pull.fragment)));
   pull.store = pull.job->store();
   if (pull.store == nullptr) {
     return ToStatus(
@@ -88,7 +88,7 @@ absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
   answer.header.set_version(digest.version);
   answer.header.set_codec(ToProto(read->codec));
   *answer.header.mutable_digest() = ToProto(digest.digest);
-  for (const CodedSegment& segment : read->segments) {
+  for (const SegmentRef& segment : read->segments) {
     answer.source.segments.push_back(
         {segment.first_block, segment.elements, segment.base_exponent});
   }

@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
 #include "common/io/file_util.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -67,7 +67,7 @@ void RecoverContributions(const JobStore& store, LiveJob& job) {
   for (const auto& [ref, shard] : store.PendingShards()) {
     const ContributionKey key{shard.fragment, shard.version, shard.pool, shard.incarnation};
     std::vector<SegmentRef> segments;
-    for (const CodedSegment& segment : shard.segments) {
+    for (const SegmentRef& segment : shard.segments) {
       segments.push_back({segment.first_block, segment.elements, segment.base_exponent});
     }
     job.contributions().Confirm(key, job.contributions().Reserve(key, BlocksOf(segments)), ref);

@@ -11,7 +11,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-CodedSegment ForLog(const SegmentRef& segment) {
+SegmentRef ForLog(const SegmentRef& segment) {
   return {segment.first_block, segment.elements, segment.base_exponent};
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "coordinator/service/contributions.h"
 #include "coordinator/service/live_job.h"
 #include "coordinator/store/shard_check.h"

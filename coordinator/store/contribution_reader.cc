@@ -51,7 +51,7 @@ absl::StatusOr<ContributionReader::Source> ContributionReader::Place(const Contr
   for (const StoredShard& shard : input.shards) {
     LH_ASSIGN_OR_RETURN(const Codec* codec, CodecOf(shard.info.codec));
     LogPosition position = shard.payload;
-    for (const CodedSegment& segment : shard.info.segments) {
+    for (const SegmentRef& segment : shard.info.segments) {
       const int64_t bytes = codec->PayloadBytes(segment.elements);
       source.segments.push_back({segment, position, bytes, codec});
       position.offset += bytes;
@@ -101,7 +101,7 @@ absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
     LH_RETURN_IF_ERROR(Load(source, first_block, end_block, buffer));
   }
   for (const Buffer::Loaded& loaded : buffer->loaded_) {  // Only now: loading may move the bytes.
-    const CodedSegment& segment = loaded.placed->segment;
+    const SegmentRef& segment = loaded.placed->segment;
     mean->Add(*loaded.placed->codec, loaded.source->weight,
               (segment.first_block - first_block) * kBlockElements, buffer->ViewOf(loaded));
   }
@@ -120,7 +120,7 @@ absl::Status ContributionReader::ReadSeed(int64_t first_block, Buffer* buffer,
   const int64_t end_block = first_block + CeilDiv(out.size(), kBlockElements);
   LH_RETURN_IF_ERROR(Load(sources_[0], first_block, end_block, buffer));
   for (const Buffer::Loaded& loaded : buffer->loaded_) {
-    const CodedSegment& segment = loaded.placed->segment;
+    const SegmentRef& segment = loaded.placed->segment;
     const int64_t offset = (segment.first_block - first_block) * kBlockElements;
     LH_RETURN_IF_ERROR(loaded.placed->codec->Decode(buffer->ViewOf(loaded),
                                                     out.subspan(offset, segment.elements)));

@@ -28,7 +28,7 @@ struct ContributionInput {
 // headers, and in a Buffer the coded bytes of one tile.
 class ContributionReader {
   struct Placed {
-    CodedSegment segment;
+    SegmentRef segment;
     LogPosition position;
     int64_t payload_bytes = 0;
     const Codec* codec = nullptr;

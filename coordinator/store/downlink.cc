@@ -14,9 +14,9 @@ constexpr int64_t kPartTiles = 4;  // 1 MiB of fp32, 130 KiB of e3m0.
 
 }  // namespace
 
-bool DownlinkIndex::Add(const Codec& codec, absl::Span<const CodedSegment> segments,
+bool DownlinkIndex::Add(const Codec& codec, absl::Span<const SegmentRef> segments,
                         LogPosition payload) {
-  for (const CodedSegment& segment : segments) {
+  for (const SegmentRef& segment : segments) {
     if (elements_ % kTileElements != 0 || segment.first_block * kBlockElements != elements_ ||
         segment.elements < 1 || segment.elements > kTileElements) {
       return false;
@@ -68,7 +68,7 @@ absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
   std::vector<uint8_t> tile;
   DownlinkBlocks out = {.codec = codec_};
   for (const Cut& cut : cuts) {
-    const CodedSegment& segment = segments_[cut.tile];
+    const SegmentRef& segment = segments_[cut.tile];
     const int64_t tile_bytes = codec->PayloadBytes(segment.elements);
     const int64_t bytes = codec->PayloadBytes(cut.elements);
     absl::Span<const uint8_t> payload;
@@ -112,7 +112,7 @@ DownlinkWriter::DownlinkWriter(Log* log, Log::Reservation* reservation, const Co
   part_.codec = codec->kind();
 }
 
-absl::Status DownlinkWriter::Add(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
+absl::Status DownlinkWriter::Add(const SegmentRef& segment, absl::Span<const uint8_t> payload) {
   part_.segments.push_back(segment);
   if (!payload_.empty() && payload_.back().end() == payload.begin()) {
     payload_.back() = {payload_.back().data(), payload_.back().size() + payload.size()};

@@ -33,7 +33,7 @@ class DownlinkBytes {
 // Coded blocks of a downlink: of each segment its bytes, which live as long as `owner`.
 struct DownlinkBlocks {
   CodecKind codec = CodecKind::kFp32;
-  std::vector<CodedSegment> segments;
+  std::vector<SegmentRef> segments;
   std::vector<absl::Span<const uint8_t>> payloads;
   std::shared_ptr<const void> owner;
 };
@@ -46,7 +46,7 @@ class DownlinkIndex {
 
   // Appends the segments of a part whose payload begins at `payload`. They must be the next tiles,
   // whole; false if not.
-  bool Add(const Codec& codec, absl::Span<const CodedSegment> segments, LogPosition payload);
+  bool Add(const Codec& codec, absl::Span<const SegmentRef> segments, LogPosition payload);
   CodecKind codec() const { return codec_; }
   int64_t elements() const { return elements_; }
 
@@ -60,7 +60,7 @@ class DownlinkIndex {
   std::vector<Cut> CutsOf(absl::Span<const BlockRange> blocks) const;
 
   CodecKind codec_ = CodecKind::kFp32;
-  std::vector<CodedSegment> segments_;  // One a tile.
+  std::vector<SegmentRef> segments_;  // One a tile.
   std::vector<LogPosition> positions_;  // Of their coded bytes.
   int64_t elements_ = 0;
 };
@@ -75,7 +75,7 @@ class DownlinkWriter {
   DownlinkWriter(Log* log, Log::Reservation* reservation, const Codec* codec, int fragment,
                  int64_t version);
   // The next tile. Its bytes stay as they are until it is written.
-  absl::Status Add(const CodedSegment& segment, absl::Span<const uint8_t> payload);
+  absl::Status Add(const SegmentRef& segment, absl::Span<const uint8_t> payload);
   // Writes what is left.
   absl::Status Finish();
   // Sequence of the first frame; 0 if there is none.

@@ -36,7 +36,7 @@ struct FragmentState {
 
 // Takes one coded tile of the downlink (a part of RoundWork::downlink), in order.
 using DownlinkSink =
-    std::function<absl::Status(const CodedSegment& segment, absl::Span<const uint8_t> payload)>;
+    std::function<absl::Status(const SegmentRef& segment, absl::Span<const uint8_t> payload)>;
 
 struct RoundSums {
   Digest128 digest;  // Of theta after the round.

@@ -207,7 +207,7 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
       .contributions = &contributions,
       .noise_key = NoiseKeyOf(options_, record.fragment, record.version),
       .downlink = downlink->span(),
-      .sink = [&](const CodedSegment& segment,
+      .sink = [&](const SegmentRef& segment,
                   absl::Span<const uint8_t> payload) { return writer.Add(segment, payload); },
       .threads = apply_threads_};
   LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, record.kind, work, fragment.state));

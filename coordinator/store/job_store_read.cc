@@ -6,20 +6,6 @@
 namespace longhaul {
 namespace {
 
-absl::Status CheckRanges(absl::Span<const BlockRange> blocks, int64_t elements) {
-  const int64_t end = (elements + kBlockElements - 1) / kBlockElements;
-  int64_t next = 0;
-  for (const BlockRange& range : blocks) {
-    if (range.first < next || range.count < 1 || range.first > end ||
-        range.count > end - range.first) {
-      return absl::InvalidArgumentError(absl::StrCat("blocks [", range.first, ", +", range.count,
-                                                     ") are not ascending within ", end));
-    }
-    next = range.end();
-  }
-  return absl::OkStatus();
-}
-
 absl::Span<const float> ValuesOf(const FragmentState& state, const BlockRange& range) {
   return absl::MakeConstSpan(state.theta)
       .subspan(range.first * kBlockElements, ElementsOf(range, state.elements()));
@@ -49,7 +35,7 @@ absl::StatusOr<DownlinkBlocks> JobStore::ReadDownlink(int fragment, int64_t vers
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
   absl::ReaderMutexLock lock(&found->mutex);
   LH_RETURN_IF_ERROR(log_->status());
-  LH_RETURN_IF_ERROR(CheckRanges(blocks, found->state.elements()));
+  LH_RETURN_IF_ERROR(CheckBlocks(blocks, found->state.elements()));
   if (version != found->state.version || found->downlink.elements() == 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("fragment ", fragment, " is at version ", found->state.version,
@@ -71,7 +57,7 @@ absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
   absl::ReaderMutexLock lock(&found->mutex);
   LH_RETURN_IF_ERROR(log_->status());
-  LH_RETURN_IF_ERROR(CheckRanges(blocks, found->state.elements()));
+  LH_RETURN_IF_ERROR(CheckBlocks(blocks, found->state.elements()));
   if (found->state.version < 0) return NotSeeded(fragment);
   OuterBlocks outer;
   outer.version = found->state.version;
@@ -88,7 +74,7 @@ absl::StatusOr<OuterDigest> JobStore::DigestOuter(int fragment,
   absl::ReaderMutexLock lock(&found->mutex);
   LH_RETURN_IF_ERROR(log_->status());
   const FragmentState& state = found->state;
-  LH_RETURN_IF_ERROR(CheckRanges(blocks, state.elements()));
+  LH_RETURN_IF_ERROR(CheckBlocks(blocks, state.elements()));
   if (state.version < 0) return NotSeeded(fragment);
   if (blocks.size() == 1 && ElementsOf(blocks[0], state.elements()) == state.elements()) {
     return OuterDigest{state.version, state.digest};

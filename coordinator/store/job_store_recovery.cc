@@ -181,7 +181,7 @@ absl::Status JobStore::RepeatRound(const LoggedCommit& commit, const Uncommitted
       .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
       .downlink = downlink.span(),
       // It lies in the log already.
-      .sink = [](const CodedSegment&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
+      .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
       .threads = apply_threads_};
   LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, commit.record.kind, work, state));
   state.digest = sums.digest;

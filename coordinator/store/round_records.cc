@@ -44,9 +44,9 @@ RoundKind KindOf(uint32_t number, bool* ok) {
   return RoundKind::kOuter;
 }
 
-void WriteSegments(WireWriter& out, const std::vector<CodedSegment>& segments) {
+void WriteSegments(WireWriter& out, const std::vector<SegmentRef>& segments) {
   out.U32(segments.size());
-  for (const CodedSegment& segment : segments) {
+  for (const SegmentRef& segment : segments) {
     out.U64(segment.first_block);
     out.U32(segment.elements);
     out.U32(segment.base_exponent);
@@ -63,9 +63,9 @@ uint32_t ReadCount(WireReader& in, int64_t bytes, bool* ok) {
   return 0;
 }
 
-std::vector<CodedSegment> ReadSegments(WireReader& in, bool* ok) {
-  std::vector<CodedSegment> segments(ReadCount(in, kSegmentBytes, ok));
-  for (CodedSegment& segment : segments) {
+std::vector<SegmentRef> ReadSegments(WireReader& in, bool* ok) {
+  std::vector<SegmentRef> segments(ReadCount(in, kSegmentBytes, ok));
+  for (SegmentRef& segment : segments) {
     segment.first_block = in.U64();
     segment.elements = in.U32();
     segment.base_exponent = in.U32();

@@ -12,20 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
 #include "common/schedule/round_kind.h"
 #include "coordinator/store/log_format.h"
 
 namespace longhaul {
-
-// A run of whole blocks within one tile, coded on its own (longhaul.v1.Segment).
-struct CodedSegment {
-  int64_t first_block = 0;
-  int32_t elements = 0;
-  int32_t base_exponent = 0;
-  friend bool operator==(const CodedSegment&, const CodedSegment&) = default;
-};
 
 // Some blocks of a contribution: as many as a rank's stream brought at once, or what was left of
 // them. A frame of type kShard: the encoded record, then the payload.
@@ -35,7 +28,7 @@ struct ShardInfo {
   RoundKind kind = RoundKind::kOuter;
   std::string pool;
   CodecKind codec = CodecKind::kFp32;
-  std::vector<CodedSegment>
+  std::vector<SegmentRef>
       segments;  // Disjoint, ascending; their coded bytes follow each other in the payload.
   std::string incarnation;  // Of the pool: only shards of one make a contribution.
 };
@@ -52,7 +45,7 @@ struct DownlinkPart {
   int fragment = 0;
   int64_t version = 0;
   CodecKind codec = CodecKind::kFp32;
-  std::vector<CodedSegment> segments;
+  std::vector<SegmentRef> segments;
 };
 
 // A committed version: what is published.

@@ -13,13 +13,13 @@ namespace {
 
 constexpr float kMagnitudeMax = 0x1p64f;
 
-absl::Status Refuse(const CodedSegment& segment, absl::string_view what) {
+absl::Status Refuse(const SegmentRef& segment, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(
       "segment of ", segment.elements, " elements at block ", segment.first_block, ": ", what));
 }
 
 // Whether a segment lies within one tile of the fragment, on whole blocks, not before `block`.
-absl::Status CheckPlace(const CodedSegment& segment, int64_t block, int64_t fragment_elements) {
+absl::Status CheckPlace(const SegmentRef& segment, int64_t block, int64_t fragment_elements) {
   if (segment.elements < 1 || segment.elements > kTileElements) return Refuse(segment, "bad size");
   if (segment.first_block < block) return Refuse(segment, "not in ascending order");
   if (segment.first_block > fragment_elements / kBlockElements) {
@@ -46,7 +46,7 @@ float MagnitudeOf(absl::Span<const float> values) {
 
 }  // namespace
 
-absl::Status SegmentChecker::Check(const CodedSegment& segment, absl::Span<const uint8_t> payload) {
+absl::Status SegmentChecker::Check(const SegmentRef& segment, absl::Span<const uint8_t> payload) {
   const SegmentView coded = {segment.elements, segment.base_exponent, payload};
   LH_RETURN_IF_ERROR(codec_->Validate(coded));
   if (codec_->MagnitudeBound(coded) <= kMagnitudeMax) return absl::OkStatus();
@@ -60,7 +60,7 @@ absl::Status CheckShard(const ShardInfo& shard, int64_t payload_bytes, int64_t f
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = shard.codec}));
   if (shard.segments.empty()) return absl::InvalidArgumentError("a shard without segments");
   int64_t block = 0, bytes = 0;
-  for (const CodedSegment& segment : shard.segments) {
+  for (const SegmentRef& segment : shard.segments) {
     LH_RETURN_IF_ERROR(CheckPlace(segment, block, fragment_elements));
     block = segment.first_block + (segment.elements + kBlockElements - 1) / kBlockElements;
     bytes += codec->PayloadBytes(segment.elements);

@@ -19,7 +19,7 @@ class SegmentChecker {
   // INVALID_ARGUMENT: bytes that the codec's Validate refuses, or a decoded magnitude beyond 2^64.
   // The bound keeps an outer step finite whatever pools send (weights are bounded too); no real
   // gradient comes near it.
-  absl::Status Check(const CodedSegment& segment, absl::Span<const uint8_t> payload);
+  absl::Status Check(const SegmentRef& segment, absl::Span<const uint8_t> payload);
 
  private:
   const Codec* const codec_;

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/schedule/round_kind.h"
 #include "worker/replica/replica.h"
 #include "worker/session/fragment_map.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/fragment_layout.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "worker/replica/replica.h"
 
 namespace longhaul::session {

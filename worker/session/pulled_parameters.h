@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "worker/session/fragment_map.h"
 
 namespace longhaul::session {

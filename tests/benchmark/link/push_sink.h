@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/fragment_client.h"
 #include "common/rpc/fragment_server.h"

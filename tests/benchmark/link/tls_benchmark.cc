@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/mutex_checks.h"
-#include "common/rpc/aligned_buffer.h"
+#include "common/blocks/aligned_buffer.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/server.h"

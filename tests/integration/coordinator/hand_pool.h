@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/codec/codec.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "longhaul/v1/job.grpc.pb.h"

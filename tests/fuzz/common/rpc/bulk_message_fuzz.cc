@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/rpc/block_proto.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/rpc/fragment_stream.h"
 #include "longhaul/v1/sync.pb.h"
 #include "tests/fuzz/common/rpc/sliced_buffer.h"
@@ -43,7 +43,7 @@ void CheckCut(const grpc::ByteBuffer& buffer, absl::string_view bytes) {
 
 void CheckRanges(const BlockRangesProto& ranges, int64_t elements) {
   const std::vector<BlockRange> blocks = BlocksFromProto(ranges);
-  const absl::Status status = CheckBlocks(blocks, elements);
+  const absl::Status status = CheckBlocksField(blocks, elements);
   CheckDocumented(status, {absl::StatusCode::kInvalidArgument});
   if (!status.ok()) return;
   int64_t covered = 0;

@@ -21,8 +21,8 @@ void CheckDecoded(const absl::Status& status) {
 }
 
 // So that no reader's arithmetic on them overflows.
-void CheckSegments(const std::vector<CodedSegment>& segments) {
-  for (const CodedSegment& segment : segments) {
+void CheckSegments(const std::vector<SegmentRef>& segments) {
+  for (const SegmentRef& segment : segments) {
     LH_CHECK(segment.elements >= 1 && segment.elements <= kTileElements, "elements of a segment");
     LH_CHECK(segment.first_block >= 0 && segment.first_block < int64_t{1} << 40, "a block");
   }
@@ -41,7 +41,7 @@ void RunShard(absl::string_view record, FuzzInput& input, int64_t elements) {
   const auto codec = MakeCodec({.kind = shard->codec}).value();
   SegmentChecker checker(codec.get());
   absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(payload.data()), payload.size());
-  for (const CodedSegment& segment : shard->segments) {
+  for (const SegmentRef& segment : shard->segments) {
     const size_t size = codec->PayloadBytes(segment.elements);
     CheckDocumented(checker.Check(segment, bytes.first(size)),
                     {absl::StatusCode::kInvalidArgument});
@@ -73,7 +73,7 @@ std::vector<Seed> Seeds() {
   const auto seed = [](int which, const std::string& record, absl::string_view payload = "") {
     return FuzzWriter().Byte(which).Put(uint32_t{299}).String(record).Bytes(payload).Take();
   };
-  const std::vector<CodedSegment> segments = {{0, 128, 0}, {1, 172, 0}};
+  const std::vector<SegmentRef> segments = {{0, 128, 0}, {1, 172, 0}};
   const std::string payload(1200, '\x01');
   LoggedCommit commit;
   commit.record = {.version = 4, .pools = {"oslo", "kyoto"}, .evaluator = "oslo"};

@@ -12,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/fragment_stream.h"
 #include "longhaul/v1/sync.grpc.pb.h"

@@ -50,7 +50,7 @@ class ShardIntakeTest : public ::testing::Test {
     std::vector<Blocks> shards;
     for (const auto& [ref, shard] : job_->store()->PendingShards()) {
       std::vector<SegmentRef> segments;
-      for (const CodedSegment& s : shard.segments) segments.push_back({s.first_block, s.elements});
+      for (const SegmentRef& s : shard.segments) segments.push_back({s.first_block, s.elements});
       shards.push_back(longhaul::BlocksOf(segments));
     }
     return shards;

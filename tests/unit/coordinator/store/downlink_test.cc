@@ -20,7 +20,7 @@ class DownlinkTest : public testing::Test {
     DownlinkWriter writer(&log_, &reservation, codec_.get(), 2, 5);
     const CodedShard all = Code({}, values);
     absl::Span<const uint8_t> payload = all.payload;
-    for (const CodedSegment& segment : all.info.segments) {
+    for (const SegmentRef& segment : all.info.segments) {
       const size_t bytes = codec_->PayloadBytes(segment.elements);
       EXPECT_TRUE(writer.Add(segment, payload.first(bytes)).ok());
       payload.remove_prefix(bytes);
@@ -65,7 +65,7 @@ void DownlinkTest::ExpectAnyRanges(bool from_memory) {
     }
     ASSERT_EQ(read->payloads.size(), read->segments.size());
     for (size_t i = 0; i < read->segments.size(); ++i) {
-      const CodedSegment& segment = read->segments[i];
+      const SegmentRef& segment = read->segments[i];
       const size_t size = decoded.size();
       decoded.resize(size + segment.elements);
       ASSERT_TRUE(codec_

@@ -21,7 +21,7 @@ class FragmentStateTest : public testing::Test {
       inputs.push_back({"p", 1, {{shard.info, frame->body, frame->body_digest}}});
     }
     auto contributions = *ContributionReader::Create(&log_, state.elements(), inputs);
-    const auto sink = [&](const CodedSegment& segment, absl::Span<const uint8_t>) {
+    const auto sink = [&](const SegmentRef& segment, absl::Span<const uint8_t>) {
       downlink_.push_back(segment);
       return sink_status_;
     };
@@ -37,7 +37,7 @@ class FragmentStateTest : public testing::Test {
   MemoryFileSystem fs_;
   Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
   const OuterRules rules_ = *MakeOuterRules(SmallOptions());
-  std::vector<CodedSegment> downlink_;
+  std::vector<SegmentRef> downlink_;
   absl::Status sink_status_;
   int threads_ = 1;
 };
@@ -61,7 +61,7 @@ TEST_F(FragmentStateTest, AnOuterRoundWorksTileByTile) {
   const auto sums = Apply(RoundKind::kOuter, std::vector<float>(elements, 0.5f), state);
   ASSERT_TRUE(sums.ok()) << sums.status();
   EXPECT_EQ(state.theta, std::vector<float>(elements, -1.0f));
-  EXPECT_EQ(downlink_, (std::vector<CodedSegment>{{0, 65536, 0}, {512, 10, 0}}));
+  EXPECT_EQ(downlink_, (std::vector<SegmentRef>{{0, 65536, 0}, {512, 10, 0}}));
   EXPECT_EQ(sums->digest, DigestOf(BytesOf(state.theta)));
   EXPECT_EQ(sums->gradient_energy, elements * 0.25);
   EXPECT_EQ(sums->downlink_bytes, elements * 4);

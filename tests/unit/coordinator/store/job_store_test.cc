@@ -142,7 +142,7 @@ TEST_F(JobStoreTest, DownlinksReconstructTheParametersFromAnyRanges) {
     ASSERT_EQ(down->payloads.size(), down->segments.size());
     int64_t segment_elements = 0;
     for (size_t s = 0; s < down->segments.size(); ++s) {
-      const CodedSegment& segment = down->segments[s];
+      const SegmentRef& segment = down->segments[s];
       std::vector<float> decoded(segment.elements);
       ASSERT_TRUE(codec
                       ->Decode({segment.elements, segment.base_exponent, down->payloads[s]},

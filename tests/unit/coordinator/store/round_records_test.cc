@@ -57,8 +57,8 @@ TEST(RoundRecordsTest, ShardsComeBack) {
 }
 
 TEST(RoundRecordsTest, SegmentsThatCannotBeAreRefused) {
-  for (const CodedSegment& bad : {CodedSegment{0, 0}, CodedSegment{0, -128}, CodedSegment{0, 65537},
-                                  CodedSegment{-1, 128}, CodedSegment{int64_t{1} << 57, 128}}) {
+  for (const SegmentRef& bad : {SegmentRef{0, 0}, SegmentRef{0, -128}, SegmentRef{0, 65537},
+                                  SegmentRef{-1, 128}, SegmentRef{int64_t{1} << 57, 128}}) {
     EXPECT_EQ(DecodeShard(EncodeShard({.pool = "north", .segments = {bad}})).status().code(),
               absl::StatusCode::kDataLoss);
     EXPECT_EQ(DecodeDownlinkPart(EncodeDownlinkPart({.segments = {bad}})).status().code(),

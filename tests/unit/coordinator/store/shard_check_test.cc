@@ -22,7 +22,7 @@ absl::Status CheckBytes(const CodedShard& shard) {
   const std::unique_ptr<Codec> codec = *MakeCodec({.kind = shard.info.codec});
   SegmentChecker checker(codec.get());
   absl::Span<const uint8_t> rest = shard.payload;
-  for (const CodedSegment& segment : shard.info.segments) {
+  for (const SegmentRef& segment : shard.info.segments) {
     const auto payload = rest.first(codec->PayloadBytes(segment.elements));
     rest.remove_prefix(payload.size());
     LH_RETURN_IF_ERROR(checker.Check(segment, payload));
@@ -38,7 +38,7 @@ TEST(ShardCheckTest, AcceptsWhatIsWhole) {
 }
 
 TEST(ShardCheckTest, RefusesMisplacedSegments) {
-  for (const auto& spoil : std::vector<void (*)(std::vector<CodedSegment>&)>{
+  for (const auto& spoil : std::vector<void (*)(std::vector<SegmentRef>&)>{
            [](auto& s) { s.clear(); }, [](auto& s) { s[0].elements = 0; },
            [](auto& s) { s[0].elements = -128; }, [](auto& s) { s[0].elements = 65537; },
            [](auto& s) { s[0].first_block = -1; }, [](auto& s) { std::swap(s[0], s[1]); },

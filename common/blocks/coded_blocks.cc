@@ -1,9 +1,11 @@
-#include "common/rpc/coded_blocks.h"
+#include "common/blocks/coded_blocks.h"
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
@@ -179,6 +181,25 @@ std::vector<std::vector<BlockRange>> SplitBlocks(const std::vector<BlockRange>& 
     begin = end;
   }
   return result;
+}
+
+absl::Status CheckBlocks(absl::Span<const BlockRange> blocks, int64_t fragment_elements) {
+  if (blocks.empty()) return absl::InvalidArgumentError("blocks: no block range");
+  const int64_t fragment_blocks = CeilDiv(fragment_elements, kBlockElements);
+  int64_t end = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto refuse = [&](absl::string_view why) {
+      return absl::InvalidArgumentError(absl::StrCat("blocks[", i, "]: ", why));
+    };
+    if (blocks[i].count <= 0) return refuse("no block in it");
+    if (blocks[i].first < end) return refuse("not after the range before it");
+    const std::optional<int64_t> next = CheckedAdd(blocks[i].first, blocks[i].count);
+    if (!next.has_value() || *next > fragment_blocks) {
+      return refuse(absl::StrCat("not within the ", fragment_blocks, " blocks of the fragment"));
+    }
+    end = *next;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "common/rpc/aligned_buffer.h"
+#include "common/blocks/aligned_buffer.h"
 
 #include <cstring>
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/layout/fragment_layout.h"
-#include "common/rpc/aligned_buffer.h"
+#include "common/blocks/aligned_buffer.h"
 
 namespace longhaul {
 
@@ -88,8 +88,8 @@ std::vector<CodedSource> SplitSource(const CodedSource& source, int parts);
 // The same for ranges, by blocks.
 std::vector<std::vector<BlockRange>> SplitBlocks(const std::vector<BlockRange>& blocks, int parts);
 
-// INVALID_ARGUMENT (BadRequest on blocks[i]) unless the ranges are non-empty, ascending, disjoint
-// and within the fragment.
-absl::Status CheckBlocks(const std::vector<BlockRange>& blocks, int64_t fragment_elements);
+// INVALID_ARGUMENT, naming the range as blocks[i], unless the ranges are non-empty, ascending,
+// disjoint and within the fragment.
+absl::Status CheckBlocks(absl::Span<const BlockRange> blocks, int64_t fragment_elements);
 
 }  // namespace longhaul
