@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/task_runner.h"
 
 namespace longhaul {
 
 // Thread-safe. Tasks begin in the order of their submission.
-class Executor {
+class Executor : public TaskRunner {
  public:
-  using Task = absl::AnyInvocable<void()>;
   struct Options {
     // At most so many; each is started when a task finds the others busy, and stays.
     int threads = 2;
@@ -23,12 +22,12 @@ class Executor {
   };
   explicit Executor(Options options) : options_(options) {}
   // Runs every accepted task to its end. No Submit may come from other objects' threads any more.
-  ~Executor();
+  ~Executor() override;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
   // False, and the task is destroyed unrun, when the queue is full. Never blocks.
-  [[nodiscard]] bool Submit(Task task);
+  [[nodiscard]] bool Submit(Task task) override;
 
  private:
   void Work();

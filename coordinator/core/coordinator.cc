@@ -15,57 +15,104 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& reco
   for (const RecoveredJob& job : recovery.jobs) Recover(job);
 }
 
-void Coordinator::Recover(const RecoveredJob& recovered) {
-  Job* job = jobs_.Add({.id = recovered.job,
-                        .options = recovered.options,
-                        .lifecycle = Lifecycle(recovered.state),
-                        .changed_at = now_,
-                        .final_evaluation = recovered.final_evaluation});
-  LH_CHECK(job != nullptr, "a job was recovered twice");
-  const JobOptions& options = job->options;
-  Exchange& exchange =
-      exchanges_
-          .emplace(job->id,
-                   Exchange(RoundPlan(options.schedule, options.steps, options.final_round)))
-          .first->second;
-  for (const RecoveredParticipant& p : recovered.participants) {
-    LH_CHECK(p.ordinal == static_cast<int>(exchange.participants().all().size()),
-             "recovered ordinals are dense");
-    Participant& participant = exchange.participants().Add(p.pool, p.incarnation);
-    participant.start_step = p.start_step;
-    if (p.left || job->lifecycle.ended() || !membership_.Restore(p.pool, p.incarnation, now_)) {
-      participant.presence = p.left ? Presence::kMissed : Presence::kLeft;
-      continue;
-    }
-    places_[p.pool] = {job->id, p.ordinal};
-  }
-  for (int f = 0; f < static_cast<int>(recovered.fragments.size()); ++f) {
-    const RecoveredFragment& fragment = recovered.fragments[f];
-    exchange.Restore(f, fragment.version, fragment.evaluator, fragment.contributors, now_);
-  }
-  Touch(*job);
+Job& Coordinator::AddJob(const std::string& id, const JobOptions& options, JobState state) {
+  auto job = std::make_unique<Job>(Job{.id = id,
+                                       .order = next_order_++,
+                                       .options = options,
+                                       .lifecycle = Lifecycle(state),
+                                       .changed_at = now_});
+  Job& added = *job;
+  LH_CHECK(jobs_.emplace(id, std::move(job)).second, "a job is added once");
+  in_order_[added.order] = &added;
+  return added;
 }
 
-std::vector<Action> Coordinator::Step(const Event& event, absl::Time now) {
+void Coordinator::Recover(const RecoveredJob& recovered) {
+  Job& job = AddJob(recovered.job, recovered.options, recovered.state);
+  if (recovered.unusable.has_value()) {
+    job.fault = recovered.unusable;
+    job.lifecycle.MoveTo(JobState::kQuarantined);
+    return;
+  }
+  const JobOptions& options = job.options;
+  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
+  job.final_evaluation = recovered.final_evaluation;
+  for (const RecoveredPlace& place : recovered.places) {
+    Participant participant{.pool = place.pool,
+                            .incarnation = place.incarnation,
+                            .ordinal = place.ordinal,
+                            .start_step = place.start_step,
+                            .return_until = place.return_until};
+    if (place.gone) {
+      participant.presence = Presence::kMissed;
+      outdated_[place.pool] = place.incarnation;
+    } else if (place.return_until != absl::InfinitePast()) {
+      participant.presence = Presence::kAway;
+      places_[place.pool] = {job.id, place.ordinal};
+    } else if (membership_.Restore(place.pool, place.incarnation, now_)) {
+      places_[place.pool] = {job.id, place.ordinal};
+    } else {
+      participant.presence = Presence::kLeft;
+    }
+    job.exchange->participants().Restore(std::move(participant));
+  }
+  Touch(job);
+}
+
+Decision Coordinator::Step(const Event& event, absl::Time now) {
   LH_CHECK(now >= now_, "time goes forward");
   now_ = now;
   ExpireLeases();
   std::visit([this](const auto& e) { On(e); }, event);
-  for (Job& job : jobs_.jobs()) {
-    const bool overdue = job.final_evaluation_until <= now_ && !job.lifecycle.ended();
-    if (overdue || touched_.contains(job.id)) Advance(job);
+  while (!due_.empty() && due_.begin()->first <= now_) {
+    touched_.insert(due_.begin()->second);
+    due_of_.erase(due_.begin()->second);
+    due_.erase(due_.begin());
   }
-  touched_.clear();
-  AssignIdle();
+  for (const std::string& id : std::exchange(touched_, {})) {
+    if (Job* job = Find(id); job != nullptr) {
+      Advance(*job);
+      Reschedule(*job);
+    }
+  }
+  if (placement_at_ <= now_) placement_due_ = true;
+  if (std::exchange(placement_due_, false)) PlacePools();
+  if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value()) {
+    if (auto grant = Grant(granting->first, granting->second)) Answer(*std::move(grant));
+  }
+  Retire();
   return std::exchange(out_, {});
 }
 
 absl::Time Coordinator::next_deadline() const {
-  absl::Time deadline = membership_.next_expiry();
-  for (const Job& job : jobs_.jobs()) {
-    if (!job.lifecycle.ended()) deadline = std::min(deadline, job.final_evaluation_until);
-  }
+  absl::Time deadline = std::min(membership_.next_expiry(), placement_at_);
+  if (!due_.empty()) deadline = std::min(deadline, due_.begin()->first);
   return deadline;
+}
+
+void Coordinator::Reschedule(Job& job) {
+  if (const auto found = due_of_.find(job.id); found != due_of_.end()) {
+    due_.erase({found->second, job.id});
+    due_of_.erase(found);
+  }
+  if (job.ended()) return;
+  absl::Time moment = std::min(job.finish_until, job.retry_at);
+  if (job.exchange.has_value()) {
+    for (const Participant& p : job.exchange->participants().all()) {
+      if (p.presence == Presence::kAway) moment = std::min(moment, p.return_until);
+    }
+  }
+  if (moment == absl::InfiniteFuture()) return;
+  due_.insert({moment, job.id});
+  due_of_[job.id] = moment;
+}
+
+Job* Coordinator::Find(std::string_view id) {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+const Job* Coordinator::Find(std::string_view id) const {
+  return const_cast<Coordinator*>(this)->Find(id);
 }
 
 }  // namespace longhaul::coordinator

@@ -2,16 +2,18 @@
 // machine. Step takes one fact and returns what is to be done about it. No thread, socket, file,
 // clock or randomness; buffers are named by fragment and version and never pass through.
 //
-// It joins Membership (who is alive), JobTable (what is to be done) and one Exchange for each job
-// (its rounds). The same object runs in the service, in the transcripts (tests/scenarios), in the
-// fault search (tests/simulation) and in the planner.
+// It joins Membership (who is alive), placement (which pools get which job) and, for each job, its
+// Exchange (its rounds). The same object runs in the service, in the transcripts (tests/scenarios),
+// in the fault search (tests/simulation) and in the planner.
 //
-// Externally synchronised. `now` must not go backwards from one Step to the next. Step never blocks
-// and never fails; what a peer may not do is answered by Refuse.
+// Externally synchronised; const methods may run beside each other. `now` must not go backwards
+// from one Step to the next. Step never blocks and never fails; what a peer may not do is answered
+// by Refuse. A step looks at the jobs that it concerns or that are due, not at the others.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,78 +21,54 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "coordinator/core/action.h"
+#include "coordinator/core/decision.h"
 #include "coordinator/core/event.h"
+#include "coordinator/core/job.h"
 #include "coordinator/core/recovery.h"
-#include "coordinator/job/job_table.h"
+#include "coordinator/core/view.h"
 #include "coordinator/pool/membership.h"
-#include "coordinator/sync/exchange.h"
+#include "coordinator/pool/placement.h"
 
 namespace longhaul::coordinator {
 
 struct CoordinatorOptions {
-  absl::Duration lease = absl::Seconds(10);  // A pool that is silent for so long is lost.
-  absl::Duration final_evaluation =
-      absl::Seconds(60);  // The job completes without it after so long.
-  int pools_max = 4096;   // Pools that may hold a lease at one time.
-};
-
-// What a job waits for, in words, since when and at most until when (InfiniteFuture: no bound of
-// ours).
-struct Waiting {
-  std::string what;
-  absl::Time since, until;
-};
-
-struct ParticipantView {
-  std::string pool, incarnation;
-  int ordinal = 0;
-  std::optional<int64_t> start_step;  // Nothing: its ranks are not ready yet.
-  bool live = false;
-  int64_t inner_step = 0;  // As its last heartbeat said.
-};
-
-struct FragmentView {
-  int64_t version = -1;           // Committed. -1: not seeded.
-  int64_t last_version = 0;       // The version after the job's last round of this fragment.
-  std::vector<int> contributors;  // Ordinals whose contribution to version + 1 is whole.
-};
-
-struct JobView {
-  JobState state = JobState::kPending;
-  std::optional<JobFault> fault;
-  std::optional<Waiting> waiting;
-  std::vector<ParticipantView> participants;  // By ordinal, with those that are lost or left.
-  std::vector<FragmentView> fragments;
-};
-
-struct PoolView {
-  std::string pool, incarnation;
-  int ranks = 0;
-  absl::Time lease_end;  // In the past: lost.
-  std::optional<Assignment> assignment;
-  bool ready = false;  // Takes part in rounds.
+  // A pool that is silent for so long is lost.
+  absl::Duration lease = absl::Seconds(10);
+  // The job completes without the final evaluation, and without the pools' last merges, after so
+  // long.
+  absl::Duration finish = absl::Seconds(60);
+  // The place of a pool that drained is kept at most so long.
+  absl::Duration return_within = absl::Hours(1);
+  // Pools that may hold a lease at one time.
+  int pools_max = 4096;
 };
 
 class Coordinator {
  public:
-  // `now`: participants that were alive before the restart get a lease of grace from here on.
+  // `now`: pools that had places before the restart get a lease of grace from here on.
   Coordinator(const CoordinatorOptions& options, const Recovery& recovery, absl::Time now);
 
-  std::vector<Action> Step(const Event& event, absl::Time now);
+  Decision Step(const Event& event, absl::Time now);
+
+  // Whether this contribution would be accepted, or why not.
+  std::optional<Refuse> Judge(const ContributionComplete& contribution) const;
+  // Whether this incarnation has a place in the job, or why not.
+  std::optional<Refuse> CheckPlace(std::string_view job, std::string_view pool,
+                                   std::string_view incarnation) const;
 
   // The next moment at which a Tick would change something; InfiniteFuture if none.
   absl::Time next_deadline() const;
 
-  // Nothing if the job is unknown.
+  // Nothing if the job is unknown, or has ended.
   std::optional<JobView> job(std::string_view id) const;
-  std::vector<std::string> jobs() const;  // In the order of submission.
-  std::vector<PoolView> pools() const;    // By name.
+  // Those that have not ended, in the order of submission.
+  std::vector<std::string> jobs() const;
+  // By name.
+  std::vector<PoolView> pools() const;
 
  private:
-  // The place that a pool holds now.
+  // The place that a pool holds, with its presence: live, lost or away.
   struct Place {
     std::string job;
     int ordinal = 0;
@@ -101,26 +79,46 @@ class Coordinator {
   void On(const JoinPool& event);
   void On(const Heartbeat& event);
   void On(const LeavePool& event);
-  void On(const PoolFailed& event);
-  void On(const EvaluationReported& event);
   void On(const RankReady& event);
-  void On(const ContributionBegins& event);
   void On(const ContributionComplete& event);
+  void On(const StoreOpened& event);
   void On(const RoundApplied& event);
+  void On(const CheckpointWritten& event);
+  void On(const OpenFailed& event);
   void On(const ApplyFailed& event);
+  void On(const CheckpointFailed& event);
+  void On(const StoreFailed& event);
   void On(const Tick&) {}
 
+  Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
   void Recover(const RecoveredJob& recovered);
+
+  // coordinator_jobs.cc: how jobs end, or wait for the coordinator's own disk.
+  void MoveTo(Job& job, JobState state);
+  void End(Job& job, JobState state);
+  void Quarantine(Job& job, JobFault fault);
+  void Block(Job& job, const std::string& what, Work work);
+  void Unblock(Job& job);
+  void Retire();
 
   // coordinator_pools.cc: from a pool's name to its place in a job.
   void ExpireLeases();
-  bool RefuseReturn(std::string_view pool, std::string_view incarnation);
-  void TakeBack(std::string_view pool, std::string_view incarnation);
-  void DropOthers(std::string_view pool, std::string_view incarnation);
-  void Drop(const Job& job, Participant& participant, Presence presence);
-  void AssignIdle();
-  Job* OldestOpenJob(std::string_view pool);
-  void Grant(std::string_view pool, std::string_view incarnation);
+  bool RefuseReturn(const JoinPool& event);
+  void TakeBack(const JoinPool& event);
+  void Seat(Job& job, const std::string& pool, const std::string& incarnation);
+  void Drop(Job& job, Participant& participant, Presence presence, absl::Status why = {});
+  void Report(const Heartbeat& event, Job& job, Participant& participant);
+  void SetAside(Job& job, Participant& participant, const JobFault& fault);
+  void GiveUpIfAllSaySo(Job& job);
+  void Persist(const Job& job, const Participant& participant);
+  Participant* PlaceOf(std::string_view pool, Job** job);
+  std::optional<GrantLease> Grant(std::string_view pool, std::string_view incarnation) const;
+
+  // coordinator_placement.cc: which idle pools get which job.
+  void PlacePools();
+  JobDemand DemandOf(const Job& job) const;
+  static bool TakesPools(const Job& job);
+  static bool CouldDo(const Member& member, const Job& job);
 
   // coordinator_rounds.cc: what each job does next.
   Participant* Admit(const RankReady& event, Job& job);
@@ -130,32 +128,52 @@ class Coordinator {
   void ApplyDue(Job& job);
   std::string ChooseEvaluator(const Job& job, const DueRound& round) const;
   void CheckpointDue(const Job& job, int fragment, int64_t version);
-  void AwaitFinalEvaluation(Job& job);
-  void MoveTo(Job& job, JobState state);
-  void End(Job& job, JobState state);
+  void FinishWhenReady(Job& job);
+  bool AwaitsPools(const Job& job) const;
+  void Reschedule(Job& job);
 
   // coordinator_views.cc.
   std::optional<Waiting> WaitingFor(const Job& job) const;
 
   // refusals.cc: the words of every refusal.
-  Job* FindLive(std::string_view id);  // Refuses, and returns null, if the job is unknown or ended.
-  bool RequireLease(std::string_view pool, std::string_view incarnation);
-  bool RefuseContribution(ContributionVerdict verdict, const Exchange& exchange,
-                          const ContributionComplete& event);
-  void Emit(Action action) { out_.push_back(std::move(action)); }
+  std::optional<Refuse> JobRefusal(std::string_view id) const;
+  std::optional<Refuse> LeaseRefusal(std::string_view pool, std::string_view incarnation) const;
+  std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Exchange& exchange,
+                                            const ContributionComplete& event) const;
+  // The job, if it lives; else it refuses and returns null.
+  Job* FindLive(std::string_view id);
+  void Answer(coordinator::Answer answer) { out_.answer = std::move(answer); }
 
-  Exchange& exchange(const Job& job) { return exchanges_.at(job.id); }
-  const Exchange& exchange(const Job& job) const { return exchanges_.at(job.id); }
+  Job* Find(std::string_view id);
+  const Job* Find(std::string_view id) const;
 
   CoordinatorOptions options_;
   Membership membership_;
-  JobTable jobs_;
-  std::map<std::string, Exchange> exchanges_;         // By job.
-  std::map<std::string, Place, std::less<>> places_;  // By pool; live pools alone.
-  std::set<std::string> touched_;                     // Jobs to be looked at in this Step.
-  bool idle_changed_ = true;                          // A pool or a job may want the other.
+  // Jobs that have not ended: by id, and in the order of their submission.
+  std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;
+  std::map<int64_t, Job*> in_order_;
+  int64_t next_order_ = 0;
+  // How the newest of those that ended did, for latecomers; the oldest are forgotten.
+  std::map<std::string, JobState, std::less<>> ended_;
+  std::vector<std::string> ended_order_;
+  // By pool: live, lost and away ones.
+  std::map<std::string, Place, std::less<>> places_;
+  // Incarnations that may not come back: a job went on without them. By pool.
+  std::map<std::string, std::string, std::less<>> outdated_;
+  // Jobs by the moment at which they are to be looked at.
+  std::set<std::pair<absl::Time, std::string>> due_;
+  std::map<std::string, absl::Time> due_of_;
+  // Jobs to be looked at in this Step.
+  std::set<std::string> touched_;
+  // Jobs that ended in this Step.
+  std::vector<std::string> retired_;
+  // A pool or a job may want the other.
+  bool placement_due_ = true;
+  absl::Time placement_at_ = absl::InfiniteFuture();
+  // The pool whose event is answered with a lease at the end of this Step.
+  std::optional<std::pair<std::string, std::string>> granting_;
   absl::Time now_;
-  std::vector<Action> out_;
+  Decision out_;
 };
 
 }  // namespace longhaul::coordinator

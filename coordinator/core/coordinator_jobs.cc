@@ -1,82 +1,186 @@
-// Jobs: submitted, cancelled, failed, ended.
+// Jobs: submitted, cancelled, failed, quarantined, ended; and what the coordinator's own disk keeps
+// them from.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
+namespace {
+
+// Between two tries of what a full disk or another passing fault held up.
+constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+// Jobs that are remembered after their end.
+constexpr size_t kEndedMax = 10000;
+
+}  // namespace
 
 void Coordinator::On(const SubmitJob& event) {
-  Job* job = jobs_.Add({.id = event.job, .options = event.options, .changed_at = now_});
-  if (job == nullptr) {
-    return Emit(Refuse{absl::AlreadyExistsError(absl::StrFormat("job %s exists", event.job)),
-                       "JOB_EXISTS"});
+  if (Find(event.job) != nullptr || ended_.contains(event.job)) {
+    return Answer(Refuse{absl::AlreadyExistsError(absl::StrFormat("job %s exists", event.job)),
+                         "JOB_EXISTS"});
   }
   const JobOptions& options = event.options;
-  exchanges_.emplace(event.job,
-                     Exchange(RoundPlan(options.schedule, options.steps, options.final_round)));
-  Emit(PersistJobState{event.job, JobState::kPending});
-  idle_changed_ = true;
-  Touch(*job);
+  Job& job = AddJob(event.job, options, JobState::kPending);
+  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
+  placement_due_ = true;
+  Touch(job);
 }
 
 void Coordinator::On(const CancelJob& event) {
-  const Job* known = jobs_.Find(event.job);
-  if (known != nullptr && known->lifecycle.state() == JobState::kCancelled) return;
+  const auto ended = ended_.find(event.job);
+  if (ended != ended_.end() && ended->second == JobState::kCancelled) return;
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
+  job->fault.reset();
   if (!event.reason.empty()) job->fault = JobFault{.code = "CANCELLED", .message = event.reason};
   End(*job, JobState::kCancelled);
 }
 
-void Coordinator::On(const PoolFailed& event) {
-  if (!RequireLease(event.pool, event.incarnation)) return;
-  Job* job = FindLive(event.job);
-  if (job == nullptr) return;
-  const Participant* participant =
-      exchange(*job).participants().Find(event.pool, event.incarnation);
-  if (participant == nullptr || !participant->live()) {
-    return Emit(Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                           "pool %s does not work on job %s", event.pool, event.job)),
-                       "NOT_ASSIGNED"});
+void Coordinator::On(const StoreOpened& event) {
+  Job* job = Find(event.job);
+  if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
+  Exchange& exchange = *job->exchange;
+  LH_CHECK(static_cast<int>(event.fragments.size()) == exchange.plan().fragments(),
+           "a store has the job's fragments");
+  job->store = StoreState::kOpen;
+  Unblock(*job);
+  const Participants& participants = exchange.participants();
+  for (int f = 0; f < exchange.plan().fragments(); ++f) {
+    const RecoveredFragment& fragment = event.fragments[f];
+    std::map<int, std::string> contributors;
+    for (const Contributor& c : fragment.contributors) {
+      const Participant* participant = participants.Find(c.pool, c.incarnation);
+      if (participant != nullptr) contributors.emplace(participant->ordinal, c.incarnation);
+    }
+    exchange.Restore(f, fragment.version, fragment.evaluator, contributors, now_);
   }
-  job->fault = event.fault;
-  job->fault->pool = event.pool;
-  End(*job, JobState::kFailed);
+  placement_due_ = true;
+  Touch(*job);
+}
+
+void Coordinator::On(const OpenFailed& event) {
+  Job* job = Find(event.job);
+  if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
+  if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
+  Block(*job, event.fault.fault.message,
+        OpenStore{job->id, job->state() <= JobState::kSeeding});
 }
 
 void Coordinator::On(const ApplyFailed& event) {
-  Job* job = FindLive(event.job);
-  if (job == nullptr) return;
-  job->fault = event.fault;
-  End(*job, JobState::kFailed);
+  Job* job = Find(event.job);
+  if (job == nullptr || job->ended()) return;
+  if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
+  const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
+  ApplyRound again{.job = job->id,
+                   .fragment = event.fragment,
+                   .version = event.version,
+                   .kind = fragment.kind,
+                   .evaluator = fragment.evaluator};
+  for (const auto& [ordinal, incarnation] : fragment.round->contributors()) {
+    again.contributors.push_back(
+        {ordinal, job->exchange->participants().at(ordinal).pool, incarnation});
+  }
+  Block(*job, event.fault.fault.message, std::move(again));
 }
 
-void Coordinator::On(const EvaluationReported& event) {
+void Coordinator::On(const CheckpointWritten& event) {
+  Job* job = Find(event.job);
+  if (job == nullptr || job->ended()) return;
+  Unblock(*job);
   if (!event.final) return;
-  Job* job = jobs_.Find(event.job);
-  if (job == nullptr || job->lifecycle.ended()) return;
-  job->final_evaluation = true;
+  LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");
+  job->final_checkpoint = FinalCheckpoint::kWritten;
   Touch(*job);
+}
+
+// Without its final checkpoint a job does not end: it is tried until it is written. Others are left
+// out.
+void Coordinator::On(const CheckpointFailed& event) {
+  Job* job = Find(event.job);
+  if (job == nullptr || job->ended() || !event.final) return;
+  Block(*job, event.fault.fault.message,
+        WriteCheckpoint{job->id, 0, job->exchange->plan().steps(), true});
+}
+
+void Coordinator::On(const StoreFailed& event) {
+  Job* job = Find(event.job);
+  if (job != nullptr && !job->ended()) Quarantine(*job, event.fault);
+}
+
+void Coordinator::Block(Job& job, const std::string& what, Work work) {
+  if (job.blocked.empty()) job.blocked_since = now_;
+  job.blocked = what;
+  job.retries.push_back(std::move(work));
+  job.retry_at = now_ + kRetryDelay;
+  Touch(job);
+}
+
+void Coordinator::Unblock(Job& job) {
+  if (!job.retries.empty()) return;
+  job.blocked.clear();
 }
 
 void Coordinator::MoveTo(Job& job, JobState state) {
   job.lifecycle.MoveTo(state);
   job.changed_at = now_;
-  Emit(PersistJobState{job.id, state});
+  out_.records.push_back(StoreJobState{job.id, state});
 }
 
 void Coordinator::End(Job& job, JobState state) {
   MoveTo(job, state);
-  Emit(EndJob{job.id, state, job.fault});
-  for (Participant& p : exchange(job).participants().all()) {
-    const bool released = p.live();
-    if (!p.gone()) p.presence = Presence::kLeft;
-    if (!released) continue;
-    places_.erase(p.pool);
-    membership_.Requeue(p.pool);
-    Emit(ReleasePool{p.pool, job.id});
+  out_.notices.push_back(EndJob{job.id, state, job.fault});
+  if (job.exchange.has_value()) {
+    for (Participant& p : job.exchange->participants().all()) {
+      if (p.gone()) continue;
+      const bool live = p.live();
+      p.presence = Presence::kLeft;
+      places_.erase(p.pool);
+      if (live) membership_.Requeue(p.pool);
+    }
   }
-  idle_changed_ = true;
+  placement_due_ = true;
+  retired_.push_back(job.id);
+}
+
+// Its pools are free for other jobs. Nothing of it is stored: the next start of the coordinator
+// tries again from the state before.
+void Coordinator::Quarantine(Job& job, JobFault fault) {
+  job.fault = std::move(fault);
+  job.lifecycle.MoveTo(JobState::kQuarantined);
+  job.changed_at = now_;
+  job.store = StoreState::kClosed;
+  job.retries.clear();
+  job.retry_at = job.finish_until = absl::InfiniteFuture();
+  job.blocked.clear();
+  out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
+  for (Participant& p : job.exchange->participants().all()) {
+    if (p.gone()) continue;
+    const bool live = p.live();
+    // In the store the place stays: the next start gives it back.
+    p.presence = Presence::kLeft;
+    places_.erase(p.pool);
+    if (live) membership_.Requeue(p.pool);
+  }
+  placement_due_ = true;
+  Touch(job);
+}
+
+void Coordinator::Retire() {
+  for (const std::string& id : std::exchange(retired_, {})) {
+    const auto found = jobs_.find(id);
+    ended_[id] = found->second->state();
+    ended_order_.push_back(id);
+    Reschedule(*found->second);
+    in_order_.erase(found->second->order);
+    jobs_.erase(found);
+  }
+  if (ended_order_.size() <= 2 * kEndedMax) return;
+  for (size_t i = 0; i < kEndedMax; ++i) ended_.erase(ended_order_[i]);
+  ended_order_.erase(ended_order_.begin(), ended_order_.begin() + kEndedMax);
 }
 
 }  // namespace longhaul::coordinator

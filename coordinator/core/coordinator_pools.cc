@@ -1,6 +1,9 @@
 // Pools: leases, and places in jobs.
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "coordinator/core/coordinator.h"
@@ -25,152 +28,190 @@ std::string ReasonOf(const absl::Status& status) {
 
 void Coordinator::On(const JoinPool& event) {
   const bool was_live = membership_.IsLive(event.pool, event.incarnation);
-  if (!was_live && RefuseReturn(event.pool, event.incarnation)) return;
-  const absl::Status joined = membership_.Join(event.pool, event.incarnation, event.ranks, now_);
+  if (!was_live && RefuseReturn(event)) return;
+  const absl::Status joined =
+      membership_.Join(event.pool, event.incarnation,
+                       {event.ranks, event.cuda, event.capabilities}, now_);
   if (!joined.ok()) {
     Refuse refusal{joined, ReasonOf(joined)};
     if (absl::IsAlreadyExists(joined))
       refusal.retry_after = membership_.Find(event.pool)->lease_end - now_;
-    return Emit(std::move(refusal));
+    return Answer(std::move(refusal));
   }
-  if (!was_live) {
-    DropOthers(event.pool, event.incarnation);
-    TakeBack(event.pool, event.incarnation);
-  }
-  idle_changed_ = true;
-  AssignIdle();
-  Grant(event.pool, event.incarnation);
+  if (!was_live) TakeBack(event);
+  placement_due_ = true;
+  granting_ = {event.pool, event.incarnation};
 }
 
 void Coordinator::On(const Heartbeat& event) {
   if (const absl::Status renewed = membership_.Renew(event.pool, event.incarnation, now_);
       !renewed.ok()) {
-    return Emit(Refuse{renewed, ReasonOf(renewed)});
+    return Answer(Refuse{renewed, ReasonOf(renewed)});
   }
-  const auto place = places_.find(event.pool);
-  if (place != places_.end() && place->second.job == event.job) {
-    exchanges_.at(event.job).participants().at(place->second.ordinal).inner_step = event.inner_step;
+  granting_ = {event.pool, event.incarnation};
+  if (event.draining) membership_.Drain(event.pool);
+  Job* job = nullptr;
+  Participant* participant = PlaceOf(event.pool, &job);
+  if (participant == nullptr || job->id != event.job) return;
+  Report(event, *job, *participant);
+}
+
+// What a pool says of the job that it works on.
+void Coordinator::Report(const Heartbeat& event, Job& job, Participant& participant) {
+  participant.inner_step = event.inner_step;
+  if (event.draining && !participant.last_step.has_value()) {
+    participant.last_step = event.inner_step;
+    job.exchange->PoolsChanged();
+    Touch(job);
   }
-  Grant(event.pool, event.incarnation);
+  if (event.finished && !std::exchange(participant.finished, true)) Touch(job);
+  for (const Evaluation& evaluation : event.evaluations) {
+    // A loss that is not a number says that training diverged, and is no point of its curve.
+    if (std::isfinite(evaluation.loss))
+      out_.records.push_back(StoreEvaluation{job.id, evaluation});
+    if (!evaluation.final) continue;
+    job.final_evaluation = true;
+    Touch(job);
+  }
+  if (event.fault.has_value()) SetAside(job, participant, *event.fault);
+}
+
+void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& fault) {
+  const std::string& pool = participant.pool;
+  job.set_asides.Add(pool, {fault.code, fault.message, fault.field, fault.hint}, now_);
+  out_.notices.push_back(
+      PoolSetAside{job.id, pool, fault, job.set_asides.all().find(pool)->second.retry_at - now_});
+  Drop(job, participant, Presence::kLeft,
+       absl::FailedPreconditionError(absl::StrFormat("pool %s was set aside for job %s: %s", pool,
+                                                     job.options.name, fault.message)));
+  membership_.Requeue(pool);
+  GiveUpIfAllSaySo(job);
+}
+
+// A job whose every pool says the same has a fault that no pool can mend.
+void Coordinator::GiveUpIfAllSaySo(Job& job) {
+  if (job.exchange->participants().live_count() > 0) return;
+  std::vector<std::string> eligible;
+  for (const auto& [pool, member] : membership_.members()) {
+    if (member.live && member.joined && !member.draining && CouldDo(member, job))
+      eligible.push_back(pool);
+  }
+  const std::optional<PoolFault> verdict = job.set_asides.Verdict(eligible, now_);
+  if (!verdict.has_value()) return;
+  job.fault = JobFault{.code = verdict->code,
+                       .message = verdict->message,
+                       .field = verdict->field,
+                       .hint = verdict->hint,
+                       .pool = eligible.size() == 1 ? eligible[0] : ""};
+  End(job, JobState::kFailed);
 }
 
 void Coordinator::On(const LeavePool& event) {
   if (!membership_.Leave(event.pool, event.incarnation)) return;
-  const auto place = places_.find(event.pool);
-  if (place == places_.end()) return;
-  Job& job = *jobs_.Find(place->second.job);
-  Drop(job, exchange(job).participants().at(place->second.ordinal), Presence::kLeft);
+  Job* job = nullptr;
+  Participant* participant = PlaceOf(event.pool, &job);
+  if (participant == nullptr) return;
+  const absl::Duration kept = std::min(event.return_within, options_.return_within);
+  if (kept <= absl::ZeroDuration()) return Drop(*job, *participant, Presence::kLeft);
+  participant->return_until = now_ + kept;
+  Drop(*job, *participant, Presence::kAway);
 }
 
 void Coordinator::ExpireLeases() {
   for (const Member& member : membership_.Expire(now_)) {
-    const auto place = places_.find(member.pool);
-    if (place == places_.end()) continue;
-    Job& job = *jobs_.Find(place->second.job);
-    Drop(job, exchange(job).participants().at(place->second.ordinal), Presence::kLost);
+    Job* job = nullptr;
+    Participant* participant = PlaceOf(member.pool, &job);
+    if (participant != nullptr && participant->live()) Drop(*job, *participant, Presence::kLost);
   }
 }
 
-// A pool whose lease had ended comes again. Refused if a job went on without it: its ranks hold
+Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) {
+  const auto place = places_.find(pool);
+  if (place == places_.end()) return nullptr;
+  *job = Find(place->second.job);
+  return &(*job)->exchange->participants().at(place->second.ordinal);
+}
+
+// A pool whose lease had ended comes again. Refused if its job went on without it: its ranks hold
 // parameters of the past, so it must come as another incarnation.
-bool Coordinator::RefuseReturn(std::string_view pool, std::string_view incarnation) {
-  const Member* member = membership_.Find(pool);
-  if (member != nullptr && member->live)
-    return false;  // Another incarnation has the name: Join refuses.
-  for (Job& job : jobs_.jobs()) {
-    if (job.lifecycle.ended()) continue;
-    Participants& participants = exchange(job).participants();
-    Participant* place = participants.Find(pool, incarnation);
-    if (place == nullptr || place->presence == Presence::kLeft) continue;
-    const bool full = participants.live_count() >= job.options.pools_max;
-    if (place->presence == Presence::kLost && !full) continue;
-    if (place->presence == Presence::kLost) Drop(job, *place, Presence::kMissed);
-    Emit(Refuse{absl::AbortedError(
-                    absl::StrFormat("job %s went on without pool %s; start anew", job.id, pool)),
+bool Coordinator::RefuseReturn(const JoinPool& event) {
+  const Member* member = membership_.Find(event.pool);
+  // Another incarnation has the name: Join refuses.
+  if (member != nullptr && member->live) return false;
+  Job* job = nullptr;
+  Participant* place = PlaceOf(event.pool, &job);
+  const bool lost = place != nullptr && place->presence == Presence::kLost &&
+                    place->incarnation == event.incarnation;
+  if (lost && job->exchange->participants().present_count() >= job->options.pools_max)
+    Drop(*job, *place, Presence::kMissed);
+  const auto outdated = outdated_.find(event.pool);
+  if (outdated == outdated_.end() || outdated->second != event.incarnation) return false;
+  Answer(Refuse{absl::AbortedError(absl::StrFormat("a job went on without pool %s; start anew",
+                                                   event.pool)),
                 "POOL_LOST"});
-    return true;
-  }
-  return false;
+  return true;
 }
 
-// Gives the pool the place again that it had when its lease ended.
-void Coordinator::TakeBack(std::string_view pool, std::string_view incarnation) {
-  for (Job& job : jobs_.jobs()) {
-    if (job.lifecycle.ended()) continue;
-    Participant* place = exchange(job).participants().Find(pool, incarnation);
-    if (place == nullptr || place->presence != Presence::kLost) continue;
+// Gives the pool its place again: as it was, if its lease had ended and nothing was missed; to begin
+// anew, if it drained, or comes as another incarnation.
+void Coordinator::TakeBack(const JoinPool& event) {
+  outdated_.erase(event.pool);
+  Job* job = nullptr;
+  Participant* place = PlaceOf(event.pool, &job);
+  if (place == nullptr) return;
+  if (place->presence == Presence::kLost && place->incarnation == event.incarnation) {
     place->presence = Presence::kLive;
-    places_[place->pool] = {job.id, place->ordinal};
-    exchange(job).PoolsChanged();
-    Touch(job);
-    return;
+    job->exchange->PoolsChanged();
+    return Touch(*job);
   }
+  // A restored pool that another incarnation replaces holds no lease any more.
+  Drop(*job, *place, Presence::kLeft);
+  const Member& member = *membership_.Find(event.pool);
+  if (TakesPools(*job) && CouldDo(member, *job) &&
+      job->exchange->participants().present_count() < job->options.pools_max)
+    Seat(*job, event.pool, event.incarnation);
 }
 
-// The name has a new owner: what earlier incarnations left behind is given up.
-void Coordinator::DropOthers(std::string_view pool, std::string_view incarnation) {
-  for (Job& job : jobs_.jobs()) {
-    if (job.lifecycle.ended()) continue;
-    for (Participant& p : exchange(job).participants().all()) {
-      if (p.pool == pool && p.incarnation != incarnation && !p.gone())
-        Drop(job, p, Presence::kLeft);
-    }
-  }
+void Coordinator::Seat(Job& job, const std::string& pool, const std::string& incarnation) {
+  const Participant& participant = job.exchange->participants().Take(pool, incarnation);
+  places_[pool] = {job.id, participant.ordinal};
+  Persist(job, participant);
+  job.exchange->PoolsChanged();
 }
 
-void Coordinator::Drop(const Job& job, Participant& participant, Presence presence) {
-  Exchange& job_exchange = exchange(job);
+void Coordinator::Persist(const Job& job, const Participant& p) {
+  out_.records.push_back(StorePlace{
+      job.id,
+      {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
+       p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
+}
+
+void Coordinator::Drop(Job& job, Participant& participant, Presence presence, absl::Status why) {
   const bool was_ready = participant.ready();
-  if (participant.live()) places_.erase(participant.pool);
   participant.presence = presence;
   if (participant.gone()) {
-    Emit(PersistParticipantLeft{job.id, participant.pool, participant.incarnation,
-                                participant.ordinal});
+    places_.erase(participant.pool);
+    if (why.ok()) {
+      why = absl::AbortedError(
+          absl::StrCat("pool ", participant.pool, " gave up its place in the job"));
+    }
+    out_.notices.push_back(ReleasePool{job.id, participant.pool, participant.incarnation, why});
   }
-  if (was_ready && job_exchange.participants().ready_count() == 0)
-    jobs_.Find(job.id)->changed_at = now_;
-  job_exchange.PoolsChanged();
-  idle_changed_ = true;
+  if (presence == Presence::kMissed) outdated_[participant.pool] = participant.incarnation;
+  if (presence != Presence::kLost) Persist(job, participant);
+  if (was_ready && job.exchange->participants().ready_count() == 0) job.changed_at = now_;
+  job.exchange->PoolsChanged();
+  placement_due_ = true;
   Touch(job);
 }
 
-void Coordinator::AssignIdle() {
-  if (!std::exchange(idle_changed_, false)) return;
-  std::vector<const Member*> idle;
-  for (const auto& [pool, member] : membership_.members()) {
-    if (member.live && member.joined && !places_.contains(pool)) idle.push_back(&member);
-  }
-  std::sort(idle.begin(), idle.end(),
-            [](const Member* a, const Member* b) { return a->turn < b->turn; });
-  for (const Member* member : idle) {
-    Job* job = OldestOpenJob(member->pool);
-    if (job == nullptr) continue;
-    const Participant& p = exchange(*job).participants().Add(member->pool, member->incarnation);
-    places_[p.pool] = {job->id, p.ordinal};
-    Emit(PersistParticipant{job->id, p.pool, p.incarnation, p.ordinal, std::nullopt});
-  }
-}
-
-Job* Coordinator::OldestOpenJob(std::string_view pool) {
-  for (Job& job : jobs_.jobs()) {
-    const JobOptions& options = job.options;
-    if (job.lifecycle.ended() || job.lifecycle.state() == JobState::kFinishing) continue;
-    const auto& names = options.pool_names;
-    if (!names.empty() && std::find(names.begin(), names.end(), pool) == names.end()) continue;
-    if (exchange(job).participants().live_count() >= options.pools_max) continue;
-    if (job.lifecycle.state() == JobState::kRunning && !exchange(job).NewcomerStart().has_value())
-      continue;
-    return &job;
-  }
-  return nullptr;
-}
-
-void Coordinator::Grant(std::string_view pool, std::string_view incarnation) {
+std::optional<GrantLease> Coordinator::Grant(std::string_view pool,
+                                             std::string_view incarnation) const {
   GrantLease grant{std::string(pool), std::string(incarnation), options_.lease, std::nullopt};
   const auto place = places_.find(pool);
   if (place != places_.end())
     grant.assignment = Assignment{place->second.job, place->second.ordinal};
-  Emit(std::move(grant));
+  return grant;
 }
 
 }  // namespace longhaul::coordinator

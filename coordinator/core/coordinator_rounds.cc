@@ -1,4 +1,6 @@
 // Rounds: who is admitted, what is contributed, what each job does next.
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "coordinator/core/coordinator.h"
@@ -7,171 +9,204 @@ namespace longhaul::coordinator {
 
 void Coordinator::On(const RankReady& event) {
   Job* job = FindLive(event.job);
-  if (job == nullptr || !RequireLease(event.pool, event.incarnation)) return;
+  if (job == nullptr) return;
+  if (auto refusal = LeaseRefusal(event.pool, event.incarnation)) return Answer(*std::move(refusal));
   const Participant* participant = Admit(event, *job);
   if (participant == nullptr) return;
-  const bool seed = job->lifecycle.state() == JobState::kSeeding &&
-                    exchange(*job).seeder() == participant->ordinal;
-  Emit(AdmitRank{event.job, event.pool, event.incarnation, event.rank, *participant->start_step,
-                 participant->ordinal, seed});
+  const bool seed = job->state() == JobState::kSeeding &&
+                    job->exchange->seeder() == participant->ordinal;
+  Answer(AdmitRank{event.job, event.pool, event.incarnation, event.rank, *participant->start_step,
+                   participant->ordinal, seed});
 }
 
 // The pool's place, with a start step: its first rank to be ready fixes it. Null: refused.
 Participant* Coordinator::Admit(const RankReady& event, Job& job) {
-  Participant* participant = exchange(job).participants().Find(event.pool, event.incarnation);
-  if (participant == nullptr || !participant->live()) {
-    const bool lost = participant != nullptr && participant->presence != Presence::kLeft;
-    Emit(lost ? Refuse{absl::AbortedError(
-                           absl::StrFormat("job %s went on without pool %s", job.id, event.pool)),
-                       "POOL_LOST"}
-              : Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                           "pool %s is not assigned to job %s", event.pool, job.id)),
-                       "NOT_ASSIGNED"});
+  if (auto refusal = CheckPlace(event.job, event.pool, event.incarnation)) {
+    Answer(*std::move(refusal));
     return nullptr;
   }
+  if (job.store == StoreState::kOpening) {
+    Answer(Refuse{.status = absl::UnavailableError(
+                      absl::StrFormat("the store of job %s is being opened", job.id)),
+                  .reason = "STORE_OPENING",
+                  .retry_after = absl::Seconds(1)});
+    return nullptr;
+  }
+  Participant* participant = job.exchange->participants().Find(event.pool);
   if (participant->start_step.has_value()) return participant;
   std::optional<int64_t> start = 0;
-  if (job.lifecycle.state() == JobState::kRunning) start = exchange(job).NewcomerStart();
-  if (job.lifecycle.state() == JobState::kFinishing) start.reset();
+  if (job.state() == JobState::kRunning) start = job.exchange->NewcomerStart();
+  if (job.state() == JobState::kFinishing) start.reset();
   if (!start.has_value()) {
-    Drop(job, *participant, Presence::kLeft);
+    const absl::Status late =
+        absl::FailedPreconditionError(absl::StrFormat("job %s is about to end", job.id));
+    Drop(job, *participant, Presence::kLeft, late);
     membership_.Requeue(event.pool);
-    Emit(ReleasePool{event.pool, job.id});
-    Emit(Refuse{absl::FailedPreconditionError(absl::StrFormat("job %s is about to end", job.id)),
-                "JOB_FINISHING"});
+    Answer(Refuse{late, "JOB_FINISHING"});
     return nullptr;
   }
   participant->start_step = start;
-  Emit(PersistParticipant{job.id, event.pool, event.incarnation, participant->ordinal, start});
-  exchange(job).PoolsChanged();
+  Persist(job, *participant);
+  job.exchange->PoolsChanged();
   Touch(job);
   return participant;
 }
 
-void Coordinator::On(const ContributionBegins& event) {
-  Job* job = FindLive(event.job);
-  if (job == nullptr) return;
-  const Exchange& rounds = exchange(*job);
-  const Participant* pool = rounds.participants().Find(event.pool, event.incarnation);
-  RefuseContribution(
-      rounds.Judge(pool, event.fragment, event.version, event.kind), rounds,
-      {event.job, event.pool, event.incarnation, event.fragment, event.version, event.kind});
+std::optional<Refuse> Coordinator::Judge(const ContributionComplete& c) const {
+  if (auto refusal = JobRefusal(c.job)) return refusal;
+  const Exchange& rounds = *Find(c.job)->exchange;
+  const Participant* pool = rounds.participants().Find(c.pool, c.incarnation);
+  return ContributionRefusal(rounds.Judge(pool, c.fragment, c.version, c.kind), rounds, c);
+}
+
+std::optional<Refuse> Coordinator::CheckPlace(std::string_view id, std::string_view pool,
+                                              std::string_view incarnation) const {
+  if (auto refusal = JobRefusal(id)) return refusal;
+  const Participants& participants = Find(id)->exchange->participants();
+  const Participant* found = participants.Find(pool);
+  if (found != nullptr && found->live() && found->incarnation == incarnation) return std::nullopt;
+  // An incarnation that had the place, or was replaced in it, hears that it is lost.
+  if (found != nullptr && found->presence != Presence::kLeft) {
+    return Refuse{absl::AbortedError(absl::StrFormat("job %s went on without pool %s", id, pool)),
+                  "POOL_LOST"};
+  }
+  return Refuse{absl::FailedPreconditionError(
+                    absl::StrFormat("pool %s is not assigned to job %s", pool, id)),
+                "NOT_ASSIGNED"};
 }
 
 void Coordinator::On(const ContributionComplete& event) {
-  Job* job = FindLive(event.job);
-  if (job == nullptr) return;
-  Exchange& rounds = exchange(*job);
-  const Participant* pool = rounds.participants().Find(event.pool, event.incarnation);
-  const ContributionVerdict verdict = rounds.Judge(pool, event.fragment, event.version, event.kind);
-  if (RefuseContribution(verdict, rounds, event) || verdict == ContributionVerdict::kRepeated)
-    return;
-  rounds.Contribute(*pool, event.fragment, now_);
-  Touch(*job);
+  if (auto refusal = Judge(event)) return Answer(*std::move(refusal));
+  Job& job = *Find(event.job);
+  Exchange& rounds = *job.exchange;
+  const Participant& pool = *rounds.participants().Find(event.pool);
+  if (rounds.fragment(event.fragment).round->Has(pool.ordinal)) return;
+  rounds.Contribute(pool, event.fragment, now_);
+  // It does this job.
+  job.set_asides.Clear(pool.pool);
+  Touch(job);
 }
 
 void Coordinator::On(const RoundApplied& event) {
-  Job* job = jobs_.Find(event.job);
-  if (job == nullptr || job->lifecycle.ended())
-    return;  // Cancelled meanwhile: the commit stays in the store.
-  Exchange& rounds = exchange(*job);
+  Job* job = Find(event.job);
+  // Cancelled meanwhile: the commit stays in the store.
+  if (job == nullptr || job->store != StoreState::kOpen) return;
+  Unblock(*job);
+  Exchange& rounds = *job->exchange;
   LH_CHECK(rounds.Commit(event.fragment, event.version), "a commit that was not asked for");
   const FragmentProgress& fragment = rounds.fragment(event.fragment);
   PublishCommit publish{event.job, event.fragment,    event.version, fragment.kind,
                         {},        fragment.evaluator};
   for (int ordinal : fragment.contributors)
     publish.pools.push_back(rounds.participants().at(ordinal).pool);
-  Emit(std::move(publish));
+  out_.notices.push_back(std::move(publish));
   CheckpointDue(*job, event.fragment, event.version);
   Touch(*job);
 }
 
 void Coordinator::Advance(Job& job) {
-  if (job.lifecycle.ended()) return;
-  Exchange& rounds = exchange(job);
-  const auto state = [&] { return job.lifecycle.state(); };
-  if (state() == JobState::kPending &&
+  if (job.ended() || job.state() == JobState::kQuarantined) return;
+  if (job.retry_at <= now_) {
+    job.retry_at = absl::InfiniteFuture();
+    for (Work& work : std::exchange(job.retries, {})) out_.works.push_back(std::move(work));
+  }
+  Exchange& rounds = *job.exchange;
+  for (Participant& p : rounds.participants().all()) {
+    if (p.presence == Presence::kAway && p.return_until <= now_) Drop(job, p, Presence::kLeft);
+  }
+  if (job.state() == JobState::kPending &&
       rounds.participants().ready_count() >= job.options.pools_min) {
     MoveTo(job, JobState::kSeeding);
   }
-  if (state() == JobState::kSeeding) Seed(job);
-  if (state() == JobState::kSeeding || state() == JobState::kRunning) ApplyDue(job);
-  if (state() == JobState::kSeeding && rounds.Seeded()) {
+  if (job.state() != JobState::kPending && job.store == StoreState::kClosed) {
+    job.store = StoreState::kOpening;
+    out_.works.push_back(OpenStore{job.id, job.state() == JobState::kSeeding});
+  }
+  if (job.store != StoreState::kOpen) return;
+  if (job.state() == JobState::kSeeding) Seed(job);
+  if (job.state() == JobState::kSeeding || job.state() == JobState::kRunning) ApplyDue(job);
+  if (job.state() == JobState::kSeeding && rounds.Seeded()) {
     MoveTo(job, JobState::kRunning);
     rounds.PoolsChanged();
     ApplyDue(job);
   }
-  if (state() == JobState::kRunning && rounds.Complete()) {
+  if (job.state() == JobState::kRunning && rounds.Complete()) {
     MoveTo(job, JobState::kFinishing);
-    idle_changed_ = true;
+    placement_due_ = true;
   }
-  if (state() == JobState::kFinishing) AwaitFinalEvaluation(job);
+  if (job.state() == JobState::kFinishing) FinishWhenReady(job);
 }
 
 void Coordinator::Seed(Job& job) {
-  Exchange& rounds = exchange(job);
+  Exchange& rounds = *job.exchange;
   const std::optional<int> before = rounds.seeder();
   const Participant* seeder = rounds.PickSeeder();
-  if (seeder != nullptr && before != seeder->ordinal) Emit(RequestSeed{job.id, seeder->pool});
+  if (seeder != nullptr && before != seeder->ordinal)
+    out_.notices.push_back(RequestSeed{job.id, seeder->pool});
 }
 
 void Coordinator::ApplyDue(Job& job) {
-  Exchange& rounds = exchange(job);
+  Exchange& rounds = *job.exchange;
   for (const DueRound& round : rounds.Due()) {
-    for (int ordinal : round.missed) {
-      const Participant& p = rounds.participants().at(ordinal);
-      Emit(PersistParticipantLeft{job.id, p.pool, p.incarnation, ordinal});
-    }
+    for (int ordinal : round.missed) Drop(job, rounds.participants().at(ordinal), Presence::kMissed);
     ApplyRound apply{
         job.id, round.fragment, round.version, round.kind, {}, ChooseEvaluator(job, round)};
-    for (int ordinal : round.contributors) {
-      const Participant& p = rounds.participants().at(ordinal);
-      apply.contributors.push_back({ordinal, p.pool, p.incarnation});
+    for (const auto& [ordinal, incarnation] : round.contributors) {
+      apply.contributors.push_back(
+          {ordinal, rounds.participants().at(ordinal).pool, incarnation});
     }
     rounds.SetEvaluator(round.fragment, apply.evaluator);
-    Emit(std::move(apply));
+    out_.works.push_back(std::move(apply));
   }
 }
 
-// The live contributor of the lowest ordinal, if this commit completes a cycle that is evaluated,
-// or the job. A contributor merges the commit for certain; a newcomer may have begun with it.
 std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) const {
-  const Exchange& rounds = exchange(job);
+  const Exchange& rounds = *job.exchange;
   const std::optional<int64_t> cycle = rounds.CompletesCycle(round.fragment, round.version);
   const int64_t every = job.options.evaluation_every_cycles;
   const bool due = cycle.has_value() && every > 0 && (*cycle == 1 || *cycle % every == 0);
   const bool last = round.version > 0 && rounds.CompletesAll(round.fragment, round.version);
   if (!due && !last) return "";
-  for (int ordinal : round.contributors) {
+  for (const auto& [ordinal, incarnation] : round.contributors) {
     if (rounds.participants().at(ordinal).ready()) return rounds.participants().at(ordinal).pool;
   }
   return "";
 }
 
 void Coordinator::CheckpointDue(const Job& job, int fragment, int64_t version) {
-  const Exchange& rounds = exchange(job);
+  const Exchange& rounds = *job.exchange;
   const int64_t every = job.options.checkpoint_every_cycles;
   if (every <= 0 || version < 1 || version > rounds.plan().cycles() || version % every != 0) return;
   for (int p = 0; p < rounds.plan().fragments(); ++p) {
     if (rounds.fragment(p).version < version) return;
   }
   // Every fragment passes `version` once; the last one to do so completes the cycle.
-  Emit(WriteCheckpoint{job.id, version, rounds.plan().CycleStep(version), false});
+  out_.works.push_back(WriteCheckpoint{job.id, version, rounds.plan().CycleStep(version), false});
 }
 
-void Coordinator::AwaitFinalEvaluation(Job& job) {
-  const Exchange& rounds = exchange(job);
-  bool expected = false;
-  for (int p = 0; p < rounds.plan().fragments(); ++p) {
-    const auto place = places_.find(rounds.fragment(p).evaluator);
-    expected |= place != places_.end() && place->second.job == job.id &&
-                rounds.participants().at(place->second.ordinal).ready();
+// Whether the final evaluation is expected and not here, or a pool still merges the last commits.
+bool Coordinator::AwaitsPools(const Job& job) const {
+  const Exchange& rounds = *job.exchange;
+  const Participants& participants = rounds.participants();
+  if (!job.final_evaluation) {
+    for (int p = 0; p < rounds.plan().fragments(); ++p) {
+      const Participant* evaluator = participants.Find(rounds.fragment(p).evaluator);
+      if (evaluator != nullptr && evaluator->ready()) return true;
+    }
   }
-  if (job.final_evaluation_until == absl::InfiniteFuture())
-    job.final_evaluation_until = now_ + options_.final_evaluation;
-  if (expected && !job.final_evaluation && now_ < job.final_evaluation_until) return;
-  Emit(WriteCheckpoint{job.id, 0, rounds.plan().steps(), true});
-  End(job, JobState::kCompleted);
+  const auto& all = participants.all();
+  return std::any_of(all.begin(), all.end(), [](const Participant& p) {
+    return p.ready() && !p.finished && !p.last_step.has_value();
+  });
+}
+
+void Coordinator::FinishWhenReady(Job& job) {
+  if (job.finish_until == absl::InfiniteFuture()) job.finish_until = now_ + options_.finish;
+  if (job.final_checkpoint == FinalCheckpoint::kWritten) return End(job, JobState::kCompleted);
+  if (job.final_checkpoint == FinalCheckpoint::kWriting) return;
+  if (AwaitsPools(job) && now_ < job.finish_until) return;
+  job.final_checkpoint = FinalCheckpoint::kWriting;
+  out_.works.push_back(WriteCheckpoint{job.id, 0, job.exchange->plan().steps(), true});
 }
 
 }  // namespace longhaul::coordinator

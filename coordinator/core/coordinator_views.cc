@@ -36,14 +36,21 @@ const Round* OldestOpened(const Exchange& exchange, int* fragment) {
 }  // namespace
 
 std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
-  const Exchange& rounds = exchange(job);
+  if (!job.exchange.has_value() || job.state() == JobState::kQuarantined) return std::nullopt;
+  const Exchange& rounds = *job.exchange;
   const Participants& participants = rounds.participants();
   const absl::Time forever = absl::InfiniteFuture();
-  switch (job.lifecycle.state()) {
+  if (!job.blocked.empty())
+    return Waiting{absl::StrCat("the coordinator: ", job.blocked), job.blocked_since, forever};
+  if (!job.lacks.empty()) return Waiting{job.lacks, *job.lacks_since, forever};
+  if (job.store == StoreState::kOpening)
+    return Waiting{"the coordinator to open the job's store", job.changed_at, forever};
+  switch (job.state()) {
     case JobState::kPending:
-      return Waiting{
-          absl::StrFormat("%d pools (%d ready)", job.options.pools_min, participants.ready_count()),
-          job.changed_at, forever};
+      return Waiting{absl::StrFormat("%d pools to load data and model (%d of %d are ready)",
+                                     participants.live_count() - participants.ready_count(),
+                                     participants.ready_count(), job.options.pools_min),
+                     job.changed_at, forever};
     case JobState::kSeeding: {
       const std::optional<int> seeder = rounds.seeder();
       return Waiting{seeder.has_value() ? absl::StrCat("the initial parameters from pool ",
@@ -63,17 +70,35 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
           round->opened_at(), forever};
     }
     case JobState::kFinishing:
-      return Waiting{"the final evaluation", job.changed_at, job.final_evaluation_until};
+      if (job.final_checkpoint == FinalCheckpoint::kWriting)
+        return Waiting{"the final checkpoint", job.changed_at, forever};
+      return Waiting{job.final_evaluation ? "the pools to merge the last commits"
+                                          : "the final evaluation",
+                     job.changed_at, job.finish_until};
     default:
       return std::nullopt;
   }
 }
 
+namespace {
+
+SetAsideView ViewOf(const std::string& pool, const longhaul::SetAside& entry, const Job& job) {
+  const PoolFault& fault = entry.fault;
+  return {job.options.name, pool,
+          JobFault{fault.code, fault.message, fault.field, fault.hint, pool}, entry.failures,
+          entry.retry_at};
+}
+
+}  // namespace
+
 std::optional<JobView> Coordinator::job(std::string_view id) const {
-  const Job* job = jobs_.Find(id);
+  const Job* job = Find(id);
   if (job == nullptr) return std::nullopt;
-  const Exchange& rounds = exchange(*job);
-  JobView view{.state = job->lifecycle.state(), .fault = job->fault, .waiting = WaitingFor(*job)};
+  JobView view{.state = job->state(), .fault = job->fault, .waiting = WaitingFor(*job)};
+  for (const auto& [pool, entry] : job->set_asides.all())
+    view.set_aside.push_back(ViewOf(pool, entry, *job));
+  if (!job->exchange.has_value()) return view;
+  const Exchange& rounds = *job->exchange;
   for (const Participant& p : rounds.participants().all()) {
     view.participants.push_back(
         {p.pool, p.incarnation, p.ordinal, p.start_step, p.live(), p.inner_step});
@@ -82,7 +107,8 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
     FragmentView fragment{.version = rounds.fragment(f).version,
                           .last_version = rounds.plan().LastVersion(f)};
     if (const auto& round = rounds.fragment(f).round) {
-      fragment.contributors.assign(round->contributors().begin(), round->contributors().end());
+      for (const auto& [ordinal, incarnation] : round->contributors())
+        fragment.contributors.push_back(ordinal);
     }
     view.fragments.push_back(std::move(fragment));
   }
@@ -91,24 +117,47 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
 
 std::vector<std::string> Coordinator::jobs() const {
   std::vector<std::string> ids;
-  for (const Job& job : jobs_.jobs()) ids.push_back(job.id);
+  for (const auto& [order, job] : in_order_) ids.push_back(job->id);
   return ids;
 }
 
 std::vector<PoolView> Coordinator::pools() const {
+  std::map<std::string, std::vector<SetAsideView>> set_aside;
+  for (const auto& [order, job] : in_order_) {
+    for (const auto& [pool, entry] : job->set_asides.all())
+      set_aside[pool].push_back(ViewOf(pool, entry, *job));
+  }
   std::vector<PoolView> views;
   for (const auto& [pool, member] : membership_.members()) {
     PoolView view{.pool = pool,
                   .incarnation = member.incarnation,
-                  .ranks = member.ranks,
-                  .lease_end = member.lease_end};
+                  .ranks = member.traits.ranks,
+                  .lease_end = member.lease_end,
+                  .standing = member.live ? PoolStanding::kIdle : PoolStanding::kLost};
+    if (const auto found = set_aside.find(pool); found != set_aside.end())
+      view.set_aside = std::move(found->second);
     if (const auto place = places_.find(pool); place != places_.end()) {
-      view.assignment = Assignment{place->second.job, place->second.ordinal};
-      view.ready =
-          exchanges_.at(place->second.job).participants().at(place->second.ordinal).ready();
+      const Job& job = *Find(place->second.job);
+      const Participant& p = job.exchange->participants().at(place->second.ordinal);
+      view.assignment = Assignment{job.id, p.ordinal};
+      if (p.live())
+        view.standing = p.ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
     }
+    if (member.live && member.draining) view.standing = PoolStanding::kDraining;
     views.push_back(std::move(view));
   }
+  // Those that left after draining are no members any more.
+  for (const auto& [pool, place] : places_) {
+    const Participant& p = Find(place.job)->exchange->participants().at(place.ordinal);
+    if (p.presence != Presence::kAway) continue;
+    views.push_back({.pool = pool,
+                     .incarnation = p.incarnation,
+                     .lease_end = now_,
+                     .standing = PoolStanding::kAway,
+                     .assignment = Assignment{place.job, p.ordinal}});
+  }
+  std::sort(views.begin(), views.end(),
+            [](const PoolView& a, const PoolView& b) { return a.pool < b.pool; });
   return views;
 }
 

@@ -4,16 +4,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/schedule/round_kind.h"
+#include "coordinator/core/recovery.h"
 #include "coordinator/job/job_options.h"
 
 namespace longhaul::coordinator {
 
-// --- JobService. A repeated submission (token or name) is answered by the shell, from the store.
+// --- Jobs.
+
+// A new job, stored already as PENDING.
 struct SubmitJob {
   std::string job;
   JobOptions options;
@@ -23,44 +29,48 @@ struct CancelJob {
   std::string reason;
 };
 
-// --- PoolService.
+// --- Pools.
+
 struct JoinPool {
   std::string pool, incarnation;
   int ranks = 1;
+  bool cuda = false;
+  std::set<std::string> capabilities = {};
 };
-struct Heartbeat {
-  std::string pool, incarnation, job;
-  int64_t inner_step = 0;
-};
-struct LeavePool {
-  std::string pool, incarnation;
-};
-// The pool met a fault that any other pool would meet too (the spec, the data). fault.pool need not
-// be set.
-struct PoolFailed {
-  std::string pool, incarnation, job;
-  JobFault fault;
-};
-// An evaluation of the outer parameters that is durable already. `final`: of those after the last
-// round.
-struct EvaluationReported {
-  std::string pool, incarnation, job;
+
+// An evaluation of the outer parameters. `final`: of those after the last round.
+struct Evaluation {
+  int64_t step = 0, version = 0;
+  double loss = 0;
+  int64_t tokens = 0;
   bool final = false;
 };
 
-// --- SyncService.
+struct Heartbeat {
+  std::string pool, incarnation;
+  // The job that the pool works on; empty: none. What follows is about it.
+  std::string job;
+  int64_t inner_step = 0;
+  // It takes no new work and does no step after inner_step.
+  bool draining = false;
+  // It merged the last commits.
+  bool finished = false;
+  std::vector<Evaluation> evaluations = {};
+  // It cannot go on with the job.
+  std::optional<JobFault> fault = std::nullopt;
+};
+struct LeavePool {
+  std::string pool, incarnation;
+  // How long it asks for its place to be kept. Zero: the place is given up.
+  absl::Duration return_within = absl::ZeroDuration();
+};
+
+// --- Ranks.
+
 // A rank opened WatchPlan. Repeated after each reconnect.
 struct RankReady {
   std::string job, pool, incarnation;
   int rank = 0;
-};
-// Before blocks are received: would this contribution be accepted? Changes nothing. Answered by
-// Refuse, or not at all.
-struct ContributionBegins {
-  std::string job, pool, incarnation;
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
 };
 // All blocks of a contribution arrived, were verified and are in the log.
 struct ContributionComplete {
@@ -70,15 +80,46 @@ struct ContributionComplete {
   RoundKind kind = RoundKind::kOuter;
 };
 
-// --- Data plane.
+// --- How the works of decisions ended.
+
+// What the data plane could not do. `retry`: it may succeed later (the disk is full); otherwise the
+// job's store is of no more use to this process.
+struct WorkFault {
+  bool retry = false;
+  JobFault fault;
+};
+
+struct StoreOpened {
+  std::string job;
+  std::vector<RecoveredFragment> fragments;
+};
 // The commit that ApplyRound asked for is durable.
 struct RoundApplied {
   std::string job;
   int fragment = 0;
   int64_t version = 0;
 };
-// The data plane could not apply a round, write state or a checkpoint: the job cannot go on.
+struct CheckpointWritten {
+  std::string job;
+  bool final = false;
+};
+struct OpenFailed {
+  std::string job;
+  WorkFault fault;
+};
 struct ApplyFailed {
+  std::string job;
+  int fragment = 0;
+  int64_t version = 0;
+  WorkFault fault;
+};
+struct CheckpointFailed {
+  std::string job;
+  bool final = false;
+  WorkFault fault;
+};
+// The job's store failed outside of these works: while contributions were logged.
+struct StoreFailed {
   std::string job;
   JobFault fault;
 };
@@ -86,8 +127,8 @@ struct ApplyFailed {
 // --- Clock. At least once a second; also at next_deadline().
 struct Tick {};
 
-using Event = std::variant<SubmitJob, CancelJob, JoinPool, Heartbeat, LeavePool, PoolFailed,
-                           EvaluationReported, RankReady, ContributionBegins, ContributionComplete,
-                           RoundApplied, ApplyFailed, Tick>;
+using Event = std::variant<SubmitJob, CancelJob, JoinPool, Heartbeat, LeavePool, RankReady,
+                           ContributionComplete, StoreOpened, RoundApplied, CheckpointWritten,
+                           OpenFailed, ApplyFailed, CheckpointFailed, StoreFailed, Tick>;
 
 }  // namespace longhaul::coordinator

@@ -1,5 +1,5 @@
-// What a coordinator's core is constructed from after a restart: what the Persist* actions and the
-// commits made durable, and the contributions that the log still holds whole.
+// What a coordinator's core is constructed from after a restart: what its records and commits made
+// durable.
 #pragma once
 
 #include <cstdint>
@@ -7,34 +7,48 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 
 namespace longhaul::coordinator {
 
-struct RecoveredParticipant {
+// A contributor by its place, and the incarnation whose bytes lie in the log.
+struct Contributor {
+  int ordinal = 0;
+  std::string pool, incarnation;
+};
+
+struct RecoveredPlace {
   std::string pool, incarnation;
   int ordinal = 0;
   std::optional<int64_t> start_step;
-  bool left = false;
+  bool gone = false;
+  // InfinitePast: not away.
+  absl::Time return_until = absl::InfinitePast();
 };
 
+// What a job's store holds when it was opened.
 struct RecoveredFragment {
-  int64_t version = -1;   // The newest durable commit. -1: not seeded.
-  std::string evaluator;  // Of that commit.
-  // Ordinals whose whole contribution to version + 1 is in the log. An incarnation that had two
-  // places contributed as the newest. Those that could not count are ignored.
-  std::vector<int> contributors;
+  // The newest durable commit. -1: not seeded.
+  int64_t version = -1;
+  // Of that commit.
+  std::string evaluator;
+  // Whose whole contribution to version + 1 is in the log, by pool and incarnation; the ordinal is
+  // for the core to find. Those that could not count are ignored.
+  std::vector<Contributor> contributors;
 };
 
 struct RecoveredJob {
   std::string job;
   JobOptions options;
   JobState state = JobState::kPending;
-  bool final_evaluation = false;  // It was reported already.
-  std::vector<RecoveredParticipant>
-      participants;  // Also those that left, so that no ordinal is given twice.
-  std::vector<RecoveredFragment> fragments;  // Empty: no commit yet.
+  // It was reported already.
+  bool final_evaluation = false;
+  // Also those that are gone, so that no ordinal is given twice.
+  std::vector<RecoveredPlace> places;
+  // Why this program cannot use the job: it is quarantined. `options` has the name alone then.
+  std::optional<JobFault> unusable;
 };
 
 // Jobs in the order of their submission; those that ended need not be here.

@@ -5,65 +5,73 @@
 
 namespace longhaul::coordinator {
 
-Job* Coordinator::FindLive(std::string_view id) {
-  Job* job = jobs_.Find(id);
-  if (job == nullptr) {
-    Emit(Refuse{absl::NotFoundError(absl::StrFormat("no job %s", id)), "JOB_UNKNOWN"});
-    return nullptr;
+std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
+  const Job* job = Find(id);
+  if (job != nullptr && job->state() != JobState::kQuarantined) return std::nullopt;
+  if (job != nullptr) {
+    return Refuse{absl::FailedPreconditionError(absl::StrFormat("job %s is quarantined: %s", id,
+                                                                job->fault->message)),
+                  "JOB_QUARANTINED"};
   }
-  if (job->lifecycle.ended()) {
-    Emit(Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                    "job %s has ended: %s", id, JobStateName(job->lifecycle.state()))),
-                "JOB_ENDED"});
-    return nullptr;
+  if (const auto ended = ended_.find(id); ended != ended_.end()) {
+    return Refuse{absl::FailedPreconditionError(
+                      absl::StrFormat("job %s has ended: %s", id, JobStateName(ended->second))),
+                  "JOB_ENDED"};
   }
-  return job;
+  return Refuse{absl::NotFoundError(absl::StrFormat("no job %s", id)), "JOB_UNKNOWN"};
 }
 
-bool Coordinator::RequireLease(std::string_view pool, std::string_view incarnation) {
+// A quarantined job can still be cancelled.
+Job* Coordinator::FindLive(std::string_view id) {
+  if (Job* job = Find(id); job != nullptr) return job;
+  Answer(*JobRefusal(id));
+  return nullptr;
+}
+
+std::optional<Refuse> Coordinator::LeaseRefusal(std::string_view pool,
+                                                std::string_view incarnation) const {
   const Member* member = membership_.Find(pool);
   if (member == nullptr || !member->live) {
-    Emit(Refuse{absl::NotFoundError(absl::StrFormat("pool %s has no lease; join first", pool)),
-                "POOL_UNKNOWN"});
-    return false;
+    return Refuse{absl::NotFoundError(absl::StrFormat("pool %s has no lease; join first", pool)),
+                  "POOL_UNKNOWN"};
   }
   if (member->incarnation != incarnation) {
-    Emit(Refuse{absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool)),
-                "POOL_REPLACED"});
-    return false;
+    return Refuse{
+        absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool)),
+        "POOL_REPLACED"};
   }
-  return true;
+  return std::nullopt;
 }
 
-bool Coordinator::RefuseContribution(ContributionVerdict verdict, const Exchange& exchange,
-                                     const ContributionComplete& event) {
+std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdict,
+                                                       const Exchange& exchange,
+                                                       const ContributionComplete& event) const {
   const auto failed = [&](std::string what, std::string reason) {
-    Emit(Refuse{absl::FailedPreconditionError(absl::StrFormat("fragment %d version %d: %s",
-                                                              event.fragment, event.version, what)),
-                std::move(reason)});
-    return true;
+    return Refuse{absl::FailedPreconditionError(absl::StrFormat("fragment %d version %d: %s",
+                                                                event.fragment, event.version,
+                                                                what)),
+                  std::move(reason)};
   };
   using Verdict = ContributionVerdict;
   switch (verdict) {
     case Verdict::kAccept:
     case Verdict::kRepeated:
-      return false;
+      return std::nullopt;
     case Verdict::kFragmentUnknown:
-      Emit(Refuse{absl::NotFoundError(absl::StrCat("no fragment ", event.fragment)),
-                  "FRAGMENT_UNKNOWN"});
-      return true;
+      return Refuse{absl::NotFoundError(absl::StrCat("no fragment ", event.fragment)),
+                    "FRAGMENT_UNKNOWN"};
     case Verdict::kNotParticipant:
-      Emit(Refuse{absl::AbortedError(absl::StrFormat("pool %s has no place in job %s any more",
-                                                     event.pool, event.job)),
-                  "POOL_LOST"});
-      return true;
+      return Refuse{absl::AbortedError(absl::StrFormat("pool %s has no place in job %s any more",
+                                                       event.pool, event.job)),
+                    "POOL_LOST"};
     case Verdict::kNotLive:
-      return !RequireLease(event.pool, event.incarnation);
+      return LeaseRefusal(event.pool, event.incarnation);
     case Verdict::kVersionMismatch: {
       const int64_t have = exchange.fragment(event.fragment).version;
-      failed(absl::StrCat("the coordinator has version ", have), "VERSION_MISMATCH");
-      std::get<Refuse>(out_.back()).have = have;
-      return true;
+      Refuse refusal =
+          failed(absl::StrCat("the coordinator has version ", have), "VERSION_MISMATCH");
+      refusal.have = have;
+      return refusal;
     }
     case Verdict::kNotReady:
       return failed("the pool has not opened WatchPlan", "NOT_READY");
@@ -77,7 +85,7 @@ bool Coordinator::RefuseContribution(ContributionVerdict verdict, const Exchange
     case Verdict::kNotRequired:
       return failed("the pool began after this round's push", "NOT_REQUIRED");
   }
-  return true;
+  return std::nullopt;
 }
 
 }  // namespace longhaul::coordinator

@@ -10,17 +10,29 @@
 namespace longhaul {
 
 struct JobOptions {
-  int pools_min = 1;                       // The job starts when this many pools are ready.
-  int pools_max = 64;                      // Live pools that may take part at one time.
-  std::vector<std::string> pool_names;     // Only these pools. Empty: any.
-  std::vector<FragmentSchedule> schedule;  // By fragment.
-  int64_t steps = 0;                       // Inner steps of every pool.
+  std::string name;
+  // The job starts when this many pools are ready.
+  int pools_min = 1;
+  // Live pools that may take part at one time.
+  int pools_max = 64;
+  // Only these pools. Empty: any.
+  std::vector<std::string> pool_names;
+  bool cuda = false;
+  // Capabilities that a pool must name, as "codec:e3m0".
+  std::vector<std::string> needs;
+  // By fragment.
+  std::vector<FragmentSchedule> schedule;
+  // Inner steps of every pool.
+  int64_t steps = 0;
   bool final_round = true;
-  int64_t checkpoint_every_cycles = 0;  // 0: only at the end.
-  int64_t evaluation_every_cycles = 1;  // 0 or negative: only at the end.
+  // 0: only at the end.
+  int64_t checkpoint_every_cycles = 0;
+  // 0 or negative: only at the end.
+  int64_t evaluation_every_cycles = 1;
 };
 
-// Why a job failed or was cancelled (JobError in job.proto).
+// Why a job failed, was cancelled or cannot go on, or why a pool cannot do it (JobError in
+// job.proto).
 struct JobFault {
   std::string code, message, field, hint, pool;
 };

@@ -9,7 +9,7 @@ struct Transition {
   JobState from, to;
 };
 
-// Forward, one state at a time. FAILED and CANCELLED may follow every live state.
+// Forward, one state at a time. FAILED, CANCELLED and QUARANTINED may follow every live state.
 constexpr Transition kForward[] = {
     {JobState::kPending, JobState::kSeeding},
     {JobState::kSeeding, JobState::kRunning},
@@ -35,12 +35,16 @@ std::string_view JobStateName(JobState state) {
       return "FAILED";
     case JobState::kCancelled:
       return "CANCELLED";
+    case JobState::kQuarantined:
+      return "QUARANTINED";
   }
   return "UNKNOWN";
 }
 
 bool IsLegal(JobState from, JobState to) {
-  if (to == JobState::kFailed || to == JobState::kCancelled) return !IsEnded(from);
+  if (to == JobState::kCancelled) return !IsEnded(from);
+  if (from == JobState::kQuarantined) return false;
+  if (to == JobState::kFailed || to == JobState::kQuarantined) return !IsEnded(from);
   for (const Transition& t : kForward) {
     if (t.from == from && t.to == to) return true;
   }

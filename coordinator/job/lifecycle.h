@@ -1,14 +1,28 @@
 // The life of a job: its states, and the legal transitions as one table.
 //
 //   PENDING --> SEEDING --> RUNNING --> FINISHING --> COMPLETED
-//      \___________\___________\____________\------> FAILED or CANCELLED
+//      \___________\___________\____________\------> FAILED, CANCELLED or QUARANTINED
+//   QUARANTINED --> CANCELLED
+//
+// QUARANTINED is of this run of the coordinator: it is not stored, so that the next start tries
+// again from the state before.
 #pragma once
 
 #include <string_view>
 
 namespace longhaul {
 
-enum class JobState { kPending, kSeeding, kRunning, kFinishing, kCompleted, kFailed, kCancelled };
+// The numbers are those of v1::JobState.
+enum class JobState {
+  kPending = 1,
+  kSeeding = 2,
+  kRunning = 3,
+  kFinishing = 4,
+  kCompleted = 5,
+  kFailed = 6,
+  kCancelled = 7,
+  kQuarantined = 8,
+};
 
 // As in job.proto: "PENDING".
 std::string_view JobStateName(JobState state);

@@ -1,11 +1,13 @@
 #include "coordinator/pool/membership.h"
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
 
 namespace longhaul {
 
-absl::Status Membership::Join(std::string_view pool, std::string_view incarnation, int ranks,
-                              absl::Time now) {
+absl::Status Membership::Join(std::string_view pool, std::string_view incarnation,
+                              PoolTraits traits, absl::Time now) {
   auto it = members_.find(pool);
   const bool live = it != members_.end() && it->second.live;
   if (live && it->second.incarnation != incarnation) {
@@ -21,8 +23,9 @@ absl::Status Membership::Join(std::string_view pool, std::string_view incarnatio
   Member& member = it->second;
   if (!live) member.turn = next_turn_++;
   member.incarnation = incarnation;
-  member.ranks = ranks;
+  member.traits = std::move(traits);
   member.joined = true;
+  member.draining = false;
   Extend(member, now);
   return absl::OkStatus();
 }
@@ -73,6 +76,11 @@ std::vector<Member> Membership::Expire(absl::Time now) {
 void Membership::Requeue(std::string_view pool) {
   const auto it = members_.find(pool);
   if (it != members_.end()) it->second.turn = next_turn_++;
+}
+
+void Membership::Drain(std::string_view pool) {
+  const auto it = members_.find(pool);
+  if (it != members_.end()) it->second.draining = true;
 }
 
 const Member* Membership::Find(std::string_view pool) const {

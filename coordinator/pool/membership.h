@@ -19,27 +19,40 @@
 
 namespace longhaul {
 
+// What a pool says of itself when it joins.
+struct PoolTraits {
+  int ranks = 0;
+  bool cuda = false;
+  std::set<std::string> capabilities;
+};
+
 struct Member {
   std::string pool, incarnation;
-  int ranks = 0;
+  PoolTraits traits;
   absl::Time lease_end;
   bool live = false;
-  bool joined = false;  // False: restored, and not heard of since.
-  int64_t turn = 0;     // Order of waiting for work: the lower, the earlier.
+  // False: restored, and not heard of since.
+  bool joined = false;
+  // It takes no new work.
+  bool draining = false;
+  // Order of waiting for work: the lower, the earlier.
+  int64_t turn = 0;
 };
 
 class Membership {
  public:
   struct Options {
     absl::Duration lease;
-    int members_max = 1;  // Live ones; as many lost ones are remembered.
+    // Live ones; as many lost ones are remembered.
+    int members_max = 1;
   };
   explicit Membership(const Options& options) : options_(options) {}
 
   // Grants a lease, or renews that of the same incarnation.
   //   ALREADY_EXISTS      another incarnation has the name and a lease
   //   RESOURCE_EXHAUSTED  members_max pools are live
-  absl::Status Join(std::string_view pool, std::string_view incarnation, int ranks, absl::Time now);
+  absl::Status Join(std::string_view pool, std::string_view incarnation, PoolTraits traits,
+                    absl::Time now);
   // Gives a pool that was alive before a restart a lease of grace. False: another incarnation has
   // the name.
   bool Restore(std::string_view pool, std::string_view incarnation, absl::Time now);
@@ -53,11 +66,14 @@ class Membership {
   std::vector<Member> Expire(absl::Time now);
   // Puts the pool at the end of the queue for work.
   void Requeue(std::string_view pool);
+  // It takes no new work until it joins again.
+  void Drain(std::string_view pool);
 
   const Member* Find(std::string_view pool) const;
   bool IsLive(std::string_view pool, std::string_view incarnation) const;
   const std::map<std::string, Member, std::less<>>& members() const { return members_; }
-  absl::Time next_expiry() const;  // InfiniteFuture: nobody is live.
+  // InfiniteFuture: nobody is live.
+  absl::Time next_expiry() const;
 
  private:
   void Extend(Member& member, absl::Time now);
@@ -66,8 +82,10 @@ class Membership {
 
   Options options_;
   std::map<std::string, Member, std::less<>> members_;
-  std::set<std::pair<absl::Time, std::string>> leases_;  // Of live members, by end.
-  std::set<std::pair<absl::Time, std::string>> lost_;    // By end of their lease.
+  // Of live members, by end.
+  std::set<std::pair<absl::Time, std::string>> leases_;
+  // By end of their lease.
+  std::set<std::pair<absl::Time, std::string>> lost_;
   int64_t next_turn_ = 0;
 };
 

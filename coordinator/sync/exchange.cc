@@ -12,20 +12,22 @@ Exchange::Exchange(RoundPlan plan) : plan_(std::move(plan)), fragments_(plan_.fr
 }
 
 void Exchange::Restore(int fragment, int64_t version, std::string evaluator,
-                       const std::vector<int>& contributors, absl::Time now) {
+                       const std::map<int, std::string>& contributors, absl::Time now) {
   FragmentProgress& progress = fragments_[fragment];
   progress.version = version;
   progress.evaluator = std::move(evaluator);
   OpenNext(progress, fragment);
   if (!progress.round.has_value()) return;
   Round& round = *progress.round;
-  for (int ordinal : contributors) {
+  for (const auto& [ordinal, incarnation] : contributors) {
     LH_CHECK(0 <= ordinal && ordinal < static_cast<int>(participants_.all().size()),
              "no such place");
-    // The log may hold what was received whole, but refused in the end.
-    const bool owed =
-        round.kind() == RoundKind::kSeed || participants_.at(ordinal).Owes(round.push_step());
-    if (owed && !round.Has(ordinal)) round.Add(ordinal, now);
+    // The log may hold what was received whole, but refused in the end, and what an incarnation
+    // brought that has no place any more.
+    const Participant& pool = participants_.at(ordinal);
+    const bool owed = pool.incarnation == incarnation &&
+                      (round.kind() == RoundKind::kSeed || pool.Owes(round.push_step()));
+    if (owed) round.Add(ordinal, incarnation, now);
   }
 }
 
@@ -53,7 +55,7 @@ void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now)
   // A fresh model never replaces what was trained.
   LH_CHECK((progress.round->kind() == RoundKind::kSeed) == (progress.version < 0),
            "a seed after a commit");
-  progress.round->Add(pool.ordinal, now);
+  progress.round->Add(pool.ordinal, pool.incarnation, now);
   progress.changed = true;
 }
 
@@ -71,7 +73,7 @@ std::vector<DueRound> Exchange::Due() {
     if (verdict == RoundVerdict::kWait) continue;
     DueRound result{.fragment = p, .version = round.version()};
     result.kind = verdict == RoundVerdict::kSkip ? RoundKind::kSkipped : round.kind();
-    result.contributors.assign(round.contributors().begin(), round.contributors().end());
+    result.contributors = round.contributors();
     result.missed = round.Owing(participants_, Presence::kLost);
     for (int ordinal : result.missed) participants_.at(ordinal).presence = Presence::kMissed;
     progress.kind = result.kind;
@@ -88,8 +90,9 @@ bool Exchange::Commit(int fragment, int64_t version) {
   if (!progress.round.has_value() || progress.round->version() != version ||
       !progress.round->applying())
     return false;
-  progress.contributors.assign(progress.round->contributors().begin(),
-                               progress.round->contributors().end());
+  progress.contributors.clear();
+  for (const auto& [ordinal, incarnation] : progress.round->contributors())
+    progress.contributors.push_back(ordinal);
   progress.version = version;
   OpenNext(progress, fragment);
   return true;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,8 +39,10 @@ struct DueRound {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  std::vector<int> contributors;
-  std::vector<int> missed;  // Lost pools that owed the round: now they are out.
+  // With the incarnation that contributed.
+  std::map<int, std::string> contributors;
+  // Lost pools that owed the round: now they are out.
+  std::vector<int> missed;
 };
 
 struct FragmentProgress {
@@ -60,10 +63,10 @@ class Exchange {
   const Participants& participants() const { return participants_; }
   const FragmentProgress& fragment(int fragment) const { return fragments_[fragment]; }
 
-  // After a restart: the newest durable commit, and the contributions to the next round that are in
-  // the log.
+  // The store was opened: the newest durable commit, and the contributions to the next round that
+  // are in the log, by ordinal, with the incarnation that made them.
   void Restore(int fragment, int64_t version, std::string evaluator,
-               const std::vector<int>& contributors, absl::Time now);
+               const std::map<int, std::string>& contributors, absl::Time now);
 
   ContributionVerdict Judge(const Participant* pool, int fragment, int64_t version,
                             RoundKind kind) const;

@@ -3,22 +3,43 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace longhaul {
 
-Participant& Participants::Add(std::string pool, std::string incarnation) {
-  const int ordinal = static_cast<int>(all_.size());
-  newest_[{pool, incarnation}] = ordinal;
-  return all_.emplace_back(Participant{
-      .pool = std::move(pool), .incarnation = std::move(incarnation), .ordinal = ordinal});
+Participant& Participants::Take(const std::string& pool, const std::string& incarnation) {
+  const auto [place, added] = by_pool_.emplace(pool, static_cast<int>(all_.size()));
+  if (added) all_.emplace_back();
+  Participant& participant = all_[place->second];
+  LH_CHECK(added || !participant.live(), "a pool has one place in a job");
+  participant = {.pool = pool, .incarnation = incarnation, .ordinal = place->second};
+  return participant;
 }
 
-Participant* Participants::Find(std::string_view pool, std::string_view incarnation) {
-  const auto it = newest_.find({std::string(pool), std::string(incarnation)});
-  return it == newest_.end() ? nullptr : &all_[it->second];
+void Participants::Restore(Participant participant) {
+  LH_CHECK(participant.ordinal == static_cast<int>(all_.size()), "restored ordinals have no gaps");
+  LH_CHECK(by_pool_.emplace(participant.pool, participant.ordinal).second, "a pool has one place");
+  all_.push_back(std::move(participant));
+}
+
+Participant* Participants::Find(std::string_view pool) {
+  const auto place = by_pool_.find(pool);
+  return place == by_pool_.end() ? nullptr : &all_[place->second];
+}
+
+const Participant* Participants::Find(std::string_view pool) const {
+  return const_cast<Participants*>(this)->Find(pool);
 }
 
 const Participant* Participants::Find(std::string_view pool, std::string_view incarnation) const {
-  return const_cast<Participants*>(this)->Find(pool, incarnation);
+  const Participant* participant = Find(pool);
+  const bool same = participant != nullptr && participant->incarnation == incarnation;
+  return same ? participant : nullptr;
+}
+
+int Participants::ready_count() const {
+  return static_cast<int>(
+      std::count_if(all_.begin(), all_.end(), [](const Participant& p) { return p.ready(); }));
 }
 
 int Participants::live_count() const {
@@ -26,9 +47,9 @@ int Participants::live_count() const {
       std::count_if(all_.begin(), all_.end(), [](const Participant& p) { return p.live(); }));
 }
 
-int Participants::ready_count() const {
+int Participants::present_count() const {
   return static_cast<int>(
-      std::count_if(all_.begin(), all_.end(), [](const Participant& p) { return p.ready(); }));
+      std::count_if(all_.begin(), all_.end(), [](const Participant& p) { return p.present(); }));
 }
 
 }  // namespace longhaul

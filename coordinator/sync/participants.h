@@ -1,5 +1,6 @@
-// The pools of one job, each with its place: the ordinal, given in the order of assignment and
-// never twice. It orders the reduction and keys the pool's data.
+// The pools of one job, each with its place. A place belongs to a pool's name: its ordinal is given
+// at the first assignment and never to another pool. It orders the reduction and keys the pool's
+// data. Which incarnation of the pool has the place changes.
 #pragma once
 
 #include <cstdint>
@@ -8,52 +9,78 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "absl/time/time.h"
 
 namespace longhaul {
 
 enum class Presence {
-  kLive,    // Has a lease.
-  kLost,    // Its lease ended; it may come back to its place while no round went on without it.
-  kMissed,  // A round that it should have contributed to went on without it: its parameters are of
-            // no more use.
-  kLeft,    // It left, was replaced, or was let go.
+  // Has a lease.
+  kLive,
+  // Its lease ended; it may come back to its place while no round went on without it.
+  kLost,
+  // It drained and left; its place is kept until return_until. Nobody waits for it.
+  kAway,
+  // A round that it should have contributed to went on without it: the parameters of this
+  // incarnation are of no more use.
+  kMissed,
+  // It left, was replaced, or was let go.
+  kLeft,
 };
 
 struct Participant {
   std::string pool, incarnation;
   int ordinal = 0;
-  std::optional<int64_t>
-      start_step;  // Set when its first rank is ready. It owes the rounds pushed after this step.
+  // Set when its first rank is ready. It owes the rounds pushed after this step.
+  std::optional<int64_t> start_step = std::nullopt;
   Presence presence = Presence::kLive;
-  int64_t inner_step = 0;  // As it told.
+  // As it told.
+  int64_t inner_step = 0;
+  // It drains: rounds pushed after this step do not wait for it.
+  std::optional<int64_t> last_step = std::nullopt;
+  // It merged the last commits.
+  bool finished = false;
+  absl::Time return_until = absl::InfinitePast();
 
   bool live() const { return presence == Presence::kLive; }
   bool ready() const { return live() && start_step.has_value(); }
   bool gone() const { return presence == Presence::kMissed || presence == Presence::kLeft; }
+  // Live, or away with its place kept.
+  bool present() const { return live() || presence == Presence::kAway; }
   bool Owes(int64_t push_step) const { return start_step.has_value() && *start_step < push_step; }
+  // Whether a round waits for it: it owes the round and will come so far.
+  bool Awaited(int64_t push_step) const {
+    return Owes(push_step) && (!last_step.has_value() || push_step <= *last_step);
+  }
 };
 
 // Externally synchronised. References stay valid.
 class Participants {
  public:
-  // The next ordinal. A pool may come again under the same incarnation only after its earlier place
-  // is gone.
-  Participant& Add(std::string pool, std::string incarnation);
-  // The newest place of that incarnation, or null.
-  Participant* Find(std::string_view pool, std::string_view incarnation);
+  // The place of the pool, live, for this incarnation: its old one, or a new one with the next
+  // ordinal. Requires that the pool has no live place.
+  Participant& Take(const std::string& pool, const std::string& incarnation);
+  // After a restart, by ordinal, without gaps.
+  void Restore(Participant participant);
+
+  // The pool's place, or null.
+  Participant* Find(std::string_view pool);
+  const Participant* Find(std::string_view pool) const;
+  // Null as well if another incarnation has the place.
   const Participant* Find(std::string_view pool, std::string_view incarnation) const;
 
   Participant& at(int ordinal) { return all_[ordinal]; }
   const Participant& at(int ordinal) const { return all_[ordinal]; }
-  std::deque<Participant>& all() { return all_; }  // By ordinal.
+  // By ordinal.
+  std::deque<Participant>& all() { return all_; }
   const std::deque<Participant>& all() const { return all_; }
-  int live_count() const;
   int ready_count() const;
+  int live_count() const;
+  int present_count() const;
 
  private:
   std::deque<Participant> all_;
-  std::map<std::pair<std::string, std::string>, int> newest_;
+  std::map<std::string, int, std::less<>> by_pool_;
 };
 
 }  // namespace longhaul

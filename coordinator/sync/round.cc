@@ -1,13 +1,15 @@
 #include "coordinator/sync/round.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 
 namespace longhaul {
 
-void Round::Add(int ordinal, absl::Time now) {
+void Round::Add(int ordinal, std::string incarnation, absl::Time now) {
   LH_CHECK(!applying_ && !Has(ordinal), "a contribution counts once, before the round is applied");
   if (!opened()) opened_at_ = now;
-  contributors_.insert(ordinal);
+  contributors_.emplace(ordinal, std::move(incarnation));
 }
 
 RoundVerdict Round::Decide(const Participants& participants) const {
@@ -22,7 +24,8 @@ std::vector<int> Round::Owing(const Participants& participants, Presence presenc
   std::vector<int> owing;
   if (kind_ == RoundKind::kSeed) return owing;
   for (const Participant& p : participants.all()) {
-    if (p.presence == presence && p.Owes(push_step_) && !Has(p.ordinal)) owing.push_back(p.ordinal);
+    if (p.presence == presence && p.Awaited(push_step_) && !Has(p.ordinal))
+      owing.push_back(p.ordinal);
   }
   return owing;
 }

@@ -1,10 +1,11 @@
 // One synchronisation of one fragment: who contributed, and whether it is time to apply. Lockstep:
-// every live, ready pool that owes the round must have contributed. Contributions are kept when
+// every live, ready pool that owes the round, and does not drain before it, must have contributed. Contributions are kept when
 // their pool is lost: they count, whole and once.
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -14,9 +15,12 @@
 namespace longhaul {
 
 enum class RoundVerdict {
-  kWait,   // For contributions, or for anybody to be there.
-  kApply,  // Everything that is owed is here.
-  kSkip,   // Pools are there, but none of them owes this round, and nobody contributed.
+  // For contributions, or for anybody to be there.
+  kWait,
+  // Everything that is awaited is here.
+  kApply,
+  // Pools are there, but none of them owes this round, and nobody contributed.
+  kSkip,
 };
 
 // Externally synchronised.
@@ -31,10 +35,11 @@ class Round {
   bool opened() const { return !contributors_.empty(); }
   absl::Time opened_at() const { return opened_at_; }
   bool Has(int ordinal) const { return contributors_.contains(ordinal); }
-  const std::set<int>& contributors() const { return contributors_; }
+  // The incarnation that contributed, by ordinal.
+  const std::map<int, std::string>& contributors() const { return contributors_; }
 
   // Requires !Has(ordinal) and !applying().
-  void Add(int ordinal, absl::Time now);
+  void Add(int ordinal, std::string incarnation, absl::Time now);
 
   RoundVerdict Decide(const Participants& participants) const;
   // Ordinals of the pools that owe a contribution: those that are live and ready, or those that are
@@ -49,7 +54,7 @@ class Round {
   int64_t version_;
   RoundKind kind_;
   int64_t push_step_;
-  std::set<int> contributors_;
+  std::map<int, std::string> contributors_;
   absl::Time opened_at_;
   bool applying_ = false;
 };

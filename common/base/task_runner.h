@@ -1,0 +1,19 @@
+// The seam of everything that runs work on other threads: a pool of threads in the product, virtual
+// time in the simulation.
+#pragma once
+
+#include "absl/functional/any_invocable.h"
+
+namespace longhaul {
+
+// Thread-safe.
+class TaskRunner {
+ public:
+  using Task = absl::AnyInvocable<void()>;
+  virtual ~TaskRunner() = default;
+  // Runs the task later, never within the call. False, and the task is destroyed unrun: too much
+  // waits. Never blocks.
+  [[nodiscard]] virtual bool Submit(Task task) = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,73 @@
+// What the coordinator's core shows of itself: values, for reports and plans.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "coordinator/core/decision.h"
+#include "coordinator/job/job_options.h"
+#include "coordinator/job/lifecycle.h"
+
+namespace longhaul::coordinator {
+
+// What a job waits for, in words, since when and at most until when (InfiniteFuture: no bound of
+// ours).
+struct Waiting {
+  std::string what;
+  absl::Time since, until;
+};
+
+struct ParticipantView {
+  std::string pool, incarnation;
+  int ordinal = 0;
+  // Nothing: its ranks are not ready yet.
+  std::optional<int64_t> start_step;
+  bool live = false;
+  // As its last heartbeat said.
+  int64_t inner_step = 0;
+};
+
+struct FragmentView {
+  // Committed. -1: not seeded.
+  int64_t version = -1;
+  // The version after the job's last round of this fragment.
+  int64_t last_version = 0;
+  // Ordinals whose contribution to version + 1 is whole.
+  std::vector<int> contributors;
+};
+
+// A pool that cannot do a job now.
+struct SetAsideView {
+  std::string job, pool;
+  JobFault fault;
+  int failures = 0;
+  absl::Time retry_at;
+};
+
+struct JobView {
+  JobState state = JobState::kPending;
+  std::optional<JobFault> fault;
+  std::optional<Waiting> waiting;
+  // By ordinal, with those that are lost or left.
+  std::vector<ParticipantView> participants;
+  std::vector<FragmentView> fragments;
+  // By pool; `job` is its name.
+  std::vector<SetAsideView> set_aside;
+};
+
+enum class PoolStanding { kIdle, kAssigned, kParticipating, kDraining, kAway, kLost };
+
+struct PoolView {
+  std::string pool, incarnation;
+  int ranks = 0;
+  // In the past: lost.
+  absl::Time lease_end;
+  PoolStanding standing = PoolStanding::kIdle;
+  std::optional<Assignment> assignment;
+  std::vector<SetAsideView> set_aside;
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,53 @@
+#include "coordinator/fragments/job_fragments.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
+#include "common/layout/fragment_layout.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+std::vector<int64_t> BlocksOf(const JobStoreOptions& options) {
+  std::vector<int64_t> blocks;
+  for (const int64_t elements : options.fragment_elements)
+    blocks.push_back(CeilDiv(elements, kBlockElements));
+  return blocks;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJob job) {
+  std::shared_ptr<JobFragments> fragments(new JobFragments(std::move(job)));
+  LH_ASSIGN_OR_RETURN(fragments->up_, MakeCodec(fragments->job_.up));
+  LH_ASSIGN_OR_RETURN(fragments->down_, MakeCodec(fragments->job_.store.down));
+  LH_ASSIGN_OR_RETURN(fragments->exact_, MakeCodec({.kind = CodecKind::kFp32}));
+  return fragments;
+}
+
+JobFragments::JobFragments(FragmentsOfJob job)
+    : job_(std::move(job)), contributions_(BlocksOf(job_.store)) {}
+
+JobStore* JobFragments::store() const {
+  absl::MutexLock lock(&mutex_);
+  return store_.get();
+}
+
+void JobFragments::set_store(std::unique_ptr<JobStore> store) {
+  absl::MutexLock lock(&mutex_);
+  store_ = std::move(store);
+}
+
+std::string JobFragments::full() const {
+  absl::MutexLock lock(&mutex_);
+  return full_;
+}
+
+void JobFragments::set_full(absl::string_view why) {
+  absl::MutexLock lock(&mutex_);
+  if (full_ != why) full_ = std::string(why);
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,82 @@
+// The bytes of one job: its store, the contributions that arrive, the codecs, what went over the
+// wire.
+//
+//   Fragments --shared--> JobFragments --owns--> JobStore (once opened), Contributions
+//   streams and works in flight hold it too, so that a job's end never takes memory from under them
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/codec/codec.h"
+#include "coordinator/fragments/contributions.h"
+#include "coordinator/fragments/wire_counter.h"
+#include "coordinator/store/job_store.h"
+
+namespace longhaul::coordinator {
+
+// What the fragments need to know of a job.
+struct FragmentsOfJob {
+  std::string id, name;
+  CodecOptions up;
+  JobStoreOptions store;
+};
+
+// Thread-safe.
+class JobFragments {
+ public:
+  // UNIMPLEMENTED: a codec that this build lacks.
+  static absl::StatusOr<std::shared_ptr<JobFragments>> Create(FragmentsOfJob job);
+
+  const std::string& id() const { return job_.id; }
+  const std::string& name() const { return job_.name; }
+  const FragmentsOfJob& job() const { return job_; }
+  int count() const { return static_cast<int>(job_.store.fragment_elements.size()); }
+  bool Has(int64_t fragment) const { return fragment >= 0 && fragment < count(); }
+  int64_t elements(int fragment) const { return job_.store.fragment_elements[fragment]; }
+
+  const Codec& up() const { return *up_; }
+  const Codec& down() const { return *down_; }
+  // What a contribution to a round of this kind is coded with.
+  const Codec& CodecFor(RoundKind kind) const { return kind == RoundKind::kSeed ? *exact_ : *up_; }
+
+  // Null until it is opened. Set once.
+  JobStore* store() const;
+  void set_store(std::unique_ptr<JobStore> store);
+
+  Contributions& contributions() { return contributions_; }
+  const Contributions& contributions() const { return contributions_; }
+  WireCounter& bytes_up() { return bytes_up_; }
+  WireCounter& bytes_down() { return bytes_down_; }
+  const WireCounter& bytes_up() const { return bytes_up_; }
+  const WireCounter& bytes_down() const { return bytes_down_; }
+
+  // Why contributions cannot be logged now (the disk is full), in words. Empty: they can.
+  std::string full() const;
+  void set_full(absl::string_view why);
+
+  // True once: the first fatal error of the store is to be told.
+  bool TellFailure() { return !failed_.exchange(true); }
+  // A look at the snapshots waits in the background.
+  std::atomic<bool> snapshot_asked = false;
+
+ private:
+  explicit JobFragments(FragmentsOfJob job);
+
+  const FragmentsOfJob job_;
+  std::unique_ptr<Codec> up_, down_, exact_;
+  Contributions contributions_;
+  WireCounter bytes_up_, bytes_down_;
+  std::atomic<bool> failed_ = false;
+  mutable absl::Mutex mutex_;
+  std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
+  std::string full_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,30 @@
+// The metrics of the bulk exchange. Labels: `job` is the name of a live job (its series end with
+// it), `codec` and `reason` are words of ours.
+#pragma once
+
+#include <string>
+
+#include "common/metrics/registry.h"
+
+namespace longhaul::coordinator {
+
+struct FragmentMetrics {
+  explicit FragmentMetrics(MetricRegistry& registry);
+
+  // direction, codec
+  CounterFamily& wire_payload_bytes;
+  CounterFamily& wire_total_bytes;
+  // reason
+  CounterFamily& refused;
+  HistogramFamily& apply_seconds;
+  // job, fragment
+  GaugeFamily& uplink_nmse;
+
+  // Ends the series of a job.
+  void RemoveJob(const std::string& job, int fragments);
+};
+
+// Buckets of durations from a millisecond to half a minute.
+std::vector<double> SecondsBuckets();
+
+}  // namespace longhaul::coordinator
