@@ -17,17 +17,17 @@ constexpr double kWeightMax = 0x1p40;
 }  // namespace
 
 absl::StatusOr<ContributionReader> ContributionReader::Create(
-    const Log* log, int64_t fragment_elements, absl::Span<const ContributionInput> inputs) {
+    const Log* log, int64_t fragment_elements, absl::Span<const Contribution> contributions) {
   ContributionReader reader;
   reader.log_ = log;
   std::vector<float> weights;
-  for (const ContributionInput& input : inputs) {
+  for (const Contribution& contribution : contributions) {
     // Written so that NaN fails.
-    if (!(input.weight >= 1 / kWeightMax && input.weight <= kWeightMax)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pool ", input.pool, ": weight ", input.weight, " is out of range"));
+    if (!(contribution.weight >= 1 / kWeightMax && contribution.weight <= kWeightMax)) {
+      return absl::InvalidArgumentError(absl::StrCat("pool ", contribution.pool, ": weight ",
+                                                     contribution.weight, " is out of range"));
     }
-    LH_ASSIGN_OR_RETURN(Source source, reader.Place(input, fragment_elements));
+    LH_ASSIGN_OR_RETURN(Source source, reader.Place(contribution, fragment_elements));
     weights.push_back(source.weight);
     reader.sources_.push_back(std::move(source));
   }
@@ -44,14 +44,14 @@ absl::StatusOr<const Codec*> ContributionReader::CodecOf(CodecKind kind) {
   return codec.get();
 }
 
-absl::StatusOr<ContributionReader::Source> ContributionReader::Place(const ContributionInput& input,
-                                                                     int64_t fragment_elements) {
+absl::StatusOr<ContributionReader::Source> ContributionReader::Place(
+    const Contribution& contribution, int64_t fragment_elements) {
   Source source;
-  source.weight = static_cast<float>(input.weight);
-  for (const StoredShard& shard : input.shards) {
-    LH_ASSIGN_OR_RETURN(const Codec* codec, CodecOf(shard.info.codec));
-    LogPosition position = shard.payload;
-    for (const SegmentRef& segment : shard.info.segments) {
+  source.weight = static_cast<float>(contribution.weight);
+  for (const StoredPart& part : contribution.parts) {
+    LH_ASSIGN_OR_RETURN(const Codec* codec, CodecOf(part.info.codec));
+    LogPosition position = part.payload;
+    for (const SegmentRef& segment : part.info.segments) {
       const int64_t bytes = codec->PayloadBytes(segment.elements);
       source.segments.push_back({segment, position, bytes, codec});
       position.offset += bytes;
@@ -67,9 +67,9 @@ absl::StatusOr<ContributionReader::Source> ContributionReader::Place(const Contr
     covered += placed.segment.elements;
   }
   if (!gapless || covered != fragment_elements) {
-    return absl::InvalidArgumentError(absl::StrCat("pool ", input.pool, " does not bring each of ",
-                                                   fragment_elements, " elements once (", covered,
-                                                   " in ", source.segments.size(), " segments)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("pool ", contribution.pool, " does not bring each of ", fragment_elements,
+                     " elements once (", covered, " in ", source.segments.size(), " segments)"));
   }
   return source;
 }

@@ -18,12 +18,6 @@
 
 namespace longhaul {
 
-struct ContributionInput {
-  std::string pool;
-  double weight = 1;
-  std::vector<StoredShard> shards;
-};
-
 // Immutable; reads from several threads, each with a Buffer of its own. Memory: the segments'
 // headers, and in a Buffer the coded bytes of one tile.
 class ContributionReader {
@@ -56,7 +50,7 @@ class ContributionReader {
   // a weight is not a number in [2^-40, 2^40] (kept there so that no sum of weighted values can
   // overflow).
   static absl::StatusOr<ContributionReader> Create(const Log* log, int64_t fragment_elements,
-                                                   absl::Span<const ContributionInput> inputs);
+                                                   absl::Span<const Contribution> contributions);
 
   // Fills `mean` with the contributions to the tile that begins at `first_block`; they stay valid
   // until the buffer's next use.
@@ -68,7 +62,7 @@ class ContributionReader {
  private:
   ContributionReader() = default;
   absl::StatusOr<const Codec*> CodecOf(CodecKind kind);
-  absl::StatusOr<Source> Place(const ContributionInput& input, int64_t fragment_elements);
+  absl::StatusOr<Source> Place(const Contribution& contribution, int64_t fragment_elements);
   // Loads the segments of `source` in [first_block, end_block) behind what is loaded.
   absl::Status Load(const Source& source, int64_t first_block, int64_t end_block,
                     Buffer* buffer) const;

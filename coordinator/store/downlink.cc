@@ -128,7 +128,7 @@ absl::Status DownlinkWriter::Finish() {
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
                       log_->Append(FrameType::kDownlink, record, payload_, reservation_));
   if (first_sequence_ == 0) first_sequence_ = frame.sequence;
-  const LogPosition payload = {frame.body.segment,
+  const LogPosition payload = {frame.body.file,
                                frame.body.offset + static_cast<int64_t>(record.size())};
   LH_CHECK(index_.Add(*codec_, part_.segments, payload), "tiles come in order");
   part_.segments.clear();

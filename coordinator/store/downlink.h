@@ -60,7 +60,7 @@ class DownlinkIndex {
   std::vector<Cut> CutsOf(absl::Span<const BlockRange> blocks) const;
 
   CodecKind codec_ = CodecKind::kFp32;
-  std::vector<SegmentRef> segments_;  // One a tile.
+  std::vector<SegmentRef> segments_;    // One a tile.
   std::vector<LogPosition> positions_;  // Of their coded bytes.
   int64_t elements_ = 0;
 };

@@ -7,6 +7,9 @@
 
 namespace longhaul {
 
+inline std::string ManifestPath(const std::string& job_dir) {
+  return JoinPath(job_dir, "manifest");
+}
 inline std::string LogFolder(const std::string& job_dir) { return JoinPath(job_dir, "log"); }
 inline std::string SnapshotFolder(const std::string& job_dir) { return JoinPath(job_dir, "snap"); }
 inline std::string CheckpointFolder(const std::string& job_dir) {

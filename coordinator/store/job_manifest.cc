@@ -1,28 +1,71 @@
 #include "coordinator/store/job_manifest.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/io/digest.h"
 #include "common/io/file_util.h"
-#include "coordinator/store/wire.h"
+#include "coordinator/store/envelope.h"
+#include "coordinator/store/job_folder.h"
+#include "longhaul/store/v1/records.pb.h"
 
 namespace longhaul {
 namespace {
 
-constexpr absl::string_view kMagic = "LHMANIF2";
-constexpr size_t kFragmentsMax = 65536, kDigestBytes = 16;
-constexpr int64_t kElementsMax = int64_t{1} << 40, kManifestBytesMax = 1 << 20;
+constexpr absl::string_view kMagic = "LHMANIF3";
+constexpr size_t kFragmentsMax = 65536;
+constexpr int64_t kElementsMax = int64_t{1} << 40, kManifestBytesMax = 16 << 20;
 
-constexpr uint32_t kSearchScale = 1, kStochastic = 2, kRmsScale = 4;
-
-uint32_t EncoderFlags(const CodecOptions& options) {
-  return (options.search_scale ? kSearchScale : 0) | (options.stochastic ? kStochastic : 0) |
-         (options.rms_scale ? kRmsScale : 0);
+store::v1::JobManifest ProtoOf(const JobManifest& manifest) {
+  const JobStoreOptions& options = manifest.options;
+  store::v1::JobManifest proto;
+  proto.set_job_id(manifest.id);
+  proto.set_name(manifest.name);
+  if (manifest.created != absl::InfinitePast()) {
+    proto.set_created_us(absl::ToUnixMicros(manifest.created));
+  }
+  proto.set_idempotency_token(manifest.idempotency_token);
+  proto.set_spec(manifest.spec);
+  for (const int64_t elements : options.fragment_elements) proto.add_fragment_elements(elements);
+  store::v1::DownlinkCodec& down = *proto.mutable_down();
+  down.set_codec(static_cast<v1::Codec>(options.down.kind));
+  down.set_search_scale(options.down.search_scale);
+  down.set_stochastic(options.down.stochastic);
+  down.set_rms_scale(options.down.rms_scale);
+  down.set_feedback_decay(options.down.feedback_decay);
+  proto.set_outer_lr(options.outer_lr);
+  proto.set_outer_momentum(options.outer_momentum);
+  proto.set_snapshot_every(options.snapshot_every);
+  proto.set_checkpoints_keep(options.checkpoints_keep);
+  proto.set_log_file_bytes(options.log_file_bytes);
+  proto.set_log_salt(options.log_salt);
+  return proto;
 }
 
-std::string PathOf(const std::string& job_dir) { return JoinPath(job_dir, "manifest"); }
+JobManifest ManifestOf(const store::v1::JobManifest& proto) {
+  JobManifest manifest = {.id = proto.job_id(),
+                          .name = proto.name(),
+                          .idempotency_token = proto.idempotency_token(),
+                          .spec = proto.spec()};
+  if (proto.created_us() != 0) manifest.created = absl::FromUnixMicros(proto.created_us());
+  JobStoreOptions& options = manifest.options;
+  options.fragment_elements = {proto.fragment_elements().begin(), proto.fragment_elements().end()};
+  options.down.kind = static_cast<CodecKind>(proto.down().codec());
+  options.down.search_scale = proto.down().search_scale();
+  options.down.stochastic = proto.down().stochastic();
+  options.down.rms_scale = proto.down().rms_scale();
+  options.down.feedback_decay = proto.down().feedback_decay();
+  options.outer_lr = proto.outer_lr();
+  options.outer_momentum = proto.outer_momentum();
+  options.snapshot_every = proto.snapshot_every();
+  options.checkpoints_keep = static_cast<int>(std::clamp<int64_t>(
+      proto.checkpoints_keep(), 0, std::numeric_limits<int>::max()));  // CheckOptions judges.
+  options.log_file_bytes = proto.log_file_bytes();
+  options.log_salt = proto.log_salt();
+  return manifest;
+}
 
 }  // namespace
 
@@ -42,7 +85,7 @@ absl::Status CheckOptions(const JobStoreOptions& options) {
   }
   if (options.snapshot_every < 1) return refuse("snapshot_every is below 1");
   if (options.checkpoints_keep < 1) return refuse("checkpoints_keep is below 1");
-  if (options.log_segment_bytes < 4096) return refuse("log_segment_bytes is below 4096");
+  if (options.log_file_bytes < 4096) return refuse("log_file_bytes is below 4096");
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> down, MakeCodec(options.down));
   if (down->planes().blocks_per_group != 1) {
     return refuse("a downlink must be cut at any block: this codec codes blocks in groups");
@@ -51,56 +94,25 @@ absl::Status CheckOptions(const JobStoreOptions& options) {
 }
 
 absl::Status WriteJobManifest(FileSystem& fs, const std::string& job_dir,
-                              const JobStoreOptions& options) {
-  WireWriter out;
-  out.Bytes(kMagic);
-  out.U32(static_cast<uint32_t>(options.down.kind));
-  out.U32(EncoderFlags(options.down));
-  out.F64(options.down.feedback_decay);
-  out.F64(options.outer_lr);
-  out.F64(options.outer_momentum);
-  out.U64(options.snapshot_every);
-  out.U64(options.checkpoints_keep);
-  out.U64(options.log_segment_bytes);
-  out.U64(options.log_salt);
-  out.U32(options.fragment_elements.size());
-  for (const int64_t elements : options.fragment_elements) out.U64(elements);
-  out.Digest(DigestOf(out.bytes()));
-  return WriteFileAtomically(fs, PathOf(job_dir), out.bytes());
+                              const JobManifest& manifest) {
+  const std::string bytes = WithEnvelope(kMagic, ProtoOf(manifest).SerializeAsString());
+  if (bytes.size() > kManifestBytesMax) {
+    return absl::InvalidArgumentError("the job's spec is too large for its manifest");
+  }
+  return WriteFileAtomically(fs, ManifestPath(job_dir), bytes);
 }
 
-absl::StatusOr<JobStoreOptions> ReadJobManifest(FileSystem& fs, const std::string& job_dir) {
-  const std::string path = PathOf(job_dir);
+absl::StatusOr<JobManifest> ReadJobManifest(FileSystem& fs, const std::string& job_dir) {
+  const std::string path = ManifestPath(job_dir);
   LH_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(fs, path, kManifestBytesMax));
-  WireReader in(bytes);
-  const absl::string_view magic = in.Bytes(kMagic.size());
-  if (in.ok() && magic.substr(0, 7) == kMagic.substr(0, 7) && magic != kMagic) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " has the unknown format ", magic));
+  LH_ASSIGN_OR_RETURN(const absl::string_view head, OpenEnvelope(kMagic, bytes, path));
+  store::v1::JobManifest proto;
+  if (!proto.ParseFromArray(head.data(), static_cast<int>(head.size()))) {
+    return absl::DataLossError(absl::StrCat(path, " is damaged: it does not decode"));
   }
-  JobStoreOptions options;
-  options.down.kind = static_cast<CodecKind>(in.U32());
-  const uint32_t flags = in.U32();
-  options.down.search_scale = (flags & kSearchScale) != 0;
-  options.down.stochastic = (flags & kStochastic) != 0;
-  options.down.rms_scale = (flags & kRmsScale) != 0;
-  options.down.feedback_decay = static_cast<float>(in.F64());
-  options.outer_lr = in.F64();
-  options.outer_momentum = in.F64();
-  options.snapshot_every = in.U64();
-  options.checkpoints_keep = in.U64();
-  options.log_segment_bytes = in.U64();
-  options.log_salt = in.U64();
-  const uint32_t fragments = in.U32();
-  for (uint32_t i = 0; i < fragments && in.ok(); ++i) {
-    options.fragment_elements.push_back(in.U64());
-  }
-  const Digest128 digest = in.Digest();
-  const bool whole = in.ok() && in.rest().empty() && magic == kMagic;
-  if (!whole || digest != DigestOf(bytes.substr(0, bytes.size() - kDigestBytes))) {
-    return absl::DataLossError(absl::StrCat(path, " is damaged"));
-  }
-  LH_RETURN_IF_ERROR(CheckOptions(options));
-  return options;
+  JobManifest manifest = ManifestOf(proto);
+  LH_RETURN_IF_ERROR(CheckOptions(manifest.options));
+  return manifest;
 }
 
 }  // namespace longhaul

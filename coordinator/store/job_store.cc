@@ -9,18 +9,18 @@
 #include "common/io/file_util.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
-#include "coordinator/store/shard_check.h"
+#include "coordinator/store/part_check.h"
 
 namespace longhaul {
 
-JobStore::JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules,
+JobStore::JobStore(FileSystem* fs, std::string dir, JobManifest manifest, OuterRules rules,
                    int apply_threads)
     : fs_(fs),
       dir_(std::move(dir)),
-      options_(std::move(options)),
+      manifest_(std::move(manifest)),
       rules_(std::move(rules)),
       apply_threads_(apply_threads) {
-  for (const int64_t elements : options_.fragment_elements) {
+  for (const int64_t elements : options().fragment_elements) {
     fragments_.push_back(std::make_unique<Fragment>(elements));
     fragments_.back()->committed.version = -1;
   }
@@ -29,15 +29,16 @@ JobStore::JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, Out
 JobStore::~JobStore() = default;
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Make(FileSystem* fs, const std::string& dir,
-                                                         const JobStoreOptions& options,
+                                                         const JobManifest& manifest,
                                                          int apply_threads) {
-  LH_ASSIGN_OR_RETURN(OuterRules rules, MakeOuterRules(options));
-  return absl::WrapUnique(new JobStore(fs, dir, options, std::move(rules), apply_threads));
+  LH_ASSIGN_OR_RETURN(OuterRules rules, MakeOuterRules(manifest.options));
+  return absl::WrapUnique(new JobStore(fs, dir, manifest, std::move(rules), apply_threads));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,
-                                                           const JobStoreOptions& options,
+                                                           const JobManifest& manifest,
                                                            int apply_threads) {
+  const JobStoreOptions& options = manifest.options;
   LH_RETURN_IF_ERROR(CheckOptions(options));
   const absl::Status found = ReadJobManifest(*fs, dir).status();
   if (found.ok()) return absl::AlreadyExistsError(absl::StrCat("there is a job in ", dir));
@@ -46,10 +47,10 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const
     LH_RETURN_IF_ERROR(CreateDirs(*fs, folder));
   }
   // Last: a folder without a manifest is one whose making did not finish.
-  LH_RETURN_IF_ERROR(WriteJobManifest(*fs, dir, options));
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, options, apply_threads));
+  LH_RETURN_IF_ERROR(WriteJobManifest(*fs, dir, manifest));
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, manifest, apply_threads));
   store->log_ = std::make_unique<Log>(
-      fs, LogFolder(dir), LogFileOptions{options.log_segment_bytes, options.log_salt}, LogStart());
+      fs, LogFolder(dir), LogFileOptions{options.log_file_bytes, options.log_salt}, LogStart());
   return store;
 }
 
@@ -60,62 +61,42 @@ absl::StatusOr<JobStore::Fragment*> JobStore::FindFragment(int fragment) const {
   return absl::NotFoundError(absl::StrCat("fragment ", fragment, " of ", fragments_.size()));
 }
 
-absl::StatusOr<ShardRef> JobStore::AppendShard(const ShardInfo& shard, Log::Pieces payload) {
+absl::StatusOr<StoredPart> JobStore::AppendPart(const PartInfo& part, Log::Pieces payload) {
   LH_RETURN_IF_ERROR(log_->status());
-  LH_ASSIGN_OR_RETURN(const int64_t version, Version(shard.fragment));
-  if (shard.version != version + 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("fragment ", shard.fragment, " is at version ", version, "; a shard makes ",
-                     version + 1, ", not ", shard.version));
+  LH_ASSIGN_OR_RETURN(const int64_t version, Version(part.fragment));
+  if (part.version != version + 1) {
+    return absl::FailedPreconditionError(absl::StrCat("fragment ", part.fragment, " is at version ",
+                                                      version, "; a part makes ", version + 1,
+                                                      ", not ", part.version));
   }
-  const bool seed = shard.kind == RoundKind::kSeed;
-  if (seed != (shard.version == 0) || shard.kind == RoundKind::kSkipped) {
-    return absl::InvalidArgumentError(absl::StrCat("no round of kind ", RoundKindName(shard.kind),
-                                                   " makes version ", shard.version));
+  const bool seed = part.kind == RoundKind::kSeed;
+  if (seed != (part.version == 0) || part.kind == RoundKind::kSkipped) {
+    return absl::InvalidArgumentError(absl::StrCat("no round of kind ", RoundKindName(part.kind),
+                                                   " makes version ", part.version));
   }
-  if (seed && shard.codec != CodecKind::kFp32) {
+  if (seed && part.codec != CodecKind::kFp32) {
     return absl::InvalidArgumentError("a seed is coded fp32");
   }
   int64_t payload_bytes = 0;
   for (const absl::Span<const uint8_t> piece : payload) payload_bytes += piece.size();
-  LH_RETURN_IF_ERROR(CheckShard(shard, payload_bytes, options_.fragment_elements[shard.fragment]));
-  const std::string record = EncodeShard(shard);
-  LH_ASSIGN_OR_RETURN(const AppendedFrame frame, log_->Append(FrameType::kShard, record, payload));
-  const LogPosition position = {frame.body.segment,
-                                frame.body.offset + static_cast<int64_t>(record.size())};
-  absl::MutexLock lock(&mutex_);
-  shards_[frame.sequence] = {shard, position, frame.body_digest};
-  return ShardRef{frame.sequence};
+  LH_RETURN_IF_ERROR(CheckPart(part, payload_bytes, options().fragment_elements[part.fragment]));
+  const std::string record = EncodePart(part);
+  LH_ASSIGN_OR_RETURN(const AppendedFrame frame, log_->Append(FrameType::kPart, record, payload));
+  const LogPosition payload_position = {frame.body.file,
+                                        frame.body.offset + static_cast<int64_t>(record.size())};
+  return StoredPart{part, payload_position, frame.body_digest, frame.sequence};
 }
 
-std::vector<std::pair<ShardRef, ShardInfo>> JobStore::PendingShards() const {
+std::vector<StoredPart> JobStore::TakePending() {
   absl::MutexLock lock(&mutex_);
-  std::vector<std::pair<ShardRef, ShardInfo>> pending;
-  for (const auto& [sequence, shard] : shards_) pending.push_back({{sequence}, shard.info});
-  return pending;
-}
-
-absl::StatusOr<std::vector<ContributionInput>> JobStore::CollectInputs(
-    const RoundInput& round) const {
-  absl::MutexLock lock(&mutex_);
-  std::vector<ContributionInput> inputs;
-  for (const Contribution& contribution : round.contributions) {
-    ContributionInput input = {contribution.pool, contribution.weight, {}};
-    for (const ShardRef& ref : contribution.shards) {
-      const auto found = shards_.find(ref.sequence);
-      if (found == shards_.end() || found->second.info.fragment != round.fragment ||
-          found->second.info.version != round.version || found->second.info.kind != round.kind) {
-        return absl::InvalidArgumentError(absl::StrCat("pool ", contribution.pool, ": frame ",
-                                                       ref.sequence, " is no shard of this round"));
-      }
-      input.shards.push_back(found->second);
-    }
-    inputs.push_back(std::move(input));
-  }
-  return inputs;
+  return std::exchange(pending_, {});
 }
 
 namespace {
+
+// What the record of a commit grows by when the round's result goes in: a digest, three norms, two
+// numbers.
+constexpr int64_t kResultBytesMax = 128;
 
 absl::Status CheckRound(const RoundInput& round, int64_t version) {
   if (round.version != version + 1) {
@@ -133,9 +114,21 @@ absl::Status CheckRound(const RoundInput& round, int64_t version) {
                                                  count, " contributions"));
 }
 
+absl::Status CheckParts(const RoundInput& round) {
+  for (const Contribution& contribution : round.contributions) {
+    for (const StoredPart& part : contribution.parts) {
+      if (part.info.fragment != round.fragment || part.info.version != round.version ||
+          part.info.kind != round.kind) {
+        return absl::InvalidArgumentError(absl::StrCat("pool ", contribution.pool, ": frame ",
+                                                       part.sequence, " is no part of this round"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Everything of the commit that is known before the round is applied.
-LoggedCommit DescribeRound(const RoundInput& round, absl::Span<const ContributionInput> inputs,
-                           const Digest128& previous) {
+LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
   LoggedCommit commit;
   commit.record.fragment = round.fragment;
   commit.record.version = round.version;
@@ -143,13 +136,12 @@ LoggedCommit DescribeRound(const RoundInput& round, absl::Span<const Contributio
   commit.record.evaluator = round.evaluator;
   commit.arithmetic = kArithmeticVersion;
   commit.previous = previous;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    commit.record.pools.push_back(inputs[i].pool);
-    commit.weights.push_back(inputs[i].weight);
-    std::vector<LoggedCommit::Input>& shards = commit.inputs.emplace_back();
-    for (size_t j = 0; j < inputs[i].shards.size(); ++j) {
-      shards.push_back(
-          {round.contributions[i].shards[j].sequence, inputs[i].shards[j].body_digest});
+  for (const Contribution& contribution : round.contributions) {
+    commit.record.pools.push_back(contribution.pool);
+    commit.weights.push_back(contribution.weight);
+    std::vector<LoggedCommit::Input>& inputs = commit.inputs.emplace_back();
+    for (const StoredPart& part : contribution.parts) {
+      inputs.push_back({part.sequence, part.body_digest});
     }
   }
   return commit;
@@ -163,13 +155,13 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   LH_RETURN_IF_ERROR(log_->status());
   FragmentState& state = fragment->state;
   LH_RETURN_IF_ERROR(CheckRound(round, state.version));
-  LH_ASSIGN_OR_RETURN(const std::vector<ContributionInput> inputs, CollectInputs(round));
-  LH_ASSIGN_OR_RETURN(const ContributionReader contributions,
-                      ContributionReader::Create(log_.get(), state.elements(), inputs));
-  LoggedCommit commit = DescribeRound(round, inputs, state.digest);
-  // The size of the record does not depend on what is not known yet.
+  LH_RETURN_IF_ERROR(CheckParts(round));
+  LH_ASSIGN_OR_RETURN(
+      const ContributionReader contributions,
+      ContributionReader::Create(log_.get(), state.elements(), round.contributions));
+  LoggedCommit commit = DescribeRound(round, state.digest);
   const int64_t bytes = DownlinkWriter::BytesMax(*rules_.down, state.elements()) +
-                        FrameBytes(EncodeCommit(commit).size());
+                        FrameBytes(EncodeCommit(commit).size() + kResultBytesMax);
   LH_ASSIGN_OR_RETURN(Log::Reservation reservation, log_->Reserve(bytes));
   // From here on the state changes in place: after an error only recovery can say what it is.
   absl::StatusOr<CommitRecord> record =
@@ -205,7 +197,7 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
       TakeDownlinkBytes(record.kind, fragment.state.elements());
   const RoundWork work = {
       .contributions = &contributions,
-      .noise_key = NoiseKeyOf(options_, record.fragment, record.version),
+      .noise_key = NoiseKeyOf(options(), record.fragment, record.version),
       .downlink = downlink->span(),
       .sink = [&](const SegmentRef& segment,
                   absl::Span<const uint8_t> payload) { return writer.Add(segment, payload); },
@@ -234,10 +226,6 @@ void JobStore::Publish(const CommitRecord& record, std::shared_ptr<const Downlin
   absl::MutexLock lock(&mutex_);
   fragment.committed = record;
   newest_downlink_ = {record.fragment, record.version, std::move(downlink)};
-  std::erase_if(shards_, [&](const auto& entry) {
-    const ShardInfo& shard = entry.second.info;
-    return shard.fragment == record.fragment && shard.version <= record.version;
-  });
 }
 
 }  // namespace longhaul

@@ -2,7 +2,7 @@
 // bytes a parameter; nothing else here grows with the parameters but the coded downlink of the
 // newest commit, which its pools are about to pull) and the log that makes it durable.
 //
-// The log is the inputs: coded contributions go to it as they come (AppendShard), a commit (Apply)
+// The log is the inputs: coded contributions go to it as they come (AppendPart), a commit (Apply)
 // adds one record that names them and the digest of the result, and one sync. Recovery loads the
 // newest snapshots, applies the later rounds again and compares the digests. FORMAT.md (beside this
 // file) gives every byte.
@@ -12,7 +12,7 @@
 //   <dir>/snap/                        two generations of each fragment
 //   <dir>/checkpoints/step-NNNNNNNN/   for people and tools
 //
-// Thread-safe; every method may block on the disk. AppendShard may run in any number of threads and
+// Thread-safe; every method may block on the disk. AppendPart may run in any number of threads and
 // beside everything else. Apply of one fragment excludes readers of that fragment, so that they see
 // one version; applies of different fragments, and reads, run in parallel. MaybeSnapshot and
 // WriteCheckpoint hold off Apply of the fragment that they write.
@@ -41,7 +41,7 @@
 #include "common/layout/fragment_layout.h"
 #include "coordinator/store/downlink.h"
 #include "coordinator/store/fragment_state.h"
-#include "coordinator/store/job_store_options.h"
+#include "coordinator/store/job_manifest.h"
 #include "coordinator/store/log.h"
 #include "coordinator/store/log_recovery.h"
 #include "coordinator/store/ordered_tiles.h"
@@ -50,18 +50,6 @@
 #include "longhaul/v1/checkpoint.pb.h"
 
 namespace longhaul {
-
-// Names a shard that lies in the log. Valid until its round is committed.
-struct ShardRef {
-  uint64_t sequence = 0;
-};
-
-// One pool's part in a round: the shards of its ranks, which together hold every block once.
-struct Contribution {
-  std::string pool;
-  double weight = 1;  // Finite, positive; used as fp32.
-  std::vector<ShardRef> shards;
-};
 
 struct RoundInput {
   int fragment = 0;
@@ -98,9 +86,9 @@ class JobStore {
   // `apply_threads`, here and below: that share the tiles of a round; what it makes does not depend
   // on them.
   static absl::StatusOr<std::unique_ptr<JobStore>> Create(FileSystem* fs, const std::string& dir,
-                                                          const JobStoreOptions& options,
+                                                          const JobManifest& manifest,
                                                           int apply_threads = TileThreads());
-  // Opens what is there. Every commit that was acknowledged is there again; of the shards of rounds
+  // Opens what is there. Every commit that was acknowledged is there again; of the parts of rounds
   // without a commit, those that the log still holds whole. NOT_FOUND: Create never finished.
   // DATA_LOSS: damaged below what is known to be durable; names file and offset.
   // FAILED_PRECONDITION: written by another version of the arithmetic.
@@ -108,20 +96,24 @@ class JobStore {
                                                            int apply_threads = TileThreads());
   ~JobStore();
 
-  const JobStoreOptions& options() const { return options_; }
+  const JobManifest& manifest() const { return manifest_; }
+  const JobStoreOptions& options() const { return manifest_.options; }
   const RecoveryReport& recovery() const { return recovery_; }
 
-  // Appends a shard, whose payload may lie in pieces and whose segments SegmentChecker accepted.
-  // Not durable until the commit that names it. FAILED_PRECONDITION: `shard.version` is not the
+  // Appends a part, whose payload may lie in pieces and whose segments SegmentChecker accepted.
+  // Not durable until the commit that names it. FAILED_PRECONDITION: `part.version` is not the
   // next of the fragment. INVALID_ARGUMENT: malformed.
-  absl::StatusOr<ShardRef> AppendShard(const ShardInfo& shard, Log::Pieces payload);
+  // The caller keeps what is returned: the store has no list of the parts. Valid until the round is
+  // committed.
+  absl::StatusOr<StoredPart> AppendPart(const PartInfo& part, Log::Pieces payload);
 
-  // The shards of rounds that are not committed, in the order in which they were appended.
-  std::vector<std::pair<ShardRef, ShardInfo>> PendingShards() const;
+  // After Recover, once: the parts of rounds that are not committed, in the order in which they
+  // were appended. Empty afterwards.
+  std::vector<StoredPart> TakePending();
 
   // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
   // the version is not the next. INVALID_ARGUMENT: the contributions do not hold every block once,
-  // a weight, an unknown shard.
+  // a weight, a part of another round.
   absl::StatusOr<CommitRecord> Apply(const RoundInput& round);
 
   // Committed version of a fragment: -1 before the seed. Never waits for an Apply.
@@ -161,15 +153,14 @@ class JobStore {
         snapshots;  // Kept ones, oldest first. Guarded by JobStore::snapshot_mutex_.
   };
 
-  JobStore(FileSystem* fs, std::string dir, JobStoreOptions options, OuterRules rules,
+  JobStore(FileSystem* fs, std::string dir, JobManifest manifest, OuterRules rules,
            int apply_threads);
   static absl::StatusOr<std::unique_ptr<JobStore>> Make(FileSystem* fs, const std::string& dir,
-                                                        const JobStoreOptions& options,
+                                                        const JobManifest& manifest,
                                                         int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
 
   // Apply, in parts.
-  absl::StatusOr<std::vector<ContributionInput>> CollectInputs(const RoundInput& round) const;
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
                                        Log::Reservation& reservation, Fragment& fragment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);
@@ -180,7 +171,7 @@ class JobStore {
 
   // Frames of the log that no commit was seen for, by sequence.
   struct UncommittedFrames {
-    std::map<uint64_t, StoredShard> shards;
+    std::map<uint64_t, StoredPart> parts;
     std::map<uint64_t, std::pair<DownlinkPart, LogPosition>> downlinks;
   };
   // Recover, in parts. Nobody else has the store yet, so they take no locks.
@@ -200,7 +191,7 @@ class JobStore {
 
   FileSystem* const fs_;
   const std::string dir_;
-  const JobStoreOptions options_;
+  const JobManifest manifest_;
   const OuterRules rules_;
   const int apply_threads_;
   RecoveryReport recovery_;
@@ -209,8 +200,7 @@ class JobStore {
   // In the order of taking: these two, a fragment's mutex (checkpoints take all, in order), mutex_.
   absl::Mutex snapshot_mutex_, checkpoint_mutex_;
   mutable absl::Mutex mutex_;
-  std::map<uint64_t, StoredShard> shards_
-      ABSL_GUARDED_BY(mutex_);  // Of rounds not committed, by sequence.
+  std::vector<StoredPart> pending_ ABSL_GUARDED_BY(mutex_);  // For TakePending.
   // The newest commit that has a downlink.
   struct NewestDownlink {
     int fragment = -1;

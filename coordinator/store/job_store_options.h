@@ -16,7 +16,7 @@ struct JobStoreOptions {
   double outer_momentum = 0.5;  // [0, 1 - 2^-20].
   int64_t snapshot_every = 32;  // Rounds of a fragment between two snapshots of it. At least 1.
   int checkpoints_keep = 3;     // At least 1.
-  int64_t log_segment_bytes =
+  int64_t log_file_bytes =
       64 << 20;  // Preallocated; a larger frame gets a segment of its own size. At least 4096.
   // Any number that pools cannot guess: keeps their bytes from being taken for frames of the log.
   uint64_t log_salt = 0;

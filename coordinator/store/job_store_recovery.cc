@@ -14,8 +14,8 @@ namespace longhaul {
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Recover(FileSystem* fs, const std::string& dir,
                                                             int apply_threads) {
-  LH_ASSIGN_OR_RETURN(const JobStoreOptions options, ReadJobManifest(*fs, dir));
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, options, apply_threads));
+  LH_ASSIGN_OR_RETURN(const JobManifest manifest, ReadJobManifest(*fs, dir));
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, manifest, apply_threads));
   absl::Status loaded = store->Load();
   // The manifest was there, so whatever else is missing is lost, not unmade.
   if (absl::IsNotFound(loaded)) return absl::DataLossError(loaded.message());
@@ -32,11 +32,11 @@ absl::Status JobStore::Load() {
   LH_RETURN_IF_ERROR(CleanCheckpoints(*fs_, dir_));
   LH_ASSIGN_OR_RETURN(const uint64_t durable_upto, LoadSnapshots());
   LH_ASSIGN_OR_RETURN(RecoveredLog recovered,
-                      RecoverLog(*fs_, LogFolder(dir_), {options_.log_salt, durable_upto}));
+                      RecoverLog(*fs_, LogFolder(dir_), {options().log_salt, durable_upto}));
   recovery_.log_frames = recovered.frames.size();
   recovery_.torn_bytes_dropped = recovered.torn_bytes;
   log_ = std::make_unique<Log>(fs_, LogFolder(dir_),
-                               LogFileOptions{options_.log_segment_bytes, options_.log_salt},
+                               LogFileOptions{options().log_file_bytes, options().log_salt},
                                std::move(recovered.start));
   return Replay(recovered.frames);
 }
@@ -81,9 +81,14 @@ absl::Status JobStore::Replay(const std::vector<RecoveredFrame>& frames) {
     return absl::DataLossError(absl::StrCat(dir_, ": the log lacks the commit of version ",
                                             fragments_[i]->state.version, " of fragment ", i));
   }
-  // What the commits did not take is of rounds to come: a commit takes all of its version and
-  // earlier ones.
-  shards_ = std::move(pending.shards);
+  for (auto& [sequence, part] : pending.parts) {
+    // A commit takes all parts of its version and earlier ones; but a part may have been appended
+    // while its round was committed without it.
+    const absl::StatusOr<Fragment*> fragment = FindFragment(part.info.fragment);
+    if (fragment.ok() && part.info.version == (*fragment)->committed.version + 1) {
+      pending_.push_back(std::move(part));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -95,11 +100,12 @@ absl::Status JobStore::ReplayFrame(const RecoveredFrame& frame, UncommittedFrame
     LH_ASSIGN_OR_RETURN(record_bytes, DecodeRecordSize(head, frame.body_bytes));
   }
   LH_ASSIGN_OR_RETURN(const std::string record, ReadBody(frame, record_bytes));
-  const LogPosition payload = {frame.body.segment, frame.body.offset + record_bytes};
+  const LogPosition payload = {frame.body.file, frame.body.offset + record_bytes};
   switch (frame.type) {
-    case FrameType::kShard: {
-      LH_ASSIGN_OR_RETURN(ShardInfo shard, DecodeShard(record));
-      pending->shards[frame.sequence] = {std::move(shard), payload, frame.body_digest};
+    case FrameType::kPart: {
+      LH_ASSIGN_OR_RETURN(PartInfo part, DecodePart(record));
+      pending->parts[frame.sequence] = {std::move(part), payload, frame.body_digest,
+                                        frame.sequence};
       return absl::OkStatus();
     }
     case FrameType::kDownlink: {
@@ -150,7 +156,7 @@ absl::Status JobStore::ReplayCommit(uint64_t sequence, const LoggedCommit& commi
   const auto is_past = [&](int fragment_id, int64_t version) {
     return fragment_id == record.fragment && version <= record.version;
   };
-  std::erase_if(pending->shards, [&](const auto& entry) {
+  std::erase_if(pending->parts, [&](const auto& entry) {
     return is_past(entry.second.info.fragment, entry.second.info.version);
   });
   std::erase_if(pending->downlinks, [&](const auto& entry) {
@@ -161,24 +167,24 @@ absl::Status JobStore::ReplayCommit(uint64_t sequence, const LoggedCommit& commi
 
 absl::Status JobStore::RepeatRound(const LoggedCommit& commit, const UncommittedFrames& pending,
                                    FragmentState& state) const {
-  std::vector<ContributionInput> inputs;
+  std::vector<Contribution> contributions;
   for (size_t i = 0; i < commit.record.pools.size(); ++i) {
-    ContributionInput input = {commit.record.pools[i], commit.weights[i], {}};
-    for (const LoggedCommit::Input& shard : commit.inputs[i]) {
-      const auto found = pending.shards.find(shard.sequence);
-      if (found == pending.shards.end() || found->second.body_digest != shard.body_digest) {
-        return absl::DataLossError(absl::StrCat("shard ", shard.sequence, " is missing"));
+    Contribution contribution = {commit.record.pools[i], commit.weights[i], {}};
+    for (const LoggedCommit::Input& input : commit.inputs[i]) {
+      const auto found = pending.parts.find(input.sequence);
+      if (found == pending.parts.end() || found->second.body_digest != input.body_digest) {
+        return absl::DataLossError(absl::StrCat("part ", input.sequence, " is missing"));
       }
-      input.shards.push_back(found->second);
+      contribution.parts.push_back(found->second);
     }
-    inputs.push_back(std::move(input));
+    contributions.push_back(std::move(contribution));
   }
-  LH_ASSIGN_OR_RETURN(const ContributionReader contributions,
-                      ContributionReader::Create(log_.get(), state.elements(), inputs));
+  LH_ASSIGN_OR_RETURN(const ContributionReader reader,
+                      ContributionReader::Create(log_.get(), state.elements(), contributions));
   DownlinkBytes downlink(rules_.down->FragmentBytes(state.elements()));
   const RoundWork work = {
-      .contributions = &contributions,
-      .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
+      .contributions = &reader,
+      .noise_key = NoiseKeyOf(options(), commit.record.fragment, commit.record.version),
       .downlink = downlink.span(),
       // It lies in the log already.
       .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
@@ -199,7 +205,7 @@ absl::StatusOr<DownlinkIndex> JobStore::FindDownlink(const LoggedCommit& commit,
     if (part.fragment != record.fragment || part.version != record.version) continue;
     if (!index.Add(*rules_.down, part.segments, payload)) break;
   }
-  if (index.elements() == options_.fragment_elements[record.fragment]) return index;
+  if (index.elements() == options().fragment_elements[record.fragment]) return index;
   return absl::DataLossError(absl::StrCat(dir_, ": the downlink of version ", record.version,
                                           " of fragment ", record.fragment, " is not whole"));
 }

@@ -40,7 +40,7 @@ absl::Status JobStore::WriteDueSnapshot(int index) {
     absl::ReaderMutexLock lock(&fragment.mutex);
     LH_RETURN_IF_ERROR(log_->status());
     const int64_t last = kept.empty() ? -1 : kept.back().version;
-    if (!IsDue(fragment.state.version, last, index, options_.snapshot_every)) {
+    if (!IsDue(fragment.state.version, last, index, options().snapshot_every)) {
       return absl::OkStatus();
     }
     LH_ASSIGN_OR_RETURN(SnapshotFile snapshot,
@@ -71,7 +71,7 @@ absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(v1::CheckpointM
       const FragmentState& state = fragment->state;
       LH_RETURN_IF_ERROR(writer.AddFragment(state.version, state.digest, state.theta));
     }
-    return writer.Finish(options_.checkpoints_keep);
+    return writer.Finish(options().checkpoints_keep);
   };
   absl::StatusOr<v1::CheckpointManifest> written = write();
   if (!written.ok()) (void)CleanCheckpoints(*fs_, dir_);  // gives the space back

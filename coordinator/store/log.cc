@@ -31,8 +31,8 @@ Log::Log(FileSystem* fs, std::string dir, const LogFileOptions& options, LogStar
     : fs_(fs),
       dir_(std::move(dir)),
       options_(options),
-      segments_(std::move(start.segments)),
-      next_segment_(start.next_segment),
+      files_(std::move(start.files)),
+      next_file_(start.next_file),
       next_sequence_(start.next_sequence),
       durable_upto_(start.next_sequence) {}
 Log::~Log() = default;
@@ -119,9 +119,9 @@ void Log::BeginSync(const AppendedFrame& frame, int64_t body_bytes) {
   std::shared_ptr<File> file;
   {
     absl::MutexLock lock(&mutex_);
-    const auto segment = segments_.find(frame.body.segment);
-    if (segment == segments_.end()) return;
-    file = segment->second.file;
+    const auto found = files_.find(frame.body.file);
+    if (found == files_.end()) return;
+    file = found->second.file;
   }
   file->WriteBehind(frame.body.offset - kFrameHeaderBytes, FrameBytes(body_bytes));
 }
@@ -131,7 +131,7 @@ absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta,
   const FrameHeader header = {type, next_sequence_, static_cast<uint64_t>(body_bytes),
                               durable_upto_, body_digest};
   const std::string head = absl::StrCat(EncodeFrameHeader(header, options_.salt), meta);
-  File& file = *segments_.at(current_).file;
+  File& file = *files_.at(current_).file;
   absl::Status written = file.WriteAt(tail_, head);
   int64_t offset = tail_ + head.size();
   for (const absl::Span<const uint8_t> piece : payload) {
@@ -154,33 +154,33 @@ absl::Status Log::MakeRoom(int64_t bytes) {
   LH_RETURN_IF_ERROR(failed_);
   if (Fits(bytes)) return absl::OkStatus();  // another thread made room
   if (current_ != 0) {
-    // What the new segment's header says: every earlier frame is durable.
-    if (absl::Status synced = segments_.at(current_).file->SyncData(); !synced.ok()) {
+    // What the new file's header says: every earlier frame is durable.
+    if (absl::Status synced = files_.at(current_).file->SyncData(); !synced.ok()) {
       return FailLocked(synced);
     }
     durable_upto_ = next_sequence_;
   }
-  // The reservations move along: the rest of the old segment stays empty.
-  const int64_t size = std::max(options_.segment_bytes, kSegmentHeaderBytes + bytes + reserved_);
-  LH_ASSIGN_OR_RETURN(LogSegment segment, CreateSegment(next_segment_, size));
+  // The reservations move along: the rest of the old file stays empty.
+  const int64_t size = std::max(options_.file_bytes, kLogFileHeaderBytes + bytes + reserved_);
+  LH_ASSIGN_OR_RETURN(LogFile file, CreateFile(next_file_, size));
   if (current_ != 0) {
     // Only to save space: recovery finds the end of the frames by itself.
-    (void)segments_.at(current_).file->Truncate(tail_);
+    (void)files_.at(current_).file->Truncate(tail_);
   }
-  current_ = next_segment_++;
-  segments_[current_] = std::move(segment);
-  tail_ = kSegmentHeaderBytes;
+  current_ = next_file_++;
+  files_[current_] = std::move(file);
+  tail_ = kLogFileHeaderBytes;
   size_ = size;
   return absl::OkStatus();
 }
 
-absl::StatusOr<LogSegment> Log::CreateSegment(int64_t number, int64_t bytes) {
-  const std::string path = JoinPath(dir_, SegmentName(number));
+absl::StatusOr<LogFile> Log::CreateFile(int64_t number, int64_t bytes) {
+  const std::string path = JoinPath(dir_, LogFileName(number));
   const auto make = [&]() -> absl::StatusOr<std::shared_ptr<File>> {
     LH_ASSIGN_OR_RETURN(std::shared_ptr<File> file, fs_->Create(path));
     LH_RETURN_IF_ERROR(file->Preallocate(bytes));
     LH_RETURN_IF_ERROR(
-        file->WriteAt(0, EncodeSegmentHeader({number, next_sequence_}, options_.salt)));
+        file->WriteAt(0, EncodeLogFileHeader({number, next_sequence_}, options_.salt)));
     return file;
   };
   absl::StatusOr<std::shared_ptr<File>> file = make();
@@ -192,7 +192,7 @@ absl::StatusOr<LogSegment> Log::CreateSegment(int64_t number, int64_t bytes) {
   absl::Status synced = (*file)->SyncData();
   if (synced.ok()) synced = fs_->SyncDir(dir_);
   if (!synced.ok()) return FailLocked(synced);
-  return LogSegment{*std::move(file), next_sequence_};
+  return LogFile{*std::move(file), next_sequence_};
 }
 
 absl::Status Log::Sync() {
@@ -208,7 +208,7 @@ absl::Status Log::Sync() {
     absl::MutexLock lock(&mutex_);
     LH_RETURN_IF_ERROR(failed_);
     if (durable_upto_ >= wanted) return absl::OkStatus();  // the sync before this one covered it
-    file = segments_.at(current_).file;
+    file = files_.at(current_).file;
     upto = next_sequence_;
   }
   const absl::Status synced = file->SyncData();
@@ -222,8 +222,8 @@ absl::Status Log::Read(LogPosition position, absl::Span<uint8_t> out) const {
   std::shared_ptr<File> file;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = segments_.find(position.segment);
-    LH_CHECK(found != segments_.end(), "reads from a log segment that was removed");
+    const auto found = files_.find(position.file);
+    LH_CHECK(found != files_.end(), "reads from a log file that was removed");
     file = found->second.file;
   }
   return file->ReadExactly(position.offset,
@@ -236,16 +236,16 @@ absl::Status Log::RemoveBefore(uint64_t sequence) {
     {
       absl::MutexLock lock(&mutex_);
       LH_RETURN_IF_ERROR(failed_);
-      const auto first = segments_.begin();
-      if (first == segments_.end() || std::next(first) == segments_.end()) return absl::OkStatus();
+      const auto first = files_.begin();
+      if (first == files_.end() || std::next(first) == files_.end()) return absl::OkStatus();
       if (std::next(first)->second.first_sequence > sequence) return absl::OkStatus();
       number = first->first;
     }
     // One name at a time, so that a crash cannot leave a gap.
-    LH_RETURN_IF_ERROR(fs_->Remove(JoinPath(dir_, SegmentName(number))));
+    LH_RETURN_IF_ERROR(fs_->Remove(JoinPath(dir_, LogFileName(number))));
     if (absl::Status synced = fs_->SyncDir(dir_); !synced.ok()) return Fail(synced);
     absl::MutexLock lock(&mutex_);
-    segments_.erase(number);
+    files_.erase(number);
   }
 }
 

@@ -1,10 +1,10 @@
-// The append-only log of one job: frames in preallocated segment files, written through a
+// The append-only log of one job: frames in preallocated files, written through a
 // file-system seam.
 //
 // Thread-safe. Append costs one copy into the page cache under the lock, no sync; what it wrote
 // begins its way to the device at once, so that Sync, which makes everything appended before it
 // durable, has little to wait for. Syncs at the same time share one. A failed write or sync
-// is final (fatal.h), except a full disk when a frame is written or a segment is made: that is
+// is final (fatal.h), except a full disk when a frame is written or a file is made: that is
 // RESOURCE_EXHAUSTED and leaves the log as it was.
 #pragma once
 
@@ -25,19 +25,19 @@
 namespace longhaul {
 
 struct LogFileOptions {
-  int64_t segment_bytes = 64 << 20;
+  int64_t file_bytes = 64 << 20;
   uint64_t salt = 0;
 };
 
-struct LogSegment {
+struct LogFile {
   std::shared_ptr<File> file;  // Shared with readers, who may outlive its removal from the log.
   uint64_t first_sequence = 0;
 };
 
 // Where a log goes on: after its recovery, or from nothing.
 struct LogStart {
-  std::map<int64_t, LogSegment> segments;  // By number; every frame in them is durable.
-  int64_t next_segment = 1;
+  std::map<int64_t, LogFile> files;  // By number; every frame in them is durable.
+  int64_t next_file = 1;
   uint64_t next_sequence = 1;
 };
 
@@ -51,7 +51,7 @@ class Log {
  public:
   using Pieces = absl::Span<const absl::Span<const uint8_t>>;
 
-  // Space in the current segment that nobody else can take. Not thread-safe; ends before the log.
+  // Space in the current file that nobody else can take. Not thread-safe; ends before the log.
   class Reservation {
    public:
     Reservation(Reservation&& other) noexcept;
@@ -65,7 +65,7 @@ class Log {
     int64_t bytes_;
   };
 
-  // `dir` exists. The first Append makes a segment.
+  // `dir` exists. The first Append makes a file.
   Log(FileSystem* fs, std::string dir, const LogFileOptions& options, LogStart start);
   ~Log();
 
@@ -78,7 +78,7 @@ class Log {
                                        Reservation* reservation = nullptr);
   absl::Status Sync();
   absl::Status Read(LogPosition position, absl::Span<uint8_t> out) const;
-  // Removes segments all of whose frames have a smaller sequence.
+  // Removes files all of whose frames have a smaller sequence.
   absl::Status RemoveBefore(uint64_t sequence);
 
   // OK, or the fatal error that ended the log.
@@ -89,9 +89,9 @@ class Log {
  private:
   absl::Status FailLocked(const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fits(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes room for `bytes` that are not reserved, by a new segment if it must.
+  // Makes room for `bytes` that are not reserved, by a new file if it must.
   absl::Status MakeRoom(int64_t bytes);
-  absl::StatusOr<LogSegment> CreateSegment(int64_t number, int64_t bytes)
+  absl::StatusOr<LogFile> CreateFile(int64_t number, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<AppendedFrame> AppendFrame(FrameType type, absl::string_view meta, Pieces payload,
                                             int64_t body_bytes, Reservation* reservation);
@@ -109,9 +109,9 @@ class Log {
                             // it. Before mutex_.
   mutable absl::Mutex mutex_;
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, LogSegment> segments_ ABSL_GUARDED_BY(mutex_);
-  int64_t current_ ABSL_GUARDED_BY(mutex_) = 0;  // Segment that is written; 0: none yet.
-  int64_t next_segment_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, LogFile> files_ ABSL_GUARDED_BY(mutex_);
+  int64_t current_ ABSL_GUARDED_BY(mutex_) = 0;  // File that is written; 0: none yet.
+  int64_t next_file_ ABSL_GUARDED_BY(mutex_);
   int64_t tail_ ABSL_GUARDED_BY(mutex_) = 0;      // Where the next frame begins in it.
   int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;      // Bytes preallocated.
   int64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;  // Of them, behind the tail.

@@ -10,10 +10,10 @@ namespace longhaul {
 namespace {
 
 constexpr absl::string_view kFrameMagic = "LHFRAME1";
-constexpr absl::string_view kSegmentMagic = "LHSEGMT1";
+constexpr absl::string_view kLogFileMagic = "LHSEGMT1";
 constexpr int64_t kFrameDigestOffset = kFrameHeaderBytes - 16;
-constexpr int64_t kSegmentDigestOffset = 32;
-constexpr int64_t kSegmentNumberMax = 9'999'999'999;  // Ten digits.
+constexpr int64_t kLogFileDigestOffset = 32;
+constexpr int64_t kLogFileNumberMax = 9'999'999'999;  // Ten digits.
 
 }  // namespace
 
@@ -49,42 +49,41 @@ std::optional<FrameHeader> DecodeFrameHeader(absl::string_view bytes, uint64_t s
   return header;
 }
 
-std::string EncodeSegmentHeader(const SegmentHeader& header, uint64_t salt) {
+std::string EncodeLogFileHeader(const LogFileHeader& header, uint64_t salt) {
   WireWriter out;
-  out.Bytes(kSegmentMagic);
+  out.Bytes(kLogFileMagic);
   out.U64(salt);
   out.U64(header.number);
   out.U64(header.first_sequence);
-  LH_CHECK(out.size() == kSegmentDigestOffset, "segment header layout");
+  LH_CHECK(out.size() == kLogFileDigestOffset, "log file header layout");
   out.Digest(DigestOf(out.bytes(), salt));
   std::string bytes = out.Take();
-  bytes.resize(kSegmentHeaderBytes, '\0');
+  bytes.resize(kLogFileHeaderBytes, '\0');
   return bytes;
 }
 
-std::optional<SegmentHeader> DecodeSegmentHeader(absl::string_view bytes, uint64_t salt) {
+std::optional<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint64_t salt) {
   WireReader in(bytes);
-  const absl::string_view magic = in.Bytes(kSegmentMagic.size());
+  const absl::string_view magic = in.Bytes(kLogFileMagic.size());
   const uint64_t found_salt = in.U64();
-  SegmentHeader header;
+  LogFileHeader header;
   header.number = in.U64();
   header.first_sequence = in.U64();
   const Digest128 digest = in.Digest();
-  if (!in.ok() || magic != kSegmentMagic || found_salt != salt) return std::nullopt;
-  if (digest != DigestOf(bytes.substr(0, kSegmentDigestOffset), salt)) return std::nullopt;
+  if (!in.ok() || magic != kLogFileMagic || found_salt != salt) return std::nullopt;
+  if (digest != DigestOf(bytes.substr(0, kLogFileDigestOffset), salt)) return std::nullopt;
   return header;
 }
 
-std::string SegmentName(int64_t number) { return absl::StrFormat("segment-%010d.log", number); }
+std::string LogFileName(int64_t number) { return absl::StrFormat("%010d.log", number); }
 
-std::optional<int64_t> SegmentNumber(absl::string_view name) {
+std::optional<int64_t> LogFileNumber(absl::string_view name) {
   absl::string_view digits = name;
   int64_t number = 0;
-  const bool named =
-      absl::ConsumePrefix(&digits, "segment-") && absl::ConsumeSuffix(&digits, ".log");
-  if (!named || !absl::SimpleAtoi(digits, &number)) return std::nullopt;
+  if (!absl::ConsumeSuffix(&digits, ".log") || !absl::SimpleAtoi(digits, &number))
+    return std::nullopt;
   // One name for each number: files of any other name are not ours.
-  if (number < 1 || number > kSegmentNumberMax || name != SegmentName(number)) return std::nullopt;
+  if (number < 1 || number > kLogFileNumberMax || name != LogFileName(number)) return std::nullopt;
   return number;
 }
 

@@ -1,4 +1,4 @@
-// The bytes of the log: segment files that begin with a header, then frames. FORMAT.md has the
+// The bytes of the log: files that begin with a header, then frames. FORMAT.md has the
 // tables. Pure functions.
 //
 // Both headers carry a digest seeded with the log's salt, which nobody outside knows: bytes that a
@@ -18,18 +18,18 @@ namespace longhaul {
 // block that holds an earlier one.
 inline constexpr int64_t kLogAlignment = 4096;
 inline constexpr int64_t kFrameHeaderBytes = 80;
-inline constexpr int64_t kSegmentHeaderBytes = kLogAlignment;
+inline constexpr int64_t kLogFileHeaderBytes = kLogAlignment;
 
 // A place in the log.
 struct LogPosition {
-  int64_t segment = 0;  // Number of the file.
-  int64_t offset = 0;   // In the file.
+  int64_t file = 0;    // Its number.
+  int64_t offset = 0;  // In the file.
 };
 
-enum class FrameType : uint32_t { kShard = 1, kDownlink = 2, kCommit = 3 };
+enum class FrameType : uint32_t { kPart = 1, kDownlink = 2, kCommit = 3 };
 
 struct FrameHeader {
-  FrameType type = FrameType::kShard;
+  FrameType type = FrameType::kPart;
   uint64_t sequence = 0;  // Counts the frames of the log, from 1.
   uint64_t body_bytes = 0;
   uint64_t durable_upto =
@@ -46,17 +46,17 @@ std::string EncodeFrameHeader(const FrameHeader& header, uint64_t salt);
 // Nothing unless magic, salt and digest are right. `bytes` has kFrameHeaderBytes.
 std::optional<FrameHeader> DecodeFrameHeader(absl::string_view bytes, uint64_t salt);
 
-struct SegmentHeader {
+struct LogFileHeader {
   int64_t number = 0;
   uint64_t first_sequence =
       0;  // Of its first frame. Every earlier frame was durable before the file got its name.
 };
 
-std::string EncodeSegmentHeader(const SegmentHeader& header, uint64_t salt);
-std::optional<SegmentHeader> DecodeSegmentHeader(absl::string_view bytes, uint64_t salt);
+std::string EncodeLogFileHeader(const LogFileHeader& header, uint64_t salt);
+std::optional<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint64_t salt);
 
-// "segment-0000000001.log", and back (nothing for other names). Numbers count from 1.
-std::string SegmentName(int64_t number);
-std::optional<int64_t> SegmentNumber(absl::string_view name);
+// "0000000001.log", and back (nothing for other names). Numbers count from 1.
+std::string LogFileName(int64_t number);
+std::optional<int64_t> LogFileNumber(absl::string_view name);
 
 }  // namespace longhaul

@@ -20,7 +20,7 @@
 namespace longhaul {
 
 struct RecoveredFrame {
-  FrameType type = FrameType::kShard;
+  FrameType type = FrameType::kPart;
   uint64_t sequence = 0;
   LogPosition body;
   int64_t body_bytes = 0;

@@ -10,30 +10,35 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kSchemaVersion = 1;
+constexpr int64_t kSchemaVersion = 2;
 
-// Names and tokens are blobs as well, so that nothing but their bytes decides what is equal.
+// Names and tokens are blobs as well, so that nothing but their bytes decides what is equal. What
+// is large comes last in a row and has pages of its own, which lists do not read.
 constexpr char kSchema[] = R"sql(
 BEGIN;
 CREATE TABLE job (
   position INTEGER PRIMARY KEY AUTOINCREMENT,
   id BLOB NOT NULL UNIQUE, name BLOB NOT NULL UNIQUE, token BLOB UNIQUE,
-  state INTEGER NOT NULL, spec BLOB NOT NULL, status BLOB NOT NULL,
-  created INTEGER, started INTEGER, ended INTEGER,
-  counters BLOB NOT NULL DEFAULT x'');
+  state INTEGER NOT NULL, created INTEGER, started INTEGER, ended INTEGER,
+  status BLOB NOT NULL, spec BLOB NOT NULL);
+CREATE INDEX job_state ON job (state);
+CREATE INDEX job_unended ON job (position) WHERE ended IS NULL;
 CREATE TABLE participant (
   job BLOB NOT NULL REFERENCES job (id), ordinal INTEGER NOT NULL,
   pool BLOB NOT NULL, incarnation BLOB NOT NULL, start_step INTEGER, departed INTEGER NOT NULL,
+  return_until INTEGER,
   PRIMARY KEY (job, ordinal)) WITHOUT ROWID;
 CREATE TABLE evaluation (
   job BLOB NOT NULL REFERENCES job (id), step INTEGER NOT NULL, final INTEGER NOT NULL,
   version INTEGER NOT NULL, loss REAL, tokens INTEGER NOT NULL,
   PRIMARY KEY (job, step, final)) WITHOUT ROWID;
-PRAGMA user_version = 1;
+CREATE TABLE counters (
+  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id), counters BLOB NOT NULL);
+PRAGMA user_version = 2;
 COMMIT;
 )sql";
 
-#define LH_JOB_COLUMNS "position, id, name, token, state, spec, status, created, started, ended"
+#define LH_JOB_COLUMNS "position, id, name, token, state, created, started, ended, status, spec"
 
 SqlValue StepValue(const std::optional<int64_t>& step) {
   if (!step.has_value()) return std::monostate();
@@ -63,16 +68,22 @@ JobRecord JobOf(const SqlRow& row) {
   job.name = BytesOf(row[2]);
   job.idempotency_token = BytesOf(row[3]);
   job.state = IntegerOf(row[4]);
-  job.spec = BytesOf(row[5]);
-  job.status = BytesOf(row[6]);
-  job.created = TimeOf(row[7]);
-  job.started = TimeOf(row[8]);
-  job.ended = TimeOf(row[9]);
+  job.created = TimeOf(row[5]);
+  job.started = TimeOf(row[6]);
+  job.ended = TimeOf(row[7]);
+  job.status = BytesOf(row[8]);
+  job.spec = BytesOf(row[9]);
   return job;
 }
 
 absl::Status NoJob(absl::string_view which) {
   return absl::NotFoundError(absl::StrCat("no job ", which));
+}
+
+std::vector<JobRecord> JobsOf(const std::vector<SqlRow>& rows) {
+  std::vector<JobRecord> jobs;
+  for (const SqlRow& row : rows) jobs.push_back(JobOf(row));
+  return jobs;
 }
 
 absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows,
@@ -82,15 +93,72 @@ absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows
   return JobOf(rows->front());
 }
 
-// Makes the tables in a new file. An older schema would be migrated here, in one transaction for
-// each step.
+// Makes the tables in a new file.
 absl::Status PrepareSchema(SqliteDatabase& database, const std::string& path) {
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, database.Query("PRAGMA user_version", {}));
   const int64_t version = IntegerOf(rows[0][0]);
   if (version == 0) return database.Execute(kSchema);
   if (version == kSchemaVersion) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(path, " has schema ", version, "; this program knows ", kSchemaVersion));
+      absl::StrCat(path, " has schema ", version, "; this program has schema ", kSchemaVersion,
+                   ": it was made by ", version < kSchemaVersion ? "an older" : "a newer",
+                   " version of the program, which alone can use it"));
+}
+
+absl::Status Write(SqliteDatabase& database, const NewJob& record) {
+  const JobRecord& job = record.job;
+  const SqlValue token =
+      job.idempotency_token.empty() ? SqlValue() : SqlValue(job.idempotency_token);
+  const SqlValue order = job.order == 0 ? SqlValue() : SqlValue(job.order);
+  return database
+      .Query("INSERT INTO job (" LH_JOB_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             {order, job.id, job.name, token, int64_t{job.state}, TimeValue(job.created),
+              TimeValue(job.started), TimeValue(job.ended), job.status, job.spec})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
+  LH_RETURN_IF_ERROR(
+      database
+          .Query("UPDATE job SET state = ?, status = ?, started = ?, ended = ? WHERE id = ?",
+                 {int64_t{update.state}, update.status, TimeValue(update.started),
+                  TimeValue(update.ended), update.job_id})
+          .status());
+  return database.Changes() == 1 ? absl::OkStatus() : NoJob(update.job_id);
+}
+
+absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participant) {
+  return database
+      .Query(
+          "INSERT INTO participant (job, ordinal, pool, incarnation, start_step, departed,"
+          " return_until) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, ordinal) DO UPDATE SET"
+          " pool = excluded.pool, incarnation = excluded.incarnation,"
+          " start_step = excluded.start_step, departed = excluded.departed,"
+          " return_until = excluded.return_until",
+          {participant.job_id, int64_t{participant.ordinal}, participant.pool,
+           participant.incarnation, StepValue(participant.start_step), int64_t{participant.left},
+           TimeValue(participant.return_until)})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation) {
+  return database
+      .Query(
+          "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
+          " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO UPDATE SET"
+          " version = excluded.version, loss = excluded.loss, tokens = excluded.tokens",
+          {evaluation.job_id, evaluation.step, int64_t{evaluation.final}, evaluation.version,
+           evaluation.loss, evaluation.tokens})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const JobCounters& counters) {
+  return database
+      .Query(
+          "INSERT INTO counters (job, counters) VALUES (?, ?)"
+          " ON CONFLICT (job) DO UPDATE SET counters = excluded.counters",
+          {counters.job_id, counters.counters})
+      .status();
 }
 
 }  // namespace
@@ -104,29 +172,24 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& pa
   return absl::WrapUnique(new MetaStore(std::move(database)));
 }
 
-absl::StatusOr<JobRecord> MetaStore::CreateJob(JobRecord job) {
-  absl::MutexLock lock(&mutex_);
-  const SqlValue token =
-      job.idempotency_token.empty() ? SqlValue() : SqlValue(job.idempotency_token);
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<SqlRow> rows,
-      database_->Query("INSERT INTO job (id, name, token, state, spec, status, created, started,"
-                       " ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING position",
-                       {job.id, job.name, token, int64_t{job.state}, job.spec, job.status,
-                        TimeValue(job.created), TimeValue(job.started), TimeValue(job.ended)}));
-  job.order = IntegerOf(rows[0][0]);
-  return job;
+absl::Status MetaStore::WriteAll(absl::Span<const MetaRecord> records) {
+  for (const MetaRecord& record : records) {
+    LH_RETURN_IF_ERROR(
+        std::visit([this](const auto& known)
+                       ABSL_NO_THREAD_SAFETY_ANALYSIS { return Write(*database_, known); },
+                   record));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status MetaStore::UpdateJob(const JobRecord& job) {
+absl::Status MetaStore::Commit(absl::Span<const MetaRecord> records) {
+  if (records.empty()) return absl::OkStatus();
   absl::MutexLock lock(&mutex_);
-  LH_RETURN_IF_ERROR(
-      database_
-          ->Query("UPDATE job SET state = ?, status = ?, started = ?, ended = ? WHERE id = ?",
-                  {int64_t{job.state}, job.status, TimeValue(job.started), TimeValue(job.ended),
-                   job.id})
-          .status());
-  return database_->Changes() == 1 ? absl::OkStatus() : NoJob(job.id);
+  LH_RETURN_IF_ERROR(database_->Query("BEGIN IMMEDIATE", {}).status());
+  absl::Status written = WriteAll(records);
+  if (written.ok()) written = database_->Query("COMMIT", {}).status();
+  if (!written.ok()) database_->Rollback();
+  return written;
 }
 
 absl::StatusOr<JobRecord> MetaStore::GetJob(const std::string& name_or_id) {
@@ -151,22 +214,38 @@ absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int l
                       database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
                                        " ORDER BY position DESC LIMIT ?",
                                        {before, int64_t{limit}}));
-  std::vector<JobRecord> jobs;
-  for (const SqlRow& row : rows) jobs.push_back(JobOf(row));
-  return jobs;
+  return JobsOf(rows);
 }
 
-absl::Status MetaStore::PutParticipant(const ParticipantRecord& participant) {
+absl::StatusOr<std::vector<JobRecord>> MetaStore::ListUnended() {
   absl::MutexLock lock(&mutex_);
-  return database_
-      ->Query(
-          "INSERT INTO participant (job, ordinal, pool, incarnation, start_step, departed)"
-          " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, ordinal) DO UPDATE SET"
-          " pool = excluded.pool, incarnation = excluded.incarnation,"
-          " start_step = excluded.start_step, departed = excluded.departed",
-          {participant.job_id, int64_t{participant.ordinal}, participant.pool,
-           participant.incarnation, StepValue(participant.start_step), int64_t{participant.left}})
-      .status();
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE ended IS NULL ORDER BY position",
+                       {}));
+  return JobsOf(rows);
+}
+
+absl::StatusOr<std::map<int, int64_t>> MetaStore::CountByState() {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
+  std::map<int, int64_t> counts;
+  for (const SqlRow& row : rows) counts[IntegerOf(row[0])] = IntegerOf(row[1]);
+  return counts;
+}
+
+absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT id, name, state, ended IS NOT NULL FROM job ORDER BY position", {}));
+  std::vector<JobKey> keys;
+  for (const SqlRow& row : rows) {
+    keys.push_back({BytesOf(row[0]), BytesOf(row[1]), static_cast<int>(IntegerOf(row[2])),
+                    IntegerOf(row[3]) != 0});
+  }
+  return keys;
 }
 
 absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
@@ -174,8 +253,8 @@ absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT ordinal, pool, incarnation, start_step, departed FROM participant"
-                       " WHERE job = ? ORDER BY ordinal",
+      database_->Query("SELECT ordinal, pool, incarnation, start_step, departed, return_until"
+                       " FROM participant WHERE job = ? ORDER BY ordinal",
                        {job_id}));
   std::vector<ParticipantRecord> participants;
   for (const SqlRow& row : rows) {
@@ -186,20 +265,9 @@ absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
     participant.incarnation = BytesOf(row[2]);
     if (const auto* start = std::get_if<int64_t>(&row[3])) participant.start_step = *start;
     participant.left = IntegerOf(row[4]) != 0;
+    participant.return_until = TimeOf(row[5]);
   }
   return participants;
-}
-
-absl::Status MetaStore::PutEvaluation(const EvaluationRecord& evaluation) {
-  absl::MutexLock lock(&mutex_);
-  return database_
-      ->Query(
-          "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
-          " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO UPDATE SET"
-          " version = excluded.version, loss = excluded.loss, tokens = excluded.tokens",
-          {evaluation.job_id, evaluation.step, int64_t{evaluation.final}, evaluation.version,
-           evaluation.loss, evaluation.tokens})
-      .status();
 }
 
 absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
@@ -224,17 +292,12 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
   return evaluations;
 }
 
-absl::Status MetaStore::PutCounters(const std::string& job_id, const std::string& counters) {
-  absl::MutexLock lock(&mutex_);
-  LH_RETURN_IF_ERROR(
-      database_->Query("UPDATE job SET counters = ? WHERE id = ?", {counters, job_id}).status());
-  return database_->Changes() == 1 ? absl::OkStatus() : NoJob(job_id);
-}
-
 absl::StatusOr<std::string> MetaStore::GetCounters(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT counters FROM job WHERE id = ?", {job_id}));
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT counters FROM job LEFT JOIN counters ON job = id WHERE id = ?",
+                       {job_id}));
   if (rows.empty()) return NoJob(job_id);
   return BytesOf(rows[0][0]);
 }

@@ -1,209 +1,179 @@
 #include "coordinator/store/round_records.h"
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/layout/fragment_layout.h"
+#include "coordinator/store/store_proto.h"
 #include "coordinator/store/wire.h"
+#include "longhaul/store/v1/records.pb.h"
 
 namespace longhaul {
 namespace {
 
-constexpr int64_t kSegmentBytes = 16, kInputBytes = 24;
 constexpr int64_t kFirstBlockMax = (int64_t{1} << 40) / kBlockElements;  // Of a fragment's blocks.
-
-// Numbers of longhaul.v1.RoundKind.
-uint32_t KindNumber(RoundKind kind) {
-  switch (kind) {
-    case RoundKind::kSeed:
-      return 1;
-    case RoundKind::kOuter:
-      return 2;
-    case RoundKind::kFinal:
-      return 3;
-    case RoundKind::kSkipped:
-      return 4;
-  }
-  return 0;
-}
-
-RoundKind KindOf(uint32_t number, bool* ok) {
-  switch (number) {
-    case 1:
-      return RoundKind::kSeed;
-    case 2:
-      return RoundKind::kOuter;
-    case 3:
-      return RoundKind::kFinal;
-    case 4:
-      return RoundKind::kSkipped;
-  }
-  *ok = false;
-  return RoundKind::kOuter;
-}
-
-void WriteSegments(WireWriter& out, const std::vector<SegmentRef>& segments) {
-  out.U32(segments.size());
-  for (const SegmentRef& segment : segments) {
-    out.U64(segment.first_block);
-    out.U32(segment.elements);
-    out.U32(segment.base_exponent);
-  }
-}
-
-// A count of things that take `bytes` each, or 0 with *ok = false if the rest cannot hold them.
-uint32_t ReadCount(WireReader& in, int64_t bytes, bool* ok) {
-  const uint32_t count = in.U32();
-  if (in.ok() && static_cast<int64_t>(count) * bytes <= static_cast<int64_t>(in.rest().size())) {
-    return count;
-  }
-  *ok = false;
-  return 0;
-}
-
-std::vector<SegmentRef> ReadSegments(WireReader& in, bool* ok) {
-  std::vector<SegmentRef> segments(ReadCount(in, kSegmentBytes, ok));
-  for (SegmentRef& segment : segments) {
-    segment.first_block = in.U64();
-    segment.elements = in.U32();
-    segment.base_exponent = in.U32();
-    *ok = *ok && segment.first_block >= 0 && segment.first_block <= kFirstBlockMax &&
-          segment.elements >= 1 && segment.elements <= kTileElements;
-  }
-  return segments;
-}
 
 absl::Status Malformed(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("a ", what, " record of the log does not decode"));
 }
 
-// Puts the record's size, which counts itself, before it.
-std::string WithSize(WireWriter record) {
+// The head with its size, which counts itself, before it.
+std::string WithSize(const google::protobuf::MessageLite& head) {
   WireWriter out;
-  out.U32(kRecordSizeBytes + record.size());
-  out.Bytes(record.bytes());
-  return out.Take();
+  out.U32(kRecordSizeBytes + head.ByteSizeLong());
+  std::string bytes = out.Take();
+  head.AppendToString(&bytes);
+  return bytes;
+}
+
+// False: the size before it is another, or it is no such message.
+bool ParseHead(absl::string_view bytes, google::protobuf::MessageLite* head) {
+  WireReader in(bytes);
+  const bool sized = in.U32() == bytes.size() && in.ok();
+  return sized && head->ParseFromArray(in.rest().data(), static_cast<int>(in.rest().size()));
+}
+
+using SegmentProtos = google::protobuf::RepeatedPtrField<v1::Segment>;
+
+void PutSegments(const std::vector<SegmentRef>& segments, SegmentProtos* protos) {
+  protos->Reserve(static_cast<int>(segments.size()));
+  for (const SegmentRef& segment : segments) {
+    v1::Segment& proto = *protos->Add();
+    proto.set_first_block(segment.first_block);
+    proto.set_elements(segment.elements);
+    proto.set_base_exponent(segment.base_exponent);
+  }
+}
+
+// False: a segment that cannot be.
+bool GetSegments(const SegmentProtos& protos, std::vector<SegmentRef>* segments) {
+  segments->reserve(protos.size());
+  for (const v1::Segment& proto : protos) {
+    if (proto.first_block() < 0 || proto.first_block() > kFirstBlockMax || proto.elements() < 1 ||
+        proto.elements() > kTileElements) {
+      return false;
+    }
+    segments->push_back({proto.first_block(), proto.elements(), proto.base_exponent()});
+  }
+  return true;
 }
 
 }  // namespace
 
-std::string EncodeShard(const ShardInfo& shard) {
-  WireWriter out;
-  out.U32(shard.fragment);
-  out.U64(shard.version);
-  out.U32(KindNumber(shard.kind));
-  out.U32(static_cast<uint32_t>(shard.codec));
-  out.String(shard.pool);
-  out.String(shard.incarnation);
-  WriteSegments(out, shard.segments);
-  return WithSize(std::move(out));
+std::string EncodePart(const PartInfo& part) {
+  store::v1::PartHead head;
+  head.set_fragment(part.fragment);
+  head.set_version(part.version);
+  head.set_kind(ToProto(part.kind));
+  head.set_codec(static_cast<v1::Codec>(part.codec));
+  head.set_pool(part.pool);
+  head.set_incarnation(part.incarnation);
+  PutSegments(part.segments, head.mutable_segments());
+  return WithSize(head);
 }
 
 std::string EncodeDownlinkPart(const DownlinkPart& part) {
-  WireWriter out;
-  out.U32(part.fragment);
-  out.U64(part.version);
-  out.U32(static_cast<uint32_t>(part.codec));
-  WriteSegments(out, part.segments);
-  return WithSize(std::move(out));
+  store::v1::DownlinkPartHead head;
+  head.set_fragment(part.fragment);
+  head.set_version(part.version);
+  head.set_codec(static_cast<v1::Codec>(part.codec));
+  PutSegments(part.segments, head.mutable_segments());
+  return WithSize(head);
 }
 
 std::string EncodeCommit(const LoggedCommit& commit) {
   const CommitRecord& record = commit.record;
-  WireWriter out;
-  out.U32(commit.arithmetic);
-  out.U32(record.fragment);
-  out.U64(record.version);
-  out.U32(KindNumber(record.kind));
-  out.Digest(commit.previous);
-  out.Digest(record.digest);
-  out.F64(record.downlink_nmse);
-  out.F64(record.outer_gradient_norm);
-  out.F64(record.outer_parameter_norm);
-  out.U64(record.downlink_bytes);
-  out.U64(commit.first_downlink);
-  out.String(record.evaluator);
-  out.U32(record.pools.size());
+  store::v1::CommitHead head;
+  head.set_arithmetic(static_cast<int32_t>(commit.arithmetic));
+  head.set_fragment(record.fragment);
+  head.set_version(record.version);
+  head.set_kind(ToProto(record.kind));
+  *head.mutable_previous() = ToProto(commit.previous);
+  *head.mutable_digest() = ToProto(record.digest);
+  head.set_downlink_nmse(record.downlink_nmse);
+  head.set_outer_gradient_norm(record.outer_gradient_norm);
+  head.set_outer_parameter_norm(record.outer_parameter_norm);
+  head.set_downlink_bytes(record.downlink_bytes);
+  head.set_first_downlink(commit.first_downlink);
+  head.set_evaluator(record.evaluator);
   for (size_t i = 0; i < record.pools.size(); ++i) {
-    out.String(record.pools[i]);
-    out.F64(commit.weights[i]);
-    out.U32(commit.inputs[i].size());
+    store::v1::CommitContribution& contribution = *head.add_contributions();
+    contribution.set_pool(record.pools[i]);
+    contribution.set_weight(commit.weights[i]);
     for (const LoggedCommit::Input& input : commit.inputs[i]) {
-      out.U64(input.sequence);
-      out.Digest(input.body_digest);
+      store::v1::FrameRef& part = *contribution.add_parts();
+      part.set_sequence(input.sequence);
+      *part.mutable_body_digest() = ToProto(input.body_digest);
     }
   }
-  return out.Take();
+  return WithSize(head);
 }
 
 absl::StatusOr<int64_t> DecodeRecordSize(absl::string_view bytes, int64_t body_bytes) {
   WireReader in(bytes);
   const int64_t size = in.U32();
-  if (!in.ok() || size < kRecordSizeBytes || size > body_bytes) return Malformed("sized");
+  const bool fits = size >= kRecordSizeBytes && size <= body_bytes;
+  if (!in.ok() || !fits || size > std::numeric_limits<int>::max()) return Malformed("sized");
   return size;
 }
 
-absl::StatusOr<ShardInfo> DecodeShard(absl::string_view bytes) {
-  WireReader in(bytes);
-  ShardInfo shard;
-  bool ok = true;
-  in.U32();  // the size, checked by the caller
-  shard.fragment = in.U32();
-  shard.version = in.U64();
-  shard.kind = KindOf(in.U32(), &ok);
-  shard.codec = static_cast<CodecKind>(in.U32());
-  shard.pool = in.String();
-  shard.incarnation = in.String();
-  shard.segments = ReadSegments(in, &ok);
-  if (!ok || !in.ok() || !in.rest().empty()) return Malformed("shard");
-  return shard;
+absl::StatusOr<PartInfo> DecodePart(absl::string_view bytes) {
+  store::v1::PartHead head;
+  PartInfo part;
+  if (!ParseHead(bytes, &head)) return Malformed("part");
+  const std::optional<RoundKind> kind = FromProto(head.kind());
+  if (!kind.has_value() || !GetSegments(head.segments(), &part.segments)) return Malformed("part");
+  part.fragment = head.fragment();
+  part.version = head.version();
+  part.kind = *kind;
+  part.codec = static_cast<CodecKind>(head.codec());
+  part.pool = head.pool();
+  part.incarnation = head.incarnation();
+  return part;
 }
 
 absl::StatusOr<DownlinkPart> DecodeDownlinkPart(absl::string_view bytes) {
-  WireReader in(bytes);
+  store::v1::DownlinkPartHead head;
   DownlinkPart part;
-  bool ok = true;
-  in.U32();
-  part.fragment = in.U32();
-  part.version = in.U64();
-  part.codec = static_cast<CodecKind>(in.U32());
-  part.segments = ReadSegments(in, &ok);
-  if (!ok || !in.ok() || !in.rest().empty()) return Malformed("downlink");
+  if (!ParseHead(bytes, &head) || !GetSegments(head.segments(), &part.segments)) {
+    return Malformed("downlink");
+  }
+  part.fragment = head.fragment();
+  part.version = head.version();
+  part.codec = static_cast<CodecKind>(head.codec());
   return part;
 }
 
 absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
-  constexpr int64_t kPoolBytesMin = 16;
-  WireReader in(bytes);
+  store::v1::CommitHead head;
+  if (!ParseHead(bytes, &head)) return Malformed("commit");
+  const std::optional<RoundKind> kind = FromProto(head.kind());
+  if (!kind.has_value()) return Malformed("commit");
   LoggedCommit commit;
   CommitRecord& record = commit.record;
-  bool ok = true;
-  commit.arithmetic = in.U32();
-  record.fragment = in.U32();
-  record.version = in.U64();
-  record.kind = KindOf(in.U32(), &ok);
-  commit.previous = in.Digest();
-  record.digest = in.Digest();
-  record.downlink_nmse = in.F64();
-  record.outer_gradient_norm = in.F64();
-  record.outer_parameter_norm = in.F64();
-  record.downlink_bytes = in.U64();
-  commit.first_downlink = in.U64();
-  record.evaluator = in.String();
-  const uint32_t pools = ReadCount(in, kPoolBytesMin, &ok);
-  for (uint32_t i = 0; i < pools && ok; ++i) {
-    record.pools.push_back(in.String());
-    commit.weights.push_back(in.F64());
-    std::vector<LoggedCommit::Input> inputs(ReadCount(in, kInputBytes, &ok));
-    for (LoggedCommit::Input& input : inputs) {
-      input.sequence = in.U64();
-      input.body_digest = in.Digest();
+  commit.arithmetic = static_cast<uint32_t>(head.arithmetic());
+  record.fragment = head.fragment();
+  record.version = head.version();
+  record.kind = *kind;
+  commit.previous = FromProto(head.previous());
+  record.digest = FromProto(head.digest());
+  record.downlink_nmse = head.downlink_nmse();
+  record.outer_gradient_norm = head.outer_gradient_norm();
+  record.outer_parameter_norm = head.outer_parameter_norm();
+  record.downlink_bytes = head.downlink_bytes();
+  commit.first_downlink = head.first_downlink();
+  record.evaluator = head.evaluator();
+  for (const store::v1::CommitContribution& contribution : head.contributions()) {
+    record.pools.push_back(contribution.pool());
+    commit.weights.push_back(contribution.weight());
+    std::vector<LoggedCommit::Input>& inputs = commit.inputs.emplace_back();
+    for (const store::v1::FrameRef& part : contribution.parts()) {
+      inputs.push_back({part.sequence(), FromProto(part.body_digest())});
     }
-    commit.inputs.push_back(std::move(inputs));
   }
-  if (!ok || !in.ok() || !in.rest().empty()) return Malformed("commit");
   return commit;
 }
 

@@ -1,4 +1,4 @@
-// What the log says about rounds: shards of contributions, parts of downlinks, commits. FORMAT.md
+// What the log says about rounds: parts of contributions, parts of downlinks, commits. FORMAT.md
 // has the bytes.
 //
 // The Decode functions are for bodies whose digest was verified; a body that does not decode all
@@ -21,8 +21,8 @@
 namespace longhaul {
 
 // Some blocks of a contribution: as many as a rank's stream brought at once, or what was left of
-// them. A frame of type kShard: the encoded record, then the payload.
-struct ShardInfo {
+// them. A frame of type kPart: the encoded record, then the payload.
+struct PartInfo {
   int fragment = 0;
   int64_t version = 0;  // That the round makes.
   RoundKind kind = RoundKind::kOuter;
@@ -30,14 +30,22 @@ struct ShardInfo {
   CodecKind codec = CodecKind::kFp32;
   std::vector<SegmentRef>
       segments;  // Disjoint, ascending; their coded bytes follow each other in the payload.
-  std::string incarnation;  // Of the pool: only shards of one make a contribution.
+  std::string incarnation;  // Of the pool: only parts of one make a contribution.
 };
 
-// A shard in the log.
-struct StoredShard {
-  ShardInfo info;
+// A part in the log: all that is needed to read it again.
+struct StoredPart {
+  PartInfo info;
   LogPosition payload;
   Digest128 body_digest;
+  uint64_t sequence = 0;  // Of its frame.
+};
+
+// One pool's contribution to a round: the parts of its ranks, which together hold every block once.
+struct Contribution {
+  std::string pool;
+  double weight = 1;  // Finite, positive; used as fp32.
+  std::vector<StoredPart> parts;
 };
 
 // Some tiles of a downlink. A frame of type kDownlink: the encoded record, then the payload.
@@ -65,7 +73,7 @@ struct CommitRecord {
 // What recovery needs to make the version again. A frame of type kCommit: the encoded record.
 struct LoggedCommit {
   struct Input {
-    uint64_t sequence = 0;  // Of the shard's frame.
+    uint64_t sequence = 0;  // Of the part's frame.
     Digest128 body_digest;
   };
   CommitRecord record;
@@ -77,16 +85,16 @@ struct LoggedCommit {
   std::vector<std::vector<Input>> inputs;  // Likewise.
 };
 
-std::string EncodeShard(const ShardInfo& shard);
+std::string EncodePart(const PartInfo& part);
 std::string EncodeDownlinkPart(const DownlinkPart& part);
 std::string EncodeCommit(const LoggedCommit& commit);
 
-// Of a shard or downlink part: bytes of the record at the beginning of the body, read from its
-// first kRecordSizeBytes.
+// Each begins with its own size. Bytes of the record at the beginning of a body, read from its first
+// kRecordSizeBytes. DATA_LOSS: it cannot be.
 inline constexpr int64_t kRecordSizeBytes = 4;
 absl::StatusOr<int64_t> DecodeRecordSize(absl::string_view bytes, int64_t body_bytes);
 
-absl::StatusOr<ShardInfo> DecodeShard(absl::string_view bytes);
+absl::StatusOr<PartInfo> DecodePart(absl::string_view bytes);
 absl::StatusOr<DownlinkPart> DecodeDownlinkPart(absl::string_view bytes);
 absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes);
 

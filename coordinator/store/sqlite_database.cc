@@ -99,11 +99,13 @@ absl::Status SqliteDatabase::Execute(const std::string& script) {
     return absl::OkStatus();
   }
   const absl::Status error = Error();
-  // A statement inside a transaction may have failed: nothing of the script remains.
-  if (!sqlite3_get_autocommit(connection_)) {
-    sqlite3_exec(connection_, "ROLLBACK", nullptr, nullptr, nullptr);
-  }
+  Rollback();  // A statement inside a transaction may have failed: nothing of the script remains.
   return error;
+}
+
+void SqliteDatabase::Rollback() {
+  if (sqlite3_get_autocommit(connection_)) return;
+  sqlite3_exec(connection_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 absl::StatusOr<std::vector<SqlRow>> SqliteDatabase::Query(absl::string_view sql,

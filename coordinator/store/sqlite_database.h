@@ -40,6 +40,8 @@ class SqliteDatabase {
   // text.
   absl::StatusOr<std::vector<SqlRow>> Query(absl::string_view sql,
                                             const std::vector<SqlValue>& parameters);
+  // Ends a transaction that is open, if any, without its changes.
+  void Rollback();
   // Rows that the last statement changed.
   int64_t Changes() const;
 

@@ -15,7 +15,7 @@ namespace {
 // Offsets of FORMAT.md.
 constexpr size_t kFrameTypeAt = 8, kFrameSequenceAt = 24, kFrameBodyBytesAt = 32,
                  kFrameDurableAt = 40;
-constexpr size_t kSegmentNumberAt = 16, kSegmentFirstAt = 24;
+constexpr size_t kLogFileNumberAt = 16, kLogFileFirstAt = 24;
 constexpr size_t kSnapshotDigestAt = 88;
 constexpr size_t kImageBytesMax = 1 << 20;
 
@@ -69,12 +69,12 @@ void ChangeImage(FuzzInput& input, std::string* image) {
 }
 
 void SealLog(uint64_t salt, std::string* image) {
-  if (image->size() >= kSegmentHeaderBytes && image->substr(0, 8) == "LHSEGMT1") {
-    const SegmentHeader header = {Field<int64_t>(*image, kSegmentNumberAt),
-                                  Field<uint64_t>(*image, kSegmentFirstAt)};
-    Overwrite(EncodeSegmentHeader(header, salt), 0, image);
+  if (image->size() >= kLogFileHeaderBytes && image->substr(0, 8) == "LHSEGMT1") {
+    const LogFileHeader header = {Field<int64_t>(*image, kLogFileNumberAt),
+                                  Field<uint64_t>(*image, kLogFileFirstAt)};
+    Overwrite(EncodeLogFileHeader(header, salt), 0, image);
   }
-  for (size_t at = kSegmentHeaderBytes; at < image->size(); at += kLogAlignment) {
+  for (size_t at = kLogFileHeaderBytes; at < image->size(); at += kLogAlignment) {
     SealFrame(salt, at, image);
   }
 }

@@ -30,7 +30,7 @@ JobStoreOptions Options() {
   options.fragment_elements = {300, 128};
   options.down.kind = CodecKind::kE3m0;
   options.snapshot_every = 1;
-  options.log_segment_bytes = 8 * kLogAlignment;
+  options.log_file_bytes = 8 * kLogAlignment;
   return options;
 }
 
@@ -42,7 +42,7 @@ std::vector<std::vector<float>> Deltas(int64_t elements) {
 std::vector<NamedImage> MakeImages() {
   MemoryFileSystem fs;
   const JobStoreOptions options = Options();
-  const std::unique_ptr<JobStore> store = *JobStore::Create(&fs, kDir, options);
+  const std::unique_ptr<JobStore> store = *JobStore::Create(&fs, kDir, ManifestWith(options));
   for (int fragment : {0, 1}) {
     const int64_t elements = options.fragment_elements[fragment];
     LH_CHECK(Round(*store, fragment, RoundKind::kSeed, {NoiseOf(elements, 3)}).ok(), "a seed");

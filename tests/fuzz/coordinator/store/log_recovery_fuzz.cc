@@ -15,13 +15,13 @@
 namespace longhaul::fuzz {
 namespace {
 
-constexpr LogFileOptions kOptions = {.segment_bytes = 4 * kLogAlignment, .salt = 9};
+constexpr LogFileOptions kOptions = {.file_bytes = 4 * kLogAlignment, .salt = 9};
 
 void WriteLog(FileSystem& fs, int frames, int synced) {
   Log log(&fs, "", kOptions, LogStart());
   for (int i = 0; i < frames; ++i) {
     const std::string body(i * 1000 + 1, static_cast<char>('a' + i));
-    LH_CHECK(log.Append(FrameType::kShard, body, {}).ok(), "memory takes a frame");
+    LH_CHECK(log.Append(FrameType::kPart, body, {}).ok(), "memory takes a frame");
     if (i + 1 == synced) LH_CHECK(log.Sync().ok(), "memory syncs");
   }
 }
@@ -31,7 +31,7 @@ void ChangeLog(FuzzInput& input, bool sealed, FileSystem& fs) {
   for (const std::string& name : *names) {
     const int fate = input.Choice(0, 2);
     std::string image = ReadImage(fs, JoinPath("", name));
-    const std::string path = JoinPath("", fate == 2 ? SegmentName(input.Take<int64_t>()) : name);
+    const std::string path = JoinPath("", fate == 2 ? LogFileName(input.Take<int64_t>()) : name);
     ChangeImage(input, &image);
     if (sealed) SealLog(kOptions.salt, &image);
     LH_CHECK(fs.Remove(JoinPath("", name)).ok(), "memory removes a file");
@@ -44,8 +44,8 @@ void CheckRecovered(FileSystem& fs, RecoveredLog recovered, const LogRecoveryOpt
   for (const RecoveredFrame& frame : recovered.frames) {
     LH_CHECK(sequence == 0 || frame.sequence == sequence + 1, "frames without a gap");
     sequence = frame.sequence;
-    const auto segment = recovered.start.segments.find(frame.body.segment);
-    LH_CHECK(segment != recovered.start.segments.end(), "a frame lies in a segment");
+    const auto segment = recovered.start.files.find(frame.body.file);
+    LH_CHECK(segment != recovered.start.files.end(), "a frame lies in a segment");
     std::string body(frame.body_bytes, '\0');
     LH_CHECK(segment->second.file->ReadExactly(frame.body.offset, absl::MakeSpan(body)).ok() &&
                  DigestOf(body) == frame.body_digest,

@@ -1,11 +1,11 @@
-// Records of the log, and the last check of a shard before it gets there.
-//   input: u8 which | u32 elements of the fragment | string record | payload of a shard
+// Records of the log, and the last check of a part before it gets there.
+//   input: u8 which | u32 elements of the fragment | string record | payload of a part
 #include <string>
 #include <vector>
 
 #include "common/layout/fragment_layout.h"
+#include "coordinator/store/part_check.h"
 #include "coordinator/store/round_records.h"
-#include "coordinator/store/shard_check.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -28,20 +28,20 @@ void CheckSegments(const std::vector<SegmentRef>& segments) {
   }
 }
 
-void RunShard(absl::string_view record, FuzzInput& input, int64_t elements) {
-  const absl::StatusOr<ShardInfo> shard = DecodeShard(record);
-  CheckDecoded(shard.status());
-  if (!shard.ok()) return;
-  CheckSegments(shard->segments);
-  LH_CHECK(EncodeShard(*shard).substr(kSizeBytes) == record.substr(kSizeBytes), "nothing is lost");
+void RunPart(absl::string_view record, FuzzInput& input, int64_t elements) {
+  const absl::StatusOr<PartInfo> part = DecodePart(record);
+  CheckDecoded(part.status());
+  if (!part.ok()) return;
+  CheckSegments(part->segments);
+  LH_CHECK(EncodePart(*part).substr(kSizeBytes) == record.substr(kSizeBytes), "nothing is lost");
   const absl::string_view payload = input.Rest();
-  const absl::Status checked = CheckShard(*shard, payload.size(), elements);
+  const absl::Status checked = CheckPart(*part, payload.size(), elements);
   CheckDocumented(checked, {absl::StatusCode::kInvalidArgument});
   if (!checked.ok()) return;
-  const auto codec = MakeCodec({.kind = shard->codec}).value();
+  const auto codec = MakeCodec({.kind = part->codec}).value();
   SegmentChecker checker(codec.get());
   absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(payload.data()), payload.size());
-  for (const SegmentRef& segment : shard->segments) {
+  for (const SegmentRef& segment : part->segments) {
     const size_t size = codec->PayloadBytes(segment.elements);
     CheckDocumented(checker.Check(segment, bytes.first(size)),
                     {absl::StatusCode::kInvalidArgument});
@@ -63,7 +63,7 @@ void RunCommit(absl::string_view record) {
   CheckDecoded(commit.status());
   if (!commit.ok()) return;
   LH_CHECK(commit->weights.size() == commit->record.pools.size(), "a weight for each pool");
-  LH_CHECK(commit->inputs.size() == commit->record.pools.size(), "shards for each pool");
+  LH_CHECK(commit->inputs.size() == commit->record.pools.size(), "parts for each pool");
   LH_CHECK(EncodeCommit(*commit) == record, "nothing is lost");
 }
 
@@ -82,10 +82,10 @@ std::vector<Seed> Seeds() {
   commit.weights = {1, 1};
   commit.inputs = {{{3, {}}}, {{4, {}}, {5, {}}}};
   return {
-      {"shard", seed(0, EncodeShard({0, 1, RoundKind::kOuter, "oslo", CodecKind::kFp32, segments}),
-                     payload)},
-      {"shard_e3m0",
-       seed(0, EncodeShard({0, 1, RoundKind::kOuter, "oslo", CodecKind::kE3m0, {{0, 300, 2}}}),
+      {"part",
+       seed(0, EncodePart({0, 1, RoundKind::kOuter, "oslo", CodecKind::kFp32, segments}), payload)},
+      {"part_e3m0",
+       seed(0, EncodePart({0, 1, RoundKind::kOuter, "oslo", CodecKind::kE3m0, {{0, 300, 2}}}),
             payload.substr(0, 153))},
       {"downlink", seed(1, EncodeDownlinkPart({1, 4, CodecKind::kBf16, segments}))},
       {"commit", seed(2, EncodeCommit(commit))}};
@@ -99,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t which = input.Byte();
   const int64_t elements = int64_t{input.Take<uint32_t>()} + 1;
   const absl::string_view record = input.String();
-  if (which % 3 == 0) fuzz::RunShard(record, input, elements);
+  if (which % 3 == 0) fuzz::RunPart(record, input, elements);
   if (which % 3 == 1) fuzz::RunDownlink(record);
   if (which % 3 == 2) fuzz::RunCommit(record);
   fuzz::CheckDecoded(DecodeRecordSize(record, record.size()).status());

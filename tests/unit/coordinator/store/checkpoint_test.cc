@@ -14,7 +14,7 @@ namespace {
 
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest() : store_(*JobStore::Create(&fs_, "j", SmallOptions())) {}
+  CheckpointTest() : store_(*JobStore::Create(&fs_, "j", ManifestWith(SmallOptions()))) {}
   void Advance() {
     for (const int fragment : {0, 1}) {
       const RoundKind kind = *store_->Version(fragment) < 0 ? RoundKind::kSeed : RoundKind::kOuter;

@@ -18,24 +18,24 @@ constexpr int64_t kElements = kTileElements + 300;
 
 class ContributionReaderTest : public testing::Test {
  protected:
-  // Puts the values into the log, cut at these blocks into one shard each.
-  ContributionInput Store(const std::vector<float>& values, std::vector<int64_t> cuts,
-                          double weight = 1, CodecKind codec = CodecKind::kFp32) {
-    ContributionInput input = {"pool", weight, {}};
+  // Puts the values into the log, cut at these blocks into one coded each.
+  Contribution Store(const std::vector<float>& values, std::vector<int64_t> cuts, double weight = 1,
+                     CodecKind codec = CodecKind::kFp32) {
+    Contribution input = {"pool", weight, {}};
     cuts.push_back(CeilDiv(values.size(), kBlockElements));
     int64_t block = 0;
     for (const int64_t end : cuts) {
       const auto part = absl::MakeConstSpan(values).subspan(block * kBlockElements,
                                                             (end - block) * kBlockElements);
-      const CodedShard shard = Code({.codec = codec}, part, block);
-      const auto frame = log_.Append(FrameType::kShard, "", {shard.payload});
+      const CodedPart coded = Code({.codec = codec}, part, block);
+      const auto frame = log_.Append(FrameType::kPart, "", {coded.payload});
       EXPECT_TRUE(frame.ok());
-      input.shards.push_back({shard.info, frame->body, frame->body_digest});
+      input.parts.push_back({coded.info, frame->body, frame->body_digest});
       block = end;
     }
     return input;
   }
-  std::vector<float> ReadAll(const std::vector<ContributionInput>& inputs) {
+  std::vector<float> ReadAll(const std::vector<Contribution>& inputs) {
     auto reader = ContributionReader::Create(&log_, kElements, inputs);
     EXPECT_TRUE(reader.ok()) << reader.status();
     ContributionReader::Buffer buffer;
@@ -51,7 +51,7 @@ class ContributionReaderTest : public testing::Test {
   }
 
   MemoryFileSystem fs_;
-  Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
+  Log log_{&fs_, "", {.file_bytes = 1 << 20, .salt = 1}, LogStart()};
 };
 
 TEST_F(ContributionReaderTest, DoesNotDependOnHowRanksCutTheTiles) {
@@ -83,18 +83,18 @@ TEST_F(ContributionReaderTest, ReadsASeedBitForBit) {
 }
 
 TEST_F(ContributionReaderTest, RefusesGapsDoublesAndWeights) {
-  const ContributionInput good = Store(NoiseOf(kElements, 1), {1, 513});
+  const Contribution good = Store(NoiseOf(kElements, 1), {1, 513});
   for (int i = 0; i < 3; ++i) {
-    ContributionInput gap = good, twice = good;
-    gap.shards.erase(gap.shards.begin() + i);
-    twice.shards.push_back(good.shards[i]);
-    for (const ContributionInput& bad : {gap, twice}) {
+    Contribution gap = good, twice = good;
+    gap.parts.erase(gap.parts.begin() + i);
+    twice.parts.push_back(good.parts[i]);
+    for (const Contribution& bad : {gap, twice}) {
       EXPECT_TRUE(
           absl::IsInvalidArgument(ContributionReader::Create(&log_, kElements, {bad}).status()));
     }
   }
   for (const double weight : {0.0, -1.0, 1e-300, 1e300, std::nan("")}) {
-    ContributionInput bad = good;
+    Contribution bad = good;
     bad.weight = weight;
     EXPECT_TRUE(
         absl::IsInvalidArgument(ContributionReader::Create(&log_, kElements, {bad}).status()));

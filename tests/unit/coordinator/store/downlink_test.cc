@@ -18,7 +18,7 @@ class DownlinkTest : public testing::Test {
   DownlinkIndex Write(const std::vector<float>& values) {
     auto reservation = *log_.Reserve(DownlinkWriter::BytesMax(*codec_, values.size()));
     DownlinkWriter writer(&log_, &reservation, codec_.get(), 2, 5);
-    const CodedShard all = Code({}, values);
+    const CodedPart all = Code({}, values);
     absl::Span<const uint8_t> payload = all.payload;
     for (const SegmentRef& segment : all.info.segments) {
       const size_t bytes = codec_->PayloadBytes(segment.elements);
@@ -34,7 +34,7 @@ class DownlinkTest : public testing::Test {
   void ExpectAnyRanges(bool from_memory);
 
   MemoryFileSystem fs_;
-  Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
+  Log log_{&fs_, "", {.file_bytes = 1 << 20, .salt = 1}, LogStart()};
   const std::unique_ptr<Codec> codec_ = *MakeCodec({.kind = CodecKind::kFp32});
 };
 

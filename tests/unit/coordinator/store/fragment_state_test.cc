@@ -14,11 +14,11 @@ class FragmentStateTest : public testing::Test {
   // One contribution of values, as a round of this kind.
   absl::StatusOr<RoundSums> Apply(RoundKind kind, const std::vector<float>& values,
                                   FragmentState& state) {
-    std::vector<ContributionInput> inputs;
+    std::vector<Contribution> inputs;
     if (kind != RoundKind::kSkipped) {
-      const CodedShard shard = Code({}, values);
-      const auto frame = log_.Append(FrameType::kShard, "", {shard.payload});
-      inputs.push_back({"p", 1, {{shard.info, frame->body, frame->body_digest}}});
+      const CodedPart coded = Code({}, values);
+      const auto frame = log_.Append(FrameType::kPart, "", {coded.payload});
+      inputs.push_back({"p", 1, {{coded.info, frame->body, frame->body_digest}}});
     }
     auto contributions = *ContributionReader::Create(&log_, state.elements(), inputs);
     const auto sink = [&](const SegmentRef& segment, absl::Span<const uint8_t>) {
@@ -35,7 +35,7 @@ class FragmentStateTest : public testing::Test {
   }
 
   MemoryFileSystem fs_;
-  Log log_{&fs_, "", {.segment_bytes = 1 << 20, .salt = 1}, LogStart()};
+  Log log_{&fs_, "", {.file_bytes = 1 << 20, .salt = 1}, LogStart()};
   const OuterRules rules_ = *MakeOuterRules(SmallOptions());
   std::vector<SegmentRef> downlink_;
   absl::Status sink_status_;

@@ -2,6 +2,8 @@
 
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
+#include "coordinator/store/envelope.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
@@ -16,23 +18,33 @@ TEST(JobManifestTest, EveryOptionComesBack) {
   options.outer_momentum = 0.9;
   options.snapshot_every = 7;
   options.checkpoints_keep = 5;
-  ASSERT_TRUE(WriteJobManifest(fs, ".", options).ok());
-  const auto read = ReadJobManifest(fs, ".");
-  ASSERT_TRUE(read.ok()) << read.status();
+  JobManifest manifest = ManifestWith(options);
+  manifest.created = absl::FromUnixMicros(1700000000123456);
+  manifest.idempotency_token = std::string("\0t", 2);
+  manifest.spec = std::string("\xff\0", 2);
+  ASSERT_TRUE(WriteJobManifest(fs, ".", manifest).ok());
+  const auto found = ReadJobManifest(fs, ".");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->id, "id1");
+  EXPECT_EQ(found->name, "alpha");
+  EXPECT_EQ(found->created, manifest.created);
+  EXPECT_EQ(found->idempotency_token, manifest.idempotency_token);
+  EXPECT_EQ(found->spec, manifest.spec);
+  const JobStoreOptions* const read = &found->options;
   EXPECT_EQ(read->fragment_elements, options.fragment_elements);
   EXPECT_EQ(read->down, options.down);
   EXPECT_EQ(read->outer_lr, 2);
   EXPECT_EQ(read->outer_momentum, 0.9);
   EXPECT_EQ(read->snapshot_every, 7);
   EXPECT_EQ(read->checkpoints_keep, 5);
-  EXPECT_EQ(read->log_segment_bytes, options.log_segment_bytes);
+  EXPECT_EQ(read->log_file_bytes, options.log_file_bytes);
   EXPECT_EQ(read->log_salt, 42u);
 }
 
 TEST(JobManifestTest, TellsMissingDamagedAndNewer) {
   MemoryFileSystem fs;
   EXPECT_TRUE(absl::IsNotFound(ReadJobManifest(fs, ".").status()));
-  ASSERT_TRUE(WriteJobManifest(fs, ".", SmallOptions()).ok());
+  ASSERT_TRUE(WriteJobManifest(fs, ".", ManifestWith(SmallOptions())).ok());
   const std::string good = *ReadFile(fs, "./manifest", 1000);
   for (size_t i = 8; i < good.size(); ++i) {
     std::string bad = good;
@@ -42,10 +54,25 @@ TEST(JobManifestTest, TellsMissingDamagedAndNewer) {
     ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", good.substr(0, i)).ok());
     EXPECT_TRUE(absl::IsDataLoss(ReadJobManifest(fs, ".").status())) << i;
   }
-  std::string newer = good;
-  newer[7] = '3';
-  ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", newer).ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(ReadJobManifest(fs, ".").status()));
+  for (const char number : {'2', '4'}) {
+    std::string other = good;
+    other[7] = number;
+    ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", other).ok());
+    const absl::Status refused = ReadJobManifest(fs, ".").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+    EXPECT_THAT(std::string(refused.message()),
+                testing::AllOf(testing::HasSubstr("./manifest"), testing::HasSubstr("LHMANIF")));
+  }
+}
+
+TEST(JobManifestTest, FieldsOfALaterProgramAreNoError) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(WriteJobManifest(fs, ".", ManifestWith(SmallOptions())).ok());
+  const std::string good = *ReadFile(fs, "./manifest", 1000);
+  std::string message(*OpenEnvelope("LHMANIF3", good, "manifest"));
+  message += std::string("\xa2\x06\x05later", 8);  // Field 100, five bytes.
+  ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", WithEnvelope("LHMANIF3", message)).ok());
+  EXPECT_EQ(ReadJobManifest(fs, ".")->name, "alpha");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ JobStoreOptions Options() {
   options.down.kind = CodecKind::kE3m0;
   options.outer_lr = 0.7;
   options.outer_momentum = 0.9;
-  options.log_segment_bytes = 48 << 10;
+  options.log_file_bytes = 48 << 10;
   return options;
 }
 
@@ -105,7 +105,7 @@ int64_t NewestOf(const History& history, int fragment) {
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenOrCreate(FileSystem* fs) {
   auto store = JobStore::Recover(fs, kDir);
-  if (absl::IsNotFound(store.status())) return JobStore::Create(fs, kDir, Options());
+  if (absl::IsNotFound(store.status())) return JobStore::Create(fs, kDir, ManifestWith(Options()));
   return store;
 }
 
@@ -114,7 +114,7 @@ class JobStoreCrashTest : public testing::Test {
   JobStoreCrashTest() {
     MemoryFileSystem memory;
     FailingFileSystem fs(&memory);
-    auto store = *JobStore::Create(&fs, kDir, Options());
+    auto store = *JobStore::Create(&fs, kDir, ManifestWith(Options()));
     EXPECT_TRUE(Work(*store, &expected_).ok());
     operations_ = fs.operations();
     EXPECT_EQ(NewestOf(expected_, 0), kLastVersion);
@@ -158,7 +158,7 @@ TEST_F(JobStoreCrashTest, SurvivesACrashAtEveryOperation) {
     FailingFileSystem fs(&memory);
     fs.FailFrom(crash, absl::CancelledError("crashed"));
     History acknowledged;
-    if (auto store = JobStore::Create(&fs, kDir, Options()); store.ok()) {
+    if (auto store = JobStore::Create(&fs, kDir, ManifestWith(Options())); store.ok()) {
       (void)Work(**store, &acknowledged);
     }
     const auto check = [&](UnsyncedFate fate, uint64_t seed) {
@@ -179,7 +179,7 @@ TEST_F(JobStoreCrashTest, SurvivesACrashDuringRecovery) {
   FailingFileSystem fs(&memory);
   fs.FailFrom(operations_ * 2 / 3, absl::CancelledError("crashed"));
   History acknowledged;
-  (void)Work(**JobStore::Create(&fs, kDir, Options()), &acknowledged);
+  (void)Work(**JobStore::Create(&fs, kDir, ManifestWith(Options())), &acknowledged);
   const auto torn = memory.CrashCopy(UnsyncedFate::kRandom, 5);
   for (int64_t crash = 0;; ++crash) {
     const auto first = torn->CrashCopy(UnsyncedFate::kKept);
@@ -234,10 +234,10 @@ TEST_F(JobStoreCrashTest, RefusesChangedBytesOfTheLog) {
   options.snapshot_every = 100;  // the whole log is needed
   History acknowledged;
   {
-    auto store = *JobStore::Create(&memory, kDir, options);
+    auto store = *JobStore::Create(&memory, kDir, ManifestWith(options));
     ASSERT_TRUE(Work(*store, &acknowledged).ok());
     // A later frame, so that the last commit is known to have been durable.
-    const ShardInfo info = {0, kLastVersion + 1, RoundKind::kOuter, "late", CodecKind::kFp32, {}};
+    const PartInfo info = {0, kLastVersion + 1, RoundKind::kOuter, "late", CodecKind::kFp32, {}};
     ASSERT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
   }
   int refused = 0, accepted = 0;
@@ -275,7 +275,7 @@ TEST_F(JobStoreCrashTest, RefusesChangedBytesOfTheLog) {
 TEST_F(JobStoreCrashTest, ADamagedSnapshotFallsBackToTheOneBefore) {
   MemoryFileSystem memory;
   History acknowledged;
-  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, Options()), &acknowledged).ok());
+  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, ManifestWith(Options())), &acknowledged).ok());
   const std::vector<std::string> names = *memory.List(absl::StrCat(kDir, "/snap"));
   for (const std::string& name : names) {
     for (const int64_t offset : {0, 30, 5000}) {
@@ -293,7 +293,7 @@ TEST_F(JobStoreCrashTest, SaysWhatIsMissing) {
   JobStoreOptions options = Options();
   options.snapshot_every = 100;  // the whole log is needed
   History acknowledged;
-  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, options), &acknowledged).ok());
+  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, ManifestWith(options)), &acknowledged).ok());
   const std::string log = absl::StrCat(kDir, "/log");
   auto names = *memory.List(log);
   ASSERT_GE(names.size(), 2u);

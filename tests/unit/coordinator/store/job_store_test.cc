@@ -22,7 +22,7 @@ namespace {
 class JobStoreTest : public testing::Test {
  protected:
   void Create(const JobStoreOptions& options) {
-    auto created = JobStore::Create(&fs_, "jobs/j", options);
+    auto created = JobStore::Create(&fs_, "jobs/j", ManifestWith(options));
     ASSERT_TRUE(created.ok()) << created.status();
     store_ = *std::move(created);
   }
@@ -84,7 +84,7 @@ TEST_F(JobStoreTest, GoldenMomentum) {
 TEST_F(JobStoreTest, WeightsCount) {
   Create(OneElement());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{0.0f}}).ok());
-  const ShardInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  const PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
   RoundInput round = {0, 1, RoundKind::kOuter, {}, "evaluator"};
   round.contributions.push_back(*Push(*store_, info, {4.0f}, 1));
   round.contributions.push_back(*Push(*store_, info, {8.0f}, 3));
@@ -167,7 +167,7 @@ std::map<std::string, std::string> FilesWith(int apply_threads) {
   options.outer_momentum = 0.9;
   options.snapshot_every = 1;
   MemoryFileSystem fs;
-  const auto store = *JobStore::Create(&fs, "j", options, apply_threads);
+  const auto store = *JobStore::Create(&fs, "j", ManifestWith(options), apply_threads);
   EXPECT_TRUE(Round(*store, 0, RoundKind::kSeed, {NoiseOf(elements, 1)}).ok());
   for (const RoundKind kind : {RoundKind::kOuter, RoundKind::kOuter, RoundKind::kFinal}) {
     const uint64_t seed = 2 * (*store->Version(0) + 1);
@@ -258,9 +258,9 @@ TEST_F(JobStoreTest, ServesTheNewestDownlinkOnly) {
   EXPECT_TRUE(store_->ReadDownlink(0, 2, all).ok());
 }
 
-TEST_F(JobStoreTest, RefusesShardsOfOtherVersionsAndKinds) {
+TEST_F(JobStoreTest, RefusesPartsOfOtherVersionsAndKinds) {
   Create(OneElement());
-  ShardInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
   EXPECT_TRUE(absl::IsFailedPrecondition(Push(*store_, info, {1.0f}).status()));
   info.version = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(Push(*store_, info, {1.0f}).status()));
@@ -276,12 +276,12 @@ TEST_F(JobStoreTest, RefusesShardsOfOtherVersionsAndKinds) {
 TEST_F(JobStoreTest, RefusesContributionsThatAreNotWhole) {
   Create(SmallOptions());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
-  const ShardInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  const PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
   const Contribution whole = *Push(*store_, info, NoiseOf(1000, 2));
   Contribution half = whole, twice = whole, unknown = whole, light = whole, nan = whole;
-  half.shards.pop_back();
-  twice.shards.push_back(whole.shards[0]);
-  unknown.shards.push_back({999});
+  half.parts.pop_back();
+  twice.parts.push_back(whole.parts[0]);
+  unknown.parts[0].info.version = 0;
   light.weight = 0;
   nan.weight = std::nan("");
   for (const Contribution& bad : {half, twice, unknown, light, nan}) {
@@ -303,7 +303,8 @@ TEST_F(JobStoreTest, RefusesContributionsThatAreNotWhole) {
 TEST_F(JobStoreTest, CreateAndRecoverTellWhatIsThere) {
   EXPECT_TRUE(absl::IsNotFound(JobStore::Recover(&fs_, "jobs/j").status()));
   Create(SmallOptions());
-  EXPECT_TRUE(absl::IsAlreadyExists(JobStore::Create(&fs_, "jobs/j", SmallOptions()).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      JobStore::Create(&fs_, "jobs/j", ManifestWith(SmallOptions())).status()));
   store_.reset();
   const auto recovered = JobStore::Recover(&fs_, "jobs/j");
   ASSERT_TRUE(recovered.ok()) << recovered.status();
@@ -311,28 +312,29 @@ TEST_F(JobStoreTest, CreateAndRecoverTellWhatIsThere) {
   EXPECT_EQ(*(*recovered)->Version(1), -1);
 }
 
-TEST_F(JobStoreTest, ShardsOfTheNextRoundSurviveARestartAndCount) {
+TEST_F(JobStoreTest, PartsOfTheNextRoundSurviveARestartAndCount) {
   Create(SmallOptions());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
   ASSERT_TRUE(Round(*store_, 1, RoundKind::kSeed, {NoiseOf(384, 2)}).ok());
-  ShardInfo info = {0, 1, RoundKind::kOuter, "pool0", CodecKind::kFp32, {}};
+  PartInfo info = {0, 1, RoundKind::kOuter, "pool0", CodecKind::kFp32, {}};
   info.incarnation = "first";
   const Contribution pushed = *Push(*store_, info, NoiseOf(1000, 3));
-  EXPECT_EQ(store_->PendingShards().size(), 2u);
+  EXPECT_TRUE(store_->TakePending().empty());  // The caller has them.
   store_.reset();
   store_ = *JobStore::Recover(&fs_, "jobs/j");
-  const auto pending = store_->PendingShards();
+  const auto pending = store_->TakePending();
   ASSERT_EQ(pending.size(), 2u);
-  EXPECT_EQ(pending[0].first.sequence, pushed.shards[0].sequence);
-  EXPECT_EQ(pending[0].second.incarnation, "first");
-  EXPECT_EQ(pending[1].second.segments[0].first_block, 0);
-  ASSERT_TRUE(store_->Apply({0, 1, RoundKind::kOuter, {pushed}, ""}).ok());
-  EXPECT_TRUE(store_->PendingShards().empty());
+  EXPECT_EQ(pending[0].sequence, pushed.parts[0].sequence);
+  EXPECT_EQ(pending[0].info.incarnation, "first");
+  EXPECT_EQ(pending[1].info.segments[0].first_block, 0);
+  EXPECT_TRUE(store_->TakePending().empty());
+  ASSERT_TRUE(store_->Apply({0, 1, RoundKind::kOuter, {{"pool0", 1, pending}}, ""}).ok());
+  EXPECT_TRUE(store_->TakePending().empty());
   const Digest128 digest = store_->LastCommit(0)->digest;
   store_.reset();
   store_ = *JobStore::Recover(&fs_, "jobs/j");
   EXPECT_EQ(store_->LastCommit(0)->digest, digest);
-  EXPECT_TRUE(store_->PendingShards().empty());
+  EXPECT_TRUE(store_->TakePending().empty());
 }
 
 TEST_F(JobStoreTest, RefusesImpossibleOptions) {
@@ -343,10 +345,11 @@ TEST_F(JobStoreTest, RefusesImpossibleOptions) {
            [](JobStoreOptions& o) { o.outer_momentum = 1; },
            [](JobStoreOptions& o) { o.snapshot_every = 0; },
            [](JobStoreOptions& o) { o.checkpoints_keep = 0; },
-           [](JobStoreOptions& o) { o.log_segment_bytes = 0; }}) {
+           [](JobStoreOptions& o) { o.log_file_bytes = 0; }}) {
     JobStoreOptions options = SmallOptions();
     spoil(options);
-    EXPECT_TRUE(absl::IsInvalidArgument(JobStore::Create(&fs_, "jobs/x", options).status()));
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(JobStore::Create(&fs_, "jobs/x", ManifestWith(options)).status()));
   }
 }
 
@@ -387,7 +390,7 @@ TEST_F(JobStoreTest, SnapshotsTakeTurnsAndTheLogShrinks) {
                            "fragment-00001-0000000014.snap", "fragment-00001-0000000017.snap"));
   const auto segments = *memory_.List("jobs/j/log");
   EXPECT_LT(segments.size(), 6u);
-  EXPECT_GT(segments.front(), "segment-0000000003.log");
+  EXPECT_GT(segments.front(), "0000000003.log");
 }
 
 TEST_F(JobStoreTest, ThreadsPushWhileRoundsAreApplied) {

@@ -33,7 +33,7 @@ TEST(LogFormatTest, TheLayoutIsFixed) {
 }
 
 TEST(LogFormatTest, AnyChangedBitIsNoHeader) {
-  const std::string frame = EncodeFrameHeader({FrameType::kShard, 7, 1234, 5, {1, 2}}, kSalt);
+  const std::string frame = EncodeFrameHeader({FrameType::kPart, 7, 1234, 5, {1, 2}}, kSalt);
   for (size_t bit = 0; bit < frame.size() * 8; ++bit) {
     std::string changed = frame;
     changed[bit / 8] ^= 1 << bit % 8;
@@ -45,26 +45,26 @@ TEST(LogFormatTest, AnyChangedBitIsNoHeader) {
 }
 
 TEST(LogFormatTest, SegmentHeadersComeBack) {
-  std::string bytes = EncodeSegmentHeader({3, 99}, kSalt);
-  ASSERT_EQ(static_cast<int64_t>(bytes.size()), kSegmentHeaderBytes);
-  const auto decoded = DecodeSegmentHeader(bytes, kSalt);
+  std::string bytes = EncodeLogFileHeader({3, 99}, kSalt);
+  ASSERT_EQ(static_cast<int64_t>(bytes.size()), kLogFileHeaderBytes);
+  const auto decoded = DecodeLogFileHeader(bytes, kSalt);
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 3);
   EXPECT_EQ(decoded->first_sequence, 99u);
   bytes[24] ^= 1;
-  EXPECT_FALSE(DecodeSegmentHeader(bytes, kSalt).has_value());
+  EXPECT_FALSE(DecodeLogFileHeader(bytes, kSalt).has_value());
 }
 
 TEST(LogFormatTest, NamesComeBack) {
-  EXPECT_EQ(SegmentName(12), "segment-0000000012.log");
-  EXPECT_EQ(SegmentNumber("segment-0000000012.log"), 12);
-  EXPECT_EQ(SegmentNumber("segment-x.log"), std::nullopt);
-  EXPECT_EQ(SegmentNumber("other"), std::nullopt);
+  EXPECT_EQ(LogFileName(12), "0000000012.log");
+  EXPECT_EQ(LogFileNumber("0000000012.log"), 12);
+  EXPECT_EQ(LogFileNumber("x.log"), std::nullopt);
+  EXPECT_EQ(LogFileNumber("other"), std::nullopt);
   // Names that the log never gives, of numbers that it could not go on from.
-  EXPECT_EQ(SegmentNumber("segment-12.log"), std::nullopt);
-  EXPECT_EQ(SegmentNumber("segment-0000000000.log"), std::nullopt);
-  EXPECT_EQ(SegmentNumber("segment--000000001.log"), std::nullopt);
-  EXPECT_EQ(SegmentNumber("segment-9223372036854775807.log"), std::nullopt);
+  EXPECT_EQ(LogFileNumber("segment-12.log"), std::nullopt);
+  EXPECT_EQ(LogFileNumber("0000000000.log"), std::nullopt);
+  EXPECT_EQ(LogFileNumber("segment--000000001.log"), std::nullopt);
+  EXPECT_EQ(LogFileNumber("segment-9223372036854775807.log"), std::nullopt);
 }
 
 TEST(LogFormatTest, FramesTakeWholeDeviceBlocks) {

@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-constexpr LogFileOptions kOptions = {.segment_bytes = 5 * 4096,
+constexpr LogFileOptions kOptions = {.file_bytes = 5 * 4096,
                                      .salt = 9};  // four frames of one block
 
 class LogRecoveryTest : public testing::Test {
@@ -20,14 +20,14 @@ class LogRecoveryTest : public testing::Test {
   void Write(int frames, int synced) {
     Log log(&fs_, "", kOptions, LogStart());
     for (int i = 0; i < frames; ++i) {
-      ASSERT_TRUE(log.Append(FrameType::kShard, "body " + std::to_string(i), {}).ok());
+      ASSERT_TRUE(log.Append(FrameType::kPart, "body " + std::to_string(i), {}).ok());
       if (i + 1 == synced) {
         ASSERT_TRUE(log.Sync().ok());
       }
     }
   }
-  void Flip(int64_t segment, int64_t offset) {
-    auto file = *fs_.Open(SegmentName(segment));
+  void Flip(int64_t number, int64_t offset) {
+    auto file = *fs_.Open(LogFileName(number));
     char byte = 0;
     ASSERT_TRUE(file->ReadExactly(offset, {&byte, 1}).ok());
     byte ^= 1;
@@ -44,7 +44,7 @@ TEST_F(LogRecoveryTest, AnEmptyLogBeginsAtOne) {
   const auto log = Recover();
   ASSERT_TRUE(log.ok());
   EXPECT_EQ(log->start.next_sequence, 1u);
-  EXPECT_EQ(log->start.next_segment, 1);
+  EXPECT_EQ(log->start.next_file, 1);
 }
 
 TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
@@ -52,11 +52,11 @@ TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
   auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   ASSERT_EQ(recovered->frames.size(), 6u);
-  EXPECT_EQ(recovered->frames[4].body.segment, 2);
+  EXPECT_EQ(recovered->frames[4].body.file, 2);
   EXPECT_EQ(recovered->torn_bytes, 0);
   EXPECT_EQ(recovered->start.next_sequence, 7u);
   Log log(&fs_, "", kOptions, std::move(recovered->start));
-  EXPECT_EQ(log.Append(FrameType::kShard, "more", {})->sequence, 7u);
+  EXPECT_EQ(log.Append(FrameType::kPart, "more", {})->sequence, 7u);
   EXPECT_EQ(Recover()->frames.size(), 7u);
 }
 
@@ -67,7 +67,7 @@ TEST_F(LogRecoveryTest, CutsOffATornTail) {
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_EQ(recovered->frames.size(), 2u);
   EXPECT_GT(recovered->torn_bytes, 0);
-  EXPECT_EQ(*(*fs_.Open(SegmentName(1)))->Size(), 3 * 4096);
+  EXPECT_EQ(*(*fs_.Open(LogFileName(1)))->Size(), 3 * 4096);
 }
 
 // The fourth frame was whole and comes after the torn third: that alone is no damage.
@@ -83,7 +83,7 @@ TEST_F(LogRecoveryTest, RefusesDamageBelowALaterFramesMark) {
   const absl::Status refused = Recover().status();
   EXPECT_TRUE(absl::IsDataLoss(refused));
   EXPECT_THAT(std::string(refused.message()),
-              testing::AllOf(testing::HasSubstr("segment-0000000001.log"),
+              testing::AllOf(testing::HasSubstr("0000000001.log"),
                              testing::HasSubstr("byte 12288"), testing::HasSubstr("frame 3")));
 }
 
@@ -94,34 +94,34 @@ TEST_F(LogRecoveryTest, RefusesDamageBelowASnapshotsMark) {
   EXPECT_TRUE(Recover(3).ok());
 }
 
-TEST_F(LogRecoveryTest, RefusesDamageInAnEarlierSegment) {
+TEST_F(LogRecoveryTest, RefusesDamageInAnEarlierFile) {
   Write(5, 0);
   Flip(1, 4 * 4096 + 81);
   EXPECT_TRUE(absl::IsDataLoss(Recover().status()));
 }
 
-TEST_F(LogRecoveryTest, RefusesASegmentWhoseHeaderIsDamaged) {
+TEST_F(LogRecoveryTest, RefusesAFileWhoseHeaderIsDamaged) {
   Write(5, 0);
   Flip(2, 25);
   const absl::Status refused = Recover().status();
   EXPECT_TRUE(absl::IsDataLoss(refused));
-  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("segment-0000000002.log"));
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("0000000002.log"));
 }
 
-TEST_F(LogRecoveryTest, RefusesAMissingSegment) {
+TEST_F(LogRecoveryTest, RefusesAMissingFile) {
   Write(9, 9);
-  ASSERT_TRUE(fs_.Remove(SegmentName(2)).ok());
+  ASSERT_TRUE(fs_.Remove(LogFileName(2)).ok());
   EXPECT_TRUE(absl::IsDataLoss(Recover().status()));
 }
 
-TEST_F(LogRecoveryTest, DropsASegmentThatWasNeverFinished) {
+TEST_F(LogRecoveryTest, DropsAFileThatWasNeverFinished) {
   Write(4, 4);
-  ASSERT_TRUE((*fs_.Create(SegmentName(2)))->Preallocate(5 * 4096).ok());
+  ASSERT_TRUE((*fs_.Create(LogFileName(2)))->Preallocate(5 * 4096).ok());
   const auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_EQ(recovered->frames.size(), 4u);
-  EXPECT_EQ(recovered->start.next_segment, 3);
-  EXPECT_THAT(*fs_.List(""), testing::ElementsAre(SegmentName(1)));
+  EXPECT_EQ(recovered->start.next_file, 3);
+  EXPECT_THAT(*fs_.List(""), testing::ElementsAre(LogFileName(1)));
 }
 
 TEST_F(LogRecoveryTest, DoesNotTakeAnotherLogsFrames) {

@@ -14,16 +14,16 @@
 namespace longhaul {
 namespace {
 
-constexpr LogFileOptions kOptions = {.segment_bytes = 5 * 4096,
+constexpr LogFileOptions kOptions = {.file_bytes = 5 * 4096,
                                      .salt = 9};  // four frames of one block
 
 class LogTest : public testing::Test {
  protected:
   std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
   absl::StatusOr<AppendedFrame> Append(const std::string& meta, const std::string& payload = "") {
-    return log_.Append(FrameType::kShard, meta, {Bytes(payload)});
+    return log_.Append(FrameType::kPart, meta, {Bytes(payload)});
   }
-  std::vector<std::string> Segments() { return *memory_.List(""); }
+  std::vector<std::string> LogFiles() { return *memory_.List(""); }
 
   MemoryFileSystem memory_;
   FailingFileSystem fs_{&memory_};
@@ -44,7 +44,7 @@ TEST_F(LogTest, ReadsBackWhatWasAppended) {
 
 TEST_F(LogTest, JoinsThePiecesOfAPayload) {
   const std::vector<uint8_t> a = Bytes("one "), b = Bytes("two");
-  const auto frame = log_.Append(FrameType::kShard, "of ", {a, {}, b});
+  const auto frame = log_.Append(FrameType::kPart, "of ", {a, {}, b});
   ASSERT_TRUE(frame.ok());
   EXPECT_EQ(frame->body_digest, DigestOf("of one two"));
   std::vector<uint8_t> out(10);
@@ -52,15 +52,15 @@ TEST_F(LogTest, JoinsThePiecesOfAPayload) {
   EXPECT_EQ(out, Bytes("of one two"));
 }
 
-TEST_F(LogTest, RollsToNewSegmentsAndMakesLargeOnes) {
+TEST_F(LogTest, RollsToNewFilesAndMakesLargeOnes) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Append("x").ok());
-  EXPECT_EQ(Segments().size(), 2u);
+  EXPECT_EQ(LogFiles().size(), 2u);
   const std::string large(100000, 'y');
   const auto frame = Append("z", large);
   ASSERT_TRUE(frame.ok());
-  EXPECT_EQ(Segments().size(), 3u);
+  EXPECT_EQ(LogFiles().size(), 3u);
   std::vector<uint8_t> out(large.size());
-  ASSERT_TRUE(log_.Read({frame->body.segment, frame->body.offset + 1}, absl::MakeSpan(out)).ok());
+  ASSERT_TRUE(log_.Read({frame->body.file, frame->body.offset + 1}, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, Bytes(large));
 }
 
@@ -81,20 +81,20 @@ TEST_F(LogTest, ReservedSpaceIsThere) {
   EXPECT_EQ(Append("x")->sequence, 5u);
 }
 
-TEST_F(LogTest, ReservationsMoveToTheNewSegment) {
+TEST_F(LogTest, ReservationsMoveToTheNewFile) {
   ASSERT_TRUE(Append("x").ok());
   auto reservation = log_.Reserve(3 * 4096);
   ASSERT_TRUE(Append("x").ok());  // rolls
-  EXPECT_EQ(Segments().size(), 2u);
+  EXPECT_EQ(LogFiles().size(), 2u);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(log_.Append(FrameType::kCommit, "a", {}, &*reservation).ok());
   }
-  EXPECT_EQ(Segments().size(), 2u);
+  EXPECT_EQ(LogFiles().size(), 2u);
 }
 
 TEST_F(LogTest, GivesBackWhatWasNotUsed) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(log_.Reserve(4 * 4096).ok());
-  EXPECT_EQ(Segments().size(), 1u);
+  EXPECT_EQ(LogFiles().size(), 1u);
 }
 
 TEST_F(LogTest, AFullDiskLeavesTheLogAsItWas) {
@@ -129,12 +129,12 @@ TEST_F(LogTest, SyncsOnlyWhatIsNew) {
   EXPECT_EQ(fs_.operations(), operations);
 }
 
-TEST_F(LogTest, RemovesOldSegmentsButNeverTheCurrentOne) {
+TEST_F(LogTest, RemovesOldFilesButNeverTheCurrentOne) {
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(Append("x").ok());
   ASSERT_TRUE(log_.RemoveBefore(8).ok());
-  EXPECT_THAT(Segments(), testing::ElementsAre("segment-0000000002.log", "segment-0000000003.log"));
+  EXPECT_THAT(LogFiles(), testing::ElementsAre("0000000002.log", "0000000003.log"));
   ASSERT_TRUE(log_.RemoveBefore(1000).ok());
-  EXPECT_THAT(Segments(), testing::ElementsAre("segment-0000000003.log"));
+  EXPECT_THAT(LogFiles(), testing::ElementsAre("0000000003.log"));
 }
 
 TEST_F(LogTest, ThreadsGetTheirOwnFrames) {

@@ -17,7 +17,7 @@ class MetaStoreTest : public testing::Test {
   MetaStoreTest() { Reopen(); }
   void Reopen() {
     store_.reset();
-    auto opened = MetaStore::Open(dir_.Join("meta.db"));
+    auto opened = MetaStore::Open(dir_.Join("coordinator.db"));
     ASSERT_TRUE(opened.ok()) << opened.status();
     store_ = *std::move(opened);
   }
@@ -30,6 +30,8 @@ class MetaStoreTest : public testing::Test {
     job.created = absl::FromUnixMicros(1700000000123456);
     return job;
   }
+  absl::Status Commit(const std::vector<MetaRecord>& records) { return store_->Commit(records); }
+  absl::Status Create(JobRecord job) { return Commit({NewJob{std::move(job)}}); }
 
   TempDir dir_;
   std::unique_ptr<MetaStore> store_;
@@ -38,7 +40,7 @@ class MetaStoreTest : public testing::Test {
 TEST_F(MetaStoreTest, KeepsAJobOverARestart) {
   JobRecord job = Job("id1", "alpha");
   job.idempotency_token = "token";
-  ASSERT_TRUE(store_->CreateJob(job).ok());
+  ASSERT_TRUE(Create(job).ok());
   Reopen();
   for (const auto& found :
        {store_->GetJob("id1"), store_->GetJob("alpha"), store_->FindJobByToken("token")}) {
@@ -50,45 +52,68 @@ TEST_F(MetaStoreTest, KeepsAJobOverARestart) {
     EXPECT_EQ(found->spec, std::string("spec\0bytes", 10));
     EXPECT_EQ(found->created, job.created);
     EXPECT_EQ(found->started, absl::InfinitePast());
+    EXPECT_GT(found->order, 0);
   }
 }
 
-TEST_F(MetaStoreTest, RefusesTakenNamesIdsAndTokens) {
+TEST_F(MetaStoreTest, RefusesTakenNamesIdsTokensAndOrders) {
   JobRecord job = Job("id1", "alpha");
   job.idempotency_token = "token";
-  ASSERT_TRUE(store_->CreateJob(job).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(store_->CreateJob(Job("id2", "alpha")).status()));
-  EXPECT_TRUE(absl::IsAlreadyExists(store_->CreateJob(Job("id1", "beta")).status()));
+  job.order = 7;
+  ASSERT_TRUE(Create(job).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Create(Job("id2", "alpha"))));
+  EXPECT_TRUE(absl::IsAlreadyExists(Create(Job("id1", "beta"))));
   JobRecord other = Job("id2", "beta");
   other.idempotency_token = "token";
-  EXPECT_TRUE(absl::IsAlreadyExists(store_->CreateJob(other).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(Create(other)));
+  other = Job("id2", "beta");
+  other.order = 7;
+  EXPECT_TRUE(absl::IsAlreadyExists(Create(other)));
   EXPECT_TRUE(absl::IsNotFound(store_->GetJob("id2").status()));
   // Without tokens there is nothing to clash.
-  EXPECT_TRUE(store_->CreateJob(Job("id2", "beta")).ok());
-  EXPECT_TRUE(store_->CreateJob(Job("id3", "gamma")).ok());
+  EXPECT_TRUE(Create(Job("id2", "beta")).ok());
+  EXPECT_TRUE(Create(Job("id3", "gamma")).ok());
+  EXPECT_EQ(store_->GetJob("id2")->order, 8);
 }
 
 TEST_F(MetaStoreTest, UpdatesWhatChanges) {
-  ASSERT_TRUE(store_->CreateJob(Job("id1", "alpha")).ok());
-  JobRecord job = *store_->GetJob("id1");
-  job.state = 5;
-  job.status = "done";
-  job.started = absl::FromUnixMicros(5);
-  job.ended = absl::FromUnixMicros(9);
-  ASSERT_TRUE(store_->UpdateJob(job).ok());
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
+  JobUpdate update = {"id1", 5, "done", absl::FromUnixMicros(5), absl::FromUnixMicros(9)};
+  ASSERT_TRUE(Commit({update}).ok());
   Reopen();
   const JobRecord found = *store_->GetJob("id1");
   EXPECT_EQ(found.state, 5);
   EXPECT_EQ(found.status, "done");
   EXPECT_EQ(found.started, absl::FromUnixMicros(5));
   EXPECT_EQ(found.ended, absl::FromUnixMicros(9));
-  job.id = "none";
-  EXPECT_TRUE(absl::IsNotFound(store_->UpdateJob(job)));
+  EXPECT_EQ(found.spec, std::string("spec\0bytes", 10));
+  update.job_id = "none";
+  EXPECT_TRUE(absl::IsNotFound(Commit({update})));
+}
+
+TEST_F(MetaStoreTest, RecordsOfAStepComeTogetherOrNotAtAll) {
+  ASSERT_TRUE(Commit({NewJob{Job("id1", "alpha")}, ParticipantRecord{"id1", "west", "00", 0},
+                      JobUpdate{.job_id = "id1", .state = 2}})
+                  .ok());
+  EXPECT_EQ(store_->GetJob("id1")->state, 2);
+  const auto refused = [&](const MetaRecord& last) {
+    return Commit({JobUpdate{.job_id = "id1", .state = 3},
+                   ParticipantRecord{"id1", "east", "01", 1}, JobCounters{"id1", "9"}, last});
+  };
+  EXPECT_TRUE(absl::IsAlreadyExists(refused(NewJob{Job("id2", "alpha")})));
+  EXPECT_TRUE(absl::IsNotFound(refused(ParticipantRecord{"none", "west", "00", 0})));
+  EXPECT_TRUE(absl::IsNotFound(refused(JobUpdate{.job_id = "none"})));
+  EXPECT_TRUE(absl::IsNotFound(refused(JobCounters{"none", ""})));
+  EXPECT_EQ(store_->GetJob("id1")->state, 2);
+  EXPECT_EQ(store_->ListParticipants("id1")->size(), 1u);
+  EXPECT_EQ(*store_->GetCounters("id1"), "");
+  EXPECT_TRUE(Commit({}).ok());
+  EXPECT_TRUE(refused(EvaluationRecord{"id1"}).ok());
 }
 
 TEST_F(MetaStoreTest, ListsNewestFirstInPages) {
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(store_->CreateJob(Job("id" + std::to_string(i), "n" + std::to_string(i))).ok());
+    ASSERT_TRUE(Create(Job("id" + std::to_string(i), "n" + std::to_string(i))).ok());
   }
   auto page = *store_->ListJobs(std::numeric_limits<int64_t>::max(), 2);
   ASSERT_EQ(page.size(), 2u);
@@ -99,35 +124,58 @@ TEST_F(MetaStoreTest, ListsNewestFirstInPages) {
   EXPECT_EQ(page[2].id, "id0");
 }
 
+TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(Create(Job("id" + std::to_string(i), "n" + std::to_string(i))).ok());
+  }
+  ASSERT_TRUE(
+      Commit({JobUpdate{.job_id = "id1", .state = 5, .ended = absl::FromUnixMicros(9)}}).ok());
+  const auto live = *store_->ListUnended();
+  ASSERT_EQ(live.size(), 3u);
+  EXPECT_EQ(live[0].id, "id0");
+  EXPECT_EQ(live[1].id, "id2");
+  EXPECT_THAT(*store_->CountByState(),
+              testing::ElementsAre(testing::Pair(1, 3), testing::Pair(5, 1)));
+  const auto keys = *store_->ListKeys();
+  ASSERT_EQ(keys.size(), 4u);
+  EXPECT_EQ(keys[1].name, "n1");
+  EXPECT_EQ(keys[1].state, 5);
+  EXPECT_TRUE(keys[1].ended);
+  EXPECT_FALSE(keys[2].ended);
+}
+
 TEST_F(MetaStoreTest, AnIdGoesBeforeAName) {
-  ASSERT_TRUE(store_->CreateJob(Job("a", "b")).ok());
-  ASSERT_TRUE(store_->CreateJob(Job("b", "c")).ok());
+  ASSERT_TRUE(Create(Job("a", "b")).ok());
+  ASSERT_TRUE(Create(Job("b", "c")).ok());
   EXPECT_EQ(store_->GetJob("b")->name, "c");
 }
 
 TEST_F(MetaStoreTest, KeepsParticipantsByOrdinal) {
-  ASSERT_TRUE(store_->CreateJob(Job("id1", "alpha")).ok());
-  ASSERT_TRUE(store_->PutParticipant({"id1", "west", "00ff", 1, std::nullopt, false}).ok());
-  ASSERT_TRUE(store_->PutParticipant({"id1", "east", "aa", 0, 120, false}).ok());
-  ASSERT_TRUE(store_->PutParticipant({"id1", "west", "00ff", 1, 60, true}).ok());
+  const absl::Time back = absl::FromUnixMicros(1700000000123456);
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
+  ASSERT_TRUE(Commit({ParticipantRecord{"id1", "west", "00ff", 1, std::nullopt, false}}).ok());
+  ASSERT_TRUE(Commit({ParticipantRecord{"id1", "east", "aa", 0, 120, false, back},
+                      ParticipantRecord{"id1", "west", "00ff", 1, 60, true}})
+                  .ok());
   Reopen();
   const auto found = *store_->ListParticipants("id1");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].pool, "east");
   EXPECT_EQ(found[0].start_step, 120);
   EXPECT_FALSE(found[0].left);
+  EXPECT_EQ(found[0].return_until, back);
   EXPECT_EQ(found[1].incarnation, "00ff");
   EXPECT_EQ(found[1].start_step, 60);
   EXPECT_TRUE(found[1].left);
-  EXPECT_TRUE(absl::IsNotFound(store_->PutParticipant({"none", "west", "00", 0, 0, false})));
+  EXPECT_EQ(found[1].return_until, absl::InfinitePast());
 }
 
 TEST_F(MetaStoreTest, KeepsEvaluationsOnce) {
-  ASSERT_TRUE(store_->CreateJob(Job("id1", "alpha")).ok());
-  ASSERT_TRUE(store_->PutEvaluation({"id1", 60, 2, 3.0, 100, false}).ok());
-  ASSERT_TRUE(store_->PutEvaluation({"id1", 30, 1, 4.0, 100, false}).ok());
-  ASSERT_TRUE(store_->PutEvaluation({"id1", 60, 2, 2.5, 100, false}).ok());
-  ASSERT_TRUE(store_->PutEvaluation({"id1", 60, 3, NAN, 100, true}).ok());
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
+  ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 2, 3.0, 100, false}}).ok());
+  ASSERT_TRUE(Commit({EvaluationRecord{"id1", 30, 1, 4.0, 100, false}}).ok());
+  ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 2, 2.5, 100, false}}).ok());
+  ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 3, NAN, 100, true}}).ok());
   Reopen();
   const auto found = *store_->ListEvaluations("id1");
   ASSERT_EQ(found.size(), 3u);
@@ -136,31 +184,56 @@ TEST_F(MetaStoreTest, KeepsEvaluationsOnce) {
   EXPECT_TRUE(found[2].final);
   EXPECT_EQ(found[2].version, 3);
   EXPECT_TRUE(std::isnan(found[2].loss));
-  EXPECT_TRUE(absl::IsNotFound(store_->PutEvaluation({"none", 1, 1, 1, 1, false})));
+  EXPECT_TRUE(absl::IsNotFound(Commit({EvaluationRecord{"none", 1, 1, 1, 1, false}})));
 }
 
 TEST_F(MetaStoreTest, KeepsCounters) {
-  ASSERT_TRUE(store_->CreateJob(Job("id1", "alpha")).ok());
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   EXPECT_EQ(*store_->GetCounters("id1"), "");
-  ASSERT_TRUE(store_->PutCounters("id1", std::string("\0\1", 2)).ok());
+  ASSERT_TRUE(Commit({JobCounters{"id1", "old"}}).ok());
+  ASSERT_TRUE(Commit({JobCounters{"id1", std::string("\0\1", 2)}}).ok());
   Reopen();
   EXPECT_EQ(*store_->GetCounters("id1"), std::string("\0\1", 2));
-  EXPECT_TRUE(absl::IsNotFound(store_->PutCounters("none", "")));
   EXPECT_TRUE(absl::IsNotFound(store_->GetCounters("none").status()));
 }
 
+TEST_F(MetaStoreTest, CanBeInMemory) {
+  auto store = *MetaStore::Open(":memory:");
+  const MetaRecord job = NewJob{Job("id1", "alpha")};
+  ASSERT_TRUE(store->Commit({&job, 1}).ok());
+  EXPECT_TRUE(store->GetJob("alpha").ok());
+  EXPECT_TRUE(absl::IsNotFound((*MetaStore::Open(":memory:"))->GetJob("alpha").status()));
+}
+
 TEST_F(MetaStoreTest, RefusesASecondProgram) {
-  const auto second = MetaStore::Open(dir_.Join("meta.db"));
+  const auto second = MetaStore::Open(dir_.Join("coordinator.db"));
   EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
 }
 
-TEST_F(MetaStoreTest, RefusesANewerSchema) {
-  store_.reset();
-  {
-    auto database = *SqliteDatabase::Open(dir_.Join("meta.db"));
-    ASSERT_TRUE(database->Execute("PRAGMA user_version = 99").ok());
+TEST_F(MetaStoreTest, RefusesAnotherSchema) {
+  for (const std::string version : {"1", "99"}) {
+    store_.reset();
+    {
+      auto database = *SqliteDatabase::Open(dir_.Join("coordinator.db"));
+      ASSERT_TRUE(database->Execute("PRAGMA user_version = " + version).ok());
+    }
+    const absl::Status refused = MetaStore::Open(dir_.Join("coordinator.db")).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("schema " + version));
   }
-  EXPECT_TRUE(absl::IsFailedPrecondition(MetaStore::Open(dir_.Join("meta.db")).status()));
+}
+
+// What is asked at a start must not read every row: a coordinator keeps its ended jobs for years.
+TEST_F(MetaStoreTest, StartsByIndex) {
+  store_.reset();
+  auto database = *SqliteDatabase::Open(dir_.Join("coordinator.db"));
+  const auto plan = [&](const std::string& query) {
+    return std::get<std::string>((*database->Query("EXPLAIN QUERY PLAN " + query, {}))[0][3]);
+  };
+  EXPECT_THAT(plan("SELECT spec FROM job WHERE ended IS NULL ORDER BY position"),
+              testing::HasSubstr("job_unended"));
+  EXPECT_THAT(plan("SELECT state, COUNT(*) FROM job GROUP BY state"),
+              testing::HasSubstr("COVERING INDEX job_state"));
 }
 
 }  // namespace

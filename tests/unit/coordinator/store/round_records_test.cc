@@ -39,13 +39,13 @@ TEST(RoundRecordsTest, CommitsComeBack) {
   EXPECT_EQ(decoded->weights[1], 2.5);
 }
 
-TEST(RoundRecordsTest, ShardsComeBack) {
-  const ShardInfo shard = {
+TEST(RoundRecordsTest, PartsComeBack) {
+  const PartInfo part = {
       1, 7, RoundKind::kOuter, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}, "i1"};
-  const std::string bytes = EncodeShard(shard);
+  const std::string bytes = EncodePart(part);
   EXPECT_EQ(*DecodeRecordSize(bytes.substr(0, 4), bytes.size() + 10),
             static_cast<int64_t>(bytes.size()));
-  const auto decoded = DecodeShard(bytes);
+  const auto decoded = DecodePart(bytes);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->fragment, 1);
   EXPECT_EQ(decoded->version, 7);
@@ -53,13 +53,13 @@ TEST(RoundRecordsTest, ShardsComeBack) {
   EXPECT_EQ(decoded->pool, "north");
   EXPECT_EQ(decoded->incarnation, "i1");
   EXPECT_EQ(decoded->codec, CodecKind::kE3m0);
-  EXPECT_EQ(decoded->segments, shard.segments);
+  EXPECT_EQ(decoded->segments, part.segments);
 }
 
 TEST(RoundRecordsTest, SegmentsThatCannotBeAreRefused) {
   for (const SegmentRef& bad : {SegmentRef{0, 0}, SegmentRef{0, -128}, SegmentRef{0, 65537},
-                                  SegmentRef{-1, 128}, SegmentRef{int64_t{1} << 57, 128}}) {
-    EXPECT_EQ(DecodeShard(EncodeShard({.pool = "north", .segments = {bad}})).status().code(),
+                                SegmentRef{-1, 128}, SegmentRef{int64_t{1} << 57, 128}}) {
+    EXPECT_EQ(DecodePart(EncodePart({.pool = "north", .segments = {bad}})).status().code(),
               absl::StatusCode::kDataLoss);
     EXPECT_EQ(DecodeDownlinkPart(EncodeDownlinkPart({.segments = {bad}})).status().code(),
               absl::StatusCode::kDataLoss);
@@ -76,6 +76,33 @@ TEST(RoundRecordsTest, DownlinkPartsComeBack) {
   EXPECT_EQ(decoded->segments, part.segments);
 }
 
+// A record with a field of a later program, of number 100.
+TEST(RoundRecordsTest, FieldsOfALaterProgramAreNoError) {
+  const auto later = [](std::string record) {
+    record += std::string("\xa2\x06\x05later", 8);
+    record[0] = static_cast<char>(record.size());
+    EXPECT_LT(record.size(), 256u);
+    return record;
+  };
+  const auto part = DecodePart(later(EncodePart({.version = 7, .pool = "north"})));
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(part->pool, "north");
+  EXPECT_EQ(DecodeDownlinkPart(later(EncodeDownlinkPart({.version = 7})))->version, 7);
+  LoggedCommit commit = SampleCommit();
+  commit.inputs[0].clear();
+  const auto decoded = DecodeCommit(later(EncodeCommit(commit)));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->weights[1], 2.5);
+}
+
+TEST(RoundRecordsTest, KindsOfALaterProgramAreRefused) {
+  std::string record = EncodePart({.version = 7, .kind = RoundKind::kOuter, .pool = "north"});
+  const size_t at = record.find(std::string("\x18\x02", 2));
+  ASSERT_NE(at, std::string::npos);
+  record[at + 1] = 9;
+  EXPECT_TRUE(absl::IsDataLoss(DecodePart(record).status()));
+}
+
 // Whatever is cut off or added, nothing is allocated from a wrong count and nothing decodes.
 TEST(RoundRecordsTest, RefusesOtherSizes) {
   const std::string commit = EncodeCommit(SampleCommit());
@@ -83,14 +110,11 @@ TEST(RoundRecordsTest, RefusesOtherSizes) {
     EXPECT_TRUE(absl::IsDataLoss(DecodeCommit(commit.substr(0, size)).status())) << size;
   }
   EXPECT_FALSE(DecodeCommit(commit + "x").ok());
-  const std::string shard =
-      EncodeShard({1, 7, RoundKind::kOuter, "n", CodecKind::kE3m0, {{0, 5, 0}}});
-  for (size_t size = 0; size < shard.size(); ++size) {
-    EXPECT_TRUE(absl::IsDataLoss(DecodeShard(shard.substr(0, size)).status())) << size;
+  const std::string part =
+      EncodePart({1, 7, RoundKind::kOuter, "n", CodecKind::kE3m0, {{0, 5, 0}}});
+  for (size_t size = 0; size < part.size(); ++size) {
+    EXPECT_TRUE(absl::IsDataLoss(DecodePart(part.substr(0, size)).status())) << size;
   }
-  std::string many = shard;
-  many.replace(many.size() - 20, 4, "\xff\xff\xff\xff");
-  EXPECT_FALSE(DecodeShard(many).ok());
   EXPECT_FALSE(DecodeRecordSize("abc", 100).ok());
   EXPECT_FALSE(DecodeRecordSize(std::string("\1\0\0\0", 4), 100).ok());
   EXPECT_FALSE(DecodeRecordSize(std::string("\x65\0\0\0", 4), 100).ok());

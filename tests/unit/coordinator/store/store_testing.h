@@ -23,9 +23,13 @@ inline JobStoreOptions SmallOptions() {
   options.outer_lr = 2;
   options.outer_momentum = 0;
   options.snapshot_every = 3;
-  options.log_segment_bytes = 64 << 10;
+  options.log_file_bytes = 64 << 10;
   options.log_salt = 42;
   return options;
+}
+
+inline JobManifest ManifestWith(const JobStoreOptions& options) {
+  return {.id = "id1", .name = "alpha", .spec = "spec", .options = options};
 }
 
 // Reproducible values in [-0.5, 0.5).
@@ -36,30 +40,30 @@ inline std::vector<float> NoiseOf(int64_t elements, uint64_t seed) {
   return values;
 }
 
-// A shard of the blocks that `values` fill from `first_block` on, one segment a tile.
-struct CodedShard {
-  ShardInfo info;
+// A coded of the blocks that `values` fill from `first_block` on, one segment a tile.
+struct CodedPart {
+  PartInfo info;
   std::vector<uint8_t> payload;
 };
-inline CodedShard Code(ShardInfo info, absl::Span<const float> values, int64_t first_block = 0) {
+inline CodedPart Code(PartInfo info, absl::Span<const float> values, int64_t first_block = 0) {
   const std::unique_ptr<Codec> codec = *MakeCodec({.kind = info.codec});
-  CodedShard shard = {std::move(info), {}};
+  CodedPart coded = {std::move(info), {}};
   for (int64_t begin = 0, size = values.size(); begin < size;) {
     const int64_t block = first_block + begin / kBlockElements;
     const int64_t room = kTileElements - block % kTileBlocks * kBlockElements;
     const auto part = values.subspan(begin, room);
     std::vector<uint8_t> payload(codec->PayloadBytes(part.size()));
     const int32_t exponent = codec->Encode({part}, {}, absl::MakeSpan(payload))->base_exponent;
-    shard.info.segments.push_back({block, static_cast<int32_t>(part.size()), exponent});
-    shard.payload.insert(shard.payload.end(), payload.begin(), payload.end());
+    coded.info.segments.push_back({block, static_cast<int32_t>(part.size()), exponent});
+    coded.payload.insert(coded.payload.end(), payload.begin(), payload.end());
     begin += part.size();
   }
-  return shard;
+  return coded;
 }
 
-// Pushes one contribution as two shards (the second half first, as ranks may), if there is more
+// Pushes one contribution as two parts (the second half first, as ranks may), if there is more
 // than one block.
-inline absl::StatusOr<Contribution> Push(JobStore& store, const ShardInfo& info,
+inline absl::StatusOr<Contribution> Push(JobStore& store, const PartInfo& info,
                                          absl::Span<const float> values, double weight = 1) {
   Contribution contribution = {info.pool, weight, {}};
   const int64_t half = static_cast<int64_t>(values.size()) / kBlockElements / 2;
@@ -67,9 +71,9 @@ inline absl::StatusOr<Contribution> Push(JobStore& store, const ShardInfo& info,
     const auto range =
         part == 0 ? values.first(half * kBlockElements) : values.subspan(half * kBlockElements);
     if (range.empty()) continue;
-    const CodedShard shard = Code(info, range, part == 0 ? 0 : half);
-    LH_ASSIGN_OR_RETURN(const ShardRef ref, store.AppendShard(shard.info, {shard.payload}));
-    contribution.shards.push_back(ref);
+    const CodedPart coded = Code(info, range, part == 0 ? 0 : half);
+    LH_ASSIGN_OR_RETURN(StoredPart stored, store.AppendPart(coded.info, {coded.payload}));
+    contribution.parts.push_back(std::move(stored));
   }
   return contribution;
 }
@@ -84,7 +88,7 @@ inline absl::StatusOr<CommitRecord> Round(JobStore& store, int fragment, RoundKi
   round.version = version + 1;
   round.kind = kind;
   for (size_t i = 0; i < pools.size(); ++i) {
-    const ShardInfo info = {fragment, round.version, kind, "pool" + std::to_string(i), codec, {}};
+    const PartInfo info = {fragment, round.version, kind, "pool" + std::to_string(i), codec, {}};
     LH_ASSIGN_OR_RETURN(Contribution contribution, Push(store, info, pools[i]));
     round.contributions.push_back(std::move(contribution));
   }

@@ -1,4 +1,4 @@
-#include "coordinator/store/shard_check.h"
+#include "coordinator/store/part_check.h"
 
 #include <limits>
 
@@ -10,19 +10,19 @@ namespace {
 
 constexpr int64_t kElements = kTileElements + 1000;
 
-CodedShard Good(CodecKind codec = CodecKind::kFp32) {
-  const ShardInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
+CodedPart Good(CodecKind codec = CodecKind::kFp32) {
+  const PartInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
   return Code(info, NoiseOf(kElements - 256, 1), 2);
 }
-absl::Status Check(const CodedShard& shard) {
-  return CheckShard(shard.info, shard.payload.size(), kElements);
+absl::Status Check(const CodedPart& coded) {
+  return CheckPart(coded.info, coded.payload.size(), kElements);
 }
 // Every segment's bytes.
-absl::Status CheckBytes(const CodedShard& shard) {
-  const std::unique_ptr<Codec> codec = *MakeCodec({.kind = shard.info.codec});
+absl::Status CheckBytes(const CodedPart& coded) {
+  const std::unique_ptr<Codec> codec = *MakeCodec({.kind = coded.info.codec});
   SegmentChecker checker(codec.get());
-  absl::Span<const uint8_t> rest = shard.payload;
-  for (const SegmentRef& segment : shard.info.segments) {
+  absl::Span<const uint8_t> rest = coded.payload;
+  for (const SegmentRef& segment : coded.info.segments) {
     const auto payload = rest.first(codec->PayloadBytes(segment.elements));
     rest.remove_prefix(payload.size());
     LH_RETURN_IF_ERROR(checker.Check(segment, payload));
@@ -30,14 +30,14 @@ absl::Status CheckBytes(const CodedShard& shard) {
   return absl::OkStatus();
 }
 
-TEST(ShardCheckTest, AcceptsWhatIsWhole) {
+TEST(PartCheckTest, AcceptsWhatIsWhole) {
   for (const CodecKind codec : {CodecKind::kFp32, CodecKind::kBf16, CodecKind::kE3m0}) {
     EXPECT_TRUE(Check(Good(codec)).ok()) << Check(Good(codec));
     EXPECT_TRUE(CheckBytes(Good(codec)).ok()) << CheckBytes(Good(codec));
   }
 }
 
-TEST(ShardCheckTest, RefusesMisplacedSegments) {
+TEST(PartCheckTest, RefusesMisplacedSegments) {
   for (const auto& spoil : std::vector<void (*)(std::vector<SegmentRef>&)>{
            [](auto& s) { s.clear(); }, [](auto& s) { s[0].elements = 0; },
            [](auto& s) { s[0].elements = -128; }, [](auto& s) { s[0].elements = 65537; },
@@ -49,32 +49,32 @@ TEST(ShardCheckTest, RefusesMisplacedSegments) {
            [](auto& s) { s[1].first_block += 1; },  // past the end
            [](auto& s) { s.pop_back(); },           // payload left over
        }) {
-    CodedShard shard = Good();
-    spoil(shard.info.segments);
-    EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
+    CodedPart coded = Good();
+    spoil(coded.info.segments);
+    EXPECT_TRUE(absl::IsInvalidArgument(Check(coded)));
   }
 }
 
-TEST(ShardCheckTest, RefusesPayloadsOfAnotherSize) {
-  CodedShard shard = Good();
-  shard.payload.push_back(0);
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
-  shard.payload.resize(shard.payload.size() - 2);
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
-  shard.payload.clear();
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(shard)));
+TEST(PartCheckTest, RefusesPayloadsOfAnotherSize) {
+  CodedPart coded = Good();
+  coded.payload.push_back(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(coded)));
+  coded.payload.resize(coded.payload.size() - 2);
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(coded)));
+  coded.payload.clear();
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(coded)));
 }
 
-TEST(ShardCheckTest, RefusesWhatCouldOverflow) {
+TEST(PartCheckTest, RefusesWhatCouldOverflow) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::numeric_limits<float>::infinity(), 1e20f, -1e20f}) {
-    CodedShard shard = Good();
-    std::memcpy(shard.payload.data() + 4 * 700, &bad, sizeof(bad));
-    EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(shard))) << bad;
+    CodedPart coded = Good();
+    std::memcpy(coded.payload.data() + 4 * 700, &bad, sizeof(bad));
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(coded))) << bad;
   }
   // 2^64 itself is allowed, also where the scale alone would allow more.
   for (const CodecKind codec : {CodecKind::kE3m0, CodecKind::kInt8, CodecKind::kTopk2}) {
-    const ShardInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
+    const PartInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
     EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p63f))).ok());
     EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p64f))).ok());
     EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(Code(info, std::vector<float>(256, 0x1p66f)))));

@@ -28,6 +28,6 @@ class SegmentChecker {
 
 // INVALID_ARGUMENT: no segments; a segment that is out of order, outside the fragment, across a
 // tile, or not of whole blocks; a payload of another size. Pure.
-absl::Status CheckShard(const ShardInfo& shard, int64_t payload_bytes, int64_t fragment_elements);
+absl::Status CheckPart(const PartInfo& part, int64_t payload_bytes, int64_t fragment_elements);
 
 }  // namespace longhaul

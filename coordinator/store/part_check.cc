@@ -1,4 +1,4 @@
-#include "coordinator/store/shard_check.h"
+#include "coordinator/store/part_check.h"
 
 #include <algorithm>
 #include <bit>
@@ -56,11 +56,11 @@ absl::Status SegmentChecker::Check(const SegmentRef& segment, absl::Span<const u
   return Refuse(segment, "a value beyond 2^64");
 }
 
-absl::Status CheckShard(const ShardInfo& shard, int64_t payload_bytes, int64_t fragment_elements) {
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = shard.codec}));
-  if (shard.segments.empty()) return absl::InvalidArgumentError("a shard without segments");
+absl::Status CheckPart(const PartInfo& part, int64_t payload_bytes, int64_t fragment_elements) {
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = part.codec}));
+  if (part.segments.empty()) return absl::InvalidArgumentError("a part without segments");
   int64_t block = 0, bytes = 0;
-  for (const SegmentRef& segment : shard.segments) {
+  for (const SegmentRef& segment : part.segments) {
     LH_RETURN_IF_ERROR(CheckPlace(segment, block, fragment_elements));
     block = segment.first_block + (segment.elements + kBlockElements - 1) / kBlockElements;
     bytes += codec->PayloadBytes(segment.elements);

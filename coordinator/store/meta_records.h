@@ -1,0 +1,82 @@
+// What the coordinator writes down of jobs besides their parameters, as values, and the seam that
+// makes them durable. The messages are opaque bytes here: their readers own them.
+//
+// Times that have not come are absl::InfinitePast(). Times are kept to the microsecond.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+struct JobRecord {
+  std::string id, name;
+  std::string idempotency_token;  // Empty: none.
+  int state = 0;                  // Number of v1::JobState.
+  std::string spec, status;       // Bytes of the caller's messages.
+  absl::Time created = absl::InfinitePast();
+  absl::Time started = absl::InfinitePast();
+  absl::Time ended = absl::InfinitePast();
+  int64_t order = 0;  // Later jobs have greater ones. 0 in a NewJob: the next.
+};
+
+// The job must not be there yet.
+struct NewJob {
+  JobRecord job;
+};
+
+// Replaces these fields of a job.
+struct JobUpdate {
+  std::string job_id;
+  int state = 0;
+  std::string status;
+  absl::Time started = absl::InfinitePast();
+  absl::Time ended = absl::InfinitePast();
+};
+
+// A place in a job. Replaces the record of the same job and ordinal.
+struct ParticipantRecord {
+  std::string job_id, pool, incarnation;
+  int ordinal = 0;                    // Unique in the job.
+  std::optional<int64_t> start_step;  // Once its first rank is ready.
+  bool left = false;
+  // The pool drained: the place is kept for it until then. InfinitePast: it is not away.
+  absl::Time return_until = absl::InfinitePast();
+};
+
+// Replaces the record of the same job, step and `final`.
+struct EvaluationRecord {
+  std::string job_id;
+  int64_t step = 0, version = 0;
+  double loss = 0;
+  int64_t tokens = 0;
+  bool final = false;
+};
+
+// Replaces the job's counters.
+struct JobCounters {
+  std::string job_id;
+  std::string counters;  // Bytes of the caller's message.
+};
+
+using MetaRecord =
+    std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters>;
+
+// Where records become durable. Implementations are thread-safe and block on the disk.
+class MetaLog {
+ public:
+  virtual ~MetaLog() = default;
+  // Writes the records in order, all or nothing; returns when they are durable. ALREADY_EXISTS: the
+  // id, the name, the (non-empty) token or the order of a new job is taken. NOT_FOUND: a record
+  // names no job. RESOURCE_EXHAUSTED: the disk is full. After each of these nothing changed. Others
+  // as meta_store.h says.
+  virtual absl::Status Commit(absl::Span<const MetaRecord> records) = 0;
+};
+
+}  // namespace longhaul
