@@ -1,4 +1,4 @@
-#include "coordinator/service/job_progress.h"
+#include "coordinator/effects/job_progress.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,14 +47,14 @@ v1::PoolProgress PoolHistory::Total() const {
   return total;
 }
 
-void JobProgress::Report(const std::string& pool, int ordinal, int64_t start_step,
-                         v1::PoolProgress progress) {
+void JobProgress::Report(const std::string& pool, const std::string& incarnation,
+                         int64_t start_step, v1::PoolProgress progress) {
   PoolHistory& history = pools_[pool];
-  if (ordinal != history.ordinal) {
+  if (incarnation != history.incarnation || start_step != history.start_step) {
     const int64_t steps = history.steps();
     AddSums(history.current, &history.earlier);
     history.earlier.set_inner_step(steps);
-    history.ordinal = ordinal;
+    history.incarnation = incarnation;
   }
   history.start_step = start_step;
   history.current = Cleaned(std::move(progress));
@@ -83,21 +83,21 @@ void JobProgress::Save(v1::Job* job) const {
   for (const auto& [pool, history] : pools_) {
     v1::PoolProgress* earlier = job->add_pools();
     *earlier = history.earlier;
-    earlier->set_ranks(history.ordinal);  // Of no use in a sum.
+    earlier->set_pool(history.incarnation);
+    earlier->set_uplink_nmse(static_cast<double>(history.start_step));
     *job->add_pools() = history.current;
   }
 }
 
-void JobProgress::Restore(const v1::Job& job, const std::vector<ParticipantRecord>& participants) {
+void JobProgress::Restore(const v1::Job& job) {
   for (int i = 0; i + 1 < job.pools_size(); i += 2) {
     PoolHistory& history = pools_[job.pools(i + 1).pool()];
     history.earlier = job.pools(i);
     history.current = job.pools(i + 1);
-    history.ordinal = job.pools(i).ranks();
-    for (const ParticipantRecord& participant : participants) {
-      if (participant.ordinal == history.ordinal)
-        history.start_step = participant.start_step.value_or(0);
-    }
+    history.incarnation = history.earlier.pool();
+    history.start_step = static_cast<int64_t>(history.earlier.uplink_nmse());
+    history.earlier.clear_pool();
+    history.earlier.clear_uplink_nmse();
   }
 }
 

@@ -9,24 +9,25 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/store/meta_store.h"
+#include "coordinator/store/meta_records.h"
 #include "coordinator/store/round_records.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::coordinator {
 
-// One pool's part. A pool that comes again under another incarnation goes on counting where the
-// earlier one stopped.
+// One pool's part. A pool that begins anew goes on counting where it stopped.
 struct PoolHistory {
-  v1::PoolProgress
-      earlier;  // Sums of the incarnations before; inner_step: the steps that they did.
-  v1::PoolProgress current;  // As the newest incarnation told last.
-  int ordinal = -1;          // Of the newest incarnation.
-  int64_t start_step = 0;    // Likewise.
+  // Sums of the times before in which it trained; inner_step: the steps that it did then.
+  v1::PoolProgress earlier;
+  // As it told last.
+  v1::PoolProgress current;
+  // Which time in the job this is: the incarnation, and the step at which it began.
+  std::string incarnation;
+  int64_t start_step = 0;
 
-  // Inner steps of all incarnations.
+  // Inner steps of all times.
   int64_t steps() const;
-  // `current`, with the sums of all incarnations.
+  // `current`, with the sums of all times.
   v1::PoolProgress Total() const;
 };
 
@@ -36,7 +37,8 @@ class JobProgress {
   explicit JobProgress(size_t fragments) : commits_(fragments) {}
 
   // A heartbeat's report. Numbers that cannot be are taken as zero, counts beyond 2^50 as that.
-  void Report(const std::string& pool, int ordinal, int64_t start_step, v1::PoolProgress progress);
+  void Report(const std::string& pool, const std::string& incarnation, int64_t start_step,
+              v1::PoolProgress progress);
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
 
   // A repeated report of the same evaluation replaces the earlier one.
@@ -47,11 +49,10 @@ class JobProgress {
   void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 
-  // For the store: the pools, two entries each (earlier, with the ordinal in `ranks`; current), to
-  // go on counting after a restart.
+  // For the store: the pools, two entries each, to go on counting after a restart: `earlier`, whose
+  // fields without a sum hold the incarnation (pool) and the start step (uplink_nmse); `current`.
   void Save(v1::Job* job) const;
-  // `participants`: of the job, by ordinal.
-  void Restore(const v1::Job& job, const std::vector<ParticipantRecord>& participants);
+  void Restore(const v1::Job& job);
 
  private:
   std::map<std::string, PoolHistory> pools_;

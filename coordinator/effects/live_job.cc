@@ -1,79 +1,21 @@
-#include "coordinator/service/live_job.h"
+#include "coordinator/effects/live_job.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "coordinator/service/messages.h"
-#include "coordinator/service/refusal.h"
+#include "common/config/capabilities.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-std::vector<int64_t> BlocksOf(const ResolvedJob& resolved) {
-  std::vector<int64_t> blocks;
-  for (const FragmentLayout& fragment : resolved.fragments) blocks.push_back(fragment.blocks());
-  return blocks;
-}
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<LiveJob>> LiveJob::Create(JobRecord record, ResolvedJob resolved) {
-  std::shared_ptr<LiveJob> job(new LiveJob(std::move(record), std::move(resolved)));
-  const v1::SyncSpec& sync = job->resolved_.spec.sync();
-  LH_ASSIGN_OR_RETURN(job->up_, MakeCodec(CodecOptionsOf(sync.up())));
-  LH_ASSIGN_OR_RETURN(job->down_, MakeCodec(CodecOptionsOf(sync.down())));
-  LH_ASSIGN_OR_RETURN(job->exact_, MakeCodec({.kind = CodecKind::kFp32}));
-  return job;
-}
-
-LiveJob::LiveJob(JobRecord record, ResolvedJob resolved)
-    : record(std::move(record)),
-      progress(resolved.fragments.size()),
-      id_(this->record.id),
-      resolved_(std::move(resolved)),
-      contributions_(BlocksOf(resolved_)) {}
-
-JobStore* LiveJob::store() const {
-  absl::MutexLock lock(&mutex_);
-  return store_.get();
-}
-
-void LiveJob::set_store(std::unique_ptr<JobStore> store) {
-  absl::MutexLock lock(&mutex_);
-  store_ = std::move(store);
-}
-
-absl::Status LiveJob::CheckPlace(const std::string& pool, const std::string& incarnation) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = places_.find(pool);
-  if (found != places_.end() && found->second == incarnation) return absl::OkStatus();
-  return ToStatus({.status = absl::AbortedError(
-                       absl::StrCat("pool ", pool, " has no place in job ", id_, " any more")),
-                   .reason = "POOL_LOST"});
-}
-
-void LiveJob::SetPlace(const ParticipantRecord& place) {
-  absl::MutexLock lock(&mutex_);
-  if (!place.left) {
-    places_[place.pool] = place.incarnation;
-  } else if (const auto found = places_.find(place.pool);
-             found != places_.end() && found->second == place.incarnation) {
-    places_.erase(found);
-  }
-}
-
-JobOptions JobOptionsOf(const ResolvedJob& resolved) {
-  const v1::JobSpec& spec = resolved.spec;
-  return {.pools_min = spec.pools().min(),
-          .pools_max = spec.pools().max(),
-          .pool_names = {spec.pools().names().begin(), spec.pools().names().end()},
-          .schedule = resolved.schedule,
-          .steps = spec.train().steps(),
-          .final_round = spec.sync().final_round(),
-          .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
-          .evaluation_every_cycles = spec.evaluation().every_cycles()};
+// CodecKind has the numbers of v1::Codec.
+CodecOptions CodecOptionsOf(const v1::CodecSpec& spec) {
+  return {.kind = static_cast<CodecKind>(spec.codec()),
+          .search_scale = spec.search_scale(),
+          .stochastic = spec.stochastic_rounding(),
+          .rms_scale = spec.rms_scale(),
+          .feedback_decay = static_cast<float>(spec.feedback_decay())};
 }
 
 JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
@@ -87,9 +29,42 @@ JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
     options.fragment_elements.push_back(fragment.elements);
     elements += fragment.elements;
   }
-  // A segment holds about two rounds of a small model; large ones get the store's default.
-  options.log_segment_bytes = std::clamp<int64_t>(elements, 1 << 20, options.log_segment_bytes);
+  // A log file holds about two rounds of a small model; large ones get the store's default.
+  options.log_file_bytes = std::clamp<int64_t>(elements, 1 << 20, options.log_file_bytes);
   return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJob resolved) {
+  const v1::SyncSpec& sync = resolved.spec.sync();
+  FragmentsOfJob fragments{.up = CodecOptionsOf(sync.up()),
+                           .manifest = {.id = record.id,
+                                        .name = record.name,
+                                        .idempotency_token = record.idempotency_token,
+                                        .created = record.created,
+                                        .spec = record.spec,
+                                        .options = JobStoreOptionsOf(resolved)}};
+  auto job = std::make_shared<LiveJob>(std::move(record));
+  job->progress = JobProgress(resolved.fragments.size());
+  LH_ASSIGN_OR_RETURN(job->fragments, JobFragments::Create(std::move(fragments)));
+  job->resolved = std::move(resolved);
+  return job;
+}
+
+JobOptions JobOptionsOf(const ResolvedJob& resolved) {
+  const v1::JobSpec& spec = resolved.spec;
+  return {.name = spec.name(),
+          .pools_min = spec.pools().min(),
+          .pools_max = spec.pools().max(),
+          .pool_names = {spec.pools().names().begin(), spec.pools().names().end()},
+          .cuda = spec.train().device() == v1::CUDA,
+          .needs = CapabilitiesNeeded(spec),
+          .schedule = resolved.schedule,
+          .steps = spec.train().steps(),
+          .final_round = spec.sync().final_round(),
+          .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
+          .evaluation_every_cycles = spec.evaluation().every_cycles()};
 }
 
 std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved) {

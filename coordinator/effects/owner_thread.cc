@@ -1,4 +1,4 @@
-#include "coordinator/service/owner_thread.h"
+#include "coordinator/effects/owner_thread.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,8 +22,8 @@ OwnerThread::~OwnerThread() { Stop(); }
 
 bool OwnerThread::Post(Task task) { return Push(std::move(task), options_.queue_max); }
 
-void OwnerThread::PostAlways(Task task) {
-  Push(std::move(task), std::numeric_limits<size_t>::max());
+bool OwnerThread::Submit(Task task) {
+  return Push(std::move(task), std::numeric_limits<size_t>::max());
 }
 
 bool OwnerThread::Push(Task task, size_t queue_max) {

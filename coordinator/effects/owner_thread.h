@@ -11,17 +11,16 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/task_runner.h"
 
 namespace longhaul::coordinator {
 
 // Thread-safe.
-class OwnerThread {
+class OwnerThread : public TaskRunner {
  public:
-  using Task = absl::AnyInvocable<void()>;
   struct Options {
     int queue_max = 1 << 16;  // Tasks of Post that wait.
     absl::Duration tick_period =
@@ -30,16 +29,16 @@ class OwnerThread {
   // `clock` outlives the object. `tick` runs as a task, each tick_period.
   OwnerThread(Options options, const Clock* clock, std::function<void()> tick);
   // Stop.
-  ~OwnerThread();
+  ~OwnerThread() override;
   OwnerThread(const OwnerThread&) = delete;
   OwnerThread& operator=(const OwnerThread&) = delete;
 
   // For work from outside. False, and the task is destroyed unrun, when the queue is full or the
   // thread has stopped.
   [[nodiscard]] bool Post(Task task);
-  // For facts that must not be lost, whose number is bounded by what caused them. Dropped once the
-  // thread has stopped.
-  void PostAlways(Task task);
+  // For facts that must not be lost, whose number is bounded by what caused them. False: the thread
+  // has stopped.
+  bool Submit(Task task) override;
 
   // Within a task: the time of its arrival. Never goes backwards.
   absl::Time now() const { return now_; }

@@ -1,179 +1,168 @@
-// The shell around the coordinator's core: steps it with what the services tell, performs what it
-// decides, keeps the durable state and the data plane of every live job.
+// Performs what the coordinator's core decides: the one place where its decisions take effect, in
+// the service and in the simulation alike.
 //
-//   services --Post--> owner thread: Step -> core -> actions, performed in their order:
-//     Persist*         to the MetaStore, durable before the next action
-//     ApplyRound       to the apply threads: JobStore::Apply, then RoundApplied comes back to the
-//                      owner thread
-//     PublishCommit    to the WatchPlan streams of the job
-//     WriteCheckpoint  and snapshots: to the background thread; what follows a final checkpoint
-//                      waits for it
-//   bulk streams --Judge, Complete--> owner thread; their bytes go from gRPC to the bulk threads to
-//   the JobStore
+//   Step: event -> core -> decision, and for each decision, in the order of the Steps:
+//     records   to the MetaLog, in one transaction
+//     answer    to whoever brought the event
+//     notices   to the Publisher
+//     works     to the Fragments; each ends in another Step
 //
-// No lock is held across disk or network, but for those inside the stores. A fatal error of a store
-// halts the runtime: nothing is published after it and on_fatal is called, once, to end the
-// process.
+// When the disk is full the decisions wait, in their order, until their records can be written:
+// nothing of them is said before. The core goes on meanwhile, so that leases hold.
+//
+// Owner thread, but for what is marked. A fatal error of the MetaLog halts the performer: nothing
+// takes effect after it, and on_fatal is called, once.
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/io/filesystem.h"
+#include "common/base/task_runner.h"
+#include "common/config/job_spec.h"
 #include "common/logging/logging.h"
-#include "common/rpc/executor.h"
-#include "common/rpc/fragment_server.h"
 #include "coordinator/core/coordinator.h"
-#include "coordinator/service/coordinator_metrics.h"
-#include "coordinator/service/job_watchers.h"
-#include "coordinator/service/live_jobs.h"
-#include "coordinator/service/owner_thread.h"
-#include "coordinator/service/plan_streams.h"
-#include "coordinator/service/recovery.h"
+#include "coordinator/effects/live_job.h"
+#include "coordinator/effects/metrics.h"
+#include "coordinator/effects/publisher.h"
+#include "coordinator/effects/recovery.h"
+#include "coordinator/fragments/fragments.h"
 #include "coordinator/store/meta_store.h"
 
 namespace longhaul::coordinator {
 
-struct RuntimeOptions {
+struct PerformerOptions {
   CoordinatorOptions core;
-  std::string data_dir;  // Exists.
-  int apply_threads = 2;
-  int bulk_threads = 64;  // One for each stream that is admitted: none waits for another.
-  absl::Duration linger =
-      absl::Minutes(1);  // An ended job's last commits can be pulled for so long.
-  std::function<void(const absl::Status&)>
-      on_fatal;  // Required. Any thread; must not block on the runtime.
+  // An ended job's last commits can be pulled for so long.
+  absl::Duration linger = absl::Minutes(1);
+  // Required. Any thread; must not block on the performer.
+  std::function<void(const absl::Status&)> on_fatal;
 };
 
-// They outlive the runtime.
-struct RuntimeParts {
-  FileSystem* fs = nullptr;
-  Clock* clock = nullptr;
+// They outlive the performer.
+struct PerformerParts {
+  // For reading; what is written goes through `records`, which may be the same.
   MetaStore* meta = nullptr;
-  CoordinatorMetrics* metrics = nullptr;
+  MetaLog* records = nullptr;
+  Fragments* fragments = nullptr;
+  Publisher* publisher = nullptr;
+  // Runs tasks on the owner thread.
+  TaskRunner* owner = nullptr;
+  // The owner thread's time: never goes backwards.
+  std::function<absl::Time()> now;
+  EffectMetrics* metrics = nullptr;
   const Logger* log = nullptr;
 };
 
-// What a Step answers: the monostate when it was neither refused nor answered with something.
-using Answer = std::variant<std::monostate, Refuse, GrantLease, AdmitRank>;
+struct Submitted {
+  std::string job;
+  bool created = false;
+};
 
-class Runtime {
+class Performer {
  public:
-  Runtime(RuntimeOptions options, const RuntimeParts& parts, RecoveredState recovered);
-  // Stop.
-  ~Runtime();
+  // Called once: with the answer, or nothing when the event has none.
+  using OnAnswer = absl::AnyInvocable<void(const std::optional<Answer>&)>;
+
+  Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered);
+
+  // Begins: what a restart interrupted goes on. Call once, first.
+  void Start();
+  void Step(const Event& event, OnAnswer on_answer);
+  void Step(const Event& event);
+  // At least once a second: deadlines, what waits for the disk, counters, jobs that can be
+  // forgotten.
+  void Tick();
+
+  // Stores and admits the job, or finds the one that an earlier submission made. Blocks on the disk.
+  //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
+  //                       cancelled; TOKEN_TAKEN: the token came with another spec
+  //   RESOURCE_EXHAUSTED  the disk is full
+  absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token);
+
+  // --- For reports.
+
+  // Null: ended some time ago, or unknown.
+  std::shared_ptr<LiveJob> Find(absl::string_view id) const;
+  std::vector<std::shared_ptr<LiveJob>> All() const;
+  std::optional<JobView> View(const std::string& job) const;
+  std::optional<ParticipantView> Place(const std::string& job, const std::string& pool) const;
+  std::vector<PoolView> Pools() const;
+  // Of all stored jobs, by number of v1::JobState.
+  const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
+  absl::Time now() const { return parts_.now(); }
+  MetaStore& meta() const { return *parts_.meta; }
+  Fragments& fragments() const { return *parts_.fragments; }
+  const Logger& log() const { return *parts_.log; }
+  EffectMetrics& metrics() const { return *parts_.metrics; }
+  // Stores the counters of every live job that changed.
+  void SaveCounters();
 
   // --- Any thread.
 
-  // Work for the owner thread. False: too much waits (Overloaded says so to a client).
-  [[nodiscard]] bool Post(OwnerThread::Task task) { return owner_.Post(std::move(task)); }
-  static absl::Status Overloaded();
-  // Whether this contribution would be accepted.
-  absl::Status Judge(const ContributionBegins& event);
-  // Tells the core of a whole contribution. Blocks until the answer is durable; not from the owner
-  // thread.
-  absl::Status Complete(const ContributionComplete& event);
-  // For reading files without holding up the owner thread. False: too much waits.
-  [[nodiscard]] bool RunBeside(Executor::Task task) { return bulk_->Submit(std::move(task)); }
-  // Takes note of an error of a store: a fatal one halts the runtime.
-  void Note(const absl::Status& status);
+  absl::Status Judge(const ContributionComplete& contribution) const;
+  absl::Status CheckPlace(const std::string& job, const std::string& pool,
+                          const std::string& incarnation) const;
   bool halted() const { return halted_; }
-
-  const LiveJobs& jobs() const { return jobs_; }
-  BulkResources bulk() { return {.executor = bulk_.get(), .admission = &admission_}; }
-  const RuntimeParts& parts() const { return parts_; }
-  std::string JobDir(const std::string& id) const;
-
-  // --- Owner thread.
-
-  absl::Time now() const { return owner_.now(); }
-  // Tells the core; `answer` is called once, before Step returns: at its place among the actions,
-  // or after them.
-  void Step(const Event& event, absl::FunctionRef<void(const Answer&)> answer);
-  void Step(const Event& event);
-  // Takes a job that was stored just now into service.
-  void Admit(std::shared_ptr<LiveJob> job);
-  // A stored job as it is now. The record is that of the store.
-  v1::Job Report(const JobRecord& record) const;
-  // The answer to AdmitRank.
-  v1::PlanEvent PlanFor(const AdmitRank& rank) const;
-  std::vector<PoolView> pools() const;
-  PlanStreams& plan_streams() { return plan_streams_; }
-  JobWatchers& watchers() { return watchers_; }
-
-  // --- Its end.
-
-  // Ends all WatchPlan and WatchJob streams, also later ones. Blocks.
-  void EndStreams(const absl::Status& status);
-  // Counters are saved, rounds under way are finished, nothing more is decided. Requires that no
-  // stream and no call is in flight. Blocks. Later calls return at once.
-  void Stop();
+  // OK; RESOURCE_EXHAUSTED: decisions wait for the disk; UNAVAILABLE: halted.
+  absl::Status health() const;
+  // A fatal error of the metadata halts.
+  void Note(const absl::Status& status);
 
  private:
-  using Answering = absl::FunctionRef<void(const Answer&)>;
+  struct Pending {
+    Decision decision;
+    OnAnswer on_answer;
+  };
 
-  // runtime_actions.cc: what the core decided.
-  void Perform(std::vector<Action> actions, size_t next, Answering answer);
-  void On(const PersistJobState& action);
-  void On(const PersistParticipant& action);
-  void On(const PersistParticipantLeft& action);
-  void On(const RequestSeed& action);
-  void On(const ApplyRound& action);
-  void On(const PublishCommit& action);
-  void On(const WriteCheckpoint& action);
-  void On(const EndJob& action);
-  void On(const ReleasePool& action);
-  // Persistence that the core counts on: it went on already, so a failure halts.
-  void Require(const absl::Status& status, absl::string_view what);
-  void PutParticipant(LiveJob& job, ParticipantRecord participant);
-  void CountState(int before, int after);
-  void Fail(const std::string& job, const absl::Status& status, absl::string_view what);
+  void Drain();
+  bool MakeDurable(const Decision& decision);
+  std::vector<MetaRecord> RecordsOf(const Decision& decision);
+  void TakeOver(const Record& record);
 
-  // runtime_rounds.cc: the data plane, in other threads.
-  void OpenStore(LiveJob& job);
-  void Apply(std::shared_ptr<LiveJob> job, RoundInput round);
-  void Applied(const std::shared_ptr<LiveJob>& job, RoundInput round,
-               absl::StatusOr<CommitRecord> commit);
-  void Snapshot(const std::shared_ptr<LiveJob>& job);
-  v1::CheckpointManifest ManifestFor(const LiveJob& job, const WriteCheckpoint& action) const;
-  void CheckpointThen(const WriteCheckpoint& action, OwnerThread::Task then);
-  void SaveCounters(LiveJob& job);
+  // performer_effects.cc.
+  void Tell(const RequestSeed& notice);
+  void Tell(const PublishCommit& notice);
+  void Tell(const ReleasePool& notice);
+  void Tell(const PoolSetAside& notice);
+  void Tell(const EndJob& notice);
+  void Begin(const OpenStore& work);
+  void Begin(const ApplyRound& work);
+  void Begin(const WriteCheckpoint& work);
+  // Runs on the owner thread what a work ended with.
+  template <typename T>
+  Fragments::Done<T> Ended(std::function<void(absl::StatusOr<T>)> then);
 
-  void Tick();
+  void Forget();
   void ShowGauges();
-  void RetryLater(absl::string_view what, const absl::Status& status, OwnerThread::Task task);
+  bool full() const;
 
-  const RuntimeOptions options_;
-  const RuntimeParts parts_;
+  const PerformerOptions options_;
+  const PerformerParts parts_;
   std::atomic<bool> halted_ = false;
-  LiveJobs jobs_;
-  StreamAdmission admission_{{}};
+  // Guards the core against const calls of other threads; only the owner thread changes it.
+  mutable absl::Mutex mutex_;
+  Coordinator core_ ABSL_GUARDED_BY(mutex_);
+  // Why decisions wait, in words. Empty: they do not.
+  std::string full_ ABSL_GUARDED_BY(mutex_);
 
-  mutable absl::Mutex core_mutex_;
-  Coordinator core_ ABSL_GUARDED_BY(core_mutex_);
-  absl::Time core_now_ ABSL_GUARDED_BY(core_mutex_);
-
-  // Owner thread.
-  PlanStreams plan_streams_;
-  JobWatchers watchers_;
-  std::vector<int> jobs_by_state_;          // By number of v1::JobState.
-  std::vector<OwnerThread::Task> retries_;  // At the next second: the disk was full.
-  int64_t ticks_ = 0;
-
-  std::unique_ptr<Executor> apply_, background_, bulk_;
-  OwnerThread owner_;  // Last: it runs from here on.
+  std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
+  std::map<int, int64_t> jobs_by_state_;
+  // Decisions that have not taken effect, oldest first.
+  std::deque<Pending> backlog_;
+  bool draining_ = false;
+  absl::Time last_second_ = absl::InfinitePast();
 };
 
 }  // namespace longhaul::coordinator

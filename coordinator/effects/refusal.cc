@@ -1,4 +1,4 @@
-#include "coordinator/service/refusal.h"
+#include "coordinator/effects/refusal.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
@@ -13,14 +13,6 @@ absl::Status ToStatus(const Refuse& refusal) {
     status = WithRetryDelay(std::move(status), refusal.retry_after);
   }
   return status;
-}
-
-absl::Status VersionMismatch(int fragment, int64_t wanted, int64_t have) {
-  return ToStatus({.status = absl::FailedPreconditionError(
-                       absl::StrCat("fragment ", fragment, " version ", wanted,
-                                    " is wanted, the coordinator has version ", have)),
-                   .reason = "VERSION_MISMATCH",
-                   .have = have});
 }
 
 }  // namespace longhaul::coordinator

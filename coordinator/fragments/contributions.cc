@@ -1,4 +1,4 @@
-#include "coordinator/service/contributions.h"
+#include "coordinator/fragments/contributions.h"
 
 #include <utility>
 
@@ -24,13 +24,13 @@ std::vector<BlockRange> Contributions::Reserve(const ContributionKey& key,
 }
 
 void Contributions::Confirm(const ContributionKey& key, const std::vector<BlockRange>& blocks,
-                            ShardRef shard) {
+                            StoredPart part) {
   absl::MutexLock lock(&mutex_);
   const auto found = arrivals_.find(key);
   if (found == arrivals_.end()) return;  // Its round was committed without it.
   found->second.reserved = Missing(found->second.reserved, blocks);
   found->second.here = Merged(found->second.here, blocks);
-  found->second.shards.push_back(shard);
+  found->second.parts.push_back(std::move(part));
 }
 
 void Contributions::Release(const ContributionKey& key, const std::vector<BlockRange>& blocks) {
@@ -53,11 +53,11 @@ bool Contributions::Whole(const ContributionKey& key) const {
   return found != arrivals_.end() && WholeLocked(key, found->second);
 }
 
-std::vector<ShardRef> Contributions::Shards(const ContributionKey& key) const {
+std::vector<StoredPart> Contributions::Parts(const ContributionKey& key) const {
   absl::MutexLock lock(&mutex_);
   const auto found = arrivals_.find(key);
   if (found == arrivals_.end() || !WholeLocked(key, found->second)) return {};
-  return found->second.shards;
+  return found->second.parts;
 }
 
 std::vector<ContributionKey> Contributions::WholeOf(int fragment, int64_t version) const {

@@ -1,5 +1,6 @@
-// Which blocks of which contributions have arrived. A contribution is one incarnation's part in one
-// round; it comes in shards (some blocks of one rank's stream) and counts when they hold every
+// Which blocks of which contributions have arrived, and where they lie in the log: the one index of
+// them. A contribution is one incarnation's part in one
+// round; it comes in parts (some blocks of one rank's stream) and counts when they hold every
 // block of the fragment.
 //
 // Blocks are reserved before they go to the log and confirmed after, so that no block lies in the
@@ -15,7 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/layout/fragment_layout.h"
-#include "coordinator/store/job_store.h"
+#include "coordinator/store/round_records.h"
 
 namespace longhaul::coordinator {
 
@@ -40,7 +41,7 @@ class Contributions {
   std::vector<BlockRange> Reserve(const ContributionKey& key,
                                   const std::vector<BlockRange>& blocks);
   // What Reserve gave lies in the log.
-  void Confirm(const ContributionKey& key, const std::vector<BlockRange>& blocks, ShardRef shard);
+  void Confirm(const ContributionKey& key, const std::vector<BlockRange>& blocks, StoredPart part);
   // It does not.
   void Release(const ContributionKey& key, const std::vector<BlockRange>& blocks);
 
@@ -48,7 +49,7 @@ class Contributions {
   std::vector<BlockRange> Blocks(const ContributionKey& key) const;
   bool Whole(const ContributionKey& key) const;
   // Of a whole contribution, in the order of arrival; empty otherwise.
-  std::vector<ShardRef> Shards(const ContributionKey& key) const;
+  std::vector<StoredPart> Parts(const ContributionKey& key) const;
   // Pools and incarnations whose contribution to this round is whole.
   std::vector<ContributionKey> WholeOf(int fragment, int64_t version) const;
 
@@ -58,7 +59,7 @@ class Contributions {
  private:
   struct Arrival {
     std::vector<BlockRange> here, reserved;  // Merged.
-    std::vector<ShardRef> shards;
+    std::vector<StoredPart> parts;
   };
   bool WholeLocked(const ContributionKey& key, const Arrival& arrival) const {
     return arrival.here == std::vector<BlockRange>{{0, fragment_blocks_[key.fragment]}};

@@ -22,13 +22,13 @@ std::vector<int64_t> BlocksOf(const JobStoreOptions& options) {
 absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJob job) {
   std::shared_ptr<JobFragments> fragments(new JobFragments(std::move(job)));
   LH_ASSIGN_OR_RETURN(fragments->up_, MakeCodec(fragments->job_.up));
-  LH_ASSIGN_OR_RETURN(fragments->down_, MakeCodec(fragments->job_.store.down));
+  LH_ASSIGN_OR_RETURN(fragments->down_, MakeCodec(fragments->job_.manifest.options.down));
   LH_ASSIGN_OR_RETURN(fragments->exact_, MakeCodec({.kind = CodecKind::kFp32}));
   return fragments;
 }
 
 JobFragments::JobFragments(FragmentsOfJob job)
-    : job_(std::move(job)), contributions_(BlocksOf(job_.store)) {}
+    : job_(std::move(job)), contributions_(BlocksOf(job_.manifest.options)) {}
 
 JobStore* JobFragments::store() const {
   absl::MutexLock lock(&mutex_);

@@ -23,9 +23,8 @@ namespace longhaul::coordinator {
 
 // What the fragments need to know of a job.
 struct FragmentsOfJob {
-  std::string id, name;
   CodecOptions up;
-  JobStoreOptions store;
+  JobManifest manifest;
 };
 
 // Thread-safe.
@@ -34,12 +33,12 @@ class JobFragments {
   // UNIMPLEMENTED: a codec that this build lacks.
   static absl::StatusOr<std::shared_ptr<JobFragments>> Create(FragmentsOfJob job);
 
-  const std::string& id() const { return job_.id; }
-  const std::string& name() const { return job_.name; }
-  const FragmentsOfJob& job() const { return job_; }
-  int count() const { return static_cast<int>(job_.store.fragment_elements.size()); }
+  const std::string& id() const { return job_.manifest.id; }
+  const std::string& name() const { return job_.manifest.name; }
+  const JobManifest& manifest() const { return job_.manifest; }
+  int count() const { return static_cast<int>(manifest().options.fragment_elements.size()); }
   bool Has(int64_t fragment) const { return fragment >= 0 && fragment < count(); }
-  int64_t elements(int fragment) const { return job_.store.fragment_elements[fragment]; }
+  int64_t elements(int fragment) const { return manifest().options.fragment_elements[fragment]; }
 
   const Codec& up() const { return *up_; }
   const Codec& down() const { return *down_; }

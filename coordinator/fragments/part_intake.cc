@@ -1,4 +1,4 @@
-#include "coordinator/service/shard_intake.h"
+#include "coordinator/fragments/part_intake.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,10 +10,6 @@
 
 namespace longhaul::coordinator {
 namespace {
-
-SegmentRef ForLog(const SegmentRef& segment) {
-  return {segment.first_block, segment.elements, segment.base_exponent};
-}
 
 absl::Status BadSegment(int fragment, int64_t block, const absl::Status& cause) {
   return WithErrorInfo(
@@ -28,7 +24,7 @@ BlockRange BlocksOf(const SegmentRef& segment) {
 
 }  // namespace
 
-ShardIntake::ShardIntake(std::shared_ptr<LiveJob> job, ContributionKey key, RoundKind kind)
+PartIntake::PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind)
     : job_(std::move(job)),
       key_(std::move(key)),
       kind_(kind),
@@ -36,17 +32,17 @@ ShardIntake::ShardIntake(std::shared_ptr<LiveJob> job, ContributionKey key, Roun
       segment_bytes_([this](int32_t elements) { return codec_.PayloadBytes(elements); }),
       checker_(&codec_) {}
 
-absl::Status ShardIntake::Take(const CodedChunk& chunk) {
+absl::Status PartIntake::Take(const CodedChunk& chunk) {
   LH_RETURN_IF_ERROR(Validate(chunk));
-  if (small_segments_.empty() && chunk.payload_bytes >= kShardBytesMin) return Append(chunk);
+  if (small_segments_.empty() && chunk.payload_bytes >= kPartBytesMin) return Append(chunk);
   small_segments_.insert(small_segments_.end(), chunk.segments.begin(), chunk.segments.end());
   for (const absl::Span<const uint8_t> piece : chunk.pieces) {
     small_bytes_.insert(small_bytes_.end(), piece.begin(), piece.end());
   }
-  return static_cast<int64_t>(small_bytes_.size()) >= kShardBytesMin ? Finish() : absl::OkStatus();
+  return static_cast<int64_t>(small_bytes_.size()) >= kPartBytesMin ? Finish() : absl::OkStatus();
 }
 
-absl::Status ShardIntake::Finish() {
+absl::Status PartIntake::Finish() {
   if (small_segments_.empty()) return absl::OkStatus();
   const std::vector<uint8_t> bytes = std::exchange(small_bytes_, {});
   return Append({.segments = std::exchange(small_segments_, {}),
@@ -54,46 +50,48 @@ absl::Status ShardIntake::Finish() {
                  .payload_bytes = static_cast<int64_t>(bytes.size())});
 }
 
-absl::Status ShardIntake::Validate(const CodedChunk& chunk) {
+absl::Status PartIntake::Validate(const CodedChunk& chunk) {
   return ForEachSegment(chunk, segment_bytes_, [this](const SegmentRef& segment, auto payload) {
-    const absl::Status valid = checker_.Check(ForLog(segment), payload);
+    const absl::Status valid = checker_.Check(segment, payload);
     return valid.ok() ? valid : BadSegment(key_.fragment, segment.first_block, valid);
   });
 }
 
-absl::Status ShardIntake::Append(const CodedChunk& chunk) {
+absl::Status PartIntake::Append(const CodedChunk& chunk) {
   const std::vector<BlockRange> brought = longhaul::BlocksOf(chunk.segments);
   const std::vector<BlockRange> missing = job_->contributions().Reserve(key_, brought);
   if (missing.empty()) return absl::OkStatus();
-  if (missing == brought) return AppendShard(chunk.segments, chunk.pieces, missing);
+  if (missing == brought) return AppendPart(chunk.segments, chunk.pieces, missing);
   std::vector<SegmentRef> segments;
   std::vector<uint8_t> bytes;
   if (const absl::Status cut = Cut(chunk, missing, &segments, &bytes); !cut.ok()) {
     job_->contributions().Release(key_, missing);
     return cut;
   }
-  return AppendShard(segments, {bytes}, missing);
+  return AppendPart(segments, {bytes}, missing);
 }
 
-absl::Status ShardIntake::AppendShard(const std::vector<SegmentRef>& segments, Log::Pieces payload,
+absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log::Pieces payload,
                                       const std::vector<BlockRange>& blocks) {
-  ShardInfo shard{.fragment = key_.fragment,
+  PartInfo part{.fragment = key_.fragment,
                   .version = key_.version,
                   .kind = kind_,
                   .pool = key_.pool,
                   .codec = codec_.kind(),
+                  .segments = segments,
                   .incarnation = key_.incarnation};
-  for (const SegmentRef& segment : segments) shard.segments.push_back(ForLog(segment));
-  const absl::StatusOr<ShardRef> appended = job_->store()->AppendShard(shard, payload);
-  if (appended.ok()) {
-    job_->contributions().Confirm(key_, blocks, *appended);
-  } else {
+  absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
+  if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
+    if (absl::IsResourceExhausted(appended.status())) job_->set_full(appended.status().message());
+    return appended.status();
   }
-  return appended.status();
+  job_->set_full("");
+  job_->contributions().Confirm(key_, blocks, *std::move(appended));
+  return absl::OkStatus();
 }
 
-absl::Status ShardIntake::Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
+absl::Status PartIntake::Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
                               std::vector<SegmentRef>* segments,
                               std::vector<uint8_t>* bytes) const {
   return ForEachSegment(chunk, segment_bytes_, [&](const SegmentRef& segment, auto payload) {

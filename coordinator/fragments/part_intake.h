@@ -7,20 +7,20 @@
 
 #include "absl/status/status.h"
 #include "common/blocks/coded_blocks.h"
-#include "coordinator/service/contributions.h"
-#include "coordinator/service/live_job.h"
-#include "coordinator/store/shard_check.h"
+#include "coordinator/fragments/contributions.h"
+#include "coordinator/fragments/job_fragments.h"
+#include "coordinator/store/part_check.h"
 
 namespace longhaul::coordinator {
 
-// A chunk becomes a shard at once, written from where it lies; chunks smaller than kShardBytesMin
+// A chunk becomes a part at once, written from where it lies; chunks smaller than kPartBytesMin
 // are joined first, so that nobody makes a frame of the log for every block. Memory: less than
-// kShardBytesMin and a chunk. Not thread-safe; blocks on the disk.
-class ShardIntake {
+// kPartBytesMin and a chunk. Not thread-safe; blocks on the disk.
+class PartIntake {
  public:
-  static constexpr int64_t kShardBytesMin = 512 << 10;
+  static constexpr int64_t kPartBytesMin = 512 << 10;
 
-  ShardIntake(std::shared_ptr<LiveJob> job, ContributionKey key, RoundKind kind);
+  PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind);
 
   // Validates every segment and appends the blocks that are not here yet; the others are dropped.
   //   INVALID_ARGUMENT     BAD_SEGMENT with fragment and block: NaN, Inf, padding, exponent
@@ -32,18 +32,18 @@ class ShardIntake {
 
   const ContributionKey& key() const { return key_; }
   RoundKind kind() const { return kind_; }
-  LiveJob& job() const { return *job_; }
+  JobFragments& job() const { return *job_; }
 
  private:
   absl::Status Validate(const CodedChunk& chunk);
   absl::Status Append(const CodedChunk& chunk);
-  absl::Status AppendShard(const std::vector<SegmentRef>& segments, Log::Pieces payload,
+  absl::Status AppendPart(const std::vector<SegmentRef>& segments, Log::Pieces payload,
                            const std::vector<BlockRange>& blocks);
   // Copies the parts of the chunk's segments that lie in these blocks.
   absl::Status Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
                    std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const;
 
-  const std::shared_ptr<LiveJob> job_;
+  const std::shared_ptr<JobFragments> job_;
   const ContributionKey key_;
   const RoundKind kind_;
   const Codec& codec_;  // The job's.

@@ -1,0 +1,171 @@
+#include "coordinator/fragments/fragments.h"
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+#include "coordinator/store/fatal.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+class Stopwatch {
+ public:
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+absl::Status TooMuchWaits() { return absl::UnavailableError("too much waits for the disk"); }
+absl::Status NoJob(const std::string& job) {
+  return absl::NotFoundError(absl::StrCat("job ", job, " is not here"));
+}
+
+// What the log holds of contributions to rounds that are not committed.
+void RecoverContributions(JobStore& store, Contributions& contributions) {
+  for (StoredPart& part : store.TakePending()) {
+    const PartInfo& info = part.info;
+    const ContributionKey key{info.fragment, info.version, info.pool, info.incarnation};
+    const std::vector<BlockRange> blocks = contributions.Reserve(key, BlocksOf(info.segments));
+    contributions.Confirm(key, blocks, std::move(part));
+  }
+}
+
+}  // namespace
+
+Fragments::Fragments(Options options, const Parts& parts)
+    : options_(std::move(options)), parts_(parts) {}
+
+void Fragments::Add(std::shared_ptr<JobFragments> job) {
+  absl::MutexLock lock(&mutex_);
+  const std::string id = job->id();
+  jobs_[id] = std::move(job);
+}
+
+void Fragments::Close(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  jobs_.erase(job);
+}
+
+std::shared_ptr<JobFragments> Fragments::Find(absl::string_view job) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : found->second;
+}
+
+std::string Fragments::JobDir(absl::string_view job) const {
+  return JoinPath(JoinPath(options_.data_dir, "jobs"), std::string(job));
+}
+
+void Fragments::Note(JobFragments& job, const absl::Status& status) {
+  if (IsFatal(status) && job.TellFailure()) parts_.arbiter->StoreFailed(job.id(), status);
+}
+
+absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
+  const std::string dir = JobDir(job.id());
+  const int threads = options_.tile_threads > 0 ? options_.tile_threads : TileThreads();
+  absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Recover(parts_.fs, dir, threads);
+  if (absl::IsNotFound(store.status()) && create) {
+    JobManifest manifest = job.manifest();
+    std::random_device random;
+    manifest.options.log_salt = (uint64_t{random()} << 32) | random();
+    LH_RETURN_IF_ERROR(CreateDirs(*parts_.fs, dir));
+    store = JobStore::Create(parts_.fs, dir, manifest, threads);
+  }
+  LH_RETURN_IF_ERROR(store.status());
+  if ((*store)->options().fragment_elements != job.manifest().options.fragment_elements) {
+    return absl::DataLossError(absl::StrCat(dir, " holds fragments of other sizes than the job's"));
+  }
+  RecoverContributions(**store, job.contributions());
+  OpenedStore opened{.recovery = (*store)->recovery()};
+  for (int f = 0; f < job.count(); ++f) {
+    OpenedFragment& fragment = opened.fragments.emplace_back();
+    LH_ASSIGN_OR_RETURN(fragment.version, (*store)->Version(f));
+    if (fragment.version >= 0) {
+      LH_ASSIGN_OR_RETURN(fragment.commit, (*store)->LastCommit(f));
+    }
+    fragment.contributors = job.contributions().WholeOf(f, fragment.version + 1);
+  }
+  job.set_store(*std::move(store));
+  return opened;
+}
+
+void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  if (!job) return done(NoJob(id));
+  // Shared, since a task that is refused is destroyed with what it holds.
+  auto shared = std::make_shared<Done<OpenedStore>>(std::move(done));
+  const bool accepted = parts_.background->Submit([this, job, create, shared] {
+    absl::StatusOr<OpenedStore> opened = OpenNow(*job, create);
+    Note(*job, opened.status());
+    (*shared)(std::move(opened));
+  });
+  if (!accepted) (*shared)(TooMuchWaits());
+}
+
+void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> done) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  if (!job || job->store() == nullptr) return done(NoJob(id));
+  auto shared = std::make_shared<Done<CommitRecord>>(std::move(done));
+  const bool accepted = parts_.apply->Submit([this, job, shared, round = std::move(round)] {
+    const Stopwatch stopwatch;
+    RoundInput input{.fragment = round.fragment,
+                     .version = round.version,
+                     .kind = round.kind,
+                     .evaluator = round.evaluator};
+    for (const Round::Contributor& c : round.contributors) {
+      input.contributions.push_back(
+          {.pool = c.pool,
+           .parts = job->contributions().Parts(
+               {round.fragment, round.version, c.pool, c.incarnation})});
+    }
+    absl::StatusOr<CommitRecord> commit = job->store()->Apply(input);
+    Note(*job, commit.status());
+    if (commit.ok()) {
+      parts_.metrics->apply_seconds.With().Observe(stopwatch.Seconds());
+      job->contributions().Forget(round.fragment, round.version);
+      SnapshotLater(job);
+    }
+    (*shared)(std::move(commit));
+  });
+  if (!accepted) (*shared)(TooMuchWaits());
+}
+
+void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
+  if (job->snapshot_asked.exchange(true)) return;
+  const bool accepted = parts_.background->Submit([this, job] {
+    // What is committed from here on asks again.
+    job->snapshot_asked = false;
+    const absl::Status status = job->store()->MaybeSnapshot();
+    Note(*job, status);
+    if (!status.ok()) {
+      parts_.log->With({.job = job->name()})
+          .Warning(absl::StrCat("no snapshot: ", status.message()));
+    }
+  });
+  // The next commit asks again.
+  if (!accepted) job->snapshot_asked = false;
+}
+
+void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifest,
+                           Done<v1::CheckpointManifest> done) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  if (!job || job->store() == nullptr) return done(NoJob(id));
+  auto shared = std::make_shared<Done<v1::CheckpointManifest>>(std::move(done));
+  const bool accepted = parts_.background->Submit([this, job, shared,
+                                                   manifest = std::move(manifest)]() mutable {
+    absl::StatusOr<v1::CheckpointManifest> written =
+        job->store()->WriteCheckpoint(std::move(manifest));
+    Note(*job, written.status());
+    (*shared)(std::move(written));
+  });
+  if (!accepted) (*shared)(TooMuchWaits());
+}
+
+}  // namespace longhaul::coordinator

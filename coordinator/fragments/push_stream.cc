@@ -1,0 +1,150 @@
+// Contributions as they come: the header judged, the chunks taken into the job's log, the whole
+// contribution told to the arbiter; and what is here of one.
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/block_proto.h"
+#include "common/rpc/round_kind_proto.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/fragments/fragments.h"
+#include "coordinator/fragments/part_intake.h"
+#include "coordinator/fragments/refusal.h"
+#include "coordinator/fragments/stream_account.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+struct Accepted {
+  std::shared_ptr<JobFragments> job;
+  ContributionKey key;
+  RoundKind kind = RoundKind::kOuter;
+
+  ContributionId id() const {
+    return {job->id(), key.pool, key.incarnation, key.fragment, key.version, kind};
+  }
+};
+
+// Of a PushHeader or a GetContributionRequest: a contribution that may come. Short: nothing here
+// waits.
+template <typename Message>
+absl::StatusOr<Accepted> Judge(const Fragments& fragments, const Message& message) {
+  Accepted accepted{
+      .job = fragments.Find(message.job_id()),
+      .key = {message.fragment(), message.version(), message.pool(), message.incarnation()}};
+  if (!accepted.job) return UnknownJob(message.job_id());
+  if (!accepted.job->Has(message.fragment())) return UnknownFragment(message.fragment());
+  const std::optional<RoundKind> kind = RoundKindFromProto(message.kind());
+  if (!kind.has_value() || *kind == RoundKind::kSkipped) {
+    return BadRequestError({{"kind", "is not SEED, OUTER or FINAL"}});
+  }
+  accepted.kind = *kind;
+  LH_RETURN_IF_ERROR(fragments.parts().arbiter->Judge(accepted.id()));
+  if (accepted.job->store() == nullptr)
+    return absl::UnavailableError("the job's store is being opened");
+  return accepted;
+}
+
+absl::Status CheckCoding(const Accepted& accepted, const v1::PushHeader& header) {
+  if (header.weight() != 1) {
+    return BadRequestError(
+        {{"weight", absl::StrCat(header.weight(), ": in lockstep every pool has the weight 1")}});
+  }
+  const Codec& codec = accepted.job->CodecFor(accepted.kind);
+  // CodecKind has the numbers of v1::Codec.
+  if (static_cast<int>(header.codec()) == static_cast<int>(codec.kind())) return absl::OkStatus();
+  return WithErrorInfo(
+      absl::InvalidArgumentError(absl::StrCat(
+          "codec ", v1::Codec_Name(header.codec()), ": the job has ", std::string(codec.name()),
+          " for rounds of kind ", RoundKindName(accepted.kind))),
+      {"CODEC_MISMATCH",
+       {{"fragment", absl::StrCat(header.fragment())}, {"expected", std::string(codec.name())}}});
+}
+
+// One stream. The handler's functions share it.
+class PushStream {
+ public:
+  explicit PushStream(Fragments* fragments) : fragments_(fragments) {}
+
+  absl::StatusOr<StreamLimits> Begin(const v1::PushHeader& header) {
+    LH_ASSIGN_OR_RETURN(accepted_, Judge(*fragments_, header));
+    LH_RETURN_IF_ERROR(CheckCoding(accepted_, header));
+    const std::shared_ptr<JobFragments>& job = accepted_.job;
+    const Codec& codec = job->CodecFor(accepted_.kind);
+    account_ = {job, codec.name()};
+    if (std::isfinite(header.nmse())) {
+      fragments_->parts()
+          .metrics->uplink_nmse
+          .With({{"job", job->name()}, {"fragment", absl::StrCat(header.fragment())}})
+          .Set(header.nmse());
+    }
+    intake_.emplace(job, accepted_.key, accepted_.kind);
+    // The codec lives as long as the job, which the limits keep.
+    return StreamLimits{
+        .fragment_elements = job->elements(header.fragment()),
+        .payload_bytes_max = codec.FragmentBytesMax(job->elements(header.fragment())),
+        .segment_bytes = [job, &codec](int32_t elements) { return codec.PayloadBytes(elements); }};
+  }
+
+  absl::Status Take(const CodedChunk& chunk) { return Explain(intake_->Take(chunk)); }
+
+  absl::StatusOr<v1::PushResponse> Complete() {
+    LH_RETURN_IF_ERROR(Explain(intake_->Finish()));
+    v1::PushResponse response;
+    response.set_contribution_complete(accepted_.job->contributions().Whole(accepted_.key));
+    if (response.contribution_complete())
+      LH_RETURN_IF_ERROR(fragments_->parts().arbiter->Complete(accepted_.id()));
+    return response;
+  }
+
+  void End(const absl::Status& status, const WireBytes& bytes) const {
+    account_.Book(fragments_->parts(), "up", status, bytes);
+  }
+
+ private:
+  // What the log refused, in the contract's words.
+  absl::Status Explain(const absl::Status& status) const {
+    if (status.ok()) return status;
+    fragments_->Note(*accepted_.job, status);
+    if (absl::IsResourceExhausted(status)) return WithRetryDelay(status, absl::Seconds(5));
+    // The version went on while the bytes came.
+    if (absl::IsFailedPrecondition(status))
+      LH_RETURN_IF_ERROR(fragments_->parts().arbiter->Judge(accepted_.id()));
+    return status;
+  }
+
+  Fragments* const fragments_;
+  StreamAccount account_;
+  Accepted accepted_;
+  // Once the header was accepted.
+  std::optional<PartIntake> intake_;
+};
+
+}  // namespace
+
+PushHandler Fragments::MakePushHandler() {
+  auto stream = std::make_shared<PushStream>(this);
+  return {.on_header = [stream](const v1::PushHeader& header) { return stream->Begin(header); },
+          .on_chunk = [stream](const v1::PushHeader&,
+                               const CodedChunk& chunk) { return stream->Take(chunk); },
+          .on_complete = [stream](const v1::PushHeader&) { return stream->Complete(); },
+          .on_end = [stream](const absl::Status& status,
+                             const WireBytes& bytes) { stream->End(status, bytes); }};
+}
+
+absl::StatusOr<v1::GetContributionResponse> Fragments::FindContribution(
+    const v1::GetContributionRequest& request) {
+  LH_ASSIGN_OR_RETURN(const Accepted accepted, Judge(*this, request));
+  const Contributions& contributions = accepted.job->contributions();
+  v1::GetContributionResponse response;
+  *response.mutable_blocks() = BlocksToProto(contributions.Blocks(accepted.key));
+  response.set_complete(contributions.Whole(accepted.key));
+  if (response.complete()) LH_RETURN_IF_ERROR(parts_.arbiter->Complete(accepted.id()));
+  return response;
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,40 @@
+// What a bulk stream is booked to when it ends: the job's wire bytes, and the metrics.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/rpc/status_details.h"
+#include "coordinator/fragments/fragments.h"
+
+namespace longhaul::coordinator {
+
+// Empty until the stream was accepted.
+struct StreamAccount {
+  std::shared_ptr<JobFragments> job;
+  // A word of ours.
+  std::string_view codec = "none";
+
+  // `direction`: "up" or "down".
+  void Book(const Fragments::Parts& parts, std::string_view direction, const absl::Status& status,
+            const WireBytes& bytes) const {
+    FragmentMetrics& metrics = *parts.metrics;
+    if (job) (direction == "up" ? job->bytes_up() : job->bytes_down()).Add(bytes);
+    const MetricLabels labels = {{"direction", std::string(direction)},
+                                 {"codec", std::string(codec)}};
+    metrics.wire_payload_bytes.With(labels).Increment(static_cast<double>(bytes.payload));
+    metrics.wire_total_bytes.With(labels).Increment(static_cast<double>(bytes.total));
+    if (status.ok()) return;
+    const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
+    const std::string reason =
+        detail.has_value() ? detail->reason : absl::StatusCodeToString(status.code());
+    metrics.refused.With({{"reason", reason}}).Increment();
+    if (!job) return;
+    parts.log->With({.job = job->name()})
+        .Warning(std::string(direction) + " stream: " + reason + ": " +
+                 std::string(status.message()));
+  }
+};
+
+}  // namespace longhaul::coordinator
