@@ -1,0 +1,102 @@
+#include "coordinator/pool/set_aside.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace longhaul {
+namespace {
+
+bool Alike(const PoolFault& a, const PoolFault& b) {
+  return a.code == b.code && a.field == b.field;
+}
+
+// What a peer wrote, in short. Not cut within a UTF-8 sequence: it becomes a string of a protobuf.
+absl::string_view Clip(absl::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  size_t size = bytes_max;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
+}  // namespace
+
+bool SetAsides::Add(std::string_view pool, PoolFault fault, absl::Time now) {
+  if (Blocked(pool, now)) return false;
+  auto it = pools_.find(pool);
+  if (it == pools_.end()) {
+    if (static_cast<int>(pools_.size()) >= std::max(options_.pools_max, 1)) {
+      Forget(std::string(retries_.begin()->second));
+    }
+    it = pools_.emplace(pool, SetAside()).first;
+  } else {
+    retries_.erase({it->second.retry_at, it->first});
+  }
+  SetAside& entry = it->second;
+  absl::Duration delay = options_.delay;
+  for (int i = 0; i < entry.failures && delay < options_.delay_max; ++i) delay *= 2;
+  entry.alike = entry.failures > 0 && Alike(entry.fault, fault) ? entry.alike + 1 : 1;
+  ++entry.failures;
+  entry.fault = std::move(fault);
+  entry.retry_at = now + std::min(delay, options_.delay_max);
+  retries_.insert({entry.retry_at, it->first});
+  return true;
+}
+
+void SetAsides::Clear(std::string_view pool) {
+  const auto it = pools_.find(pool);
+  if (it == pools_.end()) return;
+  retries_.erase({it->second.retry_at, it->first});
+  pools_.erase(it);
+}
+
+bool SetAsides::Blocked(std::string_view pool, absl::Time now) const {
+  const auto it = pools_.find(pool);
+  return it != pools_.end() && now < it->second.retry_at;
+}
+
+absl::Time SetAsides::NextRetry(absl::Time now) const {
+  for (auto it = retries_.lower_bound({now, ""}); it != retries_.end(); ++it) {
+    if (it->first > now) return it->first;
+  }
+  return absl::InfiniteFuture();
+}
+
+std::map<std::string, std::string> SetAsides::Excluded(absl::Time now) const {
+  std::map<std::string, std::string> excluded;
+  for (auto it = retries_.lower_bound({now, ""}); it != retries_.end(); ++it) {
+    if (it->first > now) excluded.emplace(it->second, Describe(pools_.at(it->second), now));
+  }
+  return excluded;
+}
+
+std::optional<PoolFault> SetAsides::Verdict(const std::vector<std::string>& eligible,
+                                            absl::Time now) const {
+  const PoolFault* first = nullptr;
+  for (const std::string& pool : eligible) {
+    const auto it = pools_.find(pool);
+    if (it == pools_.end() || it->second.alike < 2 || now >= it->second.retry_at) {
+      return std::nullopt;
+    }
+    if (first == nullptr) first = &it->second.fault;
+    if (!Alike(*first, it->second.fault)) return std::nullopt;
+  }
+  return first == nullptr ? std::nullopt : std::make_optional(*first);
+}
+
+std::string Describe(const SetAside& set_aside, absl::Time now) {
+  const PoolFault& fault = set_aside.fault;
+  std::string words(Clip(fault.field, 64));
+  if (!fault.message.empty()) {
+    absl::StrAppend(&words, words.empty() ? "" : ": ", Clip(fault.message, 100));
+  }
+  if (words.empty()) words = std::string(Clip(fault.code, 64));
+  // Whole seconds, rounded up: what is said is never earlier than what happens.
+  const int64_t seconds =
+      absl::ToInt64Seconds(absl::Ceil(set_aside.retry_at - now, absl::Seconds(1)));
+  if (seconds > 0) absl::StrAppend(&words, ", again in ", seconds, " s");
+  return words;
+}
+
+}  // namespace longhaul
