@@ -98,6 +98,11 @@ def check_text(name, text):
             yield f"line {number} marks something unfinished"
 
 
+def check_test_list(text):
+    if len(re.findall(r"^\s*longhaul_test\(", text, re.MULTILINE)) > 1:
+        yield "links several test programs; a folder has one (longhaul_test_apart runs a part of it on its own)"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     problems = []
@@ -112,6 +117,8 @@ def main():
             problems += [f"{name}: {problem}" for problem in check_text(name, text)]
             if top != "tests":
                 problems += [f"{name}: {problem}" for problem in check_includes(name, text)]
+    for path in sorted((root / "tests").rglob("CMakeLists.txt")):
+        problems += [f"{path.relative_to(root)}: {problem}" for problem in check_test_list(path.read_text(encoding="utf-8"))]
     print("\n".join(problems) or f"{count} files are tidy")
     return 1 if problems else 0
 

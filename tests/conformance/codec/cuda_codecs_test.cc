@@ -23,7 +23,6 @@ std::vector<CodecCase> CudaCodecs() {
   return cases;
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CodecSuite);
 INSTANTIATE_TEST_SUITE_P(Cuda, CodecSuite, testing::ValuesIn(CudaCodecs()),
                          [](const auto& info) { return info.param.name; });
 

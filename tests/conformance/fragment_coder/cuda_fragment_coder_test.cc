@@ -16,7 +16,6 @@ std::vector<CoderBackend> Backends() {
   return {{"Cuda", *Device()}};
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FragmentCoderSuite);
 INSTANTIATE_TEST_SUITE_P(Cuda, FragmentCoderSuite, testing::ValuesIn(Backends()),
                          [](const auto& info) { return info.param.name; });
 
