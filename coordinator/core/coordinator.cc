@@ -43,16 +43,19 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
                             .ordinal = place.ordinal,
                             .start_step = place.start_step,
                             .return_until = place.return_until};
+    // A pool has one place: what an earlier job of it left behind is given up.
+    const bool taken = !place.gone && places_.contains(place.pool);
     if (place.gone) {
       participant.presence = Presence::kMissed;
       outdated_[place.pool] = place.incarnation;
-    } else if (place.return_until != absl::InfinitePast()) {
+    } else if (!taken && place.return_until != absl::InfinitePast()) {
       participant.presence = Presence::kAway;
       places_[place.pool] = {job.id, place.ordinal};
-    } else if (membership_.Restore(place.pool, place.incarnation, now_)) {
+    } else if (!taken && membership_.Restore(place.pool, place.incarnation, now_)) {
       places_[place.pool] = {job.id, place.ordinal};
     } else {
       participant.presence = Presence::kLeft;
+      Persist(job, participant);
     }
     job.exchange->participants().Restore(std::move(participant));
   }

@@ -53,9 +53,10 @@ class Coordinator {
 
   // Whether this contribution would be accepted, or why not.
   std::optional<Refuse> Judge(const ContributionComplete& contribution) const;
-  // Whether this incarnation has a place in the job, or why not.
-  std::optional<Refuse> CheckPlace(std::string_view job, std::string_view pool,
-                                   std::string_view incarnation) const;
+  // Whether this incarnation may read the job's fragments, or why not: it has a place, though
+  // perhaps no lease just now, or the job has ended and it holds a lease.
+  std::optional<Refuse> CheckReader(std::string_view job, std::string_view pool,
+                                    std::string_view incarnation) const;
 
   // The next moment at which a Tick would change something; InfiniteFuture if none.
   absl::Time next_deadline() const;
@@ -64,6 +65,8 @@ class Coordinator {
   std::optional<JobView> job(std::string_view id) const;
   // Those that have not ended, in the order of submission.
   std::vector<std::string> jobs() const;
+  // The pool's place in the job, or nothing.
+  std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
   // By name.
   std::vector<PoolView> pools() const;
 
@@ -117,6 +120,9 @@ class Coordinator {
   // coordinator_placement.cc: which idle pools get which job.
   void PlacePools();
   JobDemand DemandOf(const Job& job) const;
+  std::vector<PoolOffer> Offers() const;
+  bool ReleasePartialSets(const std::vector<Lack>& lacks);
+  void Explain(const Placement& placement);
   static bool TakesPools(const Job& job);
   static bool CouldDo(const Member& member, const Job& job);
 
@@ -138,6 +144,9 @@ class Coordinator {
   // refusals.cc: the words of every refusal.
   std::optional<Refuse> JobRefusal(std::string_view id) const;
   std::optional<Refuse> LeaseRefusal(std::string_view pool, std::string_view incarnation) const;
+  static std::optional<Refuse> OpeningRefusal(const Job& job);
+  static std::optional<Refuse> PlaceRefusal(const Job& job, std::string_view pool,
+                                            std::string_view incarnation);
   std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Exchange& exchange,
                                             const ContributionComplete& event) const;
   // The job, if it lives; else it refuses and returns null.

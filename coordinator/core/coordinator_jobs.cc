@@ -127,7 +127,7 @@ void Coordinator::Unblock(Job& job) {
 void Coordinator::MoveTo(Job& job, JobState state) {
   job.lifecycle.MoveTo(state);
   job.changed_at = now_;
-  out_.records.push_back(StoreJobState{job.id, state});
+  out_.records.push_back(StoreJobState{job.id, state, job.fault});
 }
 
 void Coordinator::End(Job& job, JobState state) {
@@ -146,8 +146,8 @@ void Coordinator::End(Job& job, JobState state) {
   retired_.push_back(job.id);
 }
 
-// Its pools are free for other jobs. Nothing of it is stored: the next start of the coordinator
-// tries again from the state before.
+// Its pools give their places up and are free for other jobs. That it is quarantined is not stored:
+// the next start of the coordinator tries again from the state before.
 void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.fault = std::move(fault);
   job.lifecycle.MoveTo(JobState::kQuarantined);
@@ -156,17 +156,13 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.retries.clear();
   job.retry_at = job.finish_until = absl::InfiniteFuture();
   job.blocked.clear();
-  out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
   for (Participant& p : job.exchange->participants().all()) {
     if (p.gone()) continue;
-    const bool live = p.live();
-    // In the store the place stays: the next start gives it back.
-    p.presence = Presence::kLeft;
-    places_.erase(p.pool);
-    if (live) membership_.Requeue(p.pool);
+    if (p.live()) membership_.Requeue(p.pool);
+    Drop(job, p, Presence::kLeft,
+         absl::FailedPreconditionError(absl::StrCat("job ", job.options.name, " is quarantined")));
   }
-  placement_due_ = true;
-  Touch(job);
+  out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
 }
 
 void Coordinator::Retire() {

@@ -1,6 +1,7 @@
 // Which idle pools get which job: placement asked, its answer carried out.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
@@ -55,7 +56,7 @@ JobDemand Coordinator::DemandOf(const Job& job) const {
   return demand;
 }
 
-void Coordinator::PlacePools() {
+std::vector<PoolOffer> Coordinator::Offers() const {
   std::vector<PoolOffer> offers;
   for (const auto& [pool, member] : membership_.members()) {
     if (!member.live || !member.joined || member.draining) continue;
@@ -67,28 +68,61 @@ void Coordinator::PlacePools() {
     if (const auto place = places_.find(pool); place != places_.end())
       offer.busy_with = Find(place->second.job)->options.name;
   }
-  std::vector<JobDemand> demands;
+  return offers;
+}
+
+void Coordinator::PlacePools() {
+  while (true) {
+    std::vector<JobDemand> demands;
+    for (const auto& [order, job] : in_order_) {
+      if (job->exchange.has_value() && job->state() != JobState::kQuarantined)
+        demands.push_back(DemandOf(*job));
+    }
+    const Placement placement = longhaul::Place(Offers(), demands);
+    for (const PlacedPool& placed : placement.assignments) {
+      Seat(*Find(placed.job), placed.pool, membership_.Find(placed.pool)->incarnation);
+    }
+    if (ReleasePartialSets(placement.lacks)) continue;
+    Explain(placement);
+    return;
+  }
+}
+
+// A job that lost part of its set before it could begin holds none of the rest meanwhile.
+bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
+  bool released = false;
+  for (const Lack& lack : lacks) {
+    Job& job = *Find(lack.job);
+    if (job.state() != JobState::kPending) continue;
+    for (Participant& p : job.exchange->participants().all()) {
+      if (!p.live()) continue;
+      Drop(job, p, Presence::kLeft,
+           absl::FailedPreconditionError(absl::StrCat(
+               "job ", job.options.name, " waits for its other pools; this one is free meanwhile")));
+      released = true;
+    }
+  }
+  placement_due_ = false;
+  return released;
+}
+
+// What each job lacks, and when placement is to be asked again.
+void Coordinator::Explain(const Placement& placement) {
   placement_at_ = absl::InfiniteFuture();
+  if (placement.reconsider_in != absl::InfiniteDuration())
+    placement_at_ = now_ + placement.reconsider_in;
+  std::map<std::string, std::string> words;
+  for (const Lack& lack : placement.lacks) words[lack.job] = Sentence(lack);
   for (const auto& [order, job] : in_order_) {
-    if (!job->exchange.has_value() || job->state() == JobState::kQuarantined) continue;
-    demands.push_back(DemandOf(*job));
     placement_at_ = std::min(placement_at_, job->set_asides.NextRetry(now_));
-    job->lacks.clear();
-  }
-  const Placement placement = longhaul::Place(offers, demands);
-  for (const PlacedPool& placed : placement.assignments) {
-    Seat(*Find(placed.job), placed.pool, membership_.Find(placed.pool)->incarnation);
-  }
-  for (const Lack& lack : placement.lacks) Find(lack.job)->lacks = Sentence(lack);
-  for (const auto& [order, job] : in_order_) {
+    const auto lacks = words.find(job->id);
+    job->lacks = lacks == words.end() ? "" : lacks->second;
     if (job->lacks.empty()) {
       job->lacks_since.reset();
     } else if (!job->lacks_since.has_value()) {
       job->lacks_since = now_;
     }
   }
-  if (placement.reconsider_in != absl::InfiniteDuration())
-    placement_at_ = std::min(placement_at_, now_ + placement.reconsider_in);
 }
 
 }  // namespace longhaul::coordinator

@@ -21,15 +21,12 @@ void Coordinator::On(const RankReady& event) {
 
 // The pool's place, with a start step: its first rank to be ready fixes it. Null: refused.
 Participant* Coordinator::Admit(const RankReady& event, Job& job) {
-  if (auto refusal = CheckPlace(event.job, event.pool, event.incarnation)) {
+  if (auto refusal = PlaceRefusal(job, event.pool, event.incarnation)) {
     Answer(*std::move(refusal));
     return nullptr;
   }
-  if (job.store == StoreState::kOpening) {
-    Answer(Refuse{.status = absl::UnavailableError(
-                      absl::StrFormat("the store of job %s is being opened", job.id)),
-                  .reason = "STORE_OPENING",
-                  .retry_after = absl::Seconds(1)});
+  if (auto refusal = OpeningRefusal(job)) {
+    Answer(*std::move(refusal));
     return nullptr;
   }
   Participant* participant = job.exchange->participants().Find(event.pool);
@@ -54,25 +51,21 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
 
 std::optional<Refuse> Coordinator::Judge(const ContributionComplete& c) const {
   if (auto refusal = JobRefusal(c.job)) return refusal;
-  const Exchange& rounds = *Find(c.job)->exchange;
+  const Job& job = *Find(c.job);
+  if (auto refusal = OpeningRefusal(job)) return refusal;
+  const Exchange& rounds = *job.exchange;
   const Participant* pool = rounds.participants().Find(c.pool, c.incarnation);
   return ContributionRefusal(rounds.Judge(pool, c.fragment, c.version, c.kind), rounds, c);
 }
 
-std::optional<Refuse> Coordinator::CheckPlace(std::string_view id, std::string_view pool,
-                                              std::string_view incarnation) const {
+std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_view pool,
+                                               std::string_view incarnation) const {
+  if (ended_.contains(id)) return LeaseRefusal(pool, incarnation);
   if (auto refusal = JobRefusal(id)) return refusal;
-  const Participants& participants = Find(id)->exchange->participants();
-  const Participant* found = participants.Find(pool);
-  if (found != nullptr && found->live() && found->incarnation == incarnation) return std::nullopt;
-  // An incarnation that had the place, or was replaced in it, hears that it is lost.
-  if (found != nullptr && found->presence != Presence::kLeft) {
-    return Refuse{absl::AbortedError(absl::StrFormat("job %s went on without pool %s", id, pool)),
-                  "POOL_LOST"};
-  }
-  return Refuse{absl::FailedPreconditionError(
-                    absl::StrFormat("pool %s is not assigned to job %s", pool, id)),
-                "NOT_ASSIGNED"};
+  const Job& job = *Find(id);
+  const Participant* place = job.exchange->participants().Find(pool, incarnation);
+  if (place == nullptr || place->gone()) return PlaceRefusal(job, pool, incarnation);
+  return OpeningRefusal(job);
 }
 
 void Coordinator::On(const ContributionComplete& event) {

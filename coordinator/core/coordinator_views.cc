@@ -115,6 +115,16 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   return view;
 }
 
+std::optional<ParticipantView> Coordinator::place(std::string_view id,
+                                                  std::string_view pool) const {
+  const Job* job = Find(id);
+  if (job == nullptr || !job->exchange.has_value()) return std::nullopt;
+  const Participant* p = job->exchange->participants().Find(pool);
+  if (p == nullptr) return std::nullopt;
+  return ParticipantView{p->pool, p->incarnation, p->ordinal, p->start_step, p->live(),
+                         p->inner_step};
+}
+
 std::vector<std::string> Coordinator::jobs() const {
   std::vector<std::string> ids;
   for (const auto& [order, job] : in_order_) ids.push_back(job->id);

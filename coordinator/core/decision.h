@@ -27,10 +27,10 @@ namespace longhaul::coordinator {
 
 // --- Records.
 
-// Stored with the rest of the job's view, so with its fault.
 struct StoreJobState {
   std::string job;
   JobState state = JobState::kPending;
+  std::optional<JobFault> fault;
 };
 // A pool's place in a job, by (job, ordinal): written again whenever one of these changes.
 struct StorePlace {

@@ -43,6 +43,28 @@ std::optional<Refuse> Coordinator::LeaseRefusal(std::string_view pool,
   return std::nullopt;
 }
 
+std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
+  if (job.store != StoreState::kOpening) return std::nullopt;
+  return Refuse{.status = absl::UnavailableError(
+                    absl::StrFormat("the store of job %s is being opened", job.id)),
+                .reason = "STORE_OPENING",
+                .retry_after = absl::Seconds(1)};
+}
+
+std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view pool,
+                                                std::string_view incarnation) {
+  const Participant* found = job.exchange->participants().Find(pool);
+  if (found != nullptr && found->live() && found->incarnation == incarnation) return std::nullopt;
+  if (found != nullptr && found->presence != Presence::kLeft) {
+    return Refuse{
+        absl::AbortedError(absl::StrFormat("job %s went on without pool %s", job.id, pool)),
+        "POOL_LOST"};
+  }
+  return Refuse{absl::FailedPreconditionError(
+                    absl::StrFormat("pool %s is not assigned to job %s", pool, job.id)),
+                "NOT_ASSIGNED"};
+}
+
 std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdict,
                                                        const Exchange& exchange,
                                                        const ContributionComplete& event) const {

@@ -1,202 +1,372 @@
-#include "coordinator/service/runtime.h"
+#include "coordinator/effects/performer.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
-#include "coordinator/service/job_report.h"
-#include "coordinator/service/plan_message.h"
-#include "coordinator/service/refusal.h"
+#include "coordinator/effects/refusal.h"
 #include "coordinator/store/fatal.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-constexpr int kTicksPerSecond = 5;
-// Bounded by what was submitted: a round of each fragment of each job; a snapshot and some
-// checkpoints of each job.
-constexpr int kQueueMax = 1 << 20;
-
 Refuse Halted() {
   return {.status = absl::UnavailableError("the coordinator is going down"), .reason = "HALTED"};
 }
 
+absl::Status DiskFull(absl::string_view why) {
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("the coordinator's disk is full: ", why)),
+      absl::Seconds(5));
+}
+
+// Begins with a digit, so that it is never the name of a job. Sorts by time, for people.
+std::string MakeJobId(absl::Time now) {
+  std::random_device random;
+  return absl::StrFormat("%s-%06x", absl::FormatTime("%Y%m%d-%H%M%S", now, absl::UTCTimeZone()),
+                         random() & 0xffffff);
+}
+
+absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRecord& job) {
+  return WithErrorInfo(absl::AlreadyExistsError(what),
+                       {std::string(reason), {{"job", job.id}}});
+}
+
 }  // namespace
 
-Runtime::Runtime(RuntimeOptions options, const RuntimeParts& parts, RecoveredState recovered)
+Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered)
     : options_(std::move(options)),
-      parts_(parts),
-      core_(options_.core, recovered.core, parts.clock->Now()),
-      core_now_(parts.clock->Now()),
-      jobs_by_state_(std::move(recovered.jobs_by_state)),
-      apply_(std::make_unique<Executor>(
-          Executor::Options{.threads = options_.apply_threads, .queue_max = kQueueMax})),
-      background_(
-          std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax})),
-      bulk_(std::make_unique<Executor>(
-          Executor::Options{.threads = options_.bulk_threads, .queue_max = 1024})),
-      owner_({}, parts.clock, [this] { Tick(); }) {
-  owner_.PostAlways([this, jobs = std::move(recovered.jobs)] {
-    for (const auto& job : jobs) jobs_.Add(job);
-    Step(coordinator::Tick{});  // What the restart interrupted goes on: rounds that are due, the
-                                // end of a job.
-  });
+      parts_(std::move(parts)),
+      core_(options_.core, recovered.core, parts_.now()),
+      jobs_by_state_(std::move(recovered.jobs_by_state)) {
+  for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
+    if (job->fragments) parts_.fragments->Add(job->fragments);
+    jobs_[job->id()] = std::move(job);
+  }
 }
 
-Runtime::~Runtime() { Stop(); }
+void Performer::Start() { Step(coordinator::Tick{}); }
 
-absl::Status Runtime::Overloaded() {
-  return WithRetryDelay(absl::ResourceExhaustedError("too many calls wait for the coordinator"),
-                        absl::Seconds(1));
+void Performer::Step(const Event& event) {
+  Step(event, [](const std::optional<Answer>&) {});
 }
 
-std::string Runtime::JobDir(const std::string& id) const { return JobDirOf(options_.data_dir, id); }
+void Performer::Step(const Event& event, OnAnswer on_answer) {
+  if (halted_) return on_answer(Halted());
+  const bool waits = full();
+  if (waits && std::holds_alternative<JoinPool>(event)) {
+    return on_answer(Refuse{.status = DiskFull("no pool can join"),
+                            .reason = "DISK_FULL",
+                            .retry_after = absl::Seconds(5)});
+  }
+  Decision decision;
+  {
+    absl::MutexLock lock(&mutex_);
+    decision = core_.Step(event, parts_.now());
+  }
+  // Its lease is extended; what it may do cannot be said before what was decided earlier is durable.
+  if (waits && decision.records.empty() && decision.notices.empty() && decision.works.empty()) {
+    return on_answer(Refuse{.status = DiskFull("what was decided cannot be stored"),
+                            .reason = "DISK_FULL",
+                            .retry_after = absl::Seconds(1)});
+  }
+  backlog_.push_back({std::move(decision), std::move(on_answer)});
+  Drain();
+}
 
-absl::Status Runtime::Judge(const ContributionBegins& event) {
+// A step that is taken while another takes effect (a publisher that brings news) waits its turn.
+void Performer::Drain() {
+  if (std::exchange(draining_, true)) return;
+  while (!backlog_.empty() && !halted_ && MakeDurable(backlog_.front().decision)) {
+    Pending next = std::move(backlog_.front());
+    backlog_.pop_front();
+    next.on_answer(next.decision.answer);
+    for (const Notice& notice : next.decision.notices)
+      std::visit([this](const auto& n) { Tell(n); }, notice);
+    for (const Work& work : next.decision.works)
+      std::visit([this](const auto& w) { Begin(w); }, work);
+  }
+  draining_ = false;
+  if (!halted_) return;
+  for (Pending& pending : std::exchange(backlog_, {})) pending.on_answer(Halted());
+}
+
+// False: its turn has not come, or will not.
+bool Performer::MakeDurable(const Decision& decision) {
+  if (decision.records.empty()) return true;
+  const absl::Status written = parts_.records->Commit(RecordsOf(decision));
+  if (absl::IsResourceExhausted(written)) {
+    absl::MutexLock lock(&mutex_);
+    if (full_.empty()) {
+      parts_.log->Warning(
+          absl::StrCat("decisions wait for disk space: ", std::string(written.message())));
+    }
+    full_ = std::string(written.message());
+    return false;
+  }
+  if (!written.ok()) {
+    // The core went on already: what it decided must be durable, or nothing may be said any more.
+    Note(MarkFatal(absl::Status(written.code(),
+                                absl::StrCat("storing decisions: ", written.message()))));
+    return false;
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!full_.empty()) parts_.log->Info("there is disk space again");
+    full_.clear();
+  }
+  for (const Record& record : decision.records) TakeOver(record);
+  return true;
+}
+
+std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
+  std::vector<MetaRecord> records;
+  for (const Record& record : decision.records) {
+    if (const auto* state = std::get_if<StoreJobState>(&record)) {
+      // The report that is kept is of the state to come.
+      LiveJob& job = *Find(state->job);
+      const JobRecord before = job.record;
+      job.record.state = static_cast<int>(state->state);
+      if (state->state == JobState::kSeeding) job.record.started = now();
+      if (IsEnded(state->state)) job.record.ended = now();
+      records.push_back(JobUpdate{job.id(), job.record.state, parts_.publisher->StatusOf(job, state->fault),
+                                  job.record.started, job.record.ended});
+      job.record = before;
+    } else if (const auto* place = std::get_if<StorePlace>(&record)) {
+      const RecoveredPlace& p = place->place;
+      records.push_back(ParticipantRecord{place->job, p.pool, p.incarnation, p.ordinal,
+                                          p.start_step, p.gone, p.return_until});
+    } else {
+      const auto& [job, e] = std::get<StoreEvaluation>(record);
+      records.push_back(EvaluationRecord{job, e.step, e.version, e.loss, e.tokens, e.final});
+    }
+  }
+  return records;
+}
+
+// What is durable is shown.
+void Performer::TakeOver(const Record& record) {
+  const std::string& id = std::visit([](const auto& r) -> const std::string& { return r.job; },
+                                     record);
+  LiveJob& job = *Find(id);
+  const Logger log = parts_.log->With({.job = job.name()});
+  if (const auto* state = std::get_if<StoreJobState>(&record)) {
+    --jobs_by_state_[job.record.state];
+    ++jobs_by_state_[static_cast<int>(state->state)];
+    job.record.state = static_cast<int>(state->state);
+    if (state->state == JobState::kSeeding) job.record.started = now();
+    if (IsEnded(state->state)) {
+      job.record.ended = now();
+      job.quarantine.reset();
+    }
+    log.Info(absl::StrCat("is ", JobStateName(state->state)));
+  } else if (const auto* place = std::get_if<StorePlace>(&record)) {
+    const RecoveredPlace& p = place->place;
+    const Logger pool = parts_.log->With({.job = job.name(), .pool = p.pool});
+    if (p.gone) {
+      pool.Info(absl::StrCat("gave up place ", p.ordinal));
+    } else if (p.return_until != absl::InfinitePast()) {
+      pool.Info(absl::StrCat("is away, place ", p.ordinal, " is kept until ",
+                             absl::FormatTime(absl::RFC3339_sec, p.return_until,
+                                              absl::UTCTimeZone())));
+    } else if (p.start_step.has_value()) {
+      pool.Info(absl::StrCat("is ready, place ", p.ordinal, ", from step ", *p.start_step));
+    } else {
+      pool.Info(absl::StrCat("is assigned, place ", p.ordinal));
+    }
+  } else {
+    const Evaluation& e = std::get<StoreEvaluation>(record).evaluation;
+    job.progress.AddEvaluation({id, e.step, e.version, e.loss, e.tokens, e.final});
+    parts_.metrics->eval_loss.With({{"job", job.name()}}).Set(e.loss);
+    log.Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
+  }
+  parts_.publisher->JobChanged(job);
+}
+
+absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::string& token) {
   if (halted_) return ToStatus(Halted());
-  absl::MutexLock lock(&core_mutex_);
-  // At the time that the core knows already: this call changes nothing, so that it needs no place
-  // in the queue.
-  const std::vector<Action> actions = core_.Step(event, core_now_);
-  if (actions.empty()) return absl::OkStatus();
-  LH_CHECK(actions.size() == 1, "a question to the core has one answer");
-  return ToStatus(std::get<Refuse>(actions.front()));
+  MetaStore& meta = *parts_.meta;
+  const std::string spec = resolved.spec.SerializeAsString();
+  if (!token.empty()) {
+    const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
+    if (first.ok() && first->spec == spec) return Submitted{first->id};
+    if (first.ok()) {
+      return Taken(absl::StrCat("the idempotency token came before, with another spec: job ",
+                                first->name),
+                   "TOKEN_TAKEN", *first);
+    }
+    if (!absl::IsNotFound(first.status())) return first.status();
+  }
+  const absl::StatusOr<JobRecord> same = meta.GetJob(resolved.spec.name());
+  if (same.ok()) {
+    const auto state = static_cast<JobState>(same->state);
+    if (state == JobState::kFailed || state == JobState::kCancelled) {
+      return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
+                                ", which is ", JobStateName(state), "; give this one another name"),
+                   "NAME_TAKEN", *same);
+    }
+    if (same->spec == spec) return Submitted{same->id};
+    return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
+                              ", which has another spec"),
+                 "NAME_TAKEN", *same);
+  }
+  if (!absl::IsNotFound(same.status())) return same.status();
+  if (full()) return DiskFull("no job can be stored");
+  JobRecord record{.id = MakeJobId(now()),
+                   .name = resolved.spec.name(),
+                   .idempotency_token = token,
+                   .state = static_cast<int>(JobState::kPending),
+                   .spec = spec,
+                   .created = now()};
+  const JobOptions job_options = JobOptionsOf(resolved);
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job,
+                      MakeLiveJob(record, std::move(resolved)));
+  record.status = parts_.publisher->StatusOf(*job, std::nullopt);
+  const absl::Status stored = parts_.records->Commit({NewJob{record}});
+  if (absl::IsResourceExhausted(stored)) return DiskFull(stored.message());
+  Note(stored);
+  LH_RETURN_IF_ERROR(stored);
+  ++jobs_by_state_[record.state];
+  parts_.fragments->Add(job->fragments);
+  jobs_[record.id] = job;
+  Step(SubmitJob{record.id, job_options});
+  return Submitted{record.id, true};
 }
 
-absl::Status Runtime::Complete(const ContributionComplete& event) {
-  absl::Status result;
-  absl::Notification done;
-  const bool posted = Post([&] {
-    Step(event, [&](const Answer& answer) {
-      if (const Refuse* refusal = std::get_if<Refuse>(&answer)) result = ToStatus(*refusal);
-    });
-    done.Notify();
-  });
-  if (!posted) return Overloaded();
-  done.WaitForNotification();  // The owner thread runs every task that it took.
-  return result;
+std::shared_ptr<LiveJob> Performer::Find(absl::string_view id) const {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : found->second;
 }
 
-void Runtime::Note(const absl::Status& status) {
+std::vector<std::shared_ptr<LiveJob>> Performer::All() const {
+  std::vector<std::shared_ptr<LiveJob>> jobs;
+  for (const auto& [id, job] : jobs_) jobs.push_back(job);
+  return jobs;
+}
+
+std::optional<JobView> Performer::View(const std::string& job) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return core_.job(job);
+}
+
+std::optional<ParticipantView> Performer::Place(const std::string& job,
+                                                const std::string& pool) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return core_.place(job, pool);
+}
+
+std::vector<PoolView> Performer::Pools() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return core_.pools();
+}
+
+absl::Status Performer::Judge(const ContributionComplete& contribution) const {
+  if (halted_) return ToStatus(Halted());
+  absl::ReaderMutexLock lock(&mutex_);
+  const std::optional<Refuse> refusal = core_.Judge(contribution);
+  return refusal.has_value() ? ToStatus(*refusal) : absl::OkStatus();
+}
+
+absl::Status Performer::CheckPlace(const std::string& job, const std::string& pool,
+                                   const std::string& incarnation) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const std::optional<Refuse> refusal = core_.CheckReader(job, pool, incarnation);
+  return refusal.has_value() ? ToStatus(*refusal) : absl::OkStatus();
+}
+
+bool Performer::full() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return !full_.empty();
+}
+
+absl::Status Performer::health() const {
+  if (halted_) return absl::UnavailableError("halted");
+  absl::ReaderMutexLock lock(&mutex_);
+  return full_.empty() ? absl::OkStatus() : absl::ResourceExhaustedError(full_);
+}
+
+void Performer::Note(const absl::Status& status) {
   if (!IsFatal(status) || halted_.exchange(true)) return;
-  parts_.log->Error(absl::StrCat("halted: ", status.message(),
+  parts_.log->Error(absl::StrCat("halted: ", std::string(status.message()),
                                  "; the next start recovers what was acknowledged"));
   options_.on_fatal(status);
 }
 
-void Runtime::Step(const Event& event, Answering answer) {
-  if (halted_) return answer(Halted());
-  std::vector<Action> actions;
-  {
-    absl::MutexLock lock(&core_mutex_);
-    core_now_ = std::max(core_now_, now());
-    actions = core_.Step(event, core_now_);
-  }
-  bool answered = false;
-  Perform(std::move(actions), 0, [&](const Answer& given) {
-    answered = true;
-    answer(given);
-  });
-  if (answered) return;
-  answer(halted_ ? Answer(Halted()) : Answer());
-}
-
-void Runtime::Step(const Event& event) {
-  Step(event, [](const Answer&) {});
-}
-
-void Runtime::Admit(std::shared_ptr<LiveJob> job) {
-  const SubmitJob submitted{job->id(), JobOptionsOf(job->resolved())};
-  ++jobs_by_state_[job->record.state];
-  jobs_.Add(std::move(job));
-  Step(submitted);
-}
-
-v1::Job Runtime::Report(const JobRecord& record) const {
-  const std::shared_ptr<LiveJob> job = jobs_.Find(record.id);
-  if (!job || job->record.ended != absl::InfinitePast()) return ReportEnded(record);
-  absl::MutexLock lock(&core_mutex_);
-  const std::optional<JobView> view = core_.job(record.id);
-  return view.has_value() ? ReportLive(*job, *view, core_now_) : ReportEnded(record);
-}
-
-std::vector<PoolView> Runtime::pools() const {
-  absl::MutexLock lock(&core_mutex_);
-  return core_.pools();
-}
-
-v1::PlanEvent Runtime::PlanFor(const AdmitRank& rank) const {
-  const std::shared_ptr<LiveJob> job = jobs_.Find(rank.job);
-  LH_CHECK(job != nullptr, "the core admits ranks to live jobs");
-  absl::MutexLock lock(&core_mutex_);
-  return MakePlan(*job, *core_.job(rank.job), rank);
-}
-
-void Runtime::Tick() {
+void Performer::Tick() {
   if (halted_) return;
+  Drain();
   Step(coordinator::Tick{});
-  watchers_.Flush([this](const std::string& id) { return Report(jobs_.Find(id)->record); });
-  if (++ticks_ % kTicksPerSecond != 0) return;
-  plan_streams_.Sweep();
-  for (OwnerThread::Task& retry : std::exchange(retries_, {})) std::move(retry)();
-  for (const std::shared_ptr<LiveJob>& job : jobs_.All()) {
-    if (job->forget_at > now()) continue;
-    parts_.metrics->RemoveJob(job->name(), job->fragments());
-    jobs_.Remove(job->id());
-  }
+  if (now() - last_second_ < absl::Seconds(1)) return;
+  last_second_ = now();
+  SaveCounters();
+  Forget();
   ShowGauges();
 }
 
-void Runtime::ShowGauges() {
+void Performer::Forget() {
+  for (const std::shared_ptr<LiveJob>& job : All()) {
+    if (job->forget_at > now()) continue;
+    parts_.metrics->RemoveJob(job->name(), job->fragment_count());
+    parts_.fragments->parts().metrics->RemoveJob(job->name(), job->fragment_count());
+    parts_.publisher->JobForgotten(*job);
+    parts_.fragments->Close(job->id());
+    jobs_.erase(job->id());
+  }
+}
+
+// What a full disk does not take is tried again at the next second.
+void Performer::SaveCounters() {
+  std::vector<MetaRecord> records;
+  std::vector<std::pair<LiveJob*, std::string>> saved;
+  for (const auto& [id, job] : jobs_) {
+    if (!job->fragments) continue;
+    v1::Job counters;
+    const WireBytes up = job->fragments->bytes_up().Value();
+    const WireBytes down = job->fragments->bytes_down().Value();
+    counters.mutable_wire_bytes()->set_up_payload(up.payload);
+    counters.mutable_wire_bytes()->set_up_total(up.total);
+    counters.mutable_wire_bytes()->set_down_payload(down.payload);
+    counters.mutable_wire_bytes()->set_down_total(down.total);
+    job->progress.Save(&counters);
+    std::string bytes = counters.SerializeAsString();
+    if (bytes == job->counters) continue;
+    records.push_back(JobCounters{id, bytes});
+    saved.emplace_back(job.get(), std::move(bytes));
+  }
+  if (records.empty()) return;
+  const absl::Status written = parts_.records->Commit(records);
+  Note(written);
+  if (!written.ok()) return;
+  for (auto& [job, bytes] : saved) job->counters = std::move(bytes);
+}
+
+void Performer::ShowGauges() {
   int live = 0, participating = 0;
-  for (const PoolView& pool : pools()) {
+  for (const PoolView& pool : Pools()) {
     if (pool.lease_end <= now()) continue;
     ++live;
-    participating += pool.ready;
+    participating += pool.standing == PoolStanding::kParticipating;
   }
   parts_.metrics->pools.With({{"state", "live"}}).Set(live);
   parts_.metrics->pools.With({{"state", "participating"}}).Set(participating);
-  for (int state = v1::PENDING; state < v1::JobState_ARRAYSIZE; ++state) {
-    parts_.metrics->jobs.With({{"state", v1::JobState_Name(state)}}).Set(jobs_by_state_[state]);
+  std::map<int, int64_t> states = jobs_by_state_;
+  for (const auto& [id, job] : jobs_) {
+    if (!job->quarantine.has_value()) continue;
+    --states[job->record.state];
+    ++states[static_cast<int>(JobState::kQuarantined)];
   }
-  for (const std::shared_ptr<LiveJob>& job : jobs_.All()) {
-    const v1::Job report = Report(job->record);
-    const MetricLabels labels = {{"job", job->name()}};
-    parts_.metrics->job_inner_step.With(labels).Set(static_cast<double>(report.inner_step()));
-    parts_.metrics->job_tokens.With(labels).Set(static_cast<double>(report.tokens()));
-    parts_.metrics->job_utilization.With(labels).Set(report.utilization());
+  for (int state = static_cast<int>(JobState::kPending);
+       state <= static_cast<int>(JobState::kQuarantined); ++state) {
+    const std::string name(JobStateName(static_cast<JobState>(state)));
+    parts_.metrics->jobs.With({{"state", name}}).Set(static_cast<double>(states[state]));
   }
-  parts_.metrics->bulk_streams.With().Set(admission_.streams());
-}
-
-void Runtime::RetryLater(absl::string_view what, const absl::Status& status,
-                         OwnerThread::Task task) {
-  parts_.log->Warning(absl::StrCat(what, " is tried again: ", status.message()));
-  retries_.push_back(std::move(task));
-}
-
-void Runtime::EndStreams(const absl::Status& status) {
-  absl::Notification done;
-  const bool posted = Post([&] {
-    plan_streams_.EndAll(status);
-    watchers_.EndAll(status);
-    done.Notify();
-  });
-  if (posted) done.WaitForNotification();
-}
-
-void Runtime::Stop() {
-  owner_.PostAlways([this] {
-    for (const std::shared_ptr<LiveJob>& job : jobs_.All()) {
-      if (!halted_ && job->forget_at == absl::InfiniteFuture()) SaveCounters(*job);
-    }
-  });
-  owner_.Stop();
-  bulk_.reset();
-  apply_.reset();
-  background_.reset();
 }
 
 }  // namespace longhaul::coordinator

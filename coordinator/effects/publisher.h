@@ -25,7 +25,7 @@ class Publisher {
   // The job's last commits are not served any more: what there is about it can go.
   virtual void JobForgotten(const LiveJob& job) = 0;
   // What is kept with the job's record beside its spec, opaque here: at the end the whole report.
-  virtual std::string StatusOf(const LiveJob& job) = 0;
+  virtual std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) = 0;
 };
 
 }  // namespace longhaul::coordinator

@@ -15,4 +15,9 @@ absl::Status ToStatus(const Refuse& refusal) {
   return status;
 }
 
+absl::Status Overloaded() {
+  return WithRetryDelay(absl::ResourceExhaustedError("too many calls wait for the coordinator"),
+                        absl::Seconds(1));
+}
+
 }  // namespace longhaul::coordinator

@@ -7,5 +7,7 @@
 namespace longhaul::coordinator {
 
 absl::Status ToStatus(const Refuse& refusal);
+// RESOURCE_EXHAUSTED, with RetryInfo: too many calls wait for the owner thread.
+absl::Status Overloaded();
 
 }  // namespace longhaul::coordinator

@@ -19,7 +19,7 @@ constexpr Transition kForward[] = {
 
 }  // namespace
 
-std::string_view JobStateName(JobState state) {
+const char* JobStateName(JobState state) {
   switch (state) {
     case JobState::kPending:
       return "PENDING";

@@ -8,7 +8,6 @@
 // again from the state before.
 #pragma once
 
-#include <string_view>
 
 namespace longhaul {
 
@@ -25,7 +24,7 @@ enum class JobState {
 };
 
 // As in job.proto: "PENDING".
-std::string_view JobStateName(JobState state);
+const char* JobStateName(JobState state);
 
 constexpr bool IsEnded(JobState state) {
   return state == JobState::kCompleted || state == JobState::kFailed ||

@@ -5,19 +5,30 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/metrics/registry.h"
 #include "common/metrics/server.h"
 #include "common/rpc/server.h"
+#include "common/rpc/executor.h"
+#include "coordinator/effects/owner_arbiter.h"
+#include "coordinator/effects/owner_thread.h"
+#include "coordinator/effects/performer.h"
+#include "coordinator/service/job_gauges.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/pool_service.h"
-#include "coordinator/service/runtime.h"
+#include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
 
 namespace longhaul::coordinator {
 namespace {
+
+constexpr int kTicksPerSecond = 5;
+// Bounded by what was submitted: a round of each fragment of each job; a snapshot and some
+// checkpoints of each job.
+constexpr int kQueueMax = 1 << 20;
 
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 
@@ -53,34 +64,35 @@ class CoordinatorServer::Impl {
         own_fs_(options.fs == nullptr ? MakePosixFileSystem() : nullptr),
         fs_(options.fs == nullptr ? own_fs_.get() : options.fs),
         log_(options.log),
-        metrics_(registry_) {}
+        effect_metrics_(registry_),
+        fragment_metrics_(registry_),
+        job_gauges_(registry_),
+        bulk_streams_(
+            registry_.Gauge("longhaul_coordinator_bulk_streams", "Bulk streams in flight.")),
+        publisher_(&plan_streams_, &watchers_) {}
 
   absl::Status Start(const CoordinatorServerOptions& options) {
     if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
-    LH_ASSIGN_OR_RETURN(RecoveredState recovered,
-                        RecoverState(*meta_, *fs_, options.data_dir, log_));
-    log_.Info(
-        absl::StrCat("recovered ", recovered.jobs.size(), " live jobs from ", options.data_dir));
-    runtime_ = std::make_unique<Runtime>(
-        RuntimeOptions{.core = options.core,
-                       .data_dir = options.data_dir,
-                       .apply_threads = options.apply_threads,
-                       .bulk_threads = options.bulk_threads,
-                       .on_fatal = options.on_fatal ? options.on_fatal : ExitAtOnce},
-        RuntimeParts{
-            .fs = fs_, .clock = clock_, .meta = meta_.get(), .metrics = &metrics_, .log = &log_},
-        std::move(recovered));
+    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
+    log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
+                           options.data_dir));
+    StartWork(options, std::move(recovered));
     return Serve(options);
   }
 
   void Shutdown(absl::Duration grace) {
-    if (!server_ || std::exchange(shut_down_, true)) return;
+    if (!owner_ || std::exchange(shut_down_, true)) return;
     log_.Info("going down");
-    server_->SetServing(false);
-    runtime_->EndStreams(absl::UnavailableError("the coordinator is going down"));
-    server_->Shutdown(grace);
-    runtime_->Stop();
+    if (server_) server_->SetServing(false);
+    EndStreams(absl::UnavailableError("the coordinator is going down"));
+    if (server_) server_->Shutdown(grace);
+    // Nobody asks any more; rounds under way are finished, nothing more is decided.
+    (void)owner_->Submit([this] { performer_->SaveCounters(); });
+    owner_->Stop();
+    bulk_.reset();
+    apply_.reset();
+    background_.reset();
     log_.Info("state is persisted");
   }
 
@@ -88,22 +100,88 @@ class CoordinatorServer::Impl {
   const std::string& metrics_address() const { return metrics_address_; }
 
  private:
+  void StartWork(const CoordinatorServerOptions& options, RecoveredState recovered) {
+    apply_ = std::make_unique<Executor>(
+        Executor::Options{.threads = options.apply_threads, .queue_max = kQueueMax});
+    background_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
+    bulk_ = std::make_unique<Executor>(
+        Executor::Options{.threads = options.bulk_threads, .queue_max = 1024});
+    fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
+                                             Fragments::Parts{.fs = fs_,
+                                                              .arbiter = &arbiter_,
+                                                              .apply = apply_.get(),
+                                                              .background = background_.get(),
+                                                              .metrics = &fragment_metrics_,
+                                                              .log = &log_});
+    owner_ = std::make_unique<OwnerThread>(OwnerThread::Options(), clock_, [this] { Tick(); });
+    performer_ = std::make_unique<Performer>(
+        PerformerOptions{.core = options.core,
+                         .on_fatal = options.on_fatal ? options.on_fatal : ExitAtOnce},
+        PerformerParts{.meta = meta_.get(),
+                       .records = meta_.get(),
+                       .fragments = fragments_.get(),
+                       .publisher = &publisher_,
+                       .owner = owner_.get(),
+                       .now = [this] { return owner_->now(); },
+                       .metrics = &effect_metrics_,
+                       .log = &log_},
+        std::move(recovered));
+    publisher_.Connect(performer_.get());
+    arbiter_.Connect(performer_.get(), owner_.get());
+    (void)owner_->Submit([this] {
+      performer_->Start();
+      started_ = true;
+    });
+  }
+
+  // Owner thread.
+  void Tick() {
+    if (!started_) return;
+    performer_->Tick();
+    publisher_.Flush();
+    if (++ticks_ % kTicksPerSecond != 0) return;
+    plan_streams_.Sweep();
+    job_gauges_.Show(*performer_);
+    bulk_streams_.With().Set(admission_.streams());
+  }
+
+  void EndStreams(const absl::Status& status) {
+    absl::Notification done;
+    const bool posted = owner_->Submit([&] {
+      plan_streams_.EndAll(status);
+      watchers_.EndAll(status);
+      done.Notify();
+    });
+    if (posted) done.WaitForNotification();
+  }
+
+  absl::Status Health() const {
+    LH_RETURN_IF_ERROR(performer_->health());
+    return absl::OkStatus();
+  }
+
   absl::Status Serve(const CoordinatorServerOptions& options) {
-    jobs_ = std::make_unique<JobService>(runtime_.get());
-    pools_ = std::make_unique<PoolService>(runtime_.get());
-    sync_ = std::make_unique<SyncService>(runtime_.get());
-    LH_ASSIGN_OR_RETURN(server_, Server::Start({.address = options.listen,
-                                                .tls = options.tls,
-                                                .allow_plaintext_beyond_localhost =
-                                                    options.allow_plaintext_beyond_localhost},
-                                               {jobs_.get(), pools_.get(), sync_.get()}));
+    const ServiceContext service{
+        .owner = owner_.get(),
+        .performer = performer_.get(),
+        .plan_streams = &plan_streams_,
+        .watchers = &watchers_,
+        .beside = bulk_.get(),
+        .bulk = {.executor = bulk_.get(), .admission = &admission_}};
+    job_service_ = std::make_unique<JobService>(service);
+    pool_service_ = std::make_unique<PoolService>(service, registry_);
+    sync_service_ = std::make_unique<SyncService>(service);
+    LH_ASSIGN_OR_RETURN(
+        server_, Server::Start({.address = options.listen,
+                                .tls = options.tls,
+                                .allow_plaintext_beyond_localhost =
+                                    options.allow_plaintext_beyond_localhost},
+                               {job_service_.get(), pool_service_.get(), sync_service_.get()}));
     if (options.metrics_listen.empty()) return absl::OkStatus();
     LH_ASSIGN_OR_RETURN(const MetricsServer::Options metrics,
                         MetricsOptions(options.metrics_listen));
-    LH_ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(metrics, registry_, [this] {
-                          return runtime_->halted() ? absl::UnavailableError("halted")
-                                                    : absl::OkStatus();
-                        }));
+    LH_ASSIGN_OR_RETURN(metrics_server_,
+                        MetricsServer::Start(metrics, registry_, [this] { return Health(); }));
     metrics_address_ = absl::StrCat(metrics.address, ":", metrics_server_->port());
     return absl::OkStatus();
   }
@@ -114,15 +192,29 @@ class CoordinatorServer::Impl {
   FileSystem* const fs_;
   const Logger log_;
   MetricRegistry registry_;
-  CoordinatorMetrics metrics_;
+  EffectMetrics effect_metrics_;
+  FragmentMetrics fragment_metrics_;
+  JobGauges job_gauges_;
+  GaugeFamily& bulk_streams_;
+  PlanStreams plan_streams_;
+  JobWatchers watchers_;
+  StreamPublisher publisher_;
+  OwnerArbiter arbiter_;
+  StreamAdmission admission_{{}};
   std::unique_ptr<MetaStore> meta_;
-  std::unique_ptr<Runtime> runtime_;
-  std::unique_ptr<JobService> jobs_;
-  std::unique_ptr<PoolService> pools_;
-  std::unique_ptr<SyncService> sync_;
+  std::unique_ptr<Fragments> fragments_;
+  std::unique_ptr<Performer> performer_;
+  std::unique_ptr<Executor> apply_, background_, bulk_;
+  std::unique_ptr<OwnerThread> owner_;
+  std::unique_ptr<JobService> job_service_;
+  std::unique_ptr<PoolService> pool_service_;
+  std::unique_ptr<SyncService> sync_service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<MetricsServer> metrics_server_;
   std::string metrics_address_;
+  // Owner thread.
+  bool started_ = false;
+  int64_t ticks_ = 0;
   bool shut_down_ = false;
 };
 

@@ -15,7 +15,7 @@
 #include "common/io/filesystem.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
-#include "coordinator/core/coordinator.h"
+#include "coordinator/effects/performer.h"
 
 namespace longhaul::coordinator {
 

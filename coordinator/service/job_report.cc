@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,10 +49,11 @@ void AddFragments(const ResolvedJob& resolved, v1::Job* report) {
 }
 
 void SetFragments(const LiveJob& job, v1::Job* report) {
-  for (int f = 0; f < job.fragments(); ++f) {
+  for (int f = 0; f < job.fragment_count(); ++f) {
     v1::FragmentStatus* fragment = report->mutable_fragments(f);
-    fragment->set_payload_bytes_up(job.up().FragmentBytes(job.elements(f)));
-    fragment->set_payload_bytes_down(job.down().FragmentBytes(job.elements(f)));
+    const int64_t elements = job.fragments->elements(f);
+    fragment->set_payload_bytes_up(job.fragments->up().FragmentBytes(elements));
+    fragment->set_payload_bytes_down(job.fragments->down().FragmentBytes(elements));
     if (const std::optional<CommitRecord>& commit = job.progress.commit(f)) {
       fragment->set_rounds_committed(commit->version);
       fragment->set_digest(commit->digest.Hex());
@@ -59,17 +61,19 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
   }
 }
 
-void SetPools(const LiveJob& job, const JobView& view, v1::Job* report) {
-  std::map<std::string, const ParticipantView*> newest;
-  for (const ParticipantView& participant : view.participants)
-    newest[participant.pool] = &participant;
+void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
+  std::set<std::string> live;
+  if (view.has_value()) {
+    for (const ParticipantView& participant : view->participants) {
+      if (participant.live) live.insert(participant.pool);
+    }
+  }
   int64_t tokens = 0, steps = 0;
   std::optional<int64_t> slowest_live, slowest;
   for (const auto& [name, history] : job.progress.pools()) {
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
-    const auto found = newest.find(name);
-    pool->set_live(found != newest.end() && found->second->live);
+    pool->set_live(live.contains(name));
     tokens += pool->tokens();
     steps += history.steps();
     slowest = std::min(slowest.value_or(pool->inner_step()), pool->inner_step());
@@ -77,6 +81,8 @@ void SetPools(const LiveJob& job, const JobView& view, v1::Job* report) {
       slowest_live = std::min(slowest_live.value_or(pool->inner_step()), pool->inner_step());
   }
   report->set_inner_step(slowest_live.value_or(slowest.value_or(0)));
+  // Every version of the job was made, whatever the last heartbeats said.
+  if (job.state() == JobState::kCompleted) report->set_inner_step(report->spec().train().steps());
   report->set_tokens(tokens);
   report->set_data_parallel_bytes(CheckedMul(kDataParallelBytes * report->parameters(), steps)
                                       .value_or(std::numeric_limits<int64_t>::max()));
@@ -100,32 +106,61 @@ void SetMeans(v1::Job* report) {
   if (timed > 0) report->set_utilization(utilization / timed);
 }
 
+void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* report) {
+  if (view.fault.has_value()) *report->mutable_error() = ToProto(*view.fault);
+  for (const SetAsideView& set_aside : view.set_aside)
+    *report->add_set_aside() = ToProto(set_aside, now);
+  const std::string full = job.fragments->full();
+  if (!full.empty()) {
+    report->set_waiting_for(absl::StrCat("the coordinator: ", full));
+  } else if (view.waiting.has_value()) {
+    // Every round waits for its last pool a little: only what lasts is worth a word.
+    const bool lasts = now - view.waiting->since >= absl::Seconds(1);
+    if (lasts || view.state != JobState::kRunning)
+      report->set_waiting_for(InWords(*view.waiting, now));
+  }
+}
+
 }  // namespace
 
-v1::Job ReportLive(const LiveJob& job, const JobView& view, absl::Time now) {
-  v1::Job report;
-  *report.mutable_spec() = job.resolved().spec;
-  SetRecord(job.record, &report);
-  AddFragments(job.resolved(), &report);
-  if (view.fault.has_value()) *report.mutable_error() = ToProto(*view.fault);
-  // Every round waits for its last pool a little: only what lasts is worth a word.
-  const bool lasts = view.waiting.has_value() && now - view.waiting->since >= absl::Seconds(1);
-  if (lasts || (view.waiting.has_value() && view.state != JobState::kRunning)) {
-    report.set_waiting_for(InWords(*view.waiting, now));
+v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now) {
+  if (!job.resolved.has_value()) {
+    v1::Job report = ReportEnded(job.record);
+    report.set_state(v1::QUARANTINED);
+    *report.mutable_error() = ToProto(*job.quarantine);
+    return report;
   }
-  if (!job.blocked.empty()) report.set_waiting_for(job.blocked);
+  v1::Job report;
+  *report.mutable_spec() = job.resolved->spec;
+  SetRecord(job.record, &report);
+  report.set_state(static_cast<v1::JobState>(job.state()));
+  AddFragments(*job.resolved, &report);
+  if (view.has_value()) SetView(job, *view, now, &report);
   SetFragments(job, &report);
   SetPools(job, view, &report);
   SetMeans(&report);
   if (v1::EvalLoss loss = job.progress.EvaluationLoss(); loss.evaluations() > 0) {
     *report.mutable_eval_loss() = std::move(loss);
   }
-  const WireBytes up = job.bytes_up().Value(), down = job.bytes_down().Value();
+  const WireBytes up = job.fragments->bytes_up().Value();
+  const WireBytes down = job.fragments->bytes_down().Value();
   report.mutable_wire_bytes()->set_up_payload(up.payload);
   report.mutable_wire_bytes()->set_up_total(up.total);
   report.mutable_wire_bytes()->set_down_payload(down.payload);
   report.mutable_wire_bytes()->set_down_total(down.total);
   return report;
+}
+
+v1::Job Report(const Performer& performer, const std::string& id) {
+  const std::shared_ptr<LiveJob> job = performer.Find(id);
+  if (!job) return {};
+  return ReportLive(*job, performer.View(id), performer.now());
+}
+
+v1::Job Report(const Performer& performer, const JobRecord& record) {
+  const std::shared_ptr<LiveJob> job = performer.Find(record.id);
+  if (!job || record.ended != absl::InfinitePast()) return ReportEnded(record);
+  return ReportLive(*job, performer.View(record.id), performer.now());
 }
 
 v1::Job ReportEnded(const JobRecord& record) {
@@ -144,9 +179,10 @@ v1::Job ReportUnstored(const ResolvedJob& resolved) {
   return report;
 }
 
-std::string StatusOf(v1::Job report) {
+std::string KeptStatus(v1::Job report) {
   report.clear_spec();
   report.clear_waiting_for();
+  report.clear_set_aside();
   for (v1::PoolProgress& pool : *report.mutable_pools()) pool.set_live(false);
   return report.SerializeAsString();
 }

@@ -1,23 +1,29 @@
 // A job as people and programs see it: the record, the core's view and the progress put together.
-// Pure functions; owner thread (they read LiveJob's progress).
+// Owner thread.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "absl/time/time.h"
-#include "coordinator/core/coordinator.h"
-#include "coordinator/service/live_job.h"
-#include "coordinator/store/meta_store.h"
+#include "coordinator/effects/performer.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::coordinator {
 
-// Of a job that is live.
-v1::Job ReportLive(const LiveJob& job, const JobView& view, absl::Time now);
+// A stored job as it is now. The record is that of the store.
+v1::Job Report(const Performer& performer, const JobRecord& record);
+// Of a job that the performer has.
+v1::Job Report(const Performer& performer, const std::string& id);
+
+// Of a job that has not ended, or is about to: `view` is nothing once it has.
+v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now);
 // Of a job that has ended: what was kept with its record.
 v1::Job ReportEnded(const JobRecord& record);
 // Of a job that is not stored (validate_only).
 v1::Job ReportUnstored(const ResolvedJob& resolved);
 
-// What a job's record keeps beside its spec: what changes seldom, and at the end the whole report.
-std::string StatusOf(v1::Job report);
+// What of a report is kept with the record: what changes seldom, and at the end all of it.
+std::string KeptStatus(v1::Job report);
 
 }  // namespace longhaul::coordinator

@@ -11,7 +11,6 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
-#include "coordinator/service/refusal.h"
 #include "coordinator/service/submission.h"
 #include "coordinator/service/unary.h"
 #include "coordinator/store/checkpoint.h"
@@ -20,6 +19,8 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int kPageDefault = 100, kPageMax = 1000;
+// Half of what gRPC takes in one message.
+constexpr size_t kPageBytesMax = 2 << 20;
 
 // A page token names the last job of the page before.
 absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
@@ -34,9 +35,9 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
 absl::StatusOr<JobRecord> FindRecord(MetaStore& meta, const std::string& name_or_id) {
   absl::StatusOr<JobRecord> record = meta.GetJob(name_or_id);
   if (!absl::IsNotFound(record.status())) return record;
-  return ToStatus({.status = absl::NotFoundError(
-                       absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
-                   .reason = "JOB_UNKNOWN"});
+  return WithErrorInfo(absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id,
+                                                        "\"")),
+                       {"JOB_UNKNOWN", {}});
 }
 
 }  // namespace
@@ -50,42 +51,47 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     *response->mutable_job() = ReportUnstored(*resolved);
     return Answered(context, absl::OkStatus());
   }
-  return AnswerFromOwner(context, runtime_,
-                         [=, this, resolved = *std::move(resolved)]() mutable -> absl::Status {
-                           absl::StatusOr<v1::SubmitJobResponse> submitted =
-                               Submit(*runtime_, std::move(resolved), request->idempotency_token());
-                           runtime_->Note(submitted.status());
-                           if (submitted.ok() && !runtime_->halted())
-                             *response = *std::move(submitted);
-                           return submitted.status();
-                         });
+  return AnswerFromOwner(
+      context, service_, [=, this, resolved = *std::move(resolved)]() mutable -> absl::Status {
+        LH_ASSIGN_OR_RETURN(
+            const Submitted submitted,
+            service_.performer->Submit(std::move(resolved), request->idempotency_token()));
+        response->set_created(submitted.created);
+        return Get(submitted.job, response->mutable_job());
+      });
 }
 
 absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {
-  LH_ASSIGN_OR_RETURN(const JobRecord record, FindRecord(*runtime_->parts().meta, name_or_id));
-  *job = runtime_->Report(record);
+  LH_ASSIGN_OR_RETURN(const JobRecord record, FindRecord(service_.performer->meta(), name_or_id));
+  *job = Report(*service_.performer, record);
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
                                              const v1::GetJobRequest* request,
                                              v1::GetJobResponse* response) {
-  return AnswerFromOwner(context, runtime_,
+  return AnswerFromOwner(context, service_,
                          [=, this] { return Get(request->job(), response->mutable_job()); });
 }
 
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  return AnswerFromOwner(context, runtime_, [=, this]() -> absl::Status {
+  return AnswerFromOwner(context, service_, [=, this]() -> absl::Status {
     LH_ASSIGN_OR_RETURN(const int64_t before, OrderBefore(request->page_token()));
     const int size =
         request->page_size() <= 0 ? kPageDefault : std::min(request->page_size(), kPageMax);
     LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> page,
-                        runtime_->parts().meta->ListJobs(before, size));
-    for (const JobRecord& record : page) *response->add_jobs() = runtime_->Report(record);
-    if (static_cast<int>(page.size()) == size) {
-      response->set_next_page_token(absl::StrCat("before-", page.back().order));
+                        service_.performer->meta().ListJobs(before, size));
+    size_t bytes = 0;
+    for (const JobRecord& record : page) {
+      *response->add_jobs() = Report(*service_.performer, record);
+      bytes += response->jobs().rbegin()->ByteSizeLong();
+      const bool last = &record == &page.back();
+      // A page ends early rather than outgrow a message.
+      if (bytes < kPageBytesMax && !(last && static_cast<int>(page.size()) == size)) continue;
+      response->set_next_page_token(absl::StrCat("before-", record.order));
+      break;
     }
     return absl::OkStatus();
   });
@@ -95,40 +101,43 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted =
-      runtime_->Post([this, stream, name = request->job(), cursor = request->cursor()] {
+  const bool posted = service_.owner->Post(
+      [this, stream, name = request->job(), cursor = request->cursor()] {
         v1::Job job;
         if (const absl::Status found = Get(name, &job); !found.ok()) return stream->End(found);
-        runtime_->watchers().Add(stream, job, cursor, runtime_->now());
+        service_.watchers->Add(stream, job, cursor, service_.performer->now());
       });
-  if (!posted) stream->End(Runtime::Overloaded());
+  if (!posted) stream->End(Overloaded());
   return stream.get();
-}
-
-absl::Status JobService::Cancel(const v1::CancelJobRequest& request, v1::Job* job) {
-  LH_ASSIGN_OR_RETURN(const JobRecord record, FindRecord(*runtime_->parts().meta, request.job()));
-  const JobState state = FromProto(static_cast<v1::JobState>(record.state));
-  absl::Status result;
-  if (!IsEnded(state)) {
-    runtime_->Step(coordinator::CancelJob{record.id, BoundedFaultText(request.reason())},
-                   [&](const Answer& answer) {
-                     if (const Refuse* refusal = std::get_if<Refuse>(&answer))
-                       result = ToStatus(*refusal);
-                   });
-  } else if (state != JobState::kCancelled) {
-    result = ToStatus({.status = absl::FailedPreconditionError(absl::StrCat(
-                           "job ", record.name, " has ended: ", std::string(JobStateName(state)))),
-                       .reason = "JOB_ENDED"});
-  }
-  LH_RETURN_IF_ERROR(result);
-  return Get(record.id, job);
 }
 
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::CancelJobResponse* response) {
-  return AnswerFromOwner(context, runtime_,
-                         [=, this] { return Cancel(*request, response->mutable_job()); });
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = service_.owner->Post([this, reactor, request, response] {
+    const absl::StatusOr<JobRecord> record =
+        FindRecord(service_.performer->meta(), request->job());
+    if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
+    const auto state = static_cast<JobState>(record->state);
+    if (IsEnded(state) && state != JobState::kCancelled) {
+      return reactor->Finish(ToGrpcStatus(WithErrorInfo(
+          absl::FailedPreconditionError(
+              absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
+          {"JOB_ENDED", {}})));
+    }
+    service_.performer->Step(
+        coordinator::CancelJob{record->id, BoundedFaultText(request->reason())},
+        [this, reactor, response, id = record->id](const std::optional<Answer>& answer) {
+          // One that was cancelled before a restart is not known to the core any more.
+          const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+          if (refusal != nullptr && refusal->reason != "JOB_UNKNOWN")
+            return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+          reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
+        });
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContext* context,
@@ -136,12 +145,13 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
                                                       v1::ListCheckpointsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   // The folder is read beside the owner thread.
-  const bool accepted = runtime_->RunBeside([=, this] {
+  const bool accepted = service_.beside->Submit([=, this] {
     const auto list = [&]() -> absl::Status {
       LH_ASSIGN_OR_RETURN(const JobRecord record,
-                          FindRecord(*runtime_->parts().meta, request->job()));
+                          FindRecord(service_.performer->meta(), request->job()));
+      const Fragments& fragments = service_.performer->fragments();
       auto manifests =
-          longhaul::ListCheckpoints(*runtime_->parts().fs, runtime_->JobDir(record.id));
+          longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id));
       if (absl::IsNotFound(manifests.status())) return absl::OkStatus();  // No store yet.
       LH_RETURN_IF_ERROR(manifests.status());
       for (v1::CheckpointManifest& manifest : *manifests)
@@ -150,7 +160,7 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
     };
     reactor->Finish(ToGrpcStatus(list()));
   });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Runtime::Overloaded()));
+  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
 

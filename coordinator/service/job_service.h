@@ -1,15 +1,15 @@
 // JobService of job.proto: what people and their tools call. The contract is in the .proto.
 #pragma once
 
-#include "coordinator/service/runtime.h"
+#include "coordinator/service/service_context.h"
 #include "longhaul/v1/job.grpc.pb.h"
 
 namespace longhaul::coordinator {
 
-// Thread-safe; handlers return at once. `runtime` outlives the server that it is registered with.
+// Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
 class JobService final : public v1::JobService::CallbackService {
  public:
-  explicit JobService(Runtime* runtime) : runtime_(runtime) {}
+  explicit JobService(const ServiceContext& service) : service_(service) {}
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
                                       const v1::SubmitJobRequest* request,
@@ -31,9 +31,8 @@ class JobService final : public v1::JobService::CallbackService {
 
  private:
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
-  absl::Status Cancel(const v1::CancelJobRequest& request, v1::Job* job);
 
-  Runtime* const runtime_;
+  const ServiceContext service_;
 };
 
 }  // namespace longhaul::coordinator

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/job/lifecycle.h"
-#include "coordinator/service/messages.h"
+#include "coordinator/effects/performer.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-bool Ended(const v1::Job& job) { return IsEnded(FromProto(job.state())); }
+bool Ended(const v1::Job& job) { return IsEnded(static_cast<JobState>(job.state())); }
 
 }  // namespace
 

@@ -1,9 +1,8 @@
 #include "coordinator/service/messages.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
-
-#include "common/base/check.h"
 
 namespace longhaul::coordinator {
 // Valid UTF-8 (every proto's strings are) stays so.
@@ -12,17 +11,6 @@ std::string BoundedFaultText(const std::string& text) {
   size_t end = kFaultTextBytesMax;
   while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
-}
-
-// CodecKind has the numbers of v1::Codec.
-v1::Codec ToProto(CodecKind codec) { return static_cast<v1::Codec>(codec); }
-
-CodecOptions CodecOptionsOf(const v1::CodecSpec& spec) {
-  return {.kind = static_cast<CodecKind>(spec.codec()),
-          .search_scale = spec.search_scale(),
-          .stochastic = spec.stochastic_rounding(),
-          .rms_scale = spec.rms_scale(),
-          .feedback_decay = static_cast<float>(spec.feedback_decay())};
 }
 
 v1::Digest ToProto(const Digest128& digest) {
@@ -48,48 +36,6 @@ v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id) {
   return message;
 }
 
-v1::JobState ToProto(JobState state) {
-  switch (state) {
-    case JobState::kPending:
-      return v1::PENDING;
-    case JobState::kSeeding:
-      return v1::SEEDING;
-    case JobState::kRunning:
-      return v1::RUNNING;
-    case JobState::kFinishing:
-      return v1::FINISHING;
-    case JobState::kCompleted:
-      return v1::COMPLETED;
-    case JobState::kFailed:
-      return v1::FAILED;
-    case JobState::kCancelled:
-      return v1::CANCELLED;
-  }
-  return v1::JOB_STATE_UNSPECIFIED;
-}
-
-JobState FromProto(v1::JobState state) {
-  switch (state) {
-    case v1::PENDING:
-      return JobState::kPending;
-    case v1::SEEDING:
-      return JobState::kSeeding;
-    case v1::RUNNING:
-      return JobState::kRunning;
-    case v1::FINISHING:
-      return JobState::kFinishing;
-    case v1::COMPLETED:
-      return JobState::kCompleted;
-    case v1::CANCELLED:
-      return JobState::kCancelled;
-    case v1::FAILED:
-      return JobState::kFailed;
-    default:
-      LH_CHECK(false, "a stored job has a state");
-      return JobState::kFailed;
-  }
-}
-
 v1::JobError ToProto(const JobFault& fault) {
   v1::JobError error;
   error.set_code(fault.code);
@@ -98,6 +44,17 @@ v1::JobError ToProto(const JobFault& fault) {
   error.set_hint(fault.hint);
   error.set_pool(fault.pool);
   return error;
+}
+
+v1::SetAside ToProto(const SetAsideView& set_aside, absl::Time now) {
+  v1::SetAside message;
+  message.set_job(set_aside.job);
+  message.set_pool(set_aside.pool);
+  *message.mutable_error() = ToProto(set_aside.fault);
+  message.set_failures(set_aside.failures);
+  *message.mutable_retry_in() =
+      ToProto(std::max(set_aside.retry_at - now, absl::ZeroDuration()));
+  return message;
 }
 
 JobFault FromProto(const v1::JobError& error) {

@@ -4,11 +4,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/codec/codec.h"
 #include "common/io/digest.h"
 #include "common/rpc/round_kind_proto.h"
-#include "coordinator/job/job_options.h"
-#include "coordinator/job/lifecycle.h"
+#include "coordinator/effects/performer.h"
 #include "coordinator/store/round_records.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -17,17 +15,11 @@
 
 namespace longhaul::coordinator {
 
-v1::Codec ToProto(CodecKind codec);
-// Of a resolved spec.
-CodecOptions CodecOptionsOf(const v1::CodecSpec& spec);
-
 v1::Digest ToProto(const Digest128& digest);
 v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id);
 
-v1::JobState ToProto(JobState state);
-// Requires a state that ToProto gives.
-JobState FromProto(v1::JobState state);
 v1::JobError ToProto(const JobFault& fault);
+v1::SetAside ToProto(const SetAsideView& set_aside, absl::Time now);
 // What a pool or a user says is stored with the job and shown: each text is cut, between two
 // characters, to at most so many bytes.
 inline constexpr size_t kFaultTextBytesMax = 4096;

@@ -9,9 +9,9 @@ namespace {
 
 void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, int ordinal,
                   v1::FragmentPlan* plan) {
-  const FragmentSchedule& schedule = job.resolved().schedule[fragment];
+  const FragmentSchedule& schedule = job.resolved->schedule[fragment];
   plan->set_fragment(fragment);
-  plan->set_elements(job.elements(fragment));
+  plan->set_elements(job.fragments->elements(fragment));
   plan->set_first_push_step(schedule.first_push_step);
   plan->set_period(schedule.period);
   plan->set_rounds(schedule.rounds);
@@ -19,7 +19,7 @@ void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, in
   const auto& contributors = view.contributors;
   plan->set_contributed(std::find(contributors.begin(), contributors.end(), ordinal) !=
                         contributors.end());
-  for (const UnitSpan& span : job.resolved().fragments[fragment].units) {
+  for (const UnitSpan& span : job.resolved->fragments[fragment].units) {
     v1::UnitSpan* unit = plan->add_units();
     unit->set_unit(span.unit);
     unit->set_offset(span.offset);
@@ -34,7 +34,7 @@ void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, in
 }  // namespace
 
 v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank& rank) {
-  const v1::JobSpec& spec = job.resolved().spec;
+  const v1::JobSpec& spec = job.resolved->spec;
   v1::PlanEvent event;
   v1::Plan* plan = event.mutable_plan();
   plan->set_job_id(job.id());
@@ -43,7 +43,7 @@ v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank&
   plan->set_alpha(spec.sync().alpha());
   plan->set_final_round(spec.sync().final_round());
   plan->set_start_step(rank.start_step);
-  for (int f = 0; f < job.fragments(); ++f) {
+  for (int f = 0; f < job.fragment_count(); ++f) {
     FillFragment(job, view.fragments[f], f, rank.ordinal, plan->add_fragments());
   }
   *plan->mutable_up() = spec.sync().up();

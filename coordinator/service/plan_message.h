@@ -1,8 +1,7 @@
 // The Plan of a rank that was admitted. Pure.
 #pragma once
 
-#include "coordinator/core/coordinator.h"
-#include "coordinator/service/live_job.h"
+#include "coordinator/effects/performer.h"
 #include "longhaul/v1/sync.pb.h"
 
 namespace longhaul::coordinator {

@@ -10,21 +10,32 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/names.h"
-#include "coordinator/service/refusal.h"
 #include "coordinator/service/unary.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-constexpr int kEvaluationsMax = 1024;  // In one heartbeat.
-constexpr size_t kTextBytesMax = 255;  // Of what pools tell of themselves.
+// In one heartbeat.
+constexpr int kEvaluationsMax = 1024;
+// Of what pools tell of themselves.
+constexpr size_t kTextBytesMax = 255;
 constexpr size_t kDescriptionsMax = 10000;
+constexpr int kCapabilitiesMax = 256;
+constexpr size_t kCapabilityBytesMax = 64;
 
 absl::Status CheckJoin(const v1::JoinRequest& request) {
   LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
   if (request.ranks() < 1 || request.ranks() > kRanksMax) {
     return BadRequestError(
         {{"ranks", absl::StrCat(request.ranks(), " is not within 1 to ", kRanksMax)}});
+  }
+  if (request.capabilities_size() > kCapabilitiesMax) {
+    return BadRequestError({{"capabilities", absl::StrCat("has more than ", kCapabilitiesMax)}});
+  }
+  for (const std::string& capability : request.capabilities()) {
+    if (capability.size() <= kCapabilityBytesMax) continue;
+    return BadRequestError({{"capabilities", absl::StrCat("one has more than ",
+                                                          kCapabilityBytesMax, " bytes")}});
   }
   if (request.host().size() > kTextBytesMax || request.version().size() > kTextBytesMax) {
     return BadRequestError(
@@ -55,125 +66,85 @@ absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps
   return absl::OkStatus();
 }
 
-// Steps the core; the lease that it grants, or its refusal.
-absl::StatusOr<GrantLease> Ask(Runtime& runtime, const Event& event) {
-  absl::StatusOr<GrantLease> result = absl::InternalError("the core did not answer");
-  runtime.Step(event, [&](const Answer& answer) {
-    if (const Refuse* refusal = std::get_if<Refuse>(&answer)) result = ToStatus(*refusal);
-    if (const GrantLease* grant = std::get_if<GrantLease>(&answer)) result = *grant;
-  });
-  return result;
+v1::PoolState StateOf(PoolStanding standing) {
+  switch (standing) {
+    case PoolStanding::kIdle:
+      return v1::IDLE;
+    case PoolStanding::kAssigned:
+      return v1::ASSIGNED;
+    case PoolStanding::kParticipating:
+      return v1::PARTICIPATING;
+    case PoolStanding::kDraining:
+      return v1::DRAINING;
+    case PoolStanding::kAway:
+      return v1::AWAY;
+    case PoolStanding::kLost:
+      return v1::LOST;
+  }
+  return v1::POOL_STATE_UNSPECIFIED;
 }
 
-v1::PoolState StateOf(const PoolView& view, absl::Time now) {
-  if (view.lease_end <= now) return v1::LOST;
-  if (!view.assignment.has_value()) return v1::IDLE;
-  return view.ready ? v1::PARTICIPATING : v1::ASSIGNED;
+absl::Duration DurationOf(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+coordinator::Heartbeat EventOf(const v1::HeartbeatRequest& request) {
+  coordinator::Heartbeat event{.pool = request.pool(),
+                               .incarnation = request.incarnation(),
+                               .job = request.job_id(),
+                               .inner_step = request.progress().inner_step(),
+                               .draining = request.draining(),
+                               .finished = request.finished()};
+  for (const v1::Evaluation& e : request.evaluations())
+    event.evaluations.push_back({e.step(), e.version(), e.loss(), e.tokens(), e.final()});
+  if (request.has_failure()) event.fault = FromProto(request.failure());
+  return event;
 }
 
 }  // namespace
 
 void PoolService::Assign(const GrantLease& grant, v1::Assignment* assignment) const {
   if (!grant.assignment.has_value()) return;
-  const std::shared_ptr<LiveJob> job = runtime_->jobs().Find(grant.assignment->job);
-  if (!job) return;
+  const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);
+  if (!job || !job->resolved.has_value()) return;
   assignment->set_job_id(job->id());
-  *assignment->mutable_spec() = job->resolved().spec;
+  *assignment->mutable_spec() = job->resolved->spec;
   assignment->set_ordinal(grant.assignment->ordinal);
 }
 
 void PoolService::Remember(const v1::JoinRequest& request) {
   if (descriptions_.size() >= kDescriptionsMax) {
     std::set<std::string> known;
-    for (const PoolView& view : runtime_->pools()) known.insert(view.pool);
+    for (const PoolView& view : service_.performer->Pools()) known.insert(view.pool);
     std::erase_if(descriptions_, [&](const auto& item) { return !known.contains(item.first); });
   }
   v1::Pool& pool = descriptions_[request.pool()];
   pool.set_device(request.device());
   pool.set_host(request.host());
   pool.set_version(request.version());
-}
-
-absl::Status PoolService::DoJoin(const v1::JoinRequest& request, v1::JoinResponse* response) {
-  LH_ASSIGN_OR_RETURN(
-      const GrantLease grant,
-      Ask(*runtime_, JoinPool{request.pool(), request.incarnation(), request.ranks()}));
-  Remember(request);
-  *response->mutable_lease() = ToProto(grant.lease);
-  Assign(grant, response->mutable_assignment());
-  runtime_->parts()
-      .log->With({.pool = request.pool()})
-      .Info(absl::StrCat("joined with ", request.ranks(), " ranks"));
-  return absl::OkStatus();
+  *pool.mutable_capabilities() = request.capabilities();
 }
 
 grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context,
                                             const v1::JoinRequest* request,
                                             v1::JoinResponse* response) {
   if (const absl::Status valid = CheckJoin(*request); !valid.ok()) return Answered(context, valid);
-  return AnswerFromOwner(context, runtime_, [=, this] { return DoJoin(*request, response); });
-}
-
-// Durable before they are acknowledged. A loss that is not a number cannot be stored, but is news
-// all the same.
-absl::Status PoolService::TakeEvaluations(const v1::HeartbeatRequest& request, LiveJob& job,
-                                          v1::HeartbeatResponse* response) {
-  for (const v1::Evaluation& evaluation : request.evaluations()) {
-    const EvaluationRecord record{.job_id = job.id(),
-                                  .step = evaluation.step(),
-                                  .version = evaluation.version(),
-                                  .loss = evaluation.loss(),
-                                  .tokens = evaluation.tokens(),
-                                  .final = evaluation.final()};
-    const Logger log = runtime_->parts().log->With(
-        {.job = job.name(), .pool = request.pool(), .round = record.version});
-    if (std::isfinite(record.loss)) {
-      const absl::Status stored = runtime_->parts().meta->PutEvaluation(record);
-      runtime_->Note(stored);
-      LH_RETURN_IF_ERROR(stored);
-      job.progress.AddEvaluation(record);
-      runtime_->parts().metrics->eval_loss.With({{"job", job.name()}}).Set(record.loss);
-      log.Info(absl::StrCat("evaluation at step ", record.step, ": loss ", record.loss));
-    } else {
-      log.Warning(absl::StrCat("evaluation at step ", record.step, ": the loss is not finite"));
-    }
-    runtime_->Step(
-        EvaluationReported{request.pool(), request.incarnation(), job.id(), record.final});
-    response->set_evaluations_acknowledged(
-        std::max(response->evaluations_acknowledged(), record.step));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status PoolService::DoHeartbeat(const v1::HeartbeatRequest& request,
-                                      v1::HeartbeatResponse* response) {
-  const coordinator::Heartbeat heartbeat{request.pool(), request.incarnation(), request.job_id(),
-                                         request.progress().inner_step()};
-  LH_ASSIGN_OR_RETURN(GrantLease grant, Ask(*runtime_, heartbeat));
-  runtime_->parts().metrics->heartbeats.With().Increment();
-  const bool assigned = grant.assignment.has_value() && grant.assignment->job == request.job_id();
-  if (const auto job = runtime_->jobs().Find(request.job_id()); job && assigned) {
-    LH_RETURN_IF_ERROR(CheckEvaluations(request, job->resolved().spec.train().steps()));
-    const ParticipantRecord& place = job->participants[grant.assignment->ordinal];
-    if (request.has_progress()) {
-      job->progress.Report(request.pool(), place.ordinal, place.start_step.value_or(0),
-                           request.progress());
-      runtime_->watchers().Changed(job->id(), runtime_->now());
-    }
-    LH_RETURN_IF_ERROR(TakeEvaluations(request, *job, response));
-    if (request.has_failure()) {
-      JobFault fault = FromProto(request.failure());
-      fault.pool = request.pool();
-      runtime_->Step(
-          PoolFailed{request.pool(), request.incarnation(), job->id(), std::move(fault)});
-    }
-    if (request.evaluations_size() > 0 || request.has_failure()) {
-      LH_ASSIGN_OR_RETURN(grant, Ask(*runtime_, heartbeat));  // It may have ended the job.
-    }
-  }
-  *response->mutable_lease() = ToProto(grant.lease);
-  Assign(grant, response->mutable_assignment());
-  return absl::OkStatus();
+  JoinPool event{.pool = request->pool(),
+                 .incarnation = request->incarnation(),
+                 .ranks = request->ranks(),
+                 .cuda = request->device() == v1::CUDA,
+                 .capabilities = {request->capabilities().begin(), request->capabilities().end()}};
+  return AnswerStep(context, service_, std::move(event),
+                    [this, request, response](const std::optional<Answer>& answer) {
+                      const auto& grant = std::get<GrantLease>(*answer);
+                      Remember(*request);
+                      *response->mutable_lease() = ToProto(grant.lease);
+                      Assign(grant, response->mutable_assignment());
+                      service_.performer->log()
+                          .With({.pool = request->pool()})
+                          .Info(absl::StrCat("joined with ", request->ranks(), " ranks"));
+                      return absl::OkStatus();
+                    });
 }
 
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
@@ -181,7 +152,50 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
                                                  v1::HeartbeatResponse* response) {
   if (const absl::Status valid = CheckHeartbeat(*request); !valid.ok())
     return Answered(context, valid);
-  return AnswerFromOwner(context, runtime_, [=, this] { return DoHeartbeat(*request, response); });
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = service_.owner->Post([this, reactor, request, response] {
+    if (const absl::Status valid = TakeReport(*request); !valid.ok())
+      return reactor->Finish(ToGrpcStatus(valid));
+    service_.performer->Step(
+        EventOf(*request), [this, reactor, request, response](const std::optional<Answer>& answer) {
+          if (const auto* refusal = std::get_if<Refuse>(&*answer))
+            return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+          const auto& grant = std::get<GrantLease>(*answer);
+          *response->mutable_lease() = ToProto(grant.lease);
+          Assign(grant, response->mutable_assignment());
+          for (const v1::Evaluation& e : request->evaluations()) {
+            response->set_evaluations_acknowledged(
+                std::max(response->evaluations_acknowledged(), e.step()));
+          }
+          heartbeats_.With().Increment();
+          reactor->Finish(grpc::Status::OK);
+        });
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+// What a heartbeat tells of the job that the pool works on. A pool without a place there is heard
+// by the core alone, which sends it elsewhere.
+absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
+  const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
+  if (!job || !job->resolved.has_value()) return absl::OkStatus();
+  const std::optional<ParticipantView> place =
+      service_.performer->Place(job->id(), request.pool());
+  if (!place.has_value() || place->incarnation != request.incarnation() || !place->live)
+    return absl::OkStatus();
+  LH_RETURN_IF_ERROR(CheckEvaluations(request, job->resolved->spec.train().steps()));
+  for (const v1::Evaluation& e : request.evaluations()) {
+    if (std::isfinite(e.loss())) continue;
+    service_.performer->log()
+        .With({.job = job->name(), .pool = request.pool()})
+        .Warning(absl::StrCat("evaluation at step ", e.step(), ": the loss is not finite"));
+  }
+  if (!request.has_progress()) return absl::OkStatus();
+  job->progress.Report(request.pool(), request.incarnation(), place->start_step.value_or(0),
+                       request.progress());
+  service_.watchers->Changed(job->id(), service_.performer->now());
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* context,
@@ -190,28 +204,31 @@ grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* contex
   if (const absl::Status valid = CheckPool(request->pool(), request->incarnation()); !valid.ok()) {
     return Answered(context, valid);
   }
-  return AnswerFromOwner(context, runtime_, [=, this] {
-    runtime_->Step(LeavePool{request->pool(), request->incarnation()});
-    runtime_->parts()
-        .log->With({.pool = request->pool()})
-        .Info(absl::StrCat("left: ", request->reason().substr(0, kTextBytesMax)));
-    return absl::OkStatus();
-  });
+  LeavePool event{request->pool(), request->incarnation(), DurationOf(request->return_within())};
+  return AnswerStep(context, service_, std::move(event),
+                    [this, request](const std::optional<Answer>&) {
+                      service_.performer->log()
+                          .With({.pool = request->pool()})
+                          .Info(absl::StrCat("left: ", request->reason().substr(0, kTextBytesMax)));
+                      return absl::OkStatus();
+                    });
 }
 
 void PoolService::DoList(v1::ListPoolsResponse* response) {
-  const absl::Time now = runtime_->now();
-  for (const PoolView& view : runtime_->pools()) {
+  const absl::Time now = service_.performer->now();
+  for (const PoolView& view : service_.performer->Pools()) {
     v1::Pool* pool = response->add_pools();
     if (const auto found = descriptions_.find(view.pool); found != descriptions_.end())
       *pool = found->second;
     pool->set_name(view.pool);
-    pool->set_state(StateOf(view, now));
+    pool->set_state(StateOf(view.standing));
     pool->set_ranks(view.ranks);
     *pool->mutable_lease_left() = ToProto(std::max(view.lease_end - now, absl::ZeroDuration()));
+    for (const SetAsideView& set_aside : view.set_aside)
+      *pool->add_set_aside() = ToProto(set_aside, now);
     if (!view.assignment.has_value()) continue;
     pool->set_job_id(view.assignment->job);
-    const std::shared_ptr<LiveJob> job = runtime_->jobs().Find(view.assignment->job);
+    const std::shared_ptr<LiveJob> job = service_.performer->Find(view.assignment->job);
     if (!job) continue;
     const auto& pools = job->progress.pools();
     if (const auto found = pools.find(view.pool); found != pools.end()) {
@@ -224,7 +241,7 @@ void PoolService::DoList(v1::ListPoolsResponse* response) {
 grpc::ServerUnaryReactor* PoolService::ListPools(grpc::CallbackServerContext* context,
                                                  const v1::ListPoolsRequest* request,
                                                  v1::ListPoolsResponse* response) {
-  return AnswerFromOwner(context, runtime_, [=, this] {
+  return AnswerFromOwner(context, service_, [this, response] {
     DoList(response);
     return absl::OkStatus();
   });

@@ -4,15 +4,19 @@
 #include <map>
 #include <string>
 
-#include "coordinator/service/runtime.h"
+#include "common/metrics/registry.h"
+#include "coordinator/service/service_context.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 
 namespace longhaul::coordinator {
 
-// Thread-safe; handlers return at once. `runtime` outlives the server that it is registered with.
+// Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
 class PoolService final : public v1::PoolService::CallbackService {
  public:
-  explicit PoolService(Runtime* runtime) : runtime_(runtime) {}
+  PoolService(const ServiceContext& service, MetricRegistry& registry)
+      : service_(service),
+        heartbeats_(registry.Counter("longhaul_coordinator_heartbeats_total",
+                                     "Heartbeats that extended a lease.")) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -29,15 +33,13 @@ class PoolService final : public v1::PoolService::CallbackService {
 
  private:
   // Owner thread.
-  absl::Status DoJoin(const v1::JoinRequest& request, v1::JoinResponse* response);
-  absl::Status DoHeartbeat(const v1::HeartbeatRequest& request, v1::HeartbeatResponse* response);
-  absl::Status TakeEvaluations(const v1::HeartbeatRequest& request, LiveJob& job,
-                               v1::HeartbeatResponse* response);
+  absl::Status TakeReport(const v1::HeartbeatRequest& request);
   void DoList(v1::ListPoolsResponse* response);
   void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
   void Remember(const v1::JoinRequest& request);
 
-  Runtime* const runtime_;
+  const ServiceContext service_;
+  CounterFamily& heartbeats_;
   // What pools told of themselves when they joined, for people. Owner thread.
   std::map<std::string, v1::Pool> descriptions_;
 };

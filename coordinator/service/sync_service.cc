@@ -8,9 +8,8 @@
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/names.h"
-#include "coordinator/service/pull_source.h"
-#include "coordinator/service/push_intake.h"
-#include "coordinator/service/refusal.h"
+#include "coordinator/service/plan_message.h"
+#include "coordinator/service/unary.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -39,43 +38,60 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
   }
   const PlanStreams::Rank rank{request->job_id(), request->pool(), request->incarnation(),
                                request->rank()};
-  const bool posted = runtime_->Post([runtime = runtime_, stream, rank] {
-    // The plan goes out, and the stream is known, before the actions that follow the admission.
-    runtime->Step(RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
-                  [&](const Answer& answer) {
-                    if (const Refuse* refusal = std::get_if<Refuse>(&answer))
-                      stream->End(ToStatus(*refusal));
-                    if (const AdmitRank* admitted = std::get_if<AdmitRank>(&answer)) {
-                      stream->Send(runtime->PlanFor(*admitted));
-                      runtime->plan_streams().Add(rank, stream);
-                    }
-                  });
+  const bool posted = service_.owner->Post([service = service_, stream, rank] {
+    // The plan goes out, and the stream is known, before the notices that follow the admission.
+    service.performer->Step(
+        RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
+        [service, stream, rank](const std::optional<Answer>& answer) {
+          if (const auto* admitted = std::get_if<AdmitRank>(&*answer)) {
+            stream->Send(MakePlan(*service.performer->Find(rank.job),
+                                  *service.performer->View(rank.job), *admitted));
+            service.plan_streams->Add(rank, stream);
+          } else {
+            stream->End(ToStatus(std::get<Refuse>(*answer)));
+          }
+        });
   });
-  if (!posted) stream->End(Runtime::Overloaded());
+  if (!posted) stream->End(Overloaded());
   return stream.get();
 }
 
 grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerContext* context,
                                                        const v1::GetContributionRequest* request,
                                                        v1::GetContributionResponse* response) {
+  if (const absl::Status valid = CheckPool(request->pool(), request->incarnation()); !valid.ok())
+    return Answered(context, valid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = runtime_->RunBeside([runtime = runtime_, reactor, request, response] {
-    absl::StatusOr<v1::GetContributionResponse> found = FindContribution(*runtime, *request);
+  Fragments* fragments = &service_.performer->fragments();
+  const bool accepted = service_.beside->Submit([fragments, reactor, request, response] {
+    absl::StatusOr<v1::GetContributionResponse> found = fragments->FindContribution(*request);
     if (found.ok()) *response = *std::move(found);
     reactor->Finish(ToGrpcStatus(found.status()));
   });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Runtime::Overloaded()));
+  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
-  return ReceivePush(context, response, MakePushHandler(runtime_), runtime_->bulk());
+  PushHandler handler = service_.performer->fragments().MakePushHandler();
+  handler.on_header = [begin = std::move(handler.on_header)](
+                          const v1::PushHeader& header) -> absl::StatusOr<StreamLimits> {
+    LH_RETURN_IF_ERROR(CheckPool(header.pool(), header.incarnation()));
+    return begin(header);
+  };
+  return ReceivePush(context, response, std::move(handler), service_.bulk);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SyncService::PullFragment(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return SendPull(context, request, MakePullHandler(runtime_), runtime_->bulk());
+  PullHandler handler = service_.performer->fragments().MakePullHandler();
+  handler.on_request = [read = std::move(handler.on_request)](
+                           const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
+    LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
+    return read(request);
+  };
+  return SendPull(context, request, std::move(handler), service_.bulk);
 }
 
 }  // namespace longhaul::coordinator

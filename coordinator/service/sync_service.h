@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/rpc/fragment_server.h"
-#include "coordinator/service/runtime.h"
+#include "coordinator/service/service_context.h"
 #include "longhaul/v1/sync.grpc.pb.h"
 
 namespace longhaul::coordinator {
@@ -14,10 +14,10 @@ using RawSyncService = v1::SyncService::WithRawCallbackMethod_PushFragment<
         v1::SyncService::WithCallbackMethod_GetContribution<
             v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>>;
 
-// Thread-safe; handlers return at once. `runtime` outlives the server that it is registered with.
+// Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
 class SyncService final : public RawSyncService {
  public:
-  explicit SyncService(Runtime* runtime) : runtime_(runtime) {}
+  explicit SyncService(const ServiceContext& service) : service_(service) {}
 
   grpc::ServerWriteReactor<v1::PlanEvent>* WatchPlan(grpc::CallbackServerContext* context,
                                                      const v1::WatchPlanRequest* request) override;
@@ -30,7 +30,7 @@ class SyncService final : public RawSyncService {
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override;
 
  private:
-  Runtime* const runtime_;
+  const ServiceContext service_;
 };
 
 }  // namespace longhaul::coordinator

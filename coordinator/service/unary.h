@@ -1,12 +1,14 @@
-// The shape of a unary call here: checked on gRPC's thread, decided on the owner thread, answered
-// from there.
+// The shapes of a unary call here: checked on gRPC's thread, decided on the owner thread, answered
+// from there, at once or when what was decided is durable.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "common/rpc/status_conversion.h"
-#include "coordinator/service/runtime.h"
+#include "coordinator/effects/refusal.h"
+#include "coordinator/service/service_context.h"
 #include "grpcpp/support/server_callback.h"
 
 namespace longhaul::coordinator {
@@ -20,12 +22,33 @@ inline grpc::ServerUnaryReactor* Answered(grpc::CallbackServerContext* context,
 
 // Runs `decide() -> absl::Status` on the owner thread; it may fill the response.
 template <typename Decide>
-grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context, Runtime* runtime,
-                                          Decide decide) {
+grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
+                                          const ServiceContext& service, Decide decide) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = runtime->Post(
+  const bool posted = service.owner->Post(
       [reactor, decide = std::move(decide)]() mutable { reactor->Finish(ToGrpcStatus(decide())); });
-  if (!posted) reactor->Finish(ToGrpcStatus(Runtime::Overloaded()));
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+// Steps the core on the owner thread. `respond(answer) -> absl::Status` is called there as well,
+// with an answer that is no refusal, when everything that was decided is durable.
+template <typename Respond>
+grpc::ServerUnaryReactor* AnswerStep(grpc::CallbackServerContext* context,
+                                     const ServiceContext& service, Event event, Respond respond) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = service.owner->Post([reactor, performer = service.performer,
+                                           event = std::move(event),
+                                           respond = std::move(respond)]() mutable {
+    performer->Step(event, [reactor, respond = std::move(respond)](
+                               const std::optional<Answer>& answer) mutable {
+      const Refuse* refusal =
+          answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+      reactor->Finish(
+          ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
+    });
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
 

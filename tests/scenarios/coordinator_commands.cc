@@ -42,12 +42,19 @@ Lines CoordinatorScenario::Run(const Command& command) {
       {"leave", &CoordinatorScenario::Leave},
       {"ready", &CoordinatorScenario::Ready},
       {"contribute", &CoordinatorScenario::Contribute},
-      {"applied", &CoordinatorScenario::Applied},
       {"evaluated", &CoordinatorScenario::Evaluated},
       {"failed", &CoordinatorScenario::Failed},
+      {"opened", &CoordinatorScenario::Opened},
+      {"applied", &CoordinatorScenario::Applied},
+      {"checkpointed", &CoordinatorScenario::Checkpointed},
+      {"open-failed", &CoordinatorScenario::OpenFailed},
+      {"apply-failed", &CoordinatorScenario::ApplyFailed},
+      {"checkpoint-failed", &CoordinatorScenario::CheckpointFailed},
+      {"store-failed", &CoordinatorScenario::StoreFailed},
       {"tick", &CoordinatorScenario::Tick},
       {"restart", &CoordinatorScenario::Restart},
       {"show", &CoordinatorScenario::Show},
+      {"pools", &CoordinatorScenario::Pools},
   };
   const auto handler = kHandlers->find(command.name());
   if (handler == kHandlers->end()) return {absl::StrCat("unknown command ", command.name())};
@@ -66,15 +73,21 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                            .h = c.Number("h", 4),
                            .tau = c.Number("tau", 1),
                            .steps = c.Number("steps", 8)};
-  submitting_ = JobOptions{.pools_min = static_cast<int>(c.Number("min", 1)),
-                           .pools_max = static_cast<int>(c.Number("max", 64)),
-                           .pool_names = absl::StrSplit(c.Text("names"), ',', absl::SkipEmpty()),
-                           .schedule = MakeSchedule(schedule),
-                           .steps = schedule.steps,
-                           .final_round = !c.Has("no-final"),
-                           .checkpoint_every_cycles = c.Number("checkpoint"),
-                           .evaluation_every_cycles = c.Number("evaluate", 1)};
-  return Step(coordinator::SubmitJob{c.word(0), submitting_});
+  JobOptions options{.name = c.word(0),
+                     .pools_min = static_cast<int>(c.Number("min", 1)),
+                     .pools_max = static_cast<int>(c.Number("max", 64)),
+                     .pool_names = absl::StrSplit(c.Text("names"), ',', absl::SkipEmpty()),
+                     .cuda = c.Has("cuda"),
+                     .needs = absl::StrSplit(c.Text("needs"), ',', absl::SkipEmpty()),
+                     .schedule = MakeSchedule(schedule),
+                     .steps = schedule.steps,
+                     .final_round = !c.Has("no-final"),
+                     .checkpoint_every_cycles = c.Number("checkpoint"),
+                     .evaluation_every_cycles = c.Number("evaluate", 1)};
+  order_.push_back(c.word(0));
+  stored_[c.word(0)] = {.job = c.word(0), .options = options};
+  fragments_[c.word(0)].resize(schedule.fragments);
+  return Step(coordinator::SubmitJob{c.word(0), options});
 }
 
 Lines CoordinatorScenario::Cancel(const Command& c) {
@@ -83,21 +96,31 @@ Lines CoordinatorScenario::Cancel(const Command& c) {
 
 Lines CoordinatorScenario::Join(const Command& c) {
   const auto make = [&](const std::string& pool) {
-    return coordinator::JoinPool{pool, c.Text("inc", "1"), 1};
+    const std::vector<std::string> can = absl::StrSplit(c.Text("can"), ',', absl::SkipEmpty());
+    return coordinator::JoinPool{pool, c.Text("inc", "1"), 1, c.Number("cuda") != 0,
+                                 {can.begin(), can.end()}};
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });
 }
 
 Lines CoordinatorScenario::Heartbeat(const Command& c) {
   const auto make = [&](const std::string& pool) {
-    return coordinator::Heartbeat{pool, c.Text("inc", "1"), c.Text("job"), c.Number("step")};
+    return coordinator::Heartbeat{.pool = pool,
+                                  .incarnation = c.Text("inc", "1"),
+                                  .job = c.Text("job"),
+                                  .inner_step = c.Number("step"),
+                                  .draining = c.Number("draining") != 0,
+                                  .finished = c.Number("finished") != 0};
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });
 }
 
 Lines CoordinatorScenario::Leave(const Command& c) {
   const auto make = [&](const std::string& pool) {
-    return coordinator::LeavePool{pool, c.Text("inc", "1")};
+    absl::Duration within = absl::ZeroDuration();
+    LH_CHECK(c.Text("return").empty() || absl::ParseDuration(c.Text("return"), &within),
+             "no such duration");
+    return coordinator::LeavePool{pool, c.Text("inc", "1"), within};
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });
 }
@@ -114,7 +137,9 @@ Lines CoordinatorScenario::Contribute(const Command& c) {
   const int fragment = static_cast<int>(c.Number("fragment"));
   const int64_t version = c.Number("version");
   const auto make = [&](const std::string& pool) {
-    store_.jobs.at(c.word(0)).log[{fragment, version, pool, c.Text("inc", "1")}] = {};
+    auto& stored = fragments_[c.word(0)];
+    if (fragment < static_cast<int>(stored.size()))
+      stored[fragment].contributors.push_back({0, pool, c.Text("inc", "1")});
     return coordinator::ContributionComplete{
         c.word(0), pool,    c.Text("inc", "1"),
         fragment,  version, KindNamed(c.Text("kind", version == 0 ? "seed" : "outer"))};
@@ -122,27 +147,77 @@ Lines CoordinatorScenario::Contribute(const Command& c) {
   return ForEachPool(c, 1, make, [this](const coordinator::Event& e) { return Step(e); });
 }
 
-Lines CoordinatorScenario::Applied(const Command& c) {
-  const int fragment = static_cast<int>(c.Number("fragment"));
-  store_.jobs.at(c.word(0)).fragments[fragment].version = c.Number("version");
-  return Step(coordinator::RoundApplied{c.word(0), fragment, c.Number("version")});
-}
-
 Lines CoordinatorScenario::Evaluated(const Command& c) {
-  return Step(
-      coordinator::EvaluationReported{c.word(1), c.Text("inc", "1"), c.word(0), c.Has("final")});
+  coordinator::Heartbeat event{
+      .pool = c.word(1), .incarnation = c.Text("inc", "1"), .job = c.word(0)};
+  event.evaluations.push_back({.step = c.Number("step", stored_.at(c.word(0)).options.steps),
+                               .loss = 1.5,
+                               .final = c.Has("final")});
+  event.inner_step = event.evaluations[0].step;
+  return Step(event);
 }
 
 Lines CoordinatorScenario::Failed(const Command& c) {
-  JobFault fault{.code = "NOT_FOUND", .field = c.Text("field"), .hint = c.Text("hint")};
-  return Step(coordinator::PoolFailed{c.word(1), c.Text("inc", "1"), c.word(0), fault});
+  coordinator::Heartbeat event{
+      .pool = c.word(1), .incarnation = c.Text("inc", "1"), .job = c.word(0)};
+  event.fault = JobFault{.code = "NOT_FOUND", .field = c.Text("field"), .hint = c.Text("hint")};
+  return Step(event);
+}
+
+Lines CoordinatorScenario::Opened(const Command& c) {
+  return Step(coordinator::StoreOpened{c.word(0), fragments_.at(c.word(0))});
+}
+
+Lines CoordinatorScenario::Applied(const Command& c) {
+  const int fragment = static_cast<int>(c.Number("fragment"));
+  coordinator::RecoveredFragment& stored = fragments_.at(c.word(0))[fragment];
+  stored.version = c.Number("version");
+  stored.contributors.clear();
+  return Step(coordinator::RoundApplied{c.word(0), fragment, c.Number("version")});
+}
+
+Lines CoordinatorScenario::Checkpointed(const Command& c) {
+  return Step(coordinator::CheckpointWritten{c.word(0), !c.Has("cycle")});
+}
+
+namespace {
+
+coordinator::WorkFault FaultOf(const Command& c) {
+  const bool full = c.Has("full");
+  return {.retry = full, .fault = {.message = full ? "no space left" : "input/output error"}};
+}
+
+}  // namespace
+
+Lines CoordinatorScenario::OpenFailed(const Command& c) {
+  return Step(coordinator::OpenFailed{c.word(0), FaultOf(c)});
+}
+
+Lines CoordinatorScenario::ApplyFailed(const Command& c) {
+  return Step(coordinator::ApplyFailed{c.word(0), static_cast<int>(c.Number("fragment")),
+                                       c.Number("version"), FaultOf(c)});
+}
+
+Lines CoordinatorScenario::CheckpointFailed(const Command& c) {
+  return Step(coordinator::CheckpointFailed{c.word(0), true, FaultOf(c)});
+}
+
+Lines CoordinatorScenario::StoreFailed(const Command& c) {
+  return Step(coordinator::StoreFailed{c.word(0), FaultOf(c).fault});
 }
 
 Lines CoordinatorScenario::Tick(const Command&) { return Step(coordinator::Tick{}); }
 
-Lines CoordinatorScenario::Restart(const Command&) {
-  core_ = coordinator::Coordinator({}, store_.Recover(), now_);
-  return {};
+Lines CoordinatorScenario::Restart(const Command& c) {
+  coordinator::Recovery recovery;
+  for (const std::string& id : order_) {
+    coordinator::RecoveredJob job = stored_.at(id);
+    if (IsEnded(job.state)) continue;
+    if (c.Text("unusable") == id) job.unusable = JobFault{.message = "an unknown field"};
+    recovery.jobs.push_back(std::move(job));
+  }
+  core_ = coordinator::Coordinator({}, recovery, now_);
+  return Step(coordinator::Tick{});
 }
 
 Lines CoordinatorScenario::Show(const Command& c) {
@@ -159,6 +234,11 @@ Lines CoordinatorScenario::Show(const Command& c) {
                                     job->fragments[f].version, job->fragments[f].last_version,
                                     job->fragments[f].contributors.size()));
   }
+  for (const coordinator::SetAsideView& s : job->set_aside) {
+    lines.push_back(absl::StrFormat("%s is set aside until %s: %s", s.pool,
+                                    absl::FormatDuration(s.retry_at - absl::UnixEpoch()),
+                                    s.fault.field));
+  }
   if (job->waiting.has_value()) {
     const auto& [what, since, until] = *job->waiting;
     lines.push_back(absl::StrFormat(
@@ -170,25 +250,40 @@ Lines CoordinatorScenario::Show(const Command& c) {
   return lines;
 }
 
-Lines CoordinatorScenario::Step(const coordinator::Event& event) {
+Lines CoordinatorScenario::Pools(const Command&) {
   Lines lines;
-  for (const coordinator::Action& action : core_.Step(event, now_)) {
-    Save(action);
-    lines.push_back(ToText(action));
+  for (const coordinator::PoolView& pool : core_.pools()) {
+    static const char* const kStandings[] = {"idle",     "assigned", "participating",
+                                             "draining", "away",     "lost"};
+    std::string line = absl::StrCat(pool.pool, " ", kStandings[static_cast<int>(pool.standing)]);
+    if (pool.assignment.has_value()) absl::StrAppend(&line, " job=", pool.assignment->job);
+    for (const coordinator::SetAsideView& s : pool.set_aside)
+      absl::StrAppend(&line, " set aside for ", s.job, " after ", s.failures, " failures");
+    lines.push_back(line);
   }
   return lines;
 }
 
-void CoordinatorScenario::Save(const coordinator::Action& action) {
-  if (const auto* state = std::get_if<coordinator::PersistJobState>(&action)) {
-    if (!store_.jobs.contains(state->job)) store_.AddJob(state->job, submitting_);
-    store_.jobs.at(state->job).state = state->state;
-  } else if (const auto* place = std::get_if<coordinator::PersistParticipant>(&action)) {
-    store_.Save(*place);
-  } else if (const auto* left = std::get_if<coordinator::PersistParticipantLeft>(&action)) {
-    store_.Save(*left);
-  } else if (const auto* apply = std::get_if<coordinator::ApplyRound>(&action)) {
-    store_.jobs.at(apply->job).fragments[apply->fragment].evaluator = apply->evaluator;
+Lines CoordinatorScenario::Step(const coordinator::Event& event) {
+  const coordinator::Decision decision = core_.Step(event, now_);
+  for (const coordinator::Record& record : decision.records) Save(record);
+  for (const coordinator::Work& work : decision.works) {
+    if (const auto* apply = std::get_if<coordinator::ApplyRound>(&work))
+      fragments_.at(apply->job)[apply->fragment].evaluator = apply->evaluator;
+  }
+  return ToLines(decision);
+}
+
+void CoordinatorScenario::Save(const coordinator::Record& record) {
+  if (const auto* state = std::get_if<coordinator::StoreJobState>(&record)) {
+    stored_.at(state->job).state = state->state;
+  } else if (const auto* place = std::get_if<coordinator::StorePlace>(&record)) {
+    auto& places = stored_.at(place->job).places;
+    if (static_cast<int>(places.size()) <= place->place.ordinal)
+      places.resize(place->place.ordinal + 1);
+    places[place->place.ordinal] = place->place;
+  } else if (const auto* evaluation = std::get_if<coordinator::StoreEvaluation>(&record)) {
+    stored_.at(evaluation->job).final_evaluation |= evaluation->evaluation.final;
   }
 }
 

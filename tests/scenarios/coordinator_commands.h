@@ -3,28 +3,35 @@
 //
 //   at 12s                                  the time; nothing is told to the core
 //   submit JOB fragments=1 h=4 tau=1 steps=8 [min=1] [max=64] [names=a,b] [evaluate=1]
-//          [checkpoint=0] [no-final]
+//          [checkpoint=0] [no-final] [cuda] [needs=codec:e3m0]
 //   cancel JOB [reason=R]
-//   join POOL...
-//   heartbeat POOL... [job=JOB step=N]
-//   leave POOL...
+//   join POOL... [cuda=1] [can=codec:e3m0]
+//   heartbeat POOL... [job=JOB step=N] [draining=1] [finished=1]
+//   leave POOL... [return=10m]
 //   ready JOB POOL... [rank=0]              a rank opened WatchPlan
 //   contribute JOB POOL... fragment=0 version=1 [kind=outer]
 //                                           a contribution is whole
-//   applied JOB fragment=0 version=1        the commit is durable
 //   evaluated JOB POOL [final]
-//   failed JOB POOL field=F hint=H
+//   failed JOB POOL field=F hint=H          the pool cannot go on with the job
+//   opened JOB                              how works ended: the store is open,
+//   applied JOB fragment=0 version=1        the commit is durable,
+//   checkpointed JOB [cycle]                the final checkpoint is written (or a cycle's),
+//   open-failed JOB [full]                  or not; full: the disk was, it may succeed later
+//   apply-failed JOB fragment=0 version=1 [full]
+//   checkpoint-failed JOB
+//   store-failed JOB
 //   tick
-//   restart                                 the coordinator starts anew from what was made durable
+//   restart [unusable=JOB]                  the coordinator starts anew from what was made durable
 //   show JOB                                state, places and versions, and what it waits for
+//   pools                                   what each pool does
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "coordinator/core/coordinator.h"
 #include "tests/scenarios/transcript.h"
-#include "tests/simulation/durable_store.h"
 
 namespace longhaul {
 
@@ -44,19 +51,28 @@ class CoordinatorScenario {
   Lines Leave(const Command& c);
   Lines Ready(const Command& c);
   Lines Contribute(const Command& c);
-  Lines Applied(const Command& c);
   Lines Evaluated(const Command& c);
   Lines Failed(const Command& c);
+  Lines Opened(const Command& c);
+  Lines Applied(const Command& c);
+  Lines Checkpointed(const Command& c);
+  Lines OpenFailed(const Command& c);
+  Lines ApplyFailed(const Command& c);
+  Lines CheckpointFailed(const Command& c);
+  Lines StoreFailed(const Command& c);
   Lines Tick(const Command& c);
   Lines Restart(const Command& c);
   Lines Show(const Command& c);
+  Lines Pools(const Command& c);
 
   Lines Step(const coordinator::Event& event);
-  void Save(const coordinator::Action& action);
+  void Save(const coordinator::Record& record);
 
   absl::Time now_ = absl::UnixEpoch();
-  JobOptions submitting_;
-  simulation::DurableStore store_;
+  // What is durable: the records of each job, and what its store holds. By id.
+  std::vector<std::string> order_;
+  std::map<std::string, coordinator::RecoveredJob> stored_;
+  std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
   coordinator::Coordinator core_{coordinator::CoordinatorOptions{}, coordinator::Recovery{}, now_};
 };
 

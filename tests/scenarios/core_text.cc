@@ -32,16 +32,34 @@ std::string Text(const coordinator::GrantLease& a) {
           : "idle";
   return absl::StrFormat("lease %s %s %s", a.pool, absl::FormatDuration(a.lease), work);
 }
-std::string Text(const coordinator::PersistJobState& a) {
-  return absl::StrFormat("persist %s %s", a.job, JobStateName(a.state));
+std::string FaultText(const std::optional<JobFault>& fault) {
+  std::string text;
+  if (!fault.has_value()) return text;
+  for (const auto& [name, value] :
+       {std::pair("message", fault->message), std::pair("pool", fault->pool),
+        std::pair("field", fault->field), std::pair("hint", fault->hint)}) {
+    if (!value.empty()) absl::StrAppend(&text, " ", name, "=", value);
+  }
+  return text;
 }
-std::string Text(const coordinator::PersistParticipant& a) {
-  return absl::StrFormat("persist %s ordinal %d is %s/%s%s", a.job, a.ordinal, a.pool,
-                         a.incarnation, StartText(a.start_step));
+
+std::string Text(const coordinator::StoreJobState& a) {
+  return absl::StrFormat("store %s %s%s", a.job, JobStateName(a.state), FaultText(a.fault));
 }
-std::string Text(const coordinator::PersistParticipantLeft& a) {
-  return absl::StrFormat("persist %s ordinal %d (%s/%s) is gone", a.job, a.ordinal, a.pool,
-                         a.incarnation);
+std::string Text(const coordinator::StorePlace& a) {
+  const coordinator::RecoveredPlace& p = a.place;
+  std::string text = absl::StrFormat("store %s place %d: %s/%s%s", a.job, p.ordinal, p.pool,
+                                     p.incarnation, StartText(p.start_step));
+  if (p.gone) absl::StrAppend(&text, " gone");
+  if (p.return_until != absl::InfinitePast()) {
+    absl::StrAppend(&text, " away until ",
+                    absl::FormatDuration(p.return_until - absl::UnixEpoch()));
+  }
+  return text;
+}
+std::string Text(const coordinator::StoreEvaluation& a) {
+  return absl::StrFormat("store %s evaluation step %d loss %g%s", a.job, a.evaluation.step,
+                         a.evaluation.loss, a.evaluation.final ? " final" : "");
 }
 std::string Text(const coordinator::AdmitRank& a) {
   return absl::StrFormat("admit %s rank %d ordinal=%d start=%d%s", a.pool, a.rank, a.ordinal,
@@ -67,17 +85,17 @@ std::string Text(const coordinator::WriteCheckpoint& a) {
                  : absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
 }
 std::string Text(const coordinator::EndJob& a) {
-  std::string text = absl::StrFormat("end %s %s", a.job, JobStateName(a.state));
-  if (!a.fault.has_value()) return text;
-  for (const auto& [name, value] :
-       {std::pair("message", a.fault->message), std::pair("pool", a.fault->pool),
-        std::pair("field", a.fault->field), std::pair("hint", a.fault->hint)}) {
-    if (!value.empty()) absl::StrAppend(&text, " ", name, "=", value);
-  }
-  return text;
+  return absl::StrFormat("end %s %s%s", a.job, JobStateName(a.state), FaultText(a.fault));
 }
 std::string Text(const coordinator::ReleasePool& a) {
-  return absl::StrFormat("release %s from %s", a.pool, a.job);
+  return absl::StrFormat("release %s/%s from %s", a.pool, a.incarnation, a.job);
+}
+std::string Text(const coordinator::PoolSetAside& a) {
+  return absl::StrFormat("set aside %s for %s for %s%s", a.pool, a.job,
+                         absl::FormatDuration(a.retry_after), FaultText(a.fault));
+}
+std::string Text(const coordinator::OpenStore& a) {
+  return absl::StrFormat("open %s%s", a.job, a.create ? ", or make it" : "");
 }
 
 std::string Text(const session::SeedPush& a) {
@@ -115,8 +133,25 @@ std::string Text(const session::Restart& a) { return absl::StrCat("restart: ", a
 
 }  // namespace
 
-std::string ToText(const coordinator::Action& action) {
-  return std::visit([](const auto& a) { return Text(a); }, action);
+std::string ToText(const coordinator::Record& record) {
+  return std::visit([](const auto& a) { return Text(a); }, record);
+}
+std::string ToText(const coordinator::Answer& answer) {
+  return std::visit([](const auto& a) { return Text(a); }, answer);
+}
+std::string ToText(const coordinator::Notice& notice) {
+  return std::visit([](const auto& a) { return Text(a); }, notice);
+}
+std::string ToText(const coordinator::Work& work) {
+  return std::visit([](const auto& a) { return Text(a); }, work);
+}
+std::vector<std::string> ToLines(const coordinator::Decision& decision) {
+  std::vector<std::string> lines;
+  for (const auto& record : decision.records) lines.push_back(ToText(record));
+  if (decision.answer.has_value()) lines.push_back(ToText(*decision.answer));
+  for (const auto& notice : decision.notices) lines.push_back(ToText(notice));
+  for (const auto& work : decision.works) lines.push_back(ToText(work));
+  return lines;
 }
 std::string ToText(const session::Action& action) {
   return std::visit([](const auto& a) { return Text(a); }, action);

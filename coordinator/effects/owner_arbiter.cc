@@ -1,0 +1,62 @@
+#include "coordinator/effects/owner_arbiter.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/effects/refusal.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// A decision that waits for disk space must not hold the stream's thread for good.
+constexpr absl::Duration kCompleteTimeout = absl::Seconds(30);
+
+struct Verdict {
+  absl::Notification done;
+  absl::Status status;
+};
+
+}  // namespace
+
+ContributionComplete ToEvent(const ContributionId& c) {
+  return {c.job, c.pool, c.incarnation, c.fragment, c.version, c.kind};
+}
+
+absl::Status OwnerArbiter::Judge(const ContributionId& contribution) const {
+  return performer_->Judge(ToEvent(contribution));
+}
+
+absl::Status OwnerArbiter::CheckReader(const std::string& job, const std::string& pool,
+                                       const std::string& incarnation) const {
+  return performer_->CheckPlace(job, pool, incarnation);
+}
+
+absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
+  auto verdict = std::make_shared<Verdict>();
+  const bool posted = owner_->Post([this, contribution, verdict] {
+    performer_->Step(ToEvent(contribution), [verdict](const std::optional<Answer>& answer) {
+      if (answer.has_value()) verdict->status = ToStatus(std::get<Refuse>(*answer));
+      verdict->done.Notify();
+    });
+  });
+  if (!posted) return Overloaded();
+  if (verdict->done.WaitForNotificationWithTimeout(kCompleteTimeout)) return verdict->status;
+  return WithRetryDelay(absl::UnavailableError("the coordinator could not decide in time"),
+                        absl::Seconds(1));
+}
+
+void OwnerArbiter::StoreFailed(const std::string& job, const absl::Status& status) {
+  (void)owner_->Submit([this, job, status] {
+    performer_->Step(coordinator::StoreFailed{
+        job,
+        {.code = absl::StatusCodeToString(status.code()),
+         .message = absl::StrCat("the job's store failed: ", status.message()),
+         .hint = "the job goes on from its last commit when the coordinator is started again and "
+                 "its disk works"}});
+  });
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,35 @@
+// How the fragments' questions reach the core: const ones at once, under the performer's lock; what
+// changes something through the owner thread.
+#pragma once
+
+#include <string>
+
+#include "coordinator/effects/owner_thread.h"
+#include "coordinator/effects/performer.h"
+#include "coordinator/fragments/arbiter.h"
+
+namespace longhaul::coordinator {
+
+ContributionComplete ToEvent(const ContributionId& contribution);
+
+// Thread-safe once it has its performer.
+class OwnerArbiter : public Arbiter {
+ public:
+  // Before the first stream. Both outlive the streams.
+  void Connect(Performer* performer, OwnerThread* owner) {
+    performer_ = performer;
+    owner_ = owner;
+  }
+  absl::Status Judge(const ContributionId& contribution) const override;
+  absl::Status CheckReader(const std::string& job, const std::string& pool,
+                           const std::string& incarnation) const override;
+  // RESOURCE_EXHAUSTED (RetryInfo): too many calls wait for the owner thread.
+  absl::Status Complete(const ContributionId& contribution) override;
+  void StoreFailed(const std::string& job, const absl::Status& status) override;
+
+ private:
+  Performer* performer_ = nullptr;
+  OwnerThread* owner_ = nullptr;
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,168 @@
+// What follows from decisions: notices to the publisher, works to the fragments.
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/effects/performer.h"
+#include "coordinator/store/fatal.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+JobFault FaultOf(const absl::Status& status, absl::string_view what) {
+  return {.code = absl::StatusCodeToString(status.code()),
+          .message = absl::StrCat(what, ": ", status.message()),
+          .hint = "see the coordinator's log and its data folder; "
+                  "longhaul-coordinator --check names what is damaged"};
+}
+
+WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
+  const bool passes = absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+  return {.retry = passes && !IsFatal(status), .fault = FaultOf(status, what)};
+}
+
+}  // namespace
+
+void Performer::Tell(const RequestSeed& notice) {
+  const LiveJob& job = *Find(notice.job);
+  parts_.publisher->SeedRequested(job, notice);
+  parts_.log->With({.job = job.name(), .pool = notice.pool})
+      .Info("is asked for the initial parameters");
+}
+
+void Performer::Tell(const PublishCommit& notice) {
+  const LiveJob& job = *Find(notice.job);
+  parts_.publisher->CommitPublished(job, notice);
+  parts_.publisher->JobChanged(job);
+  const CommitRecord& commit = *job.progress.commit(notice.fragment);
+  const MetricLabels labels = {{"job", job.name()}, {"fragment", absl::StrCat(notice.fragment)}};
+  parts_.metrics->rounds.With({{"job", job.name()}, {"kind", RoundKindName(notice.kind)}})
+      .Increment();
+  parts_.metrics->outer_gradient_norm.With(labels).Set(commit.outer_gradient_norm);
+  parts_.metrics->downlink_nmse.With(labels).Set(commit.downlink_nmse);
+  parts_.log->With({.job = job.name(), .round = notice.version})
+      .Debug(absl::StrCat("fragment ", notice.fragment, " ", RoundKindName(notice.kind), " from ",
+                          notice.pools.size(), " pools, digest ", commit.digest.Hex()));
+}
+
+void Performer::Tell(const ReleasePool& notice) {
+  const LiveJob& job = *Find(notice.job);
+  parts_.publisher->PoolReleased(job, notice);
+}
+
+void Performer::Tell(const PoolSetAside& notice) {
+  const LiveJob& job = *Find(notice.job);
+  parts_.log->With({.job = job.name(), .pool = notice.pool})
+      .Warning(absl::StrCat("is set aside for ", absl::FormatDuration(notice.retry_after), ": ",
+                            notice.fault.code, ": ", notice.fault.message));
+  parts_.publisher->JobChanged(job);
+}
+
+void Performer::Tell(const EndJob& notice) {
+  LiveJob& job = *Find(notice.job);
+  if (notice.state == JobState::kQuarantined) {
+    job.quarantine = notice.fault;
+  } else {
+    job.forget_at = now() + options_.linger;
+  }
+  parts_.publisher->JobEnded(job, notice);
+  parts_.publisher->JobChanged(job);
+  if (!notice.fault.has_value()) return;
+  const Logger log = parts_.log->With({.job = job.name(), .pool = notice.fault->pool});
+  const std::string words =
+      absl::StrCat("is ", JobStateName(notice.state), ": ", notice.fault->message);
+  if (notice.state == JobState::kCancelled) {
+    log.Info(words);
+  } else {
+    log.Error(words);
+  }
+}
+
+template <typename T>
+Fragments::Done<T> Performer::Ended(std::function<void(absl::StatusOr<T>)> then) {
+  return [this, then = std::move(then)](absl::StatusOr<T> result) {
+    // Refused once the owner thread has stopped: nothing is decided any more.
+    (void)parts_.owner->Submit(
+        [then, result = std::move(result)]() mutable { then(std::move(result)); });
+  };
+}
+
+void Performer::Begin(const OpenStore& work) {
+  parts_.fragments->Open(
+      work.job, work.create,
+      Ended<OpenedStore>([this, id = work.job](absl::StatusOr<OpenedStore> opened) {
+        const std::shared_ptr<LiveJob> job = Find(id);
+        if (!job) return;
+        if (!opened.ok())
+          return Step(OpenFailed{id, WorkFaultOf(opened.status(), "opening the job's store")});
+        StoreOpened event{.job = id};
+        for (OpenedFragment& fragment : opened->fragments) {
+          RecoveredFragment& recovered = event.fragments.emplace_back();
+          recovered.version = fragment.version;
+          for (const ContributionKey& key : fragment.contributors)
+            recovered.contributors.push_back({.pool = key.pool, .incarnation = key.incarnation});
+          if (!fragment.commit.has_value()) continue;
+          recovered.evaluator = fragment.commit->evaluator;
+          job->progress.SetCommit(*std::move(fragment.commit));
+        }
+        const RecoveryReport& report = opened->recovery;
+        parts_.log->With({.job = job->name()})
+            .Info(absl::StrCat("its store is open: ", report.commits_replayed,
+                               " rounds applied again, ", report.torn_bytes_dropped,
+                               " torn bytes dropped, ", report.snapshots_rejected,
+                               " damaged snapshots"));
+        Step(event);
+      }));
+}
+
+void Performer::Begin(const ApplyRound& work) {
+  Round round{.fragment = work.fragment,
+              .version = work.version,
+              .kind = work.kind,
+              .evaluator = work.evaluator};
+  for (const Contributor& c : work.contributors)
+    round.contributors.push_back({c.pool, c.incarnation});
+  const absl::Time due = now();
+  parts_.fragments->Apply(
+      work.job, std::move(round),
+      Ended<CommitRecord>([this, work, due](absl::StatusOr<CommitRecord> commit) {
+        const std::shared_ptr<LiveJob> job = Find(work.job);
+        if (!job) return;
+        if (!commit.ok()) {
+          return Step(ApplyFailed{work.job, work.fragment, work.version,
+                                  WorkFaultOf(commit.status(), "applying a round")});
+        }
+        job->progress.SetCommit(*std::move(commit));
+        Step(RoundApplied{work.job, work.fragment, work.version});
+        parts_.metrics->commit_seconds.With().Observe(absl::ToDoubleSeconds(now() - due));
+      }));
+}
+
+void Performer::Begin(const WriteCheckpoint& work) {
+  const LiveJob& job = *Find(work.job);
+  v1::CheckpointManifest manifest;
+  manifest.set_job_id(job.id());
+  manifest.set_job_name(job.name());
+  manifest.set_step(work.step);
+  manifest.set_final(work.final);
+  manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now()));
+  for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
+    *manifest.add_tensors() = std::move(tensor);
+  parts_.fragments->Checkpoint(
+      work.job, std::move(manifest),
+      Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
+        const std::shared_ptr<LiveJob> job = Find(work.job);
+        if (!job) return;
+        const Logger log = parts_.log->With({.job = job->name()});
+        if (!written.ok()) {
+          log.Warning(absl::StrCat("no checkpoint of step ", work.step, ": ",
+                                   std::string(written.status().message())));
+          return Step(CheckpointFailed{work.job, work.final,
+                                       WorkFaultOf(written.status(), "writing a checkpoint")});
+        }
+        log.Info(absl::StrCat("has a checkpoint of step ", work.step));
+        Step(CheckpointWritten{work.job, work.final});
+      }));
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,57 @@
+#include "coordinator/service/stream_publisher.h"
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/service/job_report.h"
+#include "coordinator/service/messages.h"
+
+namespace longhaul::coordinator {
+
+void StreamPublisher::SeedRequested(const LiveJob& job, const RequestSeed& request) {
+  v1::PlanEvent event;
+  event.mutable_seed();
+  plan_streams_->SendToPool(job.id(), request.pool, event);
+}
+
+void StreamPublisher::CommitPublished(const LiveJob& job, const PublishCommit& commit) {
+  v1::PlanEvent event;
+  *event.mutable_commit() = ToProto(*job.progress.commit(commit.fragment), job.id());
+  plan_streams_->SendToJob(job.id(), event);
+}
+
+void StreamPublisher::PoolReleased(const LiveJob& job, const ReleasePool& release) {
+  plan_streams_->EndPool(job.id(), release.pool, release.incarnation, release.status);
+}
+
+void StreamPublisher::JobEnded(const LiveJob& job, const EndJob& end) {
+  v1::PlanEvent event;
+  std::string reason(JobStateName(end.state));
+  if (end.fault.has_value()) absl::StrAppend(&reason, ": ", end.fault->message);
+  event.mutable_ended()->set_reason(reason);
+  plan_streams_->SendToJob(job.id(), event);
+  plan_streams_->EndJob(job.id(), absl::OkStatus());
+}
+
+void StreamPublisher::JobChanged(const LiveJob& job) {
+  if (performer_ != nullptr) watchers_->Changed(job.id(), performer_->now());
+}
+
+void StreamPublisher::JobForgotten(const LiveJob& job) {}
+
+std::string StreamPublisher::StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) {
+  std::optional<JobView> view;
+  absl::Time now = job.record.created;
+  if (performer_ != nullptr) {
+    view = performer_->View(job.id());
+    now = performer_->now();
+  }
+  v1::Job report = ReportLive(job, view, now);
+  report.clear_error();
+  if (fault.has_value()) *report.mutable_error() = ToProto(*fault);
+  return KeptStatus(std::move(report));
+}
+
+void StreamPublisher::Flush() {
+  watchers_->Flush([this](const std::string& id) { return Report(*performer_, id); });
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,39 @@
+// What the performer tells, to those who are connected: commits and ends to the WatchPlan streams,
+// changes to the WatchJob streams.
+#pragma once
+
+#include <string>
+
+#include "coordinator/effects/performer.h"
+#include "coordinator/effects/publisher.h"
+#include "coordinator/service/job_watchers.h"
+#include "coordinator/service/plan_streams.h"
+
+namespace longhaul::coordinator {
+
+// Owner thread.
+class StreamPublisher : public Publisher {
+ public:
+  // All outlive the object; the performer is there before the first tick.
+  StreamPublisher(PlanStreams* plan_streams, JobWatchers* watchers)
+      : plan_streams_(plan_streams), watchers_(watchers) {}
+  void Connect(Performer* performer) { performer_ = performer; }
+
+  void SeedRequested(const LiveJob& job, const RequestSeed& request) override;
+  void CommitPublished(const LiveJob& job, const PublishCommit& commit) override;
+  void PoolReleased(const LiveJob& job, const ReleasePool& release) override;
+  void JobEnded(const LiveJob& job, const EndJob& end) override;
+  void JobChanged(const LiveJob& job) override;
+  void JobForgotten(const LiveJob& job) override;
+  std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override;
+
+  // Sends what changed to the watchers.
+  void Flush();
+
+ private:
+  PlanStreams* const plan_streams_;
+  JobWatchers* const watchers_;
+  Performer* performer_ = nullptr;
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,56 @@
+#include "coordinator/service/submission.h"
+
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/status_details.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+constexpr size_t kTokenBytesMax = 128;
+constexpr int64_t kStateBytesPerElement =
+    12;  // Outer parameters, momentum, server error: fp32 each.
+
+std::vector<FieldViolation> ToViolations(const std::vector<SpecViolation>& violations) {
+  std::vector<FieldViolation> fields;
+  for (const SpecViolation& violation : violations) {
+    std::string description = violation.description;
+    if (!violation.hint.empty()) absl::StrAppend(&description, "; ", violation.hint);
+    fields.push_back({violation.field, std::move(description)});
+  }
+  return fields;
+}
+
+// The state of a job lies in memory: what can never fit is refused now.
+absl::Status CheckMemory(const ResolvedJob& resolved) {
+  const double needed = static_cast<double>(resolved.model.elements()) * kStateBytesPerElement;
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  if (needed <= memory) return absl::OkStatus();
+  return BadRequestError(
+      {{"model", absl::StrFormat(
+                     "%.1f GB of outer state do not fit into the coordinator's %.1f GB of memory",
+                     needed / 1e9, memory / 1e9)}});
+}
+
+}  // namespace
+
+absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request) {
+  if (request.idempotency_token().size() > kTokenBytesMax) {
+    return BadRequestError(
+        {{"idempotency_token", absl::StrCat("has more than ", kTokenBytesMax, " characters")}});
+  }
+  std::vector<SpecViolation> violations;
+  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(request.spec(), &violations);
+  if (!resolved.ok()) return WithFieldViolations(resolved.status(), ToViolations(violations));
+  LH_RETURN_IF_ERROR(CheckMemory(*resolved));
+  return resolved;
+}
+
+}  // namespace longhaul::coordinator

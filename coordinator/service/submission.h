@@ -1,0 +1,14 @@
+// A job on its way in: its spec resolved and checked.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/config/job_spec.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::coordinator {
+
+// The job that the request asks for, with every default.
+//   INVALID_ARGUMENT, UNIMPLEMENTED  with a BadRequest that names every field at fault
+absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request);
+
+}  // namespace longhaul::coordinator
