@@ -149,6 +149,8 @@ void Coordinator::End(Job& job, JobState state) {
 // Its pools give their places up and are free for other jobs. That it is quarantined is not stored:
 // the next start of the coordinator tries again from the state before.
 void Coordinator::Quarantine(Job& job, JobFault fault) {
+  // One fault is often told twice: by the work that met it, and by the store.
+  if (job.state() == JobState::kQuarantined) return;
   job.fault = std::move(fault);
   job.lifecycle.MoveTo(JobState::kQuarantined);
   job.changed_at = now_;
@@ -156,13 +158,13 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.retries.clear();
   job.retry_at = job.finish_until = absl::InfiniteFuture();
   job.blocked.clear();
+  out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
   for (Participant& p : job.exchange->participants().all()) {
     if (p.gone()) continue;
     if (p.live()) membership_.Requeue(p.pool);
     Drop(job, p, Presence::kLeft,
          absl::FailedPreconditionError(absl::StrCat("job ", job.options.name, " is quarantined")));
   }
-  out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
 }
 
 void Coordinator::Retire() {

@@ -46,6 +46,16 @@ class CoordinatorFixture : public ::testing::Test {
     server_.reset();
     Start();
   }
+  // Waits until a restarted coordinator has opened the job's store.
+  absl::StatusOr<v1::Job> AwaitOpen(const std::string& name) {
+    const absl::Time deadline = absl::Now() + kCallTimeout;
+    while (absl::Now() < deadline) {
+      absl::StatusOr<v1::Job> job = Get(name);
+      if (!job.ok() || !job->fragments(0).digest().empty()) return job;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return absl::DeadlineExceededError("the job's store is not open");
+  }
   const std::string& address() const { return server_->address(); }
 
   // Two fragments of kElements, exchanged every 2 of 4 steps; plain averages; exact codecs.

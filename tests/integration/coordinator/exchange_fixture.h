@@ -17,7 +17,9 @@ inline constexpr int kFragments = 2;
 
 // A hand-driven pool and the outer parameters that it holds.
 struct HandMember {
-  HandMember(const std::string& address, const std::string& name) : pool(address, name) {}
+  HandMember(const std::string& address, const std::string& name,
+             const std::string& incarnation = "0123456789abcdef")
+      : pool(address, name, incarnation) {}
   HandPool pool;
   std::vector<std::vector<float>> outer = std::vector<std::vector<float>>(kFragments);
 };
@@ -43,7 +45,11 @@ class ExchangeFixture : public CoordinatorFixture {
     for (auto& member : members) {
       const auto joined = member->pool.Join();
       ASSERT_TRUE(joined.ok()) << joined.status();
-      ASSERT_EQ(joined->assignment().job_id(), job_id);
+    }
+    // A job gets its pools all together, so the first hear of it when the last has joined.
+    for (auto& member : members) {
+      const absl::Status assigned = member->pool.AwaitAssignment(job_id);
+      ASSERT_TRUE(assigned.ok()) << assigned;
     }
     for (auto& member : members) {
       const auto plan = member->pool.OpenPlan(job_id);
@@ -124,14 +130,23 @@ class ExchangeFixture : public CoordinatorFixture {
     Round(members, 1, 3, v1::FINAL, codec);
   }
 
-  // The last evaluation, from the first member.
-  static void Evaluate(HandMember& member, double loss, bool final) {
+  // The job's end as its pools tell it: the last evaluation, and that all merged the last commits.
+  static void Finish(Members& members, double loss) {
+    for (size_t i = 1; i < members.size(); ++i) {
+      v1::HeartbeatRequest report;
+      report.set_finished(true);
+      ASSERT_TRUE(members[i]->pool.Heartbeat(report).ok());
+    }
+    Evaluate(*members[0], loss);
+  }
+  static void Evaluate(HandMember& member, double loss) {
     v1::HeartbeatRequest report;
     v1::Evaluation* evaluation = report.add_evaluations();
     evaluation->set_step(4);
     evaluation->set_version(3);
     evaluation->set_loss(loss);
-    evaluation->set_final(final);
+    evaluation->set_final(true);
+    report.set_finished(true);
     report.mutable_progress()->set_inner_step(4);
     report.mutable_progress()->set_tokens(1000);
     report.mutable_progress()->set_compute_seconds(3);

@@ -60,6 +60,8 @@ absl::StatusOr<v1::JoinResponse> HandPool::Join() {
   request.set_pool(name_);
   request.set_incarnation(incarnation_);
   request.set_ranks(1);
+  for (const char* capability : {"model:synthetic", "codec:fp32", "codec:e3m0", "codec:topk2"})
+    request.add_capabilities(capability);
   v1::JoinResponse response;
   grpc::ClientContext context;
   Bound(context);
@@ -80,17 +82,38 @@ absl::StatusOr<v1::HeartbeatResponse> HandPool::Heartbeat(const v1::HeartbeatReq
   return response;
 }
 
-absl::Status HandPool::Leave() {
+absl::Status HandPool::Leave(absl::Duration return_within) {
   v1::LeaveRequest request;
   request.set_pool(name_);
   request.set_incarnation(incarnation_);
+  request.mutable_return_within()->set_seconds(absl::ToInt64Seconds(return_within));
   v1::LeaveResponse response;
   grpc::ClientContext context;
   Bound(context);
   return FromGrpcStatus(pools_->Leave(&context, request, &response));
 }
 
+absl::Status HandPool::AwaitAssignment(const std::string& job) {
+  const absl::Time deadline = absl::Now() + kCallTimeout;
+  while (absl::Now() < deadline) {
+    LH_ASSIGN_OR_RETURN(const v1::HeartbeatResponse response, Heartbeat());
+    job_ = response.assignment().job_id();
+    if (job_ == job) return absl::OkStatus();
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return absl::DeadlineExceededError("the pool is not assigned to the job");
+}
+
 absl::StatusOr<v1::Plan> HandPool::OpenPlan(const std::string& job) {
+  const absl::Time deadline = absl::Now() + kCallTimeout;
+  while (true) {
+    absl::StatusOr<v1::Plan> plan = TryOpenPlan(job);
+    if (!absl::IsUnavailable(plan.status()) || absl::Now() > deadline) return plan;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+absl::StatusOr<v1::Plan> HandPool::TryOpenPlan(const std::string& job) {
   job_ = job;
   v1::WatchPlanRequest request;
   request.set_job_id(job);

@@ -37,9 +37,12 @@ class HandPool {
 
   absl::StatusOr<v1::JoinResponse> Join();
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& extra = {});
-  absl::Status Leave();
+  absl::Status Leave(absl::Duration return_within = absl::ZeroDuration());
 
-  // Opens WatchPlan; the plan that came first.
+  // Sends heartbeats until one brings this job.
+  absl::Status AwaitAssignment(const std::string& job);
+
+  // Opens WatchPlan, again while the job's store is being opened; the plan that came first.
   absl::StatusOr<v1::Plan> OpenPlan(const std::string& job);
   // The next event of the stream. The stream's status when it has ended.
   absl::StatusOr<v1::PlanEvent> NextEvent();
@@ -69,6 +72,7 @@ class HandPool {
 
  private:
   void CloseStream();
+  absl::StatusOr<v1::Plan> TryOpenPlan(const std::string& job);
 
   std::string name_, incarnation_, job_;
   std::shared_ptr<grpc::Channel> control_, bulk_;

@@ -16,7 +16,7 @@ TEST_F(JobFlowTest, TwoPoolsTrainFromSeedToCompletion) {
   Begin(submitted->job().id(), members);
   if (HasFatalFailure()) return;
   Rounds(members);
-  Evaluate(*members[0], 2.5, true);
+  Finish(members, 2.5);
   for (auto& member : members) {
     const auto event = member->pool.NextEvent();
     ASSERT_TRUE(event.ok()) << event.status();
@@ -50,7 +50,7 @@ TEST_F(JobFlowTest, TheFinalCheckpointIsListed) {
   SubmitAndBegin(Spec("kept"), members);
   if (HasFatalFailure()) return;
   Rounds(members);
-  Evaluate(*members[0], 2.5, true);
+  Finish(members, 2.5);
   ASSERT_TRUE(Await("kept", v1::COMPLETED).ok());
   v1::ListCheckpointsRequest request;
   request.set_job("kept");
@@ -76,7 +76,7 @@ TEST_F(JobFlowTest, ARestartInTheMiddleKeepsVersionsDigestsAndPlaces) {
   const auto before = Get("restarted");
   ASSERT_TRUE(before.ok());
   Restart();
-  const auto after = Get("restarted");
+  const auto after = AwaitOpen("restarted");
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(after->state(), v1::RUNNING);
   for (int f = 0; f < kFragments; ++f) {
@@ -102,7 +102,7 @@ TEST_F(JobFlowTest, ARestartInTheMiddleKeepsVersionsDigestsAndPlaces) {
     }
   }
   Rounds(members, 1);
-  Evaluate(*members[0], 2.5, true);
+  Finish(members, 2.5);
   ASSERT_TRUE(Await("restarted", v1::COMPLETED).ok());
   Restart();
   const auto ended = Get("restarted");
@@ -120,7 +120,7 @@ TEST_F(JobFlowTest, QuantizedBothWaysTheDigestsStillAgree) {
   SubmitAndBegin(spec, members);
   if (HasFatalFailure()) return;
   Rounds(members, 0, CodecKind::kE3m0);
-  Evaluate(*members[0], 2.5, true);
+  Finish(members, 2.5);
   EXPECT_TRUE(Await("quantized", v1::COMPLETED).ok());
 }
 
@@ -177,7 +177,7 @@ TEST_F(JobFlowTest, TwoJobsDoNotTouchEachOther) {
   if (HasFatalFailure()) return;
   Round(a, 1, 1, v1::OUTER);
   Rounds(b);
-  Evaluate(*b[0], 1.5, true);
+  Finish(b, 1.5);
   ASSERT_TRUE(Await("second", v1::COMPLETED).ok());
   const auto running = Get("first");
   ASSERT_TRUE(running.ok());
@@ -187,19 +187,115 @@ TEST_F(JobFlowTest, TwoJobsDoNotTouchEachOther) {
   EXPECT_EQ(running->eval_loss().evaluations(), 0);
 }
 
-TEST_F(JobFlowTest, AFaultOfTheSpecFailsTheJobWithItsReason) {
-  Members members = MakeMembers({"site-a"});
-  SubmitAndBegin(Spec("faulty", 1), members);
-  if (HasFatalFailure()) return;
+v1::HeartbeatRequest NoSuchFile() {
   v1::HeartbeatRequest report;
   report.mutable_failure()->set_code("NOT_FOUND");
   report.mutable_failure()->set_message("no such file");
   report.mutable_failure()->set_field("data.text.path");
-  ASSERT_TRUE(members[0]->pool.Heartbeat(report).ok());
+  report.mutable_failure()->set_fault_class(v1::SITE_FAULT);
+  return report;
+}
+
+TEST_F(JobFlowTest, AFaultThatEveryPoolHasTwiceFailsTheJobWithItsReason) {
+  Members members = MakeMembers({"site-a"});
+  const auto submitted = Submit(Spec("faulty", 1));
+  ASSERT_TRUE(submitted.ok());
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  const auto first = members[0]->pool.Heartbeat(NoSuchFile());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->assignment().job_id(), "");
+  clock_.Advance(absl::Seconds(2));
+  ASSERT_TRUE(members[0]->pool.Heartbeat().ok());
+  const auto waits = Get("faulty");
+  ASSERT_TRUE(waits.ok());
+  EXPECT_EQ(waits->state(), v1::RUNNING);
+  ASSERT_EQ(waits->set_aside_size(), 1);
+  EXPECT_EQ(waits->set_aside(0).pool(), "site-a");
+  EXPECT_EQ(waits->set_aside(0).error().message(), "no such file");
+  EXPECT_NE(waits->waiting_for().find("site-a"), std::string::npos) << waits->waiting_for();
+  clock_.Advance(absl::Seconds(6));
+  ASSERT_TRUE(members[0]->pool.AwaitAssignment(submitted->job().id()).ok());
+  ASSERT_TRUE(members[0]->pool.Heartbeat(NoSuchFile()).ok());
   const auto job = Await("faulty", v1::FAILED);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->error().field(), "data.text.path");
   EXPECT_EQ(job->error().pool(), "site-a");
+  EXPECT_EQ(job->error().message(), "no such file");
+}
+
+TEST_F(JobFlowTest, ALatePoolThatCannotDoTheJobLeavesItUntouched) {
+  v1::JobSpec spec = Spec("healthy");
+  spec.mutable_pools()->set_max(3);
+  Members members = MakeMembers({"site-a", "site-b"});
+  const auto submitted = Submit(spec);
+  ASSERT_TRUE(submitted.ok());
+  Begin(submitted->job().id(), members);
+  if (HasFatalFailure()) return;
+  HandPool late(address(), "site-c");
+  ASSERT_TRUE(late.Join().ok());
+  for (int failures = 1; failures <= 3; ++failures) {
+    ASSERT_TRUE(late.AwaitAssignment(submitted->job().id()).ok());
+    const auto told = late.Heartbeat(NoSuchFile());
+    ASSERT_TRUE(told.ok()) << told.status();
+    EXPECT_EQ(told->assignment().job_id(), "");
+    const auto job = Get("healthy");
+    ASSERT_TRUE(job.ok());
+    ASSERT_EQ(job->set_aside_size(), 1);
+    EXPECT_EQ(job->set_aside(0).failures(), failures);
+    for (int second = 0; second < 5 * (1 << (failures - 1)); ++second) {
+      clock_.Advance(absl::Seconds(1));
+      for (auto& member : members) ASSERT_TRUE(member->pool.Heartbeat().ok());
+      ASSERT_TRUE(late.Heartbeat().ok());
+    }
+  }
+  ASSERT_TRUE(late.Leave().ok());
+  Rounds(members);
+  Finish(members, 2.5);
+  EXPECT_TRUE(Await("healthy", v1::COMPLETED).ok());
+}
+
+TEST_F(JobFlowTest, APoolThatDrainsCostsOthersNothingAndComesBackToItsPlace) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  const auto submitted = Submit(Spec("drained"));
+  ASSERT_TRUE(submitted.ok());
+  const std::string id = submitted->job().id();
+  Begin(id, members);
+  if (HasFatalFailure()) return;
+  Round(members, 1, 1, v1::OUTER);
+  v1::HeartbeatRequest drain;
+  drain.set_draining(true);
+  drain.mutable_progress()->set_inner_step(1);
+  ASSERT_TRUE(members[1]->pool.Heartbeat(drain).ok());
+  // Nobody waits for it in what is pushed later.
+  ASSERT_TRUE(
+      members[0]->pool.Push(0, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kElements, 1))
+          .ok());
+  const auto commit = members[0]->pool.NextCommit();
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_EQ(commit->pools_size(), 1);
+  Merge(*members[0], *commit);
+  ASSERT_TRUE(members[1]->pool.Leave(absl::Minutes(10)).ok());
+  HandPool back(address(), "site-b", "bbbbbbbbbbbbbbbb");
+  const auto joined = back.Join();
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->assignment().job_id(), id);
+  EXPECT_EQ(joined->assignment().ordinal(), 1);
+}
+
+TEST_F(JobFlowTest, AJobThatNeedsMorePoolsThanThereAreHoldsNone) {
+  const auto three = Submit(Spec("three", 3));
+  const auto two = Submit(Spec("two", 2));
+  ASSERT_TRUE(three.ok() && two.ok());
+  Members members = MakeMembers({"site-a", "site-b"});
+  Begin(two->job().id(), members);
+  if (HasFatalFailure()) return;
+  const auto waits = Get("three");
+  ASSERT_TRUE(waits.ok());
+  EXPECT_NE(waits->waiting_for().find("busy with two"), std::string::npos) << waits->waiting_for();
+  Rounds(members);
+  Finish(members, 2.5);
+  EXPECT_TRUE(Await("two", v1::COMPLETED).ok());
 }
 
 }  // namespace

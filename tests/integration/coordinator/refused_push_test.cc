@@ -16,7 +16,7 @@ class RefusedPushTest : public ExchangeFixture {
   // Whatever was refused left no trace: the job completes.
   void TearDown() override {
     Rounds(members_);
-    Evaluate(*members_[0], 2.5, true);
+    Finish(members_, 2.5);
     EXPECT_TRUE(Await("target", v1::COMPLETED).ok());
   }
 

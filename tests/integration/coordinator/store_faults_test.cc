@@ -30,7 +30,7 @@ class StoreFaultsTest : public ExchangeFixture {
   HandPool& pool(int index) { return members_[index]->pool; }
   void Complete(int64_t done) {
     Rounds(members_, done);
-    Evaluate(*members_[0], 2.5, true);
+    Finish(members_, 2.5);
     EXPECT_TRUE(Await("job", v1::COMPLETED).ok());
   }
 
@@ -76,15 +76,22 @@ TEST_F(StoreFaultsTest, ARoundThatFindsTheDiskFullIsAppliedLater) {
     return absl::ResourceExhaustedError("no space");
   });
   ASSERT_TRUE(pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kLarge, 1)).ok());
+  while (*refusals < 2) {
+    clock_.Advance(absl::Milliseconds(200));
+    absl::SleepFor(absl::Milliseconds(50));
+    ASSERT_TRUE(pool.Heartbeat().ok());
+  }
   const auto commit = pool.NextCommit();
   ASSERT_TRUE(commit.ok()) << commit.status() << log_.str();
   EXPECT_EQ(commit->version(), 1);
   EXPECT_EQ(*refusals, 2);  // Refused once, granted once.
 }
 
-TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingAndTheNextStartGoesOn) {
+TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingQuarantinesTheJobAndTheNextStartGoesOn) {
   Begin();
   if (HasFatalFailure()) return;
+  const auto other = Submit(Spec("other"));
+  ASSERT_TRUE(other.ok());
   fs_.SetDecision([](int64_t, FileOp op) {
     return op == FileOp::kSync ? absl::DataLossError("the disk is gone") : absl::OkStatus();
   });
@@ -92,16 +99,30 @@ TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingAndTheNextStartGoesOn) {
     // Refused if a snapshot met the fault before the round did.
     (void)pool(i).Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(static_cast<float>(i)));
   }
-  ASSERT_TRUE(fatal_.WaitForNotificationWithTimeout(kCallTimeout));
-  EXPECT_TRUE(absl::IsUnavailable(pool(0).Heartbeat().status()));
+  const auto quarantined = Await("job", v1::QUARANTINED);
+  ASSERT_TRUE(quarantined.ok()) << quarantined.status();
+  EXPECT_NE(quarantined->error().message().find("the disk is gone"), std::string::npos);
+  // No commit was published; the stream ends with the job.
+  const auto event = pool(0).NextEvent();
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_NE(event->ended().reason().find("QUARANTINED"), std::string::npos);
+  EXPECT_FALSE(fatal_.HasBeenNotified());
+  // Another job gets its pools.
+  EXPECT_TRUE(pool(0).AwaitAssignment(other->job().id()).ok());
   server_.reset();
-  EXPECT_TRUE(
-      absl::IsUnavailable(pool(0).NextCommit().status()));  // The stream's end, without a commit.
   fs_.SetDecision(nullptr);
   Start();
+  v1::CancelJobRequest cancel;
+  cancel.set_job("other");
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(jobs_->CancelJob(Context().get(), cancel, &cancelled).ok());
+  members_.clear();
+  for (const char* name : {"site-a", "site-b"})
+    members_.push_back(std::make_unique<HandMember>(address(), name, "fedcba9876543210"));
+  clock_.Advance(absl::Seconds(11));
+  for (auto& member : members_) ASSERT_TRUE(member->pool.Join().ok());
   for (auto& member : members_) {
-    member->pool.Dial(address());
-    ASSERT_TRUE(member->pool.Join().ok());
+    ASSERT_TRUE(member->pool.AwaitAssignment(id_).ok());
     const auto plan = member->pool.OpenPlan(id_);
     ASSERT_TRUE(plan.ok()) << plan.status();
     // The record of the round may have reached the disk, but nobody was told.

@@ -40,11 +40,25 @@ TEST_F(SubmitTest, ARepeatedTokenGivesTheFirstAnswerAlsoAfterARestart) {
   const auto first = Submit(request);
   ASSERT_TRUE(first.ok()) << first.status();
   Restart();
-  *request.mutable_spec() = Spec("token-two");
   const auto second = Submit(request);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_FALSE(second->created());
   EXPECT_EQ(second->job().id(), first->job().id());
+  *request.mutable_spec() = Spec("token-two");
+  const auto other = Submit(request);
+  EXPECT_TRUE(absl::IsAlreadyExists(other.status())) << other.status();
+  EXPECT_EQ(ReasonOf(other.status()), "TOKEN_TAKEN");
+}
+
+TEST_F(SubmitTest, TheNameOfACancelledJobIsNotAnAnswer) {
+  ASSERT_TRUE(Submit(Spec("gone")).ok());
+  v1::CancelJobRequest cancel;
+  cancel.set_job("gone");
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(jobs_->CancelJob(Context().get(), cancel, &cancelled).ok());
+  const auto again = Submit(Spec("gone"));
+  EXPECT_TRUE(absl::IsAlreadyExists(again.status())) << again.status();
+  EXPECT_NE(again.status().message().find("CANCELLED"), absl::string_view::npos);
 }
 
 TEST_F(SubmitTest, ValidateOnlyStoresNothing) {
