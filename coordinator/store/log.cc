@@ -16,6 +16,10 @@ namespace {
 // Smaller frames are left to the sync.
 constexpr int64_t kWriteBehindBytesMin = 64 << 10;
 
+// Frames never fill a file: one that was left and cut off is shorter than it was made, which shows
+// that there was a next one.
+constexpr int64_t kLastBlockBytes = kLogAlignment;
+
 LogFrame FrameAt(const FrameHeader& header, LogPosition begin) {
   return {header.type,
           header.sequence,
@@ -191,7 +195,7 @@ absl::Status Log::MakeRoom(int64_t bytes) {
       LH_RETURN_IF_ERROR(failed_);
       if (Fits(bytes)) return absl::OkStatus();  // Another thread made room.
       // The reservations move along: the rest of the old file stays empty.
-      wanted = kLogFileHeaderBytes + bytes + reserved_;
+      wanted = kLogFileHeaderBytes + bytes + reserved_ + kLastBlockBytes;
       if (spare_.number != 0 && spare_.bytes >= wanted) {
         SwitchToSpare();
         return absl::OkStatus();
@@ -245,7 +249,7 @@ void Log::SwitchToSpare() {
     if (durable_upto_ < next_sequence_) unsynced_.push_back(files_.at(current_).file);
   }
   current_ = spare_.number;
-  size_ = spare_.bytes;
+  size_ = spare_.bytes - kLastBlockBytes;
   tail_ = kLogFileHeaderBytes;
   files_[current_] = {std::move(spare_.file), next_sequence_};
   spare_ = {};

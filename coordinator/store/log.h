@@ -150,7 +150,7 @@ class Log {
   int64_t next_file_ ABSL_GUARDED_BY(mutex_);
   int64_t current_ ABSL_GUARDED_BY(mutex_) = 0;   // File that is written; 0: none yet.
   int64_t tail_ ABSL_GUARDED_BY(mutex_) = 0;      // Where the next frame begins in it.
-  int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;      // Bytes preallocated.
+  int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;      // What frames may fill.
   int64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;  // Of them, behind the tail.
   // Files that were left with frames that no sync covered, in order: the next sync does.
   std::vector<std::shared_ptr<File>> unsynced_ ABSL_GUARDED_BY(mutex_);

@@ -301,6 +301,9 @@ class JobStoreDamageTest : public JobStoreCrashTest {
         EXPECT_TRUE(store->MaybeSnapshot().ok());
       }
     }
+    // A later frame, so that the last commit is known to have been durable.
+    const PartInfo info = {0, kLastVersion, RoundKind::kFinal, "late", CodecKind::kFp32, {}};
+    EXPECT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
     logs_ = *memory_.List(kLog);
     EXPECT_GE(logs_.size(), 3u);
   }

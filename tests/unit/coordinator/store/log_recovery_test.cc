@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-constexpr LogFileOptions kOptions = {.file_bytes = 5 * 4096,
+constexpr LogFileOptions kOptions = {.file_bytes = 6 * 4096,
                                      .salt = 9};  // four frames of one block
 
 class LogRecoveryTest : public testing::Test {
@@ -69,7 +69,7 @@ TEST_F(LogRecoveryTest, RefusesTheFilesOfAnotherFormat) {
 TEST_F(LogRecoveryTest, RefusesAFileThatWasCutOff) {
   Write(6, 6);  // Four frames in the first file, two in the second, which is half full.
   for (const int64_t size : {int64_t{0}, int64_t{40}, int64_t{4096}, int64_t{3 * 4096 + 100},
-                             int64_t{4 * 4096}, int64_t{5 * 4096 - 1}}) {
+                             int64_t{4 * 4096}, int64_t{6 * 4096 - 1}}) {
     const auto copy = fs_.CrashCopy(UnsyncedFate::kKept);
     ASSERT_TRUE((*copy->Open(LogFileName(2)))->Truncate(size).ok());
     const absl::Status refused = RecoverLog(*copy, "", {.salt = kOptions.salt}).status();
@@ -81,7 +81,7 @@ TEST_F(LogRecoveryTest, RefusesAFileThatWasCutOff) {
 
 TEST_F(LogRecoveryTest, RefusesALostLastFile) {
   {
-    Log log(&fs_, "", {.file_bytes = 5 * 4096 + 100, .salt = 9}, LogStart());
+    Log log(&fs_, "", {.file_bytes = 6 * 4096 + 100, .salt = 9}, LogStart());
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(log.Append(FrameType::kPart, "x", {}).ok());
     ASSERT_TRUE(log.Sync().ok());
     ASSERT_TRUE(log.RemoveBefore(0).ok());  // Cuts off the tail of the first.

@@ -14,7 +14,7 @@
 namespace longhaul {
 namespace {
 
-constexpr LogFileOptions kOptions = {.file_bytes = 5 * 4096,
+constexpr LogFileOptions kOptions = {.file_bytes = 6 * 4096,
                                      .salt = 9};  // four frames of one block
 
 class LogTest : public testing::Test {
