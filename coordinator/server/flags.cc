@@ -99,6 +99,12 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
                "Serve other machines without TLS: for networks that are private by other means")
       ->envname(EnvironmentName("allow-plaintext-beyond-localhost"));
   app.add_flag("--print-config", flags.print_config, "Show what is in force and end");
+  app.add_flag("--check", flags.check,
+               "Verify the data folder while no coordinator runs: every digest, every round since "
+               "the last snapshots; change nothing. Exit code 1: something is wrong");
+  app.add_flag("--adopt", flags.adopt,
+               "Before serving, make jobs known to the database whose folders it does not know, "
+               "from their manifests");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 reports by exceptions, also --help.

@@ -15,6 +15,8 @@ struct Flags {
   TlsFiles tls_files;
   std::string ready_file;     // Written once the coordinator serves. Empty: none.
   bool print_config = false;  // Show what is in force and end.
+  bool check = false;         // Verify the data folder, say what was found, and end.
+  bool adopt = false;         // Before serving: make jobs known to the database that it lacks.
 };
 
 // Nothing: the program is to end with *exit_code (help was asked for: 0; a mistake: 4), everything

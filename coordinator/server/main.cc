@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex_checks.h"
+#include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
@@ -16,6 +17,9 @@
 #include "common/rpc/tls.h"
 #include "coordinator/server/flags.h"
 #include "coordinator/server/server.h"
+#include "coordinator/store/check.h"
+#include "coordinator/store/data_folder.h"
+#include "coordinator/store/sqlite_database.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -42,12 +46,47 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
+// One line for each finding; the exit code of the program.
+int Check(const std::string& data_dir) {
+  const absl::Status free = CheckNotOpen(DatabasePath(data_dir));
+  if (absl::IsUnavailable(free)) return Fail(free);
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  const CheckReport report = CheckDataFolder(*fs, data_dir);
+  for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
+  for (const std::string& finding : report.findings) std::cout << finding << "\n";
+  std::cout << report.Summary() << ": "
+            << (report.findings.empty() ? "nothing is wrong"
+                                        : absl::StrCat(report.findings.size(), " findings"))
+            << std::endl;
+  return report.findings.empty() && std::cout.good() ? 0 : 1;
+}
+
+absl::Status Adopt(const std::string& data_dir) {
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  LH_RETURN_IF_ERROR(CreateDirs(*fs, JobsFolder(data_dir)));
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<MetaStore> meta,
+                      MetaStore::Open(DatabasePath(data_dir)));
+  LH_ASSIGN_OR_RETURN(const Adoption adoption, AdoptJobs(*fs, data_dir, *meta));
+  for (const JobRecord& job : adoption.adopted) {
+    std::cerr << "longhaul-coordinator: adopted job " << job.name << " (" << job.id << ")\n";
+  }
+  for (const std::string& folder : adoption.left_alone) {
+    std::cerr << "longhaul-coordinator: not adopted: " << folder << "\n";
+  }
+  return absl::OkStatus();
+}
+
 int Run(Flags flags) {
   const sigset_t signals = BlockSignals();
   SendProtobufLogTo(Logger(flags.server.log));
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
   if (!tls.ok()) return Fail(tls.status());
   flags.server.tls = *std::move(tls);
+  if (flags.adopt) {
+    if (const absl::Status adopted = Adopt(flags.server.data_dir); !adopted.ok()) {
+      return Fail(adopted);
+    }
+  }
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server =
       CoordinatorServer::Start(flags.server);
   if (!server.ok()) return Fail(server.status());
@@ -83,5 +122,6 @@ int main(int argc, char** argv) {
     std::cout << longhaul::coordinator::ConfigText(*flags);
     return 0;
   }
+  if (flags->check) return longhaul::coordinator::Check(flags->server.data_dir);
   return longhaul::coordinator::Run(*flags);
 }

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "coordinator/store/job_folder.h"
+#include "coordinator/store/store_proto.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace longhaul {
@@ -37,11 +38,17 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::s
   return manifest;
 }
 
+// In steps, each on its way to the device at once, so that a commit's sync does not wait for
+// gigabytes.
 absl::Status WriteNewFile(FileSystem& fs, const std::string& path, absl::string_view bytes) {
-  constexpr size_t kChunkBytes = 8 << 20;
+  constexpr size_t kChunkBytes = 4 << 20, kChunksBetweenSyncs = 8;
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Create(path));
+  size_t chunks = 0;
   for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-    LH_RETURN_IF_ERROR(file->WriteAt(at, bytes.substr(at, kChunkBytes)));
+    const absl::string_view chunk = bytes.substr(at, kChunkBytes);
+    LH_RETURN_IF_ERROR(file->WriteAt(at, chunk));
+    file->WriteBehind(at, chunk.size());
+    if (++chunks % kChunksBetweenSyncs == 0) LH_RETURN_IF_ERROR(file->SyncData());
   }
   return file->SyncData();
 }
@@ -74,6 +81,50 @@ absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& 
   return manifests;
 }
 
+namespace {
+
+absl::Status CheckFile(FileSystem& fs, const std::string& path,
+                       const v1::CheckpointFragment& fragment) {
+  constexpr int64_t kReadBytes = 1 << 20;
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(path));
+  LH_ASSIGN_OR_RETURN(const int64_t size, file->Size());
+  if (fragment.elements() < 0 || size / 4 != fragment.elements() || size % 4 != 0) {
+    return absl::DataLossError(absl::StrCat(path, " has ", size,
+                                            " bytes instead of four for each of ",
+                                            fragment.elements(), " elements"));
+  }
+  Digester digester;
+  std::string buffer;
+  for (int64_t at = 0; at < size; at += buffer.size()) {
+    buffer.resize(std::min(kReadBytes, size - at));
+    LH_RETURN_IF_ERROR(file->ReadExactly(at, absl::MakeSpan(buffer)));
+    digester.Update(buffer);
+  }
+  if (digester.Value() == FromProto(fragment.digest())) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
+}
+
+}  // namespace
+
+std::vector<absl::Status> CheckCheckpoint(FileSystem& fs, const std::string& folder) {
+  std::vector<absl::Status> faults;
+  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
+  if (!manifest.ok()) return {manifest.status()};
+  if (manifest->fragments().empty()) {
+    faults.push_back(absl::DataLossError(absl::StrCat(folder, "/manifest.json has no fragments")));
+  }
+  for (const v1::CheckpointFragment& fragment : manifest->fragments()) {
+    if (absl::StrContains(fragment.file(), '/')) {
+      faults.push_back(absl::DataLossError(
+          absl::StrCat(folder, "/manifest.json names a file elsewhere: ", fragment.file())));
+      continue;
+    }
+    absl::Status checked = CheckFile(fs, JoinPath(folder, fragment.file()), fragment);
+    if (!checked.ok()) faults.push_back(std::move(checked));
+  }
+  return faults;
+}
+
 CheckpointWriter::CheckpointWriter(FileSystem* fs, std::string job_dir,
                                    v1::CheckpointManifest manifest)
     : fs_(fs),
@@ -101,8 +152,7 @@ absl::Status CheckpointWriter::AddFragment(int64_t version, const Digest128& dig
   fragment.set_version(version);
   fragment.set_elements(values.size());
   fragment.set_file(absl::StrFormat("fragment-%03d.f32", fragment.fragment()));
-  fragment.mutable_digest()->set_high(digest.high);
-  fragment.mutable_digest()->set_low(digest.low);
+  *fragment.mutable_digest() = ToProto(digest);
   return WriteNewFile(*fs_, JoinPath(temporary_, fragment.file()), BytesOf(values));
 }
 

@@ -25,6 +25,10 @@ namespace longhaul {
 absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& fs,
                                                                     const std::string& job_dir);
 
+// Whether the files of one checkpoint's folder are what its manifest says. Each fault names its
+// file. Reads everything.
+std::vector<absl::Status> CheckCheckpoint(FileSystem& fs, const std::string& folder);
+
 // Writes one checkpoint, fragment by fragment. Externally synchronised: one writer a job. Errors:
 // the file system's; CleanCheckpoints then removes what there is.
 class CheckpointWriter {

@@ -1,19 +1,27 @@
 #include "coordinator/store/envelope.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace longhaul {
+
+bool IsOtherFormat(absl::string_view magic, absl::string_view found) {
+  const size_t last = magic.size() - 1;
+  return found.size() == magic.size() && found != magic &&
+         found.substr(0, last) == magic.substr(0, last) && absl::ascii_isdigit(found[last]);
+}
+
+absl::Status OtherFormat(absl::string_view magic, absl::string_view found, absl::string_view path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " has the format ", found, ", this program ", magic,
+                   ": another version of the program made it, which alone can use it"));
+}
 
 absl::StatusOr<absl::string_view> OpenEnvelope(absl::string_view magic, absl::string_view bytes,
                                                absl::string_view path) {
   WireReader in(bytes);
   const absl::string_view found = in.Bytes(magic.size());
-  const bool other = in.ok() && found.substr(0, 7) == magic.substr(0, 7) && found != magic;
-  if (other && found[7] >= '0' && found[7] <= '9') {
-    return absl::FailedPreconditionError(absl::StrCat(path, " has the format ", found,
-                                                      "; this program has ", magic,
-                                                      ": another version of it made the file"));
-  }
+  if (IsOtherFormat(magic, found)) return OtherFormat(magic, found, path);
   const absl::string_view message = in.Bytes(in.U32());
   const size_t covered = bytes.size() - in.rest().size();
   const Digest128 digest = in.Digest();

@@ -12,6 +12,11 @@
 
 namespace longhaul {
 
+// Whether a magic differs from ours by the number of the format alone.
+bool IsOtherFormat(absl::string_view magic, absl::string_view found);
+// FAILED_PRECONDITION that names the file and both formats.
+absl::Status OtherFormat(absl::string_view magic, absl::string_view found, absl::string_view path);
+
 inline constexpr int64_t kEnvelopeBytes = 8 + 4 + 16;  // Besides the message.
 
 inline std::string WithEnvelope(absl::string_view magic, absl::string_view message) {

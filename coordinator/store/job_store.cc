@@ -35,22 +35,65 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Make(FileSystem* fs, const s
   return absl::WrapUnique(new JobStore(fs, dir, manifest, std::move(rules), apply_threads));
 }
 
+namespace {
+
+absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
+  for (const std::string& folder :
+       {LogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir), dir}) {
+    LH_RETURN_IF_ERROR(RemoveFolder(fs, folder));
+  }
+  return absl::OkStatus();
+}
+
+// ALREADY_EXISTS, DATA_LOSS: something is in the way. An empty folder is not.
+absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
+  const absl::StatusOr<std::vector<std::string>> names = fs.List(dir);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(names.status());
+  if (names->empty()) return absl::OkStatus();
+  const absl::Status found = ReadJobManifest(fs, dir).status();
+  if (!absl::IsNotFound(found)) {
+    return absl::AlreadyExistsError(absl::StrCat("there is a job in ", dir));
+  }
+  return absl::DataLossError(
+      absl::StrCat(ManifestPath(dir), " is missing, though there is ", names->front()));
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,
                                                            const JobManifest& manifest,
                                                            int apply_threads) {
   const JobStoreOptions& options = manifest.options;
   LH_RETURN_IF_ERROR(CheckOptions(options));
-  const absl::Status found = ReadJobManifest(*fs, dir).status();
-  if (found.ok()) return absl::AlreadyExistsError(absl::StrCat("there is a job in ", dir));
-  if (!absl::IsNotFound(found)) return found;
-  for (const std::string& folder : {LogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir)}) {
-    LH_RETURN_IF_ERROR(CreateDirs(*fs, folder));
-  }
-  // Last: a folder without a manifest is one whose making did not finish.
-  LH_RETURN_IF_ERROR(WriteJobManifest(*fs, dir, manifest));
+  LH_RETURN_IF_ERROR(CheckNothingIsThere(*fs, dir));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, manifest, apply_threads));
-  store->log_ = std::make_unique<Log>(
-      fs, LogFolder(dir), LogFileOptions{options.log_file_bytes, options.log_salt}, LogStart());
+  const std::string above = FolderAbove(dir), temporary = absl::StrCat(dir, ".tmp");
+  std::string begun = temporary;
+  const auto build = [&]() -> absl::StatusOr<SpareFile> {
+    LH_RETURN_IF_ERROR(RemoveJobFolder(*fs, temporary));
+    for (const std::string& folder :
+         {LogFolder(temporary), SnapshotFolder(temporary), CheckpointFolder(temporary)}) {
+      LH_RETURN_IF_ERROR(CreateDirs(*fs, folder));
+    }
+    LH_ASSIGN_OR_RETURN(SpareFile first, MakeLogFile(*fs, LogFolder(temporary), 1,
+                                                     options.log_file_bytes, options.log_salt));
+    LH_RETURN_IF_ERROR(WriteJobManifest(*fs, temporary, manifest));
+    LH_RETURN_IF_ERROR(fs->SyncDir(temporary));
+    LH_RETURN_IF_ERROR(fs->Rename(temporary, dir));
+    begun = dir;
+    LH_RETURN_IF_ERROR(fs->SyncDir(above));
+    LH_ASSIGN_OR_RETURN(first.file, fs->Open(JoinPath(LogFolder(dir), LogFileName(1))));
+    return first;
+  };
+  absl::StatusOr<SpareFile> first = build();
+  if (!first.ok()) {
+    (void)RemoveJobFolder(*fs, begun);  // Gives the space back. Nobody was told of the store.
+    return absl::Status(first.status().code(), first.status().message());
+  }
+  store->log_ = std::make_unique<Log>(fs, LogFolder(dir),
+                                      LogFileOptions{options.log_file_bytes, options.log_salt},
+                                      LogStart{.spare = *std::move(first), .next_file = 2});
   return store;
 }
 

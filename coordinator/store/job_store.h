@@ -8,14 +8,14 @@
 // file) gives every byte.
 //
 //   <dir>/manifest                     options, written once
-//   <dir>/log/                         segments of frames
+//   <dir>/log/                         frames
 //   <dir>/snap/                        two generations of each fragment
 //   <dir>/checkpoints/step-NNNNNNNN/   for people and tools
 //
 // Thread-safe; every method may block on the disk. AppendPart may run in any number of threads and
 // beside everything else. Apply of one fragment excludes readers of that fragment, so that they see
 // one version; applies of different fragments, and reads, run in parallel. MaybeSnapshot and
-// WriteCheckpoint hold off Apply of the fragment that they write.
+// WriteCheckpoint hold off Apply of a fragment for the length of a copy in memory, never of a write.
 //
 // Errors of every method, besides those given: NOT_FOUND (no such fragment), and fatal ones
 // (fatal.h: INTERNAL or DATA_LOSS), after which every call fails alike and the process must exit.
@@ -24,8 +24,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,8 +43,8 @@
 #include "coordinator/store/fragment_state.h"
 #include "coordinator/store/job_manifest.h"
 #include "coordinator/store/log.h"
-#include "coordinator/store/log_recovery.h"
 #include "coordinator/store/ordered_tiles.h"
+#include "coordinator/store/replay.h"
 #include "coordinator/store/round_records.h"
 #include "coordinator/store/snapshot.h"
 #include "longhaul/v1/checkpoint.pb.h"
@@ -81,17 +81,20 @@ struct RecoveryReport {
 
 class JobStore {
  public:
-  // Makes the store of a new job; `fs` outlives it. ALREADY_EXISTS: there is one. INVALID_ARGUMENT:
-  // the options.
+  // Makes the store of a new job; `fs` outlives it. It has its name only when it is whole: after an
+  // error or a crash there is none, what was begun is removed or is in the way of nothing, and the
+  // call may be repeated. ALREADY_EXISTS: there is one. INVALID_ARGUMENT: the options. DATA_LOSS:
+  // there are files of a store without a manifest.
   // `apply_threads`, here and below: that share the tiles of a round; what it makes does not depend
   // on them.
   static absl::StatusOr<std::unique_ptr<JobStore>> Create(FileSystem* fs, const std::string& dir,
                                                           const JobManifest& manifest,
                                                           int apply_threads = TileThreads());
   // Opens what is there. Every commit that was acknowledged is there again; of the parts of rounds
-  // without a commit, those that the log still holds whole. NOT_FOUND: Create never finished.
-  // DATA_LOSS: damaged below what is known to be durable; names file and offset.
-  // FAILED_PRECONDITION: written by another version of the arithmetic.
+  // without a commit, those that the log still holds whole. No error is fatal, nothing was changed
+  // after one, and each names the file, and the offset where there is one. NOT_FOUND: there is no
+  // folder. DATA_LOSS: something is missing, or damaged below what is known to be durable.
+  // FAILED_PRECONDITION: written in another format or by another version of the arithmetic.
   static absl::StatusOr<std::unique_ptr<JobStore>> Recover(FileSystem* fs, const std::string& dir,
                                                            int apply_threads = TileThreads());
   ~JobStore();
@@ -132,12 +135,17 @@ class JobStore {
   // Digest of the bytes that ReadOuter would give. The whole fragment costs nothing.
   absl::StatusOr<OuterDigest> DigestOuter(int fragment, absl::Span<const BlockRange> blocks) const;
 
-  // Writes the snapshots that are due, removes log segments that no recovery needs. For a
+  // Writes the snapshots that are due, removes files of the log that no recovery needs. For a
   // background thread; one call at a time works, others wait. An error that is not fatal leaves
   // earlier snapshots and the log as they are.
   absl::Status MaybeSnapshot();
 
-  // Writes a checkpoint of all fragments; removes the oldest beyond options().checkpoints_keep. The
+  // The job ended: gives back the space that was made ready for its next rounds.
+  absl::Status Retire();
+
+  // Writes a checkpoint of one cut through all fragments, without holding off anybody: fragments
+  // that went on meanwhile are made again from a snapshot and the log, one at a time (12 bytes an
+  // element of the fragment, by one thread). Removes the oldest beyond options().checkpoints_keep. The
   // caller fills job_id, job_name, step, final, created_at and tensors; the result has the rest.
   // FAILED_PRECONDITION: a fragment is not seeded.
   absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(v1::CheckpointManifest manifest);
@@ -149,8 +157,8 @@ class JobStore {
     FragmentState state ABSL_GUARDED_BY(mutex);
     DownlinkIndex downlink ABSL_GUARDED_BY(mutex);  // Of state.version; empty if it has none.
     CommitRecord committed;                         // Guarded by JobStore::mutex_.
-    std::vector<SnapshotFile>
-        snapshots;  // Kept ones, oldest first. Guarded by JobStore::snapshot_mutex_.
+    // Kept ones, oldest first. Guarded by JobStore::files_mutex_.
+    std::vector<SnapshotFile> snapshots;
   };
 
   JobStore(FileSystem* fs, std::string dir, JobManifest manifest, OuterRules rules,
@@ -169,24 +177,25 @@ class JobStore {
   // Memory for the downlink of the next commit: that of the newest one if nobody reads it.
   std::shared_ptr<DownlinkBytes> TakeDownlinkBytes(RoundKind kind, int64_t elements);
 
-  // Frames of the log that no commit was seen for, by sequence.
-  struct UncommittedFrames {
-    std::map<uint64_t, StoredPart> parts;
-    std::map<uint64_t, std::pair<DownlinkPart, LogPosition>> downlinks;
-  };
   // Recover, in parts. Nobody else has the store yet, so they take no locks.
   absl::Status Load() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::StatusOr<uint64_t> LoadSnapshots() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::Status Replay(const std::vector<RecoveredFrame>& frames) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::Status ReplayFrame(const RecoveredFrame& frame, UncommittedFrames* pending);
-  absl::Status ReplayCommit(uint64_t sequence, const LoggedCommit& commit,
-                            UncommittedFrames* pending) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::Status RepeatRound(const LoggedCommit& commit, const UncommittedFrames& pending,
-                           FragmentState& state) const;
-  absl::StatusOr<DownlinkIndex> FindDownlink(const LoggedCommit& commit,
-                                             const UncommittedFrames& pending) const;
-  absl::StatusOr<std::string> ReadBody(const RecoveredFrame& frame, int64_t bytes) const;
+  absl::Status LoadSnapshots(SnapshotList* list) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status ReplayAll(const std::vector<LogFrame>& frames) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status ReplayCommit(const LogFrame& frame, const LoggedCommit& commit,
+                            const Replay& replay) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
+  // A version of every fragment at one moment, and what is needed to make it again.
+  struct Cut {
+    std::vector<CommitRecord> commits;                   // By fragment.
+    std::vector<std::optional<SnapshotFile>> snapshots;  // Likewise: the newest that is not newer.
+    std::vector<std::shared_ptr<const File>> files;      // Of the snapshots, open.
+    uint64_t log_end = 0;                                // Every commit has a smaller sequence.
+    std::optional<Log::Pin> pin;
+  };
+  absl::StatusOr<Cut> TakeCut();
+  // The state of a fragment at the cut: copied if it is still there, made again otherwise.
+  absl::StatusOr<std::vector<float>> ParametersAt(const Cut& cut, int fragment);
+  absl::StatusOr<std::vector<float>> RebuildParameters(const Cut& cut, int fragment) const;
   absl::Status WriteDueSnapshot(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(snapshot_mutex_);
 
   FileSystem* const fs_;
@@ -197,8 +206,10 @@ class JobStore {
   RecoveryReport recovery_;
   std::unique_ptr<Log> log_;  // Set before anybody else has the store.
   std::vector<std::unique_ptr<Fragment>> fragments_;
-  // In the order of taking: these two, a fragment's mutex (checkpoints take all, in order), mutex_.
-  absl::Mutex snapshot_mutex_, checkpoint_mutex_;
+  uint64_t durable_upto_ = 0;  // What the snapshots show at recovery.
+  // In the order of taking: these, a fragment's mutex, mutex_.
+  absl::Mutex snapshot_mutex_, checkpoint_mutex_;  // Each held by one writer.
+  absl::Mutex files_mutex_;  // Held while the lists of snapshots change, and their files' names.
   mutable absl::Mutex mutex_;
   std::vector<StoredPart> pending_ ABSL_GUARDED_BY(mutex_);  // For TakePending.
   // The newest commit that has a downlink.

@@ -16,10 +16,18 @@ struct JobStoreOptions {
   double outer_momentum = 0.5;  // [0, 1 - 2^-20].
   int64_t snapshot_every = 32;  // Rounds of a fragment between two snapshots of it. At least 1.
   int checkpoints_keep = 3;     // At least 1.
-  int64_t log_file_bytes =
-      64 << 20;  // Preallocated; a larger frame gets a segment of its own size. At least 4096.
+  // Preallocated; a larger frame gets a file of its own size. At least 4096.
+  int64_t log_file_bytes = 64 << 20;
   // Any number that pools cannot guess: keeps their bytes from being taken for frames of the log.
   uint64_t log_salt = 0;
 };
+
+// A size for the log's files of a job with so many elements in all: 1 to 64 MiB, so that many small
+// jobs take little space and a large one does not change files all the time.
+inline int64_t LogFileBytesFor(int64_t elements) {
+  int64_t bytes = 1 << 20;
+  while (bytes < (64 << 20) && bytes < elements) bytes *= 2;
+  return bytes;
+}
 
 }  // namespace longhaul

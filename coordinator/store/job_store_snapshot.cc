@@ -1,11 +1,14 @@
 // The files that JobStore writes besides the log: snapshots and checkpoints.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_store.h"
+#include "coordinator/store/replay.h"
 
 namespace longhaul {
 namespace {
@@ -18,6 +21,10 @@ bool IsDue(int64_t version, int64_t last, int64_t fragment, int64_t every) {
   return (version + fragment + every) / every > (last + fragment + every) / every;
 }
 
+absl::Status NotSeeded(size_t fragment) {
+  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
+}
+
 }  // namespace
 
 absl::Status JobStore::MaybeSnapshot() {
@@ -25,28 +32,38 @@ absl::Status JobStore::MaybeSnapshot() {
   for (size_t i = 0; i < fragments_.size(); ++i) LH_RETURN_IF_ERROR(WriteDueSnapshot(i));
   // Recovery may have to begin at the older generation of any fragment.
   uint64_t needed_from = UINT64_MAX;
-  for (const std::unique_ptr<Fragment>& fragment : fragments_) {
-    const std::vector<SnapshotFile>& kept = fragment->snapshots;
-    needed_from =
-        std::min(needed_from, kept.size() < kGenerations ? 0 : kept[0].commit_sequence + 1);
+  {
+    absl::MutexLock files_lock(&files_mutex_);
+    for (const std::unique_ptr<Fragment>& fragment : fragments_) {
+      const std::vector<SnapshotFile>& kept = fragment->snapshots;
+      needed_from =
+          std::min(needed_from, kept.size() < kGenerations ? 0 : kept[0].commit_sequence + 1);
+    }
   }
   return log_->RemoveBefore(needed_from);
 }
 
 absl::Status JobStore::WriteDueSnapshot(int index) {
   Fragment& fragment = *fragments_[index];
-  std::vector<SnapshotFile>& kept = fragment.snapshots;
+  int64_t last = -1;
+  {
+    absl::MutexLock files_lock(&files_mutex_);
+    if (!fragment.snapshots.empty()) last = fragment.snapshots.back().version;
+  }
+  std::optional<FragmentState> copy;
   {
     absl::ReaderMutexLock lock(&fragment.mutex);
     LH_RETURN_IF_ERROR(log_->status());
-    const int64_t last = kept.empty() ? -1 : kept.back().version;
     if (!IsDue(fragment.state.version, last, index, options().snapshot_every)) {
       return absl::OkStatus();
     }
-    LH_ASSIGN_OR_RETURN(SnapshotFile snapshot,
-                        WriteSnapshot(*fs_, SnapshotFolder(dir_), index, fragment.state));
-    kept.push_back(std::move(snapshot));
+    copy = fragment.state;
   }
+  LH_ASSIGN_OR_RETURN(SnapshotFile snapshot,
+                      WriteSnapshot(*fs_, SnapshotFolder(dir_), index, *copy));
+  absl::MutexLock files_lock(&files_mutex_);
+  std::vector<SnapshotFile>& kept = fragment.snapshots;
+  kept.push_back(std::move(snapshot));
   while (kept.size() > kGenerations) {
     const std::string oldest = kept.front().path;
     kept.erase(kept.begin());
@@ -55,21 +72,80 @@ absl::Status JobStore::WriteDueSnapshot(int index) {
   return absl::OkStatus();
 }
 
+absl::Status JobStore::Retire() { return log_->GiveBack(); }
+
+absl::StatusOr<JobStore::Cut> JobStore::TakeCut() {
+  Cut cut;
+  // Snapshots neither come nor go meanwhile, so that what they leave to the log is still in it.
+  absl::MutexLock files_lock(&files_mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    for (size_t i = 0; i < fragments_.size(); ++i) {
+      if (fragments_[i]->committed.version < 0) return NotSeeded(i);
+      cut.commits.push_back(fragments_[i]->committed);
+    }
+  }
+  cut.log_end = log_->next_sequence();
+  uint64_t needed_from = cut.log_end;
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    std::optional<SnapshotFile>& chosen = cut.snapshots.emplace_back();
+    std::shared_ptr<const File>& file = cut.files.emplace_back();
+    for (const SnapshotFile& kept : fragments_[i]->snapshots) {
+      if (kept.version <= cut.commits[i].version) chosen = kept;
+    }
+    if (chosen.has_value()) {
+      LH_ASSIGN_OR_RETURN(file, fs_->Open(chosen->path));
+    }
+    needed_from = std::min(needed_from, chosen.has_value() ? chosen->commit_sequence + 1 : 0);
+  }
+  cut.pin.emplace(log_->PinFrom(needed_from));
+  return cut;
+}
+
+absl::StatusOr<std::vector<float>> JobStore::ParametersAt(const Cut& cut, int fragment) {
+  {
+    const Fragment& found = *fragments_[fragment];
+    absl::ReaderMutexLock lock(&found.mutex);
+    LH_RETURN_IF_ERROR(log_->status());
+    if (found.state.version == cut.commits[fragment].version) return found.state.theta;
+  }
+  return RebuildParameters(cut, fragment);
+}
+
+absl::StatusOr<std::vector<float>> JobStore::RebuildParameters(const Cut& cut, int fragment) const {
+  constexpr int kThreads = 1;  // The others are for rounds.
+  const int64_t version = cut.commits[fragment].version;
+  FragmentState state(options().fragment_elements[fragment]);
+  if (cut.snapshots[fragment].has_value()) {
+    LH_RETURN_IF_ERROR(ReadSnapshot(*cut.files[fragment], *cut.snapshots[fragment], &state));
+  }
+  LH_ASSIGN_OR_RETURN(const std::vector<LogFrame> frames,
+                      log_->Frames(state.commit_sequence + 1, cut.log_end));
+  Replay replay(log_.get(), &options(), &rules_, kThreads);
+  for (const LogFrame& frame : frames) {
+    if (state.version == version) break;
+    LH_ASSIGN_OR_RETURN(const std::optional<LoggedCommit> commit, replay.Take(frame));
+    if (!commit.has_value()) continue;
+    if (commit->record.fragment == fragment && commit->record.version == state.version + 1) {
+      LH_RETURN_IF_ERROR(replay.Repeat(frame, *commit, state));
+    }
+    replay.Forget(commit->record.fragment, commit->record.version);
+  }
+  if (state.version == version) return std::move(state.theta);
+  return absl::DataLossError(absl::StrCat(LogFolder(dir_), " lacks the commit of version ", version,
+                                          " of fragment ", fragment));
+}
+
 absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(v1::CheckpointManifest manifest) {
   absl::MutexLock checkpoint_lock(&checkpoint_mutex_);
-  // All at once, so that the checkpoint is one cut through the job.
-  std::vector<std::unique_ptr<absl::ReaderMutexLock>> locks;
-  for (const std::unique_ptr<Fragment>& fragment : fragments_) {
-    locks.push_back(std::make_unique<absl::ReaderMutexLock>(&fragment->mutex));
-  }
   LH_RETURN_IF_ERROR(log_->status());
-  for (size_t i = 0; i < fragments_.size(); ++i) LH_RETURN_IF_ERROR(LastCommit(i).status());
+  LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut());
   const auto write = [&]() -> absl::StatusOr<v1::CheckpointManifest> {
     LH_ASSIGN_OR_RETURN(CheckpointWriter writer,
                         CheckpointWriter::Begin(fs_, dir_, std::move(manifest)));
-    for (const std::unique_ptr<Fragment>& fragment : fragments_) {
-      const FragmentState& state = fragment->state;
-      LH_RETURN_IF_ERROR(writer.AddFragment(state.version, state.digest, state.theta));
+    for (size_t i = 0; i < fragments_.size(); ++i) {
+      LH_ASSIGN_OR_RETURN(const std::vector<float> theta, ParametersAt(cut, i));
+      LH_RETURN_IF_ERROR(writer.AddFragment(cut.commits[i].version, cut.commits[i].digest, theta));
     }
     return writer.Finish(options().checkpoints_keep);
   };

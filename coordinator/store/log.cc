@@ -1,6 +1,7 @@
 #include "coordinator/store/log.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,18 @@ namespace {
 
 // Smaller frames are left to the sync.
 constexpr int64_t kWriteBehindBytesMin = 64 << 10;
+
+// Frames never fill a file: one that was left and cut off is shorter than it was made, which shows
+// that there was a next one.
+constexpr int64_t kLastBlockBytes = kLogAlignment;
+
+LogFrame FrameAt(const FrameHeader& header, LogPosition begin) {
+  return {header.type,
+          header.sequence,
+          {begin.file, begin.offset + kFrameHeaderBytes},
+          static_cast<int64_t>(header.body_bytes),
+          header.body_digest};
+}
 
 absl::string_view AsChars(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -32,10 +45,33 @@ Log::Log(FileSystem* fs, std::string dir, const LogFileOptions& options, LogStar
       dir_(std::move(dir)),
       options_(options),
       files_(std::move(start.files)),
+      spare_(std::move(start.spare)),
       next_file_(start.next_file),
       next_sequence_(start.next_sequence),
-      durable_upto_(start.next_sequence) {}
+      durable_upto_(start.next_sequence) {
+  if (!files_.empty()) tails_[files_.rbegin()->first] = start.last_bytes;
+}
 Log::~Log() = default;
+
+Log::Pin::~Pin() {
+  if (log_ == nullptr) return;
+  absl::MutexLock lock(&log_->mutex_);
+  log_->pins_.erase(at_);
+}
+
+Log::Pin Log::PinFrom(uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  return Pin(this, pins_.insert(sequence));
+}
+
+uint64_t Log::next_sequence() const {
+  absl::MutexLock lock(&mutex_);
+  return next_sequence_;
+}
+
+std::string Log::Describe(LogPosition position) const {
+  return absl::StrCat(JoinPath(dir_, LogFileName(position.file)), " at byte ", position.offset);
+}
 
 absl::Status Log::status() const {
   absl::MutexLock lock(&mutex_);
@@ -85,6 +121,8 @@ absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
                       AppendFrame(type, meta, payload, body_bytes, reservation));
   BeginSync(frame, body_bytes);
+  // Who has a reservation is a round that others wait for.
+  if (reservation == nullptr) PrepareAhead();
   return frame;
 }
 
@@ -149,50 +187,72 @@ absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta,
 }
 
 absl::Status Log::MakeRoom(int64_t bytes) {
-  absl::MutexLock sync_lock(&sync_mutex_);
-  absl::MutexLock lock(&mutex_);
-  LH_RETURN_IF_ERROR(failed_);
-  if (Fits(bytes)) return absl::OkStatus();  // another thread made room
-  if (current_ != 0) {
-    // What the new file's header says: every earlier frame is durable.
-    if (absl::Status synced = files_.at(current_).file->SyncData(); !synced.ok()) {
-      return FailLocked(synced);
+  absl::MutexLock prepare_lock(&prepare_mutex_);
+  while (true) {
+    int64_t wanted;
+    {
+      absl::MutexLock lock(&mutex_);
+      LH_RETURN_IF_ERROR(failed_);
+      if (Fits(bytes)) return absl::OkStatus();  // Another thread made room.
+      // The reservations move along: the rest of the old file stays empty.
+      wanted = kLogFileHeaderBytes + bytes + reserved_ + kLastBlockBytes;
+      if (spare_.number != 0 && spare_.bytes >= wanted) {
+        SwitchToSpare();
+        return absl::OkStatus();
+      }
     }
-    durable_upto_ = next_sequence_;
+    LH_RETURN_IF_ERROR(PrepareSpare(wanted));
   }
-  // The reservations move along: the rest of the old file stays empty.
-  const int64_t size = std::max(options_.file_bytes, kLogFileHeaderBytes + bytes + reserved_);
-  LH_ASSIGN_OR_RETURN(LogFile file, CreateFile(next_file_, size));
-  if (current_ != 0) {
-    // Only to save space: recovery finds the end of the frames by itself.
-    (void)files_.at(current_).file->Truncate(tail_);
+}
+
+absl::Status Log::PrepareSpare(int64_t bytes) {
+  SpareFile spare;
+  int64_t number;
+  {
+    absl::MutexLock lock(&mutex_);
+    LH_RETURN_IF_ERROR(failed_);
+    spare = spare_;
+    number = next_file_;
   }
-  current_ = next_file_++;
-  files_[current_] = std::move(file);
-  tail_ = kLogFileHeaderBytes;
-  size_ = size;
+  bytes = std::max(options_.file_bytes, bytes);
+  if (spare.number != 0 && spare.bytes >= bytes) return absl::OkStatus();
+  const absl::StatusOr<SpareFile> made = spare.number == 0
+                                             ? MakeLogFile(*fs_, dir_, number, bytes, options_.salt)
+                                             : GrowLogFile(spare, bytes, options_.salt);
+  const bool full = absl::IsResourceExhausted(made.status()) && !IsFatal(made.status());
+  if (full) return made.status();
+  absl::MutexLock lock(&mutex_);
+  if (!made.ok()) return FailLocked(made.status());
+  spare_ = *made;
+  next_file_ = made->number + 1;
   return absl::OkStatus();
 }
 
-absl::StatusOr<LogFile> Log::CreateFile(int64_t number, int64_t bytes) {
-  const std::string path = JoinPath(dir_, LogFileName(number));
-  const auto make = [&]() -> absl::StatusOr<std::shared_ptr<File>> {
-    LH_ASSIGN_OR_RETURN(std::shared_ptr<File> file, fs_->Create(path));
-    LH_RETURN_IF_ERROR(file->Preallocate(bytes));
-    LH_RETURN_IF_ERROR(
-        file->WriteAt(0, EncodeLogFileHeader({number, next_sequence_}, options_.salt)));
-    return file;
-  };
-  absl::StatusOr<std::shared_ptr<File>> file = make();
-  if (absl::IsResourceExhausted(file.status())) {
-    (void)fs_->Remove(path);  // gives the space back; recovery drops a file without a header
-    return file.status();
+void Log::PrepareAhead() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (preparing_ || spare_.number != 0 || 2 * (tail_ + reserved_) < size_) return;
+    preparing_ = true;
   }
-  if (!file.ok()) return FailLocked(file.status());
-  absl::Status synced = (*file)->SyncData();
-  if (synced.ok()) synced = fs_->SyncDir(dir_);
-  if (!synced.ok()) return FailLocked(synced);
-  return LogFile{*std::move(file), next_sequence_};
+  {
+    absl::MutexLock prepare_lock(&prepare_mutex_);
+    // A full disk is for whoever needs the file; other errors ended the log.
+    (void)PrepareSpare(options_.file_bytes);
+  }
+  absl::MutexLock lock(&mutex_);
+  preparing_ = false;
+}
+
+void Log::SwitchToSpare() {
+  if (current_ != 0) {
+    tails_[current_] = tail_;
+    if (durable_upto_ < next_sequence_) unsynced_.push_back(files_.at(current_).file);
+  }
+  current_ = spare_.number;
+  size_ = spare_.bytes - kLastBlockBytes;
+  tail_ = kLogFileHeaderBytes;
+  files_[current_] = {std::move(spare_.file), next_sequence_};
+  spare_ = {};
 }
 
 absl::Status Log::Sync() {
@@ -202,18 +262,20 @@ absl::Status Log::Sync() {
     wanted = next_sequence_;
   }
   absl::MutexLock sync_lock(&sync_mutex_);
-  std::shared_ptr<File> file;
+  std::vector<std::shared_ptr<File>> files;
   uint64_t upto;
   {
     absl::MutexLock lock(&mutex_);
     LH_RETURN_IF_ERROR(failed_);
-    if (durable_upto_ >= wanted) return absl::OkStatus();  // the sync before this one covered it
-    file = files_.at(current_).file;
+    if (durable_upto_ >= wanted) return absl::OkStatus();  // The sync before this one covered it.
+    files = std::exchange(unsynced_, {});
+    files.push_back(files_.at(current_).file);
     upto = next_sequence_;
   }
-  const absl::Status synced = file->SyncData();
+  for (const std::shared_ptr<File>& file : files) {
+    if (const absl::Status synced = file->SyncData(); !synced.ok()) return Fail(synced);
+  }
   absl::MutexLock lock(&mutex_);
-  if (!synced.ok()) return FailLocked(synced);
   durable_upto_ = std::max(durable_upto_, upto);
   return failed_;
 }
@@ -230,7 +292,41 @@ absl::Status Log::Read(LogPosition position, absl::Span<uint8_t> out) const {
                            absl::MakeSpan(reinterpret_cast<char*>(out.data()), out.size()));
 }
 
+absl::StatusOr<std::vector<LogFrame>> Log::Frames(uint64_t from, uint64_t to) const {
+  std::map<int64_t, LogFile> files;
+  {
+    absl::MutexLock lock(&mutex_);
+    files = files_;
+    to = std::min(to, next_sequence_);
+  }
+  std::vector<LogFrame> frames;
+  for (auto it = files.begin(); it != files.end(); ++it) {
+    const auto next = std::next(it);
+    const uint64_t end = next == files.end() ? to : std::min(to, next->second.first_sequence);
+    if (end <= from) continue;
+    int64_t offset = kLogFileHeaderBytes;
+    for (uint64_t sequence = it->second.first_sequence; sequence < end; ++sequence) {
+      std::string bytes(kFrameHeaderBytes, '\0');
+      LH_RETURN_IF_ERROR(it->second.file->ReadExactly(offset, absl::MakeSpan(bytes)));
+      const std::optional<FrameHeader> header = DecodeFrameHeader(bytes, options_.salt);
+      if (!header.has_value() || header->sequence != sequence) {
+        return absl::DataLossError(absl::StrCat(
+            Describe({it->first, offset}), ": the header of frame ", sequence, " does not check"));
+      }
+      if (sequence >= from) frames.push_back(FrameAt(*header, {it->first, offset}));
+      offset += FrameBytes(header->body_bytes);
+    }
+  }
+  return frames;
+}
+
 absl::Status Log::RemoveBefore(uint64_t sequence) {
+  LH_RETURN_IF_ERROR(RemoveFiles(sequence));
+  CutTails();
+  return absl::OkStatus();
+}
+
+absl::Status Log::RemoveFiles(uint64_t sequence) {
   while (true) {
     int64_t number;
     {
@@ -238,7 +334,10 @@ absl::Status Log::RemoveBefore(uint64_t sequence) {
       LH_RETURN_IF_ERROR(failed_);
       const auto first = files_.begin();
       if (first == files_.end() || std::next(first) == files_.end()) return absl::OkStatus();
-      if (std::next(first)->second.first_sequence > sequence) return absl::OkStatus();
+      const uint64_t wanted = pins_.empty() ? sequence : std::min(sequence, *pins_.begin());
+      // A log without its first file must show by a frame where it begins.
+      const uint64_t next = std::next(first)->second.first_sequence;
+      if (next > wanted || next >= durable_upto_) return absl::OkStatus();
       number = first->first;
     }
     // One name at a time, so that a crash cannot leave a gap.
@@ -246,7 +345,53 @@ absl::Status Log::RemoveBefore(uint64_t sequence) {
     if (absl::Status synced = fs_->SyncDir(dir_); !synced.ok()) return Fail(synced);
     absl::MutexLock lock(&mutex_);
     files_.erase(number);
+    tails_.erase(number);
   }
+}
+
+void Log::CutTails() {
+  std::vector<std::pair<std::shared_ptr<File>, int64_t>> tails;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto it = tails_.begin(); it != tails_.end();) {
+      const auto next = files_.upper_bound(it->first);
+      // A file that is shorter than it was made shows that a later one has frames: they must be
+      // durable.
+      const bool durable = next != files_.end() && next->second.first_sequence < durable_upto_;
+      if (durable) tails.push_back({files_.at(it->first).file, it->second});
+      it = durable ? tails_.erase(it) : std::next(it);
+    }
+  }
+  // Only to save space.
+  for (const auto& [file, bytes] : tails) (void)file->Truncate(bytes);
+}
+
+absl::Status Log::GiveBack() {
+  LH_RETURN_IF_ERROR(Sync());
+  absl::MutexLock prepare_lock(&prepare_mutex_);
+  SpareFile spare;
+  std::shared_ptr<File> file;
+  int64_t number = 0, tail = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    LH_RETURN_IF_ERROR(failed_);
+    if (reserved_ > 0) return absl::OkStatus();  // A round is at work after all.
+    spare = std::exchange(spare_, {});
+    if (spare.number != 0) next_file_ = spare.number;
+    size_ = tail_;
+    if (!files_.empty()) {
+      number = files_.rbegin()->first;
+      file = files_.at(number).file;
+      tail = number == current_ ? tail_ : tails_.at(number);
+    }
+  }
+  absl::Status given;
+  if (spare.number != 0) {
+    given = fs_->Remove(JoinPath(dir_, LogFileName(spare.number)));
+    if (given.ok()) given = fs_->SyncDir(dir_);
+  }
+  if (given.ok() && file != nullptr) given = EndLogFile(*file, number, tail, options_.salt);
+  return given.ok() ? given : Fail(given);
 }
 
 }  // namespace longhaul

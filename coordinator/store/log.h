@@ -1,17 +1,21 @@
-// The append-only log of one job: frames in preallocated files, written through a
-// file-system seam.
+// The append-only log of one job: frames in preallocated files, written through a file-system seam.
 //
 // Thread-safe. Append costs one copy into the page cache under the lock, no sync; what it wrote
 // begins its way to the device at once, so that Sync, which makes everything appended before it
-// durable, has little to wait for. Syncs at the same time share one. A failed write or sync
-// is final (fatal.h), except a full disk when a frame is written or a file is made: that is
-// RESOURCE_EXHAUSTED and leaves the log as it was.
+// durable, has little to wait for. Syncs at the same time share one. The next file is made before
+// it is needed, by the appender that fills the first half of the current one and without the lock,
+// so that nobody else waits for the making. A failed write or sync is final (fatal.h), except a
+// full disk when a frame is written or a file is made: that is RESOURCE_EXHAUSTED and leaves the
+// log as it was.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -20,14 +24,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/io/filesystem.h"
+#include "coordinator/store/log_file.h"
 #include "coordinator/store/log_format.h"
 
 namespace longhaul {
-
-struct LogFileOptions {
-  int64_t file_bytes = 64 << 20;
-  uint64_t salt = 0;
-};
 
 struct LogFile {
   std::shared_ptr<File> file;  // Shared with readers, who may outlive its removal from the log.
@@ -37,7 +37,9 @@ struct LogFile {
 // Where a log goes on: after its recovery, or from nothing.
 struct LogStart {
   std::map<int64_t, LogFile> files;  // By number; every frame in them is durable.
-  int64_t next_file = 1;
+  int64_t last_bytes = 0;            // Where the frames of the last of them end.
+  SpareFile spare;                   // The next one, if it is there already.
+  int64_t next_file = 1;             // Number of the one after.
   uint64_t next_sequence = 1;
 };
 
@@ -65,7 +67,21 @@ class Log {
     int64_t bytes_;
   };
 
-  // `dir` exists. The first Append makes a file.
+  // Keeps frames from a sequence on from being removed, while it lives. Ends before the log.
+  class Pin {
+   public:
+    Pin(Pin&& other) noexcept : log_(std::exchange(other.log_, nullptr)), at_(other.at_) {}
+    Pin& operator=(Pin&&) = delete;
+    ~Pin();
+
+   private:
+    friend class Log;
+    Pin(Log* log, std::multiset<uint64_t>::iterator at) : log_(log), at_(at) {}
+    Log* log_;
+    std::multiset<uint64_t>::iterator at_;
+  };
+
+  // `dir` exists.
   Log(FileSystem* fs, std::string dir, const LogFileOptions& options, LogStart start);
   ~Log();
 
@@ -78,8 +94,21 @@ class Log {
                                        Reservation* reservation = nullptr);
   absl::Status Sync();
   absl::Status Read(LogPosition position, absl::Span<uint8_t> out) const;
-  // Removes files all of whose frames have a smaller sequence.
+
+  // The frames of sequence [from, to), of which those from `from` on are pinned or were never
+  // removed, by their headers: their bodies are not checked. DATA_LOSS: a header does not check.
+  absl::StatusOr<std::vector<LogFrame>> Frames(uint64_t from, uint64_t to) const;
+  uint64_t next_sequence() const;
+  Pin PinFrom(uint64_t sequence);
+  // Removes files all of whose frames have a smaller sequence and are not pinned; cuts off what
+  // others do not use. One call at a time.
   absl::Status RemoveBefore(uint64_t sequence);
+  // Gives back the space that was made ready for frames to come: none are expected. Frames that
+  // come all the same get a new file.
+  absl::Status GiveBack();
+
+  // A place in words: its file and byte.
+  std::string Describe(LogPosition position) const;
 
   // OK, or the fatal error that ended the log.
   absl::Status status() const;
@@ -91,30 +120,43 @@ class Log {
   bool Fits(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room for `bytes` that are not reserved, by a new file if it must.
   absl::Status MakeRoom(int64_t bytes);
-  absl::StatusOr<LogFile> CreateFile(int64_t number, int64_t bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the spare file of at least so many bytes, without the lock.
+  absl::Status PrepareSpare(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mutex_);
+  // After an append: makes the spare file if it is time to and nobody does.
+  void PrepareAhead();
+  void SwitchToSpare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<AppendedFrame> AppendFrame(FrameType type, absl::string_view meta, Pieces payload,
                                             int64_t body_bytes, Reservation* reservation);
   void BeginSync(const AppendedFrame& frame, int64_t body_bytes);
   absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta, Pieces payload,
                                       int64_t body_bytes, const Digest128& body_digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RemoveFiles(uint64_t sequence);
+  void CutTails();
   void Release(int64_t bytes);
 
   FileSystem* const fs_;
   const std::string dir_;
   const LogFileOptions options_;
 
-  absl::Mutex sync_mutex_;  // Syncs one by one: an error must be seen before another sync can hide
-                            // it. Before mutex_.
+  // In the order of taking. Syncs one by one: an error must be seen before another sync can hide it.
+  absl::Mutex sync_mutex_;
+  absl::Mutex prepare_mutex_;  // Held while a file is made.
   mutable absl::Mutex mutex_;
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, LogFile> files_ ABSL_GUARDED_BY(mutex_);
-  int64_t current_ ABSL_GUARDED_BY(mutex_) = 0;  // File that is written; 0: none yet.
+  SpareFile spare_ ABSL_GUARDED_BY(mutex_);
+  bool preparing_ ABSL_GUARDED_BY(mutex_) = false;  // PrepareAhead is at work.
   int64_t next_file_ ABSL_GUARDED_BY(mutex_);
+  int64_t current_ ABSL_GUARDED_BY(mutex_) = 0;   // File that is written; 0: none yet.
   int64_t tail_ ABSL_GUARDED_BY(mutex_) = 0;      // Where the next frame begins in it.
-  int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;      // Bytes preallocated.
+  int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;      // What frames may fill.
   int64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;  // Of them, behind the tail.
+  // Files that were left with frames that no sync covered, in order: the next sync does.
+  std::vector<std::shared_ptr<File>> unsynced_ ABSL_GUARDED_BY(mutex_);
+  // Where the frames end in files that were left and not cut off yet, by number.
+  std::map<int64_t, int64_t> tails_ ABSL_GUARDED_BY(mutex_);
+  std::multiset<uint64_t> pins_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_);
   uint64_t durable_upto_ ABSL_GUARDED_BY(mutex_);
 };

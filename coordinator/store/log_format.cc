@@ -1,16 +1,18 @@
 #include "coordinator/store/log_format.h"
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
+#include "coordinator/store/envelope.h"
 #include "coordinator/store/wire.h"
 
 namespace longhaul {
 namespace {
 
-constexpr absl::string_view kFrameMagic = "LHFRAME1";
-constexpr absl::string_view kLogFileMagic = "LHSEGMT1";
+constexpr absl::string_view kFrameMagic = "LHFRAME2";
+constexpr absl::string_view kLogFileMagic = "LHLOGFI2";
 constexpr int64_t kFrameDigestOffset = kFrameHeaderBytes - 16;
 constexpr int64_t kLogFileDigestOffset = 32;
 constexpr int64_t kLogFileNumberMax = 9'999'999'999;  // Ten digits.
@@ -54,7 +56,7 @@ std::string EncodeLogFileHeader(const LogFileHeader& header, uint64_t salt) {
   out.Bytes(kLogFileMagic);
   out.U64(salt);
   out.U64(header.number);
-  out.U64(header.first_sequence);
+  out.U64(header.bytes);
   LH_CHECK(out.size() == kLogFileDigestOffset, "log file header layout");
   out.Digest(DigestOf(out.bytes(), salt));
   std::string bytes = out.Take();
@@ -62,17 +64,22 @@ std::string EncodeLogFileHeader(const LogFileHeader& header, uint64_t salt) {
   return bytes;
 }
 
-std::optional<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint64_t salt) {
+absl::StatusOr<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint64_t salt,
+                                                  absl::string_view path) {
   WireReader in(bytes);
   const absl::string_view magic = in.Bytes(kLogFileMagic.size());
   const uint64_t found_salt = in.U64();
   LogFileHeader header;
   header.number = in.U64();
-  header.first_sequence = in.U64();
+  header.bytes = in.U64();
   const Digest128 digest = in.Digest();
-  if (!in.ok() || magic != kLogFileMagic || found_salt != salt) return std::nullopt;
-  if (digest != DigestOf(bytes.substr(0, kLogFileDigestOffset), salt)) return std::nullopt;
-  return header;
+  if (IsOtherFormat(kLogFileMagic, magic)) return OtherFormat(kLogFileMagic, magic, path);
+  if (in.ok() && magic == kLogFileMagic && found_salt == salt &&
+      digest == DigestOf(bytes.substr(0, kLogFileDigestOffset), salt)) {
+    return header;
+  }
+  return absl::DataLossError(
+      absl::StrCat(path, " is damaged at byte 0: its header does not check"));
 }
 
 std::string LogFileName(int64_t number) { return absl::StrFormat("%010d.log", number); }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/io/digest.h"
 
@@ -37,6 +38,15 @@ struct FrameHeader {
   Digest128 body_digest;
 };
 
+// A frame in the log.
+struct LogFrame {
+  FrameType type = FrameType::kPart;
+  uint64_t sequence = 0;
+  LogPosition body;
+  int64_t body_bytes = 0;
+  Digest128 body_digest;
+};
+
 // Bytes that a frame takes in the file, padding included.
 constexpr int64_t FrameBytes(int64_t body_bytes) {
   return (kFrameHeaderBytes + body_bytes + kLogAlignment - 1) / kLogAlignment * kLogAlignment;
@@ -48,12 +58,14 @@ std::optional<FrameHeader> DecodeFrameHeader(absl::string_view bytes, uint64_t s
 
 struct LogFileHeader {
   int64_t number = 0;
-  uint64_t first_sequence =
-      0;  // Of its first frame. Every earlier frame was durable before the file got its name.
+  int64_t bytes = 0;  // Preallocated: a file that goes on is never shorter.
 };
 
 std::string EncodeLogFileHeader(const LogFileHeader& header, uint64_t salt);
-std::optional<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint64_t salt);
+// FAILED_PRECONDITION: the magic is that of another format. DATA_LOSS: it does not check. Both name
+// `path`.
+absl::StatusOr<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint64_t salt,
+                                                  absl::string_view path);
 
 // "0000000001.log", and back (nothing for other names). Numbers count from 1.
 std::string LogFileName(int64_t number);

@@ -1,9 +1,11 @@
 #include "coordinator/store/log_recovery.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
@@ -13,20 +15,36 @@ namespace {
 
 constexpr int64_t kReadBytes = 1 << 20;
 
+bool IsZero(absl::string_view bytes) {
+  return bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
 class LogScanner {
  public:
-  LogScanner(FileSystem& fs, const std::string& dir, const LogRecoveryOptions& options)
+  LogScanner(FileSystem& fs, const std::string& dir, const LogScanOptions& options)
       : fs_(fs), dir_(dir), options_(options) {}
 
-  absl::StatusOr<RecoveredLog> Run() {
-    LH_RETURN_IF_ERROR(OpenLogFiles());
-    size_t index = 0;
-    while (index < segments_.size() && !torn_) LH_RETURN_IF_ERROR(ScanFile(index++));
-    // A segment behind the torn place never got its header: it holds nothing.
-    for (size_t i = index; i < segments_.size(); ++i) LH_RETURN_IF_ERROR(Drop(segments_[i]));
+  absl::StatusOr<ScannedLog> Run() {
+    LH_RETURN_IF_ERROR(OpenFiles());
+    LH_RETURN_IF_ERROR(FindBeginning());
+    size_t last = 0;  // With frames.
+    while (true) {
+      LH_ASSIGN_OR_RETURN(const int64_t end, ScanFile(last));
+      LH_ASSIGN_OR_RETURN(const bool goes_on, BeginsWithNext(last + 1));
+      if (!goes_on) {
+        LH_RETURN_IF_ERROR(EndAt(last, end));
+        break;
+      }
+      ++last;
+    }
     if (next_sequence_ < options_.durable_upto) {
-      return absl::DataLossError(absl::StrCat(dir_, ": the log ends before frame ", next_sequence_,
-                                              ", but a snapshot was made after frame ",
+      return absl::DataLossError(absl::StrCat(files_[last].path, " is damaged at byte ",
+                                              result_.start.last_bytes,
+                                              ": the log ends before "
+                                              "frame ",
+                                              next_sequence_,
+                                              ", but a snapshot was made "
+                                              "after frame ",
                                               options_.durable_upto - 1));
     }
     result_.start.next_sequence = next_sequence_;
@@ -34,177 +52,227 @@ class LogScanner {
   }
 
  private:
-  struct LogFileScan {
+  struct Scanned {
     int64_t number = 0;
     std::string path;
     std::shared_ptr<File> file;
     int64_t size = 0;
-    std::optional<LogFileHeader> header;
+    int64_t bytes = 0;  // That it was made with.
   };
 
-  absl::Status OpenLogFiles() {
+  static absl::Status Damaged(const Scanned& file, int64_t offset, absl::string_view what) {
+    return absl::DataLossError(absl::StrCat(file.path, " is damaged at byte ", offset, ": ", what));
+  }
+
+  absl::Status OpenFiles() {
     LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_.List(dir_));
     for (const std::string& name : names) {
+      const std::string path = JoinPath(dir_, name);
       const std::optional<int64_t> number = LogFileNumber(name);
-      if (!number.has_value()) continue;
-      LogFileScan segment = {*number, JoinPath(dir_, name)};
-      LH_ASSIGN_OR_RETURN(segment.file, fs_.Open(segment.path));
-      // What an earlier process wrote but did not sync becomes durable now, and what its failed
-      // sync lost is not read from memory: frames that are found count as durable from here on.
-      LH_RETURN_IF_ERROR(segment.file->SyncData());
-      segment.file->DropCache();
-      LH_ASSIGN_OR_RETURN(segment.size, segment.file->Size());
-      std::string bytes(std::min(segment.size, kLogFileHeaderBytes), '\0');
-      LH_RETURN_IF_ERROR(segment.file->ReadExactly(0, absl::MakeSpan(bytes)));
-      segment.header = DecodeLogFileHeader(bytes, options_.salt);
-      if (segment.header.has_value() && segment.header->number != *number) segment.header.reset();
-      segments_.push_back(std::move(segment));
+      if (number.has_value()) {
+        LH_ASSIGN_OR_RETURN(Scanned file, OpenFile(*number, path));
+        files_.push_back(std::move(file));
+      } else if (absl::EndsWith(name, ".tmp")) {
+        result_.leftovers.push_back(path);
+      } else if (absl::EndsWith(name, ".log")) {
+        return absl::DataLossError(absl::StrCat(path, " is no file of the log (at byte 0)"));
+      }
     }
-    std::sort(segments_.begin(), segments_.end(),
-              [](const LogFileScan& a, const LogFileScan& b) { return a.number < b.number; });
-    if (!segments_.empty()) {
-      result_.start.next_file = segments_.back().number + 1;
-      if (segments_[0].header.has_value()) next_sequence_ = segments_[0].header->first_sequence;
+    if (files_.empty()) return absl::DataLossError(absl::StrCat(dir_, " has no file of the log"));
+    std::sort(files_.begin(), files_.end(),
+              [](const Scanned& a, const Scanned& b) { return a.number < b.number; });
+    for (size_t i = 1; i < files_.size(); ++i) {
+      const int64_t expected = files_[i - 1].number + 1;
+      if (files_[i].number == expected) continue;
+      return absl::DataLossError(absl::StrCat(JoinPath(dir_, LogFileName(expected)),
+                                              " is missing, though ", files_[i].path,
+                                              " is there (at byte 0)"));
     }
     return absl::OkStatus();
   }
 
-  // Reads the frames of a segment that check. Sets torn_ if the log ends in it.
-  absl::Status ScanFile(size_t index) {
-    LogFileScan& segment = segments_[index];
-    const LogFileHeader* header = segment.header.has_value() ? &*segment.header : nullptr;
-    if (header == nullptr || header->first_sequence != next_sequence_) {
-      LH_RETURN_IF_ERROR(EndAt(index, 0));
-      return Drop(segment);
+  absl::StatusOr<Scanned> OpenFile(int64_t number, const std::string& path) {
+    Scanned scanned = {.number = number, .path = path};
+    LH_ASSIGN_OR_RETURN(scanned.file, fs_.Open(path));
+    if (!options_.read_only) {
+      // What an earlier process wrote but did not sync becomes durable now, and what its failed
+      // sync lost is not read from memory: frames that are found count as durable from here on.
+      LH_RETURN_IF_ERROR(scanned.file->SyncData());
+      scanned.file->DropCache();
     }
+    LH_ASSIGN_OR_RETURN(scanned.size, scanned.file->Size());
+    std::string bytes(std::min(scanned.size, kLogFileHeaderBytes), '\0');
+    LH_RETURN_IF_ERROR(scanned.file->ReadExactly(0, absl::MakeSpan(bytes)));
+    LH_ASSIGN_OR_RETURN(const LogFileHeader header,
+                        DecodeLogFileHeader(bytes, options_.salt, path));
+    if (header.number != number) return Damaged(scanned, 16, "it is another file of the log");
+    scanned.bytes = header.bytes;
+    return scanned;
+  }
+
+  // A log that lost its first files to snapshots shows by a frame where it begins.
+  absl::Status FindBeginning() {
+    if (files_[0].number == 1) return absl::OkStatus();
+    LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> first,
+                        ReadHeader(files_[0], kLogFileHeaderBytes));
+    if (!first.has_value()) {
+      return Damaged(files_[0], kLogFileHeaderBytes, "its first frame does not check");
+    }
+    next_sequence_ = first->sequence;
+    return absl::OkStatus();
+  }
+
+  // Reads the frames of a file that check and follow; returns where they end.
+  absl::StatusOr<int64_t> ScanFile(size_t index) {
+    const Scanned& file = files_[index];
+    result_.start.files[file.number] = {file.file, next_sequence_};
     int64_t offset = kLogFileHeaderBytes;
     while (true) {
-      LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> frame, CheckFrame(segment, offset));
-      if (!frame.has_value()) break;
+      LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> frame, CheckFrame(file, offset));
+      if (!frame.has_value()) return offset;
       const int64_t body = frame->body_bytes;
       result_.frames.push_back({frame->type,
                                 frame->sequence,
-                                {segment.number, offset + kFrameHeaderBytes},
+                                {file.number, offset + kFrameHeaderBytes},
                                 body,
                                 frame->body_digest});
       offset += FrameBytes(body);
       ++next_sequence_;
     }
-    result_.start.files[segment.number] = {segment.file, header->first_sequence};
-    LH_ASSIGN_OR_RETURN(const bool goes_on, GoesOnBehind(index, offset));
-    if (goes_on) return absl::OkStatus();
-    LH_RETURN_IF_ERROR(EndAt(index, offset));
-    return CutOff(segment, offset);
   }
 
-  // Whether the log may go on in the next segment: that one begins with the next frame, or it has
-  // no header to tell and here is nothing more (then the next segment is to be judged).
-  absl::StatusOr<bool> GoesOnBehind(size_t index, int64_t offset) {
-    if (index + 1 == segments_.size()) return false;
-    const std::optional<LogFileHeader>& next = segments_[index + 1].header;
-    if (next.has_value()) return next->first_sequence == next_sequence_;
-    LH_ASSIGN_OR_RETURN(const bool more, HasBytesBehind(segments_[index], offset));
-    return !more;
+  absl::StatusOr<bool> BeginsWithNext(size_t index) {
+    if (index == files_.size()) return false;
+    LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> first,
+                        CheckFrame(files_[index], kLogFileHeaderBytes));
+    return first.has_value();
   }
 
   // The frame at `offset`, or nothing if what is there is not the next frame, whole.
-  absl::StatusOr<std::optional<FrameHeader>> CheckFrame(const LogFileScan& segment, int64_t offset) {
-    LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> header, ReadHeader(segment, offset));
+  absl::StatusOr<std::optional<FrameHeader>> CheckFrame(const Scanned& file, int64_t offset) {
+    LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> header, ReadHeader(file, offset));
     if (!header.has_value() || header->sequence != next_sequence_) return std::nullopt;
     const int64_t body = offset + kFrameHeaderBytes;
-    if (header->body_bytes > static_cast<uint64_t>(segment.size - body)) return std::nullopt;
+    if (header->body_bytes > static_cast<uint64_t>(file.size - body)) return std::nullopt;
     Digester digester;
-    std::string buffer;
     for (int64_t done = 0, bytes = header->body_bytes; done < bytes;) {
-      buffer.resize(std::min(kReadBytes, bytes - done));
-      LH_RETURN_IF_ERROR(segment.file->ReadExactly(body + done, absl::MakeSpan(buffer)));
-      digester.Update(buffer);
-      done += buffer.size();
+      buffer_.resize(std::min(kReadBytes, bytes - done));
+      LH_RETURN_IF_ERROR(file.file->ReadExactly(body + done, absl::MakeSpan(buffer_)));
+      digester.Update(buffer_);
+      done += buffer_.size();
     }
     if (digester.Value() != header->body_digest) return std::nullopt;
     return header;
   }
 
-  absl::StatusOr<std::optional<FrameHeader>> ReadHeader(const LogFileScan& segment, int64_t offset) {
-    if (segment.size - offset < kFrameHeaderBytes) return std::nullopt;
+  absl::StatusOr<std::optional<FrameHeader>> ReadHeader(const Scanned& file, int64_t offset) {
+    if (file.size - offset < kFrameHeaderBytes) return std::nullopt;
     std::string bytes(kFrameHeaderBytes, '\0');
-    LH_RETURN_IF_ERROR(segment.file->ReadExactly(offset, absl::MakeSpan(bytes)));
+    LH_RETURN_IF_ERROR(file.file->ReadExactly(offset, absl::MakeSpan(bytes)));
     return DecodeFrameHeader(bytes, options_.salt);
   }
 
-  // The log ends before frame next_sequence_, at `offset` of a segment. DATA_LOSS if anything shows
+  // The log ends before frame next_sequence_, at `offset` of a file. DATA_LOSS if anything shows
   // that this frame was durable once.
   absl::Status EndAt(size_t index, int64_t offset) {
-    torn_ = true;
-    const LogFileScan& segment = segments_[index];
-    uint64_t durable_upto = options_.durable_upto;
-    for (size_t i = index; i < segments_.size(); ++i) {
-      if (segments_[i].header.has_value()) {
-        durable_upto = std::max(durable_upto, segments_[i].header->first_sequence);
+    const Scanned& last = files_[index];
+    const std::string lost =
+        absl::StrCat("frame ", next_sequence_, " was durable and does not check");
+    if (last.size < last.bytes) {  // As it is when the first frame of the next file is durable.
+      Rest next;
+      if (offset == last.size && index + 1 < files_.size()) {
+        LH_ASSIGN_OR_RETURN(next, ReadRest(files_[index + 1], kLogFileHeaderBytes));
       }
-      LH_ASSIGN_OR_RETURN(const uint64_t claimed,
-                          DurableClaim(segments_[i], i == index ? offset : 0));
-      durable_upto = std::max(durable_upto, claimed);
+      if (next.used) return Damaged(files_[index + 1], kLogFileHeaderBytes, lost);
+      return Damaged(last, std::min(offset, last.size),
+                     absl::StrCat("it has ", last.size, " bytes and was made with ", last.bytes));
     }
+    LH_ASSIGN_OR_RETURN(const Rest rest, ReadRest(last, offset));
+    uint64_t durable_upto = std::max(options_.durable_upto, rest.durable_upto);
+    result_.start.last_bytes = offset;
+    if (rest.used) result_.torn_bytes += last.size - offset;
+    LH_ASSIGN_OR_RETURN(const uint64_t claimed, SetAside(index + 1));
+    durable_upto = std::max(durable_upto, claimed);
     if (durable_upto <= next_sequence_) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(segment.path, " is damaged at byte ", offset,
-                                            ": frame ", next_sequence_,
-                                            " was durable and does not check"));
+    if (!rest.used && index + 1 < files_.size()) {
+      return Damaged(files_[index + 1], kLogFileHeaderBytes, lost);
+    }
+    return Damaged(last, offset, lost);
   }
 
-  // The greatest durable_upto of the frame headers at or behind `offset`. A header proves itself;
-  // its body may be torn.
-  absl::StatusOr<uint64_t> DurableClaim(const LogFileScan& segment, int64_t offset) {
+  // Files from `index` on have no frame that counts: one may be the spare file, others are left
+  // over. Returns what their frames claim to be durable.
+  absl::StatusOr<uint64_t> SetAside(size_t index) {
     uint64_t durable_upto = 0;
-    for (offset = std::max(offset, kLogFileHeaderBytes); offset < segment.size;
-         offset += kLogAlignment) {
-      LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> header, ReadHeader(segment, offset));
-      if (!header.has_value()) continue;
-      durable_upto = std::max(durable_upto, header->durable_upto);
-      // The header of a segment was durable before any frame of it.
-      if (!segment.header.has_value()) durable_upto = std::max(durable_upto, header->sequence + 1);
+    result_.start.next_file = files_[index - 1].number + 1;
+    for (size_t i = files_.size(); i-- > index;) {
+      const Scanned& file = files_[i];
+      if (file.size < file.bytes) {
+        return Damaged(file, file.size,
+                       absl::StrCat("it ends there and was made with ", file.bytes, " bytes"));
+      }
+      LH_ASSIGN_OR_RETURN(const Rest rest, ReadRest(file, kLogFileHeaderBytes));
+      durable_upto = std::max(durable_upto, rest.durable_upto);
+      if (i == index && !rest.used) {
+        result_.start.spare = {file.number, file.file, file.bytes};
+        ++result_.start.next_file;
+      } else {
+        result_.torn_bytes += rest.used ? file.size : 0;
+        result_.leftovers.push_back(file.path);
+      }
     }
     return durable_upto;
   }
 
-  absl::Status CutOff(LogFileScan& segment, int64_t offset) {
-    LH_ASSIGN_OR_RETURN(const bool torn, HasBytesBehind(segment, offset));
-    if (torn) result_.torn_bytes += segment.size - offset;
-    LH_RETURN_IF_ERROR(segment.file->Truncate(offset));
-    return segment.file->SyncData();
-  }
-
-  // Whether there is more than the zeros of the preallocation.
-  absl::StatusOr<bool> HasBytesBehind(const LogFileScan& segment, int64_t offset) {
-    std::string buffer;
-    for (; offset < segment.size; offset += buffer.size()) {
-      buffer.resize(std::min(kReadBytes, segment.size - offset));
-      LH_RETURN_IF_ERROR(segment.file->ReadExactly(offset, absl::MakeSpan(buffer)));
-      if (buffer.find_first_not_of('\0') != std::string::npos) return true;
+  // What lies at or behind a place at which a frame could begin.
+  struct Rest {
+    bool used = false;  // More than the zeros of the preallocation.
+    // The greatest of the frame headers. A header proves itself; its body may be torn.
+    uint64_t durable_upto = 0;
+  };
+  absl::StatusOr<Rest> ReadRest(const Scanned& file, int64_t offset) {
+    Rest rest;
+    for (; offset < file.size; offset += buffer_.size()) {
+      buffer_.resize(std::min(kReadBytes, file.size - offset));
+      LH_RETURN_IF_ERROR(file.file->ReadExactly(offset, absl::MakeSpan(buffer_)));
+      if (IsZero(buffer_)) continue;
+      rest.used = true;
+      for (size_t at = 0; at + kFrameHeaderBytes <= buffer_.size(); at += kLogAlignment) {
+        const std::optional<FrameHeader> header = DecodeFrameHeader(
+            absl::string_view(buffer_).substr(at, kFrameHeaderBytes), options_.salt);
+        if (header.has_value())
+          rest.durable_upto = std::max(rest.durable_upto, header->durable_upto);
+      }
     }
-    return false;
-  }
-
-  absl::Status Drop(const LogFileScan& segment) {
-    result_.torn_bytes += segment.size;
-    LH_RETURN_IF_ERROR(fs_.Remove(segment.path));
-    return fs_.SyncDir(dir_);
+    return rest;
   }
 
   FileSystem& fs_;
   const std::string dir_;
-  const LogRecoveryOptions options_;
-  std::vector<LogFileScan> segments_;
+  const LogScanOptions options_;
+  std::vector<Scanned> files_;
+  std::string buffer_;
   uint64_t next_sequence_ = 1;
-  bool torn_ = false;
-  RecoveredLog result_;
+  ScannedLog result_;
 };
 
 }  // namespace
 
-absl::StatusOr<RecoveredLog> RecoverLog(FileSystem& fs, const std::string& dir,
-                                        const LogRecoveryOptions& options) {
+absl::StatusOr<ScannedLog> ScanLog(FileSystem& fs, const std::string& dir,
+                                   const LogScanOptions& options) {
   return LogScanner(fs, dir, options).Run();
+}
+
+absl::Status RemoveLeftovers(FileSystem& fs, const std::string& dir, const ScannedLog& log) {
+  for (const std::string& path : log.leftovers) LH_RETURN_IF_ERROR(fs.Remove(path));
+  return log.leftovers.empty() ? absl::OkStatus() : fs.SyncDir(dir);
+}
+
+absl::StatusOr<ScannedLog> RecoverLog(FileSystem& fs, const std::string& dir,
+                                      const LogScanOptions& options) {
+  LH_ASSIGN_OR_RETURN(ScannedLog log, ScanLog(fs, dir, options));
+  LH_RETURN_IF_ERROR(RemoveLeftovers(fs, dir, log));
+  return log;
 }
 
 }  // namespace longhaul

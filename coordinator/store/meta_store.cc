@@ -93,16 +93,23 @@ absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows
   return JobOf(rows->front());
 }
 
-// Makes the tables in a new file.
-absl::Status PrepareSchema(SqliteDatabase& database, const std::string& path) {
+absl::StatusOr<int64_t> SchemaOf(SqliteDatabase& database) {
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, database.Query("PRAGMA user_version", {}));
-  const int64_t version = IntegerOf(rows[0][0]);
-  if (version == 0) return database.Execute(kSchema);
-  if (version == kSchemaVersion) return absl::OkStatus();
+  return IntegerOf(rows[0][0]);
+}
+
+absl::Status OtherSchema(const std::string& path, int64_t version) {
   return absl::FailedPreconditionError(
       absl::StrCat(path, " has schema ", version, "; this program has schema ", kSchemaVersion,
                    ": it was made by ", version < kSchemaVersion ? "an older" : "a newer",
                    " version of the program, which alone can use it"));
+}
+
+// Makes the tables in a new file.
+absl::Status PrepareSchema(SqliteDatabase& database, const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(database));
+  if (version == 0) return database.Execute(kSchema);
+  return version == kSchemaVersion ? absl::OkStatus() : OtherSchema(path, version);
 }
 
 absl::Status Write(SqliteDatabase& database, const NewJob& record) {
@@ -169,6 +176,15 @@ MetaStore::~MetaStore() = default;
 absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& path) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(path));
   LH_RETURN_IF_ERROR(PrepareSchema(*database, path));
+  return absl::WrapUnique(new MetaStore(std::move(database)));
+}
+
+absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_view image,
+                                                                const std::string& path) {
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                      SqliteDatabase::OpenImage(image, path));
+  LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(*database));
+  if (version != kSchemaVersion) return OtherSchema(path, version);
   return absl::WrapUnique(new MetaStore(std::move(database)));
 }
 

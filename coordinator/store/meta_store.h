@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "coordinator/store/meta_records.h"
@@ -32,9 +33,13 @@ struct JobKey {
 
 class MetaStore : public MetaLog {
  public:
-  // Opens or makes the file; `path` lies in a folder that exists. ":memory:": nothing is kept.
+  // Opens or makes the file; `path` lies in a folder that exists. Verifies what is there
+  // (SqliteDatabase::Open). ":memory:": nothing is kept.
   // FAILED_PRECONDITION: another version of the program made it.
   static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path);
+  // The bytes of its file, to read only; `path` is for messages.
+  static absl::StatusOr<std::unique_ptr<MetaStore>> OpenImage(absl::string_view image,
+                                                              const std::string& path);
   ~MetaStore() override;
 
   // One transaction, one sync (WAL, synchronous = FULL).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -10,66 +11,38 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
-#include "coordinator/store/wire.h"
+#include "coordinator/store/envelope.h"
+#include "coordinator/store/store_proto.h"
+#include "longhaul/store/v1/records.pb.h"
 
 namespace longhaul {
 namespace {
 
-constexpr absl::string_view kMagic = "LHSNAPS1";
-constexpr int64_t kHeaderBytes = 4096, kHeaderDigestOffset = 88;
+constexpr absl::string_view kMagic = "LHSNAPS2";
+constexpr int64_t kHeaderBytes = 4096;
 // Written and synced in steps, so that the disk is never far behind and a commit's sync does not
 // wait for all of it.
 constexpr int64_t kChunkElements = 1 << 20, kChunksBetweenSyncs = 8;
 
-struct Header {
-  uint32_t fragment = 0;
-  uint64_t elements = 0, version = 0, commit_sequence = 0;
-  Digest128 theta, momentum, error;
-};
-
-std::string EncodeHeader(const Header& header) {
-  WireWriter out;
-  out.Bytes(kMagic);
-  out.U32(0);
-  out.U32(header.fragment);
-  out.U64(header.elements);
-  out.U64(header.version);
-  out.U64(header.commit_sequence);
-  out.Digest(header.theta);
-  out.Digest(header.momentum);
-  out.Digest(header.error);
-  out.Digest(DigestOf(out.bytes()));
-  std::string bytes = out.Take();
+std::string EncodeHeader(const store::v1::SnapshotHead& head) {
+  std::string bytes = WithEnvelope(kMagic, head.SerializeAsString());
+  LH_CHECK(bytes.size() <= kHeaderBytes, "a snapshot's header");
   bytes.resize(kHeaderBytes, '\0');
   return bytes;
 }
 
-std::optional<Header> DecodeHeader(absl::string_view bytes) {
-  WireReader in(bytes);
-  const absl::string_view magic = in.Bytes(kMagic.size());
-  Header header;
-  in.U32();
-  header.fragment = in.U32();
-  header.elements = in.U64();
-  header.version = in.U64();
-  header.commit_sequence = in.U64();
-  header.theta = in.Digest();
-  header.momentum = in.Digest();
-  header.error = in.Digest();
-  const Digest128 digest = in.Digest();
-  if (!in.ok() || magic != kMagic) return std::nullopt;
-  if (digest != DigestOf(bytes.substr(0, kHeaderDigestOffset))) return std::nullopt;
-  return header;
-}
-
-// Nothing if it is damaged.
-absl::StatusOr<std::optional<Header>> ReadHeader(const File& file) {
+absl::StatusOr<store::v1::SnapshotHead> ReadHeader(const File& file, const std::string& path) {
   std::string bytes(kHeaderBytes, '\0');
   LH_ASSIGN_OR_RETURN(const int64_t read, file.ReadAt(0, absl::MakeSpan(bytes)));
-  return DecodeHeader(absl::string_view(bytes).substr(0, read));
+  LH_ASSIGN_OR_RETURN(const absl::string_view message,
+                      OpenEnvelope(kMagic, absl::string_view(bytes).substr(0, read), path));
+  store::v1::SnapshotHead head;
+  if (head.ParseFromArray(message.data(), static_cast<int>(message.size()))) return head;
+  return absl::DataLossError(absl::StrCat(path, " is damaged at byte 12: it does not decode"));
 }
 
 absl::StatusOr<Digest128> WriteArray(File& file, int64_t offset, absl::Span<const float> values) {
@@ -79,6 +52,7 @@ absl::StatusOr<Digest128> WriteArray(File& file, int64_t offset, absl::Span<cons
     const auto chunk = values.subspan(0, kChunkElements);
     digester.Update(chunk);
     LH_RETURN_IF_ERROR(file.WriteAt(offset, BytesOf(chunk)));
+    file.WriteBehind(offset, chunk.size() * sizeof(float));
     if (++chunks % kChunksBetweenSyncs == 0) LH_RETURN_IF_ERROR(file.SyncData());
     offset += chunk.size() * sizeof(float);
     values.remove_prefix(chunk.size());
@@ -95,6 +69,10 @@ absl::StatusOr<bool> ReadArray(const File& file, int64_t offset, const Digest128
   return digester.Value() == expected;
 }
 
+std::string NameOf(int fragment, int64_t version) {
+  return absl::StrFormat("fragment-%05d-%010d.snap", fragment, version);
+}
+
 std::optional<SnapshotFile> ParseName(const std::string& dir, const std::string& name) {
   absl::string_view rest = name;
   SnapshotFile file;
@@ -103,7 +81,7 @@ std::optional<SnapshotFile> ParseName(const std::string& dir, const std::string&
   }
   const std::vector<absl::string_view> parts = absl::StrSplit(rest, '-');
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &file.fragment) ||
-      !absl::SimpleAtoi(parts[1], &file.version)) {
+      !absl::SimpleAtoi(parts[1], &file.version) || name != NameOf(file.fragment, file.version)) {
     return std::nullopt;
   }
   file.path = JoinPath(dir, name);
@@ -112,42 +90,52 @@ std::optional<SnapshotFile> ParseName(const std::string& dir, const std::string&
 
 }  // namespace
 
-absl::StatusOr<std::vector<SnapshotFile>> ListSnapshots(FileSystem& fs, const std::string& dir) {
+absl::StatusOr<SnapshotList> ListSnapshots(FileSystem& fs, const std::string& dir) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs.List(dir));
-  std::vector<SnapshotFile> files;
+  SnapshotList list;
   for (const std::string& name : names) {
-    if (absl::EndsWith(name, ".tmp")) LH_RETURN_IF_ERROR(fs.Remove(JoinPath(dir, name)));
+    const std::string path = JoinPath(dir, name);
+    if (absl::EndsWith(name, ".tmp")) list.temporary.push_back(path);
     std::optional<SnapshotFile> file = ParseName(dir, name);
     if (!file.has_value()) continue;
-    LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> opened, fs.Open(file->path));
-    LH_ASSIGN_OR_RETURN(const std::optional<Header> header, ReadHeader(*opened));
-    if (!header.has_value()) continue;
-    file->commit_sequence = header->commit_sequence;
-    files.push_back(*std::move(file));
+    LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> opened, fs.Open(path));
+    const absl::StatusOr<store::v1::SnapshotHead> head = ReadHeader(*opened, path);
+    if (absl::IsDataLoss(head.status())) {
+      list.damaged.push_back({path, head.status()});
+      continue;
+    }
+    LH_RETURN_IF_ERROR(head.status());
+    file->commit_sequence = head->commit_sequence();
+    list.files.push_back(*std::move(file));
   }
-  std::sort(files.begin(), files.end(), [](const SnapshotFile& a, const SnapshotFile& b) {
+  std::sort(list.files.begin(), list.files.end(), [](const SnapshotFile& a, const SnapshotFile& b) {
     return a.fragment != b.fragment ? a.fragment < b.fragment : a.version < b.version;
   });
-  return files;
+  return list;
 }
 
 absl::StatusOr<SnapshotFile> WriteSnapshot(FileSystem& fs, const std::string& dir, int fragment,
                                            const FragmentState& state) {
-  const std::string name = absl::StrFormat("fragment-%05d-%010d.snap", fragment, state.version);
-  const SnapshotFile snapshot = {fragment, state.version, JoinPath(dir, name),
+  const SnapshotFile snapshot = {fragment, state.version,
+                                 JoinPath(dir, NameOf(fragment, state.version)),
                                  state.commit_sequence};
   const std::string temporary = snapshot.path + ".tmp";
   const auto write = [&]() -> absl::Status {
     LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Create(temporary));
-    const int64_t array_bytes = state.elements() * sizeof(float);
-    Header header = {static_cast<uint32_t>(fragment), static_cast<uint64_t>(state.elements()),
-                     static_cast<uint64_t>(state.version), state.commit_sequence};
-    LH_ASSIGN_OR_RETURN(header.theta, WriteArray(*file, kHeaderBytes, state.theta));
-    LH_ASSIGN_OR_RETURN(header.momentum,
-                        WriteArray(*file, kHeaderBytes + array_bytes, state.momentum));
-    LH_ASSIGN_OR_RETURN(header.error,
-                        WriteArray(*file, kHeaderBytes + 2 * array_bytes, state.error));
-    LH_RETURN_IF_ERROR(file->WriteAt(0, EncodeHeader(header)));
+    store::v1::SnapshotHead head;
+    head.set_fragment(fragment);
+    head.set_elements(state.elements());
+    head.set_version(state.version);
+    head.set_commit_sequence(state.commit_sequence);
+    int64_t offset = kHeaderBytes;
+    for (const auto& [values, proto] : {std::pair(&state.theta, head.mutable_parameters()),
+                                        std::pair(&state.momentum, head.mutable_momentum()),
+                                        std::pair(&state.error, head.mutable_error())}) {
+      LH_ASSIGN_OR_RETURN(const Digest128 digest, WriteArray(*file, offset, *values));
+      *proto = ToProto(digest);
+      offset += state.elements() * sizeof(float);
+    }
+    LH_RETURN_IF_ERROR(file->WriteAt(0, EncodeHeader(head)));
     LH_RETURN_IF_ERROR(file->SyncData());
     LH_RETURN_IF_ERROR(fs.Rename(temporary, snapshot.path));
     return fs.SyncDir(dir);
@@ -161,30 +149,39 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(FileSystem& fs, const std::string& di
 
 absl::Status ReadSnapshot(FileSystem& fs, const SnapshotFile& snapshot, FragmentState* state) {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(snapshot.path));
-  LH_ASSIGN_OR_RETURN(const std::optional<Header> header, ReadHeader(*file));
-  const auto damaged = [&](absl::string_view what) {
-    return absl::DataLossError(absl::StrCat(snapshot.path, " is damaged: ", what));
+  return ReadSnapshot(*file, snapshot, state);
+}
+
+absl::Status ReadSnapshot(const File& file, const SnapshotFile& snapshot, FragmentState* state) {
+  LH_ASSIGN_OR_RETURN(const store::v1::SnapshotHead head, ReadHeader(file, snapshot.path));
+  const auto damaged = [&](int64_t offset, absl::string_view what) {
+    return absl::DataLossError(
+        absl::StrCat(snapshot.path, " is damaged at byte ", offset, ": ", what));
   };
-  if (!header.has_value()) return damaged("header");
-  if (header->fragment != static_cast<uint32_t>(snapshot.fragment) ||
-      header->version != static_cast<uint64_t>(snapshot.version) ||
-      header->elements != static_cast<uint64_t>(state->elements())) {
-    return damaged("it holds another fragment");
+  if (head.fragment() != snapshot.fragment || head.version() != snapshot.version ||
+      head.elements() != state->elements()) {
+    return damaged(0, "it holds another fragment or version than its name says");
   }
   const int64_t array_bytes = state->elements() * sizeof(float);
+  LH_ASSIGN_OR_RETURN(const int64_t size, file.Size());
+  if (size < kHeaderBytes + 3 * array_bytes) {
+    return damaged(size,
+                   absl::StrCat("it ends there instead of at ", kHeaderBytes + 3 * array_bytes));
+  }
   int64_t offset = kHeaderBytes;
-  const std::pair<std::vector<float>*, const Digest128*> arrays[] = {
-      {&state->theta, &header->theta},
-      {&state->momentum, &header->momentum},
-      {&state->error, &header->error}};
-  for (const auto& [values, digest] : arrays) {
-    LH_ASSIGN_OR_RETURN(const bool good, ReadArray(*file, offset, *digest, values));
-    if (!good) return damaged(absl::StrCat("bytes from ", offset));
+  for (const auto& [values, proto] :
+       {std::pair(&state->theta, &head.parameters()), std::pair(&state->momentum, &head.momentum()),
+        std::pair(&state->error, &head.error())}) {
+    LH_ASSIGN_OR_RETURN(const bool good, ReadArray(file, offset, FromProto(*proto), values));
+    if (!good) {
+      return damaged(offset,
+                     absl::StrCat("the digest of the next ", array_bytes, " bytes does not match"));
+    }
     offset += array_bytes;
   }
-  state->version = header->version;
-  state->commit_sequence = header->commit_sequence;
-  state->digest = header->theta;
+  state->version = head.version();
+  state->commit_sequence = head.commit_sequence();
+  state->digest = FromProto(head.parameters());
   return absl::OkStatus();
 }
 

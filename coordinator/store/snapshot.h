@@ -20,16 +20,28 @@ struct SnapshotFile {
   uint64_t commit_sequence = 0;  // Of the frame that committed the version.
 };
 
-// Snapshots in a folder whose header is good, by fragment, then version. Removes what an
-// interrupted writer left.
-absl::StatusOr<std::vector<SnapshotFile>> ListSnapshots(FileSystem& fs, const std::string& dir);
+struct DamagedSnapshot {
+  std::string path;
+  absl::Status status;  // DATA_LOSS, naming file and offset.
+};
+
+struct SnapshotList {
+  std::vector<SnapshotFile> files;  // Whose header is good, by fragment, then version.
+  std::vector<DamagedSnapshot> damaged;
+  std::vector<std::string> temporary;  // Paths of what an interrupted writer left.
+};
+
+// What lies in a folder; changes nothing. FAILED_PRECONDITION: a snapshot of another format.
+absl::StatusOr<SnapshotList> ListSnapshots(FileSystem& fs, const std::string& dir);
 
 // Errors: the file system's; then there is no new snapshot, or one that may vanish in a crash.
 absl::StatusOr<SnapshotFile> WriteSnapshot(FileSystem& fs, const std::string& dir, int fragment,
                                            const FragmentState& state);
 
 // Loads the arrays, version, commit_sequence and digest. DATA_LOSS: damaged, or not of this
-// fragment and size; `state` is then unspecified.
+// fragment and size; names the offset; `state` is then unspecified.
 absl::Status ReadSnapshot(FileSystem& fs, const SnapshotFile& snapshot, FragmentState* state);
+// The same from a file that is open and may have lost its name.
+absl::Status ReadSnapshot(const File& file, const SnapshotFile& snapshot, FragmentState* state);
 
 }  // namespace longhaul

@@ -1,13 +1,22 @@
 #include "coordinator/store/sqlite_database.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+#include "common/io/posix_filesystem.h"
 #include "coordinator/store/fatal.h"
+#include "coordinator/store/wal_check.h"
 
 namespace longhaul {
 namespace {
@@ -18,8 +27,33 @@ constexpr char kPragmas[] =
     "PRAGMA locking_mode = EXCLUSIVE;"
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = FULL;"
+    "PRAGMA wal_autocheckpoint = 64;"  // Pages: so little is in the log alone.
     "PRAGMA foreign_keys = ON;"
     "BEGIN EXCLUSIVE; COMMIT;";  // takes the lock now
+
+constexpr absl::string_view kInMemory = ":memory:";
+constexpr int64_t kWalBytesMax = int64_t{1} << 30;
+constexpr int64_t kPendingByte = 0x40000000, kLockBytes = 512;  // Where SQLite locks its files.
+
+// What is to be known before SQLite opens a file: it repairs in silence.
+absl::Status CheckFiles(const std::string& path) {
+  const std::string wal_path = absl::StrCat(path, "-wal");
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  const absl::StatusOr<std::string> wal = ReadFile(*fs, wal_path, kWalBytesMax);
+  if (absl::IsNotFound(wal.status())) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(wal.status());
+  absl::StatusOr<WalContent> content = CheckWal(*wal, wal_path);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (content.ok() && content->frames > 0 && (error || size == 0)) {
+    content =
+        absl::DataLossError(absl::StrCat(path, error ? " is missing" : " is empty", ", though ",
+                                         wal_path, " has ", content->frames, " pages of it"));
+  }
+  if (content.ok()) return absl::OkStatus();
+  if (!error) LH_RETURN_IF_ERROR(CheckNotOpen(path));  // Another process may be writing.
+  return MarkFatal(content.status());
+}
 
 int Bind(sqlite3_stmt* statement, int index, const SqlValue& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) {
@@ -57,16 +91,51 @@ SqliteDatabase::~SqliteDatabase() {
   sqlite3_close(connection_);
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path) {
+std::unique_ptr<SqliteDatabase> SqliteDatabase::Connect(const std::string& name,
+                                                        const std::string& path, int* code) {
   sqlite3* connection = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+  *code = sqlite3_open_v2(name.c_str(), &connection, flags, nullptr);
   LH_CHECK(connection != nullptr, "out of memory");
-  auto database = absl::WrapUnique(new SqliteDatabase(connection, path));
-  if (code != SQLITE_OK) return database->Error();
   sqlite3_extended_result_codes(connection, 1);
+  return absl::WrapUnique(new SqliteDatabase(connection, path));
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path) {
+  if (path != kInMemory) LH_RETURN_IF_ERROR(CheckFiles(path));
+  int code = SQLITE_OK;
+  std::unique_ptr<SqliteDatabase> database = Connect(path, path, &code);
+  if (code != SQLITE_OK) return database->Error();
   LH_RETURN_IF_ERROR(database->Execute(kPragmas));
+  LH_RETURN_IF_ERROR(database->CheckIntegrity());
+  LH_RETURN_IF_ERROR(database->Query("PRAGMA wal_checkpoint(TRUNCATE)", {}).status());
   return database;
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenImage(absl::string_view image,
+                                                                          const std::string& path) {
+  int code = SQLITE_OK;
+  std::unique_ptr<SqliteDatabase> database = Connect(std::string(kInMemory), path, &code);
+  if (code != SQLITE_OK) return database->Error();
+  auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(image.size() + 1));
+  LH_CHECK(copy != nullptr, "out of memory");
+  std::copy(image.begin(), image.end(), copy);
+  const unsigned flags = SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY;
+  const auto bytes = static_cast<sqlite3_int64>(image.size());
+  if (sqlite3_deserialize(database->connection_, "main", copy, bytes, bytes, flags) != SQLITE_OK) {
+    return database->Error();
+  }
+  LH_RETURN_IF_ERROR(database->CheckIntegrity());
+  return database;
+}
+
+absl::Status SqliteDatabase::CheckIntegrity() {
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, Query("PRAGMA quick_check", {}));
+  const auto* found = rows.empty() ? nullptr : std::get_if<std::string>(&rows[0][0]);
+  if (found != nullptr && *found == "ok") return absl::OkStatus();
+  failed_ = MarkFatal(absl::DataLossError(
+      absl::StrCat(path_, " is damaged: ", found == nullptr ? "it cannot be checked" : *found)));
+  return failed_;
 }
 
 absl::Status SqliteDatabase::Error() {
@@ -142,6 +211,21 @@ absl::StatusOr<std::vector<SqlRow>> SqliteDatabase::Step(sqlite3_stmt* statement
     SqlRow& row = rows.emplace_back();
     for (int i = 0; i < sqlite3_column_count(statement); ++i) row.push_back(Column(statement, i));
   }
+}
+
+absl::Status CheckNotOpen(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = kPendingByte;
+  lock.l_len = kLockBytes;
+  const bool asked = fcntl(file, F_GETLK, &lock) == 0;
+  close(file);
+  if (!asked || lock.l_type == F_UNLCK) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(path, ": database is locked by process ", lock.l_pid, ": a coordinator runs"));
 }
 
 int64_t SqliteDatabase::Changes() const { return sqlite3_changes64(connection_); }

@@ -28,8 +28,12 @@ using SqlRow = std::vector<SqlValue>;
 class SqliteDatabase {
  public:
   // Opens or makes the file: locked while open, write-ahead log, every commit durable, foreign keys
-  // checked.
+  // checked. What is there is verified (wal_check.h, PRAGMA quick_check); DATA_LOSS names the file,
+  // and what its write-ahead log held is in the file itself afterwards. ":memory:": no file.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
+  // The bytes of a file, to read only. `path` is for messages.
+  static absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenImage(absl::string_view image,
+                                                                   const std::string& path);
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
@@ -47,6 +51,9 @@ class SqliteDatabase {
 
  private:
   SqliteDatabase(sqlite3* connection, std::string path);
+  static std::unique_ptr<SqliteDatabase> Connect(const std::string& name, const std::string& path,
+                                                 int* code);
+  absl::Status CheckIntegrity();
   absl::StatusOr<sqlite3_stmt*> Prepare(absl::string_view sql);
   absl::StatusOr<std::vector<SqlRow>> Step(sqlite3_stmt* statement);
   // The status of the connection's last error.
@@ -57,5 +64,8 @@ class SqliteDatabase {
   absl::Status failed_;  // The fatal error, if any.
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
 };
+
+// UNAVAILABLE: another process has the database open. For a database that this process has not open.
+absl::Status CheckNotOpen(const std::string& path);
 
 }  // namespace longhaul

@@ -35,7 +35,7 @@ void Overwrite(absl::string_view bytes, size_t at, std::string* image) {
 // Nothing, if no header of a frame is there.
 void SealFrame(uint64_t salt, size_t at, std::string* image) {
   const absl::string_view rest = absl::string_view(*image).substr(at);
-  if (rest.size() < kFrameHeaderBytes || rest.substr(0, 8) != "LHFRAME1") return;
+  if (rest.size() < kFrameHeaderBytes || rest.substr(0, 8) != "LHFRAME2") return;
   FrameHeader header;
   header.type = static_cast<FrameType>(Field<uint32_t>(rest, kFrameTypeAt));
   header.sequence = Field<uint64_t>(rest, kFrameSequenceAt);
@@ -69,7 +69,7 @@ void ChangeImage(FuzzInput& input, std::string* image) {
 }
 
 void SealLog(uint64_t salt, std::string* image) {
-  if (image->size() >= kLogFileHeaderBytes && image->substr(0, 8) == "LHSEGMT1") {
+  if (image->size() >= kLogFileHeaderBytes && image->substr(0, 8) == "LHLOGFI2") {
     const LogFileHeader header = {Field<int64_t>(*image, kLogFileNumberAt),
                                   Field<uint64_t>(*image, kLogFileFirstAt)};
     Overwrite(EncodeLogFileHeader(header, salt), 0, image);

@@ -92,7 +92,7 @@ absl::Status Work(JobStore& store, History* acknowledged) {
     manifest.set_step(version);
     LH_RETURN_IF_ERROR(store.WriteCheckpoint(manifest).status());
   }
-  return absl::OkStatus();
+  return store.Retire();
 }
 
 int64_t NewestOf(const History& history, int fragment) {
@@ -288,25 +288,153 @@ TEST_F(JobStoreCrashTest, ADamagedSnapshotFallsBackToTheOneBefore) {
   }
 }
 
-TEST_F(JobStoreCrashTest, SaysWhatIsMissing) {
-  MemoryFileSystem memory;
-  JobStoreOptions options = Options();
-  options.snapshot_every = 100;  // the whole log is needed
-  History acknowledged;
-  ASSERT_TRUE(Work(**JobStore::Create(&memory, kDir, ManifestWith(options)), &acknowledged).ok());
-  const std::string log = absl::StrCat(kDir, "/log");
-  auto names = *memory.List(log);
-  ASSERT_GE(names.size(), 2u);
-  names.pop_back();  // nothing shows that the last one was there
-  for (const std::string& name : names) {
-    const auto copy = memory.CrashCopy(UnsyncedFate::kDropped);
-    ASSERT_TRUE(copy->Remove(JoinPath(log, name)).ok());
-    EXPECT_TRUE(absl::IsDataLoss(JobStore::Recover(copy.get(), kDir).status())) << name;
+// Damage that nothing outside the job's folder would show. Every kind is refused with an error that
+// names the place, ends nothing but this job and changes nothing; or nothing was lost by it.
+class JobStoreDamageTest : public JobStoreCrashTest {
+ protected:
+  JobStoreDamageTest() {
+    auto store = *JobStore::Create(&memory_, kDir, ManifestWith(LongLog()));
+    // A job at work: the last file of the log has frames, and is not the only one.
+    for (int64_t version = 0; version < kLastVersion; ++version) {
+      for (const int fragment : {0, 1}) {
+        EXPECT_TRUE(MakeVersion(*store, fragment, version).ok());
+        EXPECT_TRUE(store->MaybeSnapshot().ok());
+      }
+    }
+    // A later frame, so that the last commit is known to have been durable.
+    const PartInfo info = {0, kLastVersion, RoundKind::kFinal, "late", CodecKind::kFp32, {}};
+    EXPECT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
+    logs_ = *memory_.List(kLog);
+    EXPECT_GE(logs_.size(), 3u);
   }
-  const auto copy = memory.CrashCopy(UnsyncedFate::kDropped);
-  auto manifest = *copy->Open(absl::StrCat(kDir, "/manifest"));
-  ASSERT_TRUE(manifest->WriteAt(20, "x").ok());
-  EXPECT_TRUE(absl::IsDataLoss(JobStore::Recover(copy.get(), kDir).status()));
+  static JobStoreOptions LongLog() {
+    JobStoreOptions options = Options();
+    options.snapshot_every = 3;
+    return options;
+  }
+  static void Truncate(FileSystem& fs, const std::string& path, int64_t size) {
+    ASSERT_TRUE((*fs.Open(path))->Truncate(size).ok());
+  }
+  static void Spoil(FileSystem& fs, const std::string& path, int64_t offset) {
+    ASSERT_TRUE((*fs.Open(path))->WriteAt(offset, "damage").ok());
+  }
+  static void RemoveAll(FileSystem& fs, const std::string& folder) {
+    const std::vector<std::string> names = *fs.List(folder);
+    for (const std::string& name : names) {
+      ASSERT_TRUE(fs.Remove(JoinPath(folder, name)).ok());
+    }
+  }
+  void ExpectRefused(FileSystem& fs, const std::string& place) {
+    const auto names = *fs.List(kDir);
+    const auto logs = fs.List(kLog);
+    const absl::Status refused = JobStore::Recover(&fs, kDir).status();
+    ASSERT_FALSE(refused.ok());
+    EXPECT_FALSE(absl::IsNotFound(refused)) << "would be taken for a store that was never made";
+    EXPECT_FALSE(IsFatal(refused));
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(place));
+    EXPECT_EQ(*fs.List(kDir), names);
+    if (logs.ok()) EXPECT_EQ(*fs.List(kLog), *logs);
+    // And a second store is not put over it.
+    EXPECT_FALSE(JobStore::Create(&fs, kDir, ManifestWith(LongLog())).ok());
+  }
+  void ExpectWhole(FileSystem& fs) {
+    const auto store = JobStore::Recover(&fs, kDir);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const int fragment : {0, 1}) EXPECT_EQ(*(*store)->Version(fragment), kLastVersion - 1);
+  }
+  std::unique_ptr<MemoryFileSystem> Copy() { return memory_.CrashCopy(UnsyncedFate::kKept); }
+
+  static constexpr char kLog[] = "j/log", kSnap[] = "j/snap";
+  MemoryFileSystem memory_;
+  std::vector<std::string> logs_;
+};
+
+TEST_F(JobStoreDamageTest, OfTheManifest) {
+  auto copy = Copy();
+  Spoil(*copy, "j/manifest", 20);
+  ExpectRefused(*copy, "j/manifest");
+  copy = Copy();
+  Truncate(*copy, "j/manifest", 10);
+  ExpectRefused(*copy, "j/manifest");
+  copy = Copy();
+  ASSERT_TRUE(copy->Remove("j/manifest").ok());
+  ExpectRefused(*copy, "j/manifest is missing");
+}
+
+TEST_F(JobStoreDamageTest, OfTheFolder) {
+  auto copy = Copy();
+  ASSERT_TRUE(copy->Remove("j/manifest").ok());
+  for (const std::string folder : {kLog, kSnap, "j/checkpoints"}) {
+    RemoveAll(*copy, folder);
+    ASSERT_TRUE(copy->Remove(folder).ok());
+  }
+  ASSERT_TRUE(copy->Remove("j").ok());
+  EXPECT_TRUE(absl::IsNotFound(JobStore::Recover(copy.get(), kDir).status()));
+  for (const std::string folder : {kLog, kSnap}) {
+    copy = Copy();
+    RemoveAll(*copy, folder);
+    ASSERT_TRUE(copy->Remove(folder).ok());
+    ExpectRefused(*copy, folder);
+    ASSERT_TRUE(copy->Create(folder).ok());  // A file in its place.
+    ExpectRefused(*copy, folder);
+  }
+}
+
+TEST_F(JobStoreDamageTest, OfTheLogsFiles) {
+  for (const std::string& name : logs_) {
+    SCOPED_TRACE(name);
+    const std::string path = JoinPath(kLog, name);
+    for (const int64_t size : {0, 100, 4096, 5000}) {
+      auto copy = Copy();
+      Truncate(*copy, path, size);
+      ExpectRefused(*copy, kLog);
+    }
+    auto copy = Copy();
+    Spoil(*copy, path, 16);
+    ExpectRefused(*copy, path);
+    const bool spare = name == logs_.back();
+    copy = Copy();
+    Spoil(*copy, path, 4096 + 90);
+    spare ? ExpectWhole(*copy) : ExpectRefused(*copy, path);
+    copy = Copy();
+    ASSERT_TRUE(copy->Remove(path).ok());
+    // The first one is kept for the case that the newest snapshots are damaged.
+    spare || name == logs_[0] ? ExpectWhole(*copy) : ExpectRefused(*copy, kLog);
+  }
+  auto copy = Copy();
+  RemoveAll(*copy, kLog);
+  ExpectRefused(*copy, kLog);
+  copy = Copy();
+  Spoil(*copy, JoinPath(kLog, logs_[0]), 0);
+  ExpectRefused(*copy, logs_[0]);
+  copy = Copy();
+  ASSERT_TRUE((*copy->Create("j/log/segment-zzz.log"))->WriteAt(0, std::string(5000, 'g')).ok());
+  ExpectRefused(*copy, "j/log/segment-zzz.log");
+  copy = Copy();
+  ASSERT_TRUE((*copy->Create("j/log/0000000099.log"))->WriteAt(0, std::string(5000, 'g')).ok());
+  ExpectRefused(*copy, "j/log/0000000099.log");
+}
+
+TEST_F(JobStoreDamageTest, OfSnapshots) {
+  std::vector<std::string> names = *memory_.List(kSnap);
+  ASSERT_EQ(names.size(), 4u);  // Two of each fragment.
+  auto copy = Copy();
+  Spoil(*copy, JoinPath(kSnap, names[1]), 5000);
+  ExpectWhole(*copy);
+  for (const int64_t offset : {20, 5000}) {
+    copy = Copy();
+    for (const std::string& name : {names[0], names[1]}) {
+      Spoil(*copy, JoinPath(kSnap, name), offset);
+    }
+    ExpectRefused(*copy, kSnap);  // The log does not go back to the first round.
+    EXPECT_EQ(*copy->List(kSnap), names);
+  }
+  copy = Copy();
+  for (const std::string& name : names) Truncate(*copy, JoinPath(kSnap, name), 5000);
+  ExpectRefused(*copy, kSnap);
+  copy = Copy();
+  RemoveAll(*copy, kSnap);
+  ExpectRefused(*copy, kLog);
 }
 
 }  // namespace

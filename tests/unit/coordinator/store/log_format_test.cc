@@ -25,7 +25,7 @@ TEST(LogFormatTest, FramesComeBack) {
 // The bytes of FORMAT.md: a change here is a new format.
 TEST(LogFormatTest, TheLayoutIsFixed) {
   const std::string bytes = EncodeFrameHeader({FrameType::kDownlink, 7, 1234, 5, {1, 2}}, kSalt);
-  EXPECT_EQ(bytes.substr(0, 16), std::string("LHFRAME1\2\0\0\0\0\0\0\0", 16));
+  EXPECT_EQ(bytes.substr(0, 16), std::string("LHFRAME2\2\0\0\0\0\0\0\0", 16));
   EXPECT_EQ(bytes.substr(16, 16),
             std::string("\x88\x77\x66\x55\x44\x33\x22\x11\7\0\0\0\0\0\0\0", 16));
   EXPECT_EQ(bytes.substr(32, 16), std::string("\xd2\4\0\0\0\0\0\0\5\0\0\0\0\0\0\0", 16));
@@ -47,12 +47,15 @@ TEST(LogFormatTest, AnyChangedBitIsNoHeader) {
 TEST(LogFormatTest, SegmentHeadersComeBack) {
   std::string bytes = EncodeLogFileHeader({3, 99}, kSalt);
   ASSERT_EQ(static_cast<int64_t>(bytes.size()), kLogFileHeaderBytes);
-  const auto decoded = DecodeLogFileHeader(bytes, kSalt);
-  ASSERT_TRUE(decoded.has_value());
+  const auto decoded = DecodeLogFileHeader(bytes, kSalt, "a.log");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->number, 3);
-  EXPECT_EQ(decoded->first_sequence, 99u);
+  EXPECT_EQ(decoded->bytes, 99);
+  EXPECT_TRUE(absl::IsDataLoss(DecodeLogFileHeader(bytes, kSalt + 1, "a.log").status()));
   bytes[24] ^= 1;
-  EXPECT_FALSE(DecodeLogFileHeader(bytes, kSalt).has_value());
+  EXPECT_TRUE(absl::IsDataLoss(DecodeLogFileHeader(bytes, kSalt, "a.log").status()));
+  bytes[7] = '1';
+  EXPECT_TRUE(absl::IsFailedPrecondition(DecodeLogFileHeader(bytes, kSalt, "a.log").status()));
 }
 
 TEST(LogFormatTest, NamesComeBack) {

@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-constexpr LogFileOptions kOptions = {.file_bytes = 5 * 4096,
+constexpr LogFileOptions kOptions = {.file_bytes = 6 * 4096,
                                      .salt = 9};  // four frames of one block
 
 class LogRecoveryTest : public testing::Test {
@@ -33,7 +33,7 @@ class LogRecoveryTest : public testing::Test {
     byte ^= 1;
     ASSERT_TRUE(file->WriteAt(offset, {&byte, 1}).ok());
   }
-  absl::StatusOr<RecoveredLog> Recover(uint64_t durable_upto = 0) {
+  absl::StatusOr<ScannedLog> Recover(uint64_t durable_upto = 0) {
     return RecoverLog(fs_, "", {.salt = kOptions.salt, .durable_upto = durable_upto});
   }
 
@@ -41,10 +41,67 @@ class LogRecoveryTest : public testing::Test {
 };
 
 TEST_F(LogRecoveryTest, AnEmptyLogBeginsAtOne) {
+  ASSERT_TRUE(MakeLogFile(fs_, "", 1, kOptions.file_bytes, kOptions.salt).ok());
   const auto log = Recover();
-  ASSERT_TRUE(log.ok());
+  ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_EQ(log->start.next_sequence, 1u);
-  EXPECT_EQ(log->start.next_file, 1);
+  EXPECT_EQ(log->start.next_file, 2);
+}
+
+TEST_F(LogRecoveryTest, ALogHasAFile) { EXPECT_TRUE(absl::IsDataLoss(Recover().status())); }
+
+TEST_F(LogRecoveryTest, RefusesAFileThatIsNotOfTheLog) {
+  Write(3, 3);
+  ASSERT_TRUE((*fs_.Create("/segment-zzz.log"))->WriteAt(0, "garbage").ok());
+  EXPECT_THAT(std::string(Recover().status().message()), testing::HasSubstr("segment-zzz.log"));
+}
+
+TEST_F(LogRecoveryTest, RefusesTheFilesOfAnotherFormat) {
+  Write(3, 3);
+  ASSERT_TRUE((*fs_.Open(LogFileName(1)))->WriteAt(7, "1").ok());
+  const absl::Status refused = Recover().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()),
+              testing::AllOf(testing::HasSubstr("0000000001.log"), testing::HasSubstr("LHLOGFI1")));
+}
+
+// Whatever is cut off a file is missed, but for space that no frame took.
+TEST_F(LogRecoveryTest, RefusesAFileThatWasCutOff) {
+  Write(6, 6);  // Four frames in the first file, two in the second, which is half full.
+  for (const int64_t size : {int64_t{0}, int64_t{40}, int64_t{4096}, int64_t{3 * 4096 + 100},
+                             int64_t{4 * 4096}, int64_t{6 * 4096 - 1}}) {
+    const auto copy = fs_.CrashCopy(UnsyncedFate::kKept);
+    ASSERT_TRUE((*copy->Open(LogFileName(2)))->Truncate(size).ok());
+    const absl::Status refused = RecoverLog(*copy, "", {.salt = kOptions.salt}).status();
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << size;
+    EXPECT_THAT(std::string(refused.message()), testing::AllOf(testing::HasSubstr("0000000002.log"),
+                                                               testing::HasSubstr("at byte")));
+  }
+}
+
+TEST_F(LogRecoveryTest, RefusesALostLastFile) {
+  {
+    Log log(&fs_, "", {.file_bytes = 6 * 4096 + 100, .salt = 9}, LogStart());
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(log.Append(FrameType::kPart, "x", {}).ok());
+    ASSERT_TRUE(log.Sync().ok());
+    ASSERT_TRUE(log.RemoveBefore(0).ok());  // Cuts off the tail of the first.
+  }
+  ASSERT_TRUE(fs_.Remove(LogFileName(2)).ok());
+  EXPECT_TRUE(absl::IsDataLoss(Recover().status()));
+}
+
+TEST_F(LogRecoveryTest, ReadingChangesNothing) {
+  Write(4, 2);
+  Flip(1, 3 * 4096 + 81);
+  ASSERT_TRUE(fs_.Create("0000000009.log.tmp").ok());
+  const auto names = *fs_.List("");
+  for (int i = 0; i < 2; ++i) {
+    const auto scanned = ScanLog(fs_, "", {.salt = kOptions.salt, .read_only = true});
+    ASSERT_TRUE(scanned.ok()) << scanned.status();
+    EXPECT_EQ(scanned->frames.size(), 2u);
+    EXPECT_EQ(scanned->leftovers.size(), 1u);
+    EXPECT_EQ(*fs_.List(""), names);
+  }
 }
 
 TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
@@ -60,14 +117,21 @@ TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
   EXPECT_EQ(Recover()->frames.size(), 7u);
 }
 
-TEST_F(LogRecoveryTest, CutsOffATornTail) {
+TEST_F(LogRecoveryTest, GoesOnBehindATornTail) {
   Write(4, 2);
   Flip(1, 3 * 4096 + 81);  // the third frame's body; nothing shows that it was durable
-  const auto recovered = Recover();
+  auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_EQ(recovered->frames.size(), 2u);
   EXPECT_GT(recovered->torn_bytes, 0);
+  Log log(&fs_, "", kOptions, std::move(recovered->start));
+  EXPECT_EQ(log.Append(FrameType::kPart, "more", {})->body.file, 2);
+  EXPECT_EQ(Recover()->frames.size(), 3u);
+  EXPECT_EQ(Recover()->torn_bytes, 0);
+  ASSERT_TRUE(log.Sync().ok());
+  ASSERT_TRUE(log.RemoveBefore(0).ok());
   EXPECT_EQ(*(*fs_.Open(LogFileName(1)))->Size(), 3 * 4096);
+  EXPECT_EQ(Recover()->frames.size(), 3u);
 }
 
 // The fourth frame was whole and comes after the torn third: that alone is no damage.
@@ -83,8 +147,8 @@ TEST_F(LogRecoveryTest, RefusesDamageBelowALaterFramesMark) {
   const absl::Status refused = Recover().status();
   EXPECT_TRUE(absl::IsDataLoss(refused));
   EXPECT_THAT(std::string(refused.message()),
-              testing::AllOf(testing::HasSubstr("0000000001.log"),
-                             testing::HasSubstr("byte 12288"), testing::HasSubstr("frame 3")));
+              testing::AllOf(testing::HasSubstr("0000000001.log"), testing::HasSubstr("byte 12288"),
+                             testing::HasSubstr("frame 3")));
 }
 
 TEST_F(LogRecoveryTest, RefusesDamageBelowASnapshotsMark) {
@@ -95,7 +159,7 @@ TEST_F(LogRecoveryTest, RefusesDamageBelowASnapshotsMark) {
 }
 
 TEST_F(LogRecoveryTest, RefusesDamageInAnEarlierFile) {
-  Write(5, 0);
+  Write(6, 5);
   Flip(1, 4 * 4096 + 81);
   EXPECT_TRUE(absl::IsDataLoss(Recover().status()));
 }
@@ -105,7 +169,8 @@ TEST_F(LogRecoveryTest, RefusesAFileWhoseHeaderIsDamaged) {
   Flip(2, 25);
   const absl::Status refused = Recover().status();
   EXPECT_TRUE(absl::IsDataLoss(refused));
-  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("0000000002.log"));
+  EXPECT_THAT(std::string(refused.message()),
+              testing::AllOf(testing::HasSubstr("0000000002.log"), testing::HasSubstr("at byte")));
 }
 
 TEST_F(LogRecoveryTest, RefusesAMissingFile) {
@@ -115,20 +180,30 @@ TEST_F(LogRecoveryTest, RefusesAMissingFile) {
 }
 
 TEST_F(LogRecoveryTest, DropsAFileThatWasNeverFinished) {
-  Write(4, 4);
-  ASSERT_TRUE((*fs_.Create(LogFileName(2)))->Preallocate(5 * 4096).ok());
+  Write(1, 1);
+  ASSERT_TRUE((*fs_.Create(LogFileName(2) + ".tmp"))->Preallocate(5 * 4096).ok());
   const auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
-  EXPECT_EQ(recovered->frames.size(), 4u);
-  EXPECT_EQ(recovered->start.next_file, 3);
+  EXPECT_EQ(recovered->frames.size(), 1u);
+  EXPECT_EQ(recovered->start.next_file, 2);
   EXPECT_THAT(*fs_.List(""), testing::ElementsAre(LogFileName(1)));
+}
+
+// Frames of two files were under way, and those of the first were lost.
+TEST_F(LogRecoveryTest, DropsFilesBehindATornOne) {
+  Write(9, 2);
+  Flip(1, 4 * 4096 + 81);
+  const auto recovered = Recover();
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->frames.size(), 3u);
+  EXPECT_THAT(*fs_.List(""), testing::ElementsAre(LogFileName(1)));
+  EXPECT_EQ(recovered->start.next_file, 2);
 }
 
 TEST_F(LogRecoveryTest, DoesNotTakeAnotherLogsFrames) {
   Write(3, 3);
   const auto recovered = RecoverLog(fs_, "", {.salt = kOptions.salt + 1});
-  ASSERT_TRUE(recovered.ok());
-  EXPECT_TRUE(recovered->frames.empty());
+  EXPECT_TRUE(absl::IsDataLoss(recovered.status()));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(SnapshotTest, StatesComeBack) {
   MemoryFileSystem fs;
   const FragmentState state = Sample(12);
   ASSERT_TRUE(WriteSnapshot(fs, "", 3, state).ok());
-  const auto files = *ListSnapshots(fs, "");
+  const auto files = ListSnapshots(fs, "")->files;
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files[0].fragment, 3);
   EXPECT_EQ(files[0].version, 12);
@@ -47,10 +47,15 @@ TEST(SnapshotTest, AreListedInOrderWithoutLeftOvers) {
   ASSERT_TRUE(fs.Create("fragment-00000-0000000300.snap").ok());  // no header
   ASSERT_TRUE(fs.Create("other").ok());
   std::vector<int64_t> versions;
-  const auto files = *ListSnapshots(fs, "");
+  const auto files = ListSnapshots(fs, "")->files;
   for (const SnapshotFile& file : files) versions.push_back(file.version);
   EXPECT_THAT(versions, testing::ElementsAre(3, 20, 100));
-  EXPECT_EQ(fs.List("")->size(), 5u);
+  const auto list = *ListSnapshots(fs, "");
+  ASSERT_EQ(list.damaged.size(), 1u);
+  EXPECT_THAT(std::string(list.damaged[0].status.message()),
+              testing::AllOf(testing::HasSubstr("0000000300.snap"), testing::HasSubstr("byte")));
+  EXPECT_EQ(list.temporary.size(), 1u);
+  EXPECT_EQ(fs.List("")->size(), 6u);  // Listing changes nothing.
 }
 
 TEST(SnapshotTest, AreDurableWhenWritten) {
@@ -58,14 +63,16 @@ TEST(SnapshotTest, AreDurableWhenWritten) {
   ASSERT_TRUE(WriteSnapshot(fs, "", 3, Sample(12)).ok());
   const auto crashed = fs.CrashCopy(UnsyncedFate::kDropped);
   FragmentState read(1000);
-  EXPECT_TRUE(ReadSnapshot(*crashed, ListSnapshots(*crashed, "")->front(), &read).ok());
+  EXPECT_TRUE(ReadSnapshot(*crashed, ListSnapshots(*crashed, "")->files.front(), &read).ok());
 }
 
 TEST(SnapshotTest, AnyChangedByteIsFound) {
   MemoryFileSystem fs;
   const SnapshotFile file = *WriteSnapshot(fs, "", 3, Sample(12));
+  char head_bytes = 0;
+  ASSERT_TRUE((*fs.Open(file.path))->ReadExactly(8, {&head_bytes, 1}).ok());
   for (int64_t offset = 0; offset < 4096 + 12000; offset += 7) {
-    if (offset >= 104 && offset < 4096) continue;
+    if (offset >= 28 + head_bytes && offset < 4096) continue;
     const auto copy = fs.CrashCopy(UnsyncedFate::kDropped);
     auto opened = *copy->Open(file.path);
     char byte = 0;
@@ -73,7 +80,13 @@ TEST(SnapshotTest, AnyChangedByteIsFound) {
     byte ^= 4;
     ASSERT_TRUE(opened->WriteAt(offset, {&byte, 1}).ok());
     FragmentState read(1000);
-    EXPECT_TRUE(absl::IsDataLoss(ReadSnapshot(*copy, file, &read))) << offset;
+    const absl::Status refused = ReadSnapshot(*copy, file, &read);
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(file.path));
+    if (offset == 7) {  // The number of the format.
+      EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+    } else {
+      EXPECT_TRUE(absl::IsDataLoss(refused)) << offset;
+    }
   }
   FragmentState other_size(999);
   EXPECT_TRUE(absl::IsDataLoss(ReadSnapshot(fs, file, &other_size)));

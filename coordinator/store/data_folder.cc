@@ -1,0 +1,91 @@
+#include "coordinator/store/data_folder.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "coordinator/store/job_manifest.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul {
+namespace {
+
+bool HasStore(int state) {
+  return state == v1::RUNNING || state == v1::FINISHING || state == v1::COMPLETED ||
+         state == v1::QUARANTINED;
+}
+
+// Why a folder's job cannot be adopted, or its record.
+absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
+                                   const std::string& folder) {
+  const std::string dir = JobFolder(data_dir, folder);
+  LH_ASSIGN_OR_RETURN(JobManifest manifest, ReadJobManifest(fs, dir));
+  if (manifest.id != folder) {
+    return absl::DataLossError(
+        absl::StrCat(dir, ": its manifest is that of job ", manifest.id, ", which lies elsewhere"));
+  }
+  JobRecord job;
+  job.id = manifest.id;
+  job.name = manifest.name;
+  job.idempotency_token = manifest.idempotency_token;
+  job.state = v1::RUNNING;
+  job.spec = manifest.spec;
+  job.created = job.started = manifest.created;
+  return job;
+}
+
+}  // namespace
+
+absl::StatusOr<FolderFindings> CompareFolders(FileSystem& fs, const std::string& data_dir,
+                                              MetaStore& meta) {
+  absl::StatusOr<std::vector<std::string>> names = fs.List(JobsFolder(data_dir));
+  if (absl::IsNotFound(names.status())) names = std::vector<std::string>();
+  LH_RETURN_IF_ERROR(names.status());
+  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
+  std::set<std::string> folders(names->begin(), names->end());
+  FolderFindings findings;
+  for (const JobKey& key : keys) {
+    const bool found = folders.erase(key.id) > 0;
+    if (!found && HasStore(key.state)) findings.missing_folders.push_back(key);
+  }
+  for (const std::string& name : folders) {
+    if (!absl::EndsWith(name, ".tmp")) findings.unknown_folders.push_back(name);
+  }
+  return findings;
+}
+
+absl::StatusOr<Adoption> AdoptJobs(FileSystem& fs, const std::string& data_dir, MetaStore& meta) {
+  LH_ASSIGN_OR_RETURN(const FolderFindings findings, CompareFolders(fs, data_dir, meta));
+  Adoption adoption;
+  std::vector<JobRecord> found;
+  for (const std::string& folder : findings.unknown_folders) {
+    absl::StatusOr<JobRecord> job = RecordOf(fs, data_dir, folder);
+    if (job.ok()) {
+      found.push_back(*std::move(job));
+    } else {
+      adoption.left_alone.push_back(
+          absl::StrCat(JobFolder(data_dir, folder), ": ", job.status().message()));
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const JobRecord& a, const JobRecord& b) { return a.created < b.created; });
+  for (const JobRecord& job : found) {
+    const MetaRecord record = NewJob{job};
+    const absl::Status committed = meta.Commit({&record, 1});
+    if (absl::IsAlreadyExists(committed)) {
+      adoption.left_alone.push_back(
+          absl::StrCat(JobFolder(data_dir, job.id), ": the id, the token or the name \"", job.name,
+                       "\" is that of another job: ", committed.message()));
+      continue;
+    }
+    LH_RETURN_IF_ERROR(committed);
+    LH_ASSIGN_OR_RETURN(JobRecord adopted, meta.GetJob(job.id));
+    adoption.adopted.push_back(std::move(adopted));
+  }
+  return adoption;
+}
+
+}  // namespace longhaul

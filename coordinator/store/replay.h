@@ -1,0 +1,66 @@
+// The rounds that a log holds, applied again: by recovery, for checkpoints, and to check that the
+// log still gives what its commits say.
+//
+// Frames are taken in the order of the log; each commit that comes can be repeated on the state of
+// its fragment. Not thread-safe. Memory: the heads of the parts that no commit took yet.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coordinator/store/downlink.h"
+#include "coordinator/store/fragment_state.h"
+#include "coordinator/store/job_store_options.h"
+#include "coordinator/store/log.h"
+#include "coordinator/store/round_records.h"
+
+namespace longhaul {
+
+class Replay {
+ public:
+  // All outlive it. `threads` share the tiles of a round.
+  Replay(const Log* log, const JobStoreOptions* options, const OuterRules* rules, int threads);
+
+  // Takes the next frame. Gives the commit, if it is one. DATA_LOSS: it does not decode; names file
+  // and offset.
+  absl::StatusOr<std::optional<LoggedCommit>> Take(const LogFrame& frame);
+
+  // Makes the version of the commit that `frame` is out of `state`, which is one version behind,
+  // and compares the digests before and after. DATA_LOSS: they differ, or parts are missing; names
+  // file and offset; `state` is then unspecified. FAILED_PRECONDITION: other arithmetic.
+  absl::Status Repeat(const LogFrame& frame, const LoggedCommit& commit,
+                      FragmentState& state) const;
+
+  // Where the downlink of a commit lies; empty if it has none. DATA_LOSS: it is not whole.
+  absl::StatusOr<DownlinkIndex> FindDownlink(const LogFrame& frame,
+                                             const LoggedCommit& commit) const;
+
+  // Forgets what lies in the log of rounds of the fragment up to this version.
+  void Forget(int fragment, int64_t version);
+
+  // Parts that were not forgotten, in the order of the log. Empty afterwards.
+  std::vector<StoredPart> TakeParts();
+
+  // DATA_LOSS about a commit that names file and offset.
+  absl::Status Lost(const LogFrame& frame, const CommitRecord& record, absl::string_view why) const;
+
+ private:
+  absl::StatusOr<std::string> ReadHead(const LogFrame& frame) const;
+  absl::StatusOr<RoundSums> ApplyAgain(const LoggedCommit& commit, FragmentState& state) const;
+
+  const Log* const log_;
+  const JobStoreOptions& options_;
+  const OuterRules& rules_;
+  const int threads_;
+  std::map<uint64_t, StoredPart> parts_;  // By sequence, as the downlinks.
+  std::map<uint64_t, std::pair<DownlinkPart, LogPosition>> downlinks_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,106 @@
+#include "coordinator/store/data_folder.h"
+
+#include <memory>
+
+#include "common/io/memory_filesystem.h"
+#include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "longhaul/v1/job.pb.h"
+#include "tests/unit/coordinator/store/store_testing.h"
+
+namespace longhaul {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class DataFolderTest : public testing::Test {
+ protected:
+  static JobManifest Manifest(const std::string& id, const std::string& name) {
+    JobManifest manifest = ManifestWith(SmallOptions());
+    manifest.id = id;
+    manifest.name = name;
+    manifest.created = absl::FromUnixMicros(1000 - id.back());
+    manifest.idempotency_token = "token of " + id;
+    return manifest;
+  }
+  void MakeStore(const std::string& id, const std::string& name) {
+    ASSERT_TRUE(JobStore::Create(&fs_, JobFolder("data", id), Manifest(id, name)).ok());
+  }
+  void MakeRecord(const std::string& id, const std::string& name, int state) {
+    const MetaRecord record = NewJob{{.id = id, .name = name, .state = state}};
+    ASSERT_TRUE(meta_->Commit({&record, 1}).ok());
+  }
+  std::vector<std::string> Missing() {
+    std::vector<std::string> ids;
+    const FolderFindings findings = *CompareFolders(fs_, "data", *meta_);
+    for (const JobKey& key : findings.missing_folders) ids.push_back(key.id);
+    return ids;
+  }
+
+  MemoryFileSystem fs_;
+  std::unique_ptr<MetaStore> meta_ = *MetaStore::Open(":memory:");
+};
+
+TEST_F(DataFolderTest, NothingIsClean) {
+  EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
+  MakeStore("a", "alpha");
+  MakeRecord("a", "alpha", v1::RUNNING);
+  EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
+}
+
+TEST_F(DataFolderTest, TellsWhatIsUnknownToWhich) {
+  MakeStore("a", "alpha");
+  MakeStore("b", "beta");
+  MakeRecord("b", "beta", v1::RUNNING);
+  MakeRecord("c", "gamma", v1::RUNNING);
+  MakeRecord("d", "delta", v1::COMPLETED);
+  // These may never have had a store.
+  MakeRecord("e", "epsilon", v1::PENDING);
+  MakeRecord("f", "zeta", v1::CANCELLED);
+  ASSERT_TRUE(fs_.CreateDir("data/jobs/g.tmp").ok());
+  EXPECT_THAT(CompareFolders(fs_, "data", *meta_)->unknown_folders, ElementsAre("a"));
+  EXPECT_THAT(Missing(), ElementsAre("c", "d"));
+}
+
+TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
+  MakeStore("a", "alpha");
+  MakeStore("b", "beta");  // Submitted before.
+  const Adoption adoption = *AdoptJobs(fs_, "data", *meta_);
+  EXPECT_THAT(adoption.left_alone, IsEmpty());
+  ASSERT_EQ(adoption.adopted.size(), 2u);
+  EXPECT_EQ(adoption.adopted[0].id, "b");
+  const JobRecord job = *meta_->GetJob("alpha");
+  EXPECT_EQ(job.id, "a");
+  EXPECT_EQ(job.state, v1::RUNNING);
+  EXPECT_EQ(job.spec, "spec");
+  EXPECT_EQ(job.created, Manifest("a", "alpha").created);
+  EXPECT_EQ(meta_->FindJobByToken("token of a")->id, "a");
+  EXPECT_EQ(job.ended, absl::InfinitePast());
+  EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
+  EXPECT_THAT(AdoptJobs(fs_, "data", *meta_)->adopted, IsEmpty());
+}
+
+TEST_F(DataFolderTest, LeavesAloneWhatItCannotAdopt) {
+  MakeRecord("x", "alpha", v1::PENDING);
+  MakeStore("a", "alpha");  // Its name is taken.
+  MakeStore("b", "beta");
+  ASSERT_TRUE((*fs_.Open("data/jobs/b/manifest"))->WriteAt(30, "damage").ok());
+  MakeStore("c", "gamma");
+  ASSERT_TRUE(fs_.Rename("data/jobs/c", "data/jobs/d").ok());
+  ASSERT_TRUE(fs_.CreateDir("data/jobs/e").ok());
+  MakeStore("f", "zeta");
+  const Adoption adoption = *AdoptJobs(fs_, "data", *meta_);
+  ASSERT_EQ(adoption.adopted.size(), 1u);
+  EXPECT_EQ(adoption.adopted[0].name, "zeta");
+  EXPECT_THAT(
+      adoption.left_alone,
+      testing::UnorderedElementsAre(HasSubstr("jobs/a"), HasSubstr("jobs/b/manifest"),
+                                    HasSubstr("manifest is that of job c"), HasSubstr("jobs/e")));
+}
+
+}  // namespace
+}  // namespace longhaul
