@@ -14,6 +14,7 @@
 
 namespace longhaul {
 
+// Serves 64 connections at one time; one whose request is not whole after a second is closed.
 // Thread-safe. Stops, and waits for requests in flight, when destroyed.
 class MetricsServer {
  public:
