@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     return absl::InvalidArgumentError(
         absl::StrCat("metrics port ", options.port, ": expected 0 to 65535"));
   }
+  if (options.address.empty()) return absl::InvalidArgumentError("metrics: there is no host");
   const std::string address = absl::StrCat(options.address, ":", options.port);
   auto http = std::make_unique<Http>(registry, std::move(ready));
   try {  // civetweb's C++ wrapper reports by exceptions; this is the one call boundary.

@@ -61,6 +61,8 @@ TEST(MetricsServerTest, RefusesAPortThatIsTakenOrImpossible) {
   const auto first = MetricsServer::Start({}, registry, ready).value();
   EXPECT_EQ(MetricsServer::Start({.port = first->port()}, registry, ready).status().code(),
             absl::StatusCode::kUnavailable);
+  EXPECT_EQ(MetricsServer::Start({.address = ""}, registry, ready).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(MetricsServer::Start({.port = 70000}, registry, ready).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
