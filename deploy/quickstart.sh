@@ -3,9 +3,10 @@
 # coordinator and two pools on localhost, submits deploy/examples/quickstart.yaml, shows the progress and a report.
 #   deploy/quickstart.sh [--data PATH] [--steps N] [--json FILE] [--set PATH=VALUE]... [--skip-setup]
 #     --data PATH     text file, or folder of text files, to train on (default: English text found on the machine)
-#     --steps N       inner steps instead of those of the example
+#     --steps N       inner steps instead of those of the example; a tenth of them, 100 at most, warm up
 #     --json FILE     write the report as JSON too
 #     --set P=V       any other field of the job, as sync.h=100
+#     --dry-run       show the job with every default, and train nothing
 #     --skip-setup    do not install or build; use build/bin as it is
 # Ctrl-C stops everything that it started. State stays in run/quickstart-*/ (the checkpoint, the logs).
 set -euo pipefail
@@ -13,15 +14,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "quickstart: $*"; exit 1; }
-usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
 
-data= json= setup=1 overrides=()
+data= json= setup=1 dry_run= steps=() overrides=()
+warm_up() { local tenth=$(( ${1} / 10 )); echo $(( tenth < 100 ? tenth : 100 )); }
 while [ $# -gt 0 ]; do
   case $1 in
     --data) data=${2:?--data needs a path}; shift 2 ;;
-    --steps) overrides+=(--set "train.steps=${2:?--steps needs a number}"); shift 2 ;;
+    --steps)
+      steps=(--set "train.steps=${2:?--steps needs a number}")
+      # What is no number is refused with the job.
+      case $2 in *[!0-9]*|????????????????*) ;; *) steps+=(--set "inner.schedule.warmup_steps=$(warm_up "10#$2")") ;; esac
+      shift 2 ;;
     --json) json=${2:?--json needs a file}; shift 2 ;;
     --set) overrides+=(--set "${2:?--set needs PATH=VALUE}"); shift 2 ;;
+    --dry-run) dry_run=1; shift ;;
     --skip-setup) setup=; shift ;;
     -h|--help) usage 0 ;;
     *) say "quickstart: unknown argument '$1'"; usage 4 ;;
@@ -89,6 +96,11 @@ pids+=($!)
 wait_for_file "$state/coordinator.ready" "${pids[0]}" coordinator
 server=$(sed -n 's/^grpc=//p' "$state/coordinator.ready")
 say "quickstart: coordinator at $server, metrics at http://$(sed -n 's/^metrics=//p' "$state/coordinator.ready")/metrics, logs in $state"
+if [ -n "$dry_run" ]; then
+  "$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
+    "${steps[@]}" "${overrides[@]}" --dry-run
+  exit
+fi
 for pool in site-a site-b; do
   "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" \
     >"$state/$pool.log" 2>&1 </dev/null &
@@ -97,7 +109,7 @@ done
 
 status=0
 "$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
-  "${overrides[@]}" --wait --follow >"$state/submit.out" || status=$?
+  "${steps[@]}" "${overrides[@]}" --wait --follow >"$state/submit.out" || status=$?
 "$bin/longhaul" --server "$server" get quickstart -o json >"$state/job.json" || status=$?
 "$bin/longhaul" --server "$server" checkpoints quickstart -o json >"$state/checkpoints.json" || status=$?
 [ $status -eq 0 ] || fail "the job did not complete; see $state/job.json and the logs beside it"

@@ -165,7 +165,7 @@ void FillDefaults(v1::JobSpec& spec) {
     spec.mutable_inner()->mutable_adamw();
   }
   if (spec.pools().max() == 0 && spec.pools().min() > 64) {
-    spec.mutable_pools()->set_max(spec.pools().min());
+    spec.mutable_pools()->set_max(std::min(spec.pools().min(), 4096));
   }
   for (const Default& entry : kDefaults) {
     const bool reads_data = spec.has_data() || !spec.model().has_synthetic();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +11,10 @@ namespace {
 
 constexpr int64_t kPeriodMax = 1'000'000'000;
 constexpr double kLearningRateMax = 10;
-constexpr int32_t kIntMax = std::numeric_limits<int32_t>::max();
+constexpr int64_t kCyclesMax = 1'000'000'000;
+constexpr int64_t kCheckpointsMax = 1000;
+constexpr int64_t kEvaluationBatchesMax = 100'000;
+constexpr int kPoolsMax = 4096;  // As many as a coordinator leases names to.
 
 // An option that the codec does not have, or that contradicts another one.
 void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, bool is_up,
@@ -69,10 +71,14 @@ void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
 }
 
 void ValidatePools(const v1::PoolsSpec& pools, ViolationList& violations) {
-  RequireInteger(violations, "pools.min", pools.min(), 1, kIntMax, "a job needs a pool");
-  if (pools.max() < std::max(1, pools.min())) {
-    violations.Invalid("pools.max", absl::StrFormat("found %d, expected at least pools.min (%d)",
-                                                    pools.max(), pools.min()));
+  RequireInteger(violations, "pools.min", pools.min(), 1, kPoolsMax, "a job needs a pool");
+  // Next to a pools.min that is impossible itself, the whole interval.
+  const int low = pools.min() > kPoolsMax ? 1 : std::max(1, pools.min());
+  RequireInteger(violations, "pools.max", pools.max(), low, kPoolsMax, "at least pools.min");
+  if (pools.names_size() > kPoolsMax) {
+    violations.Invalid("pools.names", absl::StrFormat("found %d names, expected at most %d",
+                                                      pools.names_size(), kPoolsMax));
+    return;
   }
   std::set<std::string> seen;
   for (int i = 0; i < pools.names_size(); ++i) {
@@ -95,9 +101,12 @@ void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateSync(spec.sync(), violations);
   ValidatePools(spec.pools(), violations);
   RequireInteger(violations, "checkpoint.every_cycles", spec.checkpoint().every_cycles(), 0,
-                 kIntMax, "0: only at the end");
-  RequireInteger(violations, "checkpoint.keep", spec.checkpoint().keep(), 1, kIntMax);
-  RequireInteger(violations, "evaluation.batches", spec.evaluation().batches(), 1, kIntMax);
+                 kCyclesMax, "0: only at the end");
+  RequireInteger(violations, "checkpoint.keep", spec.checkpoint().keep(), 1, kCheckpointsMax);
+  RequireInteger(violations, "evaluation.every_cycles", spec.evaluation().every_cycles(),
+                 -kCyclesMax, kCyclesMax, "negative: only at the end");
+  RequireInteger(violations, "evaluation.batches", spec.evaluation().batches(), 1,
+                 kEvaluationBatchesMax);
 }
 
 }  // namespace longhaul

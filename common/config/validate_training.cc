@@ -15,6 +15,7 @@ constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kLearningRateMax = 10;
 constexpr int kByteVocab = 256;
+constexpr int kInnerDeltasMax = 4096;  // One for each pool.
 
 void RequireSize(ViolationList& violations, const std::string& field, int64_t value) {
   if (value == 0) violations.Invalid(field, "is required");
@@ -38,6 +39,12 @@ void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
       constexpr double kFloatMax = std::numeric_limits<float>::max();
       RequireNumber(violations, "model.synthetic.initial", model.synthetic().initial(),
                     {-kFloatMax, kFloatMax});
+      if (model.synthetic().inner_delta_size() > kInnerDeltasMax) {
+        violations.Invalid("model.synthetic.inner_delta",
+                           absl::StrFormat("found %d values, expected at most %d",
+                                           model.synthetic().inner_delta_size(), kInnerDeltasMax));
+        break;
+      }
       for (int i = 0; i < model.synthetic().inner_delta_size(); ++i) {
         RequireNumber(violations, absl::StrCat("model.synthetic.inner_delta[", i, "]"),
                       model.synthetic().inner_delta(i), {-kFloatMax, kFloatMax});

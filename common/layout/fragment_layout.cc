@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& mode
   const bool balanced = options.rule == FragmentRule::kBalanced;
   if (options.count < 1 || options.count > layers) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d is not in [1, %d], the number of layers",
+        absl::StrFormat("%s: found %d, expected 1 to %d, the number of layers",
                         balanced ? "balanced" : "layers", options.count, layers));
   }
   if (balanced) {

@@ -10,7 +10,7 @@ namespace {
 absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %d is not in [%d, %d]", field, value, low, high));
+      absl::StrFormat("%s: found %d, expected %d to %d", field, value, low, high));
 }
 
 absl::Status Validate(const TransformerShape& s) {

@@ -5,9 +5,17 @@
 
 #include "CivetServer.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 namespace longhaul {
 namespace {
+
+// civetweb serves a connection with a thread, from accept to close. A request is one short line and
+// its headers: whoever does not send them at once is closed, so that half a request holds a thread
+// for a moment only.
+constexpr int kConnectionsServed = 64;
+constexpr absl::Duration kRequestTime = absl::Seconds(1);
+constexpr int kRequestBytesMax = 4096;
 
 struct Page {
   int code = 200;
@@ -61,11 +69,14 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     return absl::InvalidArgumentError(
         absl::StrCat("metrics port ", options.port, ": expected 0 to 65535"));
   }
+  if (options.address.empty()) return absl::InvalidArgumentError("metrics: there is no host");
   const std::string address = absl::StrCat(options.address, ":", options.port);
   auto http = std::make_unique<Http>(registry, std::move(ready));
   try {  // civetweb's C++ wrapper reports by exceptions; this is the one call boundary.
     http->server = std::make_unique<CivetServer>(std::vector<std::string>{
-        "listening_ports", address, "num_threads", "2", "request_timeout_ms", "10000"});
+        "listening_ports", address, "num_threads", absl::StrCat(kConnectionsServed),
+        "request_timeout_ms", absl::StrCat(absl::ToInt64Milliseconds(kRequestTime)),
+        "max_request_size", absl::StrCat(kRequestBytesMax)});
   } catch (const CivetException& e) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics at ", address, ": ", e.what()));

@@ -14,6 +14,7 @@
 
 namespace longhaul {
 
+// Serves 64 connections at one time; one whose request is not whole after a second is closed.
 // Thread-safe. Stops, and waits for requests in flight, when destroyed.
 class MetricsServer {
  public:
@@ -23,7 +24,7 @@ class MetricsServer {
   };
 
   // `registry` must outlive the server. `ready` is called from the server's threads and must not
-  // block. INVALID_ARGUMENT: the port is out of range. UNAVAILABLE: the address cannot be bound.
+  // block. INVALID_ARGUMENT: no address, or a port out of range. UNAVAILABLE: the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const Options& options,
                                                               const MetricRegistry& registry,
                                                               std::function<absl::Status()> ready);

@@ -25,6 +25,11 @@ bool Executor::Submit(Task task) {
   return true;
 }
 
+bool Executor::crowded() const {
+  absl::MutexLock lock(&mutex_);
+  return !queue_.empty();
+}
+
 void Executor::Work() {
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !queue_.empty() || stopping_;

@@ -28,12 +28,14 @@ class Executor : public TaskRunner {
 
   // False, and the task is destroyed unrun, when the queue is full. Never blocks.
   [[nodiscard]] bool Submit(Task task) override;
+  // Whether tasks wait for a thread. For a long task that lets others in between its parts.
+  bool crowded() const;
 
  private:
   void Work();
 
   const Options options_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads that wait for a task.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

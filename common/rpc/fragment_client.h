@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/rpc/bulk_call.h"
 #include "common/blocks/coded_blocks.h"
+#include "common/rpc/bulk_call.h"
 #include "grpcpp/channel.h"
 #include "longhaul/v1/sync.pb.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/rpc/bulk_call.h"
 #include "common/rpc/chunk_verifier.h"
-#include "common/blocks/coded_blocks.h"
 #include "longhaul/v1/sync.pb.h"
 
 namespace longhaul {

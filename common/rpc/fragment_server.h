@@ -6,9 +6,17 @@
 //   push    read -> verified in place -> on_chunk     gRPC's thread | the executor's
 //           '--- the next read, while fewer than two chunks are held ---'
 //
-// Nothing of a stream is assembled: a push holds two chunks, whatever its size. A handler that is
-// slow leaves its own stream unread, which holds up its sender alone; it takes a thread of the
-// executor meanwhile, so the executor should have one for each stream that is admitted.
+// Nothing of a stream is assembled: a push holds two chunks, whatever its size. It is admitted by
+// these bytes, for the pool that its header names; a pull by the one message in flight (what the
+// handler's source keeps alive is the handler's).
+//
+// Streams share the executor's threads chunk by chunk, so there may be many more of them. Hence the
+// rule for handlers: they may block, but only for what a thread outside the executor does, or a
+// handler that is being called already; never for what a later call brings. Then some call can
+// always go on, however few the threads. A handler that is slow leaves its own stream unread, which
+// holds up its sender alone.
+//
+// A stream whose peer stands still is ended (stall_watch.h) and gives back its share.
 #pragma once
 
 #include <functional>
@@ -16,9 +24,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/rpc/chunk_verifier.h"
 #include "common/blocks/coded_blocks.h"
+#include "common/rpc/chunk_verifier.h"
 #include "common/rpc/executor.h"
+#include "common/rpc/stall_watch.h"
 #include "common/rpc/stream_admission.h"
 #include "common/rpc/wire_bytes.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -35,6 +44,7 @@ struct BulkResources {
   // A call without a deadline, or with one further away, is refused with INVALID_ARGUMENT: no
   // stalled peer holds a buffer for good.
   absl::Duration deadline_max = absl::Hours(1);
+  StallLimits stall;
 };
 
 struct PushHandler {
@@ -53,7 +63,8 @@ struct PushHandler {
 
 // Errors of the stream itself: those of IncomingMessage, ChunkVerifier and StreamAdmission;
 // INVALID_ARGUMENT (MISSING_HEADER, MISSING_DEADLINE); RESOURCE_EXHAUSTED with RetryInfo when the
-// executor's queue is full. Chunks before the error were given to the handler.
+// executor's queue is full; DEADLINE_EXCEEDED (NO_PROGRESS). Chunks before the error were given to
+// the handler.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ReceivePush(grpc::CallbackServerContext* context,
                                                        grpc::ByteBuffer* response,
                                                        PushHandler handler,

@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/bulk_refusals.h"
 #include "common/rpc/fragment_server.h"
@@ -14,20 +19,24 @@ namespace {
 // until it starts the first write; gRPC's callbacks follow one after another.
 class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  PullReactor(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-              PullHandler handler, const BulkResources& resources)
-      : handler_(std::move(handler)), resources_(resources) {
-    const absl::Status status = Admit(*context, *request);
-    if (!status.ok()) {
-      End(status);
-    } else if (!resources_.executor->Submit([this] { Begin(); })) {
-      End(TooManyBulkCalls());
-    }
+  PullReactor(grpc::CallbackServerContext* context, PullHandler handler,
+              const BulkResources& resources)
+      : context_(context), handler_(std::move(handler)), resources_(resources) {}
+
+  // `self` is this, until the call is done.
+  void Start(const grpc::ByteBuffer& request, std::shared_ptr<PullReactor> self) {
+    self_ = self;
+    const absl::Status status = Admit(request);
+    if (!status.ok()) return End(status);
+    watch_->Start([self = std::move(self)] { self->Stalled(); });
+    if (!resources_.executor->Submit([this] { Begin(); })) End(TooManyBulkCalls());
   }
 
   void OnWriteDone(bool ok) override {
+    watch_->Pause();
     if (!ok) {
-      End(absl::CancelledError("the reader of a pull is gone"));
+      End(stalled_ ? StalledError(resources_.stall)
+                   : absl::CancelledError("the reader of a pull is gone"));
     } else if (chunks_->done()) {
       End(absl::OkStatus());
     } else {
@@ -37,14 +46,45 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
-  void OnDone() override { delete this; }
+  // What outlives only the call is let go here: a late alarm may keep the object for a moment.
+  void OnDone() override {
+    watch_->Stop();
+    {
+      absl::MutexLock lock(&mutex_);
+      done_ = true;
+    }
+    chunks_.reset();
+    handler_ = {};
+    ticket_ = {};
+    const std::shared_ptr<PullReactor> last = std::move(self_);
+  }
 
  private:
-  absl::Status Admit(const grpc::CallbackServerContext& context, const grpc::ByteBuffer& request) {
-    LH_RETURN_IF_ERROR(CheckBulkDeadline(context, resources_.deadline_max));
+  absl::Status Admit(const grpc::ByteBuffer& request) {
+    LH_RETURN_IF_ERROR(CheckBulkDeadline(*context_, resources_.deadline_max));
     LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
-    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit());
+    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(request_.pool(), BytesHeld()));
     return absl::OkStatus();
+  }
+
+  // The most that a message of these blocks has; they are not checked yet.
+  int64_t BytesHeld() const {
+    constexpr int64_t kBlockBytesMax = kBlockElements * sizeof(float);
+    int64_t payload = 0;
+    for (const v1::BlockRange& range : request_.blocks()) {
+      const bool small = range.count() >= 0 && range.count() < kPayloadBytesMax / kBlockBytesMax;
+      payload += small ? range.count() * kBlockBytesMax : kPayloadBytesMax;
+    }
+    return std::min(payload, kPayloadBytesMax) + kRestBytesMax;
+  }
+
+  // From the alarm, while a write is in flight. What follows a cancelled one ends the call; a
+  // status would queue behind the bytes that nobody takes.
+  void Stalled() {
+    absl::MutexLock lock(&mutex_);
+    if (done_) return;
+    stalled_ = true;
+    context_->TryCancel();
   }
 
   void Begin() {
@@ -63,6 +103,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   void Write(int64_t payload_bytes) {
     wire_.AddMessage(message_.Length(), payload_bytes);
+    watch_->Expect(static_cast<int64_t>(message_.Length()));
     StartWrite(&message_);
   }
 
@@ -72,8 +113,14 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     Finish(ToGrpcStatus(status));
   }
 
-  const PullHandler handler_;
+  grpc::CallbackServerContext* const context_;  // gRPC's, until Finish.
+  PullHandler handler_;
   const BulkResources resources_;
+  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
+  std::shared_ptr<PullReactor> self_;  // Until OnDone.
+  std::atomic<bool> stalled_ = false;
+  absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The context is gone.
   v1::PullRequest request_;
   StreamAdmission::Ticket ticket_;
   std::optional<ChunkWriter> chunks_;  // Once the request was granted.
@@ -87,7 +134,9 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SendPull(grpc::CallbackServerContext
                                                      const grpc::ByteBuffer* request,
                                                      PullHandler handler,
                                                      const BulkResources& resources) {
-  return new PullReactor(context, request, std::move(handler), resources);
+  auto reactor = std::make_shared<PullReactor>(context, std::move(handler), resources);
+  reactor->Start(*request, reactor);
+  return reactor.get();
 }
 
 }  // namespace longhaul

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -22,27 +24,36 @@ absl::Status MissingHeader(absl::string_view what) {
 
 // Two hands: gRPC's callbacks read and verify (one at a time), a task of the executor gives the
 // chunks to the handler. The task runs while there are chunks, so a handler that keeps up is woken
-// once for many. Whoever finds the end of the stream ends the call: the task if it runs, else the
-// callback.
+// once for many; it lets other streams in between two chunks. Whoever finds the end of the stream
+// ends the call: the task if it runs, else the callback.
 class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  PushReactor(grpc::CallbackServerContext* context, grpc::ByteBuffer* response, PushHandler handler,
-              const BulkResources& resources)
-      : response_(response), handler_(std::move(handler)), resources_(resources) {
-    const absl::Status deadline = CheckBulkDeadline(*context, resources.deadline_max);
-    if (deadline.ok()) {
-      StartRead(&message_);
-    } else {
-      End(deadline);
+  PushReactor(grpc::ByteBuffer* response, PushHandler handler, const BulkResources& resources)
+      : response_(response), handler_(std::move(handler)), resources_(resources) {}
+
+  // `self` is this, until the call is done.
+  void Start(const grpc::CallbackServerContext& context, std::shared_ptr<PushReactor> self) {
+    self_ = self;
+    if (const absl::Status deadline = CheckBulkDeadline(context, resources_.deadline_max);
+        !deadline.ok()) {
+      return End(deadline);
     }
+    watch_->Start([self = std::move(self)] { self->Stalled(); });
+    Read();
   }
 
   void OnReadDone(bool ok) override {
+    watch_->Pause();
     if (!verifier_.has_value()) {
+      {
+        absl::MutexLock lock(&mutex_);
+        if (ended_) return;  // Stalled.
+        begun_ = true;
+      }
       const absl::Status begun = ok ? Begin() : MissingHeader("a push without a header");
       if (!begun.ok()) return End(begun);
       message_.Clear();
-      return StartRead(&message_);
+      return Read();
     }
     if (!ok) return Hand(std::nullopt, verifier_->Finish(), {});
     WireBytes wire;
@@ -52,7 +63,13 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     Hand(*std::move(chunk), std::nullopt, wire);
   }
 
-  void OnDone() override { delete this; }
+  // What outlives only the call is let go here: a late alarm may keep the object for a moment.
+  void OnDone() override {
+    watch_->Stop();
+    handler_ = {};
+    ticket_ = {};
+    const std::shared_ptr<PushReactor> last = std::move(self_);
+  }
 
  private:
   // Verified, and not given back by the handler yet: one that it works on, one that waits.
@@ -76,9 +93,33 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
                                                .blocks = BlocksFromProto(header_.blocks()),
                                                .payload_bytes = header_.payload_bytes()},
                                               std::move(limits)));
-    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit());
+    LH_ASSIGN_OR_RETURN(
+        ticket_, resources_.admission->Admit(header_.pool(), BytesHeld(header_.payload_bytes())));
     verifier_.emplace(std::move(verifier));
     return absl::OkStatus();
+  }
+
+  static int64_t BytesHeld(int64_t payload_bytes) {
+    return std::min(kChunksHeld * kPayloadBytesMax, payload_bytes) + kRestBytesMax;
+  }
+
+  // The next message, from any thread: one read at a time.
+  void Read() {
+    watch_->Expect(std::min(header_.payload_bytes(), kPayloadBytesMax));
+    StartRead(&message_);
+  }
+
+  // From the alarm, while a read is in flight: the peer stands still.
+  void Stalled() {
+    bool begun;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_) return;
+      begun = begun_;
+      ended_ = !begun;
+    }
+    const absl::Status stalled = StalledError(resources_.stall);
+    return begun ? Hand(std::nullopt, stalled, {}) : End(stalled);
   }
 
   // From a callback: a chunk, or how the stream ended. Reads on while the handler keeps up.
@@ -87,8 +128,9 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     bool wake, read = false;
     {
       absl::MutexLock lock(&mutex_);
-      if (ended_) return;  // The handler refused a chunk; this read was under way.
       wire_ += wire;
+      // The handler refused a chunk, or the stream stalled; this read was under way.
+      if (ended_ || end_.has_value()) return;
       if (chunk.has_value()) {
         chunks_.push_back(*std::move(chunk));
         read = ++held_ < kChunksHeld;
@@ -98,7 +140,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       wake = !std::exchange(working_, true);
     }
     if (wake && !resources_.executor->Submit([this] { Work(); })) return End(TooManyBulkCalls());
-    if (read) StartRead(&message_);
+    if (read) Read();
   }
 
   // The executor's task: until nothing is left to do. Nothing is touched after End.
@@ -120,6 +162,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       chunk.reset();
       if (!taken.ok()) return End(taken);
       ReadOn();
+      if (resources_.executor->crowded() && resources_.executor->Submit([this] { Work(); })) return;
     }
   }
 
@@ -128,9 +171,9 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     {
       absl::MutexLock lock(&mutex_);
       --held_;
-      if (!std::exchange(held_back_, false)) return;
+      if (!std::exchange(held_back_, false) || end_.has_value()) return;
     }
-    StartRead(&message_);
+    Read();
   }
 
   // The peer has sent all, or is gone, or sent what is refused. Called by the executor's task.
@@ -159,8 +202,10 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   grpc::ByteBuffer* const response_;  // gRPC's, until Finish.
-  const PushHandler handler_;
+  PushHandler handler_;
   const BulkResources resources_;
+  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
+  std::shared_ptr<PushReactor> self_;  // Until OnDone.
   // Of the callback whose read is in flight.
   grpc::ByteBuffer message_;
   std::optional<ChunkVerifier> verifier_;  // Once the header was accepted.
@@ -169,6 +214,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   StreamAdmission::Ticket ticket_;
 
   absl::Mutex mutex_;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;             // The first message is here.
   std::deque<CodedChunk> chunks_ ABSL_GUARDED_BY(mutex_);  // For the handler.
   int held_ ABSL_GUARDED_BY(mutex_) = 0;            // Those and the one that the handler has.
   bool held_back_ ABSL_GUARDED_BY(mutex_) = false;  // No read is in flight: too many are held.
@@ -184,7 +230,9 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ReceivePush(grpc::CallbackServerConte
                                                        grpc::ByteBuffer* response,
                                                        PushHandler handler,
                                                        const BulkResources& resources) {
-  return new PushReactor(context, response, std::move(handler), resources);
+  auto reactor = std::make_shared<PushReactor>(response, std::move(handler), resources);
+  reactor->Start(*context, reactor);
+  return reactor.get();
 }
 
 }  // namespace longhaul

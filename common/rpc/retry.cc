@@ -17,7 +17,8 @@ absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random) {
 
 bool IsRetriable(const absl::Status& status) {
   if (absl::IsUnavailable(status) || absl::IsDataLoss(status)) return true;
-  return absl::IsResourceExhausted(status) && RetryDelayOf(status).has_value();
+  return (absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status)) &&
+         RetryDelayOf(status).has_value();
 }
 
 void WaitUnlessStopped(absl::Duration duration, const std::stop_token& stop) {

@@ -25,7 +25,7 @@ struct Backoff {
 absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random);
 
 // Whether the same call may succeed later: UNAVAILABLE, DATA_LOSS (send it again),
-// RESOURCE_EXHAUSTED with a RetryInfo.
+// RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED with a RetryInfo.
 bool IsRetriable(const absl::Status& status);
 
 // Blocks for `duration` or until a stop is requested, whichever is first.

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
 #include "grpc/compression.h"
@@ -19,21 +20,10 @@ namespace {
 
 bool IsUnixSocket(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
-// "host" of "host:port" and of "[v6]:port".
-absl::StatusOr<absl::string_view> HostOf(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos || colon + 1 == address.size()) {
-    return BadRequestError({{"address", absl::StrCat("\"", address, "\" is not host:port")}});
-  }
-  absl::string_view host = address.substr(0, colon);
-  if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
-    return host.substr(1, host.size() - 2);
-  }
-  if (absl::StrContains(host, ":")) {
-    return BadRequestError(
-        {{"address", absl::StrCat("\"", address, "\": write an IPv6 address as [address]:port")}});
-  }
-  return host;
+absl::StatusOr<HostPort> ParseAddress(absl::string_view address) {
+  absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (parsed.ok()) return parsed;
+  return BadRequestError({{"address", std::string(parsed.status().message())}});
 }
 
 // 127.x.y.z, digits and dots only: "127.example.org" is a name like any other.
@@ -70,7 +60,8 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
   if (IsUnixSocket(address)) return absl::OkStatus();
-  LH_ASSIGN_OR_RETURN(const absl::string_view host, HostOf(address));
+  LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
+  const std::string& host = parsed.host;
   if (host == "localhost" || host == "::1" || IsLoopbackV4(host)) return absl::OkStatus();
   return BadRequestError(
       {{"address", absl::StrCat("\"", address,
@@ -80,6 +71,7 @@ absl::Status RefuseNonLoopback(absl::string_view address) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
+  if (!IsUnixSocket(options.address)) LH_RETURN_IF_ERROR(ParseAddress(options.address).status());
   if (!options.tls && !options.allow_plaintext_beyond_localhost) {
     LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
   }

@@ -7,27 +7,36 @@
 
 namespace longhaul {
 
-StreamAdmission::Ticket::Ticket(Ticket&& other) noexcept
-    : admission_(std::exchange(other.admission_, nullptr)) {}
-
 StreamAdmission::Ticket& StreamAdmission::Ticket::operator=(Ticket&& other) noexcept {
   std::swap(admission_, other.admission_);
+  std::swap(owner_, other.owner_);
+  std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 StreamAdmission::Ticket::~Ticket() {
-  if (admission_ != nullptr) admission_->Release();
+  if (admission_ != nullptr) admission_->Release(owner_, bytes_);
 }
 
-absl::StatusOr<StreamAdmission::Ticket> StreamAdmission::Admit() {
+absl::StatusOr<StreamAdmission::Ticket> StreamAdmission::Admit(absl::string_view owner,
+                                                               int64_t bytes) {
   absl::MutexLock lock(&mutex_);
-  if (streams_ >= options_.streams_max) {
+  const auto found = shares_.find(owner);
+  const int64_t held = found == shares_.end() ? 0 : found->second.bytes;
+  const int64_t free = options_.bytes_max - bytes_ - bytes;
+  if (held + bytes > free) {
     return WithRetryDelay(
-        absl::ResourceExhaustedError(absl::StrCat(streams_, " bulk streams are in flight")),
+        absl::ResourceExhaustedError(absl::StrCat(
+            "bulk streams of \"", owner, "\" hold ", held, " bytes, those of all ", shares_.size(),
+            " pools ", bytes_, " of ", options_.bytes_max, "; ", bytes, " more do not fit")),
         options_.retry_delay);
   }
+  Share& share = shares_[std::string(owner)];
+  ++share.streams;
+  share.bytes += bytes;
   ++streams_;
-  return Ticket(this);
+  bytes_ += bytes;
+  return Ticket(this, owner, bytes);
 }
 
 int StreamAdmission::streams() const {
@@ -35,9 +44,18 @@ int StreamAdmission::streams() const {
   return streams_;
 }
 
-void StreamAdmission::Release() {
+int64_t StreamAdmission::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+void StreamAdmission::Release(const std::string& owner, int64_t bytes) {
   absl::MutexLock lock(&mutex_);
   --streams_;
+  bytes_ -= bytes;
+  const auto share = shares_.find(owner);
+  share->second.bytes -= bytes;
+  if (--share->second.streams == 0) shares_.erase(share);
 }
 
 }  // namespace longhaul

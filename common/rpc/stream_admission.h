@@ -1,9 +1,20 @@
-// Bounds the bulk streams that a server receives or sends at one time, and so their memory: a push
-// holds two chunks, whatever it brings.
+// Bounds the memory of the bulk streams that a server receives or sends at one time, and shares it
+// between their owners (pools). A stream costs the bytes that it may hold; how many there are does
+// not matter.
+//
+// The rule: an owner may hold as much as is free beside it. So one alone takes half of the budget,
+// n busy ones take a part of 1 / (n + 1) each, and whoever comes new finds room, whatever the
+// others do (dynamic thresholds of shared-memory switches: Choudhury and Hahne, 1998).
 #pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
@@ -13,35 +24,46 @@ namespace longhaul {
 class StreamAdmission {
  public:
   struct Options {
-    int streams_max = 64;
+    int64_t bytes_max = int64_t{512} << 20;                // What all streams together may hold.
     absl::Duration retry_delay = absl::Milliseconds(500);  // What a refused client is told.
   };
-  // A stream's place, given back at the end of its life. Movable.
+  // A stream's share, given back at the end of its life. Movable.
   class Ticket {
    public:
     Ticket() = default;
-    Ticket(Ticket&& other) noexcept;
+    Ticket(Ticket&& other) noexcept { *this = std::move(other); }
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket();
 
    private:
     friend class StreamAdmission;
-    explicit Ticket(StreamAdmission* admission) : admission_(admission) {}
+    Ticket(StreamAdmission* admission, absl::string_view owner, int64_t bytes)
+        : admission_(admission), owner_(owner), bytes_(bytes) {}
     StreamAdmission* admission_ = nullptr;
+    std::string owner_;
+    int64_t bytes_ = 0;
   };
 
   explicit StreamAdmission(Options options) : options_(options) {}
 
-  // RESOURCE_EXHAUSTED with RetryInfo: too many are in flight.
-  absl::StatusOr<Ticket> Admit();
+  // RESOURCE_EXHAUSTED with RetryInfo: the owner would hold more than is left. `bytes` >= 0.
+  absl::StatusOr<Ticket> Admit(absl::string_view owner, int64_t bytes);
   int streams() const;
+  int64_t bytes() const;
 
  private:
-  void Release();
+  void Release(const std::string& owner, int64_t bytes);
 
   const Options options_;
   mutable absl::Mutex mutex_;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the owners that have a stream.
+  struct Share {
+    int streams = 0;
+    int64_t bytes = 0;
+  };
+  std::map<std::string, Share, std::less<>> shares_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

@@ -13,10 +13,10 @@ namespace longhaul::cli {
 namespace {
 
 constexpr char kFooter[] = R"(
-Exit codes: 0 ok; 1 the job failed or was cancelled, or the server refused or failed; 2 no connection,
-or not allowed in; 3 a deadline passed; 4 bad arguments or spec; 5 internal error. Data goes to
-standard output, messages for people to standard error. The server's address is --server, else
-LONGHAUL_SERVER, else `server: host:port` in
+Exit codes: 0 ok; 1 the job failed, was cancelled or is quarantined, the server refused or failed, or
+standard output could not be written; 2 no connection, or not allowed in; 3 a deadline passed; 4 bad
+arguments or spec; 5 internal error. Data goes to standard output, messages for people to standard
+error. The server's address is --server, else LONGHAUL_SERVER, else `server: host:port` in
 ~/.config/longhaul/config.yaml, else localhost:7070. Likewise LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE
 and LONGHAUL_TLS_KEY stand for the options of those names.)";
 

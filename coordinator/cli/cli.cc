@@ -58,15 +58,26 @@ ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& env
   return Write(Execute(arguments, environment), arguments.output, environment);
 }
 
-}  // namespace
-
-ExitCode Run(const std::vector<std::string>& args, const Environment& environment) {
+ExitCode RunToTheEnd(const std::vector<std::string>& args, const Environment& environment) {
   try {
     return RunOrThrow(args, environment);
   } catch (const std::exception& e) {  // Of the standard library or a dependency: a fault of ours.
     return Write(Outcome(CliError{.code = "INTERNAL", .message = e.what()}), OutputFormatOf(args),
                  environment);
   }
+}
+
+}  // namespace
+
+ExitCode Run(const std::vector<std::string>& args, const Environment& environment) {
+  const ExitCode exit = RunToTheEnd(args, environment);
+  if (environment.out.flush()) return exit;
+  environment.err << ToText({.code = "DATA_LOSS",
+                             .message = "standard output could not be written",
+                             .hint = "is its disk full, or its reader gone?"},
+                            environment.err_is_terminal)
+                  << std::flush;
+  return exit == ExitCode::kOk ? ExitCode::kFailed : exit;
 }
 
 }  // namespace longhaul::cli

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/text.h"
 
 namespace longhaul::cli {
@@ -30,9 +31,11 @@ ExitCode ExitOf(const absl::Status& status) {
 std::string HintOf(const absl::Status& status, const std::string& address) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
+      if (WasAnswered(status)) return absl::StrCat("that is what ", address, " says; try again");
       return absl::StrCat("is the coordinator running at ", address,
                           "? --server or LONGHAUL_SERVER name another");
     case absl::StatusCode::kDeadlineExceeded:
+      if (WasAnswered(status)) return "--timeout allows more";
       return absl::StrCat("no answer from ", address, " in time; --timeout allows more");
     case absl::StatusCode::kNotFound:
       return "`longhaul list` shows the jobs";

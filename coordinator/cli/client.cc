@@ -7,22 +7,35 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
 #include "grpcpp/client_context.h"
 
 namespace longhaul::cli {
 namespace {
 
 constexpr int kPageSize = 100;
+constexpr char kNotAnswered[] = "longhaul.cli/not-answered";
+
+// The status of a call that failed.
+absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
+                     absl::Time deadline) {
+  absl::Status error = FromGrpcStatus(status);
+  const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline;
+  const bool unreached = absl::IsUnavailable(error) && context.peer().empty();
+  if (late || unreached) error.SetPayload(kNotAnswered, absl::Cord());
+  return error;
+}
 
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Call(Stub& stub, absl::Duration timeout, const Request& request,
                               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                            Response*)) {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  const absl::Time deadline = absl::Now() + timeout;
+  context.set_deadline(absl::ToChronoTime(deadline));
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpcStatus(status);
+  if (!status.ok()) return ErrorOf(status, context, deadline);
   return response;
 }
 
@@ -50,15 +63,21 @@ absl::StatusOr<v1::Job> Client::GetJob(const std::string& job) {
 absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(int limit) {
   v1::ListJobsResponse all;
   v1::ListJobsRequest request;
+  int page_size = kPageSize;
   while (all.jobs_size() < limit) {
-    request.set_page_size(std::min(kPageSize, limit - all.jobs_size()));
-    LH_ASSIGN_OR_RETURN(v1::ListJobsResponse page,
-                        Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListJobs));
+    request.set_page_size(std::min(page_size, limit - all.jobs_size()));
+    const auto page = Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListJobs);
+    const bool too_large = absl::IsResourceExhausted(page.status()) && !RetryDelayOf(page.status());
+    if (too_large && request.page_size() > 1) {
+      page_size = request.page_size() / 2;
+      continue;
+    }
+    if (!page.ok()) return page.status();
     // Empty pages would make this loop endless; the service gives none.
-    if (page.jobs_size() == 0) break;
-    all.mutable_jobs()->MergeFrom(page.jobs());
-    if (page.next_page_token().empty()) break;
-    request.set_page_token(page.next_page_token());
+    if (page->jobs_size() == 0) break;
+    all.mutable_jobs()->MergeFrom(page->jobs());
+    if (page->next_page_token().empty()) break;
+    request.set_page_token(page->next_page_token());
   }
   return all;
 }
@@ -91,7 +110,10 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
   request.set_cursor(cursor);
   const auto stream = jobs_->WatchJob(&context, request);
   for (v1::WatchJobResponse update; stream->Read(&update);) on_update(update);
-  return FromGrpcStatus(stream->Finish());
+  const grpc::Status status = stream->Finish();
+  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
 }
+
+bool WasAnswered(const absl::Status& status) { return !status.GetPayload(kNotAnswered); }
 
 }  // namespace longhaul::cli

@@ -14,7 +14,8 @@
 namespace longhaul::cli {
 
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
-// there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. Not thread-safe.
+// there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. Those that no server gave are
+// told by WasAnswered. Not thread-safe.
 class Client {
  public:
   // `address`: host:port. `timeout`: of each call. `tls`: null for plaintext.
@@ -22,7 +23,8 @@ class Client {
 
   absl::StatusOr<v1::SubmitJobResponse> SubmitJob(const v1::SubmitJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& job);
-  // Newest first, page by page, at most `limit`.
+  // Newest first, page by page, at most `limit`. A page that does not fit in a message is asked for
+  // again in smaller ones.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit);
   absl::StatusOr<v1::Job> CancelJob(const std::string& job, const std::string& reason);
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job);
@@ -40,5 +42,9 @@ class Client {
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
 };
+
+// Whether a server said this, as far as this side can know: false when none was reached, or none
+// answered in time.
+bool WasAnswered(const absl::Status& status);
 
 }  // namespace longhaul::cli

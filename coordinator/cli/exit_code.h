@@ -5,7 +5,9 @@ namespace longhaul::cli {
 
 enum class ExitCode {
   kOk = 0,
-  kFailed = 1,      // The job failed or was cancelled, or the server refused or failed.
+  // The job failed, was cancelled or is quarantined; the server refused or failed; the answer could
+  // not be written.
+  kFailed = 1,
   kConnection = 2,  // No connection, or not allowed in.
   kTimeout = 3,     // A deadline passed (--timeout).
   kUsage = 4,       // Bad arguments or a bad spec.

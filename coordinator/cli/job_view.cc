@@ -77,6 +77,22 @@ bool HasEnded(const v1::Job& job) {
   return job.state() == v1::COMPLETED || job.state() == v1::FAILED || job.state() == v1::CANCELLED;
 }
 
+bool Rests(const v1::Job& job) { return HasEnded(job) || job.state() == v1::QUARANTINED; }
+
+std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside) {
+  std::string text;
+  for (const v1::SetAside& pool : set_aside) {
+    const auto& wait = pool.retry_in();
+    const absl::Duration again = absl::Seconds(wait.seconds()) + absl::Nanoseconds(wait.nanos());
+    absl::StrAppend(&text, Printable(pool.pool()), " is set aside for ", Printable(pool.job()),
+                    ": ", Printable(pool.error().code()), ": ", Printable(pool.error().message()),
+                    " (",
+                    pool.failures() > 1 ? absl::StrCat(pool.failures(), " times in a row; ") : "",
+                    "again in ", DurationText(again), ")\n");
+  }
+  return text;
+}
+
 std::string StateName(v1::JobState state) {
   const std::string& name = v1::JobState_Name(state);
   return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
@@ -117,6 +133,7 @@ std::string JobTable(const v1::Job& job, absl::Time now) {
   std::string text = PairsText(pairs);
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job));
   if (job.pools_size() > 0) absl::StrAppend(&text, "\n", PoolTable(job));
+  if (job.set_aside_size() > 0) absl::StrAppend(&text, "\n", SetAsideText(job.set_aside()));
   return text;
 }
 

@@ -4,6 +4,14 @@
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
+namespace {
+
+std::string StateName(v1::PoolState state) {
+  const std::string& name = v1::PoolState_Name(state);
+  return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
+}
+
+}  // namespace
 
 Json PoolsJson(const v1::ListPoolsResponse& pools) {
   Json json = Json::array();
@@ -16,14 +24,16 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools) {
       {"NAME", "STATE", "RANKS", "DEVICE", "JOB", "STEP", "TOKENS/S", "LEASE", "HOST"}};
   for (const v1::Pool& pool : pools.pools()) {
     const auto& lease = pool.lease_left();
-    rows.push_back({pool.name(), v1::PoolState_Name(pool.state()), absl::StrCat(pool.ranks()),
+    rows.push_back({pool.name(), StateName(pool.state()), absl::StrCat(pool.ranks()),
                     v1::Device_Name(pool.device()), pool.job_id().empty() ? "-" : pool.job_id(),
                     pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
                     pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
                     DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
                     pool.host()});
   }
-  return TableText(rows);
+  std::string text = TableText(rows);
+  for (const v1::Pool& pool : pools.pools()) absl::StrAppend(&text, SetAsideText(pool.set_aside()));
+  return text;
 }
 
 Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
 
@@ -42,6 +43,16 @@ void AppendEta(const v1::Job& job, absl::Time now, std::string* text) {
   absl::StrAppend(text, "  ETA ", DurationText(elapsed * ((1 - done) / done)));
 }
 
+// "east, west (NOT_FOUND: no such file)": the reason of the first.
+std::string SetAsidePools(const v1::Job& job) {
+  const auto name = [](std::string* out, const v1::SetAside& pool) {
+    absl::StrAppend(out, Printable(pool.pool()));
+  };
+  const v1::JobError& error = job.set_aside(0).error();
+  return absl::StrCat(absl::StrJoin(job.set_aside(), ", ", name), " (", Printable(error.code()),
+                      ": ", Printable(error.message()), ")");
+}
+
 std::string Bar(double done) {
   const int cells = static_cast<int>(done * kBarCells);
   return absl::StrCat("[", std::string(cells, '#'), std::string(kBarCells - cells, '.'), "]",
@@ -69,6 +80,11 @@ std::string ProgressText(const v1::Job& job, absl::Time now) {
                     BytesText(wire.down_total()));
   }
   AppendEta(job, now, &text);
+  if (job.state() == v1::QUARANTINED) {
+    absl::StrAppend(&text, "  ", Printable(job.error().code()), ": ",
+                    Printable(job.error().message()));
+  }
+  if (job.set_aside_size() > 0) absl::StrAppend(&text, "  set aside: ", SetAsidePools(job));
   return text;
 }
 
@@ -79,7 +95,7 @@ void Progress::Show(const v1::Job& job, absl::Time now) {
     return;
   }
   const std::string what = absl::StrCat(StateName(job.state()), "\n", job.eval_loss().evaluations(),
-                                        "\n", job.waiting_for());
+                                        "\n", job.waiting_for(), "\n", job.set_aside_size());
   if (what == shown_ && now - shown_at_ < kLineInterval) return;
   shown_ = what;
   shown_at_ = now;

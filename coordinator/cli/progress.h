@@ -12,7 +12,7 @@ namespace longhaul::cli {
 
 // "RUNNING  step 1200/6000  loss 2.3141  eval 2.4012  42.1k tokens/s  up 12.3 MiB  down 12.3 MiB
 // ETA 3m20s": what is not known yet is left out; while something is awaited it is named. The ETA
-// follows from the steps since the job started.
+// follows from the steps since the job started. Pools that are set aside are named.
 std::string ProgressText(const v1::Job& job, absl::Time now);
 
 // Not thread-safe.
@@ -22,7 +22,7 @@ class Progress {
   Progress(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
 
   // On a terminal each call redraws; otherwise a line is written for a new state, a new evaluation,
-  // a new reason to wait, and else every 5 s.
+  // a new reason to wait, other pools set aside, and else every 5 s.
   void Show(const v1::Job& job, absl::Time now);
   // A line of its own ("connection lost").
   void Note(const std::string& line);

@@ -1,7 +1,7 @@
 #include "coordinator/cli/server_address.h"
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 #include "common/config/nearest_name.h"
 #include "common/config/yaml_json.h"
@@ -13,14 +13,13 @@ namespace {
 constexpr char kDefaultAddress[] = "localhost:7070";
 
 absl::StatusOr<std::string> CheckAddress(const std::string& address, const std::string& source) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon != std::string::npos && colon > 0 &&
-      absl::SimpleAtoi(address.substr(colon + 1), &port) && 0 < port && port < 65536) {
-    return address;
-  }
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (parsed.ok() && parsed->port > 0) return address;
   return absl::InvalidArgumentError(
-      absl::StrCat(source, ": '", address, "' is not host:port, as coordinator.example.org:7070"));
+      absl::StrCat(source, ": ",
+                   parsed.ok() ? absl::StrCat("\"", address, "\": nobody listens on port 0")
+                               : parsed.status().message(),
+                   " (as coordinator.example.org:7070)"));
 }
 
 // Empty: no such file, or it names no server.

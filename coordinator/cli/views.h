@@ -26,7 +26,13 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools);
 Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints);
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints);
 
+// Why pools do not take part, a line for each: "west is set aside for quickstart: NOT_FOUND: no such
+// file (3 times in a row; again in 20s)".
+std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside);
+
 bool HasEnded(const v1::Job& job);
+// Ended, or quarantined: nothing changes until somebody does something.
+bool Rests(const v1::Job& job);
 std::string StateName(v1::JobState state);
 
 }  // namespace longhaul::cli

@@ -22,7 +22,7 @@ class Watch {
   absl::StatusOr<v1::Job> Run() {
     for (int attempt = 0;;) {
       const bool answered = StreamOnce();
-      if (HasEnded(job_)) return job_;
+      if (Rests(job_)) return job_;
       if (answered) attempt = 0;
       if (absl::Status given_up = Judge(); !given_up.ok()) return given_up;
       if (status_.code() == absl::StatusCode::kDeadlineExceeded)

@@ -1,4 +1,4 @@
-// Follows a job to its end, across restarts of the coordinator.
+// Follows a job to its end (or its quarantine), across restarts of the coordinator.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct WatchOptions {
   bool quiet = false;                                // Show only what went wrong, not each update.
 };
 
-// Blocks until the job has ended and returns it as it then was. Once the server has answered (or
+// Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server has answered (or
 // `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it reconnect with the
 // last cursor, and say so through `progress`; before that, and for any other error, it returns the
 // error.

@@ -5,16 +5,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "yaml-cpp/emitter.h"
 
 namespace longhaul::cli {
 namespace {
 
-std::string Dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // Words that need no quotes in any YAML: letters, digits and a few marks, beginning with a letter.
+// yaml-cpp itself would leave "true" and "12" bare.
 bool IsPlainWord(const std::string& text) {
   static constexpr const char* kOther[] = {"null", "true", "false", "yes", "no",
                                            "on",   "off",  "y",     "n"};
@@ -27,44 +24,41 @@ bool IsPlainWord(const std::string& text) {
                       [&](const char* word) { return absl::EqualsIgnoreCase(text, word); });
 }
 
-std::string Scalar(const Json& value) {
-  if (value.is_string() && IsPlainWord(value.get_ref<const std::string&>())) {
-    return value.get<std::string>();
-  }
-  return Dump(value);  // A JSON scalar, and an empty list or object, is YAML too.
+void WriteText(const std::string& text, YAML::Emitter& out) {
+  if (!IsPlainWord(text)) out << YAML::DoubleQuoted;
+  out << text;
 }
 
-void Write(const Json& value, int indent, std::string& out) {
-  const std::string margin(indent, ' ');
-  const auto write_child = [&](const Json& child, int child_indent) {
-    if (child.is_structured() && !child.empty()) {
-      out += "\n";
-      Write(child, child_indent, out);
-    } else {
-      absl::StrAppend(&out, " ", Scalar(child), "\n");
-    }
-  };
-  if (value.is_object() && !value.empty()) {
+void Write(const Json& value, YAML::Emitter& out) {
+  if (value.is_structured() && value.empty()) out << YAML::Flow;  // In block style it has no form.
+  if (value.is_object()) {
+    out << YAML::BeginMap;
     for (const auto& [key, child] : value.items()) {
-      absl::StrAppend(&out, margin, Scalar(Json(key)), ":");
-      write_child(child, indent + 2);
+      out << YAML::Key;
+      WriteText(key, out);
+      out << YAML::Value;
+      Write(child, out);
     }
-  } else if (value.is_array() && !value.empty()) {
-    for (const Json& child : value) {
-      absl::StrAppend(&out, margin, "-");
-      write_child(child, indent + 2);
-    }
+    out << YAML::EndMap;
+  } else if (value.is_array()) {
+    out << YAML::BeginSeq;
+    for (const Json& child : value) Write(child, out);
+    out << YAML::EndSeq;
+  } else if (value.is_string()) {
+    WriteText(value.get_ref<const std::string&>(), out);
+  } else if (value.is_null()) {
+    out << YAML::LowerNull << YAML::Null;
   } else {
-    absl::StrAppend(&out, margin, Scalar(value), "\n");
+    out << value.dump();  // Numbers, true and false are written alike in both.
   }
 }
 
 }  // namespace
 
 std::string WriteYaml(const Json& value) {
-  std::string out;
-  Write(value, 0, out);
-  return out;
+  YAML::Emitter out;
+  Write(value, out);
+  return std::string(out.c_str(), out.size()) + "\n";
 }
 
 }  // namespace longhaul::cli

@@ -52,6 +52,18 @@ class QuickstartTest(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
         wait_until(lambda: not any(alive(pid) for pid in started), 10, "every process to end")
 
+    def test_any_number_of_steps_makes_a_job(self):
+        for steps, warm_up in (("1", None), ("60", 6), ("5000", 100)):
+            process = self.start("--steps", steps, "--dry-run")
+            output, _ = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, output)
+            self.assertIn(f"steps: {steps}\n", output)
+            self.assertIn(f"warmup_steps: {warm_up}\n" if warm_up else "schedule:", output)
+        process = self.start("--steps", "many", "--dry-run")
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, output)
+        self.assertIn("train.steps", output)
+
     def test_data_that_is_not_there_is_refused(self):
         process = self.start("--data", "/nowhere")
         output, _ = process.communicate(timeout=30)

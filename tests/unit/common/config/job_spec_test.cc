@@ -171,6 +171,34 @@ TEST(JobSpecTest, ReportsEveryFieldOutOfRange) {
                            "inner.schedule.final_fraction", "data.text.path"));
 }
 
+TEST(JobSpecTest, RefusesAbsurdNumbers) {
+  const std::pair<const char*, const char*> cases[] = {{"pools.min", "1000000000"},
+                                                       {"pools.max", "1000000000"},
+                                                       {"evaluation.batches", "2000000000"},
+                                                       {"evaluation.every_cycles", "2000000000"},
+                                                       {"checkpoint.keep", "1000000"},
+                                                       {"checkpoint.every_cycles", "2000000000"},
+                                                       {"train.steps", "9223372036854775807"},
+                                                       {"train.batch", "2147483647"},
+                                                       {"sync.h", "9223372036854775807"},
+                                                       {"model.transformer.layers", "1000000000"},
+                                                       {"model.transformer.dim", "2147483646"},
+                                                       {"model.transformer.heads", "2147483647"},
+                                                       {"model.transformer.kv_heads", "-4"},
+                                                       {"model.transformer.ff_dim", "2147483647"},
+                                                       {"model.transformer.context", "2000000000"},
+                                                       {"model.transformer.vocab", "2147483647"},
+                                                       {"sync.fragments.balanced", "1000000000"}};
+  for (const auto& [field, value] : cases) {
+    std::vector<SpecViolation> violations;
+    EXPECT_FALSE(ResolveJobSpec(Small({absl::StrCat(field, "=", value)}), &violations).ok());
+    ASSERT_FALSE(violations.empty()) << field;
+    EXPECT_EQ(violations[0].field, field);
+    EXPECT_THAT(Describe(violations[0]), AllOf(HasSubstr("found "), HasSubstr("expected ")))
+        << field;
+  }
+}
+
 TEST(JobSpecTest, RefusesContradictions) {
   EXPECT_THAT(FaultsWith({"pools.min=3", "pools.max=2"}), ElementsAre("pools.max"));
   EXPECT_THAT(FaultsWith({"pools.min=2", "pools.names=[a]"}), ElementsAre("pools.names"));

@@ -60,7 +60,7 @@ class BulkTest : public ::testing::Test {
       };
     }
     check_ = [limits](const v1::PullHeader&) { return limits; };
-    service_.resources = {.executor = &*executor_, .admission = &*admission_};
+    service_.resources = {.executor = &*executor_, .admission = &*admission_, .stall = stall_};
     auto server = Server::Start({.address = "127.0.0.1:0"}, {&service_});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -109,9 +109,10 @@ class BulkTest : public ::testing::Test {
     return parts;
   }
 
-  // Writes these messages as they are, then closes the stream.
+  // Writes these messages as they are, then closes the stream, or leaves it open.
   absl::Status RawPush(const std::vector<std::string>& messages, bool cancel = false,
-                       absl::Time deadline = absl::Now() + absl::Seconds(60)) {
+                       absl::Time deadline = absl::Now() + absl::Seconds(60),
+                       bool stand_still = false) {
     grpc::ClientContext context;
     if (deadline != absl::InfiniteFuture()) context.set_deadline(absl::ToChronoTime(deadline));
     const auto channel = MakeChannel({.address = server_->address()});
@@ -125,6 +126,7 @@ class BulkTest : public ::testing::Test {
     for (const std::string& message : messages) {
       if (!writer->Write(ToBuffer(message))) break;
     }
+    if (stand_still) return FromGrpcStatus(writer->Finish());
     if (cancel) {
       header_seen_.WaitForNotification();
       context.TryCancel();
@@ -149,6 +151,7 @@ class BulkTest : public ::testing::Test {
   // ended_.
   absl::Notification inside_, go_;
   absl::Notification header_seen_, ended_;
+  StallLimits stall_;  // Of the server.
   TestSyncService service_;
   std::optional<StreamAdmission> admission_;
   std::optional<Executor> executor_;  // Ends before what its tasks use, after the server.

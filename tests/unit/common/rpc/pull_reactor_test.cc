@@ -45,7 +45,7 @@ TEST_F(PullReactorTest, MorePullsThanAdmittedAreToldWhenToReturn) {
     go_.WaitForNotification();
     return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
   };
-  Serve(1000, {.streams_max = 1, .retry_delay = absl::Seconds(7)});
+  Serve(1000, {.bytes_max = 200 << 10, .retry_delay = absl::Seconds(7)});
   std::jthread first([this] { EXPECT_TRUE(Pull(OneChannel(), {{0, 8}}).ok()); });
   inside_.WaitForNotification();
   v1::PullRequest request;
@@ -72,6 +72,31 @@ TEST_F(PullReactorTest, ARequestThatIsTooLargeIsRefused) {
   request.add_blocks()->set_count(8);
   EXPECT_TRUE(absl::IsResourceExhausted(
       FragmentPull(request, 1, check_, {}).Attempt(OneChannel(), Call())));
+}
+
+TEST_F(PullReactorTest, AReaderThatStandsStillIsEnded) {
+  constexpr int64_t kElements = 16 << 20;  // 64 MiB: more than any window or buffer on the way.
+  stall_ = {.pause_max = absl::Milliseconds(50), .pace_min = 1 << 30};
+  service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    return PullSource{{}, SourceOf(MakeFragment(kElements), FourBytesEach)};
+  };
+  absl::Status at_server;
+  service_.pull.on_end = [&](const absl::Status& status, const WireBytes&) {
+    at_server = status;
+    ended_.Notify();
+  };
+  Serve(kElements);
+  v1::PullRequest request;
+  request.add_blocks()->set_count(kElements / kBlockElements);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  const auto unread = v1::SyncService::NewStub(MakeChannel({.address = server_->address()}))
+                          ->PullFragment(&context, request);
+  ended_.WaitForNotification();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(at_server)) << at_server;
+  context.TryCancel();
+  server_->Shutdown(absl::Seconds(60));
+  EXPECT_EQ(admission_->streams(), 0);
 }
 
 TEST_F(PullReactorTest, CountsWhatItSends) {

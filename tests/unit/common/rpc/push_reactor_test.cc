@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/rpc/fragment_server.h"
+#include "common/rpc/retry.h"
 #include "common/rpc/status_details.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/rpc/bulk_fixture.h"
@@ -153,7 +154,7 @@ TEST_F(PushReactorTest, MorePushesThanAdmittedAreToldWhenToReturn) {
     go_.WaitForNotification();
     return v1::PushResponse();
   };
-  Serve(1000, {.streams_max = 1, .retry_delay = absl::Seconds(7)});
+  Serve(1000, {.bytes_max = 200 << 10, .retry_delay = absl::Seconds(7)});
   std::jthread first([&] { EXPECT_TRUE(Push(OneChannel(), MakeFragment(1000)).ok()); });
   inside_.WaitForNotification();
   WireBytes wire;
@@ -284,6 +285,108 @@ TEST_F(PushReactorTest, AStalledFragmentHoldsUpItsOwnStreamAlone) {
   for (int fragment = 1; fragment < 4; ++fragment) {
     EXPECT_TRUE(SameBlocks(std::move(arriving_[fragment]).Blocks(), *blocks)) << fragment;
   }
+}
+
+// Many streams, few threads: all go on, chunk by chunk.
+TEST_F(PushReactorTest, ManySmallPushesAreAllAdmittedAndShareTheThreads) {
+  constexpr int kPushes = 256;
+  constexpr int64_t kElements = 10'000;
+  service_.push.on_chunk = [](const v1::PushHeader&, const CodedChunk&) {
+    return absl::OkStatus();
+  };
+  int begun = 0;
+  service_.push.on_header = [&](const v1::PushHeader&) {
+    absl::MutexLock lock(&mutex_);
+    ++begun;
+    return StreamLimits{kElements, 1 << 30, FourBytesEach};
+  };
+  // The first waits in its handler until all have begun.
+  service_.push.on_complete = [&](const v1::PushHeader&) {
+    absl::MutexLock lock(&mutex_);
+    const auto all = [&] { return begun == kPushes; };
+    mutex_.Await(absl::Condition(&all));
+    return v1::PushResponse();
+  };
+  Serve(kElements, {}, {.threads = 2, .queue_max = kPushes});
+  const auto blocks = MakeFragment(kElements);
+  std::vector<std::jthread> pushes;
+  for (int i = 0; i < kPushes; ++i) {
+    pushes.emplace_back([&] {
+      WireBytes wire;
+      const auto pushed = PushBlocks(OneChannel(), {}, SourceOf(blocks, FourBytesEach),
+                                     {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire});
+      EXPECT_TRUE(pushed.ok()) << pushed.status();
+    });
+  }
+  for (std::jthread& push : pushes) push.join();
+  server_->Shutdown(absl::Seconds(60));
+  EXPECT_EQ(admission_->bytes(), 0);
+}
+
+TEST_F(PushReactorTest, UnfinishedPushesOfOnePoolLeaveRoomForOthers) {
+  const auto blocks = MakeFragment(600'000);
+  v1::PushHeader header;
+  header.set_pool("greedy");
+  v1::PushMessage first;
+  first.ParseFromString(HeaderOf(*blocks));
+  first.mutable_header()->set_pool("greedy");
+  const std::string opening = first.SerializeAsString();
+  std::vector<std::jthread> unfinished;
+  bool refused = false;
+  service_.push.on_end = [&](const absl::Status& status, const WireBytes&) {
+    absl::MutexLock lock(&mutex_);
+    refused |= absl::IsResourceExhausted(status);
+  };
+  Serve(600'000, {.bytes_max = 32 << 20});
+  for (int i = 0; i < 20; ++i) {
+    unfinished.emplace_back([&] {
+      EXPECT_FALSE(
+          RawPush({opening, ChunksOf(blocks)[0]}, false, absl::Now() + absl::Seconds(60), true)
+              .ok());
+    });
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&refused));
+  }
+  header.set_pool("modest");
+  for (int i = 0; i < 5; ++i) {
+    WireBytes wire;
+    const auto pushed = PushBlocks(OneChannel(), header, SourceOf(blocks, FourBytesEach),
+                                   {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire});
+    EXPECT_TRUE(pushed.ok()) << pushed.status();
+  }
+  EXPECT_LE(admission_->bytes(), 32 << 20);
+  server_->Shutdown(absl::ZeroDuration());  // Ends the unfinished.
+}
+
+TEST_F(PushReactorTest, APeerThatStandsStillIsEndedAndGivesItsShareBack) {
+  stall_ = {.pause_max = absl::Milliseconds(50), .pace_min = 1 << 30};
+  Serve(600'000);
+  const auto blocks = MakeFragment(600'000);
+  const std::vector<std::string> chunks = ChunksOf(blocks);
+  for (const std::vector<std::string>& sent :
+       {std::vector<std::string>{}, {HeaderOf(*blocks)}, {HeaderOf(*blocks), chunks[0]}}) {
+    const absl::Status status = RawPush(sent, false, absl::Now() + absl::Seconds(60), true);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_EQ(ErrorInfoOf(status).value_or(ErrorDetail{}).reason, "NO_PROGRESS") << status;
+    EXPECT_TRUE(IsRetriable(status));
+  }
+  server_->Shutdown(absl::Seconds(60));
+  EXPECT_EQ(admission_->streams(), 0);
+}
+
+// What is slow is the handler, not the peer.
+TEST_F(PushReactorTest, APeerThatWaitsForTheHandlerDoesNotStandStill) {
+  stall_ = {.pause_max = absl::Milliseconds(20), .pace_min = 1 << 30};
+  service_.push.on_chunk = [](const v1::PushHeader&, const CodedChunk&) {
+    absl::SleepFor(absl::Milliseconds(60));
+    return absl::OkStatus();
+  };
+  service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
+  Serve(8 << 20);
+  const auto pushed = Push(OneChannel(), MakeFragment(1 << 20));
+  EXPECT_TRUE(pushed.ok()) << pushed.status();
 }
 
 TEST_F(PushReactorTest, BothEndsCountTheSameBytes) {

@@ -148,5 +148,14 @@ TEST(ServerTest, PlaintextBeyondLocalhostMustBeAskedFor) {
           .ok());
 }
 
+TEST(ServerTest, AnAddressThatIsNoneIsRefused) {
+  PoolService service;
+  for (const char* address : {"127.0.0.1:99999", "127.0.0.1:x", ":0", "localhost"}) {
+    const auto server =
+        Server::Start({.address = address, .allow_plaintext_beyond_localhost = true}, {&service});
+    EXPECT_EQ(FieldViolationsOf(server.status()).size(), 1u) << address;
+  }
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -21,10 +21,12 @@ struct CliRunner {
   std::map<std::string, std::string> variables;
   std::string input;
   bool terminal = false;
+  bool broken_output = false;  // Nothing can be written to it.
 
   CliResult operator()(const std::vector<std::string>& args) const {
     std::istringstream in(input);
     std::ostringstream out, err;
+    if (broken_output) out.setstate(std::ios::badbit);
     const auto clock = MakeSystemClock();
     const Environment environment{
         .in = in,

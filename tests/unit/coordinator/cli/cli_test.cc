@@ -130,6 +130,68 @@ TEST_F(CliTest, ListFollowsPages) {
   EXPECT_THAT(RunCli({"list"}).out, AllOf(StartsWith("NAME"), HasSubstr("job-xx")));
 }
 
+TEST_F(CliTest, ListAsksForSmallerPagesWhenOneDoesNotFit) {
+  fake_.list = [](const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+    int next = 0;
+    if (!request.page_token().empty()) next = std::stoi(request.page_token());
+    for (int i = 0; i < request.page_size() && next < 30; ++i, ++next) {
+      *response->add_jobs() = SampleJob();
+      response->mutable_jobs(i)->set_waiting_for(std::string(400'000, 'x'));
+    }
+    if (next < 30) response->set_next_page_token(std::to_string(next));
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult all = RunCli({"list", "-o", "json"});
+  EXPECT_EQ(all.exit, 0) << all.err;
+  EXPECT_EQ(all.envelope()["data"].size(), 30);
+}
+
+TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
+  fake_.list = [](const v1::ListJobsRequest&, v1::ListJobsResponse* response) {
+    *response->add_jobs() = SampleJob();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  run_.broken_output = true;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"list"}, {"list", "-o", "json"}, {"version"}, {"--help"}}) {
+    const CliResult result = RunCli(command);
+    EXPECT_EQ(result.exit, 1) << command[0];
+    EXPECT_THAT(result.err, HasSubstr("standard output could not be written"));
+  }
+}
+
+TEST_F(CliTest, SaysWhichPoolsAreSetAsideAndWhy) {
+  v1::SetAside aside;
+  aside.set_pool("west");
+  aside.set_job("quickstart");
+  aside.set_failures(3);
+  aside.mutable_error()->set_code("NOT_FOUND");
+  aside.mutable_error()->set_message("data.text.path: no such file");
+  aside.mutable_retry_in()->set_seconds(20);
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob();
+    *response->mutable_job()->add_set_aside() = aside;
+    return grpc::Status::OK;
+  };
+  fake_.pools = [&](const v1::ListPoolsRequest&, v1::ListPoolsResponse* response) {
+    v1::Pool* pool = response->add_pools();
+    pool->set_name("west");
+    pool->set_state(v1::DRAINING);
+    *pool->add_set_aside() = aside;
+    response->add_pools()->set_state(v1::AWAY);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const auto told = HasSubstr(
+      "west is set aside for quickstart: NOT_FOUND: data.text.path: no such file (3 "
+      "times in a row; again in 20s)");
+  EXPECT_THAT(RunCli({"get", "quickstart"}).out, told);
+  EXPECT_THAT(RunCli({"pools"}).out, AllOf(told, HasSubstr("DRAINING"), HasSubstr("AWAY")));
+  EXPECT_EQ(RunCli({"pools", "-o", "json"}).envelope()["data"][0]["set_aside"][0]["retry_in"], 20);
+}
+
 TEST_F(CliTest, CancelPoolsCheckpointsAndVersion) {
   fake_.cancel = [](const v1::CancelJobRequest& request, v1::CancelJobResponse* response) {
     EXPECT_EQ(request.reason(), "wrong data");
@@ -279,6 +341,19 @@ TEST_F(CliTest, NobodyListeningIsAConnectionError) {
   }
 }
 
+TEST_F(CliTest, AServerThatAnsweredIsNotCalledSilent) {
+  absl::Status status;
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse*) { return ToGrpcStatus(status); };
+  fake_.Start();
+  for (const absl::Status& answer : {absl::DeadlineExceededError("the job's store is slow"),
+                                     absl::UnavailableError("draining")}) {
+    status = answer;
+    const CliResult result = RunCli({"get", "a"});
+    EXPECT_THAT(result.err, AllOf(HasSubstr(std::string(answer.message())),
+                                  Not(HasSubstr("no answer")), Not(HasSubstr("running at"))));
+  }
+}
+
 TEST_F(CliTest, ASlowServerIsATimeout) {
   absl::Notification done;
   fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse*) {
@@ -290,6 +365,7 @@ TEST_F(CliTest, ASlowServerIsATimeout) {
   done.Notify();
   EXPECT_EQ(result.exit, 3);
   EXPECT_EQ(result.envelope()["error"]["code"], "DEADLINE_EXCEEDED");
+  EXPECT_THAT(result.err, HasSubstr("no answer from"));
 }
 
 TEST_F(CliTest, ServerAddressComesFromFlagThenEnvironmentThenFile) {
@@ -315,6 +391,8 @@ TEST_F(CliTest, ServerAddressComesFromFlagThenEnvironmentThenFile) {
   EXPECT_EQ(run_({"get", "a"}).exit, 0);
   run_.variables["LONGHAUL_SERVER"] = "no-port";
   EXPECT_EQ(run_({"get", "a"}).exit, 4);
+  run_.variables["LONGHAUL_SERVER"] = "localhost:99999";
+  EXPECT_THAT(run_({"get", "a"}).err, HasSubstr("0 to 65535"));
   EXPECT_EQ(RunCli({"get", "a"}).exit, 0);
   std::filesystem::remove_all(home);
 }

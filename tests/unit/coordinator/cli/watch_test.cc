@@ -54,6 +54,22 @@ TEST_F(WatchTest, ShowsLinesOnStandardErrorAndTheJobOnStandardOutput) {
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 3);  // Nothing new: no line.
 }
 
+TEST_F(WatchTest, AQuarantinedJobIsNotWaitedFor) {
+  fake_.streams = {[](const v1::WatchJobRequest&, const auto& send, const auto& cancelled) {
+    v1::Job job = SampleJob(v1::QUARANTINED);
+    job.mutable_error()->set_code("DATA_LOSS");
+    job.mutable_error()->set_message("log-3 is damaged at offset 4096");
+    send(Update(1, job));
+    return grpc::Status::OK;
+  }};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_THAT(result.out, HasSubstr("QUARANTINED"));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("log-3 is damaged at offset 4096 (JOB_QUARANTINED)"),
+                                HasSubstr("QUARANTINED  step 1200/6000")));
+}
+
 TEST_F(WatchTest, DrawsABarOnATerminal) {
   fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
   fake_.Start();

@@ -1,0 +1,20 @@
+// HOST:PORT, as flags and files name an address.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace longhaul {
+
+struct HostPort {
+  std::string host;  // Without the brackets of an IPv6 address.
+  int port = 0;      // 0 to 65535.
+};
+
+// Of "host:port" or "[v6]:port". INVALID_ARGUMENT, in words: no port, one that is not a number from
+// 0 to 65535, no host, an IPv6 address without brackets, characters that no host has.
+absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
+
+}  // namespace longhaul

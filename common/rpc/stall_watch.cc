@@ -1,0 +1,66 @@
+#include "common/rpc/stall_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/rpc/status_details.h"
+
+namespace longhaul {
+
+absl::Status StalledError(const StallLimits& limits) {
+  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
+      "no progress: the stream stood still for ", absl::FormatDuration(limits.pause_max),
+      ", or is slower than ", limits.pace_min, " bytes a second"));
+  return WithRetryDelay(WithErrorInfo(status, {"NO_PROGRESS", {}}), absl::ZeroDuration());
+}
+
+void StallWatch::Start(std::function<void()> on_stall) {
+  absl::MutexLock lock(&mutex_);
+  on_stall_ = std::move(on_stall);
+  Arm(absl::Now() + limits_.pause_max);
+}
+
+void StallWatch::Expect(int64_t bytes) {
+  const absl::Time due =
+      absl::Now() + limits_.pause_max + absl::Seconds(1) * bytes / limits_.pace_min;
+  absl::MutexLock lock(&mutex_);
+  due_ = due;
+}
+
+void StallWatch::Pause() {
+  absl::MutexLock lock(&mutex_);
+  due_ = absl::InfiniteFuture();
+}
+
+void StallWatch::Stop() {
+  std::unique_ptr<grpc::Alarm> alarm;  // Cancelled, and its callback freed, when it is destroyed.
+  std::function<void()> on_stall;
+  absl::MutexLock lock(&mutex_);
+  alarm = std::move(alarm_);
+  on_stall = std::exchange(on_stall_, nullptr);
+}
+
+void StallWatch::Arm(absl::Time at) {
+  // A new one: the old may be ringing.
+  alarm_ = std::make_unique<grpc::Alarm>();
+  alarm_->Set(absl::ToChronoTime(at), [self = shared_from_this()](bool rang) {
+    if (rang) self->Ring();
+  });
+}
+
+void StallWatch::Ring() {
+  std::function<void()> on_stall;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (on_stall_ == nullptr) return;
+    const absl::Time now = absl::Now();
+    if (now < due_) return Arm(std::min(due_, now + limits_.pause_max));
+    on_stall = std::move(on_stall_);
+    on_stall_ = nullptr;
+  }
+  on_stall();
+}
+
+}  // namespace longhaul

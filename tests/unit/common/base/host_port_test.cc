@@ -1,0 +1,47 @@
+#include "common/base/host_port.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(HostPortTest, ReadsNamesAndAddresses) {
+  EXPECT_EQ(ParseHostPort("coordinator.example.org:7070")->host, "coordinator.example.org");
+  EXPECT_EQ(ParseHostPort("coordinator.example.org:7070")->port, 7070);
+  EXPECT_EQ(ParseHostPort("127.0.0.1:0")->port, 0);
+  EXPECT_EQ(ParseHostPort("a:65535")->port, 65535);
+  EXPECT_EQ(ParseHostPort("[::1]:80")->host, "::1");
+  EXPECT_EQ(ParseHostPort("[fe80::1%eth0]:80")->host, "fe80::1%eth0");
+}
+
+TEST(HostPortTest, SaysWhatIsWrong) {
+  const struct {
+    const char *text, *why;
+  } cases[] = {{"", "expected host:port"},
+               {"localhost", "expected host:port"},
+               {"localhost:", "0 to 65535"},
+               {"localhost:99999", "0 to 65535"},
+               {"localhost:65536", "0 to 65535"},
+               {"localhost:4294967376", "0 to 65535"},
+               {"localhost:-1", "0 to 65535"},
+               {"localhost:+1", "0 to 65535"},
+               {"localhost: 1", "0 to 65535"},
+               {"localhost:http", "0 to 65535"},
+               {":7070", "no host"},
+               {"[]:7070", "no host"},
+               {"::1:7070", "[address]:port"},
+               {"http://localhost:7070", "[address]:port"},
+               {"local host:7070", "no host's name"},
+               {"a/b:7070", "no host's name"}};
+  for (const auto& test : cases) {
+    const auto parsed = ParseHostPort(test.text);
+    ASSERT_TRUE(absl::IsInvalidArgument(parsed.status())) << test.text;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(test.why)) << test.text;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul
