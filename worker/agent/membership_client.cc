@@ -88,7 +88,8 @@ void MembershipClient::Run(const std::stop_token& stop) {
       joined_ = false;
     }
     const absl::Duration asked = RetryDelayOf(lease.status()).value_or(absl::ZeroDuration());
-    WaitUnlessStopped(
+    AwaitNextAttempt(
+        {&channel_, 1},
         std::max(std::min(asked, absl::Seconds(1)), FullJitter(backoff, failures++, random)), stop);
   }
   if (joined_) Leave("the worker stops");

@@ -44,7 +44,10 @@ absl::Status Transfers::WithRetries(const std::stop_token& stop, Call&& call) {
                              .deadline = absl::InfiniteFuture(),
                              .stop = stop,
                              .clock = clock_.get(),
-                             .random = &random};
+                             .random = &random,
+                             .wait = [this](absl::Duration wait, const std::stop_token& stopped) {
+                               AwaitNextAttempt(channels_, wait, stopped);
+                             }};
   return Retry(options, [&] {
     return PoolUnknownIsUnavailable(call(BulkCall{.deadline = clock_->Now() + options_.attempt,
                                                   .stop = stop,
