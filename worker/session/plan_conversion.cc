@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/round_kind_proto.h"
 
 namespace longhaul::session {
@@ -62,6 +63,10 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
     if (fragment.fragment() != static_cast<int>(result.fragments.size()) ||
         !IsSchedule(fragment, plan)) {
       return Bad(absl::StrFormat("the schedule of fragment %d", fragment.fragment()));
+    }
+    if (!fragment.endpoint().empty()) {
+      const absl::Status address = CheckAddress(fragment.endpoint());
+      if (!address.ok()) return Bad("an endpoint: " + std::string(address.message()));
     }
     FragmentPlan item{.schedule = {.first_push_step = fragment.first_push_step(),
                                    .period = fragment.period(),

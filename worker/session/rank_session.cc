@@ -279,6 +279,9 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
     return absl::InvalidArgumentError("the coordinator's plan changed its fragments");
   }
+  for (const v1::FragmentPlan& fragment : plan.fragments()) {
+    transfers_.SetEndpoint(fragment.fragment(), fragment.endpoint());
+  }
   Post(PlanReceived{std::move(core_plan)});
   return absl::OkStatus();
 }
