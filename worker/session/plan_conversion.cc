@@ -107,12 +107,4 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
   return result;
 }
 
-CodecOptions CodecFromProto(const v1::CodecSpec& codec) {
-  return {.kind = static_cast<CodecKind>(codec.codec()),
-          .search_scale = codec.search_scale(),
-          .stochastic = codec.stochastic_rounding(),
-          .rms_scale = codec.rms_scale(),
-          .feedback_decay = static_cast<float>(codec.feedback_decay())};
-}
-
 }  // namespace longhaul::session

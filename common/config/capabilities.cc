@@ -1,0 +1,41 @@
+#include "common/config/capabilities.h"
+
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace longhaul {
+namespace {
+
+std::string CodecName(const v1::CodecSpec& codec) {
+  return absl::StrCat("codec:", absl::AsciiStrToLower(v1::Codec_Name(codec.codec())));
+}
+
+// The name of the member that a oneof holds, as "text".
+template <typename Message>
+std::string MemberName(const char* kind, const Message& message, const char* oneof) {
+  const auto* member = message.GetReflection()->GetOneofFieldDescriptor(
+      message, Message::descriptor()->FindOneofByName(oneof));
+  return absl::StrCat(kind, ":", member == nullptr ? "none" : member->name());
+}
+
+}  // namespace
+
+std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
+  std::set<std::string> needs = {MemberName("model", spec.model(), "kind"),
+                                 CodecName(spec.sync().up()), CodecName(spec.sync().down())};
+  // The synthetic model reads no data, has no optimizer and computes nothing.
+  if (!spec.model().has_synthetic()) {
+    needs.insert(MemberName("data", spec.data(), "source"));
+    needs.insert(absl::StrCat(
+        "partition:", spec.partition().preset().empty() ? "ddp" : spec.partition().preset()));
+    const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||
+                          (spec.train().precision() == v1::PRECISION_UNSPECIFIED &&
+                           spec.train().device() == v1::CUDA);
+    needs.insert(bfloat16 ? "precision:bfloat16" : "precision:float32");
+  }
+  return {needs.begin(), needs.end()};
+}
+
+}  // namespace longhaul
