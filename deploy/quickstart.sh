@@ -90,7 +90,7 @@ wait_for_file "$state/coordinator.ready" "${pids[0]}" coordinator
 server=$(sed -n 's/^grpc=//p' "$state/coordinator.ready")
 say "quickstart: coordinator at $server, metrics at http://$(sed -n 's/^metrics=//p' "$state/coordinator.ready")/metrics, logs in $state"
 for pool in site-a site-b; do
-  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" \
+  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" --drain-seconds 2 \
     >"$state/$pool.log" 2>&1 </dev/null &
   pids+=($!)
 done

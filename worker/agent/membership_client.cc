@@ -101,10 +101,13 @@ void MembershipClient::Run(const std::stop_token& stop) {
   }
   if (!joined_) return;
   Farewell farewell;
+  bool draining;
   {
     absl::MutexLock lock(&mutex_);
     farewell = farewell_;
+    draining = draining_;
   }
+  if (draining && trouble_.empty()) (void)Beat();  // How far the pool came.
   Leave(farewell.reason, farewell.return_within);
 }
 
@@ -143,7 +146,10 @@ void MembershipClient::Complain(const absl::Status& trouble) {
   const absl::Time now = absl::Now();
   // The other holder's lease runs down, so the text alone is new each time.
   const std::string text =
-      absl::IsAlreadyExists(trouble) ? "the name is taken" : trouble.ToString();
+      absl::IsAlreadyExists(trouble) ? "the name is taken"
+      : absl::IsCancelled(trouble)
+          ? "the coordinator is going down"
+          : absl::StrCat(absl::StatusCodeToString(trouble.code()), ": ", trouble.message());
   const bool is_new = text != trouble_;
   if (is_new) {
     trouble_ = text;
@@ -167,7 +173,7 @@ void MembershipClient::Complain(const absl::Status& trouble) {
   }
   complained_at_ = now;
   options_.log.Warning(absl::StrCat(
-      trouble.ToString(), "; trying again",
+      absl::IsAlreadyExists(trouble) ? trouble.message() : text, "; trying again",
       is_new
           ? ""
           : absl::StrCat(", for ",

@@ -200,6 +200,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
   drain.SetSession(&session);
   const session::Outcome outcome = session.Run();
   drain.SetSession(nullptr);
+  reporter.Flush();
   return EndWith(outcome, spec, log, reporter);
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "common/rpc/retry.h"
@@ -81,9 +82,15 @@ void RankReporter::WriteLine(absl::string_view line, bool may_drop) {
 
 void RankReporter::Progress(const session::Progress& progress) {
   const absl::Time now = absl::Now();
-  const bool last = progress.inner_step >= steps_;
-  if (now < next_ && !last) return;
+  held_ = progress;
+  if (now < next_ && progress.inner_step < steps_) return;
   next_ = now + kProgressEach;
+  Flush();
+}
+
+void RankReporter::Flush() {
+  if (!held_.has_value()) return;
+  const session::Progress progress = *std::exchange(held_, std::nullopt);
   v1::HeartbeatRequest report;
   v1::PoolProgress* out = report.mutable_progress();
   out->set_inner_step(progress.inner_step);
@@ -96,7 +103,7 @@ void RankReporter::Progress(const session::Progress& progress) {
   out->set_sync_seconds(progress.sync_seconds);
   out->set_uplink_nmse(progress.uplink_nmse);
   out->set_error_feedback_norm(progress.error_feedback_norm);
-  Write(report, /*may_drop=*/!last);
+  Write(report, /*may_drop=*/progress.inner_step < steps_);
 }
 
 void RankReporter::Evaluation(const session::EvaluationResult& result) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -23,8 +24,9 @@ class RankReporter {
   RankReporter(int descriptor, int64_t steps, const RankMonitor* monitor);
   ~RankReporter();
 
-  // At most five a second are written.
+  // At most five a second are written; Flush writes the newest, if it was not. Training thread.
   void Progress(const session::Progress& progress);
+  void Flush();
   void Evaluation(const session::EvaluationResult& result);
   void Failure(const v1::JobError& fault);
 
@@ -35,8 +37,10 @@ class RankReporter {
   const int descriptor_;
   const int64_t steps_;
   const RankMonitor* const monitor_;
-  absl::Mutex mutex_;                       // Of the pipe: a line at a time.
-  absl::Time next_ = absl::InfinitePast();  // Training thread only.
+  absl::Mutex mutex_;  // Of the pipe: a line at a time.
+  // Training thread only.
+  absl::Time next_ = absl::InfinitePast();
+  std::optional<session::Progress> held_;
   std::jthread thread_;
 };
 

@@ -12,6 +12,8 @@
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/temp_dir.h"
 
 namespace longhaul {
 namespace {
@@ -20,8 +22,8 @@ class PoolServer : public v1::PoolService::Service {
  public:
   PoolServer() { Open("127.0.0.1:0"); }
   ~PoolServer() override { Close(); }
-  void Open(const std::string& at) {
-    server_ = *Server::Start({.address = at}, {this});
+  void Open(const std::string& at, std::shared_ptr<const Tls> tls = nullptr) {
+    server_ = *Server::Start({.address = at, .tls = std::move(tls)}, {this});
     address = server_->address();
   }
   void Close() { server_.reset(); }
@@ -190,6 +192,38 @@ TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
     ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
     EXPECT_EQ(refused.code(), error.code());
     EXPECT_NE(refused.message().find(error.message()), std::string::npos) << refused;
+  }
+}
+
+// Else both look like a coordinator that is away.
+TEST_F(MembershipClientTest, TlsAgainstPlaintextIsSaid) {
+  const TestAuthority authority("ours");
+  const TempDir folder;
+  const auto tls =
+      Tls::Load(WriteTlsFiles(folder.path(), authority.certificate(),
+                              authority.Issue("site-a", "DNS:localhost,IP:127.0.0.1")));
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  for (const bool server_has_tls : {false, true}) {
+    PoolServer server;
+    server.Close();
+    server.Open("127.0.0.1:0", server_has_tls ? *tls : nullptr);
+    absl::Notification ended;
+    absl::Status refused;
+    MembershipClient client(
+        {.log = Logger({.stream = &log_}),
+         .coordinator = server.address,
+         .tls = server_has_tls ? nullptr : *tls,
+         .join = {}},
+        [](const auto&, const auto&) {},
+        [&](const absl::Status& status) {
+          refused = status;
+          ended.Notify();
+        });
+    ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_NE(refused.message().find(server_has_tls ? "wants TLS" : "speaks plaintext"),
+              std::string::npos)
+        << refused;
   }
 }
 
