@@ -102,7 +102,7 @@ if [ -n "$dry_run" ]; then
   exit
 fi
 for pool in site-a site-b; do
-  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" \
+  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" --drain-seconds 2 \
     >"$state/$pool.log" 2>&1 </dev/null &
   pids+=($!)
 done

@@ -6,35 +6,35 @@
 #include "absl/strings/str_cat.h"
 
 namespace longhaul {
+namespace {
 
-std::vector<std::string> CapabilitiesNeeded(const v1::JobSpec& spec) {
-  const auto codec = [](const v1::CodecSpec& spec) {
-    return absl::StrCat("codec:", absl::AsciiStrToLower(v1::Codec_Name(spec.codec())));
-  };
-  std::set<std::string> needs = {codec(spec.sync().up()), codec(spec.sync().down())};
-  switch (spec.model().kind_case()) {
-    case v1::ModelSpec::kTransformer:
-      needs.insert("model:transformer");
-      break;
-    case v1::ModelSpec::kSynthetic:
-      needs.insert("model:synthetic");
-      break;
-    case v1::ModelSpec::kGraphSage:
-      needs.insert("model:graph_sage");
-      break;
-    case v1::ModelSpec::KIND_NOT_SET:
-      break;
-  }
-  // The synthetic model is the exchange alone.
-  if (!spec.model().has_transformer()) return {needs.begin(), needs.end()};
-  if (!spec.partition().preset().empty())
-    needs.insert(absl::StrCat("partition:", spec.partition().preset()));
-  if (spec.train().precision() != v1::PRECISION_UNSPECIFIED) {
+std::string CodecName(const v1::CodecSpec& codec) {
+  return absl::StrCat("codec:", absl::AsciiStrToLower(v1::Codec_Name(codec.codec())));
+}
+
+// The name of the member that a oneof holds, as "text".
+template <typename Message>
+std::string MemberName(const char* kind, const Message& message, const char* oneof) {
+  const auto* member = message.GetReflection()->GetOneofFieldDescriptor(
+      message, Message::descriptor()->FindOneofByName(oneof));
+  return absl::StrCat(kind, ":", member == nullptr ? "none" : member->name());
+}
+
+}  // namespace
+
+std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
+  std::set<std::string> needs = {MemberName("model", spec.model(), "kind"),
+                                 CodecName(spec.sync().up()), CodecName(spec.sync().down())};
+  // The synthetic model reads no data, has no optimizer and computes nothing.
+  if (!spec.model().has_synthetic()) {
+    needs.insert(MemberName("data", spec.data(), "source"));
     needs.insert(absl::StrCat(
-        "precision:", absl::AsciiStrToLower(v1::Precision_Name(spec.train().precision()))));
+        "partition:", spec.partition().preset().empty() ? "ddp" : spec.partition().preset()));
+    const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||
+                          (spec.train().precision() == v1::PRECISION_UNSPECIFIED &&
+                           spec.train().device() == v1::CUDA);
+    needs.insert(bfloat16 ? "precision:bfloat16" : "precision:float32");
   }
-  if (spec.data().has_text()) needs.insert("data:text");
-  if (spec.data().has_tokens()) needs.insert("data:tokens");
   return {needs.begin(), needs.end()};
 }
 

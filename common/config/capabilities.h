@@ -1,6 +1,4 @@
-// What a job asks of a worker's program, in the words in which workers say what they can do
-// (JoinRequest.capabilities): "model:transformer", "codec:e3m0", "partition:zero1",
-// "precision:bfloat16", "data:text". Pure.
+// What a job needs of the programs of its pools, in the words of JoinRequest.capabilities.
 #pragma once
 
 #include <string>
@@ -10,7 +8,9 @@
 
 namespace longhaul {
 
-// Of a resolved spec. Sorted, each once.
-std::vector<std::string> CapabilitiesNeeded(const v1::JobSpec& spec);
+// Sorted, each once: "codec:e3m0", "data:text", "model:transformer", "partition:ddp",
+// "precision:float32". `spec` has every default filled in. The device is no capability: it is a
+// field of its own.
+std::vector<std::string> NeedsOf(const v1::JobSpec& spec);
 
 }  // namespace longhaul

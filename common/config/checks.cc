@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/config/names.h"
 #include "common/config/nearest_name.h"
 
 namespace longhaul {
 namespace {
 
-constexpr size_t kNameMax = 63;
 constexpr size_t kPathMax = 4096;
 constexpr size_t kQuotedMax = 80;  // Of a wrong value, in a message.
 
@@ -43,15 +43,9 @@ void RequireNumber(ViolationList& violations, const std::string& field, double v
 }
 
 void RequireName(ViolationList& violations, const std::string& field, absl::string_view name) {
-  const auto allowed = [](char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
-  };
-  if (!name.empty() && name.size() <= kNameMax && absl::ascii_islower(name[0]) &&
-      std::all_of(name.begin(), name.end(), allowed)) {
-    return;
-  }
+  if (IsName(name)) return;
   violations.Invalid(field, name.empty() ? std::string("is required") : "found " + Quote(name),
-                     "1 to 63 of a-z, 0-9 and '-', beginning with a letter");
+                     kNameForm);
 }
 
 void RequirePath(ViolationList& violations, const std::string& field, absl::string_view path) {

@@ -1,11 +1,23 @@
 #include "common/rpc/channel.h"
 
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/rpc/retry.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace longhaul {
+namespace {
+
+// How long a stop request may go unnoticed: a watch of the channel's state cannot be cancelled.
+constexpr absl::Duration kWatch = absl::Milliseconds(100);
+
+}  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
@@ -30,6 +42,41 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   return grpc::CreateCustomChannel(
       options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),
       arguments);
+}
+
+bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop) {
+  for (;;) {
+    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return true;
+    const absl::Time now = absl::Now();
+    if (stop.stop_requested() || now >= deadline) return false;
+    // The watch polls; that is what brings the connection on.
+    channel.WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, now + kWatch)));
+  }
+}
+
+void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
+                      absl::Duration wait, const std::stop_token& stop) {
+  const absl::Time deadline = absl::Now() + kReconnectPatience;
+  bool connected = true;
+  for (const std::shared_ptr<grpc::Channel>& channel : channels) {
+    if (channel->GetState(true) == GRPC_CHANNEL_READY) continue;
+    connected = false;
+    if (!AwaitConnected(*channel, deadline, stop)) return;
+  }
+  if (connected) WaitUnlessStopped(wait, stop);
+}
+
+absl::Status CheckAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535 ||
+      address.find_first_of(" \t\n") != absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", address, "' is not HOST:PORT with a port from 1 to 65535"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul

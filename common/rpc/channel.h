@@ -4,8 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
 #include "grpcpp/channel.h"
@@ -24,5 +29,21 @@ struct ChannelOptions {
 // Does not block and cannot fail: the channel connects on its first call (an attempt takes at most
 // 10 s), and again with 100 ms to 2 s between attempts.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
+
+// Waits until the channel is connected, and keeps it connecting meanwhile: true; false at the
+// deadline or after a stop request. While no call is under way nobody polls a channel's sockets but
+// gRPC's own backup, every 5 s; a caller that sleeps between calls which fail at once would be
+// connected that late.
+bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop);
+
+// The wait between two attempts of a call over these channels: `wait`, or, if one of them is not
+// connected, until all are, at most kReconnectPatience. Ends early after a stop request.
+inline constexpr absl::Duration kReconnectPatience = absl::Seconds(5);
+void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
+                      absl::Duration wait, const std::stop_token& stop);
+
+// INVALID_ARGUMENT unless `address` is HOST:PORT or [V6]:PORT with a port from 1 to 65535, as a
+// client dials it.
+absl::Status CheckAddress(absl::string_view address);
 
 }  // namespace longhaul

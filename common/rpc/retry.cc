@@ -30,7 +30,7 @@ void WaitUnlessStopped(absl::Duration duration, const std::stop_token& stop) {
 absl::StatusOr<absl::Duration> NextWait(const absl::Status& failure, int attempt,
                                         const RetryOptions& options) {
   if (options.stop.stop_requested()) return absl::CancelledError("stopped between attempts");
-  if (!IsRetriable(failure)) return failure;
+  if (!options.retriable(failure)) return failure;
   const absl::Duration wait = RetryDelayOf(failure).value_or(absl::ZeroDuration()) +
                               FullJitter(options.backoff, attempt, *options.random);
   if (options.clock->Now() + wait >= options.deadline) return failure;

@@ -39,6 +39,8 @@ struct RetryOptions {
   const Clock* clock = nullptr;  // Required.
   Random* random = nullptr;      // Required; used by one retry at a time.
   std::function<void(absl::Duration, const std::stop_token&)> wait = WaitUnlessStopped;
+  // Whether there may be another attempt after this failure. Asked once for each.
+  std::function<bool(const absl::Status&)> retriable = IsRetriable;
   // Told before each wait, for metrics and logs.
   std::function<void(const absl::Status&, int attempt, absl::Duration wait)> on_retry = nullptr;
 };

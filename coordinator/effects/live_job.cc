@@ -5,18 +5,10 @@
 
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
+#include "common/rpc/codec_proto.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-// CodecKind has the numbers of v1::Codec.
-CodecOptions CodecOptionsOf(const v1::CodecSpec& spec) {
-  return {.kind = static_cast<CodecKind>(spec.codec()),
-          .search_scale = spec.search_scale(),
-          .stochastic = spec.stochastic_rounding(),
-          .rms_scale = spec.rms_scale(),
-          .feedback_decay = static_cast<float>(spec.feedback_decay())};
-}
 
 JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
   const v1::SyncSpec& sync = resolved.spec.sync();
@@ -59,7 +51,7 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
           .pools_max = spec.pools().max(),
           .pool_names = {spec.pools().names().begin(), spec.pools().names().end()},
           .cuda = spec.train().device() == v1::CUDA,
-          .needs = CapabilitiesNeeded(spec),
+          .needs = NeedsOf(spec),
           .schedule = resolved.schedule,
           .steps = spec.train().steps(),
           .final_round = spec.sync().final_round(),

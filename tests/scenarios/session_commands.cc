@@ -74,7 +74,11 @@ session::Event Agreed(const Command& c) {
   return agreed;
 }
 
-session::Event Done(const Command& c) { return session::StepDone{ParseNumbers(c.word(0))[0]}; }
+session::Event Done(const Command& c) {
+  return session::StepDone{ParseNumbers(c.word(0))[0], c.Has("drain")};
+}
+
+session::Event DrainAsked(const Command& c) { return session::Drain{c.Has("stopped")}; }
 
 session::Event Pushed(const Command& c) {
   return session::PushDone{FragmentOf(c), c.Number("version")};
@@ -110,6 +114,7 @@ std::vector<std::string> SessionScenario::Run(const Command& command) {
       {"pulled", &PulledOne},
       {"agreed", &Agreed},
       {"done", &Done},
+      {"drain", &DrainAsked},
       {"pushed", &Pushed},
       {"push-refused", &PushWasRefused},
       {"pull-refused", &PullWasRefused},

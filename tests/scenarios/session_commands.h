@@ -7,7 +7,8 @@
 //   whole FRAGMENT version=0
 //   pulled FRAGMENT version=1
 //   agreed 0,0 0,0          the versions of each rank
-//   done STEP               an inner step ran
+//   done STEP [drain]       an inner step ran, and is the last
+//   drain [stopped]         the pool was asked to stop; another rank has
 //   pushed FRAGMENT version=1
 //   push-refused FRAGMENT version=1 reason=ROUND_CLOSED [have=1]
 //   pull-refused FRAGMENT reason=VERSION_MISMATCH

@@ -21,7 +21,7 @@ ALLOWED = {
     "common/codec": ["common/base", "common/layout"],
     "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
     "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
-    "common/rpc": ["common/base", "common/blocks", "common/io", "common/layout", "common/logging", "common/schedule", "proto"],
+    "common/rpc": ["common/base", "common/blocks", "common/codec", "common/io", "common/layout", "common/logging", "common/schedule", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
     "coordinator/pool": ["common/base"],
     "coordinator/sync": ["common/base", "common/schedule"],
@@ -44,7 +44,7 @@ ALLOWED = {
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "worker/replica", "worker/session/core", "proto"],
-    "worker/agent": ["common/base", "common/logging", "common/rpc", "worker/collective", "worker/rank", "proto"],
+    "worker/agent": ["common/base", "common/config", "common/device", "common/logging", "common/rpc", "worker/collective", "worker/rank", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
 TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")

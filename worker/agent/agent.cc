@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel_count.h"
@@ -19,7 +20,10 @@
 namespace longhaul {
 namespace {
 
-constexpr absl::Duration kRankGrace = absl::Seconds(5);
+// Between looks at what the ranks do.
+constexpr absl::Duration kTick = absl::Milliseconds(250);
+// Events that wait; a rank's reports beyond it are dropped, since newer ones follow.
+constexpr size_t kEventsMax = 10'000;
 constexpr absl::Duration kProbeTimeout = absl::Seconds(5);
 
 std::string RandomToken() {
@@ -36,6 +40,7 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
   request.set_device(options.device);
   request.set_version(LONGHAUL_VERSION);
   request.set_host(options.host);
+  for (const std::string& capability : options.capabilities) request.add_capabilities(capability);
   return request;
 }
 
@@ -44,7 +49,9 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
 Agent::Agent(Options options)
     : options_(std::move(options)),
       rendezvous_token_(RandomToken()),
-      bulk_channels_(options_.bulk_channels) {
+      bulk_channels_(options_.bulk_channels),
+      supervisor_({.ranks = options_.ranks, .progress = options_.progress, .drain = options_.drain},
+                  absl::Now()) {
   membership_ = std::make_unique<MembershipClient>(
       MembershipClient::Options{.log = options_.log,
                                 .coordinator = options_.coordinator,
@@ -53,91 +60,134 @@ Agent::Agent(Options options)
                                 .heartbeat = options_.heartbeat},
       [this](const std::string& incarnation, const v1::Assignment& assignment) {
         Post(Assigned{incarnation, assignment});
-      });
+      },
+      [this](const absl::Status& status) { Post(Refused{status}); });
 }
 
 Agent::~Agent() = default;
 
 void Agent::Post(Event event) {
   absl::MutexLock lock(&mutex_);
+  if (events_.size() >= kEventsMax && std::holds_alternative<Reported>(event)) return;
   events_.push_back(std::move(event));
 }
 
-Agent::Event Agent::Next() {
+std::optional<Agent::Event> Agent::Next() {
   absl::MutexLock lock(&mutex_);
   const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !events_.empty(); };
-  mutex_.Await(absl::Condition(&ready));  // The heartbeat's thread, the ranks and Stop end it.
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&ready), kTick)) return std::nullopt;
   Event event = std::move(events_.front());
   events_.pop_front();
   return event;
 }
 
-void Agent::Stop() { Post(Stopped{}); }
+void Agent::Drain() { Post(DrainAsked{}); }
 
-void Agent::Run() {
-  for (;;) {
-    const Event event = Next();
-    if (std::holds_alternative<Stopped>(event)) break;
-    std::visit([this](const auto& e) { On(e); }, event);
+absl::Status Agent::Run() {
+  for (absl::Time tick = absl::Now() + kTick; !done_;) {
+    if (const std::optional<Event> event = Next()) {
+      std::visit([this](const auto& e) { On(e); }, *event);
+    }
+    // Once what came meanwhile was heard: this process may have been stopped for a while.
+    const absl::Time now = absl::Now();
+    if (now < tick) continue;
+    tick = now + kTick;
+    Perform(supervisor_.Tick(now));
   }
-  StopRanks();
+  Do(PoolSupervisor::KillRanks{});
   membership_.reset();  // Leaves.
+  return refused_;
 }
 
 void Agent::On(const Assigned& event) {
-  StopRanks();
   incarnation_ = event.incarnation;
   assignment_ = event.assignment;
-  if (assignment_.job_id().empty()) {
-    options_.log.Info("idle: waiting for a job");
-    return;
-  }
-  options_.log.Info(
-      absl::StrCat("job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)"));
-  if (const absl::Status status = StartRanks(); !status.ok()) Lose(status.ToString());
+  Perform(supervisor_.Assigned(
+      {event.incarnation, event.assignment.job_id(), event.assignment.ordinal()}, absl::Now()));
 }
 
 void Agent::On(const Reported& event) {
   if (event.group != group_) return;
-  if (event.report.has_progress()) {
-    losses_ = 0;
-    v1::PoolProgress progress = event.report.progress();
+  if (const auto* status = std::get_if<RankStatus>(&event.report)) {
+    Perform(supervisor_.Reported(event.rank, *status, absl::Now()));
+  } else {
+    PassOn(std::get<v1::HeartbeatRequest>(event.report));
+  }
+}
+
+void Agent::PassOn(const v1::HeartbeatRequest& report) {
+  if (report.has_progress()) {
+    v1::PoolProgress progress = report.progress();
     progress.set_pool(options_.pool);
     progress.set_ranks(options_.ranks);
-    // The last step's figures are to be there when the final round ends the job.
-    const bool last = progress.inner_step() == assignment_.spec().train().steps();
+    // The last step's figures are to be there when the final round ends the job, and those of a
+    // pool that drains when it stopped.
+    const bool last = progress.inner_step() == assignment_.spec().train().steps() ||
+                      supervisor_.state() == PoolSupervisor::State::kDraining;
     membership_->SetProgress(progress, last);
   }
-  for (const v1::Evaluation& evaluation : event.report.evaluations())
+  for (const v1::Evaluation& evaluation : report.evaluations())
     membership_->AddEvaluation(evaluation);
-  if (event.report.has_failure()) {
-    v1::JobError failure = event.report.failure();
+  if (report.has_failure()) {
+    v1::JobError failure = report.failure();
     failure.set_pool(options_.pool);
     membership_->ReportFailure(failure);
+    Perform(supervisor_.Failed());
   }
 }
 
 void Agent::On(const Exited& event) {
   if (event.group != group_) return;
-  if (event.code == kRankFinished) return;
-  if (event.code == kRankFailed) {
-    StopRanks();  // The failure ends the job; its end ends the assignment.
-    return;
-  }
-  Lose(event.code > 128
-           ? absl::StrCat("rank ", event.rank, " was ended by signal ", event.code - 128)
-           : absl::StrCat("rank ", event.rank, " ended with status ", event.code));
+  Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
 }
 
-// A pool without one of its ranks has lost its place: it comes back as a newcomer, more slowly if
-// it keeps happening.
-void Agent::Lose(const std::string& reason) {
-  StopRanks();
-  const absl::Duration delay =
-      std::min(absl::Milliseconds(200) * (1 << std::min(losses_++, 8)), absl::Seconds(30));
-  options_.log.Warning(
-      absl::StrCat(reason, "; coming back as a new incarnation in ", absl::FormatDuration(delay)));
-  membership_->Rejoin(reason, delay);
+void Agent::On(const Refused& event) {
+  refused_ = event.status;
+  done_ = true;
+}
+
+void Agent::On(const DrainAsked&) {
+  membership_->SetDraining();
+  options_.log.Info("asked to stop");
+  Perform(supervisor_.Drain(absl::Now()));
+}
+
+void Agent::Perform(const PoolSupervisor::Actions& actions) {
+  for (const PoolSupervisor::Action& action : actions) {
+    std::visit([this](const auto& a) { Do(a); }, action);
+  }
+}
+
+void Agent::Do(const PoolSupervisor::StartRanks&) {
+  options_.log.Info(
+      absl::StrCat("job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)"));
+  if (const absl::Status status = StartRanks(); !status.ok()) {
+    Perform(supervisor_.StartFailed(status.ToString()));
+  }
+}
+
+void Agent::Do(const PoolSupervisor::KillRanks&) {
+  ++group_;
+  for (const auto& rank : ranks_) rank->Signal(SIGKILL);
+  for (const auto& rank : ranks_) rank->Kill();
+  ranks_.clear();
+}
+
+void Agent::Do(const PoolSupervisor::DrainRanks&) {
+  options_.log.Info(absl::StrCat("the ranks finish their step and send what they owe, within ",
+                                 absl::FormatDuration(options_.drain)));
+  for (const auto& rank : ranks_) rank->Signal(SIGTERM);
+}
+
+void Agent::Do(const PoolSupervisor::Rejoin& action) {
+  options_.log.Warning(absl::StrCat(action.reason, "; coming back as a new incarnation in ",
+                                    absl::FormatDuration(action.delay)));
+  membership_->Rejoin(action.reason, action.delay);
+}
+
+void Agent::Do(const PoolSupervisor::Done& action) {
+  if (action.had_work) membership_->SetFarewell("asked to stop", options_.return_within);
+  done_ = true;
 }
 
 // Once: the coordinator has just assigned a job, so it answers.
@@ -165,6 +215,7 @@ void Agent::ChooseBulkChannels() {
 }
 
 absl::Status Agent::StartRanks() {
+  Do(PoolSupervisor::KillRanks{});  // What is left of the last group has ended.
   ChooseBulkChannels();
   if (options_.ranks > 1) {
     rendezvous_.reset();
@@ -175,14 +226,15 @@ absl::Status Agent::StartRanks() {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     LH_ASSIGN_OR_RETURN(
         std::unique_ptr<RankProcess> process,
-        RankProcess::Start(RankOptions(rank), {.on_report =
-                                                   [this, group = group_](const auto& report) {
-                                                     Post(Reported{group, report});
-                                                   },
-                                               .on_exit =
-                                                   [this, group = group_, rank](int code) {
-                                                     Post(Exited{group, rank, code});
-                                                   }}));
+        RankProcess::Start(RankOptions(rank),
+                           {.on_report =
+                                [this, group = group_, rank](const RankReport& report) {
+                                  Post(Reported{group, rank, report});
+                                },
+                            .on_exit =
+                                [this, group = group_, rank](int code) {
+                                  Post(Exited{group, rank, code});
+                                }}));
     ranks_.push_back(std::move(process));
   }
   return absl::OkStatus();
@@ -208,6 +260,12 @@ RankProcess::Options Agent::RankOptions(int rank) const {
                        absl::StrCat(push_bytes_per_second_),
                        "--data-dir",
                        options_.data_dir,
+                       "--drain-seconds",
+                       absl::StrCat(absl::ToDoubleSeconds(options_.drain)),
+                       "--progress-timeout",
+                       absl::StrCat(absl::ToDoubleSeconds(options_.progress.at_least)),
+                       "--progress-factor",
+                       absl::StrCat(options_.progress.factor),
                        "--log-level",
                        options_.log_level};
   if (!options_.tls_files.empty()) {
@@ -227,13 +285,6 @@ RankProcess::Options Agent::RankOptions(int rank) const {
   LH_CHECK(google::protobuf::util::MessageToJsonString(assignment_, &options.input).ok(),
            "an assignment has a JSON form");
   return options;
-}
-
-void Agent::StopRanks() {
-  ++group_;
-  for (const auto& rank : ranks_) rank->Signal(SIGTERM);
-  for (const auto& rank : ranks_) rank->Terminate(kRankGrace);
-  ranks_.clear();
 }
 
 }  // namespace longhaul

@@ -1,13 +1,12 @@
 // The agent of a node: holds the pool's lease, starts the rank processes of the assigned job,
-// passes on what they report, and comes back as a new incarnation when a rank is lost. It survives
-// its ranks and the coordinator's absence.
-//
-//   heartbeat --assignment--> start ranks --reports--> heartbeat
-//   a rank is lost --> stop the others --> rejoin
+// passes on what they report, watches that they get on, and comes back as a new incarnation when a
+// rank is lost. It survives its ranks and the coordinator's absence. What it does when is decided
+// in pool_supervisor.h; this is the shell around it.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "common/rpc/tls.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/membership_client.h"
+#include "worker/agent/pool_supervisor.h"
 #include "worker/agent/rank_process.h"
 
 namespace longhaul {
@@ -43,14 +43,22 @@ class Agent {
     std::string log_level = "info";  // Of the ranks.
     Logger log = Logger({});
     absl::Duration heartbeat = absl::Milliseconds(500);
+    ProgressLimits progress;
+    absl::Duration drain = absl::Seconds(30);          // For pushes under way, after Drain.
+    absl::Duration return_within = absl::Minutes(10);  // The place is to be kept so long.
+    std::vector<std::string> capabilities;             // See JoinRequest.
   };
   explicit Agent(Options options);
   ~Agent();
 
-  // Works until Stop. Call on the main thread: the ranks end with the thread that started them.
-  void Run();
-  // Thread-safe. Not from a signal handler: from a thread that waits for signals.
-  void Stop();
+  // Works until Drain has ended or the coordinator refuses this pool for good: then its status,
+  // see MembershipClient::OnRefused. Call on the main thread: the ranks end with the thread that
+  // started them.
+  absl::Status Run();
+  // The ranks finish the step that they are in and send what they owe, within options.drain; then
+  // Run gives the lease back and returns. Thread-safe. Not from a signal handler: from a thread that
+  // waits for signals.
+  void Drain();
 
  private:
   struct Assigned {
@@ -59,41 +67,54 @@ class Agent {
   };
   struct Reported {
     uint64_t group;
-    v1::HeartbeatRequest report;
+    int rank;
+    RankReport report;
   };
   struct Exited {
     uint64_t group;
     int rank;
     int code;
   };
-  struct Stopped {};
-  using Event = std::variant<Assigned, Reported, Exited, Stopped>;
+  struct Refused {
+    absl::Status status;
+  };
+  struct DrainAsked {};
+  using Event = std::variant<Assigned, Reported, Exited, Refused, DrainAsked>;
 
   void Post(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
-  Event Next() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing: it is time for a tick.
+  std::optional<Event> Next() ABSL_LOCKS_EXCLUDED(mutex_);
   void On(const Assigned& event);
   void On(const Reported& event);
   void On(const Exited& event);
-  void On(const Stopped&) {}
+  void On(const Refused& event);
+  void On(const DrainAsked&);
+  void PassOn(const v1::HeartbeatRequest& report);
 
+  void Perform(const PoolSupervisor::Actions& actions);
+  void Do(const PoolSupervisor::StartRanks&);
+  void Do(const PoolSupervisor::KillRanks&);
+  void Do(const PoolSupervisor::DrainRanks&);
+  void Do(const PoolSupervisor::Rejoin& action);
+  void Do(const PoolSupervisor::Done& action);
   absl::Status StartRanks();
   void ChooseBulkChannels();
   RankProcess::Options RankOptions(int rank) const;
-  void StopRanks();
-  void Lose(const std::string& reason);
 
   const Options options_;
 
   // Main thread only.
   std::string incarnation_;
-  v1::Assignment assignment_;
-  uint64_t group_ = 0;  // Counts groups of ranks: events of earlier ones are ignored.
+  v1::Assignment assignment_;  // The last answer's.
+  uint64_t group_ = 0;         // Counts groups of ranks: events of earlier ones are ignored.
   std::unique_ptr<TcpRendezvousServer> rendezvous_;
   std::string rendezvous_token_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   double push_bytes_per_second_ = 0;  // What a rank's pushes are held to. 0: nothing.
   int bulk_channels_ = 0;             // 0: not chosen yet.
-  int losses_ = 0;                    // In a row, without progress between them.
+  PoolSupervisor supervisor_;
+  bool done_ = false;
+  absl::Status refused_;
 
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);

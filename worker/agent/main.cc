@@ -10,10 +10,17 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/mutex_checks.h"
+#include "common/base/status_macros.h"
+#include "common/config/names.h"
+#include "common/device/cuda_module.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
+#include "worker/rank/capabilities.h"
 
 namespace longhaul {
 namespace {
@@ -29,12 +36,38 @@ std::string ProgramBeside(const char* name) {
   return (error ? std::filesystem::path(name) : self.parent_path() / name).string();
 }
 
+// What no retry mends, before anybody is asked.
+absl::Status CheckSite(const Agent::Options& options) {
+  if (!IsName(options.pool)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pool: '", options.pool, "' is not ", kNameForm));
+  }
+  if (const absl::Status address = CheckAddress(options.coordinator); !address.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", address.message()));
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.data_dir, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
+  }
+  if (!std::filesystem::is_regular_file(options.rank_program, error) ||
+      access(options.rank_program.c_str(), X_OK) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("--rank-program: ", options.rank_program, " is no program that can be run"));
+  }
+  if (options.device != v1::CUDA) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const int devices, CudaDeviceCount());
+  if (devices >= options.ranks) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--device cuda: ", options.ranks, " rank(s) need a GPU each, this machine has ", devices));
+}
+
 // SIGTERM and SIGINT drain; a second one ends at once.
 std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
   return std::thread([&agent, signals] {
     int signal;
     sigwait(&signals, &signal);
-    agent.Stop();
+    agent.Drain();
     sigwait(&signals, &signal);
     _exit(128 + signal);
   });
@@ -50,7 +83,8 @@ int main(int argc, char** argv) {
   options.host = longhaul::HostName();
   options.rank_program = longhaul::ProgramBeside("longhaul-rank");
   options.data_dir = std::filesystem::current_path().string();
-  std::string device = "cpu", log_format = "auto";
+  std::string device = "cpu", log_format = "auto", return_within = "10m";
+  double drain_seconds = 30, progress_timeout = 60;
   CLI::App app{
       "The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out."};
   app.add_option("--coordinator", options.coordinator, "HOST:PORT of the coordinator")
@@ -83,6 +117,23 @@ int main(int argc, char** argv) {
   app.add_option("--data-dir", options.data_dir,
                  "relative data paths of jobs begin here (default: current folder)")
       ->envname("LONGHAUL_DATA_DIR");
+  app.add_option("--drain-seconds", drain_seconds,
+                 "after SIGTERM, how long the ranks have to finish their step and send what they "
+                 "owe (default 30)")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->envname("LONGHAUL_DRAIN_SECONDS");
+  app.add_option("--return-within", return_within,
+                 "after SIGTERM, how long the pool's place in its job is to be kept, as 10m or 90s "
+                 "(default 10m; at most what the coordinator grants)")
+      ->envname("LONGHAUL_RETURN_WITHIN");
+  app.add_option("--progress-timeout", progress_timeout,
+                 "seconds without progress after which the ranks are ended and started again "
+                 "(default 60); not while they wait for the coordinator")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->envname("LONGHAUL_PROGRESS_TIMEOUT");
+  app.add_option("--progress-factor", options.progress.factor,
+                 "but never before so many times the usual time of a step (default 20)")
+      ->check(CLI::Range(1.0, 1e6));
   app.add_option("--rank-program", options.rank_program,
                  "path of longhaul-rank (default: beside this program)");
   app.add_option("--log-level", options.log_level, "debug, info, warning or error")
@@ -100,11 +151,24 @@ int main(int argc, char** argv) {
     std::cerr << (level.ok() ? format.status() : level.status()).message() << "\n";
     return 4;
   }
+  options.drain = absl::Seconds(drain_seconds);
+  options.progress.at_least = absl::Seconds(progress_timeout);
+  if (!absl::ParseDuration(return_within, &options.return_within) ||
+      options.return_within < absl::ZeroDuration() || options.return_within > absl::Hours(8760)) {
+    std::cerr << "--return-within: '" << return_within << "' is not a time like 10m or 90s\n";
+    return 4;
+  }
   if (options.threads == 0)
     options.threads = std::max<int>(1, std::thread::hardware_concurrency() / options.ranks);
   options.device = device == "cuda" ? longhaul::v1::CUDA : longhaul::v1::CPU;
   options.log = longhaul::Logger({.program = "longhaul-worker", .level = *level, .format = *format})
                     .With({.pool = options.pool});
+
+  if (const absl::Status status = longhaul::CheckSite(options); !status.ok()) {
+    std::cerr << "longhaul-worker: " << status.message() << "\n";
+    return 4;
+  }
+  options.capabilities = longhaul::CapabilitiesOn(options.device);
 
   longhaul::SendProtobufLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
@@ -124,6 +188,8 @@ int main(int argc, char** argv) {
   options.tls = *tls;
   Agent agent(options);
   longhaul::HandleSignals(agent, signals).detach();
-  agent.Run();
-  return 0;
+  const absl::Status refused = agent.Run();
+  if (refused.ok()) return 0;
+  std::cerr << "longhaul-worker: " << refused.message() << "\n";
+  return 2;
 }

@@ -12,12 +12,17 @@
 #include "common/rpc/retry.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
+#include "common/rpc/tls_probe.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace longhaul {
 namespace {
 
 constexpr absl::Duration kCallDeadline = absl::Seconds(5);
+// Of another agent's lease, where the coordinator does not say.
+constexpr absl::Duration kLeaseIfUnknown = absl::Seconds(10);
+constexpr absl::Duration kBetweenReminders = absl::Minutes(1);
+constexpr int kFailuresBetweenProbes = 20;
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
@@ -29,9 +34,11 @@ absl::Duration LeaseOf(const google::protobuf::Duration& lease) {
 
 }  // namespace
 
-MembershipClient::MembershipClient(Options options, OnAssignment on_assignment)
+MembershipClient::MembershipClient(Options options, OnAssignment on_assignment,
+                                   OnRefused on_refused)
     : options_(std::move(options)),
       on_assignment_(std::move(on_assignment)),
+      on_refused_(std::move(on_refused)),
       channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
       stub_(v1::PoolService::NewStub(channel_)),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
@@ -56,7 +63,6 @@ void MembershipClient::Run(const std::stop_token& stop) {
   NewIncarnation();
   Random random(std::hash<std::string>()(incarnation_));
   const Backoff backoff{.max = absl::Seconds(2)};
-  std::string trouble;
   for (int failures = 0; !stop.stop_requested();) {
     if (const auto rejoin = TakeRejoin()) {
       Leave(rejoin->reason);
@@ -67,16 +73,17 @@ void MembershipClient::Run(const std::stop_token& stop) {
     }
     const absl::StatusOr<absl::Duration> lease = joined_ ? Beat() : Join();
     if (lease.ok()) {
-      if (!trouble.empty()) options_.log.Info("the coordinator answers again");
-      trouble.clear();
+      if (!trouble_.empty()) options_.log.Info("the coordinator answers again");
+      trouble_.clear();
       failures = 0;
       Pause(std::min(options_.heartbeat, *lease / 3), stop);
       continue;
     }
-    if (const std::string text = lease.status().ToString(); text != trouble) {
-      options_.log.Warning(absl::StrCat(text, "; trying again"));
-      trouble = text;
+    if (const absl::Status final = WhetherFinal(lease.status()); !final.ok()) {
+      if (on_refused_) on_refused_(final);
+      return;
     }
+    Complain(lease.status());
     if (joined_ && absl::IsNotFound(lease.status())) {
       joined_ = false;  // It restarted, or our lease ended: the same incarnation keeps its place,
                         // if there is one.
@@ -88,10 +95,90 @@ void MembershipClient::Run(const std::stop_token& stop) {
       joined_ = false;
     }
     const absl::Duration asked = RetryDelayOf(lease.status()).value_or(absl::ZeroDuration());
-    WaitUnlessStopped(
+    AwaitNextAttempt(
+        {&channel_, 1},
         std::max(std::min(asked, absl::Seconds(1)), FullJitter(backoff, failures++, random)), stop);
   }
-  if (joined_) Leave("the worker stops");
+  if (!joined_) return;
+  Farewell farewell;
+  bool draining;
+  {
+    absl::MutexLock lock(&mutex_);
+    farewell = farewell_;
+    draining = draining_;
+  }
+  if (draining && trouble_.empty()) (void)Beat();  // How far the pool came.
+  Leave(farewell.reason, farewell.return_within);
+}
+
+absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
+  switch (failure.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+      if (joined_) return absl::OkStatus();  // A heartbeat's report was refused, not the pool.
+      return absl::Status(failure.code(),
+                          absl::StrCat("the coordinator refuses this pool: ", failure.message()));
+    case absl::StatusCode::kUnimplemented:
+      if (joined_) return absl::OkStatus();
+      return absl::Status(failure.code(), absl::StrCat(options_.coordinator,
+                                                       " is not a coordinator of this project: ",
+                                                       failure.message()));
+    case absl::StatusCode::kUnavailable:
+      break;
+    default:
+      return absl::OkStatus();
+  }
+  // Before the first answer, and only then: whether the two sides mean the same kind of link.
+  if (ever_joined_ || probes_-- > 0) return absl::OkStatus();
+  probes_ = kFailuresBetweenProbes;
+  const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, absl::Now() + kCallDeadline);
+  if (!tls.ok() || *tls == (options_.tls != nullptr)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      *tls ? absl::StrCat("the coordinator at ", options_.coordinator,
+                          " wants TLS: give --tls-ca, --tls-certificate and --tls-key")
+           : absl::StrCat("the coordinator at ", options_.coordinator,
+                          " speaks plaintext: leave out --tls-ca, --tls-certificate and --tls-key, "
+                          "or start it with them"));
+}
+
+void MembershipClient::Complain(const absl::Status& trouble) {
+  const absl::Time now = absl::Now();
+  // The other holder's lease runs down, so the text alone is new each time.
+  const std::string text =
+      absl::IsAlreadyExists(trouble) ? "the name is taken"
+      : absl::IsCancelled(trouble)
+          ? "the coordinator is going down"
+          : absl::StrCat(absl::StatusCodeToString(trouble.code()), ": ", trouble.message());
+  const bool is_new = text != trouble_;
+  if (is_new) {
+    trouble_ = text;
+    troubled_since_ = now;
+    lease_seen_ = absl::ZeroDuration();
+  }
+  if (absl::IsAlreadyExists(trouble)) {
+    lease_seen_ = std::max(lease_seen_, RetryDelayOf(trouble).value_or(kLeaseIfUnknown));
+    if (!is_new && now - troubled_since_ > 3 * lease_seen_ &&
+        now - complained_at_ >= options_.complaints) {
+      complained_at_ = now;
+      options_.log.Warning(absl::StrCat(
+          "another worker holds the name ", options_.join.pool(), " and keeps renewing it, for ",
+          absl::FormatDuration(absl::Trunc(now - troubled_since_, absl::Seconds(1))),
+          " now: stop that one, or start this one with another --pool"));
+      return;
+    }
+    if (!is_new) return;
+  } else if (!is_new && now - complained_at_ < kBetweenReminders) {
+    return;
+  }
+  complained_at_ = now;
+  options_.log.Warning(absl::StrCat(
+      absl::IsAlreadyExists(trouble) ? trouble.message() : text, "; trying again",
+      is_new
+          ? ""
+          : absl::StrCat(", for ",
+                         absl::FormatDuration(absl::Trunc(now - troubled_since_, absl::Seconds(1))),
+                         " now")));
 }
 
 absl::StatusOr<absl::Duration> MembershipClient::Join() {
@@ -104,7 +191,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
     return FromGrpcStatus(status);
   }
   if (!joined_) options_.log.Info(absl::StrCat("joined ", options_.coordinator));
-  joined_ = true;
+  joined_ = ever_joined_ = true;
   Apply(response.assignment());
   return LeaseOf(response.lease());
 }
@@ -116,6 +203,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
   {
     absl::MutexLock lock(&mutex_);
     request = next_;
+    request.set_draining(draining_);
     urgent_ = false;
   }
   request.set_pool(options_.join.pool());
@@ -138,13 +226,17 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
   return LeaseOf(response.lease());
 }
 
-void MembershipClient::Leave(const std::string& reason) {
+void MembershipClient::Leave(const std::string& reason, absl::Duration return_within) {
   grpc::ClientContext context;
   SetDeadline(context, absl::Seconds(2));
   v1::LeaveRequest request;
   request.set_pool(options_.join.pool());
   request.set_incarnation(incarnation_);
   request.set_reason(reason);
+  if (return_within > absl::ZeroDuration()) {
+    *request.mutable_return_within() = google::protobuf::util::TimeUtil::MillisecondsToDuration(
+        absl::ToInt64Milliseconds(return_within));
+  }
   v1::LeaveResponse response;
   (void)stub_->Leave(&context, request, &response);  // Best effort: the lease ends by itself.
   joined_ = false;
@@ -154,9 +246,8 @@ void MembershipClient::Apply(const v1::Assignment& assignment) {
   const std::pair<std::string, std::string> key = {
       incarnation_, absl::StrCat(assignment.job_id(), "#",
                                  assignment.job_id().empty() ? -1 : assignment.ordinal())};
-  if (applied_ == key) return;
-  applied_ = key;
-  {
+  if (applied_ != key) {
+    applied_ = key;
     absl::MutexLock lock(&mutex_);
     next_.Clear();
     next_.set_job_id(assignment.job_id());
@@ -197,6 +288,16 @@ void MembershipClient::ReportFailure(const v1::JobError& failure) {
   absl::MutexLock lock(&mutex_);
   *next_.mutable_failure() = failure;
   urgent_ = true;
+}
+
+void MembershipClient::SetDraining() {
+  absl::MutexLock lock(&mutex_);
+  draining_ = urgent_ = true;
+}
+
+void MembershipClient::SetFarewell(const std::string& reason, absl::Duration return_within) {
+  absl::MutexLock lock(&mutex_);
+  farewell_ = {reason, return_within};
 }
 
 void MembershipClient::Rejoin(const std::string& reason, absl::Duration delay) {

@@ -1,6 +1,7 @@
-// A pool's lease: joins, sends heartbeats, brings back what the pool is to work on. Never gives up:
-// while the coordinator is away it tries again, with jitter, and the ranks go on. Has a thread and
-// a control channel of its own, so that bulk transfers cannot delay a heartbeat.
+// A pool's lease: joins, sends heartbeats, brings back what the pool is to work on. While the
+// coordinator is away it tries again, with jitter, for ever, and the ranks go on; it gives up only
+// what no retry can mend. Has a thread and a control channel of its own, so that bulk transfers
+// cannot delay a heartbeat.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +32,18 @@ class MembershipClient {
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     v1::JoinRequest join;            // Without incarnation: each Rejoin makes a new one.
     absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
+    absl::Duration complaints = absl::Seconds(10);  // Between two lines about a name that is taken.
   };
-  // Called on the client's thread when the incarnation, the job or the ordinal changed; empty
-  // job_id: nothing to do.
+  // Called on the client's thread with every answer of the coordinator, also with one like the
+  // last; empty job_id: nothing to do.
   using OnAssignment =
       std::function<void(const std::string& incarnation, const v1::Assignment& assignment)>;
+  // Called on the client's thread, once, last: the coordinator refused this pool for good
+  // (INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED), is no coordinator (UNIMPLEMENTED), or
+  // one of the two speaks TLS and the other does not (FAILED_PRECONDITION).
+  using OnRefused = std::function<void(const absl::Status& status)>;
 
-  MembershipClient(Options options, OnAssignment on_assignment);
+  MembershipClient(Options options, OnAssignment on_assignment, OnRefused on_refused = nullptr);
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
@@ -47,6 +53,12 @@ class MembershipClient {
   void SetProgress(const v1::PoolProgress& progress, bool urgent);
   void AddEvaluation(const v1::Evaluation& evaluation);
   void ReportFailure(const v1::JobError& failure);
+
+  // Every heartbeat from now on says that the pool takes no new work; the first goes at once.
+  // Thread-safe, does not block.
+  void SetDraining();
+  // What the lease is given back with at the end. Thread-safe.
+  void SetFarewell(const std::string& reason, absl::Duration return_within);
 
   // Of the control channel: the smallest of a few calls. Thread-safe. Blocks for a few round
   // trips, at most `timeout`; returns the channel's error.
@@ -60,31 +72,48 @@ class MembershipClient {
     std::string reason;
     absl::Duration delay;
   };
+  struct Farewell {
+    std::string reason = "the worker stops";
+    absl::Duration return_within;
+  };
 
   void Run(const std::stop_token& stop);
   absl::StatusOr<absl::Duration> Join();
   absl::StatusOr<absl::Duration> Beat();
-  void Leave(const std::string& reason);
+  void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
   void Apply(const v1::Assignment& assignment);
   void NewIncarnation();
+  // Says what goes wrong: each trouble once, then now and then.
+  void Complain(const absl::Status& trouble);
+  // The status to give up with; OK: try again.
+  absl::Status WhetherFinal(const absl::Status& failure);
   std::optional<RejoinRequest> TakeRejoin() ABSL_LOCKS_EXCLUDED(mutex_);
   void Pause(absl::Duration duration, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   const OnAssignment on_assignment_;
+  const OnRefused on_refused_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::PoolService::Stub> stub_;
 
   // The client's thread only.
   std::string incarnation_;
   bool joined_ = false;
+  bool ever_joined_ = false;
   std::optional<std::pair<std::string, std::string>>
       applied_;  // Incarnation and assignment, as last handed on.
+  // The trouble at hand.
+  std::string trouble_;
+  absl::Time troubled_since_, complained_at_;
+  absl::Duration lease_seen_;  // The longest rest of another agent's lease on our name.
+  int probes_ = 0;             // Failures until the link is looked at again.
 
   absl::Mutex mutex_;
   v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);  // progress, job_id, failure, evaluations.
   std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // Do not wait for the next beat.
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  Farewell farewell_ ABSL_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

@@ -11,14 +11,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/util/json_util.h"
 
 extern char** environ;
 
 namespace longhaul {
 namespace {
-
-constexpr size_t kReportBytesMax = 64 << 10;
 
 struct Pipe {
   int read = -1, write = -1;
@@ -112,18 +109,17 @@ RankProcess::RankProcess(pid_t pid, int report, Logger log, Handler handler)
 
 RankProcess::~RankProcess() { Signal(SIGKILL); }
 
-void RankProcess::Watch(int report) {
-  FILE* file = fdopen(report, "r");
+void RankProcess::Watch(int pipe) {
+  FILE* file = fdopen(pipe, "r");
   char* line = nullptr;
   size_t capacity = 0;
   for (ssize_t n; (n = getline(&line, &capacity, file)) > 0;) {
-    v1::HeartbeatRequest message;
-    if (n > static_cast<ssize_t>(kReportBytesMax) ||
-        !google::protobuf::util::JsonStringToMessage(std::string(line, n), &message).ok()) {
+    const absl::StatusOr<RankReport> report = ParseRankReport({line, static_cast<size_t>(n)});
+    if (!report.ok()) {
       log_.Error("the rank process wrote a malformed report");
       continue;
     }
-    handler_.on_report(message);
+    handler_.on_report(*report);
   }
   free(line);
   fclose(file);
@@ -146,12 +142,7 @@ void RankProcess::Signal(int signal) {
   if (!ended_) kill(pid_, signal);
 }
 
-void RankProcess::Terminate(absl::Duration grace) {
-  Signal(SIGTERM);
-  {
-    absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&ended_), grace);
-  }
+void RankProcess::Kill() {
   Signal(SIGKILL);
   if (thread_.joinable()) thread_.join();
 }

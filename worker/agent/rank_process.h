@@ -1,6 +1,6 @@
 // A rank process (longhaul-rank) as its agent sees it: started with a job on its standard input,
-// watched through a pipe on which it writes HeartbeatRequest messages (proto JSON, one a line:
-// progress, evaluations, failure), ended by signals.
+// watched through a pipe on which it writes reports (rank_report.h), ended by signals: SIGTERM asks
+// it to stop behind its step, SIGKILL ends it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,20 +16,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
-#include "longhaul/v1/pool.pb.h"
+#include "worker/agent/rank_report.h"
 
 namespace longhaul {
 
 // The file descriptor on which a rank reports.
 inline constexpr int kReportDescriptor = 3;
-
-// How a rank process ends.
-enum RankExit : int {
-  kRankFinished = 0,
-  kRankRestart = 10,  // Cannot go on as this incarnation.
-  kRankFailed = 11,   // The job is at fault; a failure was reported.
-  // Anything else, and any signal: the process was lost.
-};
 
 class RankProcess {
  public:
@@ -42,7 +34,7 @@ class RankProcess {
   };
   // Called on the process's own thread.
   struct Handler {
-    std::function<void(const v1::HeartbeatRequest&)> on_report;
+    std::function<void(const RankReport&)> on_report;
     std::function<void(int exit_code)> on_exit;  // RankExit, or 128 + signal. Once, last.
   };
   // Call on a thread that lives as long as the process should: the kernel ends a rank when the
@@ -55,13 +47,13 @@ class RankProcess {
 
   // To the process, if it lives.
   void Signal(int signal);
-  // SIGTERM; after `grace`, SIGKILL. Blocks until the process has ended.
-  void Terminate(absl::Duration grace);
+  // SIGKILL. Blocks until the process has ended.
+  void Kill();
   pid_t pid() const { return pid_; }
 
  private:
   RankProcess(pid_t pid, int report, Logger log, Handler handler);
-  void Watch(int report);
+  void Watch(int pipe);
 
   const pid_t pid_;
   const Logger log_;

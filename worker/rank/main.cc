@@ -1,6 +1,7 @@
 // longhaul-rank: trains one rank of a pool. Started by longhaul-worker alone, which writes the
 // assignment (proto JSON) to its standard input and reads its reports from descriptor
 // kReportDescriptor.
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -10,9 +11,12 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "CLI/CLI.hpp"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/base/mutex_checks.h"
 #include "common/codec/cuda/cuda_codec_module.h"
@@ -20,12 +24,17 @@
 #include "common/rpc/allocator.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
-#include "google/protobuf/util/json_util.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/rank_process.h"
 #include "worker/rank/assignment.h"
+#include "worker/rank/capabilities.h"
+#include "worker/rank/fault.h"
 #include "worker/rank/pool_communicator.h"
+#include "worker/rank/rank_monitor.h"
+#include "worker/rank/rank_reporter.h"
 #include "worker/rank/replica_factory.h"
+#include "worker/rank/watched_communicator.h"
+#include "worker/rank/watched_replica.h"
 #include "worker/session/rank_session.h"
 
 namespace longhaul {
@@ -38,59 +47,7 @@ struct Arguments {
   double push_bytes_per_second = 0;
   uint64_t generation = 0;
   TlsFiles tls_files;
-};
-
-// Writes reports to the agent. An agent that is gone ends this process anyway.
-class Reporter {
- public:
-  explicit Reporter(int64_t steps) : steps_(steps) {}
-  void Write(const v1::HeartbeatRequest& report) {
-    std::string line;
-    if (!google::protobuf::util::MessageToJsonString(report, &line).ok()) return;
-    line += '\n';
-    for (size_t done = 0; done < line.size();) {
-      const ssize_t n = write(kReportDescriptor, line.data() + done, line.size() - done);
-      if (n <= 0) return;
-      done += n;
-    }
-  }
-  void Progress(const session::Progress& progress) {
-    const absl::Time now = absl::Now();
-    if (now < next_ && progress.inner_step < steps_) return;
-    next_ = now + absl::Milliseconds(200);
-    v1::HeartbeatRequest report;
-    v1::PoolProgress* out = report.mutable_progress();
-    out->set_inner_step(progress.inner_step);
-    out->set_tokens(progress.tokens);
-    out->set_train_loss(progress.train_loss);
-    out->set_tokens_per_second(progress.tokens_per_second);
-    out->set_compute_seconds(progress.compute_seconds);
-    out->set_exposed_wait_seconds(progress.exposed_wait_seconds);
-    out->set_eval_seconds(progress.eval_seconds);
-    out->set_sync_seconds(progress.sync_seconds);
-    out->set_uplink_nmse(progress.uplink_nmse);
-    out->set_error_feedback_norm(progress.error_feedback_norm);
-    Write(report);
-  }
-  void Evaluation(const session::EvaluationResult& result) {
-    v1::HeartbeatRequest report;
-    v1::Evaluation* out = report.add_evaluations();
-    out->set_step(result.step);
-    out->set_version(result.version);
-    out->set_loss(result.loss);
-    out->set_tokens(result.tokens);
-    out->set_final(result.final);
-    Write(report);
-  }
-  void Failure(const v1::JobError& fault) {
-    v1::HeartbeatRequest report;
-    *report.mutable_failure() = fault;
-    Write(report);
-  }
-
- private:
-  const int64_t steps_;
-  absl::Time next_ = absl::InfinitePast();
+  double drain_seconds = 30, progress_timeout = 60, progress_factor = 20;
 };
 
 absl::StatusOr<v1::Assignment> ReadAssignment() {
@@ -98,9 +55,63 @@ absl::StatusOr<v1::Assignment> ReadAssignment() {
       std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()});
 }
 
-// What an outcome means to the agent: a lost peer or coordinator is no fault of the job.
-int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Logger& log,
-             Reporter& reporter) {
+// SIGTERM, and SIGINT, which a terminal sends to every process: the rank finishes the step that it is
+// in and sends what it owes, in most of the time that the agent gives it. Lives as long as the
+// process, as its thread does.
+class DrainOnSignal {
+ public:
+  DrainOnSignal(const sigset_t& signals, absl::Duration patience, Logger log) {
+    std::thread([this, signals, patience, log] {
+      int signal;
+      sigwait(&signals, &signal);
+      log.Info("asked to stop");
+      {
+        absl::MutexLock lock(&mutex_);
+        // Nothing was trained yet.
+        if (session_ == nullptr) _exit(kRankFinished);
+        session_->Drain();
+      }
+      absl::SleepFor(patience);
+      absl::MutexLock lock(&mutex_);
+      if (session_ != nullptr) session_->Stop("what is under way is given up");
+    }).detach();
+  }
+  // Null: the session is about to end.
+  void SetSession(session::RankSession* session) {
+    absl::MutexLock lock(&mutex_);
+    session_ = session;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  session::RankSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+FaultPlace PlaceOf(session::Outcome::Place place) {
+  switch (place) {
+    case session::Outcome::Place::kTraining:
+      return FaultPlace::kTraining;
+    case session::Outcome::Place::kContribution:
+      return FaultPlace::kContribution;
+    case session::Outcome::Place::kPlan:
+      return FaultPlace::kPlan;
+  }
+  return FaultPlace::kTraining;
+}
+
+// Tells the agent, where it is the site's or the job's fault, and how to end.
+int EndWith(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status,
+            const std::string& reason, const Logger& log, RankReporter& reporter) {
+  const v1::JobError fault = DescribeFault(place, spec, status);
+  log.Error(
+      absl::StrCat(v1::FaultClass_Name(fault.fault_class()), " ", reason, ": ", status.ToString()));
+  if (!IsReported(fault)) return kRankRestart;
+  reporter.Failure(fault);
+  return kRankFailed;
+}
+
+int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logger& log,
+            RankReporter& reporter) {
   switch (outcome.kind) {
     case session::Outcome::Kind::kFinished:
       log.Info(absl::StrCat("finished: ", outcome.reason));
@@ -109,13 +120,9 @@ int ExitCode(const session::Outcome& outcome, const v1::JobSpec& spec, const Log
       log.Warning(absl::StrCat("cannot go on: ", outcome.reason));
       return kRankRestart;
     case session::Outcome::Kind::kFailed:
-      break;
+      return EndWith(PlaceOf(outcome.place), spec, outcome.status, outcome.reason, log, reporter);
   }
-  log.Error(absl::StrCat("training failed ", outcome.reason, ": ", outcome.status.ToString()));
-  if (absl::IsUnavailable(outcome.status) || absl::IsDeadlineExceeded(outcome.status))
-    return kRankRestart;
-  reporter.Failure(DescribeFault(spec, outcome.status));
-  return kRankFailed;
+  return kRankRestart;
 }
 
 // The codec of the device that trains; null: the host codes.
@@ -127,20 +134,28 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const Replica& replica, int device, c
   return nullptr;
 }
 
-int RunRank(const Arguments& arguments, const Logger& log) {
+int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& log) {
   SendProtobufLogTo(log);
+  ReportWhenMemoryEnds(kReportDescriptor);
+  auto& drain = *new DrainOnSignal(signals, absl::Seconds(0.9 * arguments.drain_seconds), log);
+  RankMonitor monitor(
+      {.at_least = absl::Seconds(arguments.progress_timeout), .factor = arguments.progress_factor});
   const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
+  const v1::JobSpec spec = assignment.ok() ? assignment->spec() : v1::JobSpec();
+  RankReporter reporter(kReportDescriptor, spec.train().steps(), &monitor);
+  const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
+    return EndWith(place, spec, status, reason, log, reporter);
+  };
   if (!assignment.ok()) {
-    log.Error(assignment.status().ToString());
-    return 1;
+    return end(FaultPlace::kAssignment, assignment.status(), "while the assignment was read");
   }
   const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(arguments.tls_files);
   if (!tls.ok()) {
     log.Error(tls.status().ToString());
     return kRankRestart;
   }
-  const v1::JobSpec& spec = assignment->spec();
-  Reporter reporter(spec.train().steps());
+  const absl::Status able = CheckCapabilities(spec, spec.train().device());
+  if (!able.ok()) return end(FaultPlace::kCapabilities, able, "before anything was begun");
   absl::StatusOr<PoolCommunicator> communicator =
       MakePoolCommunicator({.rank = arguments.rank,
                             .ranks = arguments.ranks,
@@ -148,21 +163,23 @@ int RunRank(const Arguments& arguments, const Logger& log) {
                             .generation = arguments.generation,
                             .device = spec.train().device()});
   if (!communicator.ok()) {
-    log.Error(absl::StrCat("connecting the pool's ranks: ", communicator.status().ToString()));
-    return kRankRestart;
+    return end(FaultPlace::kMeeting, communicator.status(), "while the pool's ranks met");
   }
-  auto replica = MakeReplica({.spec = spec,
-                              .ordinal = assignment->ordinal(),
-                              .local_rank = arguments.rank,
-                              .threads = arguments.threads,
-                              .data_dir = arguments.data_dir,
-                              .communicator = communicator->get(),
-                              .communicator_on_device = communicator->on_device});
-  if (!replica.ok()) {
-    return ExitCode({session::Outcome::Kind::kFailed, replica.status(), "while it was prepared"},
-                    spec, log, reporter);
+  WatchedCommunicator watched(communicator->get(), &monitor);
+  auto made = MakeReplica({.spec = spec,
+                           .ordinal = assignment->ordinal(),
+                           .local_rank = arguments.rank,
+                           .threads = arguments.threads,
+                           .data_dir = arguments.data_dir,
+                           .communicator = communicator->get() == nullptr ? nullptr : &watched,
+                           .communicator_on_device = communicator->on_device,
+                           .collective_timeout = monitor.CollectiveTimeout()});
+  if (!made.ok()) {
+    return end(FaultPlace::kPreparation, made.status(), "while the model was prepared");
   }
+  WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
   session::SessionObserver observer;
+  observer.on_wait = [&](const std::string& what) { monitor.WaitsFor(what); };
   if (arguments.rank == 0) {
     observer.on_progress = [&](const session::Progress& progress) { reporter.Progress(progress); };
     observer.on_evaluation = [&](const session::EvaluationResult& result) {
@@ -176,11 +193,15 @@ int RunRank(const Arguments& arguments, const Logger& log) {
                                 .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
                                 .push_bytes_per_second = arguments.push_bytes_per_second,
-                                .device_codec = DeviceCodecOf(**replica, arguments.rank, log),
+                                .device_codec = DeviceCodecOf(replica, arguments.rank, log),
                                 .log = log,
                                 .observer = observer},
-                               replica->get());
-  return ExitCode(session.Run(), spec, log, reporter);
+                               &replica);
+  drain.SetSession(&session);
+  const session::Outcome outcome = session.Run();
+  drain.SetSession(nullptr);
+  reporter.Flush();
+  return EndWith(outcome, spec, log, reporter);
 }
 
 }  // namespace
@@ -189,6 +210,11 @@ int RunRank(const Arguments& arguments, const Logger& log) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // No rank outlives its agent.
   signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // Before any other thread: all inherit it.
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::Arguments arguments;
@@ -207,11 +233,14 @@ int main(int argc, char** argv) {
   app.add_option("--tls-ca", arguments.tls_files.ca);
   app.add_option("--tls-certificate", arguments.tls_files.certificate);
   app.add_option("--tls-key", arguments.tls_files.key);
+  app.add_option("--drain-seconds", arguments.drain_seconds);
+  app.add_option("--progress-timeout", arguments.progress_timeout);
+  app.add_option("--progress-factor", arguments.progress_factor);
   app.add_option("--log-level", arguments.log_level);
   CLI11_PARSE(app, argc, argv);
   if (getppid() == 1) return 1;  // The agent ended before the line above took effect.
   const auto level = longhaul::ParseLogLevel(arguments.log_level);
-  return longhaul::RunRank(arguments,
+  return longhaul::RunRank(arguments, signals,
                            longhaul::Logger({.program = "longhaul-rank",
                                              .level = level.value_or(longhaul::LogLevel::kInfo)}));
 }

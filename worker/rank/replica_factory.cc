@@ -73,24 +73,4 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& optio
   }
 }
 
-v1::JobError DescribeFault(const v1::JobSpec& spec, const absl::Status& status) {
-  v1::JobError fault;
-  fault.set_code(absl::StatusCodeToString(status.code()));
-  fault.set_message(std::string(status.message()));
-  if (absl::IsNotFound(status) || absl::IsOutOfRange(status) || absl::IsPermissionDenied(status)) {
-    fault.set_field(spec.data().has_tokens() ? "data.tokens.path" : "data.text.path");
-    fault.set_hint(
-        "the path is looked up on every worker's machine; give one that exists there, or set "
-        "--data-dir");
-  } else if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
-    fault.set_field("train.device");
-    fault.set_hint("use workers with a GPU, or train.device: cpu");
-  } else if (absl::IsInvalidArgument(status)) {
-    fault.set_field(spec.data().has_tokens() ? "data.tokens" : "data.text");
-    fault.set_hint(
-        "see the message: the data do not fit the model, or the values have become infinite");
-  }
-  return fault;
-}
-
 }  // namespace longhaul

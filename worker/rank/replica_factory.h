@@ -24,12 +24,8 @@ struct ReplicaOptions {
   absl::Duration collective_timeout = absl::Hours(1);
 };
 
-// Errors: those of TorchReplica::Create and SyntheticReplica::Create. UNIMPLEMENTED: a model that
-// this worker lacks.
+// What the spec needs has been checked (capabilities.h). Errors: those of TorchReplica::Create and
+// SyntheticReplica::Create.
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options);
-
-// What of the spec an error of MakeReplica is about, and what to do: a JobError to report. `status`
-// is not OK.
-v1::JobError DescribeFault(const v1::JobSpec& spec, const absl::Status& status);
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/round_kind_proto.h"
 
 namespace longhaul::session {
@@ -63,6 +64,10 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
         !IsSchedule(fragment, plan)) {
       return Bad(absl::StrFormat("the schedule of fragment %d", fragment.fragment()));
     }
+    if (!fragment.endpoint().empty()) {
+      const absl::Status address = CheckAddress(fragment.endpoint());
+      if (!address.ok()) return Bad("an endpoint: " + std::string(address.message()));
+    }
     FragmentPlan item{.schedule = {.first_push_step = fragment.first_push_step(),
                                    .period = fragment.period(),
                                    .tau = plan.tau(),
@@ -100,14 +105,6 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
   }
   if (units != model.units.size()) return Bad("it does not hold every unit of the model");
   return result;
-}
-
-CodecOptions CodecFromProto(const v1::CodecSpec& codec) {
-  return {.kind = static_cast<CodecKind>(codec.codec()),
-          .search_scale = codec.search_scale(),
-          .stochastic = codec.stochastic_rounding(),
-          .rms_scale = codec.rms_scale(),
-          .feedback_decay = static_cast<float>(codec.feedback_decay())};
 }
 
 }  // namespace longhaul::session

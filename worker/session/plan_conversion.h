@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
 #include "longhaul/v1/sync.pb.h"
 #include "worker/session/core/event.h"
@@ -20,7 +19,5 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool);
 absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan,
                                                              const ModelLayout& model);
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool);
-
-CodecOptions CodecFromProto(const v1::CodecSpec& codec);
 
 }  // namespace longhaul::session

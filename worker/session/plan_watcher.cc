@@ -38,8 +38,8 @@ PlanWatcher::PlanWatcher(Options options, Handler handler)
 PlanWatcher::~PlanWatcher() = default;
 
 void PlanWatcher::Watch(const std::stop_token& stop) {
-  const auto stub =
-      v1::SyncService::NewStub(MakeChannel({.address = options_.coordinator, .tls = options_.tls}));
+  const auto channel = MakeChannel({.address = options_.coordinator, .tls = options_.tls});
+  const auto stub = v1::SyncService::NewStub(channel);
   Random random(std::hash<std::string>()(options_.incarnation), options_.rank);
   const Backoff backoff{.max = absl::Seconds(2)};
   for (int attempt = 0; !stop.stop_requested(); ++attempt) {
@@ -54,7 +54,7 @@ void PlanWatcher::Watch(const std::stop_token& stop) {
       handler_.on_refused(status);
       return;
     }
-    WaitUnlessStopped(FullJitter(backoff, attempt, random), stop);
+    AwaitNextAttempt({&channel, 1}, FullJitter(backoff, attempt, random), stop);
   }
 }
 

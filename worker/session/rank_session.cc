@@ -1,5 +1,6 @@
 #include "worker/session/rank_session.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
+#include "common/rpc/codec_proto.h"
 #include "common/rpc/executor.h"
 #include "worker/session/core/session.h"
 #include "worker/session/error_reason.h"
@@ -28,6 +30,9 @@
 
 namespace longhaul::session {
 namespace {
+
+// Shorter waits are not worth a line.
+constexpr absl::Duration kWaitToTell = absl::Seconds(1);
 
 std::optional<int64_t> HaveVersion(const absl::Status& status) {
   const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
@@ -68,6 +73,7 @@ class RankSession::Impl {
   }
 
   Outcome Run();
+  void Drain();
   void Stop(const std::string& reason) { Post(Ended{reason}); }
 
  private:
@@ -75,6 +81,8 @@ class RankSession::Impl {
   void Post(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void Dispatch(const Action& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Action> NextForeground() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitForeground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(Outcome::Place place, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- the stream
   void OnPlanEvent(const v1::PlanEvent& event);
@@ -104,6 +112,8 @@ class RankSession::Impl {
   absl::Status DoSeed(const SeedPush& action);
   absl::Status DoAgree(const AgreeOnVersions& action);
   absl::Status DoStep(const RunStep& action);
+  absl::StatusOr<bool> AgreeOnDrain(int64_t step, double step_seconds);
+  bool StopsWithPeers(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoPush(const Push& action);
   absl::Status DoMerge(const Merge& action);
   absl::Status DoEvaluate(const Evaluate& action);
@@ -128,11 +138,15 @@ class RankSession::Impl {
   std::map<int, RoundKind> kept_kind_
       ABSL_GUARDED_BY(mutex_);                  // Of the kept contribution, by fragment.
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);  // Ends Run with kFailed.
+  Outcome::Place fault_place_ ABSL_GUARDED_BY(mutex_) = Outcome::Place::kTraining;
+  bool drain_asked_ ABSL_GUARDED_BY(mutex_) = false;
   double uplink_nmse_ ABSL_GUARDED_BY(mutex_) = 0, feedback_norm_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Training thread only.
   Progress progress_;
-  bool training_ = false;  // The first step has begun.
+  int64_t agree_at_ = 0;        // The next step at whose end the ranks agree on going on.
+  bool peers_stopped_ = false;  // Foreground actions but the last are skipped.
+  bool training_ = false;       // The first step has begun.
   absl::Time training_since_;
 
   std::unique_ptr<Executor> executor_;
@@ -148,38 +162,59 @@ void RankSession::Impl::Post(const Event& event) {
 }
 
 void RankSession::Impl::Dispatch(const Action& action) {
-  std::visit(
-      Overloaded{
-          [&](const PullWhole& a) {
-            InBackground([this, a](const Connection& c) { FetchWhole(a.fragment, c); });
-          },
-          [&](const Pull& a) {
-            InBackground(
-                [this, a](const Connection& c) { FetchDownlink(a.fragment, a.version, c); });
-          },
-          [&](const PushAgain& a) { Send(a.fragment, a.version, kept_kind_[a.fragment]); },
-          [&](const Wait& a) {
-            log_.Info(absl::StrFormat("waiting since inner step %d: %s", a.since_step, a.what));
-          },
-          [&](const auto& a) { foreground_.push_back(a); },
-      },
-      action);
+  std::visit(Overloaded{
+                 [&](const PullWhole& a) {
+                   InBackground([this, a](const Connection& c) { FetchWhole(a.fragment, c); });
+                 },
+                 [&](const Pull& a) {
+                   InBackground(
+                       [this, a](const Connection& c) { FetchDownlink(a.fragment, a.version, c); });
+                 },
+                 [&](const PushAgain& a) { Send(a.fragment, a.version, kept_kind_[a.fragment]); },
+                 [](const Wait&) {},  // Said where the training thread waits, if it takes long.
+                 [&](const auto& a) { foreground_.push_back(a); },
+             },
+             action);
 }
 
 std::optional<Action> RankSession::Impl::NextForeground() {
-  const absl::Time asked = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !foreground_.empty() || !fault_.ok();
-  };
-  if (!ready()) {
-    mutex_.Await(absl::Condition(&ready));  // Ends by an event; Wait and waiting() name what it is.
-    if (training_) progress_.exposed_wait_seconds += absl::ToDoubleSeconds(clock_->Now() - asked);
-  }
+  if (foreground_.empty() && fault_.ok()) AwaitForeground();
   if (!fault_.ok()) return std::nullopt;
   Action action = std::move(foreground_.front());
   foreground_.pop_front();
   return action;
+}
+
+// Ends by an event; on_wait and the log name what it is.
+void RankSession::Impl::AwaitForeground() {
+  const absl::Time asked = clock_->Now();
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !foreground_.empty() || !fault_.ok();
+  };
+  if (options_.observer.on_wait) options_.observer.on_wait(core_.WaitsFor());
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&ready), kWaitToTell)) {
+    const std::string what = core_.WaitsFor();
+    log_.Info(absl::StrFormat("waiting since inner step %d: %s", core_.step(), what));
+    mutex_.Await(absl::Condition(&ready));
+    log_.Info(absl::StrFormat(
+        "waited %s: %s",
+        absl::FormatDuration(absl::Trunc(clock_->Now() - asked, absl::Milliseconds(100))), what));
+  }
+  if (options_.observer.on_wait) options_.observer.on_wait("");
+  if (training_) progress_.exposed_wait_seconds += absl::ToDoubleSeconds(clock_->Now() - asked);
+}
+
+void RankSession::Impl::Fail(Outcome::Place place, const absl::Status& status) {
+  if (!fault_.ok()) return;
+  fault_ = status;
+  fault_place_ = place;
+}
+
+void RankSession::Impl::Drain() {
+  absl::MutexLock lock(&mutex_);
+  drain_asked_ = true;
+  for (const Action& action : core_.Step(session::Drain{}, clock_->Now())) Dispatch(action);
 }
 
 Outcome RankSession::Impl::Run() {
@@ -208,20 +243,42 @@ Outcome RankSession::Impl::Run() {
     const std::optional<Action> action = NextForeground();
     if (!action) {
       absl::MutexLock lock(&mutex_);
-      return {Outcome::Kind::kFailed, fault_, "the exchange failed"};
+      return {Outcome::Kind::kFailed, fault_place_, fault_,
+              fault_place_ == Outcome::Place::kPlan ? "while it read what the coordinator sent"
+                                                    : "while it coded a contribution"};
     }
     if (const auto* finish = std::get_if<Finish>(&*action)) {
       ReportProgress();
-      return {Outcome::Kind::kFinished, absl::OkStatus(), finish->reason};
+      return {.kind = Outcome::Kind::kFinished, .reason = finish->reason};
     }
     if (const auto* restart = std::get_if<Restart>(&*action)) {
-      return {Outcome::Kind::kRestart, absl::OkStatus(), restart->reason};
+      return {.kind = Outcome::Kind::kRestart, .reason = restart->reason};
     }
-    if (const absl::Status status = Perform(*action); !status.ok()) {
-      return {Outcome::Kind::kFailed, status,
+    if (peers_stopped_) {
+      // Its snapshot is not to be had any more.
+      if (const auto* push = std::get_if<Push>(&*action)) {
+        Post(PushRefused{push->fragment, push->version, absl::CancelledError("asked to stop"), "",
+                         std::nullopt});
+      }
+      continue;
+    }
+    if (const absl::Status status = Perform(*action); !status.ok() && !StopsWithPeers(status)) {
+      return {Outcome::Kind::kFailed, Outcome::Place::kTraining, status,
               absl::StrFormat("at inner step %d", progress_.inner_step)};
     }
   }
+}
+
+// Whether a collective failed because the pool drains and another rank was done before this one.
+bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!drain_asked_) return false;
+  }
+  peers_stopped_ = true;
+  Post(session::Drain{.stopped = true});
+  return true;
 }
 
 // --- the stream
@@ -254,7 +311,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
   }
   if (status.ok()) return;
   absl::MutexLock lock(&mutex_);
-  fault_ = status;
+  Fail(Outcome::Place::kPlan, status);
 }
 
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
@@ -262,8 +319,8 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   if (fragments_.empty()) {
     LH_ASSIGN_OR_RETURN(const std::vector<FragmentLayout> layouts,
                         LayoutsFromProto(plan, replica_->layout()));
-    LH_ASSIGN_OR_RETURN(up_, MakeCodec(CodecFromProto(plan.up())));
-    LH_ASSIGN_OR_RETURN(down_, MakeCodec(CodecFromProto(plan.down())));
+    LH_ASSIGN_OR_RETURN(up_, MakeCodec(CodecOptionsOf(plan.up())));
+    LH_ASSIGN_OR_RETURN(down_, MakeCodec(CodecOptionsOf(plan.down())));
     LH_ASSIGN_OR_RETURN(exact_, MakeCodec({.kind = CodecKind::kFp32}));
     for (const FragmentLayout& layout : layouts) {
       fragments_.push_back(std::make_unique<OuterFragment>(
@@ -278,6 +335,9 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
     }
   } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
     return absl::InvalidArgumentError("the coordinator's plan changed its fragments");
+  }
+  for (const v1::FragmentPlan& fragment : plan.fragments()) {
+    transfers_.SetEndpoint(fragment.fragment(), fragment.endpoint());
   }
   Post(PlanReceived{std::move(core_plan)});
   return absl::OkStatus();
@@ -300,7 +360,8 @@ void RankSession::Impl::OnDisconnected() {
 void RankSession::Impl::InBackground(Task task) {
   if (!executor_->Submit(
           [task = std::move(task), connection = connection_] { task(connection); })) {
-    fault_ = absl::ResourceExhaustedError("too many transfers wait in the background");
+    Fail(Outcome::Place::kPlan,
+         absl::ResourceExhaustedError("too many transfers wait in the background"));
   }
 }
 
@@ -331,7 +392,7 @@ void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, i
   auto coded = outer.Encode(kind, NoiseKeyOf(fragment, version));
   if (!coded.ok()) {
     absl::MutexLock lock(&mutex_);
-    fault_ = coded.status();
+    Fail(Outcome::Place::kContribution, coded.status());
     return;
   }
   if (*coded == nullptr)
@@ -431,14 +492,40 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
     training_ = true;
     training_since_ = clock_->Now();
   }
+  const absl::Time begin = clock_->Now();
   LH_ASSIGN_OR_RETURN(const StepStats stats, replica_->Step(action.step));
   progress_.inner_step = action.step;
   progress_.tokens += stats.tokens;
   progress_.train_loss = stats.loss;
   progress_.compute_seconds += stats.compute_seconds;
   ReportProgress();
-  Post(StepDone{action.step});
+  LH_ASSIGN_OR_RETURN(const bool drain,
+                      AgreeOnDrain(action.step, absl::ToDoubleSeconds(clock_->Now() - begin)));
+  Post(StepDone{action.step, drain});
   return absl::OkStatus();
+}
+
+// Whether any rank was asked to stop, the same on all of them. They ask each other about once a
+// second, since it takes a collective; how many steps that is all know from the last time.
+absl::StatusOr<bool> RankSession::Impl::AgreeOnDrain(int64_t step, double step_seconds) {
+  bool asked;
+  {
+    absl::MutexLock lock(&mutex_);
+    asked = drain_asked_;
+  }
+  if (replica_->ranks() == 1) return asked;
+  if (step < agree_at_) return false;
+  const int64_t microseconds = static_cast<int64_t>(std::min(step_seconds, 1e9) * 1e6);
+  LH_ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> ranks,
+                      replica_->AllGather({asked ? 1 : 0, microseconds}));
+  bool any = false;
+  int64_t slowest = 1;
+  for (const std::vector<int64_t>& rank : ranks) {
+    any |= rank[0] != 0;
+    slowest = std::max(slowest, rank[1]);
+  }
+  agree_at_ = step + std::clamp<int64_t>(1'000'000 / slowest, 1, 1000);
+  return any;
 }
 
 absl::Status RankSession::Impl::DoPush(const Push& action) {
@@ -505,6 +592,7 @@ void RankSession::Impl::ReportProgress() {
 RankSession::RankSession(Options options, Replica* replica)
     : impl_(std::make_unique<Impl>(std::move(options), replica)) {}
 RankSession::~RankSession() = default;
+void RankSession::Drain() { impl_->Drain(); }
 Outcome RankSession::Run() { return impl_->Run(); }
 void RankSession::Stop(const std::string& reason) { impl_->Stop(reason); }
 

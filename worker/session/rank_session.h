@@ -55,15 +55,19 @@ struct SessionObserver {
   std::function<void(const Progress&)> on_progress;  // After every step and at the end.
   std::function<void(const EvaluationResult&)> on_evaluation;
   std::function<void(const MergeRecord&)> on_merge;
+  // It waits for the coordinator, for that; empty: no longer.
+  std::function<void(const std::string&)> on_wait;
 };
 
 struct Outcome {
   enum class Kind {
-    kFinished,  // The job has ended, or this pool's part of it.
+    kFinished,  // The job has ended, or this pool's part of it, or it was asked to stop.
     kRestart,   // This incarnation cannot go on; the pool should come back as a new one.
-    kFailed,    // Training failed (`status`).
+    kFailed,    // `status` arose where `place` says.
   };
+  enum class Place { kTraining, kContribution, kPlan };
   Kind kind = Kind::kFinished;
+  Place place = Place::kTraining;
   absl::Status status;
   std::string reason;
 };
@@ -87,6 +91,10 @@ class RankSession {
 
   // Trains until the job ends. Call once, on the training thread. Blocks.
   Outcome Run();
+  // Makes Run return, with kFinished, once the ranks of the pool agree that they have done their
+  // last step, within about a second or one step, and what was pushed is at the coordinator. All
+  // ranks of the pool are to be asked. Thread-safe.
+  void Drain();
   // Makes Run return soon, with kFinished and the reason. Thread-safe. A collective that waits for
   // a peer is not ended by it: abort the communicator for that.
   void Stop(const std::string& reason);

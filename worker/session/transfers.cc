@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
@@ -11,44 +12,111 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_pull.h"
 #include "common/rpc/round_kind_proto.h"
+#include "common/rpc/status_details.h"
 #include "worker/session/error_reason.h"
 
 namespace longhaul::session {
 namespace {
 
-// A restarted coordinator does not know the pool until its agent joined again: as good as away.
-absl::Status PoolUnknownIsUnavailable(absl::Status status) {
-  return ReasonOf(status) == "POOL_UNKNOWN" ? absl::UnavailableError(status.message()) : status;
+// Which failures another attempt may mend.
+class TransferFailures {
+ public:
+  bool MayRetry(const absl::Status& failure) {
+    switch (failure.code()) {
+      case absl::StatusCode::kUnavailable:
+      case absl::StatusCode::kCancelled:         // By a server that goes down: nobody here did.
+      case absl::StatusCode::kDeadlineExceeded:  // Of this attempt alone.
+        return true;
+      case absl::StatusCode::kDataLoss:
+      case absl::StatusCode::kInternal:  // A stream that broke within a message.
+      case absl::StatusCode::kUnknown:
+        return ++damaged_ < Transfers::kDamagedMax;
+      case absl::StatusCode::kResourceExhausted:
+        return RetryDelayOf(failure).has_value();
+      default:
+        // A restarted coordinator does not know the pool until its agent joined again.
+        return ReasonOf(failure) == "POOL_UNKNOWN";
+    }
+  }
+
+ private:
+  int damaged_ = 0;
+};
+
+BulkChannels First(const std::vector<std::shared_ptr<grpc::Channel>>& channels, int64_t bytes) {
+  const int64_t useful = std::max<int64_t>(1, CeilDiv(bytes, 1 << 20));
+  return BulkChannels(channels).first(std::min<size_t>(channels.size(), useful));
+}
+
+std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
+  std::vector<Digest128> digests;
+  for (int i = 0; i < pull.parts(); ++i) {
+    const v1::Digest& digest = pull.part(i).header.digest();
+    digests.push_back({digest.high(), digest.low()});
+  }
+  return digests;
 }
 
 }  // namespace
 
 Transfers::Transfers(Options options) : options_(std::move(options)) {
   if (options_.push_bytes_per_second > 0) pacer_.emplace(options_.push_bytes_per_second);
-  for (int i = 0; i < std::max(1, options_.channels); ++i) {
-    channels_.push_back(MakeChannel(
-        {.address = options_.coordinator, .kind = ChannelKind::kBulk, .tls = options_.tls}));
+  channels_[options_.coordinator] = Dial(options_.coordinator);
+}
+
+void Transfers::SetEndpoint(int fragment, const std::string& endpoint) {
+  absl::MutexLock lock(&mutex_);
+  if (endpoint.empty()) {
+    endpoints_.erase(fragment);
+  } else {
+    endpoints_[fragment] = endpoint;
+  }
+  // Nobody is asked at an endpoint that no plan names any more.
+  for (auto it = channels_.begin(); it != channels_.end();) {
+    const bool used =
+        it->first == options_.coordinator ||
+        absl::c_any_of(endpoints_, [&](const auto& e) { return e.second == it->first; });
+    it = used ? std::next(it) : channels_.erase(it);
   }
 }
 
-BulkChannels Transfers::ChannelsFor(int64_t bytes) const {
-  const int64_t useful = std::max<int64_t>(1, CeilDiv(bytes, 1 << 20));
-  return BulkChannels(channels_).first(std::min<size_t>(channels_.size(), useful));
+std::shared_ptr<const Transfers::Channels> Transfers::Dial(const std::string& endpoint) const {
+  auto channels = std::make_shared<Channels>();
+  for (int i = 0; i < std::max(1, options_.channels); ++i) {
+    channels->push_back(
+        MakeChannel({.address = endpoint, .kind = ChannelKind::kBulk, .tls = options_.tls}));
+  }
+  return channels;
+}
+
+std::shared_ptr<const Transfers::Channels> Transfers::ChannelsTo(int fragment) {
+  absl::MutexLock lock(&mutex_);
+  const auto named = endpoints_.find(fragment);
+  const std::string& endpoint = named == endpoints_.end() ? options_.coordinator : named->second;
+  std::shared_ptr<const Channels>& channels = channels_[endpoint];
+  if (channels == nullptr) channels = Dial(endpoint);
+  return channels;
 }
 
 // `call` gets the deadline of an attempt.
 template <typename Call>
-absl::Status Transfers::WithRetries(const std::stop_token& stop, Call&& call) {
+absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_token& stop,
+                                    Call&& call) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
-  const RetryOptions options{.backoff = options_.backoff,
-                             .deadline = absl::InfiniteFuture(),
-                             .stop = stop,
-                             .clock = clock_.get(),
-                             .random = &random};
+  TransferFailures failures;
+  const RetryOptions options{
+      .backoff = options_.backoff,
+      .deadline = absl::InfiniteFuture(),
+      .stop = stop,
+      .clock = clock_.get(),
+      .random = &random,
+      .wait = [&](absl::Duration wait,
+                  const std::stop_token& stopped) { AwaitNextAttempt(channels, wait, stopped); },
+      .retriable = [&](const absl::Status& failure) { return failures.MayRetry(failure); }};
   return Retry(options, [&] {
-    return PoolUnknownIsUnavailable(call(BulkCall{.deadline = clock_->Now() + options_.attempt,
-                                                  .stop = stop,
-                                                  .pacer = pacer_ ? &*pacer_ : nullptr}));
+    return call(BulkCall{.deadline = clock_->Now() + options_.attempt,
+                         .stop = stop,
+                         .pacer = pacer_ ? &*pacer_ : nullptr});
   });
 }
 
@@ -77,18 +145,19 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
       SourceOf(std::shared_ptr<const CodedBlocks>(std::move(contribution), blocks),
                [&codec](int32_t elements) { return codec.PayloadBytes(elements); });
   bool begun = Begun(fragment, version);
-  return WithRetries(stop, [&](const BulkCall& call) {
-    if (std::exchange(begun, true)) return PushMissing(header, source, call);
-    return PushBlocks(ChannelsFor(source.payload_bytes()), header, source, call).status();
+  const std::shared_ptr<const Channels> channels = ChannelsTo(fragment);
+  return WithRetries(*channels, stop, [&](const BulkCall& call) {
+    if (std::exchange(begun, true)) return PushMissing(*channels, header, source, call);
+    return PushBlocks(First(*channels, source.payload_bytes()), header, source, call).status();
   });
 }
 
-absl::Status Transfers::PushMissing(const v1::PushHeader& header, const CodedSource& source,
-                                    const BulkCall& call) const {
-  LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels_.front(), header, call));
+absl::Status Transfers::PushMissing(const Channels& channels, const v1::PushHeader& header,
+                                    const CodedSource& source, const BulkCall& call) {
+  LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels.front(), header, call));
   const CodedSource missing = Missing(source, held.blocks);
   if (missing.segments.empty()) return absl::OkStatus();
-  return PushBlocks(ChannelsFor(missing.payload_bytes()), header, missing, call).status();
+  return PushBlocks(First(channels, missing.payload_bytes()), header, missing, call).status();
 }
 
 absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParameters& into,
@@ -134,19 +203,23 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
                              [&](int part, const CodedChunk& chunk) {
                                return probe ? absl::OkStatus() : into.Take(part, chunk);
                              }};
-  const BulkChannels channels = ChannelsFor(payload);
-  FragmentPull pull(std::move(request), static_cast<int>(channels.size()), check, sink);
-  const int kept = probe ? 0 : pull.parts();
-  into.SetParts(kept);
-  LH_RETURN_IF_ERROR(
-      WithRetries(stop, [&](const BulkCall& call) { return pull.Attempt(channels, call); }));
-  const int64_t version = pull.part(0).header.version();
-  std::vector<Digest128> digests;
-  for (int i = 0; i < kept; ++i) {
-    const v1::Digest& digest = pull.part(i).header.digest();
-    digests.push_back({digest.high(), digest.low()});
-  }
-  LH_RETURN_IF_ERROR(into.Verify(version, digests));
+  const std::shared_ptr<const Channels> all = ChannelsTo(options.fragment);
+  const BulkChannels channels = First(*all, payload);
+  std::optional<FragmentPull> pull;
+  int64_t version = options.version;
+  LH_RETURN_IF_ERROR(WithRetries(*all, stop, [&](const BulkCall& call) -> absl::Status {
+    if (!pull.has_value()) {
+      pull.emplace(request, static_cast<int>(channels.size()), check, sink);
+      into.SetParts(probe ? 0 : pull->parts());
+    }
+    LH_RETURN_IF_ERROR(pull->Attempt(channels, call));
+    version = pull->part(0).header.version();
+    const absl::Status verified =
+        into.Verify(version, probe ? std::vector<Digest128>{} : DigestsOf(*pull));
+    // Of the blocks that came any may be wrong: all of them are asked for again.
+    if (!verified.ok()) pull.reset();
+    return verified;
+  }));
   return version;
 }
 

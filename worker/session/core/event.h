@@ -78,8 +78,8 @@ struct PushDone {
   int64_t version = 0;
 };
 // The coordinator refused for good, `reason` is that of ErrorInfo. `have`: its version, with
-// VERSION_MISMATCH. The shell itself retries damaged bytes (DATA_LOSS) and POOL_UNKNOWN; a lost
-// connection is Disconnected.
+// VERSION_MISMATCH. The shell itself retries damaged bytes (DATA_LOSS), POOL_UNKNOWN and a server
+// that goes down; a lost connection is Disconnected.
 struct PushRefused {
   int fragment = 0;
   int64_t version = 0;
@@ -87,7 +87,7 @@ struct PushRefused {
   std::string reason;
   std::optional<int64_t> have;
 };
-// Refused, or what came does not have the commit's digest.
+// Refused, or what came does not have the commit's digest, also when it was pulled again.
 struct PullRefused {
   int fragment = 0;
   absl::Status status;
@@ -99,12 +99,23 @@ struct PullRefused {
 struct VersionsAgreed {
   std::vector<std::vector<int64_t>> versions;
 };
+// `drain`: the ranks agreed, in this step, that it is their last one, because one of them was asked
+// to stop. The same on all ranks.
 struct StepDone {
   int64_t step = 0;
+  bool drain = false;
 };
 
-using Event =
-    std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, Ended, Disconnected,
-                 PulledWhole, Pulled, PushDone, PushRefused, PullRefused, VersionsAgreed, StepDone>;
+// --- From outside. The pool was asked to stop. Where an inner step runs, StepDone tells when it is
+// the last; elsewhere none follows: before the first step, or where this rank waits for a commit,
+// no other rank can pass it. `stopped`: the training thread cannot go on, since another rank of the
+// pool has stopped.
+struct Drain {
+  bool stopped = false;
+};
+
+using Event = std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, Ended,
+                           Disconnected, PulledWhole, Pulled, PushDone, PushRefused, PullRefused,
+                           VersionsAgreed, StepDone, Drain>;
 
 }  // namespace longhaul::session

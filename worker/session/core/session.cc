@@ -19,6 +19,8 @@ const char* SessionStateName(SessionState state) {
       return "training";
     case SessionState::kBlocked:
       return "blocked";
+    case SessionState::kDraining:
+      return "draining";
     case SessionState::kEnded:
       return "ended";
   }
@@ -40,6 +42,8 @@ void Session::On(const PlanReceived& event, Actions& out) {
   connected_ = true;
   if (state_ == SessionState::kConnecting) {
     Begin(event.plan, out);
+  } else if (state_ == SessionState::kDraining) {
+    ResumeDrain(event.plan, out);
   } else {
     Resume(event.plan, out);
   }
@@ -50,6 +54,7 @@ void Session::On(const PlanRefused& event, Actions& out) {
       event.reason == "NOT_ASSIGNED") {
     return End(Finish{std::string(event.status.message())}, out);
   }
+  if (state_ == SessionState::kDraining) return End(Finish{"asked to stop"}, out);
   End(Restart{std::string(event.status.message())}, out);
 }
 
@@ -57,6 +62,7 @@ void Session::On(const CommitPublished& event, Actions& out) {
   if (state_ == SessionState::kConnecting) return;
   LH_CHECK(event.fragment >= 0 && event.fragment < static_cast<int>(fragments_.size()),
            "the shell checks fragments");
+  if (state_ == SessionState::kDraining) return Sent(event.fragment, event.commit.version, out);
   Learn(event.fragment, event.commit, out);
 }
 
@@ -71,13 +77,16 @@ void Session::On(const Disconnected&, Actions&) {
 void Session::On(const Pulled& event, Actions& out) {
   Fragment& fragment = fragments_[event.fragment];
   if (event.version != fragment.held + 1 || state_ == SessionState::kStarting ||
-      state_ == SessionState::kAgreeing)
+      state_ == SessionState::kAgreeing || state_ == SessionState::kDraining)
     return;
   fragment.pulled = true;
   if (state_ == SessionState::kBlocked) EndStep(out);
 }
 
+void Session::On(const PushDone& event, Actions& out) { Sent(event.fragment, event.version, out); }
+
 void Session::On(const PushRefused& event, Actions& out) {
+  if (state_ == SessionState::kDraining) return Sent(event.fragment, event.version, out);
   const Fragment& fragment = fragments_[event.fragment];
   // The end is about to be told; or the version was committed before this answer came.
   if (event.reason == "JOB_ENDED" || fragment.held >= event.version || event.have == event.version)
@@ -90,9 +99,29 @@ void Session::On(const PushRefused& event, Actions& out) {
 }
 
 void Session::On(const PullRefused& event, Actions& out) {
-  if (event.reason == "JOB_ENDED") return;
+  if (event.reason == "JOB_ENDED" || state_ == SessionState::kDraining) return;
   End(Restart{absl::StrFormat("pull of fragment %d: %s", event.fragment, event.status.message())},
       out);
+}
+
+std::string Session::WaitsFor() const {
+  const char* away =
+      connected_ || state_ == SessionState::kConnecting ? "" : " (the coordinator is away)";
+  switch (state_) {
+    case SessionState::kConnecting:
+      return "the coordinator's plan";
+    case SessionState::kStarting:
+      return (waiting_.has_value() ? waiting_->what : "the outer parameters") + away;
+    case SessionState::kBlocked:
+      return (waiting_.has_value() ? waiting_->what : "a commit") + away;
+    case SessionState::kDraining:
+      return std::string("pushes under way") + away;
+    case SessionState::kAgreeing:
+    case SessionState::kTraining:
+    case SessionState::kEnded:
+      return "";
+  }
+  return "";
 }
 
 // Hears of a commit, from the stream or from a plan. The pull begins at once; the merge waits for

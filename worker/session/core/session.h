@@ -7,6 +7,7 @@
 //   step t   run -> push what is due at t, in fragment order -> merge what is due at t, in fragment
 //            order
 //   step N   the same, then the final round: push all, merge all -> evaluate if asked -> finish
+//   drain    at the end of a step: push what is due, merge nothing -> all pushes there -> finish
 //
 // Training blocks in one place: where a merge is due and its commit is not here. What a rank does
 // on the training thread depends on the plan, the versions that all ranks agreed on, and durable
@@ -33,6 +34,7 @@ enum class SessionState {
   kAgreeing,    // Compares versions with the other ranks.
   kTraining,    // An inner step runs.
   kBlocked,     // A merge is due and its commit is not here.
+  kDraining,    // Takes no further step; pushes are under way.
   kEnded,       // Finish or Restart was given; later events are ignored.
 };
 const char* SessionStateName(SessionState state);
@@ -54,6 +56,8 @@ class Session {
   int64_t step() const { return step_; }  // The inner step that runs or ran last.
   int64_t version(int fragment) const;    // Held: in effect. -1: none.
   const std::optional<Waiting>& waiting() const { return waiting_; }
+  // What the training thread waits for when it has nothing to do. Empty: nothing, it has ended.
+  std::string WaitsFor() const;
 
  private:
   struct Fragment {
@@ -63,6 +67,7 @@ class Session {
     int64_t wanted = 0;        // Start: the least version that will do; the ranks' newest.
     bool whole_asked = false;  // Start: PullWhole is under way.
     bool pushed = false;       // For held + 1; its bytes are kept.
+    bool sent = false;         // That push needs nothing more of this rank.
     bool pull_asked = false;   // Pull of held + 1 is under way.
     bool pulled = false;       // The downlink of held + 1 is here.
   };
@@ -76,11 +81,12 @@ class Session {
   void On(const Disconnected& event, Actions& out);
   void On(const PulledWhole& event, Actions& out);
   void On(const Pulled& event, Actions& out);
-  void On(const PushDone&, Actions&) {}  // For the shell's metrics; a commit is what counts.
+  void On(const PushDone& event, Actions& out);  // A commit is what counts, but when draining.
   void On(const PushRefused& event, Actions& out);
   void On(const PullRefused& event, Actions& out);
   void On(const VersionsAgreed& event, Actions& out);
   void On(const StepDone& event, Actions& out);
+  void On(const Drain& event, Actions& out);
 
   // session_start.cc: from the plan to the first step.
   void Begin(const Plan& plan, Actions& out);
@@ -102,6 +108,13 @@ class Session {
   void Resume(const Plan& plan, Actions& out);
   void ResumeFragment(int fragment, const FragmentPlan& plan, Actions& out);
 
+  // session_drain.cc: the last step is done.
+  void StopHere(Actions& out);  // Training stands still, if the pool was asked to stop, for good.
+  void BeginDrain(Actions& out);
+  void FinishIfSent(Actions& out);
+  void ResumeDrain(const Plan& plan, Actions& out);
+  void Sent(int fragment, int64_t version, Actions& out);
+
   void Learn(int fragment, const Commit& commit, Actions& out);
   void PullNext(int fragment, Actions& out);
   void WaitFor(std::string what, Actions& out);
@@ -116,6 +129,7 @@ class Session {
   bool seed_pushed_ = false;  // Since the connection was made.
   int64_t step_ = 0;
   bool final_pushed_ = false;
+  bool drain_asked_ = false;
   std::optional<int64_t> evaluate_;  // A merged commit asked for an evaluation of this cycle.
   std::optional<Waiting> waiting_;
 };

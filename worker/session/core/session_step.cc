@@ -14,15 +14,17 @@ void Session::On(const StepDone& event, Actions& out) {
            "a step that was not asked for");
   state_ = SessionState::kBlocked;
   PushDue(out);
+  if (event.drain && state_ != SessionState::kEnded) return BeginDrain(out);
   EndStep(out);
 }
 
 // Resumed where it blocked: what was merged stays merged, what was pushed is not pushed again.
 void Session::EndStep(Actions& out) {
-  if (state_ == SessionState::kEnded || !MergeDue(/*final=*/false, out)) return;
+  if (state_ == SessionState::kEnded) return;
+  if (!MergeDue(/*final=*/false, out)) return StopHere(out);
   if (step_ == plan_.steps) {
     if (plan_.final_round && !std::exchange(final_pushed_, true)) PushFinal(out);
-    if (!MergeDue(/*final=*/true, out)) return;
+    if (!MergeDue(/*final=*/true, out)) return StopHere(out);
     return End(Finish{"all steps are done"}, out);
   }
   waiting_.reset();
@@ -56,6 +58,7 @@ void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out
                out);
   }
   fragment.pushed = true;
+  fragment.sent = false;
   out.push_back(Push{index, version, kind});
 }
 
@@ -88,7 +91,7 @@ bool Session::MergeNext(int index, Actions& out) {
                         fragment.pushed && fragment.newest.contributed});
   }
   fragment.held = version;
-  fragment.pulled = fragment.pull_asked = fragment.pushed = false;
+  fragment.pulled = fragment.pull_asked = fragment.pushed = fragment.sent = false;
   if (fragment.newest.evaluate) evaluate_ = version;
   EvaluateDue(out);
   return true;

@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view pool = input.String(), incarnation = input.Rest();
   const absl::Status status = coordinator::CheckPool(pool, incarnation);
   fuzz::CheckDocumented(status, {absl::StatusCode::kInvalidArgument});
-  const bool good = coordinator::IsName(pool) && coordinator::IsIncarnation(incarnation);
+  const bool good = IsName(pool) && IsIncarnation(incarnation);
   LH_CHECK(status.ok() == good, "one rule for names");
   if (good) LH_CHECK(fuzz::IsSafe(pool) && fuzz::IsSafe(incarnation), "names are safe");
   return 0;

@@ -24,7 +24,18 @@ using session::Event;
 constexpr char kPool[] = "oslo";
 constexpr int kEventsMax = 500, kFragmentsMax = 16;
 
-enum What : uint8_t { kPlan, kCommit, kSeed, kAnswer, kTrain, kLose, kRefuse, kEnd, kWhats };
+enum What : uint8_t {
+  kPlan,
+  kCommit,
+  kSeed,
+  kAnswer,
+  kTrain,
+  kLose,
+  kRefuse,
+  kEnd,
+  kDrain,
+  kWhats
+};
 
 // A rank around the core: keeps what is under way, performs the foreground at once.
 class Rank {
@@ -47,7 +58,9 @@ class Rank {
       case kAnswer:
         return AnswerPull();
       case kTrain:
-        if (running_) Post(session::StepDone{*std::exchange(running_, std::nullopt)});
+        if (running_) {
+          Post(session::StepDone{*std::exchange(running_, std::nullopt), drain_ && input_.Flag()});
+        }
         return;
       case kLose:
         whole_.clear();
@@ -57,6 +70,12 @@ class Rank {
         return Refuse();
       case kEnd:
         if (input_.Flag()) Post(session::Ended{"completed"});
+        return;
+      case kDrain:
+        drain_ = true;
+        if (input_.Flag()) return Post(session::Drain{});
+        running_.reset();  // The other rank has stopped.
+        return Post(session::Drain{.stopped = true});
     }
   }
 
@@ -136,7 +155,7 @@ class Rank {
   FuzzInput input_;
   session::Session core_;
   int fragments_ = 0, events_ = 0, agreements_ = 0;
-  bool ended_ = false;
+  bool ended_ = false, drain_ = false;
   std::optional<int64_t> running_;
   std::vector<int> whole_;
   std::vector<session::Pull> downlinks_;
@@ -162,13 +181,19 @@ std::vector<Seed> Seeds() {
   for (int step = 0; step < 10; ++step) rounds.Byte(kTrain);
   commit(rounds, 1, 1);
   rounds.Byte(kAnswer).Byte(kTrain).Byte(kEnd).Byte(1);
+  FuzzWriter drained = start;
+  drained.Byte(kDrain).Byte(1).Byte(kTrain).Byte(1).Byte(kLose);
+  drained.Byte(kPlan).String(SmallPlan().SerializeAsString());
   v1::Plan plan = SmallPlan();
   for (v1::FragmentPlan& fragment : *plan.mutable_fragments()) {
     fragment.set_version(0);
     *fragment.mutable_commit() = SmallCommit(fragment.fragment(), 0);
   }
   lost.Byte(kLose).Byte(kPlan).String(plan.SerializeAsString()).Byte(kTrain);
-  return {{"start", start.Take()}, {"rounds", rounds.Take()}, {"lost", lost.Take()}};
+  return {{"start", start.Take()},
+          {"rounds", rounds.Take()},
+          {"lost", lost.Take()},
+          {"drained", drained.Take()}};
 }
 
 }  // namespace longhaul::fuzz

@@ -59,5 +59,49 @@ TEST(ChannelTest, SaysUnavailableWhenNobodyListens) {
   EXPECT_TRUE(absl::IsUnavailable(Leave(MakeChannel({.address = address}))));
 }
 
+// A server that lets a test choose when it is there, always at the same address.
+struct Place {
+  Place() { Open("127.0.0.1:0"); }
+  void Open(const std::string& at) {
+    server = *Server::Start({.address = at}, {&service});
+    address = server->address();
+  }
+  PoolService service;
+  std::unique_ptr<Server> server;
+  std::string address;
+};
+
+TEST(AwaitConnectedTest, ConnectsAChannelWhoseServerIsBack) {
+  Place place;
+  const auto channel = MakeChannel({.address = place.address});
+  ASSERT_TRUE(absl::IsAborted(Leave(channel)));
+  place.server.reset();
+  ASSERT_TRUE(absl::IsUnavailable(Leave(channel)));
+  EXPECT_FALSE(AwaitConnected(*channel, absl::Now() + absl::Milliseconds(50), {}));
+  place.Open(place.address);
+  EXPECT_TRUE(AwaitConnected(*channel, absl::Now() + absl::Seconds(60), {}));
+  // Also the call that would have failed at once while the channel waited for its next attempt.
+  EXPECT_TRUE(absl::IsAborted(Leave(channel)));
+}
+
+TEST(AwaitConnectedTest, EndsAfterAStopRequest) {
+  std::string address;
+  address = Place().address;
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(
+      AwaitConnected(*MakeChannel({.address = address}), absl::InfiniteFuture(), stop.get_token()));
+}
+
+TEST(CheckAddressTest, WantsAHostAndAPort) {
+  for (const char* good : {"localhost:7070", "10.0.0.1:1", "[::1]:65535", "a.b-c.example:443"}) {
+    EXPECT_TRUE(CheckAddress(good).ok()) << good;
+  }
+  for (const char* bad : {"", "localhost", ":7070", "host:", "host:0", "host:65536", "host:x",
+                          "host:-1", "ho st:1", "http://host", "host:99999999999"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckAddress(bad))) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -44,6 +44,19 @@ TEST_F(RetryTest, ReturnsTheFirstSuccess) {
   EXPECT_EQ(waits_.size(), 3);
 }
 
+TEST_F(RetryTest, TheCallerMaySayWhatIsWorthAnotherAttempt) {
+  RetryOptions options = Options();
+  int allowed = 2, calls = 0;
+  options.retriable = [&](const absl::Status& status) {
+    return absl::IsCancelled(status) && allowed-- > 0;
+  };
+  EXPECT_TRUE(absl::IsCancelled(Retry(options, [&] {
+    ++calls;
+    return absl::CancelledError("again");
+  })));
+  EXPECT_EQ(calls, 3);
+}
+
 TEST_F(RetryTest, DoesNotRepeatWhatCannotSucceed) {
   for (const absl::Status& status :
        {absl::InvalidArgumentError("bad"), absl::FailedPreconditionError("late"),

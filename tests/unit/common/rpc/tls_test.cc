@@ -14,6 +14,7 @@
 #include "common/rpc/openssl_ptr.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/tls_probe.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -80,6 +81,29 @@ class TlsTest : public ::testing::Test {
   TestSyncService sync_;
   std::unique_ptr<Server> server_;
 };
+
+TEST_F(TlsTest, AProbeTellsTlsFromPlaintext) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  Serve(Load(ours_, ours_.Issue("coordinator", kLocal)));
+  auto tls = SpeaksTls(server_->address(), deadline);
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  EXPECT_TRUE(*tls);
+  Serve(nullptr);
+  tls = SpeaksTls(server_->address(), deadline);
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  EXPECT_FALSE(*tls);
+  const std::string address = server_->address();
+  server_.reset();
+  EXPECT_TRUE(absl::IsUnavailable(SpeaksTls(address, deadline).status()));
+}
+
+TEST_F(TlsTest, AProbeOfASilentServerEnds) {
+  const TcpListener silent = ListenTcp(1);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      SpeaksTls(absl::StrCat(kLoopback, ":", silent.port), absl::Now() + absl::Milliseconds(50))
+          .status()));
+  close(silent.socket);
+}
 
 TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
   const auto fragment = MakeFragment(kElements);

@@ -11,25 +11,31 @@ namespace {
 // Runs a shell script as the rank's program.
 struct ShellRank {
   explicit ShellRank(const std::string& script, const std::string& input = "") {
-    auto started = RankProcess::Start({.program = "/bin/sh",
-                                       .arguments = {"-c", script},
-                                       .environment = {"MARK=42"},
-                                       .input = input,
-                                       .log = Logger({.level = LogLevel::kError})},
-                                      {.on_report =
-                                           [this](const v1::HeartbeatRequest& report) {
-                                             reports.push_back(report);
-                                             if (reports.size() == 1) reported.Notify();
-                                           },
-                                       .on_exit =
-                                           [this](int exit_code) {
-                                             code = exit_code;
-                                             exited.Notify();
-                                           }});
+    auto started =
+        RankProcess::Start({.program = "/bin/sh",
+                            .arguments = {"-c", script},
+                            .environment = {"MARK=42"},
+                            .input = input,
+                            .log = Logger({.level = LogLevel::kError})},
+                           {.on_report =
+                                [this](const RankReport& report) {
+                                  if (const auto* status = std::get_if<RankStatus>(&report)) {
+                                    statuses.push_back(*status);
+                                    return;
+                                  }
+                                  reports.push_back(std::get<v1::HeartbeatRequest>(report));
+                                  if (reports.size() == 1) reported.Notify();
+                                },
+                            .on_exit =
+                                [this](int exit_code) {
+                                  code = exit_code;
+                                  exited.Notify();
+                                }});
     EXPECT_TRUE(started.ok()) << started.status();
     process = *std::move(started);
   }
-  std::vector<v1::HeartbeatRequest> reports;  // Valid after `exited`.
+  std::vector<v1::HeartbeatRequest> reports;  // Valid after `exited`, both.
+  std::vector<RankStatus> statuses;
   int code = -1;
   absl::Notification reported, exited;
   std::unique_ptr<RankProcess> process;
@@ -46,7 +52,7 @@ TEST(RankProcessTest, ReadsItsInputAndReports) {
 TEST(RankProcessTest, MalformedReportsAreDroppedAndTheRestIsRead) {
   ShellRank run("echo nonsense >&3; echo '{\"jobId\": \"ok\"}' >&3; exit 10");
   run.exited.WaitForNotification();
-  EXPECT_EQ(run.code, kRankRestart);
+  EXPECT_EQ(run.code, 10);
   ASSERT_EQ(run.reports.size(), 1u);
   EXPECT_EQ(run.reports[0].job_id(), "ok");
 }
@@ -57,12 +63,30 @@ TEST(RankProcessTest, ASignalIsTold) {
   EXPECT_EQ(run.code, 128 + SIGKILL);
 }
 
-TEST(RankProcessTest, TerminateEndsAStubbornProcess) {
+TEST(RankProcessTest, KillEndsAStubbornProcess) {
   ShellRank run("trap '' TERM; echo '{}' >&3; while :; do sleep 1; done");
   run.reported.WaitForNotification();  // The trap is set.
-  run.process->Terminate(absl::Milliseconds(100));
+  run.process->Signal(SIGTERM);
+  run.process->Kill();
   EXPECT_TRUE(run.exited.HasBeenNotified());
   EXPECT_EQ(run.code, 128 + SIGKILL);
+}
+
+TEST(RankProcessTest, KillEndsAStoppedProcess) {
+  ShellRank run("echo '{}' >&3; kill -STOP $$");
+  run.reported.WaitForNotification();
+  run.process->Kill();
+  EXPECT_EQ(run.code, 128 + SIGKILL);
+}
+
+TEST(RankProcessTest, TellsItsStatus) {
+  ShellRank run("echo 'status 7 0.5 1 fragment 1 version 3' >&3");
+  run.exited.WaitForNotification();
+  ASSERT_EQ(run.statuses.size(), 1u);
+  EXPECT_EQ(run.statuses[0], (RankStatus{.step = 7,
+                                         .expected_seconds = 0.5,
+                                         .in_collective = true,
+                                         .waits_for = "fragment 1 version 3"}));
 }
 
 TEST(RankProcessTest, AProgramThatIsNotThereIsAnError) {

@@ -65,6 +65,8 @@ TEST(PlanConversionTest, ImpossiblePlansAreRefused) {
   }));
   EXPECT_TRUE(
       refused([](v1::Plan& p) { p.mutable_fragments(0)->set_version(2); }));  // without its commit
+  EXPECT_TRUE(refused([](v1::Plan& p) { p.mutable_fragments(1)->set_endpoint("nowhere"); }));
+  EXPECT_FALSE(refused([](v1::Plan& p) { p.mutable_fragments(1)->set_endpoint("here:7071"); }));
 }
 
 TEST(PlanConversionTest, LayoutsMustHoldEveryUnitOnce) {

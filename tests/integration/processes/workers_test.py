@@ -1,0 +1,127 @@
+"""Workers that stand still, are asked to stop, or lose their coordinator for a while: what it costs the others."""
+
+import json
+import os
+import signal
+import statistics
+import time
+
+from cluster import ClusterTest, alive, main, wait_until
+
+TOKENS = 4 * 32  # Of one step of one pool.
+
+
+class WorkersTest(ClusterTest):
+    def pool(self, name):
+        pools = json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
+        return next((pool for pool in pools if pool["name"] == name), None)
+
+    def participates(self, name):
+        pool = self.pool(name)
+        return pool is not None and pool["state"] == "PARTICIPATING"
+
+    def start(self, steps, *flags_of_b):
+        self.cluster.start_worker("site-a", 1)
+        self.cluster.start_worker("site-b", 2, *flags_of_b)
+        self.cluster.submit(steps=steps)
+        self.cluster.wait_step(60)
+
+    def commits(self):
+        return sum(fragment["rounds_committed"] for fragment in self.cluster.job()["fragments"])
+
+    def await_commits(self, seconds):
+        before = self.commits()
+        wait_until(lambda: self.commits() > before + 2, seconds, "commits")
+
+    def test_idle_workers_are_back_soon_after_an_outage(self):
+        for name in ("site-a", "site-b"):
+            self.cluster.start_worker(name)
+        took = []
+        for _ in range(2):
+            wait_until(lambda: self.pool("site-a") and self.pool("site-b"), 20, "both pools")
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            time.sleep(2)
+            self.cluster.start_coordinator()
+            began = time.monotonic()
+            for name in ("site-a", "site-b"):
+                wait_until(lambda: self.pool(name), 20, name)
+                took.append(time.monotonic() - began)
+        self.assertLessEqual(statistics.median(took), 3, took)
+
+    def test_restarts_with_sigterm_cost_no_pool_its_place(self):
+        self.start(steps=400)
+        for _ in range(3):
+            before = self.commits()
+            self.cluster.coordinator.send_signal(signal.SIGTERM)
+            self.assertEqual(self.cluster.coordinator.wait(timeout=30), 0)
+            self.cluster.start_coordinator()
+            wait_until(lambda: self.commits() > before + 1, 30, "commits")
+        job = self.cluster.wait_job()
+        self.assertEqual(job["tokens"], 2 * 400 * TOKENS)
+
+    def test_a_stopped_rank_holds_others_no_longer_than_stated(self):
+        self.start(1000000, "--progress-timeout", "3")
+        ranks = self.cluster.ranks_of("site-b")
+        os.kill(ranks[1], signal.SIGSTOP)
+        began = time.monotonic()
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "the standstill to be noticed")
+        self.await_commits(20)
+        self.assertGreaterEqual(time.monotonic() - began, 2)
+        self.assertIn("rank 1 was silent", self.cluster.log("site-b"))
+        wait_until(lambda: len(self.cluster.ranks_of("site-b")) == 2, 20, "new ranks")
+
+    def test_a_stopped_agent_comes_back(self):
+        self.start(1000000, "--progress-timeout", "3")
+        agent = self.cluster.workers["site-b"]
+        os.kill(agent.pid, signal.SIGSTOP)
+        wait_until(lambda: not self.participates("site-b"), 30, "the lease to end")
+        self.await_commits(20)
+        os.kill(agent.pid, signal.SIGCONT)
+        wait_until(lambda: self.participates("site-b"), 30, "the pool to come back")
+        self.assertNotIn("was silent", self.cluster.log("site-b"))
+        self.assertNotIn("made no progress", self.cluster.log("site-b"))
+
+    def test_sigterm_drains_and_spares_the_others(self):
+        self.start(1000000)
+        worker, ranks = self.cluster.workers["site-b"], self.cluster.ranks_of("site-b")
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=20), 0)
+        self.assertFalse(any(alive(rank) for rank in ranks))
+        log = self.cluster.log("site-b")
+        last = [line for line in log.splitlines() if "was the last" in line]
+        self.assertEqual(len(last), 2, log)  # Both ranks agreed on the step.
+        self.assertEqual(len({json.loads(line)["message"] for line in last}), 1, log)
+        self.await_commits(20)
+        self.cluster.start_worker("site-b", 2)
+        wait_until(lambda: self.participates("site-b"), 30, "the pool to come back")
+
+    def test_a_second_signal_is_immediate(self):
+        self.start(1000000)
+        worker, ranks = self.cluster.workers["site-b"], self.cluster.ranks_of("site-b")
+        for rank in ranks:
+            os.kill(rank, signal.SIGSTOP)  # The drain cannot end.
+        worker.send_signal(signal.SIGTERM)
+        wait_until(lambda: "asked to stop" in self.cluster.log("site-b"), 20, "the first signal to be heard")
+        worker.send_signal(signal.SIGINT)
+        self.assertEqual(worker.wait(timeout=10), 128 + signal.SIGINT)
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 5, "the ranks to end")
+
+    def refused(self, words, *flags, code=4, pool="site-a"):
+        worker = self.cluster.start_worker(pool, 1, *flags)
+        self.assertEqual(worker.wait(timeout=20), code, self.cluster.log(pool))
+        self.assertIn(words, self.cluster.log(pool))
+
+    def test_what_no_retry_mends_is_said_at_once(self):
+        self.refused("beginning with a letter", pool="Site_A")
+        address, self.cluster.address = self.cluster.address, "localhost"
+        self.refused("is not HOST:PORT")
+        self.cluster.address = address
+        self.refused("is no folder", "--data-dir", "/nowhere/at/all")
+        self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank")
+        self.refused("is not a time", "--return-within", "soon")
+        if not os.path.exists("/dev/nvidiactl"):
+            self.refused("no CUDA device", "--device", "cuda")
+
+
+main()

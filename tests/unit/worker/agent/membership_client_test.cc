@@ -1,0 +1,263 @@
+// The lease's client against a PoolService that answers as a test says. Over real gRPC.
+#include "worker/agent/membership_client.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+class PoolServer : public v1::PoolService::Service {
+ public:
+  PoolServer() { Open("127.0.0.1:0"); }
+  ~PoolServer() override { Close(); }
+  void Open(const std::string& at, std::shared_ptr<const Tls> tls = nullptr) {
+    server_ = *Server::Start({.address = at, .tls = std::move(tls)}, {this});
+    address = server_->address();
+  }
+  void Close() { server_.reset(); }
+
+  grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest* request,
+                    v1::JoinResponse* response) override {
+    absl::MutexLock lock(&mutex_);
+    joins.push_back(*request);
+    if (!join_error.ok()) return ToGrpcStatus(join_error);
+    response->mutable_lease()->set_seconds(1);
+    *response->mutable_assignment() = assignment;
+    known = true;
+    return grpc::Status::OK;
+  }
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+                         v1::HeartbeatResponse* response) override {
+    absl::MutexLock lock(&mutex_);
+    if (!known) return ToGrpcStatus(absl::NotFoundError("join first"));
+    beats.push_back(*request);
+    response->mutable_lease()->set_seconds(1);
+    *response->mutable_assignment() = assignment;
+    return grpc::Status::OK;
+  }
+  grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
+                     v1::LeaveResponse*) override {
+    absl::MutexLock lock(&mutex_);
+    leaves.push_back(*request);
+    return grpc::Status::OK;
+  }
+  // Waits until it is so.
+  void Until(const std::function<bool()>& condition) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(60)));
+  }
+
+  std::string address;
+  absl::Mutex mutex_;
+  bool known = false;
+  absl::Status join_error;
+  v1::Assignment assignment;
+  std::vector<v1::JoinRequest> joins;
+  std::vector<v1::HeartbeatRequest> beats;
+  std::vector<v1::LeaveRequest> leaves;
+
+ private:
+  std::unique_ptr<Server> server_;
+};
+
+class MembershipClientTest : public testing::Test {
+ protected:
+  void Start() {
+    v1::JoinRequest join;
+    join.set_pool("site-a");
+    join.set_ranks(1);
+    join.add_capabilities("model:synthetic");
+    client_ = std::make_unique<MembershipClient>(
+        MembershipClient::Options{.log = Logger({.stream = &log_}),
+                                  .coordinator = server_.address,
+                                  .join = join,
+                                  .heartbeat = absl::Milliseconds(5),
+                                  .complaints = absl::Milliseconds(100)},
+        [this](const std::string& incarnation, const v1::Assignment& assignment) {
+          absl::MutexLock lock(&mutex_);
+          told_.emplace_back(incarnation, assignment.job_id());
+        },
+        [this](const absl::Status& status) {
+          refused_ = status;
+          ended_.Notify();
+        });
+  }
+  void Assign(const std::string& job) {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.assignment.set_job_id(job);
+  }
+  void AwaitTold(const std::string& job, size_t times) {
+    const auto told = [&] {
+      return static_cast<size_t>(std::count_if(told_.begin(), told_.end(), [&](const auto& t) {
+               return t.second == job;
+             })) >= times;
+    };
+    absl::MutexLock lock(&mutex_);
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&told), absl::Seconds(60)));
+  }
+
+  std::ostringstream log_;
+  PoolServer server_;
+  absl::Mutex mutex_;
+  std::vector<std::pair<std::string, std::string>> told_ ABSL_GUARDED_BY(mutex_);
+  absl::Status refused_;
+  absl::Notification ended_;
+  std::unique_ptr<MembershipClient> client_;
+};
+
+TEST_F(MembershipClientTest, TellsEveryAnswer) {
+  Assign("job");
+  Start();
+  AwaitTold("job", 3);  // Whoever compares it with what runs sees that it is still wanted.
+  Assign("");
+  AwaitTold("", 2);
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.joins[0].capabilities(0), "model:synthetic");
+}
+
+TEST_F(MembershipClientTest, ARestartedCoordinatorSeesTheSameIncarnation) {
+  Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.known = false;
+    server_.joins.clear();
+  }
+  server_.Until([&] { return !server_.joins.empty(); });
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [incarnation, job] : told_) EXPECT_EQ(incarnation, told_[0].first);
+}
+
+TEST_F(MembershipClientTest, DrainsAndLeavesWithItsReturn) {
+  Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  client_->SetDraining();
+  client_->SetFarewell("asked to stop", absl::Minutes(10));
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().draining(); });
+  client_.reset();
+  absl::MutexLock lock(&server_.mutex_);
+  ASSERT_EQ(server_.leaves.size(), 1u);
+  EXPECT_EQ(server_.leaves[0].reason(), "asked to stop");
+  EXPECT_EQ(server_.leaves[0].return_within().seconds(), 600);
+}
+
+TEST_F(MembershipClientTest, AFailureIsSentOnce) {
+  Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  v1::JobError failure;
+  failure.set_code("NOT_FOUND");
+  failure.set_fault_class(v1::SITE_FAULT);
+  client_->ReportFailure(failure);
+  const auto failures = [&] {
+    return std::count_if(server_.beats.begin(), server_.beats.end(),
+                         [](const auto& beat) { return beat.has_failure(); });
+  };
+  server_.Until([&] { return failures() == 1; });
+  AwaitTold("job", 20);
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(failures(), 1);
+}
+
+TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
+  for (const absl::Status& error :
+       {absl::InvalidArgumentError("pool: is not a name"), absl::UnauthenticatedError("who?"),
+        absl::UnimplementedError("no such service")}) {
+    PoolServer server;
+    server.join_error = error;
+    absl::Notification ended;
+    absl::Status refused;
+    v1::JoinRequest join;
+    MembershipClient client(
+        {.log = Logger({.stream = &log_}), .coordinator = server.address, .join = join},
+        [](const auto&, const auto&) {},
+        [&](const absl::Status& status) {
+          refused = status;
+          ended.Notify();
+        });
+    ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
+    EXPECT_EQ(refused.code(), error.code());
+    EXPECT_NE(refused.message().find(error.message()), std::string::npos) << refused;
+  }
+}
+
+// Else both look like a coordinator that is away.
+TEST_F(MembershipClientTest, TlsAgainstPlaintextIsSaid) {
+  const TestAuthority authority("ours");
+  const TempDir folder;
+  const auto tls =
+      Tls::Load(WriteTlsFiles(folder.path(), authority.certificate(),
+                              authority.Issue("site-a", "DNS:localhost,IP:127.0.0.1")));
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  for (const bool server_has_tls : {false, true}) {
+    PoolServer server;
+    server.Close();
+    server.Open("127.0.0.1:0", server_has_tls ? *tls : nullptr);
+    absl::Notification ended;
+    absl::Status refused;
+    MembershipClient client(
+        {.log = Logger({.stream = &log_}),
+         .coordinator = server.address,
+         .tls = server_has_tls ? nullptr : *tls,
+         .join = {}},
+        [](const auto&, const auto&) {},
+        [&](const absl::Status& status) {
+          refused = status;
+          ended.Notify();
+        });
+    ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_NE(refused.message().find(server_has_tls ? "wants TLS" : "speaks plaintext"),
+              std::string::npos)
+        << refused;
+  }
+}
+
+TEST_F(MembershipClientTest, ATakenNameIsTriedAgain) {
+  server_.join_error =
+      WithRetryDelay(absl::AlreadyExistsError("a live pool has this name"), absl::Milliseconds(5));
+  Start();
+  server_.Until([&] { return server_.joins.size() > 5; });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.join_error = absl::OkStatus();
+  }
+  AwaitTold("", 1);
+  client_.reset();
+  EXPECT_FALSE(ended_.HasBeenNotified());
+  // When it began; after three leases; then at most each `complaints`.
+  const std::string log = log_.str();
+  EXPECT_NE(log.find("a live pool has this name"), std::string::npos) << log;
+  EXPECT_NE(log.find("start this one with another --pool"), std::string::npos) << log;
+}
+
+TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
+  Start();
+  AwaitTold("", 1);
+  server_.Close();
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.known = false;
+    server_.joins.clear();
+  }
+  server_.Open(server_.address);
+  server_.Until([&] { return !server_.joins.empty(); });
+  EXPECT_FALSE(ended_.HasBeenNotified());
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,212 @@
+#include "worker/agent/pool_supervisor.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/overloaded.h"
+
+namespace longhaul {
+namespace {
+
+using Supervisor = PoolSupervisor;
+
+std::string Text(const Supervisor::Actions& actions) {
+  return absl::StrJoin(actions, ", ", [](std::string* out, const Supervisor::Action& action) {
+    absl::StrAppend(
+        out,
+        std::visit(Overloaded{[](const Supervisor::StartRanks&) -> std::string { return "start"; },
+                              [](const Supervisor::KillRanks&) -> std::string { return "kill"; },
+                              [](const Supervisor::DrainRanks&) -> std::string { return "drain"; },
+                              [](const Supervisor::Rejoin& a) {
+                                return absl::StrCat("rejoin in ", absl::FormatDuration(a.delay),
+                                                    ": ", a.reason);
+                              },
+                              [](const Supervisor::Done& a) -> std::string {
+                                return a.had_work ? "done with work" : "done";
+                              }},
+                   action));
+  });
+}
+
+class PoolSupervisorTest : public testing::Test {
+ protected:
+  explicit PoolSupervisorTest(int ranks = 2)
+      : ranks_(ranks),
+        supervisor_({.ranks = ranks,
+                     .progress = {.at_least = absl::Seconds(60), .factor = 20},
+                     .drain = absl::Seconds(30)},
+                    now_) {}
+
+  std::string Assign(const std::string& job, const std::string& incarnation = "one") {
+    return Text(supervisor_.Assigned({incarnation, job, 0}, now_));
+  }
+  std::string Exit(int rank, int code) { return Text(supervisor_.Exited(rank, code, now_)); }
+  // Ticks each second; the ranks given report that status each second, too.
+  std::string Pass(absl::Duration time,
+                   const std::vector<std::pair<int, RankStatus>>& reports = {}) {
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ += absl::Seconds(1);
+      for (const auto& [rank, status] : reports) supervisor_.Reported(rank, status, now_);
+      if (const auto actions = supervisor_.Tick(now_); !actions.empty()) return Text(actions);
+    }
+    return "";
+  }
+  static RankStatus At(int64_t step, double expected = 0.1) {
+    return {.step = step, .expected_seconds = expected};
+  }
+  static RankStatus InCollective(int64_t step) {
+    return {.step = step, .expected_seconds = 0.1, .in_collective = true};
+  }
+  static RankStatus Waiting(int64_t step) {
+    return {.step = step, .expected_seconds = 0.1, .waits_for = "fragment 0 version 3"};
+  }
+
+  const int ranks_;
+  absl::Time now_ = absl::UnixEpoch();
+  Supervisor supervisor_;
+};
+
+TEST_F(PoolSupervisorTest, StartsWhatIsAssignedOnceAndEndsWhatIsNot) {
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Assign("job"), "");
+  EXPECT_EQ(Assign("other"), "kill, start");
+  EXPECT_EQ(Assign("other", "two"), "kill, start");
+  EXPECT_EQ(Assign("", "two"), "kill");
+  EXPECT_EQ(Assign("", "two"), "");
+}
+
+// The coordinator was killed between two jobs: its ranks took an answer of the old state for the
+// end, and it still counts on this pool.
+TEST_F(PoolSupervisorTest, RanksThatEndedAreStartedAgainWhileTheirJobIsAssigned) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(0, kRankFinished), "");
+  EXPECT_EQ(Exit(1, kRankFinished), "");
+  EXPECT_EQ(Assign("job"), "") << "it may just have ended";
+  now_ += absl::Seconds(2);
+  EXPECT_EQ(Assign("job"), "start");
+  Exit(0, kRankFinished), Exit(1, kRankFinished);
+  now_ += absl::Seconds(2);
+  EXPECT_EQ(Assign("job"), "") << "more slowly each time";
+  now_ += absl::Seconds(2);
+  EXPECT_EQ(Assign("job"), "start");
+  Exit(0, kRankFinished), Exit(1, kRankFinished);
+  EXPECT_EQ(Assign(""), "");
+  now_ += absl::Hours(1);
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Assign("job"), "start") << "at once when it is assigned anew";
+}
+
+TEST_F(PoolSupervisorTest, ALostRankEndsTheGroup) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(1, 128 + 9), "");
+  EXPECT_EQ(Exit(0, kRankRestart), "kill, rejoin in 200ms: rank 1 was ended by signal 9");
+  EXPECT_EQ(Assign("job"), "") << "this incarnation has lost its place";
+  EXPECT_EQ(Assign("", "two"), "");
+  EXPECT_EQ(Assign("job", "two"), "start");
+  EXPECT_EQ(Exit(1, kRankRestart), "");
+  EXPECT_EQ(Pass(absl::Seconds(5)), "kill, rejoin in 400ms: rank 1 ended with status 10")
+      << "the other one need not end by itself";
+}
+
+TEST_F(PoolSupervisorTest, StepsForgiveLosses) {
+  for (const char* delay : {"200ms", "400ms", "800ms"}) {
+    Assign("job", delay);
+    Exit(0, 1);
+    EXPECT_EQ(Exit(1, 1), absl::StrCat("kill, rejoin in ", delay, ": rank 0 ended with status 1"));
+  }
+  Assign("job", "again");
+  supervisor_.Reported(0, At(0), now_);
+  supervisor_.Reported(0, At(1), now_);
+  Exit(0, 1);
+  EXPECT_EQ(Exit(1, 1), "kill, rejoin in 200ms: rank 0 ended with status 1");
+}
+
+// Each rank of a site without its data says so; one may only notice that the other is gone.
+TEST_F(PoolSupervisorTest, AReportedFailureIsNoLoss) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(1, kRankRestart), "");
+  supervisor_.Failed();
+  EXPECT_EQ(Exit(0, kRankFailed), "");
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kEnded);
+  EXPECT_EQ(Assign("job"), "");
+  EXPECT_EQ(Assign(""), "") << "set aside";
+  EXPECT_EQ(Assign("job"), "start") << "and tried again";
+  supervisor_.Failed();
+  EXPECT_EQ(Exit(0, kRankFailed), "kill");
+}
+
+TEST_F(PoolSupervisorTest, AProgramThatCannotBeStartedIsTriedAgainLater) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Text(supervisor_.StartFailed("no such file")), "kill, rejoin in 200ms: no such file");
+}
+
+TEST_F(PoolSupervisorTest, ARankThatStandsStillEndsTheGroup) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Seconds(30), {{0, At(7)}, {1, At(7)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(90), {{0, InCollective(7)}, {1, At(7)}}),
+            "kill, rejoin in 200ms: rank 1 made no progress for 1m1s at inner step 7 (limit 1m)");
+}
+
+TEST_F(PoolSupervisorTest, SlowStepsHaveLonger) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Seconds(199), {{0, At(7, 10)}, {1, At(7, 10)}}), "");
+  EXPECT_EQ(
+      Pass(absl::Seconds(10), {{0, At(7, 10)}, {1, At(7, 10)}}),
+      "kill, rejoin in 200ms: rank 0 made no progress for 3m21s at inner step 7 (limit 3m20s)");
+}
+
+TEST_F(PoolSupervisorTest, TheFirstStepsHaveLongest) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Minutes(29), {{0, At(0, 0)}, {1, At(0, 0)}}), "");
+  EXPECT_NE(Pass(absl::Minutes(2), {{0, At(0, 0)}, {1, At(0, 0)}}), "");
+}
+
+TEST_F(PoolSupervisorTest, WaitingForTheCoordinatorIsNoStandstill) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, Waiting(7)}}), "");
+  EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, InCollective(7)}}), "")
+      << "a rank whose commit is here waits for one whose is not";
+  EXPECT_NE(Pass(absl::Minutes(2), {{0, Waiting(7)}, {1, At(7)}}), "") << "but not outside of one";
+}
+
+// As after SIGSTOP: whatever it said last, a rank reports each second.
+TEST_F(PoolSupervisorTest, ASilentRankEndsTheGroup) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Seconds(10), {{0, Waiting(7)}, {1, Waiting(7)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(90), {{0, Waiting(7)}}),
+            "kill, rejoin in 200ms: rank 1 was silent for 1m1s at inner step 7 (limit 1m)");
+}
+
+TEST_F(PoolSupervisorTest, AnAgentThatWasStoppedItselfBlamesNobody) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Seconds(10), {{0, At(7)}, {1, At(7)}}), "");
+  now_ += absl::Hours(1);
+  EXPECT_EQ(Text(supervisor_.Tick(now_)), "");
+  EXPECT_EQ(Pass(absl::Seconds(30), {{0, At(8)}, {1, At(8)}}), "");
+}
+
+TEST_F(PoolSupervisorTest, DrainsItsRanks) {
+  Assign("job");
+  EXPECT_EQ(Text(supervisor_.Drain(now_)), "drain");
+  EXPECT_EQ(Text(supervisor_.Drain(now_)), "");
+  EXPECT_EQ(Assign("other"), "") << "no new work";
+  EXPECT_EQ(Exit(0, kRankFinished), "");
+  EXPECT_EQ(Exit(1, kRankRestart), "done with work") << "it noticed that the other had gone";
+}
+
+TEST_F(PoolSupervisorTest, ADrainEndsInTime) {
+  Assign("job");
+  supervisor_.Drain(now_);
+  EXPECT_EQ(Pass(absl::Seconds(29), {{0, At(7)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(1), {{0, At(7)}}), "kill, done with work");
+}
+
+TEST_F(PoolSupervisorTest, AnIdlePoolDrainsAtOnce) {
+  Assign("");
+  EXPECT_EQ(Text(supervisor_.Drain(now_)), "done");
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,59 @@
+#include "worker/rank/capabilities.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/codec/codec.h"
+#include "common/config/job_spec.h"
+
+namespace longhaul {
+namespace {
+
+v1::JobSpec Spec() {
+  v1::JobSpec spec;
+  spec.set_name("job");
+  auto* model = spec.mutable_model()->mutable_transformer();
+  model->set_layers(2), model->set_dim(32), model->set_heads(2), model->set_ff_dim(64);
+  model->set_context(32);
+  spec.mutable_data()->mutable_text()->set_path("/data");
+  spec.mutable_train()->set_steps(100);
+  spec.mutable_train()->set_batch(4);
+  return ResolveJobSpec(spec)->spec;
+}
+
+TEST(CapabilitiesTest, WhatIsNeededIsThere) {
+  EXPECT_TRUE(CheckCapabilities(Spec(), v1::CPU).ok());
+  v1::JobSpec synthetic;
+  synthetic.set_name("job");
+  synthetic.mutable_model()->mutable_synthetic()->set_units(1);
+  synthetic.mutable_model()->mutable_synthetic()->set_elements(10);
+  synthetic.mutable_train()->set_steps(100);
+  EXPECT_TRUE(CheckCapabilities(ResolveJobSpec(synthetic)->spec, v1::CPU).ok());
+}
+
+TEST(CapabilitiesTest, NamesWhatIsLacking) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_train()->set_precision(v1::BFLOAT16);
+  spec.mutable_partition()->set_preset("zero3");
+  const absl::Status status = CheckCapabilities(spec, v1::CPU);
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_EQ(status.message(), "this worker lacks partition:zero3, precision:bfloat16");
+}
+
+TEST(CapabilitiesTest, EveryCodecOfThisProgramIsInTheTable) {
+  const auto list = CapabilitiesOn(v1::CUDA);
+  const std::set<std::string> table(list.begin(), list.end());
+  for (int number = 0; number < v1::Codec_ARRAYSIZE; ++number) {
+    const std::string name = v1::Codec_Name(number);
+    EXPECT_EQ(MakeCodec({.kind = static_cast<CodecKind>(number)}).ok(),
+              table.count(absl::StrCat("codec:", absl::AsciiStrToLower(name))) == 1)
+        << name;
+  }
+  EXPECT_LE(list.size(), 256u);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,76 @@
+#include "worker/rank/fault.h"
+
+#include <gtest/gtest.h>
+
+namespace longhaul {
+namespace {
+
+v1::JobSpec Spec(v1::Device device = v1::CPU) {
+  v1::JobSpec spec;
+  spec.mutable_data()->mutable_text()->set_path("/data/text");
+  spec.mutable_train()->set_device(device);
+  return spec;
+}
+v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status, v1::Device device = v1::CPU) {
+  return DescribeFault(place, Spec(device), status).fault_class();
+}
+
+TEST(FaultTest, WhatThisMachineLacksIsTheSites) {
+  using P = FaultPlace;
+  EXPECT_EQ(ClassOf(P::kPreparation, absl::NotFoundError("no data")), v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kPreparation, absl::PermissionDeniedError("data")), v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kPreparation, absl::InvalidArgumentError("too short")), v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kPreparation, absl::ResourceExhaustedError("memory")), v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kPreparation, absl::FailedPreconditionError("no CUDA device"), v1::CUDA),
+            v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kMeeting, absl::FailedPreconditionError("no CUDA device"), v1::CUDA),
+            v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kCapabilities, absl::UnimplementedError("lacks codec:new")), v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kAssignment, absl::InvalidArgumentError("newer")), v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kTraining, absl::ResourceExhaustedError("CUDA out of memory")),
+            v1::SITE_FAULT);
+  EXPECT_EQ(ClassOf(P::kTraining, absl::InternalError("torch")), v1::SITE_FAULT);
+  // One pool's infinite values: the coordinator decides when all say so.
+  EXPECT_EQ(ClassOf(P::kContribution, absl::InvalidArgumentError("NaN")), v1::SITE_FAULT);
+}
+
+TEST(FaultTest, WhatNoMachineCanDoIsTheJobs) {
+  const v1::JobError fault =
+      DescribeFault(FaultPlace::kPreparation, Spec(), absl::UnimplementedError("not built"));
+  EXPECT_EQ(fault.fault_class(), v1::JOB_FAULT);
+  EXPECT_TRUE(IsReported(fault));
+}
+
+TEST(FaultTest, ALostRankIsAPeers) {
+  for (const FaultPlace place :
+       {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {
+    for (const absl::Status& status :
+         {absl::UnavailableError("gone"), absl::DeadlineExceededError("stands still")}) {
+      const v1::JobError fault = DescribeFault(place, Spec(), status);
+      EXPECT_EQ(fault.fault_class(), v1::PEER_FAULT);
+      EXPECT_FALSE(IsReported(fault));
+    }
+  }
+}
+
+TEST(FaultTest, AWrongPlanIsTheCoordinators) {
+  const v1::JobError fault =
+      DescribeFault(FaultPlace::kPlan, Spec(), absl::InvalidArgumentError("overlap"));
+  EXPECT_EQ(fault.fault_class(), v1::COORDINATOR_FAULT);
+  EXPECT_FALSE(IsReported(fault));
+}
+
+TEST(FaultTest, SaysWhatToDo) {
+  const v1::JobError data =
+      DescribeFault(FaultPlace::kPreparation, Spec(), absl::NotFoundError("/data/text"));
+  EXPECT_EQ(data.code(), "NOT_FOUND");
+  EXPECT_EQ(data.message(), "/data/text");
+  EXPECT_EQ(data.field(), "data.text.path");
+  EXPECT_FALSE(data.hint().empty());
+  const v1::JobError device = DescribeFault(FaultPlace::kPreparation, Spec(v1::CUDA),
+                                            absl::FailedPreconditionError("no CUDA device"));
+  EXPECT_EQ(device.field(), "train.device");
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,67 @@
+#include "worker/rank/rank_monitor.h"
+
+#include <gtest/gtest.h>
+
+#include "worker/rank/watched_communicator.h"
+#include "worker/rank/watched_replica.h"
+#include "worker/replica/synthetic_replica.h"
+
+namespace longhaul {
+namespace {
+
+constexpr ProgressLimits kLimits = {
+    .at_least = absl::Seconds(60), .factor = 20, .first = absl::Minutes(30)};
+
+void Step(RankMonitor& monitor, int64_t step, absl::Duration took) {
+  monitor.BeginStep();
+  monitor.EndStep(step, took);
+}
+
+TEST(RankMonitorTest, KnowsItsPaceByTheMedian) {
+  RankMonitor monitor(kLimits);
+  EXPECT_EQ(monitor.Status().expected_seconds, 0);
+  Step(monitor, 1, absl::Seconds(100));
+  Step(monitor, 2, absl::Seconds(1));
+  EXPECT_EQ(monitor.Status().expected_seconds, 0);
+  Step(monitor, 3, absl::Seconds(2));
+  EXPECT_EQ(monitor.Status(), (RankStatus{.step = 3, .expected_seconds = 2}));
+  for (int step = 4; step < 100; ++step) Step(monitor, step, absl::Seconds(5));
+  EXPECT_EQ(monitor.Status().expected_seconds, 5);
+  monitor.BeginEvaluation(8);
+  EXPECT_EQ(monitor.Status().expected_seconds, 40);
+  monitor.EndEvaluation();
+  EXPECT_EQ(monitor.Status().expected_seconds, 5);
+}
+
+TEST(RankMonitorTest, CollectivesFollowThePace) {
+  RankMonitor monitor(kLimits);
+  EXPECT_EQ(monitor.CollectiveTimeout(), absl::Hours(1));
+  for (int step = 1; step < 10; ++step) Step(monitor, step, absl::Seconds(1));
+  EXPECT_EQ(monitor.CollectiveTimeout(), absl::Hours(1)) << "a peer may wait for its commit";
+  monitor.BeginStep();
+  EXPECT_EQ(monitor.CollectiveTimeout(), absl::Minutes(2));
+  monitor.EndStep(10, absl::Seconds(1));
+  monitor.BeginEvaluation(10);
+  EXPECT_EQ(monitor.CollectiveTimeout(), absl::Seconds(400));
+}
+
+TEST(RankMonitorTest, SaysWhatItWaitsFor) {
+  RankMonitor monitor(kLimits);
+  monitor.WaitsFor("fragment 0 version 1");
+  EXPECT_EQ(monitor.Status().waits_for, "fragment 0 version 1");
+  monitor.WaitsFor("");
+  EXPECT_EQ(monitor.Status().waits_for, "");
+}
+
+TEST(WatchedReplicaTest, TellsItsSteps) {
+  RankMonitor monitor(kLimits);
+  auto inner = SyntheticReplica::Create({.units = 1, .elements = 10});
+  ASSERT_TRUE(inner.ok());
+  WatchedReplica replica(inner->get(), &monitor, 1);
+  ASSERT_TRUE(replica.Step(1).ok());
+  EXPECT_EQ(monitor.Status().step, 1);
+  EXPECT_EQ(replica.ranks(), 1);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,233 @@
+// Pushes and pulls against a server that fails as a test says. Over real gRPC.
+#include "worker/session/transfers.h"
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "common/io/digest.h"
+#include "common/rpc/server.h"
+#include "gtest/gtest.h"
+#include "longhaul/v1/sync.grpc.pb.h"
+#include "tests/unit/common/rpc/bulk_testing.h"
+
+namespace longhaul::session {
+namespace {
+
+constexpr int64_t kElements = 300;  // Three blocks, the last one short.
+
+// Holds one fragment of fp32 values. What pushes and pulls answer comes from a queue, then they
+// succeed.
+class SyncServer : public v1::SyncService::Service {
+ public:
+  enum class Damage { kNone, kPayload, kDigest };
+
+  SyncServer() { server_ = *Server::Start({.address = "127.0.0.1:0"}, {this}); }
+  ~SyncServer() override { server_.reset(); }
+  const std::string& address() const { return server_->address(); }
+
+  grpc::Status PushFragment(grpc::ServerContext*, grpc::ServerReader<v1::PushMessage>* reader,
+                            v1::PushResponse*) override {
+    v1::PushMessage message;
+    while (reader->Read(&message)) {
+    }
+    absl::MutexLock lock(&mutex_);
+    ++pushes;
+    return NextAnswer();
+  }
+  grpc::Status GetContribution(grpc::ServerContext*, const v1::GetContributionRequest*,
+                               v1::GetContributionResponse*) override {
+    return grpc::Status::OK;  // Nothing is here.
+  }
+  grpc::Status PullFragment(grpc::ServerContext*, const v1::PullRequest* request,
+                            grpc::ServerWriter<v1::PullMessage>* writer) override {
+    absl::MutexLock lock(&mutex_);
+    ++pulls;
+    const grpc::Status answer = NextAnswer();
+    if (!answer.ok()) return answer;
+    Damage damage = Damage::kNone;
+    if (!damages.empty()) {
+      damage = damages.front();
+      damages.pop_front();
+    }
+    Send(*request, damage, *writer);
+    return grpc::Status::OK;
+  }
+
+  absl::Mutex mutex_;
+  std::deque<grpc::Status> answers ABSL_GUARDED_BY(mutex_);
+  std::deque<Damage> damages ABSL_GUARDED_BY(mutex_);
+  int pushes ABSL_GUARDED_BY(mutex_) = 0, pulls ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<float> values = std::vector<float>(kElements, 3);
+
+ private:
+  grpc::Status NextAnswer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (answers.empty()) return grpc::Status::OK;
+    grpc::Status next = answers.front();
+    answers.pop_front();
+    return next;
+  }
+  void Send(const v1::PullRequest& request, Damage damage,
+            grpc::ServerWriter<v1::PullMessage>& writer) const {
+    auto coded = std::make_shared<CodedBlocks>();
+    coded->segments = CutSegments({{0, 3}}, kElements);
+    coded->payload = AlignedBuffer(4 * kElements);
+    std::memcpy(coded->payload.data(), values.data(), 4 * kElements);
+    const Digest128 digest = DigestOf(BytesOf(values));
+    v1::PullMessage first;
+    first.mutable_header()->set_version(request.version() < 0 ? 5 : request.version());
+    first.mutable_header()->set_codec(v1::FP32);
+    first.mutable_header()->set_payload_bytes(4 * kElements);
+    first.mutable_header()->mutable_digest()->set_high(digest.high);
+    first.mutable_header()->mutable_digest()->set_low(digest.low +
+                                                      (damage == Damage::kDigest ? 1 : 0));
+    writer.Write(first);
+    for (const std::string& chunk : ChunksOf(coded)) {
+      v1::PullMessage message;
+      message.ParseFromString(chunk);
+      if (damage == Damage::kPayload) message.mutable_payload()->front() ^= 1;
+      writer.Write(message);
+    }
+  }
+
+  std::unique_ptr<Server> server_;
+};
+
+class TransfersTest : public ::testing::Test {
+ protected:
+  static Transfers::Options Options(const std::string& address) {
+    return {.coordinator = address,
+            .job = "job",
+            .pool = "site-a",
+            .incarnation = "0123456789abcdef",
+            .backoff = {.initial = absl::Milliseconds(1), .max = absl::Milliseconds(5)}};
+  }
+  absl::Status Push(Transfers& transfers, int fragment = 0, std::stop_token stop = {}) const {
+    auto coded = std::make_shared<CodedContribution>();
+    coded->blocks = {map_.segments(), AlignedBuffer(4 * kElements)};
+    return transfers.Push(fragment, 1, RoundKind::kOuter, *exact_, coded, 2, stop);
+  }
+  absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment = 0) const {
+    PulledParameters into({.map = &map_, .codec = exact_.get()});
+    const auto version = transfers.Pull(
+        {.map = &map_, .fragment = fragment, .whole = true, .codec = exact_.get()}, into, {});
+    if (!version.ok()) return version.status();
+    EXPECT_EQ(*version, 5);
+    return std::move(into).Release();
+  }
+
+  const FragmentMap map_{{.name = "0", .units = {{0, 0, kElements}}, .elements = kElements}, 0, 1};
+  const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
+  SyncServer server_;
+  Transfers transfers_{Options(server_.address())};
+};
+
+// As a coordinator ends the calls that are under way when it is asked to stop.
+TEST_F(TransfersTest, AServerThatGoesDownIsNoRefusal) {
+  for (const auto code : {grpc::StatusCode::CANCELLED, grpc::StatusCode::UNAVAILABLE,
+                          grpc::StatusCode::DEADLINE_EXCEEDED}) {
+    {
+      absl::MutexLock lock(&server_.mutex_);
+      server_.answers.assign(10, grpc::Status(code, "going down"));
+    }
+    EXPECT_TRUE(Push(transfers_).ok()) << code;
+    {
+      absl::MutexLock lock(&server_.mutex_);
+      server_.answers.assign(10, grpc::Status(code, "going down"));
+    }
+    const auto pulled = Pull(transfers_);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    EXPECT_EQ(*pulled, server_.values);
+  }
+}
+
+TEST_F(TransfersTest, ARefusalIsNotTriedAgain) {
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers.assign(2, grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "closed"));
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(Push(transfers_)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Pull(transfers_).status()));
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.pushes, 1);
+  EXPECT_EQ(server_.pulls, 1);
+}
+
+TEST_F(TransfersTest, DamagedBytesArePulledAgain) {
+  int pulls = 0;
+  for (const auto damage : {SyncServer::Damage::kPayload, SyncServer::Damage::kDigest}) {
+    {
+      absl::MutexLock lock(&server_.mutex_);
+      server_.damages = {damage};
+    }
+    const auto pulled = Pull(transfers_);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    EXPECT_EQ(*pulled, server_.values);
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.pulls, pulls += 2);
+  }
+}
+
+TEST_F(TransfersTest, ADigestThatStaysWrongIsToldInTheEnd) {
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.damages.assign(100, SyncServer::Damage::kDigest);
+  }
+  const absl::Status status = Pull(transfers_).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(status.message().find("digest"), std::string::npos) << status;
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.pulls, Transfers::kDamagedMax);
+}
+
+TEST_F(TransfersTest, DamageOnTheWayUpIsSentAgainAndBounded) {
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers.assign(2, grpc::Status(grpc::StatusCode::DATA_LOSS, "a hash differs"));
+  }
+  EXPECT_TRUE(Push(transfers_).ok());
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.pushes, 3);
+    server_.answers.assign(100, grpc::Status(grpc::StatusCode::DATA_LOSS, "a hash differs"));
+  }
+  EXPECT_TRUE(absl::IsDataLoss(Push(transfers_)));
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.pushes, 3 + Transfers::kDamagedMax);
+}
+
+TEST_F(TransfersTest, AStopEndsTheRetries) {
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers.assign(1'000'000, grpc::Status(grpc::StatusCode::UNAVAILABLE, "away"));
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(Push(transfers_, 0, stop.get_token())));
+}
+
+TEST_F(TransfersTest, AFragmentIsExchangedWithTheEndpointThatItsPlanNames) {
+  SyncServer other;
+  other.values.assign(kElements, 7);
+  transfers_.SetEndpoint(1, other.address());
+  ASSERT_TRUE(Push(transfers_, 0).ok());
+  ASSERT_TRUE(Push(transfers_, 1).ok());
+  EXPECT_EQ(*Pull(transfers_, 0), server_.values);
+  EXPECT_EQ(*Pull(transfers_, 1), other.values);
+  {
+    absl::MutexLock lock(&other.mutex_);
+    EXPECT_EQ(other.pushes, 1);
+    EXPECT_EQ(other.pulls, 1);
+  }
+  transfers_.SetEndpoint(1, "");  // The coordinator again.
+  EXPECT_EQ(*Pull(transfers_, 1), server_.values);
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.pushes, 1);
+  EXPECT_EQ(server_.pulls, 2);
+}
+
+}  // namespace
+}  // namespace longhaul::session

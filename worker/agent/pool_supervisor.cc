@@ -1,0 +1,198 @@
+#include "worker/agent/pool_supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace longhaul {
+namespace {
+
+// What the other ranks have, after one is lost, to say that it was no accident.
+constexpr absl::Duration kLastWords = absl::Milliseconds(500);
+// A tick that is later than this was held up with the whole process.
+constexpr absl::Duration kOwnPause = absl::Seconds(2);
+
+absl::Duration Growing(absl::Duration first, int times, absl::Duration most) {
+  return std::min(first * (int64_t{1} << std::min(times, 20)), most);
+}
+
+std::string HowItEnded(int rank, int code) {
+  return code > 128 ? absl::StrCat("rank ", rank, " was ended by signal ", code - 128)
+                    : absl::StrCat("rank ", rank, " ended with status ", code);
+}
+
+}  // namespace
+
+PoolSupervisor::PoolSupervisor(Options options, absl::Time now)
+    : options_(std::move(options)), ticked_(now) {}
+
+PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time now) {
+  Actions out;
+  if (state_ == State::kDraining || state_ == State::kDone) return out;
+  if (work != work_) {
+    if (state_ == State::kRunning) Kill(out);
+    work_ = work;
+    restarts_ = 0;
+    state_ = State::kIdle;
+    if (!work_.job.empty()) Start(now, out);
+  } else if (state_ == State::kEnded && !work_.job.empty() && now >= restart_at_) {
+    // The job goes on, so it wants more of this pool than what its ranks took for the end.
+    ++restarts_;
+    Start(now, out);
+  }
+  return out;
+}
+
+void PoolSupervisor::Start(absl::Time now, Actions& out) {
+  state_ = State::kRunning;
+  failed_ = false;
+  lost_.clear();
+  conclude_at_ = absl::InfiniteFuture();
+  ranks_.assign(options_.ranks, Rank{.started = now, .seen = now, .progressed = now});
+  out.emplace_back(std::in_place_type<StartRanks>);
+}
+
+void PoolSupervisor::Kill(Actions& out) {
+  ranks_.clear();
+  out.emplace_back(std::in_place_type<KillRanks>);
+}
+
+PoolSupervisor::Actions PoolSupervisor::Reported(int rank, const RankStatus& status,
+                                                 absl::Time now) {
+  if (rank < 0 || rank >= static_cast<int>(ranks_.size())) return {};
+  Rank& known = ranks_[rank];
+  known.seen = now;
+  if (!known.reported || status.step != known.status.step || !status.waits_for.empty() ||
+      status.in_collective != known.status.in_collective) {
+    known.progressed = now;
+  }
+  if (status.step > known.status.step && known.reported) losses_ = 0;
+  known.reported = true;
+  known.status = status;
+  return {};
+}
+
+PoolSupervisor::Actions PoolSupervisor::Failed() {
+  failed_ = true;
+  return {};
+}
+
+PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time now) {
+  Actions out;
+  if (rank < 0 || rank >= static_cast<int>(ranks_.size())) return out;
+  ranks_[rank].ended = true;
+  if (state_ == State::kDraining) {
+    if (!AllEnded()) return out;
+    state_ = State::kDone;
+    out.push_back(Done{true});
+    return out;
+  }
+  if (code == kRankFailed) failed_ = true;
+  if (code != kRankFinished && lost_.empty()) {
+    lost_ = HowItEnded(rank, code);
+    conclude_at_ = now + kLastWords;
+  }
+  if (AllEnded() || failed_) Conclude(now, out);
+  return out;
+}
+
+void PoolSupervisor::Conclude(absl::Time now, Actions& out) {
+  if (!lost_.empty() && !failed_) return Lose(lost_, out);
+  if (!AllEnded()) Kill(out);
+  ranks_.clear();
+  state_ = State::kEnded;
+  restart_at_ = now + Growing(absl::Seconds(2), restarts_, absl::Minutes(10));
+}
+
+// A pool without one of its ranks has lost its place: it comes back as a newcomer, more slowly if
+// it keeps happening.
+void PoolSupervisor::Lose(const std::string& reason, Actions& out) {
+  Kill(out);
+  state_ = State::kLost;
+  out.push_back(Rejoin{reason, Growing(absl::Milliseconds(200), losses_++, absl::Seconds(30))});
+}
+
+PoolSupervisor::Actions PoolSupervisor::StartFailed(const std::string& reason) {
+  Actions out;
+  if (state_ == State::kRunning) Lose(reason, out);
+  return out;
+}
+
+PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
+  Actions out;
+  const absl::Time before = std::exchange(ticked_, now);
+  if (state_ == State::kDraining && now >= drain_until_) {
+    Kill(out);
+    state_ = State::kDone;
+    out.push_back(Done{true});
+  }
+  if (state_ != State::kRunning) return out;
+  if (now - before > kOwnPause) {
+    for (Rank& rank : ranks_) rank.seen = rank.progressed = now;
+  }
+  if (now >= conclude_at_) {
+    Conclude(now, out);
+  } else if (const std::optional<std::string> stall = FindStall(now)) {
+    Lose(*stall, out);
+  }
+  return out;
+}
+
+absl::Duration PoolSupervisor::LimitOf(const Rank& rank) const {
+  const ProgressLimits& limits = options_.progress;
+  if (rank.status.expected_seconds <= 0) return std::max(limits.first, limits.at_least);
+  return std::max(limits.at_least, absl::Seconds(limits.factor * rank.status.expected_seconds));
+}
+
+std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
+  bool somebody_waits = false, all_in_collective = true;
+  for (const Rank& rank : ranks_) {
+    somebody_waits |= !rank.status.waits_for.empty();
+    all_in_collective &= rank.ended || rank.status.in_collective;
+  }
+  const auto words = [&](int index, const char* what, absl::Duration time, absl::Duration limit) {
+    return absl::StrFormat("rank %d %s for %s at inner step %d (limit %s)", index, what,
+                           absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(100))),
+                           ranks_[index].status.step, absl::FormatDuration(limit));
+  };
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& rank = ranks_[i];
+    if (rank.ended) continue;
+    const int index = static_cast<int>(i);
+    // A rank reports once a second whatever it does.
+    const absl::Duration silent_max =
+        rank.reported ? options_.progress.at_least
+                      : std::max(options_.progress.first, options_.progress.at_least);
+    if (now - rank.seen > silent_max)
+      return words(index, "was silent", now - rank.seen, silent_max);
+    if (!rank.status.waits_for.empty()) continue;
+    // It waits for another: for one that waits, or that is to be blamed itself.
+    if (rank.status.in_collective && (somebody_waits || !all_in_collective)) continue;
+    const absl::Duration still = now - rank.progressed, limit = LimitOf(rank);
+    if (still > limit) return words(index, "made no progress", still, limit);
+  }
+  return std::nullopt;
+}
+
+PoolSupervisor::Actions PoolSupervisor::Drain(absl::Time now) {
+  Actions out;
+  if (state_ == State::kDraining || state_ == State::kDone) return out;
+  if (state_ != State::kRunning || AllEnded()) {
+    state_ = State::kDone;
+    out.push_back(Done{!work_.job.empty()});
+    return out;
+  }
+  state_ = State::kDraining;
+  drain_until_ = now + options_.drain;
+  out.emplace_back(std::in_place_type<DrainRanks>);
+  return out;
+}
+
+bool PoolSupervisor::AllEnded() const {
+  return absl::c_all_of(ranks_, [](const Rank& rank) { return rank.ended; });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,36 @@
+#include "worker/rank/capabilities.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/config/capabilities.h"
+
+namespace longhaul {
+namespace {
+
+constexpr const char* kAnywhere[] = {
+    "model:transformer", "model:synthetic", "data:text",   "data:tokens",       "partition:ddp",
+    "partition:zero1",   "codec:fp32",      "codec:bf16",  "codec:e3m0",        "codec:int8",
+    "codec:int4",        "codec:sign1",     "codec:topk2", "precision:float32",
+};
+constexpr const char* kOnCuda[] = {"precision:bfloat16"};
+
+}  // namespace
+
+std::vector<std::string> CapabilitiesOn(v1::Device device) {
+  std::vector<std::string> result(std::begin(kAnywhere), std::end(kAnywhere));
+  if (device == v1::CUDA) result.insert(result.end(), std::begin(kOnCuda), std::end(kOnCuda));
+  return result;
+}
+
+absl::Status CheckCapabilities(const v1::JobSpec& spec, v1::Device device) {
+  const std::vector<std::string> here = CapabilitiesOn(device);
+  std::vector<std::string> lacking;
+  for (std::string& need : NeedsOf(spec)) {
+    if (!absl::c_linear_search(here, need)) lacking.push_back(std::move(need));
+  }
+  if (lacking.empty()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("this worker lacks ", absl::StrJoin(lacking, ", ")));
+}
+
+}  // namespace longhaul

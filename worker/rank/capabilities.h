@@ -1,0 +1,20 @@
+// What this program can do: the table that the agent tells the coordinator, and by which the rank
+// itself refuses a job. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul {
+
+// In the words of JoinRequest.capabilities; bfloat16 is computed on CUDA devices alone.
+std::vector<std::string> CapabilitiesOn(v1::Device device);
+
+// UNIMPLEMENTED: names what the job needs and this program lacks on that device. `spec` has every
+// default filled in.
+absl::Status CheckCapabilities(const v1::JobSpec& spec, v1::Device device);
+
+}  // namespace longhaul

@@ -1,0 +1,81 @@
+#include "worker/rank/fault.h"
+
+#include <string>
+
+namespace longhaul {
+namespace {
+
+v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
+  const bool among_ranks = place == FaultPlace::kMeeting || place == FaultPlace::kPreparation ||
+                           place == FaultPlace::kTraining;
+  if (among_ranks && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status))) {
+    return v1::PEER_FAULT;
+  }
+  if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
+  // Each part of it is in the table of capabilities, but nothing can do all of them at once.
+  if (place == FaultPlace::kPreparation && absl::IsUnimplemented(status)) return v1::JOB_FAULT;
+  return v1::SITE_FAULT;
+}
+
+void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status,
+             v1::JobError& fault) {
+  const std::string data = spec.data().has_tokens() ? "data.tokens" : "data.text";
+  if (absl::IsResourceExhausted(status)) {
+    fault.set_hint("too little memory: give this pool fewer ranks on a machine, or more memory");
+    return;
+  }
+  switch (place) {
+    case FaultPlace::kAssignment:
+      fault.set_hint("the worker and the coordinator differ in version");
+      return;
+    case FaultPlace::kCapabilities:
+      fault.set_hint("this worker's version cannot do this job; others may");
+      return;
+    case FaultPlace::kContribution:
+      if (absl::IsInvalidArgument(status)) {
+        fault.set_hint(
+            "the parameters of this pool have become infinite: see its data, or lower "
+            "inner.adamw.lr");
+      }
+      return;
+    case FaultPlace::kMeeting:
+    case FaultPlace::kPreparation:
+      if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
+        fault.set_field("train.device");
+        fault.set_hint("use workers with a GPU for each rank, or train.device: cpu");
+        return;
+      }
+      if (place == FaultPlace::kMeeting) return;
+      if (absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
+          absl::IsPermissionDenied(status)) {
+        fault.set_field(data + ".path");
+        fault.set_hint(
+            "the path is looked up on every worker's machine; give one that exists there, or set "
+            "--data-dir");
+      } else if (absl::IsInvalidArgument(status)) {
+        fault.set_field(data);
+        fault.set_hint("see the message: the data on this machine do not fit the model");
+      }
+      return;
+    case FaultPlace::kTraining:
+      if (absl::IsInvalidArgument(status)) {
+        fault.set_hint("see the message: the values of this pool have become infinite");
+      }
+      return;
+    case FaultPlace::kPlan:
+      return;
+  }
+}
+
+}  // namespace
+
+v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
+  v1::JobError fault;
+  fault.set_code(absl::StatusCodeToString(status.code()));
+  fault.set_message(std::string(status.message()));
+  fault.set_fault_class(ClassOf(place, status));
+  AddHint(place, spec, status, fault);
+  return fault;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,77 @@
+#include "worker/rank/rank_monitor.h"
+
+#include <algorithm>
+
+namespace longhaul {
+namespace {
+
+// The first steps are slow: memory is touched and kernels are chosen for the first time.
+constexpr int64_t kStepsUntilKnown = 3;
+
+}  // namespace
+
+void RankMonitor::BeginStep() {
+  absl::MutexLock lock(&mutex_);
+  together_ = true;
+  steps_now_ = 1;
+}
+
+void RankMonitor::EndStep(int64_t step, absl::Duration took) {
+  absl::MutexLock lock(&mutex_);
+  together_ = false;
+  status_.step = step;
+  newest_[count_++ % kKept] = absl::ToDoubleSeconds(took);
+}
+
+void RankMonitor::BeginEvaluation(int64_t batches) {
+  absl::MutexLock lock(&mutex_);
+  together_ = true;
+  steps_now_ = std::max<int64_t>(1, batches);
+}
+
+void RankMonitor::EndEvaluation() {
+  absl::MutexLock lock(&mutex_);
+  together_ = false;
+  steps_now_ = 1;
+}
+
+void RankMonitor::WaitsFor(const std::string& what) {
+  absl::MutexLock lock(&mutex_);
+  status_.waits_for = what;
+}
+
+void RankMonitor::EnterCollective() {
+  absl::MutexLock lock(&mutex_);
+  status_.in_collective = true;
+}
+
+void RankMonitor::LeaveCollective() {
+  absl::MutexLock lock(&mutex_);
+  status_.in_collective = false;
+}
+
+double RankMonitor::Expected() const {
+  if (count_ < kStepsUntilKnown) return 0;
+  std::array<double, kKept> sorted = newest_;
+  const auto end = sorted.begin() + std::min<int64_t>(count_, kKept);
+  const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
+  std::nth_element(sorted.begin(), middle, end);
+  // Above 0: known. Nothing is faster than the clock.
+  return std::max(*middle, 1e-6) * static_cast<double>(steps_now_);
+}
+
+RankStatus RankMonitor::Status() const {
+  absl::MutexLock lock(&mutex_);
+  RankStatus status = status_;
+  status.expected_seconds = Expected();
+  return status;
+}
+
+absl::Duration RankMonitor::CollectiveTimeout() const {
+  absl::MutexLock lock(&mutex_);
+  const double expected = Expected();
+  if (!together_ || expected == 0) return 2 * limits_.first;
+  return 2 * std::max(limits_.at_least, absl::Seconds(limits_.factor * expected));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,126 @@
+#include "worker/rank/rank_reporter.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/rpc/retry.h"
+#include "google/protobuf/util/json_util.h"
+#include "worker/agent/pool_supervisor.h"
+#include "worker/agent/rank_report.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::Duration kStatusEach = absl::Seconds(1), kProgressEach = absl::Milliseconds(200);
+// For an agent that does not read; then the report is given up.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+int memory_descriptor = -1;
+constexpr char kOutOfMemory[] =
+    "{\"failure\": {\"code\": \"RESOURCE_EXHAUSTED\", \"message\": \"too little memory\", "
+    "\"hint\": "
+    "\"give this pool fewer ranks on a machine, or more memory\", \"faultClass\": "
+    "\"SITE_FAULT\"}}\n";
+
+void OnMemoryEnd() {
+  // Shorter than PIPE_BUF, so whole or not at all; nothing here allocates.
+  (void)!write(memory_descriptor, kOutOfMemory, std::strlen(kOutOfMemory));
+  _exit(kRankFailed);
+}
+
+}  // namespace
+
+void ReportWhenMemoryEnds(int descriptor) {
+  memory_descriptor = descriptor;
+  std::set_new_handler(OnMemoryEnd);
+}
+
+RankReporter::RankReporter(int descriptor, int64_t steps, const RankMonitor* monitor)
+    : descriptor_(descriptor), steps_(steps), monitor_(monitor) {
+  fcntl(descriptor_, F_SETFL, fcntl(descriptor_, F_GETFL) | O_NONBLOCK);
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      WriteLine(ToLine(monitor_->Status()), /*may_drop=*/true);
+      WaitUnlessStopped(kStatusEach, stop);
+    }
+  });
+}
+
+RankReporter::~RankReporter() = default;
+
+void RankReporter::Write(const v1::HeartbeatRequest& report, bool may_drop) {
+  std::string line;
+  if (!google::protobuf::util::MessageToJsonString(report, &line).ok()) return;
+  line += '\n';
+  WriteLine(line, may_drop);
+}
+
+void RankReporter::WriteLine(absl::string_view line, bool may_drop) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time deadline = absl::Now() + kPatience;
+  for (size_t done = 0; done < line.size();) {
+    const ssize_t n = write(descriptor_, line.data() + done, line.size() - done);
+    if (n > 0) {
+      done += n;
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    // An agent that is gone ends this process anyway.
+    if (n == 0 || errno != EAGAIN || (may_drop && done == 0) || absl::Now() >= deadline) return;
+    pollfd entry = {descriptor_, POLLOUT, 0};
+    (void)poll(&entry, 1, 100);
+  }
+}
+
+void RankReporter::Progress(const session::Progress& progress) {
+  const absl::Time now = absl::Now();
+  held_ = progress;
+  if (now < next_ && progress.inner_step < steps_) return;
+  next_ = now + kProgressEach;
+  Flush();
+}
+
+void RankReporter::Flush() {
+  if (!held_.has_value()) return;
+  const session::Progress progress = *std::exchange(held_, std::nullopt);
+  v1::HeartbeatRequest report;
+  v1::PoolProgress* out = report.mutable_progress();
+  out->set_inner_step(progress.inner_step);
+  out->set_tokens(progress.tokens);
+  out->set_train_loss(progress.train_loss);
+  out->set_tokens_per_second(progress.tokens_per_second);
+  out->set_compute_seconds(progress.compute_seconds);
+  out->set_exposed_wait_seconds(progress.exposed_wait_seconds);
+  out->set_eval_seconds(progress.eval_seconds);
+  out->set_sync_seconds(progress.sync_seconds);
+  out->set_uplink_nmse(progress.uplink_nmse);
+  out->set_error_feedback_norm(progress.error_feedback_norm);
+  Write(report, /*may_drop=*/progress.inner_step < steps_);
+}
+
+void RankReporter::Evaluation(const session::EvaluationResult& result) {
+  v1::HeartbeatRequest report;
+  v1::Evaluation* out = report.add_evaluations();
+  out->set_step(result.step);
+  out->set_version(result.version);
+  out->set_loss(result.loss);
+  out->set_tokens(result.tokens);
+  out->set_final(result.final);
+  Write(report, /*may_drop=*/false);
+}
+
+void RankReporter::Failure(const v1::JobError& fault) {
+  v1::HeartbeatRequest report;
+  *report.mutable_failure() = fault;
+  Write(report, /*may_drop=*/false);
+}
+
+}  // namespace longhaul

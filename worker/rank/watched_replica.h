@@ -1,0 +1,54 @@
+// A replica that tells the rank's monitor of its steps and evaluations. Threads, blocking and
+// errors: those of the replica inside.
+#pragma once
+
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "worker/rank/rank_monitor.h"
+#include "worker/replica/replica.h"
+
+namespace longhaul {
+
+class WatchedReplica : public Replica {
+ public:
+  // Both outlive the object. `eval_batches`: of one evaluation.
+  WatchedReplica(Replica* inner, RankMonitor* monitor, int64_t eval_batches)
+      : inner_(inner), monitor_(monitor), eval_batches_(eval_batches) {}
+
+  const ModelLayout& layout() const override { return inner_->layout(); }
+  int rank() const override { return inner_->rank(); }
+  int ranks() const override { return inner_->ranks(); }
+  absl::StatusOr<StepStats> Step(int64_t step) override {
+    const absl::Time begin = absl::Now();
+    monitor_->BeginStep();
+    auto stats = inner_->Step(step);
+    monitor_->EndStep(step, absl::Now() - begin);
+    return stats;
+  }
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override {
+    return inner_->Read(unit, offset, out);
+  }
+  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override {
+    return inner_->Write(unit, offset, in);
+  }
+  const float* DeviceParameters(int unit) const override { return inner_->DeviceParameters(unit); }
+  absl::Status Publish(absl::Span<const int> units) override { return inner_->Publish(units); }
+  absl::StatusOr<EvalStats> Evaluate() override {
+    monitor_->BeginEvaluation(eval_batches_);
+    auto stats = inner_->Evaluate();
+    monitor_->EndEvaluation();
+    return stats;
+  }
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
+      absl::Span<const int64_t> values) override {
+    return inner_->AllGather(values);
+  }
+
+ private:
+  Replica* const inner_;
+  RankMonitor* const monitor_;
+  const int64_t eval_batches_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,63 @@
+// The pool was asked to stop: no further step, no merge; what was pushed is brought to its end, so
+// that no round of the others lacks what this pool has trained for it.
+#include "absl/strings/str_format.h"
+#include "worker/session/core/session.h"
+
+namespace longhaul::session {
+
+void Session::On(const Drain& event, Actions& out) {
+  drain_asked_ = true;
+  switch (state_) {
+    case SessionState::kConnecting:
+    case SessionState::kStarting:
+    case SessionState::kAgreeing:
+      return End(Finish{"asked to stop before its first step"}, out);
+    case SessionState::kBlocked:
+      return BeginDrain(out);
+    case SessionState::kTraining:
+      if (!event.stopped) return;
+      --step_;  // It does not end.
+      return BeginDrain(out);
+    case SessionState::kDraining:
+    case SessionState::kEnded:
+      return;
+  }
+}
+
+// The other ranks stand still here as well, or in this step's merges, which need this rank.
+void Session::StopHere(Actions& out) {
+  if (drain_asked_ && state_ == SessionState::kBlocked) BeginDrain(out);
+}
+
+void Session::BeginDrain(Actions& out) {
+  state_ = SessionState::kDraining;
+  waiting_.reset();
+  FinishIfSent(out);
+}
+
+void Session::FinishIfSent(Actions& out) {
+  for (const Fragment& fragment : fragments_) {
+    if (fragment.pushed && !fragment.sent) return;
+  }
+  End(Finish{absl::StrFormat("asked to stop: inner step %d was the last", step_)}, out);
+}
+
+// A commit of that version means the same: the round is over.
+void Session::Sent(int index, int64_t version, Actions& out) {
+  Fragment& fragment = fragments_[index];
+  if (fragment.pushed && version == fragment.held + 1) fragment.sent = true;
+  if (state_ == SessionState::kDraining) FinishIfSent(out);
+}
+
+void Session::ResumeDrain(const Plan& plan, Actions& out) {
+  if (plan.fragments.size() != fragments_.size()) return End(Finish{"asked to stop"}, out);
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    Fragment& fragment = fragments_[i];
+    const FragmentPlan& here = plan.fragments[i];
+    fragment.sent = here.contributed || here.newest.version > fragment.held;
+    if (fragment.pushed && !fragment.sent) out.push_back(PushAgain{i, fragment.held + 1});
+  }
+  FinishIfSent(out);
+}
+
+}  // namespace longhaul::session
