@@ -44,7 +44,7 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   }
   participant->start_step = start;
   Persist(job, *participant);
-  job.exchange->PoolsChanged();
+  job.exchange->BeginAnew(*participant);
   Touch(job);
   return participant;
 }

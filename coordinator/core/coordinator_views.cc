@@ -101,14 +101,16 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   const Exchange& rounds = *job->exchange;
   for (const Participant& p : rounds.participants().all()) {
     view.participants.push_back(
-        {p.pool, p.incarnation, p.ordinal, p.start_step, p.live(), p.inner_step});
+        {p.pool, p.incarnation, p.ordinal, p.start_step, p.live(), p.inner_step, p.last_step});
   }
   for (int f = 0; f < rounds.plan().fragments(); ++f) {
     FragmentView fragment{.version = rounds.fragment(f).version,
                           .last_version = rounds.plan().LastVersion(f)};
     if (const auto& round = rounds.fragment(f).round) {
-      for (const auto& [ordinal, incarnation] : round->contributors())
-        fragment.contributors.push_back(ordinal);
+      for (const auto& [ordinal, incarnation] : round->contributors()) {
+        if (rounds.participants().at(ordinal).incarnation == incarnation)
+          fragment.contributors.push_back(ordinal);
+      }
     }
     view.fragments.push_back(std::move(fragment));
   }
@@ -122,7 +124,7 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   const Participant* p = job->exchange->participants().Find(pool);
   if (p == nullptr) return std::nullopt;
   return ParticipantView{p->pool, p->incarnation, p->ordinal, p->start_step, p->live(),
-                         p->inner_step};
+                         p->inner_step, p->last_step};
 }
 
 std::vector<std::string> Coordinator::jobs() const {

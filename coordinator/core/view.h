@@ -28,6 +28,8 @@ struct ParticipantView {
   bool live = false;
   // As its last heartbeat said.
   int64_t inner_step = 0;
+  // It drains, and does no step after this one.
+  std::optional<int64_t> last_step;
 };
 
 struct FragmentView {
@@ -35,7 +37,7 @@ struct FragmentView {
   int64_t version = -1;
   // The version after the job's last round of this fragment.
   int64_t last_version = 0;
-  // Ordinals whose contribution to version + 1 is whole.
+  // Places whose incarnation of today has contributed to version + 1.
   std::vector<int> contributors;
 };
 

@@ -219,7 +219,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   }
   if (!absl::IsNotFound(same.status())) return same.status();
   if (full()) return DiskFull("no job can be stored");
-  JobRecord record{.id = MakeJobId(now()),
+  JobRecord record{.id = parts_.job_id ? parts_.job_id() : MakeJobId(now()),
                    .name = resolved.spec.name(),
                    .idempotency_token = token,
                    .state = static_cast<int>(JobState::kPending),

@@ -61,6 +61,8 @@ struct PerformerParts {
   TaskRunner* owner = nullptr;
   // The owner thread's time: never goes backwards.
   std::function<absl::Time()> now;
+  // Makes ids of jobs. Empty: by the time, and at random.
+  std::function<std::string()> job_id = nullptr;
   EffectMetrics* metrics = nullptr;
   const Logger* log = nullptr;
 };

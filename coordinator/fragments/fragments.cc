@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/io/file_util.h"
+#include "coordinator/store/data_folder.h"
 #include "coordinator/store/fatal.h"
 
 namespace longhaul::coordinator {
@@ -60,7 +60,7 @@ std::shared_ptr<JobFragments> Fragments::Find(absl::string_view job) const {
 }
 
 std::string Fragments::JobDir(absl::string_view job) const {
-  return JoinPath(JoinPath(options_.data_dir, "jobs"), std::string(job));
+  return JobFolder(options_.data_dir, std::string(job));
 }
 
 void Fragments::Note(JobFragments& job, const absl::Status& status) {
@@ -75,7 +75,6 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
     JobManifest manifest = job.manifest();
     std::random_device random;
     manifest.options.log_salt = (uint64_t{random()} << 32) | random();
-    LH_RETURN_IF_ERROR(CreateDirs(*parts_.fs, dir));
     store = JobStore::Create(parts_.fs, dir, manifest, threads);
   }
   LH_RETURN_IF_ERROR(store.status());

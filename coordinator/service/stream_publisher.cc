@@ -1,6 +1,7 @@
 #include "coordinator/service/stream_publisher.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/status_details.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
 
@@ -19,7 +20,9 @@ void StreamPublisher::CommitPublished(const LiveJob& job, const PublishCommit& c
 }
 
 void StreamPublisher::PoolReleased(const LiveJob& job, const ReleasePool& release) {
-  plan_streams_->EndPool(job.id(), release.pool, release.incarnation, release.status);
+  const char* const reason = absl::IsAborted(release.status) ? "POOL_LOST" : "NOT_ASSIGNED";
+  plan_streams_->EndPool(job.id(), release.pool, release.incarnation,
+                         WithErrorInfo(release.status, {reason, {}}));
 }
 
 void StreamPublisher::JobEnded(const LiveJob& job, const EndJob& end) {

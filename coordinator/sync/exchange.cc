@@ -59,6 +59,17 @@ void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now)
   progress.changed = true;
 }
 
+void Exchange::BeginAnew(const Participant& pool) {
+  for (FragmentProgress& progress : fragments_) {
+    if (!progress.round.has_value()) continue;
+    Round& round = *progress.round;
+    const auto earlier = round.contributors().find(pool.ordinal);
+    if (earlier == round.contributors().end() || earlier->second == pool.incarnation) continue;
+    if (!round.applying() && pool.Owes(round.push_step())) round.Remove(pool.ordinal);
+  }
+  PoolsChanged();
+}
+
 void Exchange::PoolsChanged() {
   for (FragmentProgress& progress : fragments_) progress.changed = true;
 }

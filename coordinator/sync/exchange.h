@@ -72,6 +72,9 @@ class Exchange {
                             RoundKind kind) const;
   // Requires Judge(...) == kAccept.
   void Contribute(const Participant& pool, int fragment, absl::Time now);
+  // The pool begins anew: what an earlier incarnation contributed to rounds that this one owes
+  // makes way for its own.
+  void BeginAnew(const Participant& pool);
   // Pools came, went or became ready: every round is looked at again.
   void PoolsChanged();
   // Closes and returns the rounds that are to be applied; marks the lost pools that owed them

@@ -12,6 +12,11 @@ void Round::Add(int ordinal, std::string incarnation, absl::Time now) {
   contributors_.emplace(ordinal, std::move(incarnation));
 }
 
+void Round::Remove(int ordinal) {
+  LH_CHECK(!applying_, "a round that is applied is closed");
+  contributors_.erase(ordinal);
+}
+
 RoundVerdict Round::Decide(const Participants& participants) const {
   if (applying_) return RoundVerdict::kWait;
   if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;

@@ -40,6 +40,8 @@ class Round {
 
   // Requires !Has(ordinal) and !applying().
   void Add(int ordinal, std::string incarnation, absl::Time now);
+  // Another incarnation of the pool will contribute instead. Requires !applying().
+  void Remove(int ordinal);
 
   RoundVerdict Decide(const Participants& participants) const;
   // Ordinals of the pools that owe a contribution: those that are live and ready, or those that are

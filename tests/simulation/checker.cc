@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/config/job_spec.h"
 
 namespace longhaul::simulation {
 namespace {
@@ -31,7 +33,7 @@ void Checker::Pushes(const RankId& who, int fragment, int64_t version, const Wor
                      const Words& residual, const Words& error) {
   const PoolKey key{who.job, who.pool, who.incarnation, fragment};
   Contribution& contribution = contributions_[{key, version}];
-  const Words& expected = errors_.try_emplace(key, kWords).first->second;
+  const Words& expected = errors_[key];
   for (int i = 0; i < kWords; ++i) {
     if (!who.Owns(i)) continue;
     if (error[i] != expected[i])
@@ -44,10 +46,10 @@ void Checker::Pushes(const RankId& who, int fragment, int64_t version, const Wor
 void Checker::Merged(const RankId& who, int fragment, int64_t version, const Words& before,
                      const Words& after) {
   const PoolKey key{who.job, who.pool, who.incarnation, fragment};
-  Words& expected = errors_.try_emplace(key, kWords).first->second;
+  Words& expected = errors_[key];
   const auto& contributors = history_[{who.job, fragment}][version].contributors;
   const bool counted = std::any_of(contributors.begin(), contributors.end(), [&](const auto& c) {
-    return c.pool == who.pool && c.incarnation == who.incarnation;
+    return c.first == who.pool && c.second == who.incarnation;
   });
   for (int i = 0; i < kWords; ++i) {
     if (!who.Owns(i)) continue;
@@ -61,33 +63,66 @@ void Checker::Merged(const RankId& who, int fragment, int64_t version, const Wor
   }
 }
 
-void Checker::Committed(const std::string& job, int fragment, const StoredFragment& commit) {
+bool Checker::Knows(const std::string& job, int fragment, int64_t version) const {
+  const auto found = history_.find({job, fragment});
+  return found != history_.end() && version < static_cast<int64_t>(found->second.size());
+}
+
+// The version as the oracle makes it, from contributions that were really pushed: of a pool that
+// began anew either incarnation's may have counted. Nothing: no choice explains the commit.
+std::optional<Checker::Version> Checker::Explain(const FragmentKey& key, const Commit& commit,
+                                                 const OuterRule& rule) const {
+  const auto history = history_.find(key);
+  const bool first = history == history_.end() || history->second.empty();
+  // By pool of the commit: the incarnations that pushed.
+  std::vector<std::vector<std::pair<std::string, const Contribution*>>> choices;
+  for (const std::string& pool : commit.pools) {
+    auto& candidates = choices.emplace_back();
+    for (const auto& [id, contribution] : contributions_) {
+      const auto& [job, name, incarnation, fragment] = id.first;
+      if (job == key.first && name == pool && fragment == key.second &&
+          id.second == commit.version)
+        candidates.emplace_back(incarnation, &contribution);
+    }
+    if (candidates.empty()) return std::nullopt;
+  }
+  std::vector<size_t> chosen(choices.size(), 0);
+  while (true) {
+    Version version{.outer = first ? Outer{} : history->second.back().outer};
+    std::vector<Words> words;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const auto& [incarnation, contribution] = choices[i][chosen[i]];
+      words.push_back(contribution->words);
+      version.contributors.emplace_back(commit.pools[i], incarnation);
+    }
+    ApplyContributions(commit.kind, rule, words, version.outer);
+    if (version.outer.parameters == commit.parameters) return version;
+    size_t at = 0;
+    while (at < choices.size() && ++chosen[at] == choices[at].size()) chosen[at++] = 0;
+    if (at == choices.size()) return std::nullopt;
+  }
+}
+
+void Checker::Committed(const std::string& job, int fragment, const Commit& commit,
+                        const OuterRule& rule) {
   auto& history = history_[{job, fragment}];
   const std::string name =
       absl::StrFormat("%s fragment %d version %d", job, fragment, commit.version);
-  if (commit.kind == RoundKind::kSeed && !history.empty())
-    return Violation(absl::StrCat("4: seeded again: ", name));
   if (commit.version != static_cast<int64_t>(history.size())) {
     return Violation(absl::StrFormat("3: %s follows version %d", name, history.size() - 1));
   }
-  Outer expected = history.empty() ? Outer{} : history.back().outer;
-  std::vector<Words> contributions;
-  int before = -1;
-  for (const auto& c : commit.contributors) {
-    if (c.ordinal <= before) Violation(absl::StrCat("2: contributors out of order: ", name));
-    before = c.ordinal;
-    const auto it =
-        contributions_.find({PoolKey{job, c.pool, c.incarnation, fragment}, commit.version});
-    if (it == contributions_.end())
-      return Violation(absl::StrFormat("2: %s counts %s, which never pushed", name, c.pool));
-    contributions.push_back(it->second.words);
+  if (!std::is_sorted(commit.pools.begin(), commit.pools.end(),
+                      [&](const std::string& a, const std::string& b) {
+                        return OrdinalOf(job, a) < OrdinalOf(job, b);
+                      }))
+    Violation(absl::StrCat("2: contributors out of order: ", name));
+  std::optional<Version> version = Explain({job, fragment}, commit, rule);
+  if (!version.has_value()) {
+    return Violation(
+        absl::StrFormat("2: %s is not made of its contributions, each once and whole", name));
   }
-  ApplyContributions(commit.kind, contributions, expected);
-  if (expected.parameters != commit.outer.parameters ||
-      expected.momentum != commit.outer.momentum) {
-    Violation(absl::StrFormat("2: %s is not made of its contributions, each once and whole", name));
-  }
-  history.push_back(commit);
+  history.push_back(*std::move(version));
+  ++commits_;
 }
 
 void Checker::Published(const std::string& job, int fragment, int64_t version) {
@@ -99,74 +134,95 @@ void Checker::Published(const std::string& job, int fragment, int64_t version) {
   newest = std::max(newest, version);
 }
 
-void Checker::Placed(const std::string& job, int ordinal, const std::string& pool,
-                     const std::string& incarnation) {
-  const std::string who = absl::StrCat(pool, "/", incarnation);
-  const std::string& first = places_.try_emplace({job, ordinal}, who).first->second;
-  if (first != who)
-    Violation(absl::StrFormat("3: ordinal %d of %s was %s, now %s", ordinal, job, first, who));
+void Checker::Placed(const std::string& job, int ordinal, const std::string& pool) {
+  const std::string& first = places_.try_emplace({job, ordinal}, pool).first->second;
+  if (first != pool)
+    Violation(absl::StrFormat("3: place %d of %s was %s's, now %s's", ordinal, job, first, pool));
+  if (OrdinalOf(job, pool) != ordinal)
+    Violation(absl::StrFormat("3: pool %s has two places in %s", pool, job));
+}
+
+int Checker::OrdinalOf(const std::string& job, const std::string& pool) const {
+  for (const auto& [place, name] : places_) {
+    if (place.first == job && name == pool) return place.second;
+  }
+  return -1;
 }
 
 void Checker::Ended(const std::string& job, JobState state) {
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
-void Checker::Restarted(const DurableStore& store) {
+void Checker::Restarted(MetaStore& meta) {
   for (const std::string& job : acknowledged_) {
-    if (!store.jobs.contains(job))
+    if (!meta.GetJob(job).ok())
       return Violation(absl::StrCat("3: a submitted job is gone: ", job));
   }
-  for (const auto& [fragment, version] : published_) {
-    if (store.jobs.at(fragment.first).fragments[fragment.second].version >= version) continue;
-    Violation(absl::StrFormat("3: published version %d of fragment %d is gone", version,
-                              fragment.second));
-  }
   for (const auto& [job, state] : ended_) {
-    if (store.jobs.at(job).state != state)
+    if (meta.GetJob(job)->state != static_cast<int>(state))
       Violation(absl::StrCat("3: the end of a job is gone: ", job));
   }
+  for (const auto& [place, pool] : places_) {
+    bool found = false;
+    const auto stored = meta.ListParticipants(place.first);
+    for (const ParticipantRecord& p : *stored)
+      found |= p.ordinal == place.second && p.pool == pool;
+    if (!found)
+      Violation(absl::StrFormat("3: place %d of %s is gone", place.second, place.first));
+  }
 }
 
-void Checker::Applies(const coordinator::JobView& job, const coordinator::ApplyRound& apply,
-                      int64_t push_step) {
-  if (apply.kind == RoundKind::kSeed) return;
-  const auto counts = [&](int ordinal) {
-    return std::any_of(apply.contributors.begin(), apply.contributors.end(),
-                       [&](const auto& c) { return c.ordinal == ordinal; });
-  };
-  for (const coordinator::ParticipantView& p : job.participants) {
+void Checker::Opened(const std::string& job, int fragment, int64_t version) {
+  const auto published = published_.find({job, fragment});
+  if (published == published_.end() || published->second <= version) return;
+  Violation(absl::StrFormat("%d: published version %d of fragment %d is gone",
+                            version < 0 ? 4 : 3, published->second, fragment));
+}
+
+void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t version,
+                      RoundKind kind, const std::vector<std::string>& pools, int64_t push_step) {
+  if (kind == RoundKind::kSeed) return;
+  for (const coordinator::ParticipantView& p : view.participants) {
+    const bool counts = std::find(pools.begin(), pools.end(), p.pool) != pools.end();
     const bool owes = p.start_step.has_value() && *p.start_step < push_step;
-    if (p.live && owes && !counts(p.ordinal)) {
-      Violation(absl::StrFormat("lockstep: fragment %d version %d goes on without %s",
-                                apply.fragment, apply.version, p.pool));
-    }
-    if (counts(p.ordinal) && !owes) {
-      Violation(absl::StrFormat("lockstep: fragment %d version %d counts %s, which began later",
-                                apply.fragment, apply.version, p.pool));
+    const bool awaited = owes && (!p.last_step.has_value() || push_step <= *p.last_step);
+    if (p.live && awaited && !counts) {
+      Violation(absl::StrFormat("lockstep: fragment %d version %d goes on without %s", fragment,
+                                version, p.pool));
     }
   }
 }
 
-void Checker::Finally(const DurableStore& store, bool cancelled_allowed, bool faulty) {
+void Checker::Finally(MetaStore& meta, bool cancelled_allowed, bool faulty) {
   for (const std::string& id : acknowledged_) {
-    const StoredJob& job = store.jobs.at(id);
-    if (job.state == JobState::kCancelled && cancelled_allowed) continue;
-    if (job.state != JobState::kCompleted) {
+    const absl::StatusOr<JobRecord> job = meta.GetJob(id);
+    if (!job.ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", id));
+    const auto state = static_cast<JobState>(job->state);
+    if (state == JobState::kCancelled && cancelled_allowed) continue;
+    if (state != JobState::kCompleted) {
       Violation(absl::StrFormat("liveness: %s is %s after the faults ended", id,
-                                JobStateName(job.state)));
+                                JobStateName(state)));
       continue;
     }
-    const bool rounds = std::any_of(job.fragments.begin(), job.fragments.end(),
-                                    [](const auto& f) { return f.version > 0; });
-    if (!faulty && rounds && !job.final_evaluation)
-      Violation(absl::StrCat("liveness: no final evaluation of ", id));
-    for (size_t f = 0; f < job.fragments.size(); ++f) {
-      const int64_t last = job.options.schedule[f].rounds + (job.options.final_round ? 1 : 0);
-      if (job.fragments[f].version != last) {
-        Violation(absl::StrFormat("liveness: %s completed with fragment %d at version %d of %d", id,
-                                  f, job.fragments[f].version, last));
-      }
+    v1::JobSpec spec;
+    LH_CHECK(spec.ParseFromString(job->spec), "ours");
+    const ResolvedJob resolved = *ResolveJobSpec(spec);
+    bool rounds = false, evaluated = false;
+    for (size_t f = 0; f < resolved.schedule.size(); ++f) {
+      const int64_t last =
+          resolved.schedule[f].rounds + (resolved.spec.sync().final_round() ? 1 : 0);
+      const int64_t version =
+          static_cast<int64_t>(history_[{id, static_cast<int>(f)}].size()) - 1;
+      rounds |= version > 0;
+      if (version == last) continue;
+      Violation(absl::StrFormat("liveness: %s completed with fragment %d at version %d of %d", id,
+                                f, version, last));
     }
+    const auto evaluations = meta.ListEvaluations(id);
+    for (const EvaluationRecord& evaluation : *evaluations)
+      evaluated |= evaluation.final;
+    if (!faulty && rounds && !evaluated)
+      Violation(absl::StrCat("liveness: no final evaluation of ", id));
   }
 }
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/core/coordinator.h"
-#include "tests/simulation/durable_store.h"
+#include "coordinator/core/view.h"
+#include "coordinator/store/meta_store.h"
 #include "tests/simulation/model.h"
 
 namespace longhaul::simulation {
@@ -21,6 +21,14 @@ struct RankId {
   std::string job, pool, incarnation;
   int rank = 0, ranks = 1;
   bool Owns(int word) const { return word % ranks == rank; }
+};
+
+// A version as the coordinator's store has it.
+struct Commit {
+  int64_t version = -1;
+  RoundKind kind = RoundKind::kSeed;
+  std::vector<std::string> pools;
+  Words parameters = {};
 };
 
 class Checker {
@@ -36,42 +44,61 @@ class Checker {
   void Merged(const RankId& who, int fragment, int64_t version, const Words& before,
               const Words& after);
   // A commit became durable. Also invariant 4: nothing is seeded twice.
-  void Committed(const std::string& job, int fragment, const StoredFragment& commit);
+  void Committed(const std::string& job, int fragment, const Commit& commit,
+                 const OuterRule& rule);
+  bool Knows(const std::string& job, int fragment, int64_t version) const;
 
   // Invariant 3: what was said to somebody.
   void Acknowledged(const std::string& job) { acknowledged_.push_back(job); }
   void Published(const std::string& job, int fragment, int64_t version);
-  void Placed(const std::string& job, int ordinal, const std::string& pool,
-              const std::string& incarnation);
+  void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);
-  void Restarted(const DurableStore& store);
+  void Restarted(MetaStore& meta);
+  // What a store holds when it is looked at.
+  void Opened(const std::string& job, int fragment, int64_t version);
 
-  // Lockstep: a round goes on only with everybody who is there and owes it.
-  void Applies(const coordinator::JobView& job, const coordinator::ApplyRound& apply,
-               int64_t push_step);
-  // Liveness. Without faults every job is also evaluated at its end.
-  void Finally(const DurableStore& store, bool cancelled_allowed, bool faulty);
+  // Lockstep: a round goes on only with everybody who is there and owes it. `view`: of the moment at
+  // which the round was begun.
+  void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
+               const std::vector<std::string>& pools, int64_t push_step);
+  // Liveness: every job has ended as it should; without faults every one is also evaluated.
+  void Finally(MetaStore& meta, bool cancelled_allowed, bool faulty);
 
   void Violation(std::string what);
   const std::optional<std::string>& violation() const { return violation_; }
+  int64_t commits() const { return commits_; }
 
  private:
-  using FragmentKey = std::pair<std::string, int>;  // Job, fragment.
-  using PoolKey =
-      std::tuple<std::string, std::string, std::string, int>;  // Job, pool, incarnation, fragment.
+  // Job, fragment.
+  using FragmentKey = std::pair<std::string, int>;
+  // Job, pool, incarnation, fragment.
+  using PoolKey = std::tuple<std::string, std::string, std::string, int>;
   struct Contribution {
-    Words words = Words(kWords), residual = Words(kWords);
+    Words words = {}, residual = {};
+  };
+  struct Version {
+    Outer outer;
+    // Those that counted: pool and incarnation.
+    std::vector<std::pair<std::string, std::string>> contributors;
   };
 
-  std::map<FragmentKey, std::vector<StoredFragment>> history_;         // By version.
-  std::map<std::pair<PoolKey, int64_t>, Contribution> contributions_;  // By version, too.
+  // -1: none was told.
+  int OrdinalOf(const std::string& job, const std::string& pool) const;
+  std::optional<Version> Explain(const FragmentKey& key, const Commit& commit,
+                                 const OuterRule& rule) const;
+
+  // By version.
+  std::map<FragmentKey, std::vector<Version>> history_;
+  // By version, too.
+  std::map<std::pair<PoolKey, int64_t>, Contribution> contributions_;
   std::map<PoolKey, Words> errors_;
-  std::map<std::pair<std::string, int>, std::string>
-      places_;  // (job, ordinal) -> pool/incarnation.
+  // (job, ordinal) -> pool.
+  std::map<std::pair<std::string, int>, std::string> places_;
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
   std::vector<std::string> acknowledged_;
   std::optional<std::string> violation_;
+  int64_t commits_ = 0;
 };
 
 }  // namespace longhaul::simulation

@@ -35,9 +35,9 @@ class Cluster {
   }
 
   void Build();
-  JobOptions MakeJob();
+  v1::JobSpec MakeJob(const std::string& name);
   void SubmitSome();
-  void Submit(const std::string& id, const JobOptions& options);
+  void Submit(const v1::JobSpec& spec);
   void PlanFaults();
   void PlanFault();
   void RepairAll();
@@ -61,7 +61,7 @@ RunResult Cluster::Run() {
   while (!world_.checker.violation().has_value() && !Settled() && world_.loop.RunOne(end)) {
   }
   if (!world_.checker.violation().has_value())
-    world_.checker.Finally(coordinator_.store(), may_cancel_, faulty_);
+    world_.checker.Finally(coordinator_.meta(), may_cancel_, faulty_);
   RunResult result;
   Summarize(result);
   return result;
@@ -76,6 +76,7 @@ void Cluster::Build() {
     PoolOptions pool{.name = std::string(1, static_cast<char>('a' + i)),
                      .node = i + 1,
                      .ranks = static_cast<int>(Pick(1, 2))};
+    pool.misconfigured = faulty_ && i > 0 && world_.Chance(0.15);
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
     link.delay_mean = link.delay_min + absl::Milliseconds(Pick(0, 60));
@@ -91,39 +92,48 @@ void Cluster::Build() {
   coordinator_.Start();
 }
 
-JobOptions Cluster::MakeJob() {
-  ScheduleOptions schedule{.fragments = static_cast<int>(Pick(1, 3)), .h = Pick(2, 8)};
-  schedule.tau = Pick(0, schedule.h - 1);
-  schedule.steps = Pick(6, 40);
-  JobOptions job{.pools_min = static_cast<int>(Pick(1, 2)),
-                 .schedule = MakeSchedule(schedule),
-                 .steps = schedule.steps};
-  if (world_.Chance(0.2)) job.pools_max = static_cast<int>(Pick(job.pools_min, 3));
-  job.final_round = !world_.Chance(0.15);
-  job.evaluation_every_cycles = Pick(-1, 2);
-  job.checkpoint_every_cycles = Pick(0, 2);
-  absl::StrAppendFormat(&shape_, "| job: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ",
-                        schedule.fragments, schedule.h, schedule.tau, schedule.steps, job.pools_min,
-                        job.pools_max, job.final_round ? "" : " no final round");
-  return job;
+v1::JobSpec Cluster::MakeJob(const std::string& name) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.mutable_model()->mutable_synthetic()->set_units(static_cast<int>(Pick(1, 3)));
+  spec.mutable_model()->mutable_synthetic()->set_elements(kWords * kBlockElements);
+  v1::SyncSpec& sync = *spec.mutable_sync();
+  sync.set_h(Pick(2, 8));
+  sync.set_tau(Pick(0, sync.h() - 1));
+  spec.mutable_train()->set_steps(Pick(6, 40));
+  sync.mutable_up()->set_codec(v1::FP32);
+  sync.mutable_down()->set_codec(v1::FP32);
+  sync.mutable_outer()->set_lr(0.5);
+  sync.mutable_outer()->set_momentum(world_.Chance(0.5) ? 0.5 : 0);
+  spec.mutable_pools()->set_min(static_cast<int>(Pick(1, 2)));
+  if (world_.Chance(0.2))
+    spec.mutable_pools()->set_max(static_cast<int>(Pick(spec.pools().min(), 3)));
+  sync.set_final_round(!world_.Chance(0.15));
+  spec.mutable_evaluation()->set_every_cycles(world_.Chance(0.3) ? -1 : Pick(1, 2));
+  spec.mutable_checkpoint()->set_every_cycles(Pick(0, 2));
+  absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ", name,
+                        spec.model().synthetic().units(), sync.h(), sync.tau(),
+                        spec.train().steps(), spec.pools().min(), spec.pools().max(),
+                        sync.final_round() ? "" : " no final round");
+  return spec;
 }
 
 void Cluster::SubmitSome() {
   const int64_t jobs = world_.Chance(0.3) ? 2 : 1;
   for (int i = 0; i < jobs; ++i) {
     ++submitted_;
-    const JobOptions job = MakeJob();
+    const v1::JobSpec job = MakeJob(absl::StrCat("job", i));
     const absl::Time when =
         i == 0 ? world_.loop.now() + absl::Milliseconds(Pick(0, 2000)) : Sometime();
-    world_.loop.At(when, [this, id = absl::StrCat("job", i), job] { Submit(id, job); });
+    world_.loop.At(when, [this, job] { Submit(job); });
   }
 }
 
 // The client repeats a submission until it is answered; the coordinator knows the job by then, or
 // does not.
-void Cluster::Submit(const std::string& id, const JobOptions& options) {
-  if (coordinator_.up() && coordinator_.Submit(id, options)) return;
-  world_.loop.After(absl::Milliseconds(700), [this, id, options] { Submit(id, options); });
+void Cluster::Submit(const v1::JobSpec& spec) {
+  if (coordinator_.up() && coordinator_.Submit(spec)) return;
+  world_.loop.After(absl::Milliseconds(700), [this, spec] { Submit(spec); });
 }
 
 void Cluster::PlanFaults() {
@@ -132,7 +142,7 @@ void Cluster::PlanFaults() {
   if (world_.Chance(0.1)) {
     may_cancel_ = true;
     world_.loop.At(Sometime(), [this] {
-      if (coordinator_.up() && coordinator_.store().jobs.contains("job0"))
+      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok())
         coordinator_.Cancel("job0");
     });
   }
@@ -146,7 +156,7 @@ void Cluster::PlanFault() {
                    1;
   const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 3 * world_.lease);
   std::function<void()> fault;
-  switch (Pick(0, 6)) {
+  switch (Pick(0, 7)) {
     case 0:
     case 1:
       fault = [pool] { pool->BreakConnection(); };
@@ -179,6 +189,9 @@ void Cluster::PlanFault() {
         }
       };
       break;
+    case 6:
+      fault = [pool] { pool->Drain(); };
+      break;
     default:
       // Two pools stay: enough for every job.
       if (gone_for_good_ || pools_.size() < 3) return;
@@ -202,10 +215,12 @@ void Cluster::RepairAll() {
 
 bool Cluster::Settled() const {
   if (world_.loop.now() < absl::UnixEpoch() + absl::Seconds(2)) return false;
-  const DurableStore& store = coordinator_.store();
-  return static_cast<int>(store.jobs.size()) == submitted_ &&
-         std::all_of(store.jobs.begin(), store.jobs.end(),
-                     [](const auto& job) { return IsEnded(job.second.state); });
+  const auto states = coordinator_.meta().CountByState();
+  int ended = 0;
+  for (const auto& [state, count] : *states) {
+    if (IsEnded(static_cast<JobState>(state))) ended += static_cast<int>(count);
+  }
+  return ended == submitted_;
 }
 
 void Cluster::Summarize(RunResult& result) const {
@@ -214,14 +229,13 @@ void Cluster::Summarize(RunResult& result) const {
   result.messages = world_.network.messages_sent();
   result.crashes = crashes_;
   result.summary = shape_;
-  for (const auto& [id, job] : coordinator_.store().jobs) {
-    absl::StrAppendFormat(&result.summary, "\n  %s %s versions", id, JobStateName(job.state));
-    for (const StoredFragment& fragment : job.fragments) {
-      absl::StrAppend(&result.summary, " ", fragment.version);
-      result.commits += fragment.version + 1;
-    }
-    result.jobs_completed += job.state == JobState::kCompleted;
+  const auto keys = coordinator_.meta().ListKeys();
+  for (const JobKey& key : *keys) {
+    const auto state = static_cast<JobState>(key.state);
+    absl::StrAppend(&result.summary, "\n  ", key.id, " ", JobStateName(state));
+    result.jobs_completed += state == JobState::kCompleted;
   }
+  result.commits = world_.checker.commits();
   for (const auto& pool : pools_) absl::StrAppend(&result.summary, "\n  ", pool->Describe());
 }
 

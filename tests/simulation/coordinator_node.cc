@@ -1,279 +1,510 @@
 #include "tests/simulation/coordinator_node.h"
 
 #include <algorithm>
+#include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/io/file_util.h"
+#include "common/rpc/round_kind_proto.h"
+#include "coordinator/effects/owner_arbiter.h"
+#include "coordinator/effects/refusal.h"
+#include "coordinator/service/messages.h"
+#include "coordinator/service/plan_message.h"
+#include "coordinator/store/data_folder.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
+#include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
+namespace {
+
+constexpr char kDataDir[] = "data";
+
+// The caller syncs files, the disk does not.
+class LyingFileSystem : public FileSystem {
+ public:
+  explicit LyingFileSystem(FileSystem* base) : base_(base) {}
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override {
+    return Wrap(base_->Open(path));
+  }
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
+    return Wrap(base_->Create(path));
+  }
+  absl::Status CreateDir(const std::string& path) override { return base_->CreateDir(path); }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return base_->Rename(from, to);
+  }
+  absl::Status Remove(const std::string& path) override { return base_->Remove(path); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    return base_->List(path);
+  }
+  absl::Status SyncDir(const std::string& path) override { return base_->SyncDir(path); }
+
+ private:
+  class LyingFile : public File {
+   public:
+    explicit LyingFile(std::unique_ptr<File> base) : base_(std::move(base)) {}
+    absl::StatusOr<int64_t> ReadAt(int64_t offset, absl::Span<char> out) const override {
+      return base_->ReadAt(offset, out);
+    }
+    absl::Status WriteAt(int64_t offset, absl::string_view data) override {
+      return base_->WriteAt(offset, data);
+    }
+    absl::Status SyncData() override { return absl::OkStatus(); }
+    absl::Status Preallocate(int64_t size) override { return base_->Preallocate(size); }
+    absl::Status Truncate(int64_t size) override { return base_->Truncate(size); }
+    absl::StatusOr<int64_t> Size() const override { return base_->Size(); }
+    void DropCache() override { base_->DropCache(); }
+
+   private:
+    std::unique_ptr<File> base_;
+  };
+  static absl::StatusOr<std::unique_ptr<File>> Wrap(absl::StatusOr<std::unique_ptr<File>> file) {
+    if (!file.ok()) return file.status();
+    return std::make_unique<LyingFile>(*std::move(file));
+  }
+  FileSystem* const base_;
+};
+
+}  // namespace
+
+// Runs tasks in virtual time, each a while later, one after another as a thread would.
+class CoordinatorNode::Runner : public TaskRunner {
+ public:
+  // `applies`: its tasks are rounds.
+  Runner(CoordinatorNode* node, absl::Duration at_most, bool applies = false)
+      : node_(node), at_most_(at_most), applies_(applies) {}
+  bool Submit(Task task) override;
+
+ private:
+  CoordinatorNode* const node_;
+  const absl::Duration at_most_;
+  const bool applies_;
+  absl::Time free_at_ = absl::InfinitePast();
+};
+
+// The database, with a chance to die before and after each transaction.
+class CoordinatorNode::Records : public MetaLog {
+ public:
+  explicit Records(CoordinatorNode* node) : node_(node) {}
+  absl::Status Commit(absl::Span<const MetaRecord> records) override {
+    node_->MayDie();
+    std::vector<MetaRecord> kept = std::exchange(late_, {});
+    for (const MetaRecord& record : records) {
+      const bool place = std::holds_alternative<ParticipantRecord>(record);
+      if (place && node_->world_->mutation == Mutation::kLostPlace) continue;
+      const bool new_job = std::holds_alternative<NewJob>(record);
+      if (node_->world_->mutation == Mutation::kLateRecords && !new_job) {
+        late_.push_back(record);
+      } else {
+        kept.push_back(record);
+      }
+    }
+    const absl::Status written = kept.empty() ? absl::OkStatus() : node_->meta_->Commit(kept);
+    node_->MayDie();
+    return written;
+  }
+
+ private:
+  CoordinatorNode* const node_;
+  std::vector<MetaRecord> late_;
+};
+
+struct CoordinatorNode::Life {
+  explicit Life(CoordinatorNode* node)
+      : log({.level = LogLevel::kError, .stream = &ignored}),
+        fragment_metrics(registry),
+        effect_metrics(registry),
+        lying(node->disk_.get()),
+        owner(node, absl::ZeroDuration()),
+        apply(node, absl::Milliseconds(80), true),
+        background(node, absl::Milliseconds(300)),
+        records(node),
+        fragments({.data_dir = kDataDir, .tile_threads = 1},
+                  {.fs = node->world_->mutation == Mutation::kLyingDisk
+                             ? static_cast<FileSystem*>(&lying)
+                             : node->disk_.get(),
+                   .arbiter = node,
+                   .apply = &apply,
+                   .background = &background,
+                   .metrics = &fragment_metrics,
+                   .log = &log}) {
+    absl::StatusOr<coordinator::RecoveredState> recovered =
+        coordinator::RecoverState(*node->meta_, log);
+    LH_CHECK(recovered.ok(), "the database is whole");
+    performer = std::make_unique<coordinator::Performer>(
+        coordinator::PerformerOptions{
+            .core = {.lease = node->world_->lease, .finish = absl::Seconds(60)},
+            .on_fatal = [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
+        coordinator::PerformerParts{.meta = node->meta_.get(),
+                                    .records = &records,
+                                    .fragments = &fragments,
+                                    .publisher = node,
+                                    .owner = &owner,
+                                    .now = [node] { return node->world_->loop.now(); },
+                                    .job_id = [node] { return node->submitting_; },
+                                    .metrics = &effect_metrics,
+                                    .log = &log},
+        *std::move(recovered));
+  }
+
+  std::ostringstream ignored;
+  Logger log;
+  MetricRegistry registry;
+  coordinator::FragmentMetrics fragment_metrics;
+  coordinator::EffectMetrics effect_metrics;
+  LyingFileSystem lying;
+  Runner owner, apply, background;
+  Records records;
+  coordinator::Fragments fragments;
+  std::unique_ptr<coordinator::Performer> performer;
+};
+
+bool CoordinatorNode::Runner::Submit(Task task) {
+  World& world = *node_->world_;
+  auto shared = std::make_shared<Task>(std::move(task));
+  free_at_ = std::max(free_at_, world.loop.now()) +
+             world.Between(absl::ZeroDuration(), at_most_);
+  // What was so when the round was decided.
+  Views views;
+  if (applies_) {
+    for (const auto& job : node_->life_->performer->All()) {
+      if (auto view = node_->life_->performer->View(job->id()); view.has_value())
+        views.emplace(job->id(), *std::move(view));
+    }
+  }
+  world.loop.At(free_at_, [node = node_, life = node_->lives_, shared, views] {
+    if (life != node->lives_ || !node->up()) return;
+    node->Enter([&] {
+      node->MayDie();
+      node->views_ = views;
+      std::move (*shared)();
+      node->Observe();
+      node->views_.clear();
+      node->MayDie();
+    });
+  });
+  return true;
+}
+
+CoordinatorNode::CoordinatorNode(World* world)
+    : world_(world),
+      meta_(*MetaStore::Open(":memory:")),
+      disk_(std::make_unique<MemoryFileSystem>()) {
+  LH_CHECK(CreateDirs(*disk_, JobsFolder(kDataDir)).ok(), "an empty disk takes folders");
+}
+
+CoordinatorNode::~CoordinatorNode() = default;
 
 void CoordinatorNode::Start() {
-  world_->checker.Restarted(store_);
-  if (world_->mutation == Mutation::kReseed) {
-    for (auto& [id, job] : store_.jobs) {
-      if (!IsEnded(job.state)) job.state = JobState::kPending;
-      job.fragments.assign(job.fragments.size(), {});
-    }
-  }
-  for (auto& [id, job] : store_.jobs) {
-    for (const auto& [key, words] : job.log) {
-      Arriving& arriving = arriving_[{id, key}];
-      arriving.words = words;
-      for (int i = 0; i < kWords; ++i) arriving.words_here.insert(i);
-    }
-  }
-  core_.emplace(coordinator::CoordinatorOptions{.lease = world_->lease}, store_.Recover(),
-                world_->loop.now());
+  world_->checker.Restarted(*meta_);
+  if (world_->mutation == Mutation::kReseed && lives_ > 0) ForgetEverything();
+  life_ = std::make_unique<Life>(this);
   world_->Trace("coordinator", "starts");
+  Enter([this] { life_->performer->Start(); });
   Tick();
+}
+
+// The jobs' folders are empty, and the database says that they never began.
+void CoordinatorNode::ForgetEverything() {
+  disk_ = std::make_unique<MemoryFileSystem>();
+  LH_CHECK(CreateDirs(*disk_, JobsFolder(kDataDir)).ok(), "an empty disk takes folders");
+  const auto jobs = meta_->ListUnended();
+  for (const JobRecord& job : *jobs) {
+    LH_CHECK(meta_->Commit({JobUpdate{job.id, static_cast<int>(JobState::kPending), ""}}).ok(),
+             "the job is there");
+  }
 }
 
 void CoordinatorNode::Crash() {
   if (!up()) return;
   world_->Trace("coordinator", "crashes");
-  ++life_;
-  core_.reset();
+  life_.reset();
+  ++lives_;
   streams_.clear();
-  arriving_.clear();
   world_->network.BreakAll(kCoordinatorNode);
-  if (world_->mutation == Mutation::kLostCommit) {
-    for (auto& [id, job] : store_.jobs) {
-      for (StoredFragment& fragment : job.fragments)
-        fragment.version = std::max<int64_t>(-1, fragment.version - 1);
-    }
+  if (world_->mutation == Mutation::kStaleDisk && earlier_disk_ != nullptr) {
+    disk_ = earlier_disk_->CrashCopy(UnsyncedFate::kDropped);
+  } else {
+    const UnsyncedFate fate = world_->Chance(0.3)   ? UnsyncedFate::kDropped
+                              : world_->Chance(0.3) ? UnsyncedFate::kKept
+                                                    : UnsyncedFate::kRandom;
+    disk_ = disk_->CrashCopy(fate, world_->random.Below(1u << 30));
   }
   world_->loop.After(world_->Between(absl::Milliseconds(100), absl::Seconds(4)),
                      [this] { Start(); });
 }
 
-bool CoordinatorNode::Submit(const std::string& job, const JobOptions& options) {
-  if (store_.jobs.contains(job)) return true;
-  submitting_ = options;
-  if (!Perform(coordinator::SubmitJob{job, options})) return false;
-  world_->checker.Acknowledged(job);
+bool CoordinatorNode::Enter(const std::function<void()>& run) {
+  if (!up()) return false;
+  const int64_t life = lives_;
+  try {
+    run();
+  } catch (const Died&) {
+    dying_ = false;
+    Crash();
+  }
+  return life == lives_;
+}
+
+void CoordinatorNode::MayDie() {
+  if (!world_->faults || !world_->Chance(world_->coordinator_crash_chance)) return;
+  throw Died();
+}
+
+void CoordinatorNode::Step(const coordinator::Event& event, const Answer& answer) {
+  life_->performer->Step(event, [&](const std::optional<coordinator::Answer>& given) {
+    MayDie();
+    if (given.has_value()) {
+      if (world_->trace) world_->Trace("coordinator", ToText(*given));
+      if (answer) answer(*given);
+    }
+    MayDie();
+  });
+}
+
+bool CoordinatorNode::Submit(const v1::JobSpec& spec) {
+  submitting_ = spec.name();
+  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
+  LH_CHECK(resolved.ok(), "the simulated jobs can be");
+  steps_[spec.name()] = resolved->spec.train().steps();
+  const v1::OuterOptimizerSpec& outer = resolved->spec.sync().outer();
+  rules_[spec.name()] = {static_cast<float>(outer.lr()), static_cast<float>(outer.momentum())};
+  absl::Status submitted;
+  if (!Enter([&] {
+        submitted = life_->performer->Submit(*std::move(resolved), spec.name()).status();
+      }))
+    return false;
+  if (!submitted.ok()) world_->checker.Violation(std::string(submitted.message()));
+  world_->checker.Acknowledged(spec.name());
   return true;
 }
 
 void CoordinatorNode::Cancel(const std::string& job) {
-  Perform(coordinator::CancelJob{job, "by the user"});
+  Enter([&] { Step(coordinator::CancelJob{job, "by the user"}, nullptr); });
 }
 
-void CoordinatorNode::Join(const std::string& pool, const std::string& incarnation, int ranks,
-                           const Answer& answer) {
-  Perform(coordinator::JoinPool{pool, incarnation, ranks}, answer);
+void CoordinatorNode::Join(const coordinator::JoinPool& join, const Answer& answer) {
+  Enter([&] { Step(join, answer); });
 }
 
 void CoordinatorNode::Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer) {
-  Perform(heartbeat, answer);
+  Enter([&] {
+    Step(heartbeat, [&](const coordinator::Answer& given) {
+      if (const auto* grant = std::get_if<coordinator::GrantLease>(&given);
+          grant != nullptr && grant->assignment.has_value())
+        world_->checker.Placed(grant->assignment->job, grant->assignment->ordinal, grant->pool);
+      answer(given);
+    });
+  });
 }
 
-void CoordinatorNode::Leave(const std::string& pool, const std::string& incarnation) {
-  Perform(coordinator::LeavePool{pool, incarnation});
-}
-
-void CoordinatorNode::Evaluated(const coordinator::EvaluationReported& evaluation) {
-  if (evaluation.final) store_.jobs.at(evaluation.job).final_evaluation = true;
-  Perform(evaluation);
+void CoordinatorNode::Leave(const coordinator::LeavePool& leave) {
+  Enter([&] { Step(leave, nullptr); });
 }
 
 void CoordinatorNode::Watch(const RankId& who, Stream stream) {
-  opening_ = std::move(stream);
-  Perform(coordinator::RankReady{who.job, who.pool, who.incarnation, who.rank},
-          [this](const coordinator::Action& action) {
-            if (const auto* refuse = std::get_if<coordinator::Refuse>(&action)) {
-              opening_(session::PlanRefused{refuse->status, refuse->reason});
-            }
-          });
-}
-
-void CoordinatorNode::Push(const PushRequest& push,
-                           const std::function<void(const Refusal&)>& answer) {
-  const RankId& from = push.from;
-  const int64_t life = life_;
-  Refusal refused;
-  const Answer keep = [&](const coordinator::Action& action) {
-    refused = std::get<coordinator::Refuse>(action);
-  };
-  Perform(coordinator::ContributionBegins{from.job, from.pool, from.incarnation, push.fragment,
-                                          push.version, push.kind},
-          keep);
-  if (life != life_) return;
-  if (refused.has_value()) return answer(refused);
-
-  const ContributionKey key{push.fragment, push.version, from.pool, from.incarnation};
-  Arriving& arriving = arriving_[{from.job, key}];
-  for (int i = 0; i < kWords; ++i) {
-    if (!from.Owns(i)) continue;
-    const bool again = !arriving.words_here.insert(i).second;
-    if (again && arriving.words[i] != push.words[i])
-      world_->checker.Violation("2: a push was repeated with other bytes");
-    arriving.words[i] = push.words[i];
-  }
-  if (arriving.words_here.size() == kWords) {
-    // The log is synced at some time later; until then a crash loses the contribution, whole.
-    Later(world_->Chance(0.5) ? absl::ZeroDuration()
-                              : world_->Between(absl::ZeroDuration(), absl::Seconds(1)),
-          [this, job = from.job, key, words = arriving.words] {
-            store_.jobs.at(job).log[key] = words;
-          });
-    Perform(coordinator::ContributionComplete{from.job, from.pool, from.incarnation, push.fragment,
-                                              push.version, push.kind},
-            keep);
-    if (life != life_) return;
-  }
-  answer(refused);
-}
-
-PullAnswer CoordinatorNode::Pull(const PullRequest& pull) const {
-  const StoredFragment& fragment = store_.jobs.at(pull.from.job).fragments.at(pull.fragment);
-  if (pull.whole) return {fragment.version, fragment.outer.parameters, std::nullopt};
-  if (pull.version == fragment.version)
-    return {fragment.version, fragment.outer.downlink, std::nullopt};
-  return {fragment.version,
-          {},
-          coordinator::Refuse{absl::FailedPreconditionError("not the newest"), "VERSION_MISMATCH"}};
-}
-
-bool CoordinatorNode::Perform(const coordinator::Event& event, const Answer& answer) {
-  const int64_t life = life_;
-  for (const coordinator::Action& action : core_->Step(event, world_->loop.now())) {
-    if (world_->trace) world_->Trace("coordinator", ToText(action));
-    std::visit([this](const auto& a) { Do(a); }, action);
-    const bool answers = std::holds_alternative<coordinator::Refuse>(action) ||
-                         std::holds_alternative<coordinator::GrantLease>(action);
-    if (answers && answer) answer(action);
-    if (life == life_ && world_->faults && world_->Chance(world_->coordinator_crash_chance))
-      Crash();
-    if (life != life_) return false;
-  }
-  return true;
-}
-
-void CoordinatorNode::Do(const coordinator::GrantLease& grant) {
-  if (!grant.assignment.has_value()) return;
-  world_->checker.Placed(grant.assignment->job, grant.assignment->ordinal, grant.pool,
-                         grant.incarnation);
-}
-
-void CoordinatorNode::Do(const coordinator::PersistJobState& action) {
-  if (!store_.jobs.contains(action.job)) store_.AddJob(action.job, submitting_);
-  store_.jobs.at(action.job).state = action.state;
-}
-
-void CoordinatorNode::Do(const coordinator::PersistParticipant& action) {
-  if (world_->mutation != Mutation::kLostPlace) store_.Save(action);
-}
-
-void CoordinatorNode::Do(const coordinator::AdmitRank& action) {
-  const StoredJob& job = store_.jobs.at(action.job);
-  const coordinator::JobView view = *core_->job(action.job);
-  session::Plan plan{.steps = job.options.steps,
-                     .alpha = 0.5,
-                     .final_round = job.options.final_round,
-                     .start_step = action.start_step,
-                     .ordinal = action.ordinal,
-                     .seed = action.seed};
-  for (size_t f = 0; f < job.fragments.size(); ++f) {
-    const StoredFragment& stored = job.fragments[f];
-    const auto& here = view.fragments[f].contributors;
-    // Between the durable commit and RoundApplied the contributors are those of the version that is
-    // committed already.
-    const bool contributed = view.fragments[f].version == stored.version &&
-                             std::find(here.begin(), here.end(), action.ordinal) != here.end();
-    session::Commit newest{stored.version, stored.kind, stored.evaluator == action.pool, false};
-    for (const auto& c : stored.contributors) newest.contributed |= c.pool == action.pool;
-    plan.fragments.push_back({job.options.schedule[f], newest, contributed});
-  }
-  world_->checker.Placed(action.job, action.ordinal, action.pool, action.incarnation);
-  opening_(session::PlanReceived{std::move(plan)});
-  streams_[{action.job, action.pool, action.rank}] = opening_;
-}
-
-void CoordinatorNode::Do(const coordinator::RequestSeed& action) {
-  for (const auto& [key, stream] : streams_) {
-    if (std::get<0>(key) == action.job && std::get<1>(key) == action.pool)
-      stream(session::SeedRequested{});
-  }
-}
-
-void CoordinatorNode::Do(const coordinator::ApplyRound& action) {
-  const JobOptions& options = store_.jobs.at(action.job).options;
-  const RoundPlan plan(options.schedule, options.steps, options.final_round);
-  world_->checker.Applies(*core_->job(action.job), action,
-                          plan.PushStep(action.fragment, action.version));
-  if (world_->mutation == Mutation::kPublishEarly) {
-    Later(absl::ZeroDuration(), [this, action] {
-      Perform(coordinator::RoundApplied{action.job, action.fragment, action.version});
-    });
-    return;
-  }
-  Later(world_->Between(absl::Milliseconds(1), absl::Milliseconds(80)),
-        [this, action] { FinishApply(action); });
-}
-
-void CoordinatorNode::FinishApply(const coordinator::ApplyRound& action) {
-  StoredJob& job = store_.jobs.at(action.job);
-  StoredFragment& fragment = job.fragments[action.fragment];
-  std::vector<Words> contributions;
-  for (const coordinator::Contributor& c : action.contributors) {
-    const ContributionKey key{action.fragment, action.version, c.pool, c.incarnation};
-    const auto arrived = arriving_.find({action.job, key});
-    LH_CHECK(arrived != arriving_.end(), "the core counts what never arrived");
-    contributions.push_back(arrived->second.words);
-  }
-  if (world_->mutation == Mutation::kApplyTwice && action.kind != RoundKind::kSkipped)
-    contributions.push_back(contributions[0]);
-  ApplyContributions(action.kind, contributions, fragment.outer);
-  fragment.version = action.version;
-  fragment.kind = action.kind;
-  fragment.evaluator = action.evaluator;
-  fragment.contributors = action.contributors;
-  std::erase_if(job.log, [&](const auto& entry) {
-    return entry.first.fragment == action.fragment && entry.first.version <= action.version;
+  Enter([&] {
+    Step(coordinator::RankReady{who.job, who.pool, who.incarnation, who.rank},
+         [&](const coordinator::Answer& answer) {
+           if (const auto* refuse = std::get_if<coordinator::Refuse>(&answer))
+             return stream(session::PlanRefused{refuse->status, refuse->reason});
+           const auto& admitted = std::get<coordinator::AdmitRank>(answer);
+           world_->checker.Placed(who.job, admitted.ordinal, who.pool);
+           const v1::PlanEvent event =
+               coordinator::MakePlan(*life_->performer->Find(who.job),
+                                     *life_->performer->View(who.job), admitted);
+           absl::StatusOr<session::Plan> plan = session::PlanFromProto(event.plan(), who.pool);
+           LH_CHECK(plan.ok(), "the coordinator's plans can be read");
+           stream(session::PlanReceived{*std::move(plan)});
+           streams_[{who.job, who.pool, who.rank}] = {who.incarnation, stream};
+         });
   });
-  world_->checker.Committed(action.job, action.fragment, fragment);
-  std::erase_if(arriving_, [&](const auto& entry) {
-    const ContributionKey& key = entry.first.second;
-    return entry.first.first == action.job && key.fragment == action.fragment &&
-           key.version <= action.version;
+}
+
+std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
+  absl::Status status;
+  const bool alive = Enter([&] {
+    const RankId& from = push.from;
+    PushHandler handler = life_->fragments.MakePushHandler();
+    v1::PushHeader header;
+    header.set_job_id(from.job);
+    header.set_pool(from.pool);
+    header.set_incarnation(from.incarnation);
+    header.set_fragment(push.fragment);
+    header.set_version(push.version);
+    header.set_kind(ToProto(push.kind));
+    header.set_codec(v1::FP32);
+    header.set_weight(1);
+    status = handler.on_header(header).status();
+    CodedChunk chunk;
+    std::vector<float> values;
+    for (int i = 0; i < kWords; ++i) {
+      if (!from.Owns(i)) continue;
+      chunk.segments.push_back({i, kBlockElements, 0});
+      values.insert(values.end(), kBlockElements, push.words[i]);
+    }
+    chunk.payload_bytes = static_cast<int64_t>(values.size() * sizeof(float));
+    chunk.pieces = {{reinterpret_cast<const uint8_t*>(values.data()),
+                     values.size() * sizeof(float)}};
+    if (status.ok()) status = handler.on_chunk(header, chunk);
+    if (status.ok()) MayDie();
+    if (status.ok()) status = handler.on_complete(header).status();
+    handler.on_end(status, {});
   });
-  if (world_->faults && world_->Chance(world_->coordinator_crash_chance)) return Crash();
-  Perform(coordinator::RoundApplied{action.job, action.fragment, action.version});
+  if (!alive) return std::nullopt;
+  return status;
 }
 
-void CoordinatorNode::Do(const coordinator::PublishCommit& action) {
-  world_->checker.Published(action.job, action.fragment, action.version);
-  for (const auto& [key, stream] : streams_) {
-    const auto& [job, pool, rank] = key;
-    if (job != action.job) continue;
-    const bool contributed =
-        std::find(action.pools.begin(), action.pools.end(), pool) != action.pools.end();
-    stream(session::CommitPublished{
-        action.fragment, {action.version, action.kind, action.evaluator == pool, contributed}});
+std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {
+  PullAnswer answer;
+  const bool alive = Enter([&] {
+    PullHandler handler = life_->fragments.MakePullHandler();
+    v1::PullRequest request;
+    request.set_job_id(pull.from.job);
+    request.set_pool(pull.from.pool);
+    request.set_incarnation(pull.from.incarnation);
+    request.set_fragment(pull.fragment);
+    request.set_version(pull.version);
+    request.set_whole(pull.whole);
+    v1::BlockRange* blocks = request.add_blocks();
+    blocks->set_first(0);
+    blocks->set_count(kWords);
+    const absl::StatusOr<PullSource> source = handler.on_request(request);
+    answer.refused = source.status();
+    if (!source.ok()) return;
+    answer.version = source->header.version();
+    for (size_t s = 0; s < source->source.segments.size(); ++s) {
+      const SegmentRef& segment = source->source.segments[s];
+      const auto* values = reinterpret_cast<const float*>(source->source.payloads[s].data());
+      for (int64_t block = 0; block * kBlockElements < segment.elements; ++block)
+        answer.words[segment.first_block + block] = values[block * kBlockElements];
+    }
+  });
+  if (!alive) return std::nullopt;
+  return answer;
+}
+
+// --- Arbiter.
+
+absl::Status CoordinatorNode::Judge(const coordinator::ContributionId& contribution) const {
+  return life_->performer->Judge(coordinator::ToEvent(contribution));
+}
+
+absl::Status CoordinatorNode::CheckReader(const std::string& job, const std::string& pool,
+                                          const std::string& incarnation) const {
+  return life_->performer->CheckPlace(job, pool, incarnation);
+}
+
+absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contribution) {
+  absl::Status status;
+  Step(coordinator::ToEvent(contribution), [&](const coordinator::Answer& answer) {
+    status = coordinator::ToStatus(std::get<coordinator::Refuse>(answer));
+  });
+  return status;
+}
+
+void CoordinatorNode::StoreFailed(const std::string& job, const absl::Status& status) {
+  world_->checker.Violation("a store failed: " + std::string(status.message()));
+}
+
+// --- Publisher.
+
+void CoordinatorNode::SeedRequested(const coordinator::LiveJob& job,
+                                    const coordinator::RequestSeed& request) {
+  MayDie();
+  for (const auto& [key, watcher] : streams_) {
+    if (std::get<0>(key) == job.id() && std::get<1>(key) == request.pool)
+      watcher.stream(session::SeedRequested{});
   }
 }
 
-void CoordinatorNode::Do(const coordinator::EndJob& action) {
-  world_->checker.Ended(action.job, action.state);
-  for (const auto& [key, stream] : streams_) {
-    if (std::get<0>(key) == action.job)
-      stream(session::Ended{std::string(JobStateName(action.state))});
+void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
+                                      const coordinator::PublishCommit& commit) {
+  MayDie();
+  Observe();
+  world_->checker.Published(job.id(), commit.fragment, commit.version);
+  const v1::Commit message =
+      coordinator::ToProto(*job.progress.commit(commit.fragment), job.id());
+  for (const auto& [key, watcher] : streams_) {
+    const auto& [id, pool, rank] = key;
+    if (id != job.id()) continue;
+    watcher.stream(
+        session::CommitPublished{commit.fragment, *session::CommitFromProto(message, pool)});
   }
-  std::erase_if(streams_,
-                [&](const auto& entry) { return std::get<0>(entry.first) == action.job; });
 }
+
+void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,
+                                   const coordinator::ReleasePool& release) {
+  MayDie();
+  std::erase_if(streams_, [&](const auto& entry) {
+    const auto& [id, pool, rank] = entry.first;
+    if (id != job.id() || pool != release.pool ||
+        entry.second.incarnation != release.incarnation)
+      return false;
+    entry.second.stream(session::PlanRefused{
+        release.status, absl::IsAborted(release.status) ? "POOL_LOST" : "NOT_ASSIGNED"});
+    return true;
+  });
+}
+
+void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) {
+  MayDie();
+  if (world_->trace)
+    world_->Trace("coordinator", ToText(coordinator::Notice(end)));
+  if (end.state == JobState::kQuarantined) {
+    world_->checker.Violation("a job was quarantined: " + end.fault->message);
+  } else {
+    world_->checker.Ended(job.id(), end.state);
+  }
+  std::erase_if(streams_, [&](const auto& entry) {
+    if (std::get<0>(entry.first) != job.id()) return false;
+    entry.second.stream(session::Ended{JobStateName(end.state)});
+    return true;
+  });
+}
+
+// --- The clock, and what became durable.
 
 void CoordinatorNode::Tick() {
-  if (!Perform(coordinator::Tick{})) return;
-  Later(absl::Milliseconds(500), [this] { Tick(); });
+  if (!up()) return;
+  if (!Enter([this] { life_->performer->Tick(); })) return;
+  if (world_->mutation == Mutation::kStaleDisk && world_->Chance(0.2))
+    earlier_disk_ = disk_->CrashCopy(UnsyncedFate::kDropped);
+  world_->loop.After(absl::Milliseconds(500), [this, life = lives_] {
+    if (life == lives_) Tick();
+  });
 }
 
-void CoordinatorNode::Later(absl::Duration delay, std::function<void()> run) {
-  world_->loop.After(delay, [this, life = life_, run = std::move(run)] {
-    if (life == life_) run();
-  });
+void CoordinatorNode::Observe() {
+  for (const std::shared_ptr<coordinator::LiveJob>& job : life_->performer->All()) {
+    if (!job->fragments || job->fragments->store() == nullptr) continue;
+    for (int f = 0; f < job->fragment_count(); ++f) ObserveFragment(*job->fragments, f);
+  }
+}
+
+void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int fragment) {
+  const JobStore& store = *job.store();
+  const absl::StatusOr<CommitRecord> record = store.LastCommit(fragment);
+  if (!record.ok()) return world_->checker.Opened(job.id(), fragment, -1);
+  world_->checker.Opened(job.id(), fragment, record->version);
+  if (world_->checker.Knows(job.id(), fragment, record->version)) return;
+  const std::vector<BlockRange> all = {{0, kWords}};
+  const absl::StatusOr<OuterBlocks> outer = store.ReadOuter(fragment, all);
+  LH_CHECK(outer.ok() && outer->version == record->version, "one thread reads and applies");
+  Commit commit{.version = record->version, .kind = record->kind, .pools = record->pools};
+  for (int i = 0; i < kWords; ++i) commit.parameters[i] = outer->values[i * kBlockElements];
+  const auto view = views_.find(job.id());
+  if (view != views_.end()) {
+    const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;
+    const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
+                         resolved.spec.sync().final_round());
+    world_->checker.Applies(view->second, fragment, commit.version, commit.kind, commit.pools,
+                            plan.PushStep(fragment, commit.version));
+  }
+  world_->checker.Committed(job.id(), fragment, commit, rules_.at(job.id()));
 }
 
 }  // namespace longhaul::simulation

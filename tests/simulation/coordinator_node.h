@@ -1,18 +1,21 @@
-// The simulated coordinator: its core, a shell that performs the actions, and the durable store
-// under it. A crash may fall between any two actions; what is not in the store is gone then.
+// The simulated coordinator: the product's performer, core, fragments and stores, over a database
+// and a disk in memory, in virtual time. What surrounds them is simulated: the runners of tasks, the
+// streams, and crashes, which may fall before and after each effect.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "coordinator/core/coordinator.h"
-#include "tests/simulation/durable_store.h"
+#include "common/io/memory_filesystem.h"
+#include "common/metrics/registry.h"
+#include "coordinator/effects/performer.h"
 #include "tests/simulation/world.h"
 #include "worker/session/core/event.h"
 
@@ -23,7 +26,8 @@ struct PushRequest {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  Words words;  // Those that the rank owns count.
+  // Those that the rank owns count.
+  Words words;
 };
 struct PullRequest {
   RankId from;
@@ -32,73 +36,99 @@ struct PullRequest {
   bool whole = false;
 };
 struct PullAnswer {
+  absl::Status refused;
   int64_t version = 0;
-  Words words;
-  std::optional<coordinator::Refuse> refused;
+  Words words = {};
 };
 
-class CoordinatorNode {
+class CoordinatorNode : private coordinator::Publisher, private coordinator::Arbiter {
  public:
-  using Answer = std::function<void(const coordinator::Action&)>;  // Refuse or GrantLease.
+  using Answer = std::function<void(const coordinator::Answer&)>;
   using Stream = std::function<void(const session::Event&)>;
-  using Refusal = std::optional<coordinator::Refuse>;
 
-  explicit CoordinatorNode(World* world) : world_(world) {}
+  explicit CoordinatorNode(World* world);
+  ~CoordinatorNode() override;
 
   void Start();
   void Crash();
-  bool up() const { return core_.has_value(); }
-  const DurableStore& store() const { return store_; }
+  bool up() const { return life_ != nullptr; }
+  MetaStore& meta() const { return *meta_; }
 
-  // Calls, as they arrive. What they answer with is sent by the caller.
-  bool Submit(const std::string& job,
-              const JobOptions& options);  // False: it died before it answered.
+  // Calls, as they arrive. What they answer with is sent by the caller; nothing, if it died.
+  // False: it died before it answered.
+  bool Submit(const v1::JobSpec& spec);
   void Cancel(const std::string& job);
-  void Join(const std::string& pool, const std::string& incarnation, int ranks,
-            const Answer& answer);
+  void Join(const coordinator::JoinPool& join, const Answer& answer);
   void Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer);
-  void Leave(const std::string& pool, const std::string& incarnation);
-  void Evaluated(const coordinator::EvaluationReported& evaluation);
+  void Leave(const coordinator::LeavePool& leave);
   void Watch(const RankId& who, Stream stream);
-  void Push(const PushRequest& push, const std::function<void(const Refusal&)>& answer);
-  PullAnswer Pull(const PullRequest& pull) const;
+  // Nothing: it crashed, nobody answers.
+  std::optional<absl::Status> Push(const PushRequest& push);
+  std::optional<PullAnswer> Pull(const PullRequest& pull);
+
+  // Inner steps of a job that was submitted.
+  int64_t StepsOf(const std::string& job) const { return steps_.at(job); }
 
  private:
-  using StreamKey = std::tuple<std::string, std::string, int>;  // Job, pool, rank.
-  struct Arriving {
-    Words words = Words(kWords);
-    std::set<int> words_here;
-  };
+  class Runner;
+  class Records;
+  struct Life;
+  // Thrown where the process dies, caught where it was entered.
+  struct Died {};
 
-  // False: it crashed on the way.
-  bool Perform(const coordinator::Event& event, const Answer& answer = nullptr);
-  void Do(const coordinator::Refuse&) {}
-  void Do(const coordinator::GrantLease& grant);
-  void Do(const coordinator::PersistJobState& action);
-  void Do(const coordinator::PersistParticipant& action);
-  void Do(const coordinator::PersistParticipantLeft& action) { store_.Save(action); }
-  void Do(const coordinator::AdmitRank& action);
-  void Do(const coordinator::RequestSeed& action);
-  void Do(const coordinator::ApplyRound& action);
-  void Do(const coordinator::PublishCommit& action);
-  void Do(const coordinator::WriteCheckpoint&) {}
-  void Do(const coordinator::EndJob& action);
-  void Do(const coordinator::ReleasePool&) {}
+  // Publisher.
+  void SeedRequested(const coordinator::LiveJob& job,
+                     const coordinator::RequestSeed& request) override;
+  void CommitPublished(const coordinator::LiveJob& job,
+                       const coordinator::PublishCommit& commit) override;
+  void PoolReleased(const coordinator::LiveJob& job,
+                    const coordinator::ReleasePool& release) override;
+  void JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) override;
+  void JobChanged(const coordinator::LiveJob& job) override {}
+  void JobForgotten(const coordinator::LiveJob& job) override {}
+  std::string StatusOf(const coordinator::LiveJob& job,
+                       const std::optional<JobFault>& fault) override {
+    return "";
+  }
 
-  void FinishApply(const coordinator::ApplyRound& action);
+  // Arbiter. Everything is one thread here.
+  absl::Status Judge(const coordinator::ContributionId& contribution) const override;
+  absl::Status CheckReader(const std::string& job, const std::string& pool,
+                           const std::string& incarnation) const override;
+  absl::Status Complete(const coordinator::ContributionId& contribution) override;
+  void StoreFailed(const std::string& job, const absl::Status& status) override;
+
+  // Runs what enters the process; false: it died meanwhile.
+  bool Enter(const std::function<void()>& run);
+  // A moment between two effects.
+  void MayDie();
+  void Step(const coordinator::Event& event, const Answer& answer);
   void Tick();
-  // Runs after the delay, unless the coordinator crashed meanwhile.
-  void Later(absl::Duration delay, std::function<void()> run);
+  // Tells the checker of versions that became durable.
+  void Observe();
+  void ObserveFragment(const coordinator::JobFragments& job, int fragment);
+  void ForgetEverything();
 
   World* world_;
-  DurableStore store_;
-  std::optional<coordinator::Coordinator> core_;
-  int64_t life_ = 0;
-  JobOptions submitting_;
-  std::map<StreamKey, Stream> streams_;
-  Stream opening_;  // Of the RankReady that is being performed.
-  std::map<std::pair<std::string, ContributionKey>, Arriving>
-      arriving_;  // Whole ones, too, until the commit.
+  // What survives a crash.
+  std::unique_ptr<MetaStore> meta_;
+  std::unique_ptr<MemoryFileSystem> disk_, earlier_disk_;
+  std::unique_ptr<Life> life_;
+  int64_t lives_ = 0;
+  bool dying_ = false;
+  std::string submitting_;
+  // Of the jobs, when the round that is being applied was decided.
+  using Views = std::map<std::string, coordinator::JobView>;
+  Views views_;
+  std::map<std::string, int64_t> steps_;
+  std::map<std::string, OuterRule> rules_;
+  // By job, pool, rank.
+  using StreamKey = std::tuple<std::string, std::string, int>;
+  struct Watcher {
+    std::string incarnation;
+    Stream stream;
+  };
+  std::map<StreamKey, Watcher> streams_;
 };
 
 }  // namespace longhaul::simulation

@@ -1,5 +1,7 @@
 #include "tests/simulation/model.h"
 
+#include <bit>
+
 namespace longhaul::simulation {
 
 uint64_t Mix(uint64_t a, uint64_t b) {
@@ -15,22 +17,41 @@ uint64_t HashOf(std::string_view text) {
   return hash;
 }
 
-void ApplyContributions(RoundKind kind, const std::vector<Words>& contributions, Outer& outer) {
+float NoiseOf(uint64_t hash) {
+  return static_cast<float>(static_cast<int64_t>(hash >> 40) - (1 << 23)) / (1 << 23);
+}
+
+float Encoded(float value) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xFFFFF000u);
+}
+
+void ApplyContributions(RoundKind kind, const OuterRule& rule,
+                        const std::vector<Words>& contributions, Outer& outer) {
+  if (kind == RoundKind::kSkipped) return;
+  if (kind == RoundKind::kSeed) {
+    outer.parameters = contributions[0];
+    return;
+  }
+  const float share = 1.0f / static_cast<float>(contributions.size());
   for (int i = 0; i < kWords; ++i) {
-    if (kind == RoundKind::kSeed) {
-      outer.parameters[i] = contributions[0][i];
-      continue;
+    float mean = 0;
+    for (const Words& words : contributions) {
+      const float part = share * words[i];
+      mean = mean + part;
     }
-    uint64_t step = 0;
-    if (kind != RoundKind::kSkipped) {
-      for (const Words& words : contributions) step = Mix(step, words[i]);
-    }
+    float step = mean;
     if (kind == RoundKind::kOuter) {
-      outer.momentum[i] = Mix(outer.momentum[i], step);
-      step += outer.momentum[i];
+      if (rule.momentum > 0) {
+        const float kept = rule.momentum * outer.momentum[i];
+        outer.momentum[i] = kept + mean;
+        const float ahead = rule.momentum * outer.momentum[i];
+        step = mean + ahead;
+      }
+      step = rule.lr * step;
     }
-    outer.downlink[i] = step;
-    outer.parameters[i] += step;
+    // Server error feedback is zero, since downlinks are exact.
+    outer.downlink[i] = -step;
+    outer.parameters[i] = outer.parameters[i] + outer.downlink[i];
   }
 }
 

@@ -1,8 +1,8 @@
-// The data plane of the simulation: a fragment is a few words, and every operation on it is small
-// exact arithmetic in which each contribution, its order and its count leave a mark. So equal words
-// mean equal histories.
+// The numbers of the simulation: a fragment is a few words, each one block of equal fp32 values, and
+// the outer step on them in a second implementation, which serves as the oracle of the real one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -11,21 +11,28 @@
 
 namespace longhaul::simulation {
 
-inline constexpr int kWords = 4;  // Of a fragment; word i belongs to rank i % ranks.
-using Words = std::vector<uint64_t>;
+// Of a fragment; word i belongs to rank i % ranks.
+inline constexpr int kWords = 4;
+using Words = std::array<float, kWords>;
 
 uint64_t Mix(uint64_t a, uint64_t b);
 uint64_t HashOf(std::string_view text);
+// In [-1, 1), a function of the hash.
+float NoiseOf(uint64_t hash);
 
 // What a codec loses: the low bits.
-inline uint64_t Encoded(uint64_t value) { return value & ~uint64_t{0xff}; }
+float Encoded(float value);
 
 struct Outer {
-  Words parameters = Words(kWords), momentum = Words(kWords), downlink = Words(kWords);
+  Words parameters = {}, momentum = {}, downlink = {};
+};
+struct OuterRule {
+  float lr = 1, momentum = 0;
 };
 
-// The outer step on the contributions, in this order. SEED: the one contribution becomes the
-// parameters.
-void ApplyContributions(RoundKind kind, const std::vector<Words>& contributions, Outer& outer);
+// The outer step on the contributions, in this order, as FORMAT.md gives it; downlinks are exact.
+// SEED: the one contribution becomes the parameters.
+void ApplyContributions(RoundKind kind, const OuterRule& rule,
+                        const std::vector<Words>& contributions, Outer& outer);
 
 }  // namespace longhaul::simulation

@@ -1,5 +1,6 @@
 #include "tests/simulation/pool_node.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@ namespace longhaul::simulation {
 void PoolNode::Start() {
   if (up_) return;
   up_ = true;
+  draining_ = false;
   incarnation_ = absl::StrCat(++life_);
   world_->Trace(options_.name, absl::StrCat("starts as ", incarnation_));
   Beat();
@@ -23,6 +25,7 @@ void PoolNode::Crash() {
   ++life_;
   work_.reset();
   report_.reset();
+  cannot_ = ended_early_ = false;
   if (connection_ == nullptr) return;
   // What was sent just before may still arrive.
   world_->loop.After(absl::Milliseconds(100), [this, dying = std::exchange(connection_, nullptr)] {
@@ -33,8 +36,32 @@ void PoolNode::Crash() {
 void PoolNode::Leave() {
   if (!up_) return;
   world_->Trace(options_.name, "leaves");
-  Call([this, incarnation = incarnation_] { coordinator_->Leave(options_.name, incarnation); });
+  Call([this, leave = coordinator::LeavePool{options_.name, incarnation_}] {
+    coordinator_->Leave(leave);
+  });
   Crash();
+}
+
+// As SIGTERM does: the ranks stop behind their step, what was pushed is brought to its end, the
+// place is kept for a return.
+void PoolNode::Drain() {
+  if (!up_ || draining_) return;
+  world_->Trace(options_.name, "drains");
+  draining_ = true;
+  for (const auto& rank : std::vector<std::shared_ptr<RankNode>>(ranks_)) rank->Drain();
+  Beat();
+  // The agent gives up after a while.
+  Later(absl::Seconds(6), [this] { Drained(); });
+  if (ranks_.empty()) Drained();
+}
+
+void PoolNode::Drained() {
+  Call([this, leave = coordinator::LeavePool{options_.name, incarnation_, absl::Seconds(30)}] {
+    coordinator_->Leave(leave);
+  });
+  Crash();
+  world_->loop.After(world_->Between(absl::Milliseconds(100), absl::Seconds(8)),
+                     [this] { Start(); });
 }
 
 void PoolNode::BreakConnection() {
@@ -55,7 +82,9 @@ std::string PoolNode::Describe() const {
 }
 
 void PoolNode::Beat() {
-  Later(world_->lease / 3, [this] { Beat(); });
+  Later(world_->lease / 3, [this, number = ++beats_] {
+    if (number == beats_) Beat();
+  });
   if (connection_ == nullptr && coordinator_->up()) {
     connection_ = world_->network.Connect(
         options_.node, kCoordinatorNode,
@@ -66,47 +95,82 @@ void PoolNode::Beat() {
   }
   if (connection_ == nullptr) return;
   const auto answer = [this, connection = connection_,
-                       life = life_](const coordinator::Action& action) {
-    world_->network.Send(connection, kCoordinatorNode, 100, [this, life, action] {
-      if (life == life_) Answered(action);
+                       life = life_](const coordinator::Answer& given) {
+    world_->network.Send(connection, kCoordinatorNode, 100, [this, life, given] {
+      if (life == life_) Answered(given);
     });
   };
-  if (joined_) {
-    const int64_t step = ranks_.empty() ? 0 : ranks_[0]->session().step();
-    Call([this, answer,
-          beat = coordinator::Heartbeat{options_.name, incarnation_, work_ ? work_->job : "",
-                                        step}] { coordinator_->Heartbeat(beat, answer); });
-    ReportEvaluation();
-  } else {
-    Call([this, answer, incarnation = incarnation_] {
-      coordinator_->Join(options_.name, incarnation, options_.ranks, answer);
+  if (!joined_) {
+    return Call([this, answer,
+                 join = coordinator::JoinPool{
+                     .pool = options_.name,
+                     .incarnation = incarnation_,
+                     .ranks = options_.ranks,
+                     .capabilities = {"model:synthetic", "codec:fp32"}}] {
+      coordinator_->Join(join, answer);
     });
   }
+  coordinator::Heartbeat beat{.pool = options_.name, .incarnation = incarnation_};
+  if (work_) beat.job = work_->job;
+  if (!ranks_.empty()) beat.inner_step = ranks_[0]->session().step();
+  beat.draining = draining_;
+  beat.finished = Finished();
+  if (report_.has_value()) beat.evaluations.push_back(*report_);
+  if (cannot_) beat.fault = JobFault{.code = "NOT_FOUND", .message = options_.name};
+  Call([this, answer, beat] { coordinator_->Heartbeat(beat, answer); });
+}
+
+// Every rank came to the job's end by itself.
+bool PoolNode::Finished() const {
+  if (ranks_.empty()) return false;
+  return std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& rank) {
+    return rank->session().state() == session::SessionState::kEnded &&
+           rank->session().step() >= coordinator_->StepsOf(work_->job);
+  });
 }
 
 void PoolNode::Broken() { connection_ = nullptr; }
 
-void PoolNode::Answered(const coordinator::Action& action) {
-  if (const auto* grant = std::get_if<coordinator::GrantLease>(&action)) {
+void PoolNode::Answered(const coordinator::Answer& answer) {
+  if (const auto* grant = std::get_if<coordinator::GrantLease>(&answer)) {
     joined_ = true;
+    report_.reset();
+    cannot_ = false;
     return Assigned(grant->assignment);
   }
-  const auto& refuse = std::get<coordinator::Refuse>(action);
+  const auto& refuse = std::get<coordinator::Refuse>(answer);
   joined_ = false;
   if (absl::IsAborted(refuse.status)) RankWantsRestart({}, refuse.reason);
 }
 
 void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment) {
+  if (draining_) return;
   const bool same =
       assignment.has_value() == work_.has_value() &&
       (!work_ || (work_->job == assignment->job && work_->ordinal == assignment->ordinal));
-  if (same) return;
+  // Ranks that ended, though the job is still theirs, are started again.
+  if (same && (!work_ || !ended_early_)) return;
   StopRanks();
   work_ = assignment;
+  ended_early_ = false;
   if (!work_) return;
+  if (world_->faults && options_.misconfigured && world_->Chance(0.5)) {
+    cannot_ = true;
+    return;
+  }
   Later(world_->Between(absl::Milliseconds(50), absl::Seconds(1)), [this, run = run_] {
     if (run == run_ && work_) StartRanks();
   });
+}
+
+void PoolNode::RankEnded(const RankId&) {
+  const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+    return rank->session().state() == session::SessionState::kEnded;
+  });
+  if (!all) return;
+  if (draining_) return Later(absl::ZeroDuration(), [this] { Drained(); });
+  if (Finished()) return Later(absl::ZeroDuration(), [this] { Beat(); });
+  Later(absl::Seconds(1), [this] { ended_early_ = true; });
 }
 
 void PoolNode::StartRanks() {
@@ -157,18 +221,10 @@ void PoolNode::Collective(int rank, const std::string& name, std::vector<int64_t
 void PoolNode::RankEvaluated(const RankId& who, const session::Evaluate& evaluation) {
   if (who.rank != 0) return;
   ++evaluations_;
-  report_ = coordinator::EvaluationReported{who.pool, who.incarnation, who.job, evaluation.final};
-  ReportEvaluation();
-}
-
-void PoolNode::ReportEvaluation() {
-  if (!report_.has_value()) return;
-  Call([this, connection = connection_, life = life_, report = *report_] {
-    coordinator_->Evaluated(report);
-    world_->network.Send(connection, kCoordinatorNode, 100, [this, life] {
-      if (life == life_) report_.reset();
-    });
-  });
+  report_ = coordinator::Evaluation{.step = evaluation.step,
+                                    .version = evaluation.version,
+                                    .loss = 1,
+                                    .final = evaluation.final};
 }
 
 // The agent stops all ranks and comes as another incarnation, most often with the old lease given

@@ -21,6 +21,8 @@ struct PoolOptions {
   int node = 1;  // On the network.
   int ranks = 1;
   absl::Duration step_takes = absl::Milliseconds(100);
+  // While there are faults it often cannot do the job that it is given.
+  bool misconfigured = false;
 };
 
 class PoolNode : public RankHost {
@@ -31,6 +33,7 @@ class PoolNode : public RankHost {
   void Start();            // As a new incarnation.
   void Crash();            // Everything is gone, the coordinator is not told.
   void Leave();            // In order, and for good.
+  void Drain();            // In order, and comes back.
   void BreakConnection();  // One of them, at random.
   bool up() const { return up_; }
   int evaluations() const { return evaluations_; }
@@ -40,6 +43,7 @@ class PoolNode : public RankHost {
                   absl::Duration takes, std::function<void(const Gathered&)> done) override;
   void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) override;
   void RankWantsRestart(const RankId& who, const std::string& reason) override;
+  void RankEnded(const RankId& who) override;
 
  private:
   struct Meeting {
@@ -51,11 +55,12 @@ class PoolNode : public RankHost {
 
   void Beat();
   void Broken();
-  void Answered(const coordinator::Action& action);
+  void Drained();
+  bool Finished() const;
+  void Answered(const coordinator::Answer& answer);
   void Assigned(const std::optional<coordinator::Assignment>& assignment);
   void StartRanks();
   void StopRanks();
-  void ReportEvaluation();
   // Runs unless the pool crashed or took another incarnation meanwhile.
   void Later(absl::Duration delay, std::function<void()> run);
   void Call(std::function<void()> call);
@@ -72,7 +77,14 @@ class PoolNode : public RankHost {
   int64_t run_ = 0;  // Counts StartRanks and StopRanks: old meetings end with it.
   std::map<int64_t, Meeting> meetings_;                    // By their order.
   std::vector<int64_t> next_meeting_;                      // By rank.
-  std::optional<coordinator::EvaluationReported> report_;  // Not acknowledged yet.
+  // Not acknowledged yet.
+  std::optional<coordinator::Evaluation> report_;
+  // It cannot do the job that it was given.
+  bool cannot_ = false;
+  // Its ranks have ended before the job has.
+  bool ended_early_ = false;
+  bool draining_ = false;
+  int64_t beats_ = 0;
   int evaluations_ = 0;
 };
 

@@ -1,9 +1,13 @@
 #include "tests/simulation/rank_node.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/status_details.h"
 #include "tests/scenarios/core_text.h"
+#include "worker/session/error_reason.h"
 
 namespace longhaul::simulation {
 namespace {
@@ -14,6 +18,20 @@ constexpr int64_t kMessageBytes = 200;
 template <typename... Kinds>
 bool IsOneOf(const session::Action& action) {
   return (std::holds_alternative<Kinds>(action) || ...);
+}
+
+// What the shell of a rank tries again: the agent is about to join, the coordinator is busy.
+bool Passes(const absl::Status& status) {
+  return session::ReasonOf(status) == "POOL_UNKNOWN" || absl::IsUnavailable(status) ||
+         absl::IsResourceExhausted(status);
+}
+
+std::optional<int64_t> HaveVersion(const absl::Status& status) {
+  const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
+  int64_t have = 0;
+  if (!detail.has_value() || !detail->metadata.contains("have")) return std::nullopt;
+  if (!absl::SimpleAtoi(detail->metadata.at("have"), &have)) return std::nullopt;
+  return have;
 }
 
 bool IsForeground(const session::Action& action) {
@@ -77,10 +95,15 @@ void RankNode::Back(const sim::ConnectionPtr& connection, std::function<void()> 
                        });
 }
 
+void RankNode::Drain() {
+  drain_ = true;
+  Feed(session::Drain{});
+}
+
 void RankNode::Feed(const session::Event& event) {
   if (const auto* refused = std::get_if<session::PlanRefused>(&event)) {
     // The agent is about to join again.
-    if (refused->reason == "POOL_UNKNOWN") return BreakConnection();
+    if (Passes(refused->status) || refused->reason == "POOL_UNKNOWN") return BreakConnection();
   }
   for (session::Action& action : session_.Step(event, world_->loop.now())) {
     if (world_->trace) world_->Trace(name_, ToText(action));
@@ -126,7 +149,7 @@ void RankNode::Do(const session::SeedPush& action) {
     Fragment& fragment = At(f);
     // Pools differ here, so that a mixture of two seeds would show.
     for (int i = 0; i < kWords; ++i)
-      fragment.kept[i] = Mix(HashOf(absl::StrCat(id_.pool, id_.incarnation)), f * kWords + i);
+      fragment.kept[i] = NoiseOf(Mix(HashOf(absl::StrCat(id_.pool, id_.incarnation)), f * kWords + i));
     world_->checker.Pushes(id_, f, 0, fragment.kept, fragment.residual, fragment.error);
     Send(f, 0, RoundKind::kSeed);
   }
@@ -134,8 +157,10 @@ void RankNode::Do(const session::SeedPush& action) {
 
 void RankNode::Do(const session::PullWhole& action) {
   Call([this, connection = connection_, f = action.fragment] {
-    const PullAnswer answer = coordinator_->Pull({id_, f, -1, true});
-    Back(connection, [this, f, answer] {
+    const std::optional<PullAnswer> answered = coordinator_->Pull({id_, f, -1, true});
+    if (!answered.has_value()) return;
+    Back(connection, [this, f, answer = *answered] {
+      if (!answer.refused.ok()) return Refused(session::PullRefused{f, answer.refused}, answer.refused);
       Fragment& fragment = At(f);
       fragment.outer = fragment.live = answer.words;
       world_->checker.Holds(id_, f, answer.version, fragment.outer);
@@ -158,13 +183,13 @@ void RankNode::Do(const session::PushAgain& action) {
 
 void RankNode::Do(const session::Pull& action) {
   Call([this, connection = connection_, f = action.fragment, version = action.version] {
-    const PullAnswer answer = coordinator_->Pull({id_, f, version, false});
-    Back(connection, [this, f, answer] {
-      if (answer.refused.has_value())
-        return Feed(session::PullRefused{f, answer.refused->status, answer.refused->reason});
+    const std::optional<PullAnswer> answered = coordinator_->Pull({id_, f, version, false});
+    if (!answered.has_value()) return;
+    Back(connection, [this, f, answer = *answered] {
+      if (!answer.refused.ok()) return Refused(session::PullRefused{f, answer.refused}, answer.refused);
       At(f).downlink = answer.words;
       if (world_->mutation == Mutation::kDamagedDownlink && world_->Chance(0.1))
-        At(f).downlink[id_.rank] ^= 1;
+        At(f).downlink[id_.rank] += 1;
       Feed(session::Pulled{f, answer.version});
     });
   });
@@ -173,20 +198,29 @@ void RankNode::Do(const session::Pull& action) {
 void RankNode::Send(int f, int64_t version, RoundKind kind) {
   PushRequest push{id_, f, version, kind, At(f).kept};
   Call([this, connection = connection_, push = std::move(push)] {
-    coordinator_->Push(push, [&](const CoordinatorNode::Refusal& refused) {
-      Back(connection,
-           [this, f = push.fragment, version = push.version, kind = push.kind, refused] {
-             if (!refused.has_value()) return Feed(session::PushDone{f, version});
-             if (refused->reason != "POOL_UNKNOWN")
-               return Feed(session::PushRefused{f, version, refused->status, refused->reason,
-                                                refused->have});
-             world_->loop.After(kRetry, [this, self = shared_from_this(), f, version, kind] {
-               if (alive_ && (kind == RoundKind::kSeed || At(f).kept_version == version))
-                 Send(f, version, kind);
-             });
-           });
+    const std::optional<absl::Status> answer = coordinator_->Push(push);
+    // It crashed: nobody answers.
+    if (!answer.has_value()) return;
+    Back(connection, [this, f = push.fragment, version = push.version, kind = push.kind,
+                      status = *answer] {
+      if (status.ok()) return Feed(session::PushDone{f, version});
+      if (!Passes(status)) {
+        return Feed(session::PushRefused{f, version, status, session::ReasonOf(status),
+                                         HaveVersion(status)});
+      }
+      world_->loop.After(kRetry, [this, self = shared_from_this(), f, version, kind] {
+        if (alive_ && (kind == RoundKind::kSeed || At(f).kept_version == version))
+          Send(f, version, kind);
+      });
     });
   });
+}
+
+// A refusal that a later try may not meet ends the connection: the next plan tells what is wanted.
+void RankNode::Refused(session::PullRefused refused, const absl::Status& status) {
+  if (Passes(status)) return BreakConnection();
+  refused.reason = session::ReasonOf(status);
+  Feed(refused);
 }
 
 // --- Foreground.
@@ -197,13 +231,16 @@ void RankNode::Do(const session::AgreeOnVersions& action) {
 }
 
 void RankNode::Do(const session::RunStep& action) {
-  Together(ToText(session::Action(action)), {}, step_takes_,
-           [this, step = action.step](const RankHost::Gathered&) {
+  // The ranks agree whether it is their last step.
+  Together(ToText(session::Action(action)), {drain_}, step_takes_,
+           [this, step = action.step](const RankHost::Gathered& drains) {
              for (int64_t f = 0; f < fragments(); ++f) {
-               for (uint64_t& word : fragments_[f].live)
-                 word += Mix(HashOf(id_.pool), step * 64 + f) >> 8;
+               for (float& word : fragments_[f].live)
+                 word += NoiseOf(Mix(HashOf(id_.pool), step * 64 + f));
              }
-             Feed(session::StepDone{step});
+             const bool drain = std::any_of(drains.begin(), drains.end(),
+                                            [](const auto& asked) { return asked[0] != 0; });
+             Feed(session::StepDone{step, drain});
            });
 }
 
@@ -211,7 +248,7 @@ void RankNode::Do(const session::Push& action) {
   Fragment& fragment = At(action.fragment);
   const Words error = fragment.error;
   for (int i = 0; i < kWords; ++i) {
-    const uint64_t u = fragment.outer[i] - fragment.live[i] + fragment.error[i];
+    const float u = fragment.outer[i] - fragment.live[i] + fragment.error[i];
     fragment.kept[i] = Encoded(u);
     fragment.residual[i] = u - fragment.kept[i];
   }
@@ -234,9 +271,8 @@ void RankNode::Apply(const session::Merge& merge) {
   const Words error = fragment.error;
   for (int i = 0; i < kWords; ++i) {
     fragment.outer[i] += fragment.downlink[i];
-    const int64_t apart = static_cast<int64_t>(fragment.live[i] - fragment.outer[i]);
-    fragment.live[i] =
-        merge.alpha == 0 ? fragment.outer[i] : fragment.outer[i] + static_cast<uint64_t>(apart / 2);
+    const float apart = fragment.live[i] - fragment.outer[i];
+    fragment.live[i] = merge.alpha == 0 ? fragment.outer[i] : fragment.outer[i] + apart / 2;
     if (merge.contributed) fragment.error[i] = fragment.residual[i];
   }
   world_->checker.Holds(id_, merge.fragment, merge.version, fragment.outer);
@@ -248,7 +284,10 @@ void RankNode::Do(const session::Evaluate& action) {
            [this, action](const RankHost::Gathered&) { host_->RankEvaluated(id_, action); });
 }
 
-void RankNode::Do(const session::Finish&) { foreground_.clear(); }
+void RankNode::Do(const session::Finish&) {
+  foreground_.clear();
+  host_->RankEnded(id_);
+}
 
 void RankNode::Do(const session::Restart& action) { host_->RankWantsRestart(id_, action.reason); }
 

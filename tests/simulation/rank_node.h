@@ -27,6 +27,8 @@ class RankHost {
                           absl::Duration takes, std::function<void(const Gathered&)> done) = 0;
   virtual void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) = 0;
   virtual void RankWantsRestart(const RankId& who, const std::string& reason) = 0;
+  // The session has nothing more to do.
+  virtual void RankEnded(const RankId& who) = 0;
 };
 
 // Shared with the messages under way.
@@ -38,16 +40,17 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Start() { Connect(); }
   void Stop();
   void BreakConnection();
+  void Drain();
   const session::Session& session() const { return session_; }
   int64_t fragments() const { return static_cast<int64_t>(fragments_.size()); }
 
  private:
   struct Fragment {
-    Words outer = Words(kWords), live = Words(kWords), error = Words(kWords);
-    Words kept = Words(kWords), residual = Words(kWords);  // Of the push for kept_version.
+    Words outer = {}, live = {}, error = {};
+    Words kept = {}, residual = {};  // Of the push for kept_version.
     int64_t kept_version = -1;
     RoundKind kept_kind = RoundKind::kOuter;
-    Words downlink = Words(kWords);
+    Words downlink = {};
   };
 
   void Connect();
@@ -76,6 +79,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
                 std::function<void(const RankHost::Gathered&)> then);
   Fragment& At(int fragment);
   void Send(int fragment, int64_t version, RoundKind kind);
+  void Refused(session::PullRefused refused, const absl::Status& status);
   void Apply(const session::Merge& merge);
 
   World* world_;
@@ -86,6 +90,8 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   int node_;
   absl::Duration step_takes_;
   bool alive_ = true, busy_ = false;
+  // The pool was asked to stop.
+  bool drain_ = false;
   session::Session session_;
   sim::ConnectionPtr connection_;
   std::deque<session::Action> foreground_;

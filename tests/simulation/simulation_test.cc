@@ -60,9 +60,12 @@ TEST(CheckerTest, SeesErrorFeedbackThatChangesAtThePush) {
   EXPECT_TRUE(IsSeen(Mutation::kEarlyFeedback, "2:"));
 }
 TEST(CheckerTest, SeesACommitThatIsPublishedTooEarly) {
-  EXPECT_TRUE(IsSeen(Mutation::kPublishEarly, "3:"));
+  EXPECT_TRUE(IsSeen(Mutation::kLyingDisk, "3:"));
 }
-TEST(CheckerTest, SeesACommitThatIsLost) { EXPECT_TRUE(IsSeen(Mutation::kLostCommit, "3:")); }
+TEST(CheckerTest, SeesACommitThatIsLost) { EXPECT_TRUE(IsSeen(Mutation::kStaleDisk, "3:")); }
+TEST(CheckerTest, SeesTwoEffectsThatChangedPlaces) {
+  EXPECT_TRUE(IsSeen(Mutation::kLateRecords, "3:"));
+}
 TEST(CheckerTest, SeesAPlaceThatIsLost) { EXPECT_TRUE(IsSeen(Mutation::kLostPlace, "3:")); }
 TEST(CheckerTest, SeesASeedAfterACommit) { EXPECT_TRUE(IsSeen(Mutation::kReseed, "4:")); }
 

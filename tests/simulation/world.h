@@ -13,16 +13,26 @@
 
 namespace longhaul::simulation {
 
-// Bugs that are put into the simulated data plane or store, to prove that the checker sees them.
+// Bugs that are put around the product's code, to prove that the checker sees them.
 enum class Mutation {
   kNone,
-  kApplyTwice,       // One contribution counts twice.
-  kPublishEarly,     // A commit is published before it is durable.
-  kEarlyFeedback,    // Error feedback changes at the push.
-  kDamagedDownlink,  // Bytes change on the way, and no digest is compared.
-  kLostCommit,       // A commit that was called durable does not survive a crash.
-  kReseed,           // After a crash the committed versions are forgotten.
-  kLostPlace,        // Places in a job are not durable.
+  // A pool's words arrive as another's: one contribution counts twice.
+  kApplyTwice,
+  // The disk says that it synced a file, and did not.
+  kLyingDisk,
+  // Error feedback changes at the push.
+  kEarlyFeedback,
+  // Bytes change on the way, and no digest is compared.
+  kDamagedDownlink,
+  // After a crash the disk shows what it held a while ago.
+  kStaleDisk,
+  // After a crash the committed versions are forgotten.
+  kReseed,
+  // Places in a job are not durable.
+  kLostPlace,
+  // Two effects change places: the records of a decision are made durable with the next one's,
+  // after its answer and its notices.
+  kLateRecords,
 };
 
 struct World {
@@ -45,8 +55,10 @@ struct World {
   Checker checker;
   Mutation mutation;
   bool trace;
-  bool faults = true;                   // False once the faults are over.
-  double coordinator_crash_chance = 0;  // Between two actions.
+  // False once the faults are over.
+  bool faults = true;
+  // Before and after each effect.
+  double coordinator_crash_chance = 0;
   absl::Duration lease = absl::Seconds(3);
 };
 

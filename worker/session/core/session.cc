@@ -51,7 +51,7 @@ void Session::On(const PlanReceived& event, Actions& out) {
 
 void Session::On(const PlanRefused& event, Actions& out) {
   if (event.reason == "JOB_ENDED" || event.reason == "JOB_FINISHING" ||
-      event.reason == "NOT_ASSIGNED") {
+      event.reason == "NOT_ASSIGNED" || event.reason == "JOB_QUARANTINED") {
     return End(Finish{std::string(event.status.message())}, out);
   }
   if (state_ == SessionState::kDraining) return End(Finish{"asked to stop"}, out);
