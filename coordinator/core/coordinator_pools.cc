@@ -88,10 +88,16 @@ void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& f
   GiveUpIfAllSaySo(job);
 }
 
-// A job whose every pool says the same has a fault that no pool can mend.
+// A job whose every pool says the same has a fault that no pool can mend. A pool that took part and
+// was lost has not said so: it may come back.
 void Coordinator::GiveUpIfAllSaySo(Job& job) {
   if (job.exchange->participants().live_count() > 0) return;
   std::vector<std::string> eligible;
+  for (const Participant& p : job.exchange->participants().all()) {
+    const Member* member = membership_.Find(p.pool);
+    const bool here = member != nullptr && member->live;
+    if (p.presence != Presence::kLeft && !here) eligible.push_back(p.pool);
+  }
   for (const auto& [pool, member] : membership_.members()) {
     if (member.live && member.joined && !member.draining && CouldDo(member, job))
       eligible.push_back(pool);

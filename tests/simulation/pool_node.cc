@@ -24,7 +24,7 @@ void PoolNode::Crash() {
   up_ = joined_ = false;
   ++life_;
   work_.reset();
-  report_.reset();
+  reports_.clear();
   cannot_ = ended_early_ = false;
   if (connection_ == nullptr) return;
   // What was sent just before may still arrive.
@@ -94,10 +94,15 @@ void PoolNode::Beat() {
         nullptr);
   }
   if (connection_ == nullptr) return;
-  const auto answer = [this, connection = connection_,
-                       life = life_](const coordinator::Answer& given) {
-    world_->network.Send(connection, kCoordinatorNode, 100, [this, life, given] {
-      if (life == life_) Answered(given);
+  const auto answer = [this, connection = connection_, life = life_,
+                       reports = reports_.size()](const coordinator::Answer& given) {
+    world_->network.Send(connection, kCoordinatorNode, 100, [this, life, given, reports] {
+      if (life != life_) return;
+      // What that heartbeat brought need not be repeated.
+      if (std::holds_alternative<coordinator::GrantLease>(given))
+        reports_.erase(reports_.begin(),
+                       reports_.begin() + std::min(joined_ ? reports : 0, reports_.size()));
+      Answered(given);
     });
   };
   if (!joined_) {
@@ -115,8 +120,9 @@ void PoolNode::Beat() {
   if (!ranks_.empty()) beat.inner_step = ranks_[0]->session().step();
   beat.draining = draining_;
   beat.finished = Finished();
-  if (report_.has_value()) beat.evaluations.push_back(*report_);
-  if (cannot_) beat.fault = JobFault{.code = "NOT_FOUND", .message = options_.name};
+  beat.evaluations = reports_;
+  // Never the same fault twice, so that the job waits for a pool that can do it.
+  if (cannot_) beat.fault = JobFault{.code = absl::StrCat("FAULT_", beats_)};
   Call([this, answer, beat] { coordinator_->Heartbeat(beat, answer); });
 }
 
@@ -134,8 +140,6 @@ void PoolNode::Broken() { connection_ = nullptr; }
 void PoolNode::Answered(const coordinator::Answer& answer) {
   if (const auto* grant = std::get_if<coordinator::GrantLease>(&answer)) {
     joined_ = true;
-    report_.reset();
-    cannot_ = false;
     return Assigned(grant->assignment);
   }
   const auto& refuse = std::get<coordinator::Refuse>(answer);
@@ -152,7 +156,7 @@ void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment
   if (same && (!work_ || !ended_early_)) return;
   StopRanks();
   work_ = assignment;
-  ended_early_ = false;
+  ended_early_ = cannot_ = false;
   if (!work_) return;
   if (world_->faults && options_.misconfigured && world_->Chance(0.5)) {
     cannot_ = true;
@@ -163,11 +167,18 @@ void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment
   });
 }
 
-void PoolNode::RankEnded(const RankId&) {
-  const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
-    return rank->session().state() == session::SessionState::kEnded;
-  });
-  if (!all) return;
+void PoolNode::RankEnded(const RankId& who) {
+  const auto all_ended = [this] {
+    return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+      return rank->session().state() == session::SessionState::kEnded;
+    });
+  };
+  if (!all_ended()) {
+    // The others soon find that they wait for a rank that is gone.
+    return Later(absl::Seconds(2), [this, who, all_ended, run = run_] {
+      if (run == run_ && !draining_ && !all_ended()) RankWantsRestart(who, "a rank is gone");
+    });
+  }
   if (draining_) return Later(absl::ZeroDuration(), [this] { Drained(); });
   if (Finished()) return Later(absl::ZeroDuration(), [this] { Beat(); });
   Later(absl::Seconds(1), [this] { ended_early_ = true; });
@@ -176,6 +187,7 @@ void PoolNode::RankEnded(const RankId&) {
 void PoolNode::StartRanks() {
   ++run_;
   next_meeting_.assign(options_.ranks, 0);
+  world_->checker.Begins(work_->job, options_.name, incarnation_);
   for (int rank = 0; rank < options_.ranks; ++rank) {
     RankId id{work_->job, options_.name, incarnation_, rank, options_.ranks};
     ranks_.push_back(std::make_shared<RankNode>(world_, coordinator_, this, std::move(id),
@@ -221,10 +233,10 @@ void PoolNode::Collective(int rank, const std::string& name, std::vector<int64_t
 void PoolNode::RankEvaluated(const RankId& who, const session::Evaluate& evaluation) {
   if (who.rank != 0) return;
   ++evaluations_;
-  report_ = coordinator::Evaluation{.step = evaluation.step,
-                                    .version = evaluation.version,
-                                    .loss = 1,
-                                    .final = evaluation.final};
+  reports_.push_back({.step = evaluation.step,
+                      .version = evaluation.version,
+                      .loss = 1,
+                      .final = evaluation.final});
 }
 
 // The agent stops all ranks and comes as another incarnation, most often with the old lease given

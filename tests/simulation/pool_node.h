@@ -78,7 +78,7 @@ class PoolNode : public RankHost {
   std::map<int64_t, Meeting> meetings_;                    // By their order.
   std::vector<int64_t> next_meeting_;                      // By rank.
   // Not acknowledged yet.
-  std::optional<coordinator::Evaluation> report_;
+  std::vector<coordinator::Evaluation> reports_;
   // It cannot do the job that it was given.
   bool cannot_ = false;
   // Its ranks have ended before the job has.

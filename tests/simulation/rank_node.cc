@@ -236,7 +236,7 @@ void RankNode::Do(const session::RunStep& action) {
            [this, step = action.step](const RankHost::Gathered& drains) {
              for (int64_t f = 0; f < fragments(); ++f) {
                for (float& word : fragments_[f].live)
-                 word += NoiseOf(Mix(HashOf(id_.pool), step * 64 + f));
+                 word += NoiseOf(Mix(HashOf(absl::StrCat(id_.pool, id_.incarnation)), step * 64 + f));
              }
              const bool drain = std::any_of(drains.begin(), drains.end(),
                                             [](const auto& asked) { return asked[0] != 0; });
