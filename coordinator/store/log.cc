@@ -121,8 +121,9 @@ absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
                       AppendFrame(type, meta, payload, body_bytes, reservation));
   BeginSync(frame, body_bytes);
-  // Who has a reservation is a round that others wait for.
-  if (reservation == nullptr) PrepareAhead();
+  if (reservation != nullptr) return frame;  // A round, for which others wait.
+  PrepareAhead();
+  LH_RETURN_IF_ERROR(SyncLeft());
   return frame;
 }
 
@@ -261,6 +262,20 @@ absl::Status Log::Sync() {
     absl::MutexLock lock(&mutex_);
     wanted = next_sequence_;
   }
+  return SyncUpto(wanted);
+}
+
+absl::Status Log::SyncLeft() {
+  uint64_t wanted;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (unsynced_.empty()) return absl::OkStatus();
+    wanted = files_.at(current_).first_sequence;
+  }
+  return SyncUpto(wanted);
+}
+
+absl::Status Log::SyncUpto(uint64_t wanted) {
   absl::MutexLock sync_lock(&sync_mutex_);
   std::vector<std::shared_ptr<File>> files;
   uint64_t upto;
@@ -269,8 +284,12 @@ absl::Status Log::Sync() {
     LH_RETURN_IF_ERROR(failed_);
     if (durable_upto_ >= wanted) return absl::OkStatus();  // The sync before this one covered it.
     files = std::exchange(unsynced_, {});
-    files.push_back(files_.at(current_).file);
-    upto = next_sequence_;
+    const LogFile& current = files_.at(current_);
+    upto = current.first_sequence;
+    if (upto < wanted) {
+      files.push_back(current.file);
+      upto = next_sequence_;
+    }
   }
   for (const std::shared_ptr<File>& file : files) {
     if (const absl::Status synced = file->SyncData(); !synced.ok()) return Fail(synced);

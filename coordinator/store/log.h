@@ -131,6 +131,10 @@ class Log {
   absl::StatusOr<AppendedFrame> Write(FrameType type, absl::string_view meta, Pieces payload,
                                       int64_t body_bytes, const Digest128& body_digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes frames of a smaller sequence durable.
+  absl::Status SyncUpto(uint64_t wanted);
+  // The same for the files that were left, so that a commit finds little to sync.
+  absl::Status SyncLeft();
   absl::Status RemoveFiles(uint64_t sequence);
   void CutTails();
   void Release(int64_t bytes);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kDataDir[] = "data";
 
-// The caller syncs files, the disk does not.
+// The caller syncs files; the disk does so the first time, when a file is made, and then no more.
 class LyingFileSystem : public FileSystem {
  public:
   explicit LyingFileSystem(FileSystem* base) : base_(base) {}
@@ -52,7 +52,9 @@ class LyingFileSystem : public FileSystem {
     absl::Status WriteAt(int64_t offset, absl::string_view data) override {
       return base_->WriteAt(offset, data);
     }
-    absl::Status SyncData() override { return absl::OkStatus(); }
+    absl::Status SyncData() override {
+      return syncs_++ == 0 ? base_->SyncData() : absl::OkStatus();
+    }
     absl::Status Preallocate(int64_t size) override { return base_->Preallocate(size); }
     absl::Status Truncate(int64_t size) override { return base_->Truncate(size); }
     absl::StatusOr<int64_t> Size() const override { return base_->Size(); }
@@ -60,6 +62,7 @@ class LyingFileSystem : public FileSystem {
 
    private:
     std::unique_ptr<File> base_;
+    int syncs_ = 0;
   };
   static absl::StatusOr<std::unique_ptr<File>> Wrap(absl::StatusOr<std::unique_ptr<File>> file) {
     if (!file.ok()) return file.status();
@@ -243,7 +246,6 @@ bool CoordinatorNode::Enter(const std::function<void()>& run) {
   try {
     run();
   } catch (const Died&) {
-    dying_ = false;
     Crash();
   }
   return life == lives_;
@@ -341,10 +343,14 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
     status = handler.on_header(header).status();
     CodedChunk chunk;
     std::vector<float> values;
+    Words words = push.words;
+    if (world_->mutation == Mutation::kApplyTwice && push.kind != RoundKind::kSeed)
+      words = first_words_.try_emplace({from.job, push.fragment, push.version}, words)
+                  .first->second;
     for (int i = 0; i < kWords; ++i) {
       if (!from.Owns(i)) continue;
       chunk.segments.push_back({i, kBlockElements, 0});
-      values.insert(values.end(), kBlockElements, push.words[i]);
+      values.insert(values.end(), kBlockElements, words[i]);
     }
     chunk.payload_bytes = static_cast<int64_t>(values.size() * sizeof(float));
     chunk.pieces = {{reinterpret_cast<const uint8_t*>(values.data()),

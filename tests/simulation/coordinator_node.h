@@ -115,13 +115,14 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::unique_ptr<MemoryFileSystem> disk_, earlier_disk_;
   std::unique_ptr<Life> life_;
   int64_t lives_ = 0;
-  bool dying_ = false;
   std::string submitting_;
   // Of the jobs, when the round that is being applied was decided.
   using Views = std::map<std::string, coordinator::JobView>;
   Views views_;
   std::map<std::string, int64_t> steps_;
   std::map<std::string, OuterRule> rules_;
+  // Of the first push of each job, fragment and version, for a mutation.
+  std::map<std::tuple<std::string, int, int64_t>, Words> first_words_;
   // By job, pool, rank.
   using StreamKey = std::tuple<std::string, std::string, int>;
   struct Watcher {

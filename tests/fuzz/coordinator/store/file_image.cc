@@ -15,8 +15,8 @@ namespace {
 // Offsets of FORMAT.md.
 constexpr size_t kFrameTypeAt = 8, kFrameSequenceAt = 24, kFrameBodyBytesAt = 32,
                  kFrameDurableAt = 40;
-constexpr size_t kLogFileNumberAt = 16, kLogFileFirstAt = 24;
-constexpr size_t kSnapshotDigestAt = 88;
+constexpr size_t kLogFileNumberAt = 16, kLogFileBytesAt = 24;
+constexpr size_t kEnvelopeSizeAt = 8, kEnvelopeMessageAt = 12;
 constexpr size_t kImageBytesMax = 1 << 20;
 
 template <typename T>
@@ -71,7 +71,7 @@ void ChangeImage(FuzzInput& input, std::string* image) {
 void SealLog(uint64_t salt, std::string* image) {
   if (image->size() >= kLogFileHeaderBytes && image->substr(0, 8) == "LHLOGFI2") {
     const LogFileHeader header = {Field<int64_t>(*image, kLogFileNumberAt),
-                                  Field<uint64_t>(*image, kLogFileFirstAt)};
+                                  Field<int64_t>(*image, kLogFileBytesAt)};
     Overwrite(EncodeLogFileHeader(header, salt), 0, image);
   }
   for (size_t at = kLogFileHeaderBytes; at < image->size(); at += kLogAlignment) {
@@ -80,11 +80,13 @@ void SealLog(uint64_t salt, std::string* image) {
 }
 
 void SealSnapshot(std::string* image) {
-  if (image->size() < kSnapshotDigestAt + sizeof(Digest128)) return;
-  const Digest128 digest = DigestOf(absl::string_view(*image).substr(0, kSnapshotDigestAt));
+  if (image->size() < kEnvelopeMessageAt) return;
+  const size_t end = kEnvelopeMessageAt + Field<uint32_t>(*image, kEnvelopeSizeAt);
+  if (image->size() < end + sizeof(Digest128)) return;
+  const Digest128 digest = DigestOf(absl::string_view(*image).substr(0, end));
   FuzzWriter bytes;
   bytes.Put(digest.low).Put(digest.high);
-  Overwrite(bytes.Take(), kSnapshotDigestAt, image);
+  Overwrite(bytes.Take(), end, image);
 }
 
 std::string ReadImage(FileSystem& fs, const std::string& path) {

@@ -14,7 +14,7 @@ namespace longhaul::fuzz {
 //   input: u8 changes, each: u8 what | u32 where | its bytes
 void ChangeImage(FuzzInput& input, std::string* image);
 
-// Digests of the frames that begin in a segment of a log, and of its header: made right.
+// Digests of the frames that begin in a file of a log, and of its header: made right.
 void SealLog(uint64_t salt, std::string* image);
 // The digest of a snapshot's header.
 void SealSnapshot(std::string* image);

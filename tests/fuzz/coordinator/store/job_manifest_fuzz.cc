@@ -1,7 +1,8 @@
 // The manifest of a job's folder.
-//   input: u8 1: its digest is made right | the file
+//   input: u8 1: the rest is the message, its size and digest are made right | the file
 #include "common/io/digest.h"
 #include "common/io/memory_filesystem.h"
+#include "coordinator/store/envelope.h"
 #include "coordinator/store/job_manifest.h"
 #include "tests/fuzz/coordinator/store/file_image.h"
 #include "tests/fuzz/documented.h"
@@ -11,22 +12,20 @@
 namespace longhaul::fuzz {
 namespace {
 
-// With the digest of everything before it at its end.
-std::string Sealed(absl::string_view bytes) {
-  const Digest128 digest = DigestOf(bytes);
-  return FuzzWriter().Bytes(bytes).Put(digest.low).Put(digest.high).Take();
-}
+constexpr char kMagic[] = "LHMANIF3";
 
 }  // namespace
 
 std::vector<Seed> Seeds() {
   MemoryFileSystem fs;
-  JobStoreOptions options;
-  options.fragment_elements = {1000, 384};
-  LH_CHECK(WriteJobManifest(fs, "", options).ok(), "memory takes a manifest");
+  JobManifest manifest = {.id = "id", .name = "name", .spec = "spec"};
+  manifest.options.fragment_elements = {1000, 384};
+  LH_CHECK(WriteJobManifest(fs, "", manifest).ok(), "memory takes a manifest");
   const std::string bytes = ReadImage(fs, "/manifest");
+  const absl::StatusOr<absl::string_view> message = OpenEnvelope(kMagic, bytes, "manifest");
+  LH_CHECK(message.ok(), "what was written is whole");
   return {{"whole", FuzzWriter().Byte(0).Bytes(bytes).Take()},
-          {"sealed", FuzzWriter().Byte(1).Bytes(bytes).Take().substr(0, bytes.size() - 15)}};
+          {"sealed", FuzzWriter().Byte(1).Bytes(*message).Take()}};
 }
 
 }  // namespace longhaul::fuzz
@@ -37,17 +36,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool sealed = input.Flag();
   const absl::string_view bytes = input.Rest();
   MemoryFileSystem fs;
-  fuzz::WriteImage(fs, "/manifest", sealed ? fuzz::Sealed(bytes) : std::string(bytes));
-  const absl::StatusOr<JobStoreOptions> options = ReadJobManifest(fs, "");
-  fuzz::CheckDocumented(options.status(),
+  fuzz::WriteImage(fs, "/manifest",
+                   sealed ? WithEnvelope(fuzz::kMagic, bytes) : std::string(bytes));
+  const absl::StatusOr<JobManifest> manifest = ReadJobManifest(fs, "");
+  fuzz::CheckDocumented(manifest.status(),
                         {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition,
                          absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
-  if (!options.ok()) return 0;
-  LH_CHECK(CheckOptions(*options).ok(), "what was read is in range");
-  LH_CHECK(WriteJobManifest(fs, "", *options).ok(), "memory takes a manifest");
-  const absl::StatusOr<JobStoreOptions> again = ReadJobManifest(fs, "");
-  LH_CHECK(again.ok() && again->fragment_elements == options->fragment_elements &&
-               again->log_salt == options->log_salt && again->outer_lr == options->outer_lr,
+  if (!manifest.ok()) return 0;
+  LH_CHECK(CheckOptions(manifest->options).ok(), "what was read is in range");
+  LH_CHECK(WriteJobManifest(fs, "", *manifest).ok(), "memory takes a manifest");
+  const absl::StatusOr<JobManifest> again = ReadJobManifest(fs, "");
+  LH_CHECK(again.ok() && again->name == manifest->name && again->spec == manifest->spec &&
+               again->created == manifest->created &&
+               again->options.fragment_elements == manifest->options.fragment_elements &&
+               again->options.log_salt == manifest->options.log_salt &&
+               again->options.outer_lr == manifest->options.outer_lr,
            "what was read can be written");
   return 0;
 }

@@ -1,7 +1,7 @@
-// The scan of a log after the process ended: segments as the log wrote them, changed, lost, or with
+// The scan of a log after the process ended: files as the log wrote them, changed, lost, or with
 // names of their own. What was recovered once is recovered again, whole, and can be gone on with.
 //   input: u8 frames | u8 synced | u8 durable_upto | u8 1: digests are made right |
-//          for each segment: u8 0 as it is, 1 gone, 2 under another name (i64), then changes
+//          for each file: u8 0 as it is, 1 gone, 2 under another name (i64), then changes
 #include <memory>
 
 #include "common/io/file_util.h"
@@ -15,7 +15,7 @@
 namespace longhaul::fuzz {
 namespace {
 
-constexpr LogFileOptions kOptions = {.file_bytes = 4 * kLogAlignment, .salt = 9};
+constexpr LogFileOptions kOptions = {.file_bytes = 5 * kLogAlignment, .salt = 9};
 
 void WriteLog(FileSystem& fs, int frames, int synced) {
   Log log(&fs, "", kOptions, LogStart());
@@ -39,21 +39,21 @@ void ChangeLog(FuzzInput& input, bool sealed, FileSystem& fs) {
   }
 }
 
-void CheckRecovered(FileSystem& fs, RecoveredLog recovered, const LogRecoveryOptions& options) {
+void CheckRecovered(FileSystem& fs, ScannedLog recovered, const LogScanOptions& options) {
   uint64_t sequence = 0;
-  for (const RecoveredFrame& frame : recovered.frames) {
+  for (const LogFrame& frame : recovered.frames) {
     LH_CHECK(sequence == 0 || frame.sequence == sequence + 1, "frames without a gap");
     sequence = frame.sequence;
-    const auto segment = recovered.start.files.find(frame.body.file);
-    LH_CHECK(segment != recovered.start.files.end(), "a frame lies in a segment");
+    const auto file = recovered.start.files.find(frame.body.file);
+    LH_CHECK(file != recovered.start.files.end(), "a frame lies in a file");
     std::string body(frame.body_bytes, '\0');
-    LH_CHECK(segment->second.file->ReadExactly(frame.body.offset, absl::MakeSpan(body)).ok() &&
+    LH_CHECK(file->second.file->ReadExactly(frame.body.offset, absl::MakeSpan(body)).ok() &&
                  DigestOf(body) == frame.body_digest,
              "a frame is whole");
   }
   const size_t frames = recovered.frames.size();
-  absl::StatusOr<RecoveredLog> again = RecoverLog(fs, "", options);
-  LH_CHECK(again.ok() && again->frames.size() == frames && again->torn_bytes == 0,
+  absl::StatusOr<ScannedLog> again = RecoverLog(fs, "", options);
+  LH_CHECK(again.ok() && again->frames.size() == frames && again->leftovers.empty(),
            "what was recovered is recovered again");
   Log log(&fs, "", kOptions, std::move(again->start));
   LH_CHECK(log.Append(FrameType::kCommit, "more", {}).ok(), "the log goes on");
@@ -87,12 +87,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::FuzzInput input(data, size);
   MemoryFileSystem fs;
   const int frames = input.Choice(0, 7), synced = input.Choice(0, 7);
-  const LogRecoveryOptions options = {.salt = fuzz::kOptions.salt,
-                                      .durable_upto = input.Byte() % 16u};
+  const LogScanOptions options = {.salt = fuzz::kOptions.salt, .durable_upto = input.Byte() % 16u};
   const bool sealed = input.Flag();
   fuzz::WriteLog(fs, frames, synced);
   fuzz::ChangeLog(input, sealed, fs);
-  absl::StatusOr<RecoveredLog> recovered = RecoverLog(fs, "", options);
+  absl::StatusOr<ScannedLog> recovered = RecoverLog(fs, "", options);
   fuzz::CheckDocumented(recovered.status(), {absl::StatusCode::kDataLoss});
   if (recovered.ok()) fuzz::CheckRecovered(fs, *std::move(recovered), options);
   return 0;

@@ -191,8 +191,13 @@ TEST_F(LogRecoveryTest, DropsAFileThatWasNeverFinished) {
 
 // Frames of two files were under way, and those of the first were lost.
 TEST_F(LogRecoveryTest, DropsFilesBehindATornOne) {
-  Write(9, 2);
-  Flip(1, 4 * 4096 + 81);
+  {
+    Log log(&fs_, "", kOptions, LogStart());
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(log.Append(FrameType::kPart, "x", {}).ok());
+    auto reservation = log.Reserve(4096);
+    EXPECT_EQ(log.Append(FrameType::kCommit, "x", {}, &*reservation)->body.file, 2);
+  }
+  Flip(1, 4 * 4096 + 80);
   const auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_EQ(recovered->frames.size(), 3u);
