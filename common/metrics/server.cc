@@ -1,10 +1,19 @@
 #include "common/metrics/server.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "CivetServer.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace longhaul {
@@ -48,6 +57,44 @@ Page ReadinessPage(const absl::Status& ready) {
   return {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
 }
 
+// civetweb looks whether it shall stop when a connection comes, else every two seconds: this brings
+// connections until it has looked.
+class Knocking {
+ public:
+  Knocking(const std::string& address, int port) {
+    addrinfo hints{};
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    hints.ai_socktype = SOCK_STREAM;
+    absl::string_view host = address;
+    if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+    addrinfo* found = nullptr;
+    const std::string name(host), service = absl::StrCat(port);
+    // Not a number, so not where civetweb listens: it then stops by itself.
+    if (getaddrinfo(name.c_str(), service.c_str(), &hints, &found) != 0) return;
+    door_.reset(found);
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        Knock();
+        absl::SleepFor(absl::Milliseconds(10));
+      }
+    });
+  }
+
+ private:
+  void Knock() const {
+    const int connection = socket(door_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (connection < 0) return;
+    connect(connection, door_->ai_addr, door_->ai_addrlen);  // Whether it is taken does not matter.
+    close(connection);
+  }
+
+  struct Free {
+    void operator()(addrinfo* list) const { freeaddrinfo(list); }
+  };
+  std::unique_ptr<addrinfo, Free> door_;
+  std::jthread thread_;
+};
+
 }  // namespace
 
 // Members are destroyed in reverse: the server stops before its handlers end.
@@ -61,6 +108,7 @@ struct MetricsServer::Http {
 
   PageHandler metrics, health, readiness;
   std::unique_ptr<CivetServer> server;
+  std::string address;
 };
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
@@ -83,6 +131,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
   }
   const std::vector<int> ports = http->server->getListeningPorts();
   if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
+  http->address = options.address;
   http->server->addHandler("/metrics", http->metrics);
   http->server->addHandler("/healthz", http->health);
   http->server->addHandler("/readyz", http->readiness);
@@ -92,6 +141,9 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
 MetricsServer::MetricsServer(std::unique_ptr<Http> http, int port)
     : http_(std::move(http)), port_(port) {}
 
-MetricsServer::~MetricsServer() = default;
+MetricsServer::~MetricsServer() {
+  const Knocking knocking(http_->address, port_);
+  http_->server->close();
+}
 
 }  // namespace longhaul
