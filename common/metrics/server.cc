@@ -58,10 +58,10 @@ Page ReadinessPage(const absl::Status& ready) {
 }
 
 // civetweb looks whether it shall stop when a connection comes, else every two seconds: this brings
-// connections until it has looked.
-class Knocking {
+// connections until the server has stopped.
+class StopWaker {
  public:
-  Knocking(const std::string& address, int port) {
+  StopWaker(const std::string& address, int port) {
     addrinfo hints{};
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     hints.ai_socktype = SOCK_STREAM;
@@ -71,27 +71,29 @@ class Knocking {
     const std::string name(host), service = absl::StrCat(port);
     // Not a number, so not where civetweb listens: it then stops by itself.
     if (getaddrinfo(name.c_str(), service.c_str(), &hints, &found) != 0) return;
-    door_.reset(found);
+    target_.reset(found);
     thread_ = std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
-        Knock();
+        Connect();
         absl::SleepFor(absl::Milliseconds(10));
       }
     });
   }
 
  private:
-  void Knock() const {
-    const int connection = socket(door_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  void Connect() const {
+    const int connection =
+        socket(target_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connection < 0) return;
-    connect(connection, door_->ai_addr, door_->ai_addrlen);  // Whether it is taken does not matter.
+    connect(connection, target_->ai_addr,
+            target_->ai_addrlen);  // Whether it is taken does not matter.
     close(connection);
   }
 
   struct Free {
     void operator()(addrinfo* list) const { freeaddrinfo(list); }
   };
-  std::unique_ptr<addrinfo, Free> door_;
+  std::unique_ptr<addrinfo, Free> target_;
   std::jthread thread_;
 };
 
@@ -142,7 +144,7 @@ MetricsServer::MetricsServer(std::unique_ptr<Http> http, int port)
     : http_(std::move(http)), port_(port) {}
 
 MetricsServer::~MetricsServer() {
-  const Knocking knocking(http_->address, port_);
+  const StopWaker waker(http_->address, port_);
   http_->server->close();
 }
 
