@@ -1,10 +1,19 @@
 #include "common/metrics/server.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "CivetServer.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace longhaul {
@@ -48,6 +57,46 @@ Page ReadinessPage(const absl::Status& ready) {
   return {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
 }
 
+// civetweb looks whether it shall stop when a connection comes, else every two seconds: this brings
+// connections until the server has stopped.
+class StopWaker {
+ public:
+  StopWaker(const std::string& address, int port) {
+    addrinfo hints{};
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    hints.ai_socktype = SOCK_STREAM;
+    absl::string_view host = address;
+    if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+    addrinfo* found = nullptr;
+    const std::string name(host), service = absl::StrCat(port);
+    // Not a number, so not where civetweb listens: it then stops by itself.
+    if (getaddrinfo(name.c_str(), service.c_str(), &hints, &found) != 0) return;
+    target_.reset(found);
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        Connect();
+        absl::SleepFor(absl::Milliseconds(10));
+      }
+    });
+  }
+
+ private:
+  void Connect() const {
+    const int connection =
+        socket(target_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (connection < 0) return;
+    connect(connection, target_->ai_addr,
+            target_->ai_addrlen);  // Whether it is taken does not matter.
+    close(connection);
+  }
+
+  struct Free {
+    void operator()(addrinfo* list) const { freeaddrinfo(list); }
+  };
+  std::unique_ptr<addrinfo, Free> target_;
+  std::jthread thread_;
+};
+
 }  // namespace
 
 // Members are destroyed in reverse: the server stops before its handlers end.
@@ -61,6 +110,7 @@ struct MetricsServer::Http {
 
   PageHandler metrics, health, readiness;
   std::unique_ptr<CivetServer> server;
+  std::string address;
 };
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
@@ -83,6 +133,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
   }
   const std::vector<int> ports = http->server->getListeningPorts();
   if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
+  http->address = options.address;
   http->server->addHandler("/metrics", http->metrics);
   http->server->addHandler("/healthz", http->health);
   http->server->addHandler("/readyz", http->readiness);
@@ -92,6 +143,9 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
 MetricsServer::MetricsServer(std::unique_ptr<Http> http, int port)
     : http_(std::move(http)), port_(port) {}
 
-MetricsServer::~MetricsServer() = default;
+MetricsServer::~MetricsServer() {
+  const StopWaker waker(http_->address, port_);
+  http_->server->close();
+}
 
 }  // namespace longhaul

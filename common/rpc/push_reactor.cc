@@ -22,7 +22,7 @@ absl::Status MissingHeader(absl::string_view what) {
   return WithErrorInfo(absl::InvalidArgumentError(what), {"MISSING_HEADER", {}});
 }
 
-// Two hands: gRPC's callbacks read and verify (one at a time), a task of the executor gives the
+// Two parties: gRPC's callbacks read and verify (one at a time), a task of the executor gives the
 // chunks to the handler. The task runs while there are chunks, so a handler that keeps up is woken
 // once for many; it lets other streams in between two chunks. Whoever finds the end of the stream
 // ends the call: the task if it runs, else the callback.

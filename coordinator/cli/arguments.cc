@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/match.h"

@@ -6,10 +6,13 @@
 #include <variant>
 #include <vector>
 
-#include "CLI/App.hpp"
 #include "absl/time/time.h"
 #include "common/rpc/tls_files.h"
 #include "coordinator/cli/cli_error.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace longhaul::cli {
 

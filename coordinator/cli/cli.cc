@@ -51,8 +51,7 @@ ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& env
   }
   const Arguments& arguments = std::get<Arguments>(parsed);
   if (arguments.command == "completion") {
-    Arguments unused;
-    environment.out << CompletionScript(*MakeApp(unused), arguments.shell) << std::flush;
+    environment.out << CompletionScript(arguments.shell) << std::flush;
     return ExitCode::kOk;
   }
   return Write(Execute(arguments, environment), arguments.output, environment);

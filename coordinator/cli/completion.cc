@@ -1,9 +1,12 @@
 #include "coordinator/cli/completion.h"
 
+#include <memory>
 #include <vector>
 
+#include "CLI/App.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coordinator/cli/arguments.h"
 
 namespace longhaul::cli {
 namespace {
@@ -64,7 +67,10 @@ compdef _longhaul longhaul
 
 }  // namespace
 
-std::string CompletionScript(const CLI::App& app, const std::string& shell) {
+std::string CompletionScript(const std::string& shell) {
+  Arguments unused;
+  const std::unique_ptr<CLI::App> made = MakeApp(unused);
+  const CLI::App& app = *made;
   if (shell == "zsh") return absl::StrCat("#compdef longhaul\n", WordsFunction(app), kZsh);
   return WordsFunction(app) + kBash;
 }

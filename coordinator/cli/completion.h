@@ -3,11 +3,9 @@
 
 #include <string>
 
-#include "CLI/App.hpp"
-
 namespace longhaul::cli {
 
 // `shell`: "bash" or "zsh".
-std::string CompletionScript(const CLI::App& app, const std::string& shell);
+std::string CompletionScript(const std::string& shell);
 
 }  // namespace longhaul::cli

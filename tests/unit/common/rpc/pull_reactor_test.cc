@@ -75,10 +75,11 @@ TEST_F(PullReactorTest, ARequestThatIsTooLargeIsRefused) {
 }
 
 TEST_F(PullReactorTest, AReaderThatStandsStillIsEnded) {
-  constexpr int64_t kElements = 16 << 20;  // 64 MiB: more than any window or buffer on the way.
+  constexpr int64_t kElements = 8 << 20;  // 32 MiB: more than any window or buffer on the way.
+  const auto blocks = MakeFragment(kElements);
   stall_ = {.pause_max = absl::Milliseconds(50), .pace_min = 1 << 30};
-  service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(kElements), FourBytesEach)};
+  service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    return PullSource{{}, SourceOf(blocks, FourBytesEach)};
   };
   absl::Status at_server;
   service_.pull.on_end = [&](const absl::Status& status, const WireBytes&) {
