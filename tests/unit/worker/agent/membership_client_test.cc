@@ -43,6 +43,9 @@ class PoolServer : public v1::PoolService::Service {
     absl::MutexLock lock(&mutex_);
     if (!known) return ToGrpcStatus(absl::NotFoundError("join first"));
     beats.push_back(*request);
+    if (request->evaluations_size() > 0 && refuse_evaluations) {
+      return ToGrpcStatus(absl::InvalidArgumentError("evaluations[0].step: not of this job"));
+    }
     response->mutable_lease()->set_seconds(1);
     *response->mutable_assignment() = assignment;
     return grpc::Status::OK;
@@ -61,7 +64,7 @@ class PoolServer : public v1::PoolService::Service {
 
   std::string address;
   absl::Mutex mutex_;
-  bool known = false;
+  bool known = false, refuse_evaluations = false;
   absl::Status join_error;
   v1::Assignment assignment;
   std::vector<v1::JoinRequest> joins;
@@ -171,6 +174,20 @@ TEST_F(MembershipClientTest, AFailureIsSentOnce) {
   AwaitTold("job", 20);
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(failures(), 1);
+}
+
+TEST_F(MembershipClientTest, AReportThatIsRefusedDoesNotCostTheLease) {
+  server_.refuse_evaluations = true;
+  Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  client_->AddEvaluation({});
+  const auto refused = [&] {
+    return !server_.beats.empty() && server_.beats.back().evaluations_size() > 0;
+  };
+  server_.Until(refused);
+  server_.Until([&] { return !refused(); });
+  EXPECT_FALSE(ended_.HasBeenNotified());
 }
 
 TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
