@@ -100,6 +100,7 @@ TEST_F(AgentTest, ASiteFaultIsReportedOnceAndThePoolStays) {
   Start(R"(
 echo started >> $folder/starts
 echo '{"failure": {"code": "NOT_FOUND", "faultClass": "SITE_FAULT"}}' >&3
+echo '{"failure": {"code": "NOT_FOUND", "faultClass": "SITE_FAULT"}}' >&3
 exit 11
 )");
   const auto failed = [&] {
