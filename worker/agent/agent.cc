@@ -128,10 +128,15 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
   }
   for (const v1::Evaluation& evaluation : report.evaluations())
     membership_->AddEvaluation(evaluation);
-  if (report.has_failure()) {
+  // Of several ranks that say the same, one is enough: the coordinator counts failures.
+  if (report.has_failure() && failed_group_ != group_) {
+    failed_group_ = group_;
     v1::JobError failure = report.failure();
     failure.set_pool(options_.pool);
     membership_->ReportFailure(failure);
+    options_.log.Warning(absl::StrCat(
+        "this pool cannot do the job now (", v1::FaultClass_Name(failure.fault_class()),
+        "): ", failure.message(), "; it stays, for what the coordinator assigns next"));
     Perform(supervisor_.Failed());
   }
 }

@@ -107,6 +107,7 @@ class Agent {
   std::string incarnation_;
   v1::Assignment assignment_;  // The last answer's.
   uint64_t group_ = 0;         // Counts groups of ranks: events of earlier ones are ignored.
+  uint64_t failed_group_ = 0;  // The last one that reported a failure. Groups count from 1.
   std::unique_ptr<TcpRendezvousServer> rendezvous_;
   std::string rendezvous_token_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;

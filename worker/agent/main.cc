@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   app.add_option("--progress-timeout", progress_timeout,
                  "seconds without progress after which the ranks are ended and started again "
                  "(default 60); not while they wait for the coordinator")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(CLI::Range(2.0, 86400.0))
       ->envname("LONGHAUL_PROGRESS_TIMEOUT");
   app.add_option("--progress-factor", options.progress.factor,
                  "but never before so many times the usual time of a step (default 20)")

@@ -84,6 +84,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
       return;
     }
     Complain(lease.status());
+    if (joined_ && absl::IsInvalidArgument(lease.status())) DropReports();
     if (joined_ && absl::IsNotFound(lease.status())) {
       joined_ = false;  // It restarted, or our lease ended: the same incarnation keeps its place,
                         // if there is one.
@@ -140,6 +141,13 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
            : absl::StrCat("the coordinator at ", options_.coordinator,
                           " speaks plaintext: leave out --tls-ca, --tls-certificate and --tls-key, "
                           "or start it with them"));
+}
+
+// Refused, they would be refused for ever, and the lease would end.
+void MembershipClient::DropReports() {
+  absl::MutexLock lock(&mutex_);
+  next_.clear_evaluations();
+  next_.clear_failure();
 }
 
 void MembershipClient::Complain(const absl::Status& trouble) {

@@ -83,6 +83,7 @@ class MembershipClient {
   void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
   void Apply(const v1::Assignment& assignment);
   void NewIncarnation();
+  void DropReports() ABSL_LOCKS_EXCLUDED(mutex_);
   // Says what goes wrong: each trouble once, then now and then.
   void Complain(const absl::Status& trouble);
   // The status to give up with; OK: try again.

@@ -4,10 +4,12 @@
 
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "c10/util/Exception.h"
 
@@ -27,7 +29,10 @@ auto CatchTorch(std::string_view doing, Body&& body) -> decltype(body()) {
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(message("out of memory"));
   } catch (const c10::Error& error) {
-    return absl::InternalError(message(error.what_without_backtrace()));
+    const std::string text = message(error.what_without_backtrace());
+    // The CPU's allocator has no type of error of its own.
+    if (absl::StrContains(text, "can't allocate memory")) return absl::ResourceExhaustedError(text);
+    return absl::InternalError(text);
   } catch (const std::exception& error) {
     return absl::InternalError(message(error.what()));
   }

@@ -18,10 +18,16 @@
 namespace longhaul::session {
 namespace {
 
+// An attempt that lasted so long has brought something over; damage in it begins a new row.
+constexpr absl::Duration kLongAttempt = absl::Minutes(1);
+
+}  // namespace
+
 // Which failures another attempt may mend.
-class TransferFailures {
+class Transfers::Failures {
  public:
-  bool MayRetry(const absl::Status& failure) {
+  // `took`: the attempt that failed.
+  bool MayRetry(const absl::Status& failure, absl::Duration took) {
     switch (failure.code()) {
       case absl::StatusCode::kUnavailable:
       case absl::StatusCode::kCancelled:         // By a server that goes down: nobody here did.
@@ -30,7 +36,8 @@ class TransferFailures {
       case absl::StatusCode::kDataLoss:
       case absl::StatusCode::kInternal:  // A stream that broke within a message.
       case absl::StatusCode::kUnknown:
-        return ++damaged_ < Transfers::kDamagedMax;
+        damaged_ = took < kLongAttempt ? damaged_ + 1 : 1;
+        return std::max(damaged_, mismatches_) < kDamagedMax;
       case absl::StatusCode::kResourceExhausted:
         return RetryDelayOf(failure).has_value();
       default:
@@ -38,10 +45,15 @@ class TransferFailures {
         return ReasonOf(failure) == "POOL_UNKNOWN";
     }
   }
+  // All came, and is not what it should be.
+  void AddMismatch() { ++mismatches_; }
 
  private:
-  int damaged_ = 0;
+  int damaged_ = 0;  // In a row.
+  int mismatches_ = 0;
 };
+
+namespace {
 
 BulkChannels First(const std::vector<std::shared_ptr<grpc::Channel>>& channels, int64_t bytes) {
   const int64_t useful = std::max<int64_t>(1, CeilDiv(bytes, 1 << 20));
@@ -101,9 +113,9 @@ std::shared_ptr<const Transfers::Channels> Transfers::ChannelsTo(int fragment) {
 // `call` gets the deadline of an attempt.
 template <typename Call>
 absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_token& stop,
-                                    Call&& call) {
+                                    Failures& failures, Call&& call) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
-  TransferFailures failures;
+  absl::Time begun;
   const RetryOptions options{
       .backoff = options_.backoff,
       .deadline = absl::InfiniteFuture(),
@@ -112,8 +124,12 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
       .random = &random,
       .wait = [&](absl::Duration wait,
                   const std::stop_token& stopped) { AwaitNextAttempt(channels, wait, stopped); },
-      .retriable = [&](const absl::Status& failure) { return failures.MayRetry(failure); }};
+      .retriable =
+          [&](const absl::Status& failure) {
+            return failures.MayRetry(failure, clock_->Now() - begun);
+          }};
   return Retry(options, [&] {
+    begun = clock_->Now();
     return call(BulkCall{.deadline = clock_->Now() + options_.attempt,
                          .stop = stop,
                          .pacer = pacer_ ? &*pacer_ : nullptr});
@@ -146,7 +162,8 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
                [&codec](int32_t elements) { return codec.PayloadBytes(elements); });
   bool begun = Begun(fragment, version);
   const std::shared_ptr<const Channels> channels = ChannelsTo(fragment);
-  return WithRetries(*channels, stop, [&](const BulkCall& call) {
+  Failures failures;
+  return WithRetries(*channels, stop, failures, [&](const BulkCall& call) {
     if (std::exchange(begun, true)) return PushMissing(*channels, header, source, call);
     return PushBlocks(First(*channels, source.payload_bytes()), header, source, call).status();
   });
@@ -207,7 +224,8 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
   const BulkChannels channels = First(*all, payload);
   std::optional<FragmentPull> pull;
   int64_t version = options.version;
-  LH_RETURN_IF_ERROR(WithRetries(*all, stop, [&](const BulkCall& call) -> absl::Status {
+  Failures failures;
+  LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, [&](const BulkCall& call) -> absl::Status {
     if (!pull.has_value()) {
       pull.emplace(request, static_cast<int>(channels.size()), check, sink);
       into.SetParts(probe ? 0 : pull->parts());
@@ -217,7 +235,10 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
     const absl::Status verified =
         into.Verify(version, probe ? std::vector<Digest128>{} : DigestsOf(*pull));
     // Of the blocks that came any may be wrong: all of them are asked for again.
-    if (!verified.ok()) pull.reset();
+    if (!verified.ok()) {
+      failures.AddMismatch();
+      pull.reset();
+    }
     return verified;
   }));
   return version;

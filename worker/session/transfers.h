@@ -47,7 +47,7 @@ class Transfers {
 
   // Sends a contribution: all of it at first, after that what the coordinator lacks, also when
   // another call for the same version was stopped. Lost connections, a server that goes down or is
-  // full are tried again until `stop`; damaged bytes and broken streams kDamagedMax times. Other
+  // full are tried again until `stop`; damaged bytes and broken streams kDamagedMax times in a row. Other
   // errors are the coordinator's refusal. CANCELLED: stopped.
   absl::Status Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
                     std::shared_ptr<const CodedContribution> contribution, int64_t inner_step,
@@ -68,13 +68,15 @@ class Transfers {
                                const std::stop_token& stop);
 
  private:
+  class Failures;
   // The bulk channels to one endpoint.
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
   std::shared_ptr<const Channels> ChannelsTo(int fragment) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const Channels> Dial(const std::string& endpoint) const;
   template <typename Call>
-  absl::Status WithRetries(const Channels& channels, const std::stop_token& stop, Call&& call);
+  absl::Status WithRetries(const Channels& channels, const std::stop_token& stop,
+                           Failures& failures, Call&& call);
   static absl::Status PushMissing(const Channels& channels, const v1::PushHeader& header,
                                   const CodedSource& source, const BulkCall& call);
   // Whether a push of this version was begun before.

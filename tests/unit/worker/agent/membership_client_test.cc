@@ -9,68 +9,13 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "common/rpc/server.h"
-#include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/temp_dir.h"
+#include "tests/unit/worker/agent/pool_server.h"
 
 namespace longhaul {
 namespace {
-
-class PoolServer : public v1::PoolService::Service {
- public:
-  PoolServer() { Open("127.0.0.1:0"); }
-  ~PoolServer() override { Close(); }
-  void Open(const std::string& at, std::shared_ptr<const Tls> tls = nullptr) {
-    server_ = *Server::Start({.address = at, .tls = std::move(tls)}, {this});
-    address = server_->address();
-  }
-  void Close() { server_.reset(); }
-
-  grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest* request,
-                    v1::JoinResponse* response) override {
-    absl::MutexLock lock(&mutex_);
-    joins.push_back(*request);
-    if (!join_error.ok()) return ToGrpcStatus(join_error);
-    response->mutable_lease()->set_seconds(1);
-    *response->mutable_assignment() = assignment;
-    known = true;
-    return grpc::Status::OK;
-  }
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
-                         v1::HeartbeatResponse* response) override {
-    absl::MutexLock lock(&mutex_);
-    if (!known) return ToGrpcStatus(absl::NotFoundError("join first"));
-    beats.push_back(*request);
-    response->mutable_lease()->set_seconds(1);
-    *response->mutable_assignment() = assignment;
-    return grpc::Status::OK;
-  }
-  grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
-                     v1::LeaveResponse*) override {
-    absl::MutexLock lock(&mutex_);
-    leaves.push_back(*request);
-    return grpc::Status::OK;
-  }
-  // Waits until it is so.
-  void Until(const std::function<bool()>& condition) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(60)));
-  }
-
-  std::string address;
-  absl::Mutex mutex_;
-  bool known = false;
-  absl::Status join_error;
-  v1::Assignment assignment;
-  std::vector<v1::JoinRequest> joins;
-  std::vector<v1::HeartbeatRequest> beats;
-  std::vector<v1::LeaveRequest> leaves;
-
- private:
-  std::unique_ptr<Server> server_;
-};
 
 class MembershipClientTest : public testing::Test {
  protected:
@@ -171,6 +116,20 @@ TEST_F(MembershipClientTest, AFailureIsSentOnce) {
   AwaitTold("job", 20);
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(failures(), 1);
+}
+
+TEST_F(MembershipClientTest, AReportThatIsRefusedDoesNotCostTheLease) {
+  server_.refuse_evaluations = true;
+  Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  client_->AddEvaluation({});
+  const auto refused = [&] {
+    return !server_.beats.empty() && server_.beats.back().evaluations_size() > 0;
+  };
+  server_.Until(refused);
+  server_.Until([&] { return !refused(); });
+  EXPECT_FALSE(ended_.HasBeenNotified());
 }
 
 TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {

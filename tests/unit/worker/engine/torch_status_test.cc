@@ -28,6 +28,11 @@ TEST(TorchStatusTest, ConvertsTorchsErrors) {
 TEST(TorchStatusTest, TellsShortMemoryApart) {
   const auto fail = []() -> absl::Status { throw std::bad_alloc(); };
   EXPECT_EQ(CatchTorch("allocating", fail).code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status status = CatchTorch("allocating", [] {
+    at::ones({int64_t{1} << 50});
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
 }  // namespace

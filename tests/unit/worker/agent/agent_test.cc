@@ -1,0 +1,154 @@
+// The agent between a PoolService and rank processes that are shell scripts.
+#include "worker/agent/agent.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/unit/worker/agent/pool_server.h"
+
+namespace longhaul {
+namespace {
+
+class AgentTest : public testing::Test {
+ protected:
+  // Runs an agent whose ranks run this script, which may use $folder.
+  void Start(const std::string& script) {
+    const std::string program = folder_.Join("rank");
+    std::ofstream(program) << "#!/bin/sh\nfolder=" << folder_.path() << "\ncat > /dev/null\n"
+                           << script;
+    chmod(program.c_str(), 0755);
+    main_ = std::thread([this, program] {
+      Agent agent({.coordinator = server_.address,
+                   .pool = "site-a",
+                   .bulk_channels = 1,
+                   .rank_program = program,
+                   .log = Logger({.stream = &log_}),
+                   .heartbeat = absl::Milliseconds(10),
+                   .return_within = absl::Minutes(7),
+                   .capabilities = {"model:synthetic"}});
+      {
+        absl::MutexLock lock(&mutex_);
+        agent_ = &agent;
+      }
+      result_ = agent.Run();
+    });
+    absl::MutexLock lock(&mutex_);
+    const auto started = [this] { return agent_ != nullptr; };
+    mutex_.Await(absl::Condition(&started));
+  }
+  void Drain() {
+    agent_->Drain();
+    main_.join();
+    EXPECT_TRUE(result_.ok()) << result_;
+  }
+  void Assign(const std::string& job) {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.assignment.set_job_id(job);
+  }
+  // How often a rank was started, by a line in a file.
+  void AwaitStarts(int times) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    for (;;) {
+      std::ifstream file(folder_.Join("starts"));
+      const int lines = static_cast<int>(
+          std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n'));
+      if (lines >= times) return;
+      ASSERT_LT(absl::Now(), deadline);
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  }
+
+  const TempDir folder_;
+  std::ostringstream log_;
+  PoolServer server_;
+  absl::Mutex mutex_;
+  Agent* agent_ = nullptr;
+  absl::Status result_;
+  std::thread main_;
+};
+
+constexpr char kTrains[] = R"(
+trap 'touch $folder/drained; exit 0' TERM
+echo started >> $folder/starts
+echo 'status 1 0.1 0 ' >&3
+while :; do sleep 0.01; done
+)";
+
+TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
+  Assign("job");
+  Start(kTrains);
+  AwaitStarts(1);
+  Drain();
+  EXPECT_TRUE(std::filesystem::exists(folder_.Join("drained")));
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_TRUE(server_.beats.back().draining());
+  ASSERT_EQ(server_.leaves.size(), 1u);
+  EXPECT_EQ(server_.leaves[0].return_within().seconds(), 7 * 60);
+}
+
+TEST_F(AgentTest, ASiteFaultIsReportedOnceAndThePoolStays) {
+  Assign("job");
+  Start(R"(
+echo started >> $folder/starts
+echo '{"failure": {"code": "NOT_FOUND", "faultClass": "SITE_FAULT"}}' >&3
+echo '{"failure": {"code": "NOT_FOUND", "faultClass": "SITE_FAULT"}}' >&3
+exit 11
+)");
+  const auto failed = [&] {
+    return std::count_if(server_.beats.begin(), server_.beats.end(),
+                         [](const auto& beat) { return beat.has_failure(); });
+  };
+  server_.Until([&] { return failed() == 1; });
+  Assign("");  // Set aside.
+  server_.Until([&] { return server_.beats.back().job_id().empty(); });
+  Assign("job");  // And tried again.
+  AwaitStarts(2);
+  server_.Until([&] { return failed() == 2; });
+  Drain();
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.joins.size(), 1u);
+  EXPECT_EQ(server_.joins[0].capabilities(0), "model:synthetic");
+  for (const v1::HeartbeatRequest& beat : server_.beats) {
+    if (!beat.has_failure()) continue;
+    EXPECT_EQ(beat.failure().fault_class(), v1::SITE_FAULT);
+    EXPECT_EQ(beat.failure().pool(), "site-a");
+  }
+}
+
+TEST_F(AgentTest, RanksThatEndedAreStartedAgainWhileTheJobIsAssigned) {
+  Assign("job");
+  Start("echo started >> $folder/starts\n");
+  AwaitStarts(2);
+  Drain();
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.joins.size(), 1u) << "the pool keeps its place";
+}
+
+TEST_F(AgentTest, ALostRankBringsThePoolBackAsAnotherIncarnation) {
+  Assign("job");
+  Start("echo started >> $folder/starts\nexit 10\n");
+  AwaitStarts(2);
+  Drain();
+  absl::MutexLock lock(&server_.mutex_);
+  ASSERT_GE(server_.joins.size(), 2u);
+  EXPECT_NE(server_.joins[0].incarnation(), server_.joins[1].incarnation());
+}
+
+TEST_F(AgentTest, ARefusalForGoodEndsIt) {
+  server_.join_error = absl::InvalidArgumentError("ranks: too many");
+  Start(kTrains);
+  main_.join();
+  EXPECT_TRUE(absl::IsInvalidArgument(result_)) << result_;
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,86 @@
+#include "worker/rank/rank_reporter.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "worker/agent/rank_report.h"
+
+namespace longhaul {
+namespace {
+
+class RankReporterTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(pipe(ends_), 0); }
+  void TearDown() override {
+    if (reader_ != nullptr) fclose(reader_);
+  }
+  // The next report that is no status.
+  v1::HeartbeatRequest Next() {
+    if (reader_ == nullptr) reader_ = fdopen(ends_[0], "r");
+    for (;;) {
+      char line[4096];
+      if (fgets(line, sizeof(line), reader_) == nullptr) return {};
+      const auto report = ParseRankReport(line);
+      EXPECT_TRUE(report.ok()) << line;
+      if (!report.ok()) return {};
+      if (const auto* message = std::get_if<v1::HeartbeatRequest>(&*report)) return *message;
+    }
+  }
+
+  int ends_[2] = {-1, -1};
+  FILE* reader_ = nullptr;
+  RankMonitor monitor_{{}};
+};
+
+TEST_F(RankReporterTest, WritesReportsAndStatuses) {
+  {
+    RankReporter reporter(ends_[1], 10, &monitor_);
+    reporter.Progress({.inner_step = 3});
+    reporter.Progress({.inner_step = 4});  // Too soon to be written.
+    reporter.Flush();
+    reporter.Flush();
+    reporter.Evaluation({.step = 4, .loss = 2.5});
+  }
+  close(ends_[1]);
+  EXPECT_EQ(Next().progress().inner_step(), 3);
+  EXPECT_EQ(Next().progress().inner_step(), 4);
+  EXPECT_EQ(Next().evaluations(0).loss(), 2.5);
+}
+
+TEST_F(RankReporterTest, AnAgentThatDoesNotReadHoldsNothingUp) {
+  {
+    RankReporter reporter(ends_[1], 1'000'000'000, &monitor_);
+    for (int step = 1; step < 5000; ++step) {  // Far more than a pipe holds.
+      reporter.Progress({.inner_step = step});
+      reporter.Flush();
+    }
+  }
+  close(ends_[1]);
+  EXPECT_EQ(Next().progress().inner_step(), 1);
+}
+
+TEST(MemoryDeathTest, TooLittleMemoryIsReported) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EXIT(
+      {
+        ReportWhenMemoryEnds(ends[1]);
+        (void)::operator new (size_t{1} << 60);
+      },
+      testing::ExitedWithCode(11), "");
+  char line[4096] = {};
+  ASSERT_GT(read(ends[0], line, sizeof(line) - 1), 0);
+  const auto report = ParseRankReport(line);
+  ASSERT_TRUE(report.ok()) << line;
+  const v1::JobError& failure = std::get<v1::HeartbeatRequest>(*report).failure();
+  EXPECT_EQ(failure.fault_class(), v1::SITE_FAULT);
+  EXPECT_EQ(failure.code(), "RESOURCE_EXHAUSTED");
+}
+
+}  // namespace
+}  // namespace longhaul
