@@ -1,6 +1,5 @@
 #include "coordinator/effects/live_job.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -21,8 +20,7 @@ JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
     options.fragment_elements.push_back(fragment.elements);
     elements += fragment.elements;
   }
-  // A log file holds about two rounds of a small model; large ones get the store's default.
-  options.log_file_bytes = std::clamp<int64_t>(elements, 1 << 20, options.log_file_bytes);
+  options.log_file_bytes = LogFileBytesFor(elements);
   return options;
 }
 

@@ -64,6 +64,7 @@ void Performer::Tell(const EndJob& notice) {
     job.quarantine = notice.fault;
   } else {
     job.forget_at = now() + options_.linger;
+    parts_.fragments->Retire(job.id());
   }
   parts_.publisher->JobEnded(job, notice);
   parts_.publisher->JobChanged(job);

@@ -53,6 +53,21 @@ void Fragments::Close(const std::string& job) {
   jobs_.erase(job);
 }
 
+void Fragments::Retire(const std::string& id) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  if (!job || job->store() == nullptr) return;
+  // Refused or failed, it costs disk space until the next start.
+  (void)parts_.background->Submit([this, job] { Note(*job, job->store()->Retire()); });
+}
+
+absl::Status Fragments::Health() const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, job] : jobs_) {
+    if (const std::string full = job->full(); !full.empty()) return absl::ResourceExhaustedError(full);
+  }
+  return absl::OkStatus();
+}
+
 std::shared_ptr<JobFragments> Fragments::Find(absl::string_view job) const {
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(job);

@@ -98,6 +98,8 @@ class Fragments {
   // The manifest has job_id, job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
                   Done<v1::CheckpointManifest> done);
+  // The job has ended: gives back the disk space that was made ready for its next rounds.
+  void Retire(const std::string& job);
   // Forgets the job: later streams are refused, those in flight end by themselves.
   void Close(const std::string& job);
 
@@ -125,6 +127,8 @@ class Fragments {
   std::shared_ptr<JobFragments> Find(absl::string_view job) const;
   std::string JobDir(absl::string_view job) const;
   const Parts& parts() const { return parts_; }
+  // RESOURCE_EXHAUSTED: contributions of some job cannot be logged for want of disk space.
+  absl::Status Health() const;
   // Tells the arbiter of a fatal error, once for each job.
   void Note(JobFragments& job, const absl::Status& status);
 

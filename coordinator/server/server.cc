@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
@@ -21,6 +21,7 @@
 #include "coordinator/service/pool_service.h"
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
+#include "coordinator/store/data_folder.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -33,24 +34,46 @@ constexpr int kQueueMax = 1 << 20;
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 
 absl::StatusOr<MetricsServer::Options> MetricsOptions(const std::string& listen) {
-  const size_t colon = listen.rfind(':');
-  MetricsServer::Options options;
-  if (colon == std::string::npos || !absl::SimpleAtoi(listen.substr(colon + 1), &options.port)) {
+  absl::StatusOr<HostPort> address = ParseHostPort(listen);
+  if (!address.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("metrics address \"", listen, "\" is not HOST:PORT"));
+        absl::StrCat("metrics address \"", listen, "\": ", address.status().message()));
   }
-  options.address = listen.substr(0, colon);
-  if (options.address == "localhost") options.address = "127.0.0.1";
-  return options;
+  return MetricsServer::Options{
+      .address = address->host == "localhost" ? "127.0.0.1" : address->host,
+      .port = address->port};
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
-  LH_RETURN_IF_ERROR(CreateDirs(fs, JoinPath(data_dir, "jobs")));
-  absl::StatusOr<std::unique_ptr<MetaStore>> meta =
-      MetaStore::Open(JoinPath(data_dir, "coordinator.db"));
+  LH_RETURN_IF_ERROR(CreateDirs(fs, JobsFolder(data_dir)));
+  absl::StatusOr<std::unique_ptr<MetaStore>> meta = MetaStore::Open(DatabasePath(data_dir));
   if (!absl::IsUnavailable(meta.status())) return meta;
   return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
                                              ": ", meta.status().message()));
+}
+
+// Folders that the database does not know are told; a database that knows none of them is not the
+// one that belongs to them.
+absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore& meta,
+                          const Logger& log) {
+  LH_ASSIGN_OR_RETURN(const FolderFindings findings, CompareFolders(fs, data_dir, meta));
+  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> known, meta.ListKeys());
+  if (known.empty() && !findings.unknown_folders.empty()) {
+    return absl::DataLossError(absl::StrCat(
+        DatabasePath(data_dir), " knows no jobs, but there are ", findings.unknown_folders.size(),
+        " folders of jobs in ", JobsFolder(data_dir), ", as ", findings.unknown_folders[0],
+        ": start with --adopt to make them known again, or move them away"));
+  }
+  for (const std::string& folder : findings.unknown_folders) {
+    log.Error(absl::StrCat("the database does not know the job of folder ",
+                           JobFolder(data_dir, folder),
+                           ": start with --adopt to make it known again, or move it away"));
+  }
+  for (const JobKey& job : findings.missing_folders) {
+    log.With({.job = job.name})
+        .Error(absl::StrCat("its folder is missing: ", JobFolder(data_dir, job.id)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -73,7 +96,12 @@ class CoordinatorServer::Impl {
 
   absl::Status Start(const CoordinatorServerOptions& options) {
     if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
+    // Before anything is read or made: a mistake costs nothing.
+    LH_RETURN_IF_ERROR(ParseHostPort(options.listen).status());
+    if (!options.metrics_listen.empty())
+      LH_RETURN_IF_ERROR(MetricsOptions(options.metrics_listen).status());
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
+    LH_RETURN_IF_ERROR(CheckFolders(*fs_, options.data_dir, *meta_, log_));
     LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));
@@ -157,7 +185,7 @@ class CoordinatorServer::Impl {
 
   absl::Status Health() const {
     LH_RETURN_IF_ERROR(performer_->health());
-    return absl::OkStatus();
+    return fragments_->Health();
   }
 
   absl::Status Serve(const CoordinatorServerOptions& options) {

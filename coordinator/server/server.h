@@ -26,8 +26,10 @@ struct CoordinatorServerOptions {
   std::shared_ptr<const Tls> tls;      // Of gRPC. Null: plaintext.
   bool allow_plaintext_beyond_localhost = false;
   CoordinatorOptions core;  // Lease, final evaluation, most pools.
-  int apply_threads = 2;    // Rounds that are applied at one time, each on all cores.
-  int bulk_threads = 64;    // Streams that are logged or read at one time.
+  // Rounds that are applied at one time, each on all cores.
+  int apply_threads = 2;
+  // Chunks of streams that are logged or read at one time.
+  int bulk_threads = 16;
   LogOptions log = {.program = "longhaul-coordinator"};
   Clock* clock = nullptr;    // Null: the machine's. Else it outlives the server.
   FileSystem* fs = nullptr;  // Likewise; for the jobs' stores.

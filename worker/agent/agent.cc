@@ -144,6 +144,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
 void Agent::On(const Exited& event) {
   if (event.group != group_) return;
   Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
+  if (supervisor_.completed()) membership_->SetFinished();
 }
 
 void Agent::On(const Refused& event) {

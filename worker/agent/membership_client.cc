@@ -292,6 +292,12 @@ void MembershipClient::AddEvaluation(const v1::Evaluation& evaluation) {
   urgent_ = true;
 }
 
+void MembershipClient::SetFinished() {
+  absl::MutexLock lock(&mutex_);
+  next_.set_finished(true);
+  urgent_ = true;
+}
+
 void MembershipClient::ReportFailure(const v1::JobError& failure) {
   absl::MutexLock lock(&mutex_);
   *next_.mutable_failure() = failure;

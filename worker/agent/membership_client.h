@@ -53,6 +53,8 @@ class MembershipClient {
   void SetProgress(const v1::PoolProgress& progress, bool urgent);
   void AddEvaluation(const v1::Evaluation& evaluation);
   void ReportFailure(const v1::JobError& failure);
+  // Every heartbeat about this job from now on says that the pool came to its end.
+  void SetFinished();
 
   // Every heartbeat from now on says that the pool takes no new work; the first goes at once.
   // Thread-safe, does not block.

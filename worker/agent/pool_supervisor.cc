@@ -38,7 +38,8 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
     restarts_ = 0;
     state_ = State::kIdle;
     if (!work_.job.empty()) Start(now, out);
-  } else if (state_ == State::kEnded && !work_.job.empty() && now >= restart_at_) {
+  } else if (state_ == State::kEnded && !completed_ && !work_.job.empty() &&
+             now >= restart_at_) {
     // The job goes on, so it wants more of this pool than what its ranks took for the end.
     ++restarts_;
     Start(now, out);
@@ -49,6 +50,7 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
 void PoolSupervisor::Start(absl::Time now, Actions& out) {
   state_ = State::kRunning;
   failed_ = false;
+  completed_ = true;
   lost_.clear();
   conclude_at_ = absl::InfiniteFuture();
   ranks_.assign(options_.ranks, Rank{.started = now, .seen = now, .progressed = now});
@@ -91,7 +93,8 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
     return out;
   }
   if (code == kRankFailed) failed_ = true;
-  if (code != kRankFinished && lost_.empty()) {
+  if (code != kRankCompleted) completed_ = false;
+  if (code != kRankFinished && code != kRankCompleted && lost_.empty()) {
     lost_ = HowItEnded(rank, code);
     conclude_at_ = now + kLastWords;
   }

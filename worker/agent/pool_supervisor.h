@@ -21,7 +21,10 @@ namespace longhaul {
 
 // How a rank process ends.
 enum RankExit : int {
+  // There is nothing more to do for it.
   kRankFinished = 0,
+  // Likewise: every step was done and the last commits are merged.
+  kRankCompleted = 12,
   kRankRestart = 10,  // Cannot go on as this incarnation.
   kRankFailed = 11,   // The site or the job is at fault; a failure was reported.
   // Anything else, and any signal (128 + its number): the process was lost.
@@ -86,6 +89,8 @@ class PoolSupervisor {
   Actions Drain(absl::Time now);
 
   State state() const { return state_; }
+  // All ranks came to the end of the work at hand.
+  bool completed() const { return state_ == State::kEnded && completed_; }
   const Work& work() const { return work_; }
 
  private:
@@ -110,6 +115,8 @@ class PoolSupervisor {
   Work work_;
   std::vector<Rank> ranks_;
   bool failed_ = false;  // A rank reported a failure.
+  // Every rank that ended had completed the work.
+  bool completed_ = false;
   std::string lost_;     // Why the group is lost, until the others had time to end.
   absl::Time conclude_at_ = absl::InfiniteFuture();
   int losses_ = 0;         // In a row, without a step between them.

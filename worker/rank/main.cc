@@ -115,7 +115,7 @@ int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logg
   switch (outcome.kind) {
     case session::Outcome::Kind::kFinished:
       log.Info(absl::StrCat("finished: ", outcome.reason));
-      return kRankFinished;
+      return outcome.completed ? kRankCompleted : kRankFinished;
     case session::Outcome::Kind::kRestart:
       log.Warning(absl::StrCat("cannot go on: ", outcome.reason));
       return kRankRestart;

@@ -243,13 +243,15 @@ Outcome RankSession::Impl::Run() {
     const std::optional<Action> action = NextForeground();
     if (!action) {
       absl::MutexLock lock(&mutex_);
-      return {Outcome::Kind::kFailed, fault_place_, fault_,
+      return {Outcome::Kind::kFailed, false, fault_place_, fault_,
               fault_place_ == Outcome::Place::kPlan ? "while it read what the coordinator sent"
                                                     : "while it coded a contribution"};
     }
     if (const auto* finish = std::get_if<Finish>(&*action)) {
       ReportProgress();
-      return {.kind = Outcome::Kind::kFinished, .reason = finish->reason};
+      return {.kind = Outcome::Kind::kFinished,
+              .completed = finish->completed,
+              .reason = finish->reason};
     }
     if (const auto* restart = std::get_if<Restart>(&*action)) {
       return {.kind = Outcome::Kind::kRestart, .reason = restart->reason};

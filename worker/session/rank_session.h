@@ -67,6 +67,8 @@ struct Outcome {
   };
   enum class Place { kTraining, kContribution, kPlan };
   Kind kind = Kind::kFinished;
+  // kFinished: every step was done and the last commits are merged.
+  bool completed = false;
   Place place = Place::kTraining;
   absl::Status status;
   std::string reason;

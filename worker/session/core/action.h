@@ -72,9 +72,10 @@ struct Wait {
   std::string what;
   int64_t since_step = 0;
 };
-// Nothing more is to be done.
+// Nothing more is to be done. `completed`: every step was done and the last commits are merged.
 struct Finish {
   std::string reason;
+  bool completed = false;
 };
 // This incarnation cannot go on; its agent starts the ranks anew under another.
 struct Restart {

@@ -77,6 +77,18 @@ TEST_F(PoolSupervisorTest, StartsWhatIsAssignedOnceAndEndsWhatIsNot) {
   EXPECT_EQ(Assign("", "two"), "");
 }
 
+TEST_F(PoolSupervisorTest, RanksThatCompletedTheirWorkAreNotStartedAgain) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(0, kRankCompleted), "");
+  EXPECT_FALSE(supervisor_.completed());
+  EXPECT_EQ(Exit(1, kRankCompleted), "");
+  EXPECT_TRUE(supervisor_.completed());
+  now_ += absl::Hours(1);
+  EXPECT_EQ(Assign("job"), "") << "the job is about to end";
+  EXPECT_EQ(Assign("other"), "start");
+  EXPECT_FALSE(supervisor_.completed());
+}
+
 // The coordinator was killed between two jobs: its ranks took an answer of the old state for the
 // end, and it still counts on this pool.
 TEST_F(PoolSupervisorTest, RanksThatEndedAreStartedAgainWhileTheirJobIsAssigned) {
