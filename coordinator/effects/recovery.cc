@@ -1,5 +1,7 @@
 #include "coordinator/effects/recovery.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +19,14 @@ JobFault Unusable(const absl::Status& status, absl::string_view what, absl::stri
 
 absl::Status RecoverPlaces(MetaStore& meta, const std::string& id, RecoveredJob* recovered) {
   LH_ASSIGN_OR_RETURN(const std::vector<ParticipantRecord> places, meta.ListParticipants(id));
+  std::set<std::string> pools;
   for (const ParticipantRecord& p : places) {
     if (p.ordinal != static_cast<int>(recovered->places.size())) {
       return absl::DataLossError(
           absl::StrCat("place ", recovered->places.size(), " is missing in the database"));
     }
+    if (!pools.insert(p.pool).second)
+      return absl::DataLossError(absl::StrCat("pool ", p.pool, " has two places in the database"));
     recovered->places.push_back(
         {p.pool, p.incarnation, p.ordinal, p.start_step, p.left, p.return_until});
   }

@@ -243,9 +243,12 @@ Outcome RankSession::Impl::Run() {
     const std::optional<Action> action = NextForeground();
     if (!action) {
       absl::MutexLock lock(&mutex_);
-      return {Outcome::Kind::kFailed, false, fault_place_, fault_,
-              fault_place_ == Outcome::Place::kPlan ? "while it read what the coordinator sent"
-                                                    : "while it coded a contribution"};
+      return {.kind = Outcome::Kind::kFailed,
+              .place = fault_place_,
+              .status = fault_,
+              .reason = fault_place_ == Outcome::Place::kPlan
+                            ? "while it read what the coordinator sent"
+                            : "while it coded a contribution"};
     }
     if (const auto* finish = std::get_if<Finish>(&*action)) {
       ReportProgress();
@@ -265,8 +268,10 @@ Outcome RankSession::Impl::Run() {
       continue;
     }
     if (const absl::Status status = Perform(*action); !status.ok() && !StopsWithPeers(status)) {
-      return {Outcome::Kind::kFailed, Outcome::Place::kTraining, status,
-              absl::StrFormat("at inner step %d", progress_.inner_step)};
+      return {.kind = Outcome::Kind::kFailed,
+              .place = Outcome::Place::kTraining,
+              .status = status,
+              .reason = absl::StrFormat("at inner step %d", progress_.inner_step)};
     }
   }
 }
