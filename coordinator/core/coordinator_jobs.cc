@@ -72,7 +72,7 @@ void Coordinator::On(const OpenFailed& event) {
 
 void Coordinator::On(const ApplyFailed& event) {
   Job* job = Find(event.job);
-  if (job == nullptr || job->ended()) return;
+  if (job == nullptr || job->store != StoreState::kOpen) return;
   if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
   const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
   ApplyRound again{.job = job->id,
@@ -101,7 +101,7 @@ void Coordinator::On(const CheckpointWritten& event) {
 // out.
 void Coordinator::On(const CheckpointFailed& event) {
   Job* job = Find(event.job);
-  if (job == nullptr || job->ended() || !event.final) return;
+  if (job == nullptr || job->store != StoreState::kOpen || !event.final) return;
   Block(*job, event.fault.fault.message,
         WriteCheckpoint{job->id, 0, job->exchange->plan().steps(), true});
 }

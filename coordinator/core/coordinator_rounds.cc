@@ -10,6 +10,8 @@ namespace longhaul::coordinator {
 void Coordinator::On(const RankReady& event) {
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
+  // Quarantined before its places were known.
+  if (!job->exchange.has_value()) return Answer(*JobRefusal(event.job));
   if (auto refusal = LeaseRefusal(event.pool, event.incarnation)) return Answer(*std::move(refusal));
   const Participant* participant = Admit(event, *job);
   if (participant == nullptr) return;

@@ -300,10 +300,10 @@ void Performer::Note(const absl::Status& status) {
 }
 
 void Performer::Tick() {
-  if (halted_) return;
+  // Also when another thread halted it: what waits is answered.
   Drain();
   Step(coordinator::Tick{});
-  if (now() - last_second_ < absl::Seconds(1)) return;
+  if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
   last_second_ = now();
   SaveCounters();
   Forget();

@@ -1,5 +1,6 @@
 #include "coordinator/sync/round.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -22,7 +23,13 @@ RoundVerdict Round::Decide(const Participants& participants) const {
   if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
   if (participants.ready_count() == 0) return RoundVerdict::kWait;
   if (!Owing(participants, Presence::kLive).empty()) return RoundVerdict::kWait;
-  return opened() ? RoundVerdict::kApply : RoundVerdict::kSkip;
+  if (opened()) return RoundVerdict::kApply;
+  // Pools that drain before this round go no further: it is left to those that come after them.
+  const auto& all = participants.all();
+  const bool passed = std::any_of(all.begin(), all.end(), [this](const Participant& p) {
+    return p.ready() && (!p.last_step.has_value() || push_step_ <= *p.last_step);
+  });
+  return passed ? RoundVerdict::kSkip : RoundVerdict::kWait;
 }
 
 std::vector<int> Round::Owing(const Participants& participants, Presence presence) const {

@@ -1,6 +1,6 @@
 // One synchronisation of one fragment: who contributed, and whether it is time to apply. Lockstep:
-// every live, ready pool that owes the round, and does not drain before it, must have contributed. Contributions are kept when
-// their pool is lost: they count, whole and once.
+// every live, ready pool that owes the round, and does not drain before it, must have contributed.
+// Contributions are kept when their pool is lost: they count, whole and once.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class RoundVerdict {
   kWait,
   // Everything that is awaited is here.
   kApply,
-  // Pools are there, but none of them owes this round, and nobody contributed.
+  // Pools are there that go on beyond this round, but none of them owes it, and nobody contributed.
   kSkip,
 };
 

@@ -1,84 +1,398 @@
-// What the transcripts (tests/scenarios) do not show: bounds, views, deadlines, and events that
-// change nothing.
+// What the transcripts (tests/scenarios) do not show: bounds, views, deadlines, const questions, and
+// events that change nothing.
 #include "coordinator/core/coordinator.h"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace longhaul::coordinator {
 namespace {
 
 class CoordinatorTest : public testing::Test {
  protected:
-  static JobOptions Options(int pools_min = 1) {
-    return {.pools_min = pools_min,
+  static JobOptions Options(const std::string& name = "j", int pools_min = 1) {
+    return {.name = name,
+            .pools_min = pools_min,
             .schedule = MakeSchedule({.fragments = 1, .h = 4, .tau = 1, .steps = 8}),
             .steps = 8};
   }
-  std::vector<Action> Do(const Event& event) { return core_.Step(event, now_); }
-  // The first action of this kind; fails if there is none.
+  Decision Do(const Event& event) { return core_.Step(event, now_); }
+  void At(int seconds) { now_ = absl::UnixEpoch() + absl::Seconds(seconds); }
+  // The answer to the event; fails if it is another one.
   template <typename T>
-  T One(const Event& event) {
-    for (const Action& action : Do(event)) {
-      if (const T* found = std::get_if<T>(&action)) return *found;
+  T Answered(const Event& event) {
+    const Decision decision = Do(event);
+    if (decision.answer.has_value()) {
+      if (const T* found = std::get_if<T>(&*decision.answer)) return *found;
     }
-    ADD_FAILURE() << "no such action";
+    ADD_FAILURE() << "no such answer";
     return T{};
   }
-  void RunJob() {
-    Do(SubmitJob{"j", Options()});
+  // Those of a list that are of one kind.
+  template <typename T, typename List>
+  static std::vector<T> All(const List& list) {
+    std::vector<T> found;
+    for (const auto& element : list) {
+      if (const T* one = std::get_if<T>(&element)) found.push_back(*one);
+    }
+    return found;
+  }
+  template <typename T, typename List>
+  static T One(const List& list) {
+    const std::vector<T> found = All<T>(list);
+    EXPECT_EQ(found.size(), 1u);
+    return found.size() == 1 ? found[0] : T{};
+  }
+  Decision Complete(int64_t version, RoundKind kind = RoundKind::kOuter) {
+    return Do(ContributionComplete{"j", "a", "1", 0, version, kind});
+  }
+  // Job j: its store open, fragment 0 at version -1, pool a ready.
+  void BeginJob(const JobOptions& options = Options()) {
+    Do(SubmitJob{"j", options});
     Do(JoinPool{"a", "1", 2});
     Do(RankReady{"j", "a", "1", 0});
-    Do(ContributionComplete{"j", "a", "1", 0, 0, RoundKind::kSeed});
+    Do(StoreOpened{"j", {{}}});
+  }
+  // At version 0.
+  void RunJob(const JobOptions& options = Options()) {
+    BeginJob(options);
+    Complete(0, RoundKind::kSeed);
     Do(RoundApplied{"j", 0, 0});
   }
+  // After its last version: it waits for the final evaluation.
+  void FinishJob() {
+    RunJob();
+    for (int64_t version : {1, 2, 3}) {
+      Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
+      Do(RoundApplied{"j", 0, version});
+    }
+  }
+  JobView View(const std::string& job = "j") const { return core_.job(job).value_or(JobView{}); }
 
   absl::Time now_ = absl::UnixEpoch();
   Coordinator core_{
-      {.lease = absl::Seconds(10), .final_evaluation = absl::Seconds(60), .pools_max = 2},
-      {},
-      now_};
+      {.lease = absl::Seconds(10), .finish = absl::Seconds(60), .pools_max = 3}, {}, now_};
 };
 
-TEST_F(CoordinatorTest, PersistsBeforeItAnswers) {
-  const auto submitted = Do(SubmitJob{"j", Options()});
-  ASSERT_EQ(submitted.size(), 1);
-  EXPECT_TRUE(std::holds_alternative<PersistJobState>(submitted[0]));
-  const auto joined = Do(JoinPool{"a", "1", 1});
-  ASSERT_EQ(joined.size(), 2);
-  EXPECT_TRUE(std::holds_alternative<PersistParticipant>(joined[0]));
-  EXPECT_TRUE(std::holds_alternative<GrantLease>(joined[1]));
+RecoveredJob Recovered(const std::string& id, JobState state, std::vector<RecoveredPlace> places,
+                       JobOptions options) {
+  options.name = id;
+  return {.job = id, .options = std::move(options), .state = state, .places = std::move(places)};
+}
+
+// --- Events and answers.
+
+TEST_F(CoordinatorTest, APlaceIsStoredInTheStepThatAnswersWithIt) {
+  EXPECT_TRUE(Do(SubmitJob{"j", Options()}).records.empty()) << "its submission stored it";
+  const Decision joined = Do(JoinPool{"a", "1", 1});
+  EXPECT_EQ(One<StorePlace>(joined.records).place.pool, "a");
+  ASSERT_TRUE(joined.answer.has_value());
+  EXPECT_EQ(std::get<GrantLease>(*joined.answer).assignment->job, "j");
+}
+
+TEST_F(CoordinatorTest, RefusesAJobThatIsThereOrWas) {
+  Do(SubmitJob{"j", Options()});
+  EXPECT_EQ(Answered<Refuse>(SubmitJob{"j", Options()}).reason, "JOB_EXISTS");
+  Do(CancelJob{"j"});
+  EXPECT_EQ(Answered<Refuse>(SubmitJob{"j", Options()}).reason, "JOB_EXISTS");
 }
 
 TEST_F(CoordinatorTest, RefusesMorePoolsThanItsMost) {
-  Do(JoinPool{"a", "1", 1});
-  Do(JoinPool{"b", "1", 1});
-  const Refuse refuse = One<Refuse>(JoinPool{"c", "1", 1});
+  for (const char* pool : {"a", "b", "c"}) Do(JoinPool{pool, "1", 1});
+  const Refuse refuse = Answered<Refuse>(JoinPool{"d", "1", 1});
   EXPECT_TRUE(absl::IsResourceExhausted(refuse.status));
   EXPECT_EQ(refuse.reason, "POOLS_FULL");
 }
 
-TEST_F(CoordinatorTest, ContributionBeginsAsksAndChangesNothing) {
-  RunJob();
-  EXPECT_TRUE(Do(ContributionBegins{"j", "a", "1", 0, 1, RoundKind::kOuter}).empty());
-  EXPECT_TRUE(core_.job("j")->fragments[0].contributors.empty());
-  EXPECT_EQ(One<Refuse>(ContributionBegins{"j", "a", "1", 0, 7, RoundKind::kOuter}).have, 0);
-  EXPECT_EQ(One<Refuse>(ContributionBegins{"x", "a", "1", 0, 1, RoundKind::kOuter}).reason,
-            "JOB_UNKNOWN");
+TEST_F(CoordinatorTest, AnotherIncarnationLearnsHowLongTheLeaseStillIs) {
+  Do(JoinPool{"a", "1", 1});
+  At(4);
+  const Refuse refuse = Answered<Refuse>(JoinPool{"a", "2", 1});
+  EXPECT_EQ(refuse.reason, "POOL_LIVE");
+  EXPECT_EQ(refuse.retry_after, absl::Seconds(6));
 }
 
-TEST_F(CoordinatorTest, TheNextDeadlineIsTheFirstLeaseOrTheFinalEvaluation) {
+TEST_F(CoordinatorTest, JudgeAndCheckReaderAskAndChangeNothing) {
+  RunJob();
+  const Coordinator& core = core_;
+  EXPECT_FALSE(core.Judge({"j", "a", "1", 0, 1, RoundKind::kOuter}).has_value());
+  EXPECT_TRUE(View().fragments[0].contributors.empty());
+  EXPECT_EQ(core.Judge({"j", "a", "1", 0, 7, RoundKind::kOuter})->have, 0);
+  EXPECT_EQ(core.Judge({"j", "a", "1", 0, 1, RoundKind::kFinal})->reason, "KIND_MISMATCH");
+  EXPECT_EQ(core.Judge({"j", "a", "1", 3, 1, RoundKind::kOuter})->reason, "FRAGMENT_UNKNOWN");
+  EXPECT_EQ(core.Judge({"j", "a", "2", 0, 1, RoundKind::kOuter})->reason, "POOL_LOST");
+  EXPECT_EQ(core.Judge({"x", "a", "1", 0, 1, RoundKind::kOuter})->reason, "JOB_UNKNOWN");
+  EXPECT_FALSE(core.CheckReader("j", "a", "1").has_value());
+  EXPECT_EQ(core.CheckReader("j", "b", "1")->reason, "NOT_ASSIGNED");
+  EXPECT_EQ(core.CheckReader("x", "a", "1")->reason, "JOB_UNKNOWN");
+}
+
+TEST_F(CoordinatorTest, AReaderNeedsAPlaceButNoLeaseAndALeaseWhenTheJobHasEnded) {
+  RunJob();
+  At(11);
+  Do(Tick{});
+  EXPECT_FALSE(core_.CheckReader("j", "a", "1").has_value());
+  EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 1, RoundKind::kOuter})->reason, "POOL_UNKNOWN");
+  Do(CancelJob{"j"});
+  EXPECT_EQ(core_.CheckReader("j", "a", "1")->reason, "POOL_UNKNOWN");
+  Do(JoinPool{"a", "1", 1});
+  EXPECT_FALSE(core_.CheckReader("j", "a", "1").has_value());
+  EXPECT_EQ(core_.CheckReader("j", "a", "2")->reason, "POOL_REPLACED");
+}
+
+TEST_F(CoordinatorTest, WhileItsStoreOpensAJobTakesAndGivesNothing) {
+  Do(SubmitJob{"j", Options()});
+  Do(JoinPool{"a", "1", 1});
+  EXPECT_EQ(One<OpenStore>(Do(RankReady{"j", "a", "1", 0}).works).create, true);
+  EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 0, RoundKind::kSeed})->reason, "STORE_OPENING");
+  EXPECT_EQ(core_.CheckReader("j", "a", "1")->reason, "STORE_OPENING");
+  EXPECT_EQ(View().waiting->what, "the coordinator to open the job's store");
+}
+
+TEST_F(CoordinatorTest, AContributionThatIsRepeatedCountsOnce) {
+  RunJob();
+  EXPECT_EQ(One<ApplyRound>(Complete(1).works).contributors.size(), 1u);
+  EXPECT_TRUE(Complete(1).empty());
+}
+
+TEST_F(CoordinatorTest, ALossThatIsNoNumberIsNotStored) {
+  RunJob();
+  Heartbeat heartbeat{"a", "1", "j", 8};
+  heartbeat.evaluations = {{.step = 4, .version = 1, .loss = 2.5, .tokens = 10},
+                           {.step = 8, .version = 2, .loss = std::nan("")}};
+  const StoreEvaluation stored = One<StoreEvaluation>(Do(heartbeat).records);
+  EXPECT_EQ(stored.evaluation.step, 4);
+  EXPECT_EQ(stored.evaluation.tokens, 10);
+}
+
+TEST_F(CoordinatorTest, WhatAPoolSaysOfAnotherJobIsNotHeard) {
+  RunJob();
+  Heartbeat heartbeat{"a", "1", "x", 99};
+  heartbeat.fault = JobFault{.code = "NOT_FOUND", .message = "no data"};
+  const Decision decision = Do(heartbeat);
+  EXPECT_TRUE(decision.notices.empty() && decision.records.empty());
+  EXPECT_EQ(View().participants[0].inner_step, 0);
+}
+
+// --- Deadlines.
+
+TEST_F(CoordinatorTest, TheNextDeadlineIsTheFirstLeaseOrTheEndOfFinishing) {
   EXPECT_EQ(core_.next_deadline(), absl::InfiniteFuture());
   RunJob();
   EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(10));
-  for (int64_t version : {1, 2}) {
-    Do(ContributionComplete{"j", "a", "1", 0, version, RoundKind::kOuter});
+  for (int64_t version : {1, 2, 3}) {
+    Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
     Do(RoundApplied{"j", 0, version});
   }
-  Do(ContributionComplete{"j", "a", "1", 0, 3, RoundKind::kFinal});
-  Do(RoundApplied{"j", 0, 3});
-  now_ += absl::Seconds(9);
-  for (int i = 0; i < 6; ++i, now_ += absl::Seconds(9)) Do(Heartbeat{"a", "1", "j", 8});
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(60));
+  for (int i = 1; i < 7; ++i) {
+    At(9 * i);
+    Do(Heartbeat{"a", "1", "j", 8});
+  }
   EXPECT_EQ(core_.next_deadline(), absl::UnixEpoch() + absl::Seconds(60));
+}
+
+TEST_F(CoordinatorTest, APlaceOfAPoolThatIsAwayIsADeadline) {
+  RunJob();
+  Do(JoinPool{"b", "1", 1});
+  const Decision left = Do(LeavePool{"b", "1", absl::Minutes(10)});
+  EXPECT_EQ(One<StorePlace>(left.records).place.return_until, now_ + absl::Minutes(10));
+  Do(LeavePool{"a", "1", absl::Hours(9)});
+  EXPECT_EQ(core_.next_deadline(), now_ + absl::Minutes(10));
+  At(600);
+  const Decision gone = Do(Tick{});
+  EXPECT_TRUE(One<StorePlace>(gone.records).place.gone);
+  EXPECT_EQ(One<ReleasePool>(gone.notices).pool, "b");
+  EXPECT_EQ(core_.next_deadline(), absl::UnixEpoch() + absl::Hours(1)) << "no place is kept longer";
+}
+
+TEST_F(CoordinatorTest, WhatAFullDiskHeldUpIsBegunAgainAfterASecond) {
+  RunJob();
+  ASSERT_EQ(All<ApplyRound>(Complete(1).works).size(), 1u);
+  EXPECT_TRUE(Do(ApplyFailed{"j", 0, 1, {true, {.message = "disk full"}}}).works.empty());
+  EXPECT_EQ(View().waiting->what, "the coordinator: disk full");
+  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(1));
+  At(1);
+  const ApplyRound again = One<ApplyRound>(Do(Tick{}).works);
+  EXPECT_EQ(again.version, 1);
+  ASSERT_EQ(again.contributors.size(), 1u);
+  EXPECT_EQ(again.contributors[0].incarnation, "1");
+  EXPECT_EQ(again.evaluator, "a");
+  EXPECT_TRUE(Do(Tick{}).works.empty());
+  Do(RoundApplied{"j", 0, 1});
+  EXPECT_FALSE(View().waiting.has_value());
+}
+
+TEST_F(CoordinatorTest, TheFinalCheckpointIsTriedUntilItIsWrittenAndOthersAreNot) {
+  FinishJob();
+  EXPECT_TRUE(Do(CheckpointFailed{"j", false, {true, {.message = "disk full"}}}).empty());
+  EXPECT_NE(View().waiting->what, "the coordinator: disk full");
+  At(1);
+  Do(Tick{});
+  Heartbeat finished{"a", "1", "j", 8};
+  finished.finished = true;
+  finished.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
+  EXPECT_TRUE(One<WriteCheckpoint>(Do(finished).works).final);
+  Do(CheckpointFailed{"j", true, {true, {.message = "disk full"}}});
+  At(2);
+  EXPECT_EQ(One<WriteCheckpoint>(Do(Tick{}).works).step, 8);
+  const Decision end = Do(CheckpointWritten{"j", true});
+  EXPECT_EQ(One<EndJob>(end.notices).state, JobState::kCompleted);
+  EXPECT_EQ(One<StoreJobState>(end.records).state, JobState::kCompleted);
+}
+
+TEST_F(CoordinatorTest, AFinishingJobWaitsForEachPoolsLastMergeUntilItsDeadline) {
+  FinishJob();
+  Heartbeat evaluated{"a", "1", "j", 8};
+  evaluated.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
+  EXPECT_TRUE(Do(evaluated).works.empty());
+  EXPECT_EQ(View().waiting->what, "the pools to merge the last commits");
+  for (int i = 1; i < 7; ++i) {
+    At(9 * i);
+    EXPECT_TRUE(Do(Heartbeat{"a", "1", "j", 8}).works.empty());
+  }
+  At(60);
+  EXPECT_TRUE(One<WriteCheckpoint>(Do(Tick{}).works).final);
+}
+
+// --- Jobs that cannot go on.
+
+TEST_F(CoordinatorTest, AStoreThatFailsQuarantinesItsJobAndNothingIsStoredOfThat) {
+  RunJob();
+  Complete(1);
+  const Decision decision = Do(ApplyFailed{"j", 0, 1, {false, {.message = "bad bytes"}}});
+  EXPECT_EQ(One<EndJob>(decision.notices).state, JobState::kQuarantined);
+  EXPECT_TRUE(All<StoreJobState>(decision.records).empty());
+  EXPECT_EQ(View().fault->message, "bad bytes");
+  EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 1, RoundKind::kOuter})->reason, "JOB_QUARANTINED");
+  EXPECT_FALSE(core_.pools()[0].assignment.has_value());
+  // What else was under way ends without effect.
+  EXPECT_TRUE(Do(RoundApplied{"j", 0, 1}).empty());
+  EXPECT_TRUE(Do(StoreFailed{"j", {.message = "told twice"}}).empty());
+  EXPECT_EQ(View().fault->message, "bad bytes");
+}
+
+TEST_F(CoordinatorTest, AQuarantinedJobBeginsNothingAgain) {
+  RunJob();
+  Complete(1);
+  Do(StoreFailed{"j", {.message = "bad bytes"}});
+  Do(ApplyFailed{"j", 0, 1, {true, {.message = "too much waits"}}});
+  Do(CheckpointFailed{"j", true, {true, {.message = "too much waits"}}});
+  At(2);
+  EXPECT_TRUE(Do(Tick{}).works.empty());
+  EXPECT_GT(core_.next_deadline(), now_);
+}
+
+TEST_F(CoordinatorTest, AJobWhoseRecordsCannotBeUsedAnswersAndCanBeCancelled) {
+  core_ = Coordinator({},
+                      {.jobs = {{.job = "j",
+                                 .options = {.name = "j"},
+                                 .state = JobState::kRunning,
+                                 .unusable = JobFault{.message = "spec"}}}},
+                      now_);
+  Do(JoinPool{"a", "1", 1});
+  EXPECT_EQ(Answered<Refuse>(RankReady{"j", "a", "1", 0}).reason, "JOB_QUARANTINED");
+  EXPECT_EQ(Answered<Refuse>(ContributionComplete{"j", "a", "1", 0, 1}).reason, "JOB_QUARANTINED");
+  EXPECT_EQ(core_.CheckReader("j", "a", "1")->reason, "JOB_QUARANTINED");
+  EXPECT_FALSE(core_.place("j", "a").has_value());
+  EXPECT_EQ(View().state, JobState::kQuarantined);
+  EXPECT_FALSE(View().waiting.has_value());
+  EXPECT_TRUE(Do(StoreOpened{"j", {}}).empty());
+  EXPECT_TRUE(Do(OpenFailed{"j", {}}).empty());
+  EXPECT_TRUE(Do(ApplyFailed{"j", 0, 1, {true, {}}}).empty());
+  const Decision cancelled = Do(CancelJob{"j", "no use"});
+  EXPECT_EQ(One<StoreJobState>(cancelled.records).state, JobState::kCancelled);
+  EXPECT_EQ(One<EndJob>(cancelled.notices).fault->message, "no use");
+}
+
+TEST_F(CoordinatorTest, AFaultOfEveryPoolTwiceIsThatOfTheJob) {
+  BeginJob();
+  Heartbeat heartbeat{"a", "1", "j"};
+  heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path", "mount it"};
+  const Decision first = Do(heartbeat);
+  EXPECT_EQ(One<PoolSetAside>(first.notices).retry_after, absl::Seconds(5));
+  EXPECT_EQ(One<ReleasePool>(first.notices).pool, "a");
+  ASSERT_EQ(View().set_aside.size(), 1u);
+  EXPECT_EQ(core_.pools()[0].set_aside[0].fault.field, "data.path");
+  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(5)) << "when it may try again";
+  At(5);
+  EXPECT_EQ(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment->job, "j");
+  const EndJob end = One<EndJob>(Do(heartbeat).notices);
+  EXPECT_EQ(end.state, JobState::kFailed);
+  EXPECT_EQ(end.fault->message, "no data");
+  EXPECT_EQ(end.fault->pool, "a");
+}
+
+TEST_F(CoordinatorTest, AContributionEndsAPoolsFailures) {
+  BeginJob();
+  Heartbeat heartbeat{"a", "1", "j"};
+  heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path"};
+  Do(heartbeat);
+  At(5);
+  Do(Tick{});
+  Do(Heartbeat{"a", "1"});
+  Do(RankReady{"j", "a", "1", 0});
+  EXPECT_EQ(View().set_aside.size(), 1u);
+  Complete(0, RoundKind::kSeed);
+  EXPECT_TRUE(View().set_aside.empty());
+}
+
+// --- Places.
+
+TEST_F(CoordinatorTest, AReturningPoolFindsItsPlaceGivenAwayWhenTheJobIsFull) {
+  JobOptions options = Options();
+  options.pools_max = 1;
+  Do(SubmitJob{"j", options});
+  Do(JoinPool{"a", "1", 1});
+  At(11);
+  Do(JoinPool{"b", "1", 1});
+  EXPECT_EQ(Answered<Refuse>(JoinPool{"a", "1", 1}).reason, "POOL_LOST");
+  EXPECT_FALSE(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment.has_value());
+}
+
+TEST_F(CoordinatorTest, AJobThatLostPartOfItsSetHoldsNoneOfTheRest) {
+  Do(SubmitJob{"pair", Options("pair", 2)});
+  Do(JoinPool{"a", "1", 1});
+  EXPECT_FALSE(core_.pools()[0].assignment.has_value());
+  Do(JoinPool{"b", "1", 1});
+  EXPECT_TRUE(core_.pools()[0].assignment.has_value() && core_.pools()[1].assignment.has_value());
+  const Decision left = Do(LeavePool{"b", "1"});
+  std::vector<std::string> released;
+  for (const ReleasePool& release : All<ReleasePool>(left.notices))
+    released.push_back(release.pool);
+  EXPECT_EQ(released, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(All<StorePlace>(left.records).size(), 2u);
+  EXPECT_FALSE(core_.pools()[0].assignment.has_value());
+  EXPECT_NE(View("pair").waiting->what, "");
+  // Complete again, both have their places.
+  EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);
+  EXPECT_EQ(core_.place("pair", "a")->ordinal, 0);
+  EXPECT_TRUE(core_.place("pair", "a")->live);
+}
+
+TEST_F(CoordinatorTest, AJobThatRunsKeepsWhatIsLeftOfItsSet) {
+  Do(SubmitJob{"j", Options("j", 2)});
+  Do(JoinPool{"b", "1", 1});
+  Do(JoinPool{"a", "1", 1});
+  for (const char* pool : {"a", "b"}) Do(RankReady{"j", pool, "1", 0});
+  Do(StoreOpened{"j", {{}}});
+  Do(LeavePool{"b", "1"});
+  EXPECT_TRUE(core_.place("j", "a")->live);
+}
+
+TEST_F(CoordinatorTest, TheOnlyPoolOfAJobDrainsAndTheJobWaitsForTheNext) {
+  RunJob();
+  Heartbeat draining{"a", "1", "j", 2};
+  draining.draining = true;
+  EXPECT_TRUE(Do(draining).works.empty()) << "round 1 is pushed at step 3";
+  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kDraining);
+  EXPECT_EQ(View().participants[0].last_step, 2);
+  EXPECT_TRUE(Do(LeavePool{"a", "1", absl::Minutes(1)}).works.empty());
+  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kAway);
+  EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment->ordinal, 0);
+  EXPECT_EQ(Answered<AdmitRank>(RankReady{"j", "a", "2", 0}).start_step, 2);
+  EXPECT_EQ(View().fragments[0].version, 0);
 }
 
 TEST_F(CoordinatorTest, ShowsPoolsWithTheirPlaceAndProgress) {
@@ -86,79 +400,102 @@ TEST_F(CoordinatorTest, ShowsPoolsWithTheirPlaceAndProgress) {
   Do(JoinPool{"b", "1", 3});
   Do(Heartbeat{"a", "1", "j", 5});
   const auto pools = core_.pools();
-  ASSERT_EQ(pools.size(), 2);
-  EXPECT_TRUE(pools[0].ready);
+  ASSERT_EQ(pools.size(), 2u);
+  EXPECT_EQ(pools[0].standing, PoolStanding::kParticipating);
   EXPECT_EQ(pools[0].assignment->job, "j");
-  EXPECT_FALSE(pools[1].ready);
+  EXPECT_EQ(pools[1].standing, PoolStanding::kAssigned);
   EXPECT_EQ(pools[1].assignment->ordinal, 1);
   EXPECT_EQ(pools[1].ranks, 3);
-  EXPECT_EQ(core_.job("j")->participants[0].inner_step, 5);
+  EXPECT_EQ(View().participants[0].inner_step, 5);
+  EXPECT_EQ(core_.place("j", "a")->inner_step, 5);
+  EXPECT_FALSE(core_.place("j", "c").has_value());
   EXPECT_EQ(core_.jobs(), std::vector<std::string>{"j"});
   EXPECT_FALSE(core_.job("x").has_value());
 }
 
-TEST_F(CoordinatorTest, AFaultOfTheDataPlaneFailsTheJob) {
+// --- Recovery.
+
+TEST_F(CoordinatorTest, EndedJobsAreRetiredAndStillAnswerHowTheyEnded) {
   RunJob();
-  const EndJob end = One<EndJob>(ApplyFailed{"j", {.code = "INTERNAL", .message = "disk full"}});
-  EXPECT_EQ(end.state, JobState::kFailed);
-  EXPECT_EQ(core_.job("j")->fault->message, "disk full");
+  Do(CancelJob{"j"});
+  EXPECT_TRUE(core_.jobs().empty());
+  EXPECT_FALSE(core_.job("j").has_value());
+  EXPECT_EQ(Answered<Refuse>(RankReady{"j", "a", "1", 0}).reason, "JOB_ENDED");
+  EXPECT_TRUE(Do(CancelJob{"j"}).empty()) << "repeated";
+  EXPECT_TRUE(Do(RoundApplied{"j", 0, 1}).empty());
 }
 
-TEST_F(CoordinatorTest, AFaultReportedByAPoolOfAnotherJobIsRefused) {
-  Do(JoinPool{"a", "1", 1});
-  JobOptions options = Options();
-  options.pool_names = {"z"};
-  Do(SubmitJob{"j", options});
-  EXPECT_EQ(One<Refuse>(PoolFailed{"a", "1", "j", {}}).reason, "NOT_ASSIGNED");
-  EXPECT_EQ(core_.job("j")->state, JobState::kPending);
-}
-
-TEST_F(CoordinatorTest, AReturningPoolFindsItsPlaceGivenAwayWhenTheJobIsFull) {
-  JobOptions options = Options();
-  options.pools_max = 1;
-  Do(SubmitJob{"j", options});
-  Do(JoinPool{"a", "1", 1});
-  now_ += absl::Seconds(11);
-  Do(JoinPool{"b", "1", 1});
-  EXPECT_EQ(One<Refuse>(JoinPool{"a", "1", 1}).reason, "POOL_LOST");
-  EXPECT_FALSE(One<GrantLease>(JoinPool{"a", "2", 1}).assignment.has_value());
-}
-
-TEST_F(CoordinatorTest, EndedJobsThatAreRecoveredAnswerHowTheyEnded) {
-  Recovery recovery;
-  recovery.jobs.push_back({.job = "j",
-                           .options = Options(),
-                           .state = JobState::kCompleted,
-                           .participants = {{.pool = "a", .incarnation = "1", .start_step = 0}}});
-  core_ = Coordinator({}, recovery, now_);
-  EXPECT_EQ(One<Refuse>(RankReady{"j", "a", "1", 0}).reason, "JOB_ENDED");
-  EXPECT_EQ(core_.next_deadline(), absl::InfiniteFuture());
+TEST_F(CoordinatorTest, ARecoveredJobOpensItsStoreAndItsPoolsHaveALeaseOfGrace) {
+  core_ = Coordinator(
+      {},
+      {.jobs = {Recovered("j", JobState::kRunning,
+                          {{.pool = "a", .incarnation = "1", .start_step = 0}}, Options())}},
+      now_);
+  const Decision decision = Do(Tick{});
+  EXPECT_FALSE(One<OpenStore>(decision.works).create);
+  EXPECT_TRUE(decision.records.empty());
+  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(10));
+  Do(StoreOpened{
+      "j",
+      {{.version = 1,
+        .contributors = {{.pool = "a", .incarnation = "1"}, {.pool = "z", .incarnation = "1"}}}}});
+  EXPECT_EQ(View().fragments[0].version, 1);
+  EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 2, RoundKind::kOuter}), std::nullopt) << "repeated";
 }
 
 TEST_F(CoordinatorTest, ARecoveredFinalEvaluationIsNotAwaitedAgain) {
-  Recovery recovery;
-  recovery.jobs.push_back({.job = "j",
-                           .options = Options(),
-                           .state = JobState::kRunning,
-                           .final_evaluation = true,
-                           .participants = {{.pool = "a", .incarnation = "1", .start_step = 0}},
-                           .fragments = {{.version = 3, .evaluator = "a"}}});
-  core_ = Coordinator({}, recovery, now_);
-  EXPECT_EQ(One<EndJob>(Tick{}).state, JobState::kCompleted);
+  RecoveredJob job =
+      Recovered("j", JobState::kFinishing,
+                {{.pool = "a", .incarnation = "1", .start_step = 0, .gone = true}}, Options());
+  job.final_evaluation = true;
+  core_ = Coordinator({}, {.jobs = {job}}, now_);
+  Do(Tick{});
+  const Decision opened = Do(StoreOpened{"j", {{.version = 3, .evaluator = "a"}}});
+  EXPECT_TRUE(One<WriteCheckpoint>(opened.works).final);
 }
 
-TEST_F(CoordinatorTest, TwoPlacesOfOneNameAreRecoveredAsOne) {
-  Recovery recovery;
-  recovery.jobs.push_back(
-      {.job = "j",
-       .options = Options(),
-       .state = JobState::kRunning,
-       .participants = {{.pool = "a", .incarnation = "1", .ordinal = 0, .start_step = 0},
-                        {.pool = "a", .incarnation = "2", .ordinal = 1, .start_step = 0}},
-       .fragments = {{.version = 0}}});
-  core_ = Coordinator({}, recovery, now_);
-  EXPECT_TRUE(core_.job("j")->participants[0].live);
-  EXPECT_FALSE(core_.job("j")->participants[1].live);
+TEST_F(CoordinatorTest, APoolWithPlacesInTwoJobsKeepsTheFirst) {
+  const std::vector<RecoveredPlace> place = {{.pool = "a", .incarnation = "1", .start_step = 0}};
+  core_ = Coordinator({},
+                      {.jobs = {Recovered("first", JobState::kRunning, place, Options()),
+                                Recovered("second", JobState::kRunning, place, Options())}},
+                      now_);
+  EXPECT_TRUE(core_.place("first", "a")->live);
+  EXPECT_FALSE(core_.place("second", "a")->live);
+  const StorePlace given_up = One<StorePlace>(Do(Tick{}).records);
+  EXPECT_EQ(given_up.job, "second");
+  EXPECT_TRUE(given_up.place.gone);
+}
+
+TEST_F(CoordinatorTest, ARecoveredPoolThatIsAwayOrGoneHoldsNoLease) {
+  core_ = Coordinator(
+      {},
+      {.jobs = {Recovered("j", JobState::kRunning,
+                          {{.pool = "a", .incarnation = "1", .start_step = 0, .gone = true},
+                           {.pool = "b",
+                            .incarnation = "1",
+                            .ordinal = 1,
+                            .start_step = 0,
+                            .return_until = now_ + absl::Seconds(30)}},
+                          Options())}},
+      now_);
+  Do(Tick{});
+  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(30));
+  EXPECT_EQ(Answered<Refuse>(JoinPool{"a", "1", 1}).reason, "POOL_LOST");
+  Do(StoreOpened{"j", {{.version = 0}}});
+  EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);
+  EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment->ordinal, 0);
+}
+
+TEST_F(CoordinatorTest, WorksThatNobodyAskedForChangeNothing) {
+  RunJob();
+  EXPECT_TRUE(Do(StoreOpened{"x", {{}}}).empty());
+  EXPECT_TRUE(Do(StoreOpened{"j", {{.version = 2}}}).empty()) << "it is open";
+  EXPECT_TRUE(Do(OpenFailed{"j", {}}).empty());
+  EXPECT_TRUE(Do(StoreFailed{"x", {}}).empty());
+  EXPECT_TRUE(Do(CheckpointWritten{"j", false}).empty());
+  EXPECT_TRUE(Do(CheckpointWritten{"x", true}).empty());
+  EXPECT_EQ(View().fragments[0].version, 0);
 }
 
 }  // namespace

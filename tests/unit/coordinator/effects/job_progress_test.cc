@@ -1,4 +1,4 @@
-#include "coordinator/service/job_progress.h"
+#include "coordinator/effects/job_progress.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ v1::PoolProgress Told(int64_t step, int64_t tokens, double compute = 0) {
 
 TEST(JobProgressTest, TheNewestReportOfAnIncarnationCounts) {
   JobProgress progress(1);
-  progress.Report("a", 0, 0, Told(10, 100, 1));
-  progress.Report("a", 0, 0, Told(20, 200, 2));
+  progress.Report("a", "1", 0, Told(10, 100, 1));
+  progress.Report("a", "1", 0, Told(20, 200, 2));
   const PoolHistory& pool = progress.pools().at("a");
   EXPECT_EQ(pool.Total().tokens(), 200);
   EXPECT_EQ(pool.steps(), 20);
@@ -26,8 +26,8 @@ TEST(JobProgressTest, TheNewestReportOfAnIncarnationCounts) {
 
 TEST(JobProgressTest, AnotherIncarnationGoesOnCounting) {
   JobProgress progress(1);
-  progress.Report("a", 0, 0, Told(20, 200, 2));
-  progress.Report("a", 3, 15, Told(25, 50, 1));  // It began at step 15.
+  progress.Report("a", "1", 0, Told(20, 200, 2));
+  progress.Report("a", "2", 15, Told(25, 50, 1));  // It began at step 15.
   const PoolHistory& pool = progress.pools().at("a");
   EXPECT_EQ(pool.Total().tokens(), 250);
   EXPECT_DOUBLE_EQ(pool.Total().compute_seconds(), 3);
@@ -35,11 +35,20 @@ TEST(JobProgressTest, AnotherIncarnationGoesOnCounting) {
   EXPECT_EQ(pool.steps(), 30);
 }
 
+TEST(JobProgressTest, AnIncarnationThatBeginsASecondTimeGoesOnCounting) {
+  JobProgress progress(1);
+  progress.Report("a", "1", 0, Told(20, 200));
+  // It was let go, came again and counts from its new start.
+  progress.Report("a", "1", 30, Told(32, 20));
+  EXPECT_EQ(progress.pools().at("a").Total().tokens(), 220);
+  EXPECT_EQ(progress.pools().at("a").steps(), 22);
+}
+
 TEST(JobProgressTest, NoReportMakesASumOverflow) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   JobProgress progress(1);
-  for (int ordinal = 0; ordinal < 20; ++ordinal) {
-    progress.Report("a", ordinal, 0, Told(kMax, kMax));
+  for (int incarnation = 0; incarnation < 20; ++incarnation) {
+    progress.Report("a", std::to_string(incarnation), 0, Told(kMax, kMax));
     EXPECT_EQ(progress.pools().at("a").Total().tokens(), int64_t{1} << 50);
     EXPECT_EQ(progress.pools().at("a").steps(), int64_t{1} << 50);
   }
@@ -47,23 +56,48 @@ TEST(JobProgressTest, NoReportMakesASumOverflow) {
 
 TEST(JobProgressTest, GoesOnAfterARestart) {
   JobProgress before(1);
-  before.Report("a", 0, 0, Told(20, 200));
-  before.Report("a", 1, 15, Told(25, 50));
+  before.Report("a", "1", 0, Told(20, 200, 2));
+  before.Report("a", "2", 15, Told(25, 50, 1));
+  before.Report("b", "1", 7, Told(9, 5));
   v1::Job saved;
   before.Save(&saved);
   JobProgress after(1);
-  after.Restore(saved, {{.pool = "a", .ordinal = 0, .start_step = 0},
-                        {.pool = "a", .ordinal = 1, .start_step = 15}});
+  after.Restore(saved);
+  ASSERT_EQ(after.pools().size(), 2u);
   EXPECT_EQ(after.pools().at("a").Total().tokens(), 250);
+  EXPECT_EQ(after.pools().at("a").Total().pool(), "a");
+  EXPECT_EQ(after.pools().at("a").Total().uplink_nmse(), 0);
   EXPECT_EQ(after.pools().at("a").steps(), 30);
-  after.Report("a", 1, 15, Told(26, 60));
+  // The incarnation and the start are known again: it goes on where it was.
+  after.Report("a", "2", 15, Told(26, 60, 1));
   EXPECT_EQ(after.pools().at("a").Total().tokens(), 260);
   EXPECT_EQ(after.pools().at("a").steps(), 31);
+  after.Report("b", "2", 9, Told(10, 5));
+  EXPECT_EQ(after.pools().at("b").steps(), 3);
+}
+
+TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
+  JobProgress progress(1);
+  progress.Report("a", "1", 3, Told(20, 200));
+  v1::Job first, second;
+  progress.Save(&first);
+  JobProgress restored(1);
+  restored.Restore(first);
+  restored.Save(&second);
+  EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());
+}
+
+TEST(JobProgressTest, WhatWasSavedInPartIsLeftOut) {
+  v1::Job saved;
+  saved.add_pools();
+  JobProgress progress(1);
+  progress.Restore(saved);
+  EXPECT_TRUE(progress.pools().empty());
 }
 
 TEST(JobProgressTest, NumbersThatCannotBeAreZero) {
   JobProgress progress(1);
-  progress.Report("a", 0, 0, Told(-5, -7, std::numeric_limits<double>::quiet_NaN()));
+  progress.Report("a", "1", 0, Told(-5, -7, std::numeric_limits<double>::quiet_NaN()));
   EXPECT_EQ(progress.pools().at("a").Total().tokens(), 0);
   EXPECT_EQ(progress.pools().at("a").Total().compute_seconds(), 0);
   EXPECT_EQ(progress.pools().at("a").steps(), 0);

@@ -1,4 +1,4 @@
-#include "coordinator/service/owner_thread.h"
+#include "coordinator/effects/owner_thread.h"
 
 #include <gtest/gtest.h>
 
@@ -20,6 +20,7 @@ TEST(OwnerThreadTest, RunsTasksInOrderAndFinishesThemWhenStopped) {
   ASSERT_EQ(order.size(), 100u);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
   EXPECT_FALSE(owner.Post([] {}));
+  EXPECT_FALSE(owner.Submit([] {}));
 }
 
 TEST(OwnerThreadTest, ATasksTimeIsThatOfItsArrival) {
@@ -49,7 +50,7 @@ TEST(OwnerThreadTest, RefusesWhatDoesNotFitButNeverOurOwnFacts) {
   EXPECT_TRUE(owner.Post([&] { ++ran; }));
   EXPECT_TRUE(owner.Post([&] { ++ran; }));
   EXPECT_FALSE(owner.Post([&] { ++ran; }));
-  owner.PostAlways([&] { ++ran; });
+  EXPECT_TRUE(owner.Submit([&] { ++ran; }));
   go.Notify();
   owner.Stop();
   EXPECT_EQ(ran, 3);

@@ -1,4 +1,4 @@
-#include "coordinator/service/refusal.h"
+#include "coordinator/effects/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -25,6 +25,11 @@ TEST(RefusalTest, LeavesOutWhatIsNotThere) {
       ToStatus({.status = absl::NotFoundError("no job"), .reason = "JOB_UNKNOWN"});
   EXPECT_TRUE(ErrorInfoOf(status)->metadata.empty());
   EXPECT_FALSE(RetryDelayOf(status).has_value());
+}
+
+TEST(RefusalTest, AnOverloadMayBeRepeated) {
+  EXPECT_TRUE(absl::IsResourceExhausted(Overloaded()));
+  EXPECT_EQ(RetryDelayOf(Overloaded()), absl::Seconds(1));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "coordinator/service/contributions.h"
+#include "coordinator/fragments/contributions.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ using Blocks = std::vector<BlockRange>;
 class ContributionsTest : public ::testing::Test {
  protected:
   // Reserves and confirms; what was not here yet.
-  Blocks Bring(const ContributionKey& key, const Blocks& blocks, uint64_t shard) {
+  Blocks Bring(const ContributionKey& key, const Blocks& blocks, uint64_t sequence) {
     Blocks taken = contributions_.Reserve(key, blocks);
-    if (!taken.empty()) contributions_.Confirm(key, taken, {shard});
+    if (!taken.empty()) contributions_.Confirm(key, taken, {.sequence = sequence});
     return taken;
   }
 
@@ -25,13 +25,13 @@ class ContributionsTest : public ::testing::Test {
 TEST_F(ContributionsTest, IsWholeWhenEveryBlockIsHere) {
   EXPECT_EQ(Bring(key_, {{0, 2}, {5, 5}}, 1), (Blocks{{0, 2}, {5, 5}}));
   EXPECT_FALSE(contributions_.Whole(key_));
-  EXPECT_TRUE(contributions_.Shards(key_).empty());
+  EXPECT_TRUE(contributions_.Parts(key_).empty());
   EXPECT_EQ(contributions_.Blocks(key_), (Blocks{{0, 2}, {5, 5}}));
   EXPECT_EQ(Bring(key_, {{2, 3}}, 2), (Blocks{{2, 3}}));
   EXPECT_TRUE(contributions_.Whole(key_));
   EXPECT_EQ(contributions_.Blocks(key_), (Blocks{{0, 10}}));
-  ASSERT_EQ(contributions_.Shards(key_).size(), 2u);
-  EXPECT_EQ(contributions_.Shards(key_)[1].sequence, 2u);
+  ASSERT_EQ(contributions_.Parts(key_).size(), 2u);
+  EXPECT_EQ(contributions_.Parts(key_)[1].sequence, 2u);
 }
 
 TEST_F(ContributionsTest, RepeatedBlocksCountOnce) {
@@ -40,7 +40,7 @@ TEST_F(ContributionsTest, RepeatedBlocksCountOnce) {
   EXPECT_EQ(Bring(key_, {{1, 2}}, 3), Blocks());
   Bring(key_, {{4, 6}}, 4);
   EXPECT_EQ(Bring(key_, {{2, 5}}, 5), Blocks());
-  EXPECT_EQ(contributions_.Shards(key_).size(), 2u);
+  EXPECT_EQ(contributions_.Parts(key_).size(), 2u);
 }
 
 TEST_F(ContributionsTest, OfWhatIsPartlyHereTheRestIsTaken) {
@@ -55,7 +55,7 @@ TEST_F(ContributionsTest, BlocksOnTheirWayAreWaitedFor) {
   Blocks taken;
   std::jthread other([&] { taken = contributions_.Reserve(key_, {{5, 5}}); });
   EXPECT_FALSE(contributions_.Whole(key_));
-  contributions_.Confirm(key_, {{0, 6}}, {1});
+  contributions_.Confirm(key_, {{0, 6}}, {.sequence = 1});
   other.join();
   EXPECT_EQ(taken, (Blocks{{6, 4}}));
 }
@@ -99,7 +99,7 @@ TEST_F(ContributionsTest, ForgetsRoundsUpToAVersion) {
 TEST_F(ContributionsTest, ALateConfirmationOfAForgottenRoundChangesNothing) {
   ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), (Blocks{{0, 10}}));
   contributions_.Forget(0, 1);
-  contributions_.Confirm(key_, {{0, 10}}, {1});
+  contributions_.Confirm(key_, {{0, 10}}, {.sequence = 1});
   contributions_.Release(key_, {{0, 10}});
   EXPECT_FALSE(contributions_.Whole(key_));
 }

@@ -1,11 +1,9 @@
-#include "coordinator/service/shard_intake.h"
+#include "coordinator/fragments/part_intake.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "common/config/job_spec.h"
-#include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "common/rpc/status_details.h"
 
@@ -17,18 +15,15 @@ using Blocks = std::vector<BlockRange>;
 // A job with one fragment of a million elements in the seed round (fp32); its store lies in memory.
 constexpr int64_t kElements = 1'000'000, kBlocks = (kElements + 127) / 128;
 
-class ShardIntakeTest : public ::testing::Test {
+class PartIntakeTest : public ::testing::Test {
  protected:
-  ShardIntakeTest() {
-    v1::JobSpec spec;
-    spec.set_name("job");
-    spec.mutable_model()->mutable_synthetic()->set_units(1);
-    spec.mutable_model()->mutable_synthetic()->set_elements(kElements);
-    spec.mutable_train()->set_steps(60);
-    const ResolvedJob resolved = *ResolveJobSpec(spec);
-    job_ = *LiveJob::Create({.id = "id", .name = "job"}, resolved);
-    EXPECT_TRUE(CreateDirs(fs_, "job").ok());
-    job_->set_store(*JobStore::Create(&fs_, "job", JobStoreOptionsOf(resolved)));
+  PartIntakeTest() {
+    const JobManifest manifest{.id = "id",
+                               .name = "job",
+                               .options = {.fragment_elements = {kElements},
+                                           .log_file_bytes = LogFileBytesFor(kElements)}};
+    job_ = *JobFragments::Create({.up = {.kind = CodecKind::kE3m0}, .manifest = manifest});
+    job_->set_store(*JobStore::Create(&fs_, "job", manifest, 1));
     for (int64_t i = 0; i < kElements; ++i) values_[i] = static_cast<float>(i % 1009);
   }
 
@@ -43,23 +38,23 @@ class ShardIntakeTest : public ::testing::Test {
     }
     return chunk;
   }
-  ShardIntake Intake() { return ShardIntake(job_, key_, RoundKind::kSeed); }
+  PartIntake Intake() { return PartIntake(job_, key_, RoundKind::kSeed); }
   Blocks Here() const { return job_->contributions().Blocks(key_); }
-  // The blocks of each shard in the log.
-  std::vector<Blocks> Shards() const {
-    std::vector<Blocks> shards;
-    for (const auto& [ref, shard] : job_->store()->PendingShards()) {
-      std::vector<SegmentRef> segments;
-      for (const SegmentRef& s : shard.segments) segments.push_back({s.first_block, s.elements});
-      shards.push_back(longhaul::BlocksOf(segments));
-    }
-    return shards;
+  // The blocks of each part, as a restart finds them in the log.
+  std::vector<Blocks> InLog() const {
+    const std::unique_ptr<MemoryFileSystem> copy = fs_.CrashCopy(UnsyncedFate::kKept);
+    const auto recovered = JobStore::Recover(copy.get(), "job", 1);
+    EXPECT_TRUE(recovered.ok()) << recovered.status();
+    std::vector<Blocks> parts;
+    for (const StoredPart& part : (*recovered)->TakePending())
+      parts.push_back(longhaul::BlocksOf(part.info.segments));
+    return parts;
   }
   // Applies the whole contribution and compares what came out.
   void ExpectSeeded() {
     const RoundInput round{
         .kind = RoundKind::kSeed,
-        .contributions = {{.pool = key_.pool, .shards = job_->contributions().Shards(key_)}}};
+        .contributions = {{.pool = key_.pool, .parts = job_->contributions().Parts(key_)}}};
     const auto commit = job_->store()->Apply(round);
     ASSERT_TRUE(commit.ok()) << commit.status();
     EXPECT_EQ(job_->store()->ReadOuter(0, Blocks{{0, kBlocks}})->values, values_);
@@ -67,45 +62,45 @@ class ShardIntakeTest : public ::testing::Test {
 
   MemoryFileSystem fs_;
   std::vector<float> values_ = std::vector<float>(kElements);
-  std::shared_ptr<LiveJob> job_;
+  std::shared_ptr<JobFragments> job_;
   const ContributionKey key_{0, 0, "site-a", "incarnation"};
 };
 
-TEST_F(ShardIntakeTest, AChunkIsAShardAtOnce) {
-  ShardIntake intake = Intake();
+TEST_F(PartIntakeTest, AChunkIsAPartAtOnce) {
+  PartIntake intake = Intake();
   ASSERT_TRUE(intake.Take(Chunk({{0, 2048}})).ok());
   EXPECT_EQ(Here(), (Blocks{{0, 2048}}));
-  EXPECT_EQ(Shards(), (std::vector<Blocks>{{{0, 2048}}}));
+  EXPECT_EQ(InLog(), (std::vector<Blocks>{{{0, 2048}}}));
 }
 
-TEST_F(ShardIntakeTest, SmallChunksAreJoined) {
-  ShardIntake intake = Intake();
+TEST_F(PartIntakeTest, SmallChunksAreJoined) {
+  PartIntake intake = Intake();
   for (int64_t block = 0; block < 3000; block += 10) {
     ASSERT_TRUE(intake.Take(Chunk({{block, 10}})).ok());
   }
-  EXPECT_EQ(Shards(), (std::vector<Blocks>{{{0, 1030}}, {{1030, 1030}}}));
+  EXPECT_EQ(InLog(), (std::vector<Blocks>{{{0, 1030}}, {{1030, 1030}}}));
   ASSERT_TRUE(intake.Take(Chunk({{3000, kBlocks - 3000}})).ok());
   ASSERT_TRUE(intake.Finish().ok());
-  EXPECT_EQ(Shards().size(), 3u);
+  EXPECT_EQ(InLog().size(), 3u);
   EXPECT_EQ(Here(), (Blocks{{0, kBlocks}}));
   ExpectSeeded();
 }
 
-TEST_F(ShardIntakeTest, BlocksThatAreHereAreCutOut) {
-  ShardIntake first = Intake();
+TEST_F(PartIntakeTest, BlocksThatAreHereAreCutOut) {
+  PartIntake first = Intake();
   ASSERT_TRUE(first.Take(Chunk({{100, 1500}, {4000, 1200}})).ok());
-  ShardIntake second = Intake();
+  PartIntake second = Intake();
   ASSERT_TRUE(second.Take(Chunk({{0, 2048}})).ok());
-  EXPECT_EQ(Shards().back(), (Blocks{{0, 100}, {1600, 448}}));
+  EXPECT_EQ(InLog().back(), (Blocks{{0, 100}, {1600, 448}}));
   ASSERT_TRUE(second.Take(Chunk({{200, 1100}})).ok());
-  EXPECT_EQ(Shards().size(), 2u) << "nothing new came";
+  EXPECT_EQ(InLog().size(), 2u) << "nothing new came";
   ASSERT_TRUE(second.Take(Chunk({{2048, kBlocks - 2048}})).ok());
   EXPECT_EQ(Here(), (Blocks{{0, kBlocks}}));
   ExpectSeeded();
 }
 
-TEST_F(ShardIntakeTest, ABadValueIsRefusedWithItsBlockAndWhatCameBeforeStays) {
-  ShardIntake intake = Intake();
+TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndWhatCameBeforeStays) {
+  PartIntake intake = Intake();
   ASSERT_TRUE(intake.Take(Chunk({{0, 2048}})).ok());
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
     values_[3000 * 128] = bad;
@@ -117,8 +112,8 @@ TEST_F(ShardIntakeTest, ABadValueIsRefusedWithItsBlockAndWhatCameBeforeStays) {
   EXPECT_EQ(Here(), (Blocks{{0, 2048}}));
 }
 
-TEST_F(ShardIntakeTest, ARefusedAppendGivesTheBlocksBack) {
-  ShardIntake intake(job_, {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
+TEST_F(PartIntakeTest, ARefusedAppendGivesTheBlocksBack) {
+  PartIntake intake(job_, {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
   const Codec& codec = job_->CodecFor(RoundKind::kOuter);
   const std::vector<float> zeros(kTileElements);
   CodedChunk chunk;
@@ -135,7 +130,7 @@ TEST_F(ShardIntakeTest, ARefusedAppendGivesTheBlocksBack) {
   if (refused.ok()) refused = intake.Finish();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_TRUE(job_->contributions().Blocks(intake.key()).empty());
-  EXPECT_TRUE(Shards().empty());
+  EXPECT_TRUE(InLog().empty());
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 namespace longhaul {
 namespace {
 
-constexpr JobState kAll[] = {JobState::kPending,   JobState::kSeeding,   JobState::kRunning,
-                             JobState::kFinishing, JobState::kCompleted, JobState::kFailed,
-                             JobState::kCancelled};
+constexpr JobState kAll[] = {JobState::kPending,   JobState::kSeeding,    JobState::kRunning,
+                             JobState::kFinishing, JobState::kCompleted,  JobState::kFailed,
+                             JobState::kCancelled, JobState::kQuarantined};
 
 TEST(LifecycleTest, GoesForwardOneStateAtATime) {
   Lifecycle life;
@@ -20,11 +20,25 @@ TEST(LifecycleTest, GoesForwardOneStateAtATime) {
   EXPECT_TRUE(life.ended());
 }
 
-TEST(LifecycleTest, FailsAndIsCancelledFromEveryLiveStateAndFromNoOther) {
-  for (JobState from : kAll) {
-    EXPECT_EQ(IsLegal(from, JobState::kFailed), !IsEnded(from)) << JobStateName(from);
+TEST(LifecycleTest, IsCancelledFromEveryLiveStateAndFromNoOther) {
+  for (JobState from : kAll)
     EXPECT_EQ(IsLegal(from, JobState::kCancelled), !IsEnded(from)) << JobStateName(from);
+}
+
+TEST(LifecycleTest, FailsAndIsQuarantinedFromEveryLiveStateButQuarantined) {
+  for (JobState from : kAll) {
+    const bool legal = !IsEnded(from) && from != JobState::kQuarantined;
+    EXPECT_EQ(IsLegal(from, JobState::kFailed), legal) << JobStateName(from);
+    EXPECT_EQ(IsLegal(from, JobState::kQuarantined), legal) << JobStateName(from);
   }
+}
+
+TEST(LifecycleTest, AQuarantinedJobHasNotEnded) {
+  Lifecycle life(JobState::kRunning);
+  life.MoveTo(JobState::kQuarantined);
+  EXPECT_FALSE(life.ended());
+  life.MoveTo(JobState::kCancelled);
+  EXPECT_TRUE(life.ended());
 }
 
 TEST(LifecycleTest, KnowsNoOtherTransition) {
@@ -32,7 +46,8 @@ TEST(LifecycleTest, KnowsNoOtherTransition) {
   for (JobState from : kAll) {
     for (JobState to : kAll) legal += IsLegal(from, to);
   }
-  EXPECT_EQ(legal, 4 + 2 * 4);
+  // Forward; FAILED, QUARANTINED and CANCELLED from the four; CANCELLED from QUARANTINED.
+  EXPECT_EQ(legal, 4 + 3 * 4 + 1);
   EXPECT_FALSE(IsLegal(JobState::kPending, JobState::kRunning));
   EXPECT_FALSE(IsLegal(JobState::kRunning, JobState::kSeeding));
   EXPECT_FALSE(IsLegal(JobState::kRunning, JobState::kRunning));

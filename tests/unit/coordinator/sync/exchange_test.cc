@@ -7,6 +7,7 @@ namespace {
 
 const absl::Time kNow = absl::UnixEpoch();
 using Verdict = ContributionVerdict;
+using Contributors = std::map<int, std::string>;
 
 // Fragment 0 is pushed at 1, 5, 9, fragment 1 at 3, 7, 11; final round at 12.
 class ExchangeTest : public testing::Test {
@@ -25,7 +26,7 @@ class ExchangeTest : public testing::Test {
     return e;
   }
   static Participant& AddReady(Exchange& e, const std::string& pool, int64_t start) {
-    Participant& p = e.participants().Add(pool, "1");
+    Participant& p = e.participants().Take(pool, "1");
     p.start_step = start;
     e.PoolsChanged();
     return p;
@@ -44,7 +45,7 @@ class ExchangeTest : public testing::Test {
 TEST_F(ExchangeTest, TheSeederIsTheReadyPoolOfTheLowestOrdinalAndStaysIt) {
   Exchange e = Make();
   EXPECT_EQ(e.PickSeeder(), nullptr);
-  e.participants().Add("a", "1");
+  e.participants().Take("a", "1");
   AddReady(e, "b", 0);
   EXPECT_EQ(e.PickSeeder()->pool, "b");
   e.participants().at(0).start_step = 0;
@@ -64,7 +65,7 @@ TEST_F(ExchangeTest, NamesWhatIsWrongWithAContribution) {
   EXPECT_EQ(e.Judge(&a, 0, 0, RoundKind::kSeed), Verdict::kVersionMismatch);
   EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kFinal), Verdict::kKindMismatch);
   EXPECT_EQ(e.Judge(&AddReady(e, "b", 1), 0, 1, RoundKind::kOuter), Verdict::kNotRequired);
-  EXPECT_EQ(e.Judge(&e.participants().Add("c", "1"), 0, 1, RoundKind::kOuter), Verdict::kNotReady);
+  EXPECT_EQ(e.Judge(&e.participants().Take("c", "1"), 0, 1, RoundKind::kOuter), Verdict::kNotReady);
   e.Contribute(a, 0, kNow);
   EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
   const Participant& late = AddReady(e, "d", 0);
@@ -83,7 +84,7 @@ TEST_F(ExchangeTest, ARoundIsDueOnceAndCommitsOnce) {
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1);
   EXPECT_EQ(due[0].fragment, 1);
-  EXPECT_EQ(due[0].contributors, std::vector<int>{0});
+  EXPECT_EQ(due[0].contributors, (Contributors{{0, "1"}}));
   e.PoolsChanged();
   EXPECT_TRUE(e.Due().empty());
   EXPECT_TRUE(e.Commit(1, 1));
@@ -143,7 +144,7 @@ TEST_F(ExchangeTest, RestoresVersionsAndContributions) {
   Exchange e = Make();
   AddReady(e, "a", 0);
   AddReady(e, "b", 0);
-  e.Restore(0, 2, "a", {1}, kNow);
+  e.Restore(0, 2, "a", {{1, "1"}}, kNow);
   e.Restore(1, 4, "", {}, kNow);
   EXPECT_TRUE(e.Seeded());
   EXPECT_FALSE(e.Complete());
@@ -155,10 +156,82 @@ TEST_F(ExchangeTest, RestoresVersionsAndContributions) {
 TEST_F(ExchangeTest, DoesNotRestoreContributionsThatCouldNotCount) {
   Exchange e = Make();
   AddReady(e, "a", 0);
-  AddReady(e, "b", 9);             // Began at the push of round 3: owes the next one first.
-  e.participants().Add("c", "1");  // Was never ready.
-  e.Restore(0, 2, "", {0, 1, 2, 0}, kNow);
-  EXPECT_EQ(e.fragment(0).round->contributors(), std::set<int>{0});
+  AddReady(e, "b", 9);              // Began at the push of round 3: owes the next one first.
+  e.participants().Take("c", "1");  // Was never ready.
+  AddReady(e, "d", 0);              // Another incarnation contributed.
+  e.Restore(0, 2, "", {{0, "1"}, {1, "1"}, {2, "1"}, {3, "0"}}, kNow);
+  EXPECT_EQ(e.fragment(0).round->contributors(), (Contributors{{0, "1"}}));
+}
+
+TEST_F(ExchangeTest, ARestoredSeedCountsWhateverItsStart) {
+  Exchange e = Make();
+  AddReady(e, "a", 0);
+  e.Restore(0, -1, "", {{0, "1"}}, kNow);
+  e.Restore(1, -1, "", {}, kNow);
+  EXPECT_FALSE(e.Seeded());
+  const std::vector<DueRound> due = e.Due();
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].kind, RoundKind::kSeed);
+}
+
+TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
+  Exchange e = MakeSeeded();
+  AddReady(e, "b", 0).presence = Presence::kLost;
+  AddReady(e, "c", 0).presence = Presence::kAway;
+  AddReady(e, "d", 1).presence = Presence::kLost;  // Began behind the push of round 1.
+  e.Contribute(e.participants().at(0), 0, kNow);
+  const std::vector<DueRound> due = e.Due();
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].missed, std::vector<int>{1});
+  EXPECT_EQ(e.participants().at(1).presence, Presence::kMissed);
+  EXPECT_EQ(e.participants().at(2).presence, Presence::kAway);
+  EXPECT_EQ(e.participants().at(3).presence, Presence::kLost);
+}
+
+TEST_F(ExchangeTest, AnIncarnationThatBeginsAnewContributesInsteadOfTheEarlierOne) {
+  Exchange e = MakeSeeded();
+  AddReady(e, "b", 0);
+  e.Contribute(e.participants().at(1), 0, kNow);
+  e.Contribute(e.participants().at(1), 1, kNow);
+  e.participants().at(1).presence = Presence::kLeft;
+  // It begins behind the push of fragment 0: what came to that stays, and counts.
+  Participant& again = e.participants().Take("b", "2");
+  again.start_step = 1;
+  e.BeginAnew(again);
+  EXPECT_EQ(e.fragment(0).round->contributors(), (Contributors{{1, "1"}}));
+  EXPECT_TRUE(e.fragment(1).round->contributors().empty());
+  EXPECT_EQ(e.Judge(&again, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
+  EXPECT_EQ(e.Judge(&again, 1, 1, RoundKind::kOuter), Verdict::kAccept);
+  e.Contribute(again, 1, kNow);
+  e.Contribute(e.participants().at(0), 1, kNow);
+  const std::vector<DueRound> due = e.Due();
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].contributors, (Contributors{{0, "1"}, {1, "2"}}));
+}
+
+TEST_F(ExchangeTest, ARoundThatIsBeingAppliedKeepsWhatAnEarlierIncarnationBrought) {
+  Exchange e = MakeSeeded();
+  e.Contribute(e.participants().at(0), 1, kNow);
+  ASSERT_EQ(e.Due().size(), 1u);
+  e.participants().at(0).presence = Presence::kLeft;
+  Participant& again = e.participants().Take("a", "2");
+  again.start_step = 0;
+  e.BeginAnew(again);
+  EXPECT_EQ(e.fragment(1).round->contributors(), (Contributors{{0, "1"}}));
+}
+
+TEST_F(ExchangeTest, ADrainedPoolHoldsNobodyUp) {
+  Exchange e = MakeSeeded();
+  AddReady(e, "b", 0).last_step = 2;
+  e.PoolsChanged();
+  EXPECT_TRUE(e.Due().empty());
+  e.Contribute(e.participants().at(0), 0, kNow);
+  EXPECT_TRUE(e.Due().empty()) << "its push is at step 1, which b still does";
+  e.Contribute(e.participants().at(0), 1, kNow);
+  const std::vector<DueRound> due = e.Due();
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].fragment, 1);
+  EXPECT_EQ(e.participants().at(1).presence, Presence::kLive);
 }
 
 }  // namespace

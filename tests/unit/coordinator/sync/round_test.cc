@@ -6,12 +6,13 @@ namespace longhaul {
 namespace {
 
 const absl::Time kNow = absl::UnixEpoch();
+using Contributors = std::map<int, std::string>;
 
 // Pools a, b, c with these start steps.
 Participants Pools(std::vector<int64_t> starts) {
   Participants pools;
   for (size_t i = 0; i < starts.size(); ++i)
-    pools.Add(std::string(1, static_cast<char>('a' + i)), "1").start_step = starts[i];
+    pools.Take(std::string(1, static_cast<char>('a' + i)), "1").start_step = starts[i];
   return pools;
 }
 
@@ -19,28 +20,29 @@ TEST(RoundTest, WaitsForEveryLivePoolThatOwesIt) {
   const Participants pools = Pools({0, 0});
   Round round(1, RoundKind::kOuter, 3);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
-  round.Add(1, kNow);
+  round.Add(1, "1", kNow);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
   EXPECT_EQ(round.Owing(pools, Presence::kLive), std::vector<int>{0});
-  round.Add(0, kNow);
+  round.Add(0, "1", kNow + absl::Seconds(1));
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
-  EXPECT_EQ(round.contributors(), (std::set<int>{0, 1}));
+  EXPECT_EQ(round.contributors(), (Contributors{{0, "1"}, {1, "1"}}));
+  EXPECT_EQ(round.opened_at(), kNow);
 }
 
 TEST(RoundTest, DoesNotWaitForPoolsThatBeganLater) {
   Participants pools = Pools({0, 3});
   Round round(1, RoundKind::kOuter, 3);
-  round.Add(0, kNow);
+  round.Add(0, "1", kNow);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
 }
 
 TEST(RoundTest, KeepsWhatALostPoolContributed) {
   Participants pools = Pools({0, 0});
   Round round(1, RoundKind::kOuter, 3);
-  round.Add(0, kNow);
+  round.Add(0, "1", kNow);
   pools.at(0).presence = Presence::kLost;
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
-  round.Add(1, kNow);
+  round.Add(1, "1", kNow);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
   EXPECT_TRUE(round.Has(0));
 }
@@ -61,18 +63,69 @@ TEST(RoundTest, IsSkippedWhenNobodyWhoIsThereOwesIt) {
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
 }
 
+TEST(RoundTest, DoesNotWaitForAPoolThatDrainsBeforeIt) {
+  Participants pools = Pools({0, 0});
+  pools.at(1).last_step = 2;
+  Round round(1, RoundKind::kOuter, 3);
+  EXPECT_EQ(round.Owing(pools, Presence::kLive), std::vector<int>{0});
+  round.Add(0, "1", kNow);
+  EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
+}
+
+TEST(RoundTest, WaitsForAPoolThatDrainsBehindIt) {
+  Participants pools = Pools({0, 0});
+  pools.at(1).last_step = 3;
+  Round round(1, RoundKind::kOuter, 3);
+  round.Add(0, "1", kNow);
+  EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
+  round.Add(1, "1", kNow);
+  EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
+}
+
+TEST(RoundTest, DoesNotWaitForAPoolThatIsAwayAndDoesNotMissIt) {
+  Participants pools = Pools({0, 0});
+  pools.at(1).presence = Presence::kAway;
+  Round round(1, RoundKind::kOuter, 3);
+  round.Add(0, "1", kNow);
+  EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
+  EXPECT_TRUE(round.Owing(pools, Presence::kLost).empty());
+}
+
+// Otherwise a job whose only pool drains would run through all its rounds at once.
+TEST(RoundTest, IsNotSkippedWhileOnlyPoolsThatDrainBeforeItAreThere) {
+  Participants pools = Pools({0});
+  pools.at(0).last_step = 2;
+  Round round(1, RoundKind::kOuter, 3);
+  EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
+  pools.Take("b", "1").start_step = 3;
+  EXPECT_EQ(round.Decide(pools), RoundVerdict::kSkip);
+}
+
+TEST(RoundTest, AContributionThatIsRemovedMakesWayForAnother) {
+  const Participants pools = Pools({0, 0});
+  Round round(1, RoundKind::kOuter, 3);
+  round.Add(0, "1", kNow);
+  round.Remove(0);
+  EXPECT_FALSE(round.Has(0) || round.opened());
+  round.Add(0, "2", kNow);
+  round.Remove(1);
+  EXPECT_EQ(round.contributors(), (Contributors{{0, "2"}}));
+}
+
 TEST(RoundTest, ASeedIsOneContribution) {
   const Participants pools = Pools({0, 0});
   Round round(0, RoundKind::kSeed, 0);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kWait);
-  round.Add(1, kNow);
+  round.Add(1, "1", kNow);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
 }
 
-TEST(RoundDeathTest, AContributionThatCountsTwiceIsOurMistake) {
+TEST(RoundDeathTest, OurMistakes) {
   Round round(1, RoundKind::kOuter, 3);
-  round.Add(0, kNow);
-  EXPECT_DEATH(round.Add(0, kNow), "counts once");
+  round.Add(0, "1", kNow);
+  EXPECT_DEATH(round.Add(0, "1", kNow), "counts once");
+  round.Close();
+  EXPECT_DEATH(round.Remove(0), "closed");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // What pools tell of their work in heartbeats: summed over incarnations, kept over a restart.
-//   input: for each report: u8 ordinal | i64 start step | string PoolProgress
-#include "coordinator/service/job_progress.h"
+//   input: for each report: u8 incarnation | i64 start step | string PoolProgress
+#include "coordinator/effects/job_progress.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -32,8 +32,8 @@ std::vector<Seed> Seeds() {
   progress.set_tokens(4096);
   progress.set_compute_seconds(2.5);
   FuzzWriter reports;
-  for (const int ordinal : {0, 0, 2}) {
-    reports.Byte(ordinal).Put(int64_t{ordinal * 10}).String(progress.SerializeAsString());
+  for (const int incarnation : {0, 0, 2}) {
+    reports.Byte(incarnation).Put(int64_t{incarnation * 10}).String(progress.SerializeAsString());
   }
   return {{"reports", reports.Take()}};
 }
@@ -45,17 +45,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::FuzzInput input(data, size);
   coordinator::JobProgress progress(1);
   for (int reports = 0; !input.empty() && reports < 64; ++reports) {
-    const int ordinal = input.Byte();
+    const std::string incarnation = std::to_string(input.Byte());
     const int64_t start_step = input.Take<int64_t>() & (fuzz::kCountMax - 1);
     v1::PoolProgress told;
     if (!told.ParseFromString(std::string(input.String()))) continue;
-    progress.Report("oslo", ordinal, start_step, std::move(told));
+    progress.Report("oslo", incarnation, start_step, std::move(told));
     fuzz::CheckSums(progress);
   }
-  v1::Job saved;
+  v1::Job saved, again;
   progress.Save(&saved);
   coordinator::JobProgress restored(1);
-  restored.Restore(saved, {});
+  restored.Restore(saved);
   fuzz::CheckSums(restored);
+  restored.Save(&again);
+  LH_CHECK(saved.SerializeAsString() == again.SerializeAsString(), "nothing is lost on the way");
   return 0;
 }

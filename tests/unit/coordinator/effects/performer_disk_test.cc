@@ -1,0 +1,145 @@
+// What a full disk holds up, and what a failed one ends.
+#include "common/rpc/status_details.h"
+#include "coordinator/store/fatal.h"
+#include "tests/unit/coordinator/effects/performer_testing.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// --- A full disk.
+
+TEST_F(PerformerTest, AFullDiskHoldsDecisionsUpInTheirOrder) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  EXPECT_EQ(Taken(), Trace()) << "nothing of it is said";
+  EXPECT_TRUE(absl::IsResourceExhausted(performer_->health()));
+  EXPECT_NE(performer_->health().message().find("no space left"), std::string::npos);
+  Step(CancelJob{id});
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(meta_->GetJob(id)->state, static_cast<int>(JobState::kRunning));
+  const Trace before = Taken();
+  EXPECT_TRUE(before == Trace{"store id1 counters"} || before.empty());
+  records_.Refuse(absl::OkStatus());
+  performer_->Tick();
+  EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
+                            "begin apply", "store id1 CANCELLED", "answer nothing",
+                            "begin background", "end id1 CANCELLED"}));
+  EXPECT_TRUE(performer_->health().ok());
+}
+
+TEST_F(PerformerTest, OnAFullDiskAJoinIsRefusedAtOnce) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  Join("c");
+  ASSERT_EQ(Taken(), Trace{"answer refuse DISK_FULL"});
+  const Refuse refuse = std::get<Refuse>(*answer_);
+  EXPECT_TRUE(absl::IsResourceExhausted(refuse.status));
+  EXPECT_TRUE(RetryDelayOf(refuse.status).has_value());
+  EXPECT_EQ(performer_->Pools().size(), 2u) << "nothing was decided about it";
+  records_.Refuse(absl::OkStatus());
+  performer_->Tick();
+  Taken();
+  Join("c");
+  EXPECT_EQ(Words(answer_), "lease c");
+}
+
+TEST_F(PerformerTest, OnAFullDiskAHeartbeatExtendsTheLeaseAndIsToBeRepeated) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  now_ += absl::Seconds(3);
+  Step(Heartbeat{"a", "1", id, 40});
+  EXPECT_EQ(Taken(), Trace{"answer refuse DISK_FULL"});
+  const Refuse refuse = std::get<Refuse>(*answer_);
+  EXPECT_TRUE(absl::IsResourceExhausted(refuse.status));
+  EXPECT_GT(refuse.retry_after, absl::ZeroDuration());
+  EXPECT_EQ(performer_->Pools()[0].lease_end, now_ + absl::Seconds(10));
+  EXPECT_EQ(performer_->View(id)->participants[0].inner_step, 40);
+}
+
+TEST_F(PerformerTest, OnAFullDiskASubmitStoresNothing) {
+  records_.Refuse(Full());
+  const absl::Status first = performer_->Submit(Spec("job"), "once").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(first)) << first;
+  EXPECT_TRUE(RetryDelayOf(first).has_value());
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("job").status()));
+  EXPECT_TRUE(performer_->All().empty());
+  EXPECT_TRUE(performer_->jobs_by_state().empty());
+  EXPECT_TRUE(performer_->health().ok()) << "no decision waits";
+  records_.Refuse(absl::OkStatus());
+  EXPECT_TRUE(performer_->Submit(Spec("job"), "once")->created);
+}
+
+TEST_F(PerformerTest, WhileDecisionsWaitForTheDiskNoJobIsTaken) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  const absl::Status refused = performer_->Submit(Spec("job"), "").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_TRUE(RetryDelayOf(refused).has_value());
+  // What is there already is found all the same.
+  EXPECT_EQ(performer_->Submit(Spec("pair", 2), "")->job, id);
+  EXPECT_EQ(Taken(), Trace());
+}
+
+// --- A failed disk.
+
+TEST_F(PerformerTest, AFatalErrorHaltsOnce) {
+  const std::string id = RunPair();
+  records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
+  Step(Failing(id, "b"));
+  EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"});
+  EXPECT_TRUE(performer_->halted());
+  EXPECT_TRUE(absl::IsUnavailable(performer_->health()));
+  EXPECT_EQ(fatal_, 1);
+  records_.Refuse(absl::OkStatus());
+  Step(Heartbeat{"a", "1"});
+  EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"});
+  EXPECT_TRUE(absl::IsUnavailable(performer_->Submit(Spec("job"), "").status()));
+  EXPECT_TRUE(absl::IsUnavailable(performer_->Judge({id, "a", "1", 0, 1})));
+  Pass(absl::Seconds(2));
+  Crank();
+  performer_->Note(MarkFatal(absl::DataLossError("again")));
+  EXPECT_EQ(Taken(), Trace());
+  EXPECT_EQ(fatal_, 1);
+}
+
+TEST_F(PerformerTest, ARecordThatTheDatabaseDoesNotTakeHalts) {
+  const std::string id = RunPair();
+  records_.Refuse(absl::NotFoundError("no such job"));
+  Step(Failing(id, "b"));
+  EXPECT_EQ(Words(answer_), "refuse HALTED");
+  EXPECT_EQ(fatal_, 1);
+}
+
+TEST_F(PerformerTest, AFatalErrorAnswersWhatWaitedForTheDisk) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  Step(CancelJob{id});
+  records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
+  performer_->Tick();
+  EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));
+}
+
+TEST_F(PerformerTest, AFatalErrorElsewhereAnswersWhatWaitedForTheDisk) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  performer_->Note(MarkFatal(absl::DataLossError("input/output error")));
+  performer_->Tick();
+  EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"});
+  EXPECT_EQ(fatal_, 1);
+}
+
+TEST_F(PerformerTest, AFatalErrorWhileAJobIsStoredHalts) {
+  records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
+  EXPECT_TRUE(absl::IsDataLoss(performer_->Submit(Spec("job"), "").status()));
+  EXPECT_TRUE(performer_->halted());
+  EXPECT_EQ(fatal_, 1);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

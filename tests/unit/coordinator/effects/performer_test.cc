@@ -1,0 +1,183 @@
+// In which order what is decided takes effect; submissions, counters, the end of jobs.
+#include "common/rpc/status_details.h"
+#include "coordinator/store/fatal.h"
+#include "tests/unit/coordinator/effects/performer_testing.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// --- Order.
+
+TEST_F(PerformerTest, RecordsThenTheAnswerThenNoticesThenWorks) {
+  const std::string id = RunPair();
+  // Without b, round 1 has all that it waits for.
+  Step(Failing(id, "b"));
+  EXPECT_EQ(Taken(),
+            (Trace{"store id1 place of b gone", "answer lease b", "release b", "begin apply"}));
+}
+
+TEST_F(PerformerTest, AJobsWayToItsFirstCommits) {
+  const std::string id = Submit("job");
+  EXPECT_EQ(Taken(), Trace{"store new job"});
+  Join("a");
+  EXPECT_EQ(Taken(), (Trace{"store id1 place of a", "answer lease a"}));
+  Step(RankReady{id, "a", "1", 0});
+  EXPECT_EQ(Taken(), (Trace{"store id1 place of a ready, id1 SEEDING", "answer admit a",
+                            "begin background"}));
+  Crank();
+  EXPECT_EQ(Taken(), Trace{"ask a for the seed"});
+  Push(id, "a", 0, RoundKind::kSeed);
+  EXPECT_EQ(Taken(), (Trace{"answer nothing", "begin apply"}));
+  apply_.RunOne();
+  EXPECT_EQ(Taken(), Trace{"begin background"}) << "durable, and a snapshot is looked at; not told";
+  owner_.RunOne();
+  EXPECT_EQ(Taken(), (Trace{"store id1 RUNNING", "publish id1 version 0"}));
+  EXPECT_EQ(performer_->View(id)->fragments[0].version, 0);
+  EXPECT_EQ(performer_->Find(id)->record.started, now_);
+  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kRunning)), 1);
+  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kPending)), 0);
+  EXPECT_EQ(meta_->GetJob(id)->status, "status 3") << "the report that is kept is of that state";
+}
+
+TEST_F(PerformerTest, AStepTakenFromAPublishersCallWaitsItsTurn) {
+  const std::string id = RunPair();
+  publisher_.on_release = [this, id] {
+    Step(CancelJob{id, "enough"});
+    trace_.push_back("the call returns");
+  };
+  Step(Failing(id, "b"));
+  EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
+                            "the call returns", "begin apply", "store id1 CANCELLED",
+                            "answer nothing", "begin background", "end id1 CANCELLED"}));
+}
+
+TEST_F(PerformerTest, WhatAWorkEndedWithIsDroppedWhenTheJobIsForgotten) {
+  const std::string id = RunPair();
+  Step(Failing(id, "b"));
+  Step(CancelJob{id});
+  Pass(absl::Seconds(61));
+  Taken();
+  Crank();
+  EXPECT_EQ(Taken(), Trace{"begin background"}) << "a snapshot of the commit";
+}
+
+TEST_F(PerformerTest, AWorkThatIsRefusedForTooMuchThatWaitsIsBegunAgain) {
+  const std::string id = Submit("job");
+  Join("a");
+  background_.refuses = true;
+  Step(RankReady{id, "a", "1", 0});
+  Crank();
+  EXPECT_NE(performer_->View(id)->waiting->what.find("too much waits"), std::string::npos);
+  background_.refuses = false;
+  Taken();
+  Pass(absl::Seconds(1));
+  Crank();
+  const Trace taken = Taken();
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), "ask a for the seed"), 1);
+}
+
+TEST_F(PerformerTest, AStoreThatCannotBeOpenedQuarantinesItsJobAlone) {
+  const std::string id = RunPair();
+  const std::string manifest = JobFolder("data", id) + "/manifest";
+  ASSERT_TRUE((*disk_.Open(manifest))->WriteAt(20, "damage").ok());
+  Restart();
+  Crank();
+  EXPECT_EQ(performer_->View(id)->state, JobState::kQuarantined);
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kQuarantined);
+  EXPECT_EQ(performer_->Find(id)->record.state, static_cast<int>(JobState::kRunning))
+      << "it is not stored: the next start tries again";
+  EXPECT_TRUE(performer_->health().ok());
+  Submit("another");
+  EXPECT_EQ(fatal_, 0);
+}
+
+// --- Submit.
+
+TEST_F(PerformerTest, ARepeatedSubmissionFindsItsJob) {
+  const absl::StatusOr<Submitted> first = performer_->Submit(Spec("job"), "token");
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(first->created);
+  for (const char* token : {"token", "", "another"}) {
+    const absl::StatusOr<Submitted> again = performer_->Submit(Spec("job"), token);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->job, first->job);
+    EXPECT_FALSE(again->created);
+  }
+  EXPECT_EQ(performer_->All().size(), 1u);
+}
+
+TEST_F(PerformerTest, ATokenThatCameWithAnotherSpecIsTaken) {
+  const std::string id = performer_->Submit(Spec("job"), "token")->job;
+  const absl::Status taken = performer_->Submit(Spec("other"), "token").status();
+  EXPECT_TRUE(absl::IsAlreadyExists(taken));
+  EXPECT_EQ(ErrorInfoOf(taken), (ErrorDetail{"TOKEN_TAKEN", {{"job", id}}}));
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("other").status()));
+}
+
+TEST_F(PerformerTest, ANameWithAnotherSpecOrOfAJobThatDidNotCompleteIsTaken) {
+  const std::string id = Submit("job");
+  const ErrorDetail detail{"NAME_TAKEN", {{"job", id}}};
+  EXPECT_EQ(ErrorInfoOf(performer_->Submit(Spec("job", 1, 61), "").status()), detail);
+  Step(CancelJob{id});
+  const absl::Status cancelled = performer_->Submit(Spec("job"), "").status();
+  EXPECT_EQ(ErrorInfoOf(cancelled), detail);
+  EXPECT_NE(cancelled.message().find("CANCELLED"), std::string::npos);
+  Pass(absl::Seconds(61));
+  EXPECT_EQ(ErrorInfoOf(performer_->Submit(Spec("job"), "").status()), detail)
+      << "forgotten, stored";
+}
+
+// --- Counters, the end of jobs.
+
+TEST_F(PerformerTest, CountersAreStoredTogetherAndOnlyWhenTheyChanged) {
+  Submit("one");
+  Submit("two");
+  Taken();
+  performer_->SaveCounters();
+  EXPECT_EQ(Taken(), Trace{"store id1 counters, id2 counters"});
+  performer_->SaveCounters();
+  EXPECT_EQ(Taken(), Trace());
+  performer_->Find("id2")->fragments->bytes_up().Add({.payload = 10, .total = 20});
+  records_.counters_refusal = Full();
+  performer_->SaveCounters();
+  EXPECT_EQ(Taken(), Trace());
+  EXPECT_EQ(fatal_, 0);
+  records_.counters_refusal = absl::OkStatus();
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Taken(), Trace{"store id2 counters"});
+  Pass(absl::Milliseconds(200));
+  performer_->Find("id2")->fragments->bytes_up().Add({.payload = 1, .total = 1});
+  Pass(absl::Milliseconds(200));
+  EXPECT_EQ(Taken(), Trace()) << "once a second";
+  Restart();
+  EXPECT_EQ(performer_->Find("id2")->fragments->bytes_up().Value().total, 20);
+}
+
+TEST_F(PerformerTest, AFatalErrorWhileCountersAreStoredHalts) {
+  Submit("job");
+  records_.counters_refusal = MarkFatal(absl::DataLossError("input/output error"));
+  performer_->SaveCounters();
+  EXPECT_EQ(fatal_, 1);
+}
+
+TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
+  const std::string id = RunPair();
+  Step(CancelJob{id});
+  EXPECT_EQ(Taken(), (Trace{"store id1 CANCELLED", "answer nothing", "begin background",
+                            "end id1 CANCELLED"}));
+  Pass(absl::Seconds(59));
+  ASSERT_NE(performer_->Find(id), nullptr);
+  EXPECT_NE(fragments_->Find(id), nullptr) << "its last commits can be pulled";
+  EXPECT_FALSE(performer_->View(id).has_value());
+  Taken();
+  Pass(absl::Seconds(1));
+  const Trace taken = Taken();
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), "forget id1"), 1);
+  EXPECT_EQ(performer_->Find(id), nullptr);
+  EXPECT_EQ(fragments_->Find(id), nullptr);
+  EXPECT_EQ(meta_->GetJob(id)->ended, absl::FromUnixSeconds(1000));
+  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 1);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

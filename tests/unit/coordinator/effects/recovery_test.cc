@@ -1,0 +1,104 @@
+// What a start makes of the database.
+#include "common/rpc/status_details.h"
+#include "tests/unit/coordinator/effects/performer_testing.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+class PerformerRecoveryTest : public PerformerTest {
+ protected:
+  void Store(const std::string& name, const std::string& spec,
+             const std::vector<ParticipantRecord>& places = {}) {
+    JobRecord record{.id = name,
+                     .name = name,
+                     .state = static_cast<int>(JobState::kPending),
+                     .spec = spec,
+                     .created = now_};
+    ASSERT_TRUE(meta_->Commit({NewJob{record}}).ok());
+    for (ParticipantRecord place : places) {
+      place.job_id = name;
+      ASSERT_TRUE(meta_->Commit({place}).ok());
+    }
+  }
+  void Store(const std::string& name, const std::vector<ParticipantRecord>& places = {}) {
+    Store(name, Spec(name).spec.SerializeAsString(), places);
+  }
+  std::string ReasonOf(const std::string& id) {
+    const std::optional<JobView> view = performer_->View(id);
+    if (!view.has_value() || view->state != JobState::kQuarantined) return "";
+    EXPECT_EQ(performer_->Find(id)->state(), JobState::kQuarantined);
+    EXPECT_EQ(performer_->Find(id)->quarantine->message, view->fault->message);
+    return view->fault->message;
+  }
+};
+
+TEST_F(PerformerRecoveryTest, AJobWhoseRecordsCannotBeUsedIsQuarantinedAndOthersGoOn) {
+  v1::JobSpec refused = Spec("refused").spec;
+  refused.mutable_train()->set_steps(-1);
+  Store("bytes", "\xff\xff");
+  Store("refused", refused.SerializeAsString());
+  Store("gap", {{.pool = "a", .incarnation = "1", .ordinal = 1}});
+  Store("twice", {{.pool = "a", .incarnation = "1", .ordinal = 0},
+                  {.pool = "a", .incarnation = "2", .ordinal = 1}});
+  Store("whole");
+  Restart();
+  EXPECT_NE(ReasonOf("bytes").find("damaged"), std::string::npos);
+  EXPECT_NE(ReasonOf("refused").find("steps"), std::string::npos);
+  EXPECT_NE(ReasonOf("gap").find("place 0 is missing"), std::string::npos);
+  EXPECT_NE(ReasonOf("twice").find("two places"), std::string::npos);
+  EXPECT_EQ(ReasonOf("whole"), "");
+  Taken();
+  Join("a");
+  EXPECT_EQ(Taken(), (Trace{"store whole place of a", "answer lease a"}));
+  performer_->SaveCounters();
+  EXPECT_EQ(Taken(), Trace{"store whole counters"});
+}
+
+TEST_F(PerformerRecoveryTest, AQuarantinedJobCanBeCancelledAndRefusesItsPools) {
+  Store("bytes", "\xff\xff", {{.pool = "a", .incarnation = "1", .ordinal = 0}});
+  Restart();
+  Join("a");
+  EXPECT_FALSE(std::get<GrantLease>(*answer_).assignment.has_value());
+  Step(RankReady{"bytes", "a", "1", 0});
+  EXPECT_EQ(Words(answer_), "refuse JOB_QUARANTINED");
+  EXPECT_EQ(ErrorInfoOf(performer_->Judge({"bytes", "a", "1", 0, 1}))->reason, "JOB_QUARANTINED");
+  Taken();
+  Step(CancelJob{"bytes", "no use"});
+  EXPECT_EQ(Taken(), (Trace{"store bytes CANCELLED", "answer nothing", "end bytes CANCELLED"}));
+  EXPECT_EQ(meta_->GetJob("bytes")->state, static_cast<int>(JobState::kCancelled));
+  EXPECT_EQ(performer_->Find("bytes")->state(), JobState::kCancelled);
+  Pass(absl::Seconds(61));
+  EXPECT_EQ(performer_->Find("bytes"), nullptr);
+}
+
+TEST_F(PerformerRecoveryTest, AJobGoesOnWhereItWas) {
+  const std::string id = RunPair();
+  Heartbeat evaluated{"a", "1", id, 5};
+  evaluated.evaluations = {{.step = 4, .version = 0, .loss = 2.5}};
+  Step(evaluated);
+  v1::PoolProgress told;
+  told.set_inner_step(5);
+  told.set_tokens(50);
+  performer_->Find(id)->progress.Report("a", "1", 0, told);
+  performer_->SaveCounters();
+  Restart();
+  EXPECT_EQ(performer_->Find(id)->progress.EvaluationLoss().first(), 2.5);
+  EXPECT_EQ(performer_->Find(id)->progress.pools().at("a").Total().tokens(), 50);
+  EXPECT_EQ(performer_->View(id)->participants.size(), 2u);
+  EXPECT_EQ(ErrorInfoOf(performer_->Judge({id, "b", "1", 0, 1}))->reason, "STORE_OPENING");
+  Crank();
+  const JobView view = *performer_->View(id);
+  EXPECT_EQ(view.state, JobState::kRunning);
+  EXPECT_EQ(view.fragments[0].version, 0);
+  EXPECT_EQ(view.fragments[0].contributors, std::vector<int>{0}) << "it lies in the log";
+  EXPECT_EQ(performer_->Find(id)->progress.commit(0)->version, 0);
+  Join("b");
+  Push(id, "b", 1, RoundKind::kOuter);
+  Taken();
+  Crank();
+  const Trace taken = Taken();
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), "publish id1 version 1"), 1);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator
