@@ -104,11 +104,13 @@ bool Performer::MakeDurable(const Decision& decision) {
   const absl::Status written = parts_.records->Commit(RecordsOf(decision));
   if (absl::IsResourceExhausted(written)) {
     absl::MutexLock lock(&mutex_);
-    if (full_.empty()) {
+    if (!full_.has_value()) {
       parts_.log->Warning(
           absl::StrCat("decisions wait for disk space: ", std::string(written.message())));
+      full_ = Waiting{.what = absl::StrCat("the coordinator's disk: ", written.message()),
+                      .since = now(),
+                      .until = absl::InfiniteFuture()};
     }
-    full_ = std::string(written.message());
     return false;
   }
   if (!written.ok()) {
@@ -119,8 +121,8 @@ bool Performer::MakeDurable(const Decision& decision) {
   }
   {
     absl::MutexLock lock(&mutex_);
-    if (!full_.empty()) parts_.log->Info("there is disk space again");
-    full_.clear();
+    if (full_.has_value()) parts_.log->Info("there is disk space again");
+    full_.reset();
   }
   for (const Record& record : decision.records) TakeOver(record);
   return true;
@@ -253,7 +255,9 @@ std::vector<std::shared_ptr<LiveJob>> Performer::All() const {
 
 std::optional<JobView> Performer::View(const std::string& job) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return core_.job(job);
+  std::optional<JobView> view = core_.job(job);
+  if (view.has_value() && full_.has_value()) view->waiting = full_;
+  return view;
 }
 
 std::optional<ParticipantView> Performer::Place(const std::string& job,
@@ -283,13 +287,13 @@ absl::Status Performer::CheckPlace(const std::string& job, const std::string& po
 
 bool Performer::full() const {
   absl::ReaderMutexLock lock(&mutex_);
-  return !full_.empty();
+  return full_.has_value();
 }
 
 absl::Status Performer::health() const {
   if (halted_) return absl::UnavailableError("halted");
   absl::ReaderMutexLock lock(&mutex_);
-  return full_.empty() ? absl::OkStatus() : absl::ResourceExhaustedError(full_);
+  return full_.has_value() ? absl::ResourceExhaustedError(full_->what) : absl::OkStatus();
 }
 
 void Performer::Note(const absl::Status& status) {
