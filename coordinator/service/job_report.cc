@@ -112,7 +112,7 @@ void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* r
     *report->add_set_aside() = ToProto(set_aside, now);
   const std::string full = job.fragments->full();
   if (!full.empty()) {
-    report->set_waiting_for(absl::StrCat("the coordinator: ", full));
+    report->set_waiting_for(absl::StrCat("the coordinator's disk: ", full));
   } else if (view.waiting.has_value()) {
     // Every round waits for its last pool a little: only what lasts is worth a word.
     const bool lasts = now - view.waiting->since >= absl::Seconds(1);
