@@ -117,8 +117,10 @@ class RecordingPublisher : public Publisher {
   void JobChanged(const LiveJob& job) override { ++changes; }
   void JobForgotten(const LiveJob& job) override { trace_->push_back("forget " + job.id()); }
   std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override {
+    if (status_of) return status_of(job, fault);
     return absl::StrCat("status ", job.record.state, fault.has_value() ? fault->message : "");
   }
+  std::function<std::string(const LiveJob&, const std::optional<JobFault>&)> status_of;
   std::function<void()> on_release;
   int changes = 0;
 
