@@ -28,6 +28,21 @@ TEST_F(PerformerTest, AFullDiskHoldsDecisionsUpInTheirOrder) {
   EXPECT_TRUE(performer_->health().ok());
 }
 
+TEST_F(PerformerTest, ARankMayBeAdmittedToAJobThatEndedWhileTheDiskWasFull) {
+  const std::string id = Submit("job");
+  Join("a");
+  records_.Refuse(Full());
+  bool had_view = true;
+  performer_->Step(RankReady{id, "a", "1", 0}, [&](const std::optional<Answer>& answer) {
+    EXPECT_EQ(Words(answer), "admit a");
+    had_view = performer_->View(id).has_value();
+  });
+  Step(CancelJob{id});
+  records_.Refuse(absl::OkStatus());
+  performer_->Tick();
+  EXPECT_FALSE(had_view) << "who makes its plan must look";
+}
+
 TEST_F(PerformerTest, OnAFullDiskAJoinIsRefusedAtOnce) {
   const std::string id = RunPair();
   records_.Refuse(Full());
