@@ -35,8 +35,7 @@ std::string MakeJobId(absl::Time now) {
 }
 
 absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRecord& job) {
-  return WithErrorInfo(absl::AlreadyExistsError(what),
-                       {std::string(reason), {{"job", job.id}}});
+  return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
 }
 
 }  // namespace
@@ -61,8 +60,9 @@ void Performer::Step(const Event& event) {
 void Performer::Step(const Event& event, OnAnswer on_answer) {
   if (halted_) return on_answer(Halted());
   const bool waits = full();
-  if (waits && std::holds_alternative<JoinPool>(event)) {
-    return on_answer(Refuse{.status = DiskFull("no pool can join"),
+  if (waits &&
+      (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event))) {
+    return on_answer(Refuse{.status = DiskFull("nothing new can be stored"),
                             .reason = "DISK_FULL",
                             .retry_after = absl::Seconds(5)});
   }
@@ -104,23 +104,25 @@ bool Performer::MakeDurable(const Decision& decision) {
   const absl::Status written = parts_.records->Commit(RecordsOf(decision));
   if (absl::IsResourceExhausted(written)) {
     absl::MutexLock lock(&mutex_);
-    if (full_.empty()) {
+    if (!full_.has_value()) {
       parts_.log->Warning(
           absl::StrCat("decisions wait for disk space: ", std::string(written.message())));
+      full_ = Waiting{.what = absl::StrCat("the coordinator's disk: ", written.message()),
+                      .since = now(),
+                      .until = absl::InfiniteFuture()};
     }
-    full_ = std::string(written.message());
     return false;
   }
   if (!written.ok()) {
     // The core went on already: what it decided must be durable, or nothing may be said any more.
-    Note(MarkFatal(absl::Status(written.code(),
-                                absl::StrCat("storing decisions: ", written.message()))));
+    Note(MarkFatal(
+        absl::Status(written.code(), absl::StrCat("storing decisions: ", written.message()))));
     return false;
   }
   {
     absl::MutexLock lock(&mutex_);
-    if (!full_.empty()) parts_.log->Info("there is disk space again");
-    full_.clear();
+    if (full_.has_value()) parts_.log->Info("there is disk space again");
+    full_.reset();
   }
   for (const Record& record : decision.records) TakeOver(record);
   return true;
@@ -136,8 +138,9 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       job.record.state = static_cast<int>(state->state);
       if (state->state == JobState::kSeeding) job.record.started = now();
       if (IsEnded(state->state)) job.record.ended = now();
-      records.push_back(JobUpdate{job.id(), job.record.state, parts_.publisher->StatusOf(job, state->fault),
-                                  job.record.started, job.record.ended});
+      records.push_back(JobUpdate{job.id(), job.record.state,
+                                  parts_.publisher->StatusOf(job, state->fault), job.record.started,
+                                  job.record.ended});
       job.record = before;
     } else if (const auto* place = std::get_if<StorePlace>(&record)) {
       const RecoveredPlace& p = place->place;
@@ -153,8 +156,8 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
 
 // What is durable is shown.
 void Performer::TakeOver(const Record& record) {
-  const std::string& id = std::visit([](const auto& r) -> const std::string& { return r.job; },
-                                     record);
+  const std::string& id =
+      std::visit([](const auto& r) -> const std::string& { return r.job; }, record);
   LiveJob& job = *Find(id);
   const Logger log = parts_.log->With({.job = job.name()});
   if (const auto* state = std::get_if<StoreJobState>(&record)) {
@@ -173,9 +176,9 @@ void Performer::TakeOver(const Record& record) {
     if (p.gone) {
       pool.Info(absl::StrCat("gave up place ", p.ordinal));
     } else if (p.return_until != absl::InfinitePast()) {
-      pool.Info(absl::StrCat("is away, place ", p.ordinal, " is kept until ",
-                             absl::FormatTime(absl::RFC3339_sec, p.return_until,
-                                              absl::UTCTimeZone())));
+      pool.Info(
+          absl::StrCat("is away, place ", p.ordinal, " is kept until ",
+                       absl::FormatTime(absl::RFC3339_sec, p.return_until, absl::UTCTimeZone())));
     } else if (p.start_step.has_value()) {
       pool.Info(absl::StrCat("is ready, place ", p.ordinal, ", from step ", *p.start_step));
     } else {
@@ -198,9 +201,9 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
     const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
     if (first.ok() && first->spec == spec) return Submitted{first->id};
     if (first.ok()) {
-      return Taken(absl::StrCat("the idempotency token came before, with another spec: job ",
-                                first->name),
-                   "TOKEN_TAKEN", *first);
+      return Taken(
+          absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
+          "TOKEN_TAKEN", *first);
     }
     if (!absl::IsNotFound(first.status())) return first.status();
   }
@@ -226,8 +229,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
                    .spec = spec,
                    .created = now()};
   const JobOptions job_options = JobOptionsOf(resolved);
-  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job,
-                      MakeLiveJob(record, std::move(resolved)));
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   record.status = parts_.publisher->StatusOf(*job, std::nullopt);
   const absl::Status stored = parts_.records->Commit({NewJob{record}});
   if (absl::IsResourceExhausted(stored)) return DiskFull(stored.message());
@@ -253,7 +255,9 @@ std::vector<std::shared_ptr<LiveJob>> Performer::All() const {
 
 std::optional<JobView> Performer::View(const std::string& job) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return core_.job(job);
+  std::optional<JobView> view = core_.job(job);
+  if (view.has_value() && full_.has_value()) view->waiting = full_;
+  return view;
 }
 
 std::optional<ParticipantView> Performer::Place(const std::string& job,
@@ -283,13 +287,13 @@ absl::Status Performer::CheckPlace(const std::string& job, const std::string& po
 
 bool Performer::full() const {
   absl::ReaderMutexLock lock(&mutex_);
-  return !full_.empty();
+  return full_.has_value();
 }
 
 absl::Status Performer::health() const {
   if (halted_) return absl::UnavailableError("halted");
   absl::ReaderMutexLock lock(&mutex_);
-  return full_.empty() ? absl::OkStatus() : absl::ResourceExhaustedError(full_);
+  return full_.has_value() ? absl::ResourceExhaustedError(full_->what) : absl::OkStatus();
 }
 
 void Performer::Note(const absl::Status& status) {

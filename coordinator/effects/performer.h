@@ -156,8 +156,8 @@ class Performer {
   // Guards the core against const calls of other threads; only the owner thread changes it.
   mutable absl::Mutex mutex_;
   Coordinator core_ ABSL_GUARDED_BY(mutex_);
-  // Why decisions wait, in words. Empty: they do not.
-  std::string full_ ABSL_GUARDED_BY(mutex_);
+  // Decisions wait for disk space: every live job does.
+  std::optional<Waiting> full_ ABSL_GUARDED_BY(mutex_);
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
   std::map<int, int64_t> jobs_by_state_;

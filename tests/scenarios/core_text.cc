@@ -128,6 +128,9 @@ std::string Text(const session::Evaluate& a) {
 std::string Text(const session::Wait& a) {
   return absl::StrFormat("wait for %s since step %d", a.what, a.since_step);
 }
+std::string Text(const session::Draining& a) {
+  return absl::StrCat("drains: the last step was ", a.last_step);
+}
 std::string Text(const session::Finish& a) { return absl::StrCat("finish: ", a.reason); }
 std::string Text(const session::Restart& a) { return absl::StrCat("restart: ", a.reason); }
 

@@ -11,7 +11,7 @@ namespace longhaul::simulation {
 void PoolNode::Start() {
   if (up_) return;
   up_ = true;
-  draining_ = false;
+  draining_ = last_step_known_ = false;
   incarnation_ = absl::StrCat(++life_);
   world_->Trace(options_.name, absl::StrCat("starts as ", incarnation_));
   Beat();
@@ -49,10 +49,15 @@ void PoolNode::Drain() {
   world_->Trace(options_.name, "drains");
   draining_ = true;
   for (const auto& rank : std::vector<std::shared_ptr<RankNode>>(ranks_)) rank->Drain();
-  Beat();
   // The agent gives up after a while.
   Later(absl::Seconds(6), [this] { Drained(); });
   if (ranks_.empty()) Drained();
+}
+
+void PoolNode::RankDrains(const RankId& who) {
+  if (who.rank != 0 || last_step_known_) return;
+  last_step_known_ = true;
+  Later(absl::ZeroDuration(), [this] { Beat(); });
 }
 
 void PoolNode::Drained() {
@@ -118,7 +123,7 @@ void PoolNode::Beat() {
   coordinator::Heartbeat beat{.pool = options_.name, .incarnation = incarnation_};
   if (work_) beat.job = work_->job;
   if (!ranks_.empty()) beat.inner_step = ranks_[0]->session().step();
-  beat.draining = draining_;
+  beat.draining = last_step_known_;
   beat.finished = Finished();
   beat.evaluations = reports_;
   // Never the same fault twice, so that the job waits for a pool that can do it.

@@ -43,6 +43,7 @@ class PoolNode : public RankHost {
                   absl::Duration takes, std::function<void(const Gathered&)> done) override;
   void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) override;
   void RankWantsRestart(const RankId& who, const std::string& reason) override;
+  void RankDrains(const RankId& who) override;
   void RankEnded(const RankId& who) override;
 
  private:
@@ -83,7 +84,8 @@ class PoolNode : public RankHost {
   bool cannot_ = false;
   // Its ranks have ended before the job has.
   bool ended_early_ = false;
-  bool draining_ = false;
+  // It was asked to stop; its last step is known.
+  bool draining_ = false, last_step_known_ = false;
   int64_t beats_ = 0;
   int evaluations_ = 0;
 };

@@ -36,7 +36,7 @@ std::optional<int64_t> HaveVersion(const absl::Status& status) {
 
 bool IsForeground(const session::Action& action) {
   return IsOneOf<session::AgreeOnVersions, session::RunStep, session::Push, session::Merge,
-                 session::Evaluate, session::Finish, session::Restart>(action);
+                 session::Evaluate, session::Draining, session::Finish, session::Restart>(action);
 }
 
 }  // namespace
@@ -283,6 +283,8 @@ void RankNode::Do(const session::Evaluate& action) {
   Together(ToText(session::Action(action)), {}, absl::Milliseconds(100),
            [this, action](const RankHost::Gathered&) { host_->RankEvaluated(id_, action); });
 }
+
+void RankNode::Do(const session::Draining&) { host_->RankDrains(id_); }
 
 void RankNode::Do(const session::Finish&) {
   foreground_.clear();

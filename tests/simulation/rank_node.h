@@ -27,6 +27,8 @@ class RankHost {
                           absl::Duration takes, std::function<void(const Gathered&)> done) = 0;
   virtual void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) = 0;
   virtual void RankWantsRestart(const RankId& who, const std::string& reason) = 0;
+  // The pool was asked to stop, and the rank does no further step.
+  virtual void RankDrains(const RankId& who) = 0;
   // The session has nothing more to do.
   virtual void RankEnded(const RankId& who) = 0;
 };
@@ -71,6 +73,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Do(const session::Push& action);
   void Do(const session::Merge& action);
   void Do(const session::Evaluate& action);
+  void Do(const session::Draining& action);
   void Do(const session::Finish& action);
   void Do(const session::Restart& action);
 

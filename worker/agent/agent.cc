@@ -126,6 +126,8 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
                       supervisor_.state() == PoolSupervisor::State::kDraining;
     membership_->SetProgress(progress, last);
   }
+  // Now the coordinator can say for which rounds the others need not wait.
+  if (report.draining()) membership_->SetDraining();
   for (const v1::Evaluation& evaluation : report.evaluations())
     membership_->AddEvaluation(evaluation);
   // Of several ranks that say the same, one is enough: the coordinator counts failures.
@@ -153,7 +155,6 @@ void Agent::On(const Refused& event) {
 }
 
 void Agent::On(const DrainAsked&) {
-  membership_->SetDraining();
   options_.log.Info("asked to stop");
   Perform(supervisor_.Drain(absl::Now()));
 }

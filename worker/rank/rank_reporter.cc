@@ -83,7 +83,7 @@ void RankReporter::WriteLine(absl::string_view line, bool may_drop) {
 void RankReporter::Progress(const session::Progress& progress) {
   const absl::Time now = absl::Now();
   held_ = progress;
-  if (now < next_ && progress.inner_step < steps_) return;
+  if (now < next_ && progress.inner_step < steps_ && !progress.draining) return;
   next_ = now + kProgressEach;
   Flush();
 }
@@ -103,7 +103,8 @@ void RankReporter::Flush() {
   out->set_sync_seconds(progress.sync_seconds);
   out->set_uplink_nmse(progress.uplink_nmse);
   out->set_error_feedback_norm(progress.error_feedback_norm);
-  Write(report, /*may_drop=*/progress.inner_step < steps_);
+  report.set_draining(progress.draining);
+  Write(report, /*may_drop=*/progress.inner_step < steps_ && !progress.draining);
 }
 
 void RankReporter::Evaluation(const session::EvaluationResult& result) {

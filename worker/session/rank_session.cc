@@ -259,6 +259,11 @@ Outcome RankSession::Impl::Run() {
     if (const auto* restart = std::get_if<Restart>(&*action)) {
       return {.kind = Outcome::Kind::kRestart, .reason = restart->reason};
     }
+    if (std::holds_alternative<Draining>(*action)) {
+      progress_.draining = true;
+      ReportProgress();
+      continue;
+    }
     if (peers_stopped_) {
       // Its snapshot is not to be had any more.
       if (const auto* push = std::get_if<Push>(&*action)) {

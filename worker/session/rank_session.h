@@ -25,6 +25,8 @@ namespace longhaul::session {
 // trained.
 struct Progress {
   int64_t inner_step = 0;
+  // The pool was asked to stop, and inner_step is the last.
+  bool draining = false;
   int64_t tokens = 0;
   double train_loss = 0;         // Of the newest step.
   double tokens_per_second = 0;  // Since training began, without evaluations.

@@ -72,6 +72,11 @@ struct Wait {
   std::string what;
   int64_t since_step = 0;
 };
+// The pool was asked to stop, and this is its last step: nobody need wait for it in what is pushed
+// later.
+struct Draining {
+  int64_t last_step = 0;
+};
 // Nothing more is to be done. `completed`: every step was done and the last commits are merged.
 struct Finish {
   std::string reason;
@@ -83,6 +88,6 @@ struct Restart {
 };
 
 using Action = std::variant<SeedPush, PullWhole, AgreeOnVersions, RunStep, Push, PushAgain, Pull,
-                            Merge, Evaluate, Wait, Finish, Restart>;
+                            Merge, Evaluate, Wait, Draining, Finish, Restart>;
 
 }  // namespace longhaul::session

@@ -32,6 +32,7 @@ void Session::StopHere(Actions& out) {
 void Session::BeginDrain(Actions& out) {
   state_ = SessionState::kDraining;
   waiting_.reset();
+  out.push_back(Draining{step_});
   FinishIfSent(out);
 }
 
