@@ -251,6 +251,12 @@ class PerformerTest : public testing::Test {
     return heartbeat;
   }
 
+  static Heartbeat Evaluated(const std::string& job, const std::string& pool) {
+    Heartbeat heartbeat{pool, "1", job, 4};
+    heartbeat.evaluations = {{.step = 4, .version = 0, .loss = 2.5}};
+    return heartbeat;
+  }
+
   static absl::Status Full() { return absl::ResourceExhaustedError("no space left"); }
 
   Trace trace_;
