@@ -18,7 +18,7 @@ JobGauges::JobGauges(MetricRegistry& registry)
 void JobGauges::Show(const Performer& performer) {
   std::set<std::string> gone = std::exchange(shown_, {});
   for (const std::shared_ptr<LiveJob>& job : performer.All()) {
-    const v1::Job report = Report(performer, job->id());
+    const v1::Job report = ReportLive(*job, performer.View(job->id()), performer.now());
     const MetricLabels labels = {{"job", job->name()}};
     inner_step_.With(labels).Set(static_cast<double>(report.inner_step()));
     tokens_.With(labels).Set(static_cast<double>(report.tokens()));

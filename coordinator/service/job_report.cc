@@ -126,8 +126,8 @@ void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* r
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now) {
   if (!job.resolved.has_value()) {
     v1::Job report = ReportEnded(job.record);
-    report.set_state(v1::QUARANTINED);
-    *report.mutable_error() = ToProto(*job.quarantine);
+    report.set_state(static_cast<v1::JobState>(job.state()));
+    if (job.quarantine.has_value()) *report.mutable_error() = ToProto(*job.quarantine);
     return report;
   }
   v1::Job report;
@@ -154,6 +154,11 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
 v1::Job Report(const Performer& performer, const std::string& id) {
   const std::shared_ptr<LiveJob> job = performer.Find(id);
   if (!job) return {};
+  // The core knows an ended job no more: why it ended is with its record.
+  if (job->record.ended != absl::InfinitePast()) {
+    const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
+    if (record.ok()) return ReportEnded(*record);
+  }
   return ReportLive(*job, performer.View(id), performer.now());
 }
 

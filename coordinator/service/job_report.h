@@ -13,7 +13,7 @@ namespace longhaul::coordinator {
 
 // A stored job as it is now. The record is that of the store.
 v1::Job Report(const Performer& performer, const JobRecord& record);
-// Of a job that the performer has.
+// Of a job that the performer has; of one that has ended the record is read.
 v1::Job Report(const Performer& performer, const std::string& id);
 
 // Of a job that has not ended, or is about to: `view` is nothing once it has.

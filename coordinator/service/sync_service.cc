@@ -43,13 +43,17 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
     service.performer->Step(
         RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
         [service, stream, rank](const std::optional<Answer>& answer) {
-          if (const auto* admitted = std::get_if<AdmitRank>(&*answer)) {
-            stream->Send(MakePlan(*service.performer->Find(rank.job),
-                                  *service.performer->View(rank.job), *admitted));
-            service.plan_streams->Add(rank, stream);
-          } else {
-            stream->End(ToStatus(std::get<Refuse>(*answer)));
+          const auto* admitted = std::get_if<AdmitRank>(&*answer);
+          if (admitted == nullptr) return stream->End(ToStatus(std::get<Refuse>(*answer)));
+          const std::optional<JobView> view = service.performer->View(rank.job);
+          // The job ended while its admission waited for the disk.
+          if (!view.has_value()) {
+            return stream->End(WithErrorInfo(
+                absl::FailedPreconditionError(absl::StrCat("job ", rank.job, " has ended")),
+                {"JOB_ENDED", {}}));
           }
+          stream->Send(MakePlan(*service.performer->Find(rank.job), *view, *admitted));
+          service.plan_streams->Add(rank, stream);
         });
   });
   if (!posted) stream->End(Overloaded());

@@ -10,22 +10,49 @@ namespace {
 
 TEST_F(PerformerTest, AFullDiskHoldsDecisionsUpInTheirOrder) {
   const std::string id = RunPair();
+  performer_->SaveCounters();
+  Taken();
   records_.Refuse(Full());
   Step(Failing(id, "b"));
   EXPECT_EQ(Taken(), Trace()) << "nothing of it is said";
   EXPECT_TRUE(absl::IsResourceExhausted(performer_->health()));
   EXPECT_NE(performer_->health().message().find("no space left"), std::string::npos);
-  Step(CancelJob{id});
+  EXPECT_NE(performer_->View(id)->waiting->what.find("no space left"), std::string::npos);
+  Step(Evaluated(id, "a"));
   Pass(absl::Seconds(1));
-  EXPECT_EQ(meta_->GetJob(id)->state, static_cast<int>(JobState::kRunning));
-  const Trace before = Taken();
-  EXPECT_TRUE(before == Trace{"store id1 counters"} || before.empty());
+  EXPECT_EQ(Taken(), Trace());
+  EXPECT_FALSE((*meta_->ListParticipants(id))[1].left);
   records_.Refuse(absl::OkStatus());
   performer_->Tick();
   EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
-                            "begin apply", "store id1 CANCELLED", "answer nothing",
-                            "begin background", "end id1 CANCELLED"}));
+                            "begin apply", "store evaluation", "answer lease a"}));
   EXPECT_TRUE(performer_->health().ok());
+}
+
+TEST_F(PerformerTest, OnAFullDiskNothingIsCancelled) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  Step(CancelJob{id});
+  EXPECT_EQ(Taken(), Trace{"answer refuse DISK_FULL"});
+  EXPECT_EQ(performer_->View(id)->state, JobState::kRunning);
+}
+
+TEST_F(PerformerTest, ARankMayBeAdmittedToAJobThatEndedWhileTheDiskWasFull) {
+  const std::string id = Submit("job");
+  Join("a");
+  Step(Failing(id, "a"));
+  Pass(absl::Seconds(5));
+  records_.Refuse(Full());
+  bool had_view = true;
+  performer_->Step(RankReady{id, "a", "1", 0}, [&](const std::optional<Answer>& answer) {
+    EXPECT_EQ(Words(answer), "admit a");
+    had_view = performer_->View(id).has_value();
+  });
+  Step(Failing(id, "a"));  // Every pool says the same: the job fails.
+  records_.Refuse(absl::OkStatus());
+  performer_->Tick();
+  EXPECT_FALSE(had_view) << "who makes its plan must look";
 }
 
 TEST_F(PerformerTest, OnAFullDiskAJoinIsRefusedAtOnce) {
@@ -118,7 +145,7 @@ TEST_F(PerformerTest, AFatalErrorAnswersWhatWaitedForTheDisk) {
   const std::string id = RunPair();
   records_.Refuse(Full());
   Step(Failing(id, "b"));
-  Step(CancelJob{id});
+  Step(Evaluated(id, "a"));
   records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
   performer_->Tick();
   EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));

@@ -117,8 +117,10 @@ class RecordingPublisher : public Publisher {
   void JobChanged(const LiveJob& job) override { ++changes; }
   void JobForgotten(const LiveJob& job) override { trace_->push_back("forget " + job.id()); }
   std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override {
+    if (status_of) return status_of(job, fault);
     return absl::StrCat("status ", job.record.state, fault.has_value() ? fault->message : "");
   }
+  std::function<std::string(const LiveJob&, const std::optional<JobFault>&)> status_of;
   std::function<void()> on_release;
   int changes = 0;
 
@@ -246,6 +248,12 @@ class PerformerTest : public testing::Test {
   static Heartbeat Failing(const std::string& job, const std::string& pool) {
     Heartbeat heartbeat{pool, "1", job};
     heartbeat.fault = JobFault{.code = "NOT_FOUND", .message = "no data", .field = "data"};
+    return heartbeat;
+  }
+
+  static Heartbeat Evaluated(const std::string& job, const std::string& pool) {
+    Heartbeat heartbeat{pool, "1", job, 4};
+    heartbeat.evaluations = {{.step = 4, .version = 0, .loss = 2.5}};
     return heartbeat;
   }
 

@@ -19,9 +19,9 @@ class JobReportTest : public ::testing::Test {
     JobRecord record{
         .id = "id", .name = "job", .state = v1::RUNNING, .created = start_, .started = start_};
     record.spec = resolved_.spec.SerializeAsString();
-    job_ = *LiveJob::Create(record, resolved_);
-    view_.state = JobState::kRunning;
-    view_.fragments.resize(2);
+    job_ = *MakeLiveJob(record, resolved_);
+    view_->state = JobState::kRunning;
+    view_->fragments.resize(2);
   }
   void Told(const std::string& pool, int ordinal, bool live, int64_t step, double compute,
             double wait) {
@@ -30,15 +30,16 @@ class JobReportTest : public ::testing::Test {
     progress.set_tokens(10 * step);
     progress.set_compute_seconds(compute);
     progress.set_exposed_wait_seconds(wait);
-    job_->progress.Report(pool, ordinal, 0, progress);
-    view_.participants.push_back({.pool = pool, .ordinal = ordinal, .start_step = 0, .live = live});
+    job_->progress.Report(pool, "1", 0, progress);
+    view_->participants.push_back(
+        {.pool = pool, .ordinal = ordinal, .start_step = 0, .live = live});
   }
   v1::Job Report() { return ReportLive(*job_, view_, start_ + absl::Seconds(90)); }
 
   const absl::Time start_ = absl::FromUnixSeconds(1000);
   ResolvedJob resolved_;
   std::shared_ptr<LiveJob> job_;
-  JobView view_;
+  std::optional<JobView> view_ = JobView();
 };
 
 TEST_F(JobReportTest, SumsAndMeansOverPools) {
@@ -57,12 +58,12 @@ TEST_F(JobReportTest, SumsAndMeansOverPools) {
 }
 
 TEST_F(JobReportTest, WaitingSaysWhatSinceWhenAndUntilWhen) {
-  view_.waiting = Waiting{"2 pools (1 ready)", start_, absl::InfiniteFuture()};
+  view_->waiting = Waiting{"2 pools (1 ready)", start_, absl::InfiniteFuture()};
   EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s");
-  view_.waiting->until = start_ + absl::Seconds(100);
+  view_->waiting->until = start_ + absl::Seconds(100);
   EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s, at most 10s more");
-  job_->blocked = "disk space";
-  EXPECT_EQ(Report().waiting_for(), "disk space");
+  job_->fragments->set_full("no space left");
+  EXPECT_EQ(Report().waiting_for(), "the coordinator: no space left");
 }
 
 TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
@@ -76,17 +77,17 @@ TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
   EXPECT_EQ(report.fragments(0).digest(), "");
   EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
   EXPECT_EQ(report.fragments(1).digest(), commit.digest.Hex());
-  EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->up().FragmentBytes(100));
+  EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->fragments->up().FragmentBytes(100));
   EXPECT_EQ(report.parameters(), 200);
 }
 
 TEST_F(JobReportTest, AnEndedJobIsShownFromItsRecord) {
   Told("a", 0, true, 20, 3, 1);
-  view_.waiting = Waiting{"nothing", start_, absl::InfiniteFuture()};
+  view_->waiting = Waiting{"nothing", start_, absl::InfiniteFuture()};
   JobRecord record = job_->record;
   record.state = v1::COMPLETED;
   record.ended = start_ + absl::Seconds(5);
-  record.status = StatusOf(Report());
+  record.status = KeptStatus(Report());
   const v1::Job report = ReportEnded(record);
   EXPECT_EQ(report.id(), "id");
   EXPECT_EQ(report.state(), v1::COMPLETED);
@@ -95,6 +96,84 @@ TEST_F(JobReportTest, AnEndedJobIsShownFromItsRecord) {
   EXPECT_EQ(report.waiting_for(), "");
   EXPECT_FALSE(report.pools(0).live());
   EXPECT_EQ(report.ended_at().seconds(), 1005);
+}
+
+TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {
+  view_->waiting = Waiting{"fragment 0 version 1 from a", start_ + absl::Milliseconds(89'500),
+                           absl::InfiniteFuture()};
+  EXPECT_EQ(Report().waiting_for(), "");
+  view_->state = JobState::kFinishing;
+  EXPECT_NE(Report().waiting_for(), "");
+}
+
+TEST_F(JobReportTest, ACompletedJobDidAllItsStepsWhateverTheLastHeartbeatsSaid) {
+  Told("a", 0, false, 41, 3, 1);
+  EXPECT_EQ(Report().inner_step(), 41);
+  job_->record.state = v1::COMPLETED;
+  view_.reset();
+  EXPECT_EQ(Report().inner_step(), 60);
+  EXPECT_EQ(Report().pools(0).inner_step(), 41);
+  job_->record.state = v1::CANCELLED;
+  EXPECT_EQ(Report().inner_step(), 41);
+}
+
+TEST_F(JobReportTest, ACompletedJobThatNobodyReportedOnDidAllItsSteps) {
+  job_->record.state = v1::COMPLETED;
+  view_.reset();
+  EXPECT_EQ(Report().inner_step(), 60);
+}
+
+TEST_F(JobReportTest, PoolsThatAreSetAsideAreShownWhileTheJobLives) {
+  view_->set_aside = {{.job = "job",
+                       .pool = "a",
+                       .fault = {"NOT_FOUND", "no data", "data.text.path", "mount it", "a"},
+                       .failures = 2,
+                       .retry_at = start_ + absl::Seconds(97)},
+                      {.job = "job", .pool = "b", .failures = 1, .retry_at = start_}};
+  const v1::Job report = Report();
+  ASSERT_EQ(report.set_aside_size(), 2);
+  EXPECT_EQ(report.set_aside(0).pool(), "a");
+  EXPECT_EQ(report.set_aside(0).error().field(), "data.text.path");
+  EXPECT_EQ(report.set_aside(0).failures(), 2);
+  EXPECT_EQ(report.set_aside(0).retry_in().seconds(), 7);
+  EXPECT_EQ(report.set_aside(1).retry_in().seconds(), 0) << "it tries again";
+  v1::Job kept;
+  kept.ParseFromString(KeptStatus(report));
+  EXPECT_EQ(kept.set_aside_size(), 0);
+}
+
+TEST_F(JobReportTest, AQuarantinedJobShowsWhyAndWhatItHad) {
+  Told("a", 0, false, 20, 3, 1);
+  view_->state = JobState::kQuarantined;
+  view_->fault = job_->quarantine = JobFault{.code = "DATA_LOSS", .message = "bad bytes"};
+  const v1::Job report = Report();
+  EXPECT_EQ(report.state(), v1::QUARANTINED);
+  EXPECT_EQ(report.error().message(), "bad bytes");
+  EXPECT_EQ(report.tokens(), 200);
+}
+
+TEST_F(JobReportTest, AJobWhoseSpecIsNotUnderstoodIsShownFromItsRecord) {
+  Told("a", 0, true, 20, 3, 1);
+  JobRecord record = job_->record;
+  record.status = KeptStatus(Report());
+  LiveJob unusable(record);
+  unusable.quarantine = JobFault{.code = "INVALID_ARGUMENT", .message = "spec"};
+  const v1::Job report = ReportLive(unusable, view_, start_);
+  EXPECT_EQ(report.state(), v1::QUARANTINED);
+  EXPECT_EQ(report.error().message(), "spec");
+  EXPECT_EQ(report.spec().name(), "job");
+  EXPECT_EQ(report.tokens(), 200);
+  // Cancelled.
+  unusable.quarantine.reset();
+  unusable.record.state = v1::CANCELLED;
+  EXPECT_EQ(ReportLive(unusable, std::nullopt, start_).state(), v1::CANCELLED);
+}
+
+TEST_F(JobReportTest, AJobThatIsNotStoredHasItsFragmentsAndNoTimes) {
+  const v1::Job report = ReportUnstored(resolved_);
+  EXPECT_EQ(report.state(), v1::PENDING);
+  EXPECT_EQ(report.fragments_size(), 2);
+  EXPECT_FALSE(report.has_created_at());
 }
 
 }  // namespace

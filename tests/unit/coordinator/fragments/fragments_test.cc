@@ -1,0 +1,229 @@
+#include "coordinator/fragments/fragments.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <sstream>
+
+#include "common/io/file_util.h"
+#include "common/io/memory_filesystem.h"
+#include "coordinator/fragments/part_intake.h"
+#include "coordinator/store/data_folder.h"
+#include "tests/testing/failing_filesystem.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// Runs what was submitted when it is told to.
+class HandCrank : public TaskRunner {
+ public:
+  bool Submit(Task task) override {
+    if (refuses) return false;
+    tasks_.push_back(std::move(task));
+    return true;
+  }
+  void RunAll() {
+    while (!tasks_.empty()) {
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      std::move(task)();
+    }
+  }
+  bool refuses = false;
+
+ private:
+  std::deque<Task> tasks_;
+};
+
+class CountingArbiter : public Arbiter {
+ public:
+  absl::Status Judge(const ContributionId&) const override { return absl::OkStatus(); }
+  absl::Status CheckReader(const std::string&, const std::string&,
+                           const std::string&) const override {
+    return absl::OkStatus();
+  }
+  absl::Status Complete(const ContributionId&) override { return absl::OkStatus(); }
+  void StoreFailed(const std::string& job, const absl::Status&) override { failed.push_back(job); }
+  std::vector<std::string> failed;
+};
+
+class FragmentsTest : public testing::Test {
+ protected:
+  static constexpr int64_t kElements = 200;
+
+  FragmentsTest() {
+    EXPECT_TRUE(CreateDirs(disk_, JobsFolder("data")).ok());
+    fragments_.Add(Job("job", kElements));
+  }
+  static std::shared_ptr<JobFragments> Job(const std::string& id, int64_t elements) {
+    return *JobFragments::Create(
+        {.up = {.kind = CodecKind::kE3m0},
+         .manifest = {.id = id,
+                      .name = id,
+                      .options = {.fragment_elements = {elements}, .log_file_bytes = 1 << 20}}});
+  }
+  void RunAll() {
+    background_.RunAll();
+    apply_.RunAll();
+  }
+  absl::StatusOr<OpenedStore> Open(const std::string& id, bool create) {
+    absl::StatusOr<OpenedStore> result = absl::UnknownError("no answer");
+    fragments_.Open(id, create, [&](absl::StatusOr<OpenedStore> opened) { result = opened; });
+    RunAll();
+    return result;
+  }
+  absl::StatusOr<CommitRecord> Apply(const std::string& id, Round round) {
+    absl::StatusOr<CommitRecord> result = absl::UnknownError("no answer");
+    fragments_.Apply(id, std::move(round),
+                     [&](absl::StatusOr<CommitRecord> commit) { result = commit; });
+    RunAll();
+    return result;
+  }
+  absl::StatusOr<v1::CheckpointManifest> Checkpoint(const std::string& id) {
+    absl::StatusOr<v1::CheckpointManifest> result = absl::UnknownError("no answer");
+    v1::CheckpointManifest manifest;
+    manifest.set_job_id(id);
+    manifest.set_step(60);
+    fragments_.Checkpoint(
+        id, manifest, [&](absl::StatusOr<v1::CheckpointManifest> written) { result = written; });
+    RunAll();
+    return result;
+  }
+  // Initial parameters, whole and in the log.
+  absl::Status Push(const std::string& id) {
+    std::vector<float> values(kElements, 0.5f);
+    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                          values.size() * sizeof(float));
+    PartIntake intake(fragments_.Find(id), {0, 0, "a", "1"}, RoundKind::kSeed);
+    const CodedChunk chunk{.segments = {{0, kElements}},
+                           .pieces = {bytes},
+                           .payload_bytes = static_cast<int64_t>(bytes.size())};
+    const absl::Status taken = intake.Take(chunk);
+    return taken.ok() ? intake.Finish() : taken;
+  }
+  static Round Seed() { return {.kind = RoundKind::kSeed, .contributors = {{"a", "1"}}}; }
+
+  std::ostringstream log_text_;
+  Logger log_{{.format = LogFormat::kText, .stream = &log_text_}};
+  MetricRegistry registry_;
+  FragmentMetrics metrics_{registry_};
+  MemoryFileSystem disk_;
+  FailingFileSystem failing_{&disk_};
+  CountingArbiter arbiter_;
+  HandCrank apply_, background_;
+  Fragments fragments_{{.data_dir = "data", .tile_threads = 1},
+                       {.fs = &failing_,
+                        .arbiter = &arbiter_,
+                        .apply = &apply_,
+                        .background = &background_,
+                        .metrics = &metrics_,
+                        .log = &log_}};
+};
+
+TEST_F(FragmentsTest, AStoreIsMadeWhenItIsToBeAndFoundLater) {
+  EXPECT_TRUE(absl::IsNotFound(Open("job", false).status()));
+  const absl::StatusOr<OpenedStore> made = Open("job", true);
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_EQ(made->fragments.size(), 1u);
+  EXPECT_EQ(made->fragments[0].version, -1);
+  ASSERT_TRUE(Push("job").ok());
+  // A restart finds what the log holds.
+  fragments_.Close("job");
+  fragments_.Add(Job("job", kElements));
+  const absl::StatusOr<OpenedStore> found = Open("job", false);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->fragments[0].contributors.size(), 1u);
+  EXPECT_EQ(found->fragments[0].contributors[0].pool, "a");
+  ASSERT_TRUE(Apply("job", Seed()).ok());
+  EXPECT_FALSE(fragments_.Find("job")->contributions().Whole({0, 0, "a", "1"})) << "it is used up";
+  EXPECT_EQ(Checkpoint("job")->step(), 60);
+  EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+TEST_F(FragmentsTest, ACommitIsFoundWithWhatItSays) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  Round round = Seed();
+  round.evaluator = "a";
+  const absl::StatusOr<CommitRecord> commit = Apply("job", round);
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  fragments_.Close("job");
+  fragments_.Add(Job("job", kElements));
+  const absl::StatusOr<OpenedStore> found = Open("job", false);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->fragments[0].version, 0);
+  EXPECT_EQ(found->fragments[0].commit->evaluator, "a");
+  EXPECT_EQ(found->fragments[0].commit->digest, commit->digest);
+  EXPECT_TRUE(found->fragments[0].contributors.empty());
+}
+
+TEST_F(FragmentsTest, WhatIsNotHereIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(Open("another", true).status()));
+  EXPECT_TRUE(absl::IsNotFound(Apply("another", Seed()).status()));
+  EXPECT_TRUE(absl::IsNotFound(Apply("job", Seed()).status())) << "its store is not open";
+  EXPECT_TRUE(absl::IsNotFound(Checkpoint("job").status()));
+  fragments_.Retire("another");
+  fragments_.Retire("job");
+  fragments_.Close("another");
+}
+
+TEST_F(FragmentsTest, WhenTooMuchWaitsEveryMessageSaysSo) {
+  background_.refuses = true;
+  EXPECT_TRUE(absl::IsUnavailable(Open("job", true).status()));
+  background_.refuses = false;
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  apply_.refuses = background_.refuses = true;
+  EXPECT_TRUE(absl::IsUnavailable(Apply("job", Seed()).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Checkpoint("job").status()));
+  apply_.refuses = false;
+  EXPECT_TRUE(Apply("job", Seed()).ok()) << "that no snapshot was looked at matters to nobody";
+  EXPECT_FALSE(fragments_.Find("job")->snapshot_asked);
+}
+
+TEST_F(FragmentsTest, AStoreOfOtherSizesIsNotTheJobs) {
+  ASSERT_TRUE(Open("job", true).ok());
+  fragments_.Add(Job("job", kElements + 1));
+  EXPECT_TRUE(absl::IsDataLoss(Open("job", false).status()));
+  EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
+}
+
+TEST_F(FragmentsTest, AFatalErrorIsToldOnceForEachJob) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  failing_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kSync ? absl::DataLossError("input/output error") : absl::OkStatus();
+  });
+  EXPECT_FALSE(Apply("job", Seed()).ok());
+  EXPECT_FALSE(Apply("job", Seed()).ok());
+  EXPECT_EQ(arbiter_.failed, std::vector<std::string>{"job"});
+}
+
+TEST_F(FragmentsTest, AFullDiskIsToldUntilSomethingIsLoggedAgain) {
+  ASSERT_TRUE(Open("job", true).ok());
+  bool full = true;
+  failing_.SetDecision([&](int64_t, FileOp) {
+    return full ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(Push("job")));
+  EXPECT_TRUE(absl::IsResourceExhausted(fragments_.Health()));
+  EXPECT_NE(fragments_.Find("job")->full(), "");
+  full = false;
+  EXPECT_TRUE(Push("job").ok());
+  EXPECT_TRUE(fragments_.Health().ok());
+  EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+TEST_F(FragmentsTest, WorksUnderWayKeepTheJobThatIsClosed) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  bool done = false;
+  fragments_.Apply("job", Seed(), [&](absl::StatusOr<CommitRecord> commit) { done = commit.ok(); });
+  fragments_.Close("job");
+  RunAll();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(fragments_.Find("job"), nullptr);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator
