@@ -12,12 +12,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,14 @@ class Coordinator {
     std::string job;
     int ordinal = 0;
   };
+
+  // What most steps look into; its order says nothing.
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  template <typename T>
+  using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
 
   void On(const SubmitJob& event);
   void On(const CancelJob& event);
@@ -159,14 +169,14 @@ class Coordinator {
   CoordinatorOptions options_;
   Membership membership_;
   // Jobs that have not ended: by id, and in the order of their submission.
-  std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;
+  ByName<std::unique_ptr<Job>> jobs_;
   std::map<int64_t, Job*> in_order_;
   int64_t next_order_ = 0;
   // How the newest of those that ended did, for latecomers; the oldest are forgotten.
   std::map<std::string, JobState, std::less<>> ended_;
   std::vector<std::string> ended_order_;
   // By pool: live, lost and away ones.
-  std::map<std::string, Place, std::less<>> places_;
+  ByName<Place> places_;
   // Incarnations that may not come back: a job went on without them. By pool.
   std::map<std::string, std::string, std::less<>> outdated_;
   // Jobs by the moment at which they are to be looked at.

@@ -98,10 +98,16 @@ absl::Time Membership::next_expiry() const {
 }
 
 void Membership::Extend(Member& member, absl::Time now) {
-  (member.live ? leases_ : lost_).erase({member.lease_end, member.pool});
+  auto entry = (member.live ? leases_ : lost_).extract({member.lease_end, member.pool});
   member.live = true;
   member.lease_end = now + options_.lease;
-  leases_.insert({member.lease_end, member.pool});
+  if (entry.empty()) {
+    leases_.insert({member.lease_end, member.pool});
+    return;
+  }
+  entry.value().first = member.lease_end;
+  // A lease that begins now ends last.
+  leases_.insert(leases_.end(), std::move(entry));
 }
 
 void Membership::Kill(Member& member) {

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "coordinator/store/job_folder.h"
+#include "coordinator/store/paced_write.h"
 #include "coordinator/store/store_proto.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -38,19 +39,9 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::s
   return manifest;
 }
 
-// In steps, each on its way to the device at once, so that a commit's sync does not wait for
-// gigabytes.
 absl::Status WriteNewFile(FileSystem& fs, const std::string& path, absl::string_view bytes) {
-  constexpr size_t kChunkBytes = 4 << 20, kChunksBetweenSyncs = 8;
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Create(path));
-  size_t chunks = 0;
-  for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-    const absl::string_view chunk = bytes.substr(at, kChunkBytes);
-    LH_RETURN_IF_ERROR(file->WriteAt(at, chunk));
-    file->WriteBehind(at, chunk.size());
-    if (++chunks % kChunksBetweenSyncs == 0) LH_RETURN_IF_ERROR(file->SyncData());
-  }
-  return file->SyncData();
+  return WritePaced(*file, 0, bytes);
 }
 
 // By step: numbers beyond the zeros are longer.

@@ -16,6 +16,7 @@
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
 #include "coordinator/store/envelope.h"
+#include "coordinator/store/paced_write.h"
 #include "coordinator/store/store_proto.h"
 #include "longhaul/store/v1/records.pb.h"
 
@@ -24,9 +25,8 @@ namespace {
 
 constexpr absl::string_view kMagic = "LHSNAPS2";
 constexpr int64_t kHeaderBytes = 4096;
-// Written and synced in steps, so that the disk is never far behind and a commit's sync does not
-// wait for all of it.
-constexpr int64_t kChunkElements = 1 << 20, kChunksBetweenSyncs = 8;
+// Hashed and written by turns: the bytes are in the cache still.
+constexpr int64_t kChunkElements = 1 << 20;
 
 std::string EncodeHeader(const store::v1::SnapshotHead& head) {
   std::string bytes = WithEnvelope(kMagic, head.SerializeAsString());
@@ -47,13 +47,10 @@ absl::StatusOr<store::v1::SnapshotHead> ReadHeader(const File& file, const std::
 
 absl::StatusOr<Digest128> WriteArray(File& file, int64_t offset, absl::Span<const float> values) {
   Digester digester;
-  int64_t chunks = 0;
   while (!values.empty()) {
     const auto chunk = values.subspan(0, kChunkElements);
     digester.Update(chunk);
-    LH_RETURN_IF_ERROR(file.WriteAt(offset, BytesOf(chunk)));
-    file.WriteBehind(offset, chunk.size() * sizeof(float));
-    if (++chunks % kChunksBetweenSyncs == 0) LH_RETURN_IF_ERROR(file.SyncData());
+    LH_RETURN_IF_ERROR(WritePaced(file, offset, BytesOf(chunk)));
     offset += chunk.size() * sizeof(float);
     values.remove_prefix(chunk.size());
   }

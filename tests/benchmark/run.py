@@ -17,6 +17,7 @@ BENCHMARKS = {
     "cuda": ["{build}/benchmark/cuda_codec_benchmark"],  # No rows where there is no CUDA device.
     "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
     "outer": ["{build}/benchmark/outer_benchmark"],
+    "coordinator": ["{build}/benchmark/coordinator_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
