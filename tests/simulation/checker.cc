@@ -29,14 +29,6 @@ void Checker::Holds(const RankId& who, int fragment, int64_t version, const Word
   }
 }
 
-void Checker::Begins(const std::string& job, const std::string& pool,
-                     const std::string& incarnation) {
-  std::erase_if(errors_, [&](const auto& entry) {
-    const auto& [of_job, of_pool, of_incarnation, fragment] = entry.first;
-    return of_job == job && of_pool == pool && of_incarnation == incarnation;
-  });
-}
-
 void Checker::Pushes(const RankId& who, int fragment, int64_t version, const Words& words,
                      const Words& residual, const Words& error) {
   const PoolKey key{who.job, who.pool, who.incarnation, fragment};

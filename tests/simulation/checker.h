@@ -36,8 +36,6 @@ class Checker {
   // Invariant 1: what a rank holds as a version is what the coordinator committed as that version.
   void Holds(const RankId& who, int fragment, int64_t version, const Words& parameters);
 
-  // The pool's ranks begin, perhaps again as the same incarnation: their error feedback is zero.
-  void Begins(const std::string& job, const std::string& pool, const std::string& incarnation);
   // Invariant 2. A push begins: its words, and the error feedback that went into them.
   void Pushes(const RankId& who, int fragment, int64_t version, const Words& words,
               const Words& residual, const Words& error);

@@ -13,6 +13,7 @@ void PoolNode::Start() {
   up_ = true;
   draining_ = last_step_known_ = false;
   incarnation_ = absl::StrCat(++life_);
+  spent_.clear();
   world_->Trace(options_.name, absl::StrCat("starts as ", incarnation_));
   Beat();
 }
@@ -163,6 +164,7 @@ void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment
   work_ = assignment;
   ended_early_ = cannot_ = false;
   if (!work_) return;
+  if (spent_.contains(work_->job)) return RankWantsRestart({}, "its ranks begin again");
   if (world_->faults && options_.misconfigured && world_->Chance(0.5)) {
     cannot_ = true;
     return;
@@ -172,7 +174,8 @@ void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment
   });
 }
 
-void PoolNode::RankEnded(const RankId& who) {
+void PoolNode::RankEnded(const RankId& who, session::Extent done) {
+  if (done != session::Extent::kNothing) spent_.insert(who.job);
   const auto all_ended = [this] {
     return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
       return rank->session().state() == session::SessionState::kEnded;
@@ -186,13 +189,12 @@ void PoolNode::RankEnded(const RankId& who) {
   }
   if (draining_) return Later(absl::ZeroDuration(), [this] { Drained(); });
   if (Finished()) return Later(absl::ZeroDuration(), [this] { Beat(); });
-  Later(absl::Seconds(1), [this] { ended_early_ = true; });
+  Later(absl::Seconds(1), [this, run = run_] { ended_early_ = run == run_; });
 }
 
 void PoolNode::StartRanks() {
   ++run_;
   next_meeting_.assign(options_.ranks, 0);
-  world_->checker.Begins(work_->job, options_.name, incarnation_);
   for (int rank = 0; rank < options_.ranks; ++rank) {
     RankId id{work_->job, options_.name, incarnation_, rank, options_.ranks};
     ranks_.push_back(std::make_shared<RankNode>(world_, coordinator_, this, std::move(id),

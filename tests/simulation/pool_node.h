@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class PoolNode : public RankHost {
   void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) override;
   void RankWantsRestart(const RankId& who, const std::string& reason) override;
   void RankDrains(const RankId& who) override;
-  void RankEnded(const RankId& who) override;
+  void RankEnded(const RankId& who, session::Extent done) override;
 
  private:
   struct Meeting {
@@ -74,6 +75,8 @@ class PoolNode : public RankHost {
   std::string incarnation_;
   sim::ConnectionPtr connection_;
   std::optional<coordinator::Assignment> work_;
+  // The jobs that this incarnation did steps of: it does not begin them again.
+  std::set<std::string> spent_;
   std::vector<std::shared_ptr<RankNode>> ranks_;
   int64_t run_ = 0;  // Counts StartRanks and StopRanks: old meetings end with it.
   std::map<int64_t, Meeting> meetings_;                    // By their order.

@@ -286,9 +286,9 @@ void RankNode::Do(const session::Evaluate& action) {
 
 void RankNode::Do(const session::Draining&) { host_->RankDrains(id_); }
 
-void RankNode::Do(const session::Finish&) {
+void RankNode::Do(const session::Finish& action) {
   foreground_.clear();
-  host_->RankEnded(id_);
+  host_->RankEnded(id_, action.done);
 }
 
 void RankNode::Do(const session::Restart& action) { host_->RankWantsRestart(id_, action.reason); }

@@ -30,7 +30,7 @@ class RankHost {
   // The pool was asked to stop, and the rank does no further step.
   virtual void RankDrains(const RankId& who) = 0;
   // The session has nothing more to do.
-  virtual void RankEnded(const RankId& who) = 0;
+  virtual void RankEnded(const RankId& who, session::Extent done) = 0;
 };
 
 // Shared with the messages under way.

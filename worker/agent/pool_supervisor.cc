@@ -34,12 +34,12 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
   if (state_ == State::kDraining || state_ == State::kDone) return out;
   if (work != work_) {
     if (state_ == State::kRunning) Kill(out);
+    if (work.job != work_.job) restarts_ = 0;
+    if (work.incarnation != work_.incarnation) spent_.clear();
     work_ = work;
-    restarts_ = 0;
     state_ = State::kIdle;
     if (!work_.job.empty()) Start(now, out);
-  } else if (state_ == State::kEnded && !completed_ && !work_.job.empty() &&
-             now >= restart_at_) {
+  } else if (state_ == State::kEnded && !completed_ && !work_.job.empty() && now >= restart_at_) {
     // The job goes on, so it wants more of this pool than what its ranks took for the end.
     ++restarts_;
     Start(now, out);
@@ -48,6 +48,11 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
 }
 
 void PoolSupervisor::Start(absl::Time now, Actions& out) {
+  if (spent_.contains(work_.job)) {
+    state_ = State::kLost;
+    out.push_back(Rejoin{"its ranks begin again", absl::ZeroDuration()});
+    return;
+  }
   state_ = State::kRunning;
   failed_ = false;
   completed_ = true;
@@ -94,7 +99,11 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
   }
   if (code == kRankFailed) failed_ = true;
   if (code != kRankCompleted) completed_ = false;
-  if (code != kRankFinished && code != kRankCompleted && lost_.empty()) {
+  const bool finished =
+      code == kRankFinished || code == kRankCompleted || code == kRankStopped;
+  // A rank that failed may have done steps before.
+  if (code != kRankFinished) spent_.insert(work_.job);
+  if (!finished && lost_.empty()) {
     lost_ = HowItEnded(rank, code);
     conclude_at_ = now + kLastWords;
   }

@@ -3,13 +3,17 @@
 // or socket. Externally synchronised.
 //
 //   idle --assigned--> running --all ranks finished, or one reported a failure--> ended
-//   ended --still assigned, after a delay that grows--> running
+//   ended --still assigned, after a delay that grows--> lost
 //   running --a rank is lost or stands still--> lost --another incarnation--> idle
 //   any --drain--> draining --all ranks ended, or its time is over--> done
+//
+// What the ranks pushed before they ended may have counted, and their error feedback is gone: an
+// incarnation whose ranks did steps of a job does not begin it again.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,10 +25,10 @@ namespace longhaul {
 
 // How a rank process ends.
 enum RankExit : int {
-  // There is nothing more to do for it.
+  // There is nothing more to do for it: session::Extent kNothing, kAll, kPart.
   kRankFinished = 0,
-  // Likewise: every step was done and the last commits are merged.
   kRankCompleted = 12,
+  kRankStopped = 13,
   kRankRestart = 10,  // Cannot go on as this incarnation.
   kRankFailed = 11,   // The site or the job is at fault; a failure was reported.
   // Anything else, and any signal (128 + its number): the process was lost.
@@ -113,6 +117,8 @@ class PoolSupervisor {
   const Options options_;
   State state_ = State::kIdle;
   Work work_;
+  // The jobs that this incarnation cannot begin again.
+  std::set<std::string> spent_;
   std::vector<Rank> ranks_;
   bool failed_ = false;  // A rank reported a failure.
   // Every rank that ended had completed the work.

@@ -115,7 +115,12 @@ int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logg
   switch (outcome.kind) {
     case session::Outcome::Kind::kFinished:
       log.Info(absl::StrCat("finished: ", outcome.reason));
-      return outcome.completed ? kRankCompleted : kRankFinished;
+      switch (outcome.done) {
+        case session::Extent::kNothing: return kRankFinished;
+        case session::Extent::kPart: return kRankStopped;
+        case session::Extent::kAll: return kRankCompleted;
+      }
+      break;
     case session::Outcome::Kind::kRestart:
       log.Warning(absl::StrCat("cannot go on: ", outcome.reason));
       return kRankRestart;

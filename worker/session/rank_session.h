@@ -14,6 +14,7 @@
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "worker/replica/replica.h"
+#include "worker/session/core/action.h"
 
 namespace longhaul {
 class DeviceCodec;
@@ -69,8 +70,8 @@ struct Outcome {
   };
   enum class Place { kTraining, kContribution, kPlan };
   Kind kind = Kind::kFinished;
-  // kFinished: every step was done and the last commits are merged.
-  bool completed = false;
+  // kFinished: what was done.
+  Extent done = Extent::kNothing;
   Place place = Place::kTraining;
   absl::Status status;
   std::string reason;

@@ -77,10 +77,19 @@ struct Wait {
 struct Draining {
   int64_t last_step = 0;
 };
-// Nothing more is to be done. `completed`: every step was done and the last commits are merged.
+// What a rank did of its job when it ends.
+enum class Extent {
+  // No step: the same incarnation can begin again.
+  kNothing,
+  // Some steps: what it pushed may have counted, and its error feedback ends with it.
+  kPart,
+  // Every step, and the last commits are merged.
+  kAll,
+};
+// Nothing more is to be done.
 struct Finish {
   std::string reason;
-  bool completed = false;
+  Extent done = Extent::kNothing;
 };
 // This incarnation cannot go on; its agent starts the ranks anew under another.
 struct Restart {

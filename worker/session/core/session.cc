@@ -158,6 +158,9 @@ void Session::End(Action last, Actions& out) {
   if (state_ == SessionState::kEnded) return;
   state_ = SessionState::kEnded;
   waiting_.reset();
+  auto* finish = std::get_if<Finish>(&last);
+  if (finish != nullptr && finish->done != Extent::kAll && step_ > plan_.start_step)
+    finish->done = Extent::kPart;
   out.push_back(std::move(last));
 }
 

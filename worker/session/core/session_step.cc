@@ -25,7 +25,7 @@ void Session::EndStep(Actions& out) {
   if (step_ == plan_.steps) {
     if (plan_.final_round && !std::exchange(final_pushed_, true)) PushFinal(out);
     if (!MergeDue(/*final=*/true, out)) return StopHere(out);
-    return End(Finish{"all steps are done", true}, out);
+    return End(Finish{"all steps are done", Extent::kAll}, out);
   }
   waiting_.reset();
   state_ = SessionState::kTraining;

@@ -77,7 +77,7 @@ class AgentTest : public testing::Test {
 };
 
 constexpr char kTrains[] = R"(
-trap 'touch $folder/drained; exit 0' TERM
+trap 'touch $folder/drained; echo "{\"draining\": true}" >&3; exit 0' TERM
 echo started >> $folder/starts
 echo 'status 1 0.1 0 ' >&3
 while :; do sleep 0.01; done
@@ -95,7 +95,7 @@ TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
   EXPECT_EQ(server_.leaves[0].return_within().seconds(), 7 * 60);
 }
 
-TEST_F(AgentTest, ASiteFaultIsReportedOnceAndThePoolStays) {
+TEST_F(AgentTest, ASiteFaultIsReportedOnceAndTheJobIsBegunAgainAsAnotherIncarnation) {
   Assign("job");
   Start(R"(
 echo started >> $folder/starts
@@ -115,7 +115,7 @@ exit 11
   server_.Until([&] { return failed() == 2; });
   Drain();
   absl::MutexLock lock(&server_.mutex_);
-  EXPECT_EQ(server_.joins.size(), 1u);
+  EXPECT_EQ(server_.joins.size(), 2u);
   EXPECT_EQ(server_.joins[0].capabilities(0), "model:synthetic");
   for (const v1::HeartbeatRequest& beat : server_.beats) {
     if (!beat.has_failure()) continue;

@@ -92,22 +92,50 @@ TEST_F(PoolSupervisorTest, RanksThatCompletedTheirWorkAreNotStartedAgain) {
 // The coordinator was killed between two jobs: its ranks took an answer of the old state for the
 // end, and it still counts on this pool.
 TEST_F(PoolSupervisorTest, RanksThatEndedAreStartedAgainWhileTheirJobIsAssigned) {
+  const std::string again = "rejoin in 0: its ranks begin again";
   EXPECT_EQ(Assign("job"), "start");
-  EXPECT_EQ(Exit(0, kRankFinished), "");
-  EXPECT_EQ(Exit(1, kRankFinished), "");
+  EXPECT_EQ(Exit(0, kRankStopped), "");
+  EXPECT_EQ(Exit(1, kRankStopped), "");
   EXPECT_EQ(Assign("job"), "") << "it may just have ended";
   now_ += absl::Seconds(2);
-  EXPECT_EQ(Assign("job"), "start");
-  Exit(0, kRankFinished), Exit(1, kRankFinished);
-  now_ += absl::Seconds(2);
-  EXPECT_EQ(Assign("job"), "") << "more slowly each time";
-  now_ += absl::Seconds(2);
-  EXPECT_EQ(Assign("job"), "start");
-  Exit(0, kRankFinished), Exit(1, kRankFinished);
+  EXPECT_EQ(Assign("job"), again);
+  EXPECT_EQ(Assign("job"), "");
+  EXPECT_EQ(Assign("", "two"), "");
+  EXPECT_EQ(Assign("job", "two"), "start");
+  Exit(0, kRankStopped), Exit(1, kRankStopped);
   EXPECT_EQ(Assign(""), "");
   now_ += absl::Hours(1);
   EXPECT_EQ(Assign(""), "");
-  EXPECT_EQ(Assign("job"), "start") << "at once when it is assigned anew";
+}
+
+TEST_F(PoolSupervisorTest, RanksAreStartedAgainMoreSlowlyEachTime) {
+  EXPECT_EQ(Assign("job"), "start");
+  for (int seconds : {2, 4, 8}) {
+    Exit(0, kRankStopped), Exit(1, kRankStopped);
+    now_ += absl::Seconds(seconds - 1);
+    EXPECT_EQ(Text(supervisor_.Assigned(supervisor_.work(), now_)), "");
+    now_ += absl::Seconds(1);
+    EXPECT_EQ(Text(supervisor_.Assigned(supervisor_.work(), now_)),
+              "rejoin in 0: its ranks begin again");
+    EXPECT_EQ(Assign("job", absl::StrCat("after ", seconds)), "start");
+  }
+}
+
+// What an earlier run pushed may have counted.
+TEST_F(PoolSupervisorTest, AnIncarnationThatDidStepsOfAJobDoesNotBeginItAgain) {
+  EXPECT_EQ(Assign("a"), "start");
+  Exit(0, kRankStopped), Exit(1, kRankFinished);
+  EXPECT_EQ(Assign("b"), "start");
+  EXPECT_EQ(Assign("a"), "kill, rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("a", "two"), "start");
+}
+
+// The job waits for its other pools, and this one was free meanwhile: no place is given up for it.
+TEST_F(PoolSupervisorTest, RanksThatDidNothingBeginAgainAtOnce) {
+  EXPECT_EQ(Assign("job"), "start");
+  Exit(0, kRankFinished), Exit(1, kRankFinished);
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Assign("job"), "start");
 }
 
 TEST_F(PoolSupervisorTest, ALostRankEndsTheGroup) {
@@ -144,7 +172,8 @@ TEST_F(PoolSupervisorTest, AReportedFailureIsNoLoss) {
   EXPECT_EQ(supervisor_.state(), Supervisor::State::kEnded);
   EXPECT_EQ(Assign("job"), "");
   EXPECT_EQ(Assign(""), "") << "set aside";
-  EXPECT_EQ(Assign("job"), "start") << "and tried again";
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("job", "two"), "start") << "and tried again";
   supervisor_.Failed();
   EXPECT_EQ(Exit(0, kRankFailed), "kill");
 }
