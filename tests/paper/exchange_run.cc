@@ -18,6 +18,7 @@
 #include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/agent/membership_client.h"
+#include "worker/rank/capabilities.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/session/rank_session.h"
 
@@ -103,6 +104,7 @@ class Pool {
     v1::JoinRequest join;
     join.set_pool(name_);
     join.set_ranks(1);
+    for (const std::string& capability : CapabilitiesOn(v1::CPU)) join.add_capabilities(capability);
     membership_ = std::make_unique<MembershipClient>(
         MembershipClient::Options{.log = log_,
                                   .coordinator = coordinator,
@@ -116,19 +118,15 @@ class Pool {
     if (thread_.joinable()) thread_.join();
   }
 
-  // Blocks until this pool's part of the job has ended.
+  // Blocks until this pool's part of the job has ended, and tells so.
   absl::Status Join(absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
     if (!mutex_.AwaitWithDeadline(absl::Condition(&ended_), deadline)) {
       return absl::DeadlineExceededError(absl::StrCat(name_, " did not finish in time"));
     }
-    return status_;
-  }
-
-  // The final evaluation ends the job: it is reported once every pool has merged its last round, so
-  // that what the job counts is complete. After Join.
-  void ReportEvaluations() {
     for (const v1::Evaluation& evaluation : evaluations_) membership_->AddEvaluation(evaluation);
+    membership_->SetFinished();
+    return status_;
   }
 
   int ordinal = -1;  // Valid after Join.
@@ -250,7 +248,6 @@ absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
   for (int i = 0; i < options.pools; ++i)
     pools.push_back(std::make_unique<Pool>(options, server->address(), i));
   for (const auto& pool : pools) LH_RETURN_IF_ERROR(pool->Join(deadline));
-  for (const auto& pool : pools) pool->ReportEvaluations();
   ExchangeResult result;
   LH_ASSIGN_OR_RETURN(result.job, AwaitEnd(*jobs, response.job().id(), deadline));
   result.final_live.resize(options.pools);

@@ -21,6 +21,7 @@
 #include "common/rpc/codec_proto.h"
 #include "common/rpc/executor.h"
 #include "worker/session/core/session.h"
+#include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
 #include "worker/session/outer_fragment.h"
 #include "worker/session/plan_conversion.h"
@@ -112,7 +113,6 @@ class RankSession::Impl {
   absl::Status DoSeed(const SeedPush& action);
   absl::Status DoAgree(const AgreeOnVersions& action);
   absl::Status DoStep(const RunStep& action);
-  absl::StatusOr<bool> AgreeOnDrain(int64_t step, double step_seconds);
   bool StopsWithPeers(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoPush(const Push& action);
   absl::Status DoMerge(const Merge& action);
@@ -144,7 +144,7 @@ class RankSession::Impl {
 
   // Training thread only.
   Progress progress_;
-  int64_t agree_at_ = 0;        // The next step at whose end the ranks agree on going on.
+  DrainAgreement drain_;
   bool peers_stopped_ = false;  // Foreground actions but the last are skipped.
   bool training_ = false;       // The first step has begun.
   absl::Time training_since_;
@@ -510,33 +510,15 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   progress_.train_loss = stats.loss;
   progress_.compute_seconds += stats.compute_seconds;
   ReportProgress();
-  LH_ASSIGN_OR_RETURN(const bool drain,
-                      AgreeOnDrain(action.step, absl::ToDoubleSeconds(clock_->Now() - begin)));
-  Post(StepDone{action.step, drain});
-  return absl::OkStatus();
-}
-
-// Whether any rank was asked to stop, the same on all of them. They ask each other about once a
-// second, since it takes a collective; how many steps that is all know from the last time.
-absl::StatusOr<bool> RankSession::Impl::AgreeOnDrain(int64_t step, double step_seconds) {
   bool asked;
   {
     absl::MutexLock lock(&mutex_);
     asked = drain_asked_;
   }
-  if (replica_->ranks() == 1) return asked;
-  if (step < agree_at_) return false;
-  const int64_t microseconds = static_cast<int64_t>(std::min(step_seconds, 1e9) * 1e6);
-  LH_ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> ranks,
-                      replica_->AllGather({asked ? 1 : 0, microseconds}));
-  bool any = false;
-  int64_t slowest = 1;
-  for (const std::vector<int64_t>& rank : ranks) {
-    any |= rank[0] != 0;
-    slowest = std::max(slowest, rank[1]);
-  }
-  agree_at_ = step + std::clamp<int64_t>(1'000'000 / slowest, 1, 1000);
-  return any;
+  const double seconds = absl::ToDoubleSeconds(clock_->Now() - begin);
+  LH_ASSIGN_OR_RETURN(const bool drain, drain_.AfterStep(*replica_, action.step, seconds, asked));
+  Post(StepDone{action.step, drain});
+  return absl::OkStatus();
 }
 
 absl::Status RankSession::Impl::DoPush(const Push& action) {
