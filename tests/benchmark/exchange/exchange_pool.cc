@@ -21,6 +21,7 @@
 #include "common/base/random.h"
 #include "common/rpc/allocator.h"
 #include "worker/agent/membership_client.h"
+#include "worker/rank/capabilities.h"
 #include "worker/replica/replica.h"
 #include "worker/session/rank_session.h"
 
@@ -128,6 +129,7 @@ int Main(const std::string& coordinator, const std::string& pool) {
   v1::JoinRequest join;
   join.set_pool(pool);
   join.set_ranks(1);
+  for (const std::string& capability : CapabilitiesOn(v1::CPU)) join.add_capabilities(capability);
   const MembershipClient membership(
       {.log = log, .coordinator = coordinator, .join = join},
       [&](const std::string& incarnation_now, const v1::Assignment& assignment_now) {

@@ -8,9 +8,14 @@ from cluster import ClusterTest, main, peak_mb, resident_mb, wait_until
 class FootprintTest(ClusterTest):
     def test_idle_processes_are_small(self):
         self.cluster.start_worker("site-a")
-        self.cluster.submit(pools=2)  # Waits for a second pool: the rank of the first is ready and idle.
+        # Its rank never comes: that of the other pool is ready and idle.
+        sleeper = self.cluster.folder / "sleeper"
+        sleeper.write_text("#!/bin/sh\nexec sleep 1000\n")
+        sleeper.chmod(0o755)
+        self.cluster.start_worker("site-b", 1, "--rank-program", sleeper)
+        self.cluster.submit(pools=2)
         wait_until(lambda: self.cluster.ranks_of("site-a"), 20, "the rank to start")
-        wait_until(lambda: "1 ready" in (self.cluster.job()["waiting_for"] or ""), 30, "the rank to be ready")
+        wait_until(lambda: "1 of 2 are ready" in (self.cluster.job()["waiting_for"] or ""), 30, "the rank to be ready")
         sizes = {"coordinator": resident_mb(self.cluster.coordinator.pid),
                  "agent": resident_mb(self.cluster.workers["site-a"].pid),
                  "rank": resident_mb(self.cluster.ranks_of("site-a")[0])}
