@@ -6,6 +6,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/fragments/refusal.h"
 #include "coordinator/fragments/stream_account.h"
@@ -20,11 +21,6 @@ struct Pull {
   int64_t version = 0;
   std::vector<BlockRange> blocks;
 };
-
-void SetDigest(const Digest128& digest, v1::PullHeader& header) {
-  header.mutable_digest()->set_high(digest.high);
-  header.mutable_digest()->set_low(digest.low);
-}
 
 absl::StatusOr<Pull> Check(const Fragments& fragments, const v1::PullRequest& request) {
   Pull pull{.job = fragments.Find(request.job_id()),
@@ -52,7 +48,7 @@ absl::StatusOr<PullSource> ReadWhole(const Pull& pull) {
   PullSource answer;
   answer.header.set_version(outer->version);
   answer.header.set_codec(v1::FP32);
-  SetDigest(DigestOf(BytesOf(outer->values)), answer.header);
+  *answer.header.mutable_digest() = ToProto(DigestOf(BytesOf(outer->values)));
   answer.source.segments = CutSegments(pull.blocks, pull.job->elements(pull.fragment));
   answer.source.owner = outer;
   // fp32 payloads are the values as they lie in memory.
@@ -77,7 +73,7 @@ absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
   answer.header.set_version(digest.version);
   // CodecKind has the numbers of v1::Codec.
   answer.header.set_codec(static_cast<v1::Codec>(read->codec));
-  SetDigest(digest.digest, answer.header);
+  *answer.header.mutable_digest() = ToProto(digest.digest);
   answer.source.segments = std::move(read->segments);
   answer.source.payloads = std::move(read->payloads);
   answer.source.owner = std::move(read->owner);

@@ -13,13 +13,6 @@ std::string BoundedFaultText(const std::string& text) {
   return text.substr(0, end);
 }
 
-v1::Digest ToProto(const Digest128& digest) {
-  v1::Digest message;
-  message.set_high(digest.high);
-  message.set_low(digest.low);
-  return message;
-}
-
 v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id) {
   v1::Commit message;
   message.set_job_id(job_id);

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/io/digest.h"
-#include "common/rpc/round_kind_proto.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/store/round_records.h"
 #include "google/protobuf/duration.pb.h"
@@ -15,7 +15,6 @@
 
 namespace longhaul::coordinator {
 
-v1::Digest ToProto(const Digest128& digest);
 v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id);
 
 v1::JobError ToProto(const JobFault& fault);

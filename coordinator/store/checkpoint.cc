@@ -9,9 +9,9 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/paced_write.h"
-#include "coordinator/store/store_proto.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace longhaul {
@@ -91,7 +91,7 @@ absl::Status CheckFile(FileSystem& fs, const std::string& path,
     LH_RETURN_IF_ERROR(file->ReadExactly(at, absl::MakeSpan(buffer)));
     digester.Update(buffer);
   }
-  if (digester.Value() == FromProto(fragment.digest())) return absl::OkStatus();
+  if (digester.Value() == DigestFromProto(fragment.digest())) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
 }
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/layout/fragment_layout.h"
-#include "coordinator/store/store_proto.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/store/wire.h"
 #include "longhaul/store/v1/records.pb.h"
 
@@ -124,7 +124,7 @@ absl::StatusOr<PartInfo> DecodePart(absl::string_view bytes) {
   store::v1::PartHead head;
   PartInfo part;
   if (!ParseHead(bytes, &head)) return Malformed("part");
-  const std::optional<RoundKind> kind = FromProto(head.kind());
+  const std::optional<RoundKind> kind = RoundKindFromProto(head.kind());
   if (!kind.has_value() || !GetSegments(head.segments(), &part.segments)) return Malformed("part");
   part.fragment = head.fragment();
   part.version = head.version();
@@ -150,7 +150,7 @@ absl::StatusOr<DownlinkPart> DecodeDownlinkPart(absl::string_view bytes) {
 absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
   store::v1::CommitHead head;
   if (!ParseHead(bytes, &head)) return Malformed("commit");
-  const std::optional<RoundKind> kind = FromProto(head.kind());
+  const std::optional<RoundKind> kind = RoundKindFromProto(head.kind());
   if (!kind.has_value()) return Malformed("commit");
   LoggedCommit commit;
   CommitRecord& record = commit.record;
@@ -158,8 +158,8 @@ absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
   record.fragment = head.fragment();
   record.version = head.version();
   record.kind = *kind;
-  commit.previous = FromProto(head.previous());
-  record.digest = FromProto(head.digest());
+  commit.previous = DigestFromProto(head.previous());
+  record.digest = DigestFromProto(head.digest());
   record.downlink_nmse = head.downlink_nmse();
   record.outer_gradient_norm = head.outer_gradient_norm();
   record.outer_parameter_norm = head.outer_parameter_norm();
@@ -171,7 +171,7 @@ absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
     commit.weights.push_back(contribution.weight());
     std::vector<LoggedCommit::Input>& inputs = commit.inputs.emplace_back();
     for (const store::v1::FrameRef& part : contribution.parts()) {
-      inputs.push_back({part.sequence(), FromProto(part.body_digest())});
+      inputs.push_back({part.sequence(), DigestFromProto(part.body_digest())});
     }
   }
   return commit;

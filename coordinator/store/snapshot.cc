@@ -15,9 +15,9 @@
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/store/envelope.h"
 #include "coordinator/store/paced_write.h"
-#include "coordinator/store/store_proto.h"
 #include "longhaul/store/v1/records.pb.h"
 
 namespace longhaul {
@@ -169,7 +169,7 @@ absl::Status ReadSnapshot(const File& file, const SnapshotFile& snapshot, Fragme
   for (const auto& [values, proto] :
        {std::pair(&state->theta, &head.parameters()), std::pair(&state->momentum, &head.momentum()),
         std::pair(&state->error, &head.error())}) {
-    LH_ASSIGN_OR_RETURN(const bool good, ReadArray(file, offset, FromProto(*proto), values));
+    LH_ASSIGN_OR_RETURN(const bool good, ReadArray(file, offset, DigestFromProto(*proto), values));
     if (!good) {
       return damaged(offset,
                      absl::StrCat("the digest of the next ", array_bytes, " bytes does not match"));
@@ -178,7 +178,7 @@ absl::Status ReadSnapshot(const File& file, const SnapshotFile& snapshot, Fragme
   }
   state->version = head.version();
   state->commit_sequence = head.commit_sequence();
-  state->digest = FromProto(head.parameters());
+  state->digest = DigestFromProto(head.parameters());
   return absl::OkStatus();
 }
 

@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/io/file_util.h"
-#include "common/rpc/round_kind_proto.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/service/messages.h"

@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/round_kind_proto.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul::session {
 namespace {

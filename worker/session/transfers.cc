@@ -11,8 +11,8 @@
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_pull.h"
-#include "common/rpc/round_kind_proto.h"
 #include "common/rpc/status_details.h"
+#include "common/wire/proto_values.h"
 #include "worker/session/error_reason.h"
 
 namespace longhaul::session {
@@ -64,7 +64,7 @@ std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
   std::vector<Digest128> digests;
   for (int i = 0; i < pull.parts(); ++i) {
     const v1::Digest& digest = pull.part(i).header.digest();
-    digests.push_back({digest.high(), digest.low()});
+    digests.push_back(DigestFromProto(digest));
   }
   return digests;
 }

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
-#include "common/rpc/round_kind_proto.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/recovery.h"
 #include "coordinator/store/data_folder.h"

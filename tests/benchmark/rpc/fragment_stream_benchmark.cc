@@ -36,6 +36,7 @@
 #include "common/rpc/fragment_pull.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/server.h"
+#include "common/wire/proto_values.h"
 #include "longhaul/v1/sync.grpc.pb.h"
 #include "tests/benchmark/harness/row.h"
 #include "tests/benchmark/rpc/raw_tcp.h"
@@ -181,7 +182,7 @@ class Client {
         return absl::OkStatus();
       });
     });
-    const Digest128 expected{header.digest().high(), header.digest().low()};
+    const Digest128 expected = DigestFromProto(header.digest());
     Require(digester.Value() == expected);
   }
 

@@ -5,6 +5,7 @@
 
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
+#include "common/wire/proto_values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/coordinator/store/store_testing.h"
@@ -50,7 +51,7 @@ TEST_F(CheckpointTest, HoldsTheOuterParametersOfEveryFragment) {
     const std::string bytes = *ReadFile(fs_, JoinPath(manifest->path(), fragment.file()), 1 << 20);
     EXPECT_EQ(bytes, BytesOf(outer.values));
     EXPECT_EQ(fragment.version(), 1);
-    EXPECT_EQ(DigestOf(bytes), (Digest128{fragment.digest().high(), fragment.digest().low()}));
+    EXPECT_EQ(DigestOf(bytes), DigestFromProto(fragment.digest()));
   }
   const auto listed = ListCheckpoints(fs_, "j");
   ASSERT_TRUE(listed.ok());

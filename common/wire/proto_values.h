@@ -1,12 +1,17 @@
-// RoundKind between the proto and the cores' word for it.
+// Values that messages between programs and stored records share: the protos and the program's words
+// for them.
 #pragma once
 
 #include <optional>
 
+#include "common/io/digest.h"
 #include "common/schedule/round_kind.h"
 #include "longhaul/v1/fragment.pb.h"
 
 namespace longhaul {
+
+v1::Digest ToProto(const Digest128& digest);
+Digest128 DigestFromProto(const v1::Digest& digest);
 
 v1::RoundKind ToProto(RoundKind kind);
 // Nothing: unspecified, or a kind of a newer version.

@@ -1,6 +1,15 @@
-#include "common/rpc/round_kind_proto.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul {
+
+v1::Digest ToProto(const Digest128& digest) {
+  v1::Digest message;
+  message.set_high(digest.high);
+  message.set_low(digest.low);
+  return message;
+}
+
+Digest128 DigestFromProto(const v1::Digest& digest) { return {digest.high(), digest.low()}; }
 
 v1::RoundKind ToProto(RoundKind kind) {
   switch (kind) {
