@@ -1,6 +1,7 @@
 #include "coordinator/store/fragment_state.h"
 
-#include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
@@ -43,8 +44,8 @@ absl::StatusOr<RoundSums> ApplySeed(const RoundWork& work, FragmentState& state)
     return absl::OkStatus();
   };
   LH_RETURN_IF_ERROR(ForTilesInOrder(TilesOf(state), work.threads, read, add_up));
-  std::fill(state.momentum.begin(), state.momentum.end(), 0.0f);
-  std::fill(state.error.begin(), state.error.end(), 0.0f);
+  state.momentum = FloatArray(state.elements());
+  state.error = FloatArray(state.elements());
   sums.digest = digester.Value();
   return sums;
 }
@@ -57,7 +58,7 @@ absl::StatusOr<RoundSums> ApplyOuter(const OuterOptimizer& optimizer, const Code
   Digester digester;
   std::vector<Worker> workers(work.threads);
   const auto state_of = [&](int64_t tile) {
-    const auto part = [&](std::vector<float>& values) {
+    const auto part = [&](FloatArray& values) {
       return absl::MakeSpan(values).subspan(tile * kTileElements, kTileElements);
     };
     return TileState{part(state.theta), part(state.momentum), part(state.error)};

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/blocks/float_array.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
 #include "coordinator/outer/outer_optimizer.h"
@@ -25,7 +25,7 @@ namespace longhaul {
 inline constexpr uint32_t kArithmeticVersion = 3;
 
 struct FragmentState {
-  std::vector<float> theta, momentum, error;
+  FloatArray theta, momentum, error;
   int64_t version = -1;
   uint64_t commit_sequence = 0;  // Of the frame that committed the version.
   Digest128 digest;              // Of theta; zero before the seed.

@@ -35,6 +35,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/blocks/float_array.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
 #include "common/io/filesystem.h"
@@ -194,8 +195,8 @@ class JobStore {
   };
   absl::StatusOr<Cut> TakeCut();
   // The state of a fragment at the cut: copied if it is still there, made again otherwise.
-  absl::StatusOr<std::vector<float>> ParametersAt(const Cut& cut, int fragment);
-  absl::StatusOr<std::vector<float>> RebuildParameters(const Cut& cut, int fragment) const;
+  absl::StatusOr<FloatArray> ParametersAt(const Cut& cut, int fragment);
+  absl::StatusOr<FloatArray> RebuildParameters(const Cut& cut, int fragment) const;
   absl::Status WriteDueSnapshot(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(snapshot_mutex_);
 
   FileSystem* const fs_;

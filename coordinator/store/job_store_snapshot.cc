@@ -102,7 +102,7 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut() {
   return cut;
 }
 
-absl::StatusOr<std::vector<float>> JobStore::ParametersAt(const Cut& cut, int fragment) {
+absl::StatusOr<FloatArray> JobStore::ParametersAt(const Cut& cut, int fragment) {
   {
     const Fragment& found = *fragments_[fragment];
     absl::ReaderMutexLock lock(&found.mutex);
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<float>> JobStore::ParametersAt(const Cut& cut, int fr
   return RebuildParameters(cut, fragment);
 }
 
-absl::StatusOr<std::vector<float>> JobStore::RebuildParameters(const Cut& cut, int fragment) const {
+absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragment) const {
   constexpr int kThreads = 1;  // The others are for rounds.
   const int64_t version = cut.commits[fragment].version;
   FragmentState state(options().fragment_elements[fragment]);
@@ -144,7 +144,7 @@ absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(v1::CheckpointM
     LH_ASSIGN_OR_RETURN(CheckpointWriter writer,
                         CheckpointWriter::Begin(fs_, dir_, std::move(manifest)));
     for (size_t i = 0; i < fragments_.size(); ++i) {
-      LH_ASSIGN_OR_RETURN(const std::vector<float> theta, ParametersAt(cut, i));
+      LH_ASSIGN_OR_RETURN(const FloatArray theta, ParametersAt(cut, i));
       LH_RETURN_IF_ERROR(writer.AddFragment(cut.commits[i].version, cut.commits[i].digest, theta));
     }
     return writer.Finish(options().checkpoints_keep);

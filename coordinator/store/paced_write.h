@@ -11,7 +11,7 @@
 namespace longhaul {
 
 // What a commit may have to wait for. Smaller steps cost a large file more than they give a commit.
-inline constexpr int64_t kPacedStepBytes = 128 << 10;
+inline constexpr int64_t kPacedStepBytes = 64 << 10;
 
 // Writes the bytes, with at most one step unsynced at any time: at the end, all are durable. Blocks
 // on the disk. Errors: those of WriteAt and SyncData.

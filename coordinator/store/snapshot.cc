@@ -58,7 +58,7 @@ absl::StatusOr<Digest128> WriteArray(File& file, int64_t offset, absl::Span<cons
 }
 
 absl::StatusOr<bool> ReadArray(const File& file, int64_t offset, const Digest128& expected,
-                               std::vector<float>* values) {
+                               FloatArray* values) {
   char* const bytes = reinterpret_cast<char*>(values->data());
   LH_RETURN_IF_ERROR(file.ReadExactly(offset, {bytes, values->size() * sizeof(float)}));
   Digester digester;

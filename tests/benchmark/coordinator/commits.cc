@@ -122,6 +122,7 @@ void Report(const std::string& phase, std::optional<double> target, const Phases
 void BenchmarkCommits(const Scale& scale) {
   const int cycles = scale.cycles > 0 ? scale.cycles : scale.smoke ? 1 : 12;
   const int units = scale.smoke ? 2 : 10;
+  const int opens = scale.smoke ? 2 : 40;
   const int64_t elements = scale.smoke ? 10'000 : 10'000'000;
   const absl::Duration quiet = scale.smoke ? absl::Milliseconds(200) : absl::Seconds(4);
   const TempDir dir;
@@ -130,17 +131,23 @@ void BenchmarkCommits(const Scale& scale) {
   Loop loop(served);
   Phases phases;
   for (int cycle = 0; cycle < cycles; ++cycle) {
-    const v1::JobSpec spec =
-        SpecOf(absl::StrCat("big-", cycle), units, elements, 2, v1::E3M0, {"pool-big"});
+    v1::JobSpec spec = SpecOf("", units, elements, 2, v1::E3M0, {"pool-big"});
     PoolDriver big(served.address(), "pool-big");
     big.Join();
     phases.Run("quiet", [&] { absl::SleepFor(quiet); });
-    std::string id;
-    phases.Run("open", [&] {
-      id = served.Submit(spec);
-      big.Take(id, spec);
-      big.AwaitOpen();
-    });
+    std::vector<std::string> ids;
+    for (int opened = 1;; ++opened) {
+      spec.set_name(absl::StrCat("big-", cycle, "-", opened));
+      phases.Run("open", [&] {
+        ids.push_back(served.Submit(spec));
+        big.Take(ids.back(), spec);
+        big.AwaitOpen();
+      });
+      // Each takes as long as a few commits: the last goes on, the others are there to be counted.
+      if (opened == opens) break;
+      served.Cancel(ids.back());
+      big.AwaitEnd();
+    }
     phases.Run("seed", [&] { big.Seed(); });
     big.Rounds();
     big.Renew();
@@ -148,7 +155,7 @@ void BenchmarkCommits(const Scale& scale) {
     absl::SleepFor(quiet / 2);
     phases.Run("checkpoint", [&] { big.Finish(); });
     served.ForgetEnded();
-    std::filesystem::remove_all(dir.Join("jobs/" + id));
+    for (const std::string& id : ids) std::filesystem::remove_all(dir.Join("jobs/" + id));
     absl::SleepFor(quiet / 2);
   }
   const std::vector<Span> commits = loop.Stop();

@@ -71,6 +71,10 @@ void PoolDriver::Finish() {
   evaluation->set_final(true);
   report.set_finished(true);
   OrEnd(pool_.Heartbeat(report).status(), "the last heartbeat");
+  AwaitEnd();
+}
+
+void PoolDriver::AwaitEnd() {
   while (!OrEnd(pool_.NextEvent(), "the job's end").has_ended()) {
   }
 }

@@ -30,6 +30,8 @@ class PoolDriver {
   void Rounds();
   // Tells that it is done; blocks until the job has ended.
   void Finish();
+  // Waits until the job has ended.
+  void AwaitEnd();
   // Pushes the next version of a fragment, waits for its commit.
   void Round(int fragment);
   // Opens the plan again: its stream has a deadline.

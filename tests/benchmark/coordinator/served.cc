@@ -60,6 +60,15 @@ std::string Served::Submit(const v1::JobSpec& spec) {
   return response.job().id();
 }
 
+void Served::Cancel(const std::string& id) {
+  v1::CancelJobRequest request;
+  request.set_job(id);
+  v1::CancelJobResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  OrEnd(FromGrpcStatus(jobs_->CancelJob(&context, request, &response)), "cancel");
+}
+
 void Served::ForgetEnded() {
   clock_.Skip(absl::Seconds(61));
   absl::SleepFor(absl::Milliseconds(1600));

@@ -41,6 +41,7 @@ class Served {
   const std::string& address() const { return server_->address(); }
   // The id of the new job.
   std::string Submit(const v1::JobSpec& spec);
+  void Cancel(const std::string& id);
   // Lets the coordinator forget the jobs that have ended. Blocks for more than a second.
   void ForgetEnded();
   SkippingClock& clock() { return clock_; }

@@ -3,11 +3,15 @@
 #include <vector>
 
 #include "common/io/memory_filesystem.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 class FragmentStateTest : public testing::Test {
  protected:
@@ -44,12 +48,12 @@ class FragmentStateTest : public testing::Test {
 
 TEST_F(FragmentStateTest, ASeedReplacesEverything) {
   FragmentState state(3);
-  state.momentum = state.error = {1, 1, 1};
+  state.momentum = state.error = FloatArray({1, 1, 1});
   const auto sums = Apply(RoundKind::kSeed, {1, 2, 3}, state);
   ASSERT_TRUE(sums.ok());
-  EXPECT_EQ(state.theta, (std::vector<float>{1, 2, 3}));
-  EXPECT_EQ(state.momentum, std::vector<float>(3, 0.0f));
-  EXPECT_EQ(state.error, std::vector<float>(3, 0.0f));
+  EXPECT_THAT(state.theta, ElementsAre(1, 2, 3));
+  EXPECT_THAT(state.momentum, ElementsAreArray(std::vector<float>(3, 0.0f)));
+  EXPECT_THAT(state.error, ElementsAreArray(std::vector<float>(3, 0.0f)));
   EXPECT_EQ(sums->digest, DigestOf(BytesOf(state.theta)));
   EXPECT_EQ(sums->parameter_energy, 14);
   EXPECT_TRUE(downlink_.empty());
@@ -60,7 +64,7 @@ TEST_F(FragmentStateTest, AnOuterRoundWorksTileByTile) {
   FragmentState state(elements);
   const auto sums = Apply(RoundKind::kOuter, std::vector<float>(elements, 0.5f), state);
   ASSERT_TRUE(sums.ok()) << sums.status();
-  EXPECT_EQ(state.theta, std::vector<float>(elements, -1.0f));
+  EXPECT_THAT(state.theta, ElementsAreArray(std::vector<float>(elements, -1.0f)));
   EXPECT_EQ(downlink_, (std::vector<SegmentRef>{{0, 65536, 0}, {512, 10, 0}}));
   EXPECT_EQ(sums->digest, DigestOf(BytesOf(state.theta)));
   EXPECT_EQ(sums->gradient_energy, elements * 0.25);
@@ -69,18 +73,18 @@ TEST_F(FragmentStateTest, AnOuterRoundWorksTileByTile) {
 
 TEST_F(FragmentStateTest, AFinalRoundIsAPlainAverage) {
   FragmentState state(2);
-  state.theta = {10, 20};
+  state.theta = FloatArray({10, 20});
   ASSERT_TRUE(Apply(RoundKind::kFinal, {1, 2}, state).ok());
-  EXPECT_EQ(state.theta, (std::vector<float>{9, 18}));
+  EXPECT_THAT(state.theta, ElementsAre(9, 18));
 }
 
 TEST_F(FragmentStateTest, ASkippedRoundChangesNothing) {
   FragmentState state(2);
-  state.theta = {10, 20};
+  state.theta = FloatArray({10, 20});
   state.digest = {1, 2};
   const auto sums = Apply(RoundKind::kSkipped, {}, state);
   ASSERT_TRUE(sums.ok());
-  EXPECT_EQ(state.theta, (std::vector<float>{10, 20}));
+  EXPECT_THAT(state.theta, ElementsAre(10, 20));
   EXPECT_EQ(sums->digest, (Digest128{1, 2}));
   EXPECT_EQ(sums->parameter_energy, 500);
 }
@@ -98,8 +102,8 @@ TEST_F(FragmentStateTest, ThreadsShareTheTiles) {
     EXPECT_EQ(same->parameter_energy, sums->parameter_energy);
     EXPECT_EQ(same->gradient_energy, sums->gradient_energy);
   }
-  EXPECT_EQ(shared.theta, alone.theta);
-  EXPECT_EQ(shared.momentum, alone.momentum);
+  EXPECT_THAT(shared.theta, ElementsAreArray(alone.theta));
+  EXPECT_THAT(shared.momentum, ElementsAreArray(alone.momentum));
 }
 
 TEST_F(FragmentStateTest, StopsWhenTheDownlinkCannotBeWritten) {

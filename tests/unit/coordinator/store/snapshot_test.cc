@@ -9,11 +9,14 @@
 namespace longhaul {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
 FragmentState Sample(int64_t version) {
   FragmentState state(1000);
-  state.theta = NoiseOf(1000, 1);
-  state.momentum = NoiseOf(1000, 2);
-  state.error = NoiseOf(1000, 3);
+  state.theta = FloatArray(NoiseOf(1000, 1));
+  state.momentum = FloatArray(NoiseOf(1000, 2));
+  state.error = FloatArray(NoiseOf(1000, 3));
   state.version = version;
   state.commit_sequence = 77;
   state.digest = DigestOf(BytesOf(state.theta));
@@ -31,9 +34,9 @@ TEST(SnapshotTest, StatesComeBack) {
   EXPECT_EQ(files[0].commit_sequence, 77u);
   FragmentState read(1000);
   ASSERT_TRUE(ReadSnapshot(fs, files[0], &read).ok());
-  EXPECT_EQ(read.theta, state.theta);
-  EXPECT_EQ(read.momentum, state.momentum);
-  EXPECT_EQ(read.error, state.error);
+  EXPECT_THAT(read.theta, ElementsAreArray(state.theta));
+  EXPECT_THAT(read.momentum, ElementsAreArray(state.momentum));
+  EXPECT_THAT(read.error, ElementsAreArray(state.error));
   EXPECT_EQ(read.version, 12);
   EXPECT_EQ(read.commit_sequence, 77u);
   EXPECT_EQ(read.digest, state.digest);

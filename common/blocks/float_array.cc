@@ -1,0 +1,39 @@
+#include "common/blocks/float_array.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "common/base/check.h"
+
+namespace longhaul {
+
+FloatArray::FloatArray(int64_t elements) : elements_(elements) {
+  const size_t bytes = elements_ * sizeof(float);
+  constexpr size_t kLarge = 4 << 20;
+  if (bytes < kLarge) {
+    data_.reset(static_cast<float*>(std::calloc(elements_, sizeof(float))));
+    LH_CHECK(data_ != nullptr || bytes == 0, "out of memory");
+    return;
+  }
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  LH_CHECK(memory != MAP_FAILED, "out of memory");
+  madvise(memory, bytes, MADV_HUGEPAGE);  // A wish: small pages work too.
+  data_ = {static_cast<float*>(memory), Free{bytes}};
+}
+
+FloatArray::FloatArray(absl::Span<const float> values) : FloatArray(int64_t(values.size())) {
+  std::copy(values.begin(), values.end(), begin());
+}
+
+void FloatArray::Free::operator()(float* data) const {
+  if (mapped_bytes > 0) {
+    munmap(data, mapped_bytes);
+  } else {
+    std::free(data);
+  }
+}
+
+}  // namespace longhaul
