@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/string_view.h"
+#include "common/base/utf8.h"
 #include "google/rpc/status.pb.h"
 
 namespace longhaul {
@@ -13,19 +13,11 @@ namespace {
 constexpr size_t kDetailBytesMax = 3 << 10;
 constexpr size_t kMessageBytesMax = 1 << 10;
 
-// Not within a UTF-8 sequence: protobuf refuses to parse a string that is cut there.
-std::string Clip(absl::string_view text) {
-  if (text.size() <= kMessageBytesMax) return std::string(text);
-  size_t size = kMessageBytesMax;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
-  return std::string(text.substr(0, size));
-}
-
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  const std::string message = Clip(status.message());
+  const std::string message(ClipUtf8(status.message(), kMessageBytesMax));
   google::rpc::Status details;
   status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
     auto* detail = details.add_details();

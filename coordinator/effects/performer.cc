@@ -66,6 +66,16 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
                             .reason = "DISK_FULL",
                             .retry_after = absl::Seconds(5)});
   }
+  if (const auto* heartbeat = std::get_if<Heartbeat>(&event);
+      waits && heartbeat != nullptr && !heartbeat->evaluations.empty()) {
+    // A pool repeats its evaluations until they are taken: they do not pile up here.
+    Heartbeat rest = *heartbeat;
+    rest.evaluations.clear();
+    Step(rest, [](const std::optional<Answer>&) {});
+    return on_answer(Refuse{.status = DiskFull("evaluations cannot be stored"),
+                            .reason = "DISK_FULL",
+                            .retry_after = absl::Seconds(1)});
+  }
   Decision decision;
   {
     absl::MutexLock lock(&mutex_);
@@ -222,7 +232,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   }
   if (!absl::IsNotFound(same.status())) return same.status();
   if (full()) return DiskFull("no job can be stored");
-  JobRecord record{.id = parts_.job_id ? parts_.job_id() : MakeJobId(now()),
+  JobRecord record{.id = NewJobId(),
                    .name = resolved.spec.name(),
                    .idempotency_token = token,
                    .state = static_cast<int>(JobState::kPending),
@@ -240,6 +250,13 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   jobs_[record.id] = job;
   Step(SubmitJob{record.id, job_options});
   return Submitted{record.id, true};
+}
+
+std::string Performer::NewJobId() const {
+  if (parts_.job_id) return parts_.job_id();
+  std::string id = MakeJobId(now());
+  while (jobs_.contains(id)) id = MakeJobId(now());
+  return id;
 }
 
 std::shared_ptr<LiveJob> Performer::Find(absl::string_view id) const {
@@ -319,7 +336,6 @@ void Performer::Forget() {
     if (job->forget_at > now()) continue;
     parts_.metrics->RemoveJob(job->name(), job->fragment_count());
     parts_.fragments->parts().metrics->RemoveJob(job->name(), job->fragment_count());
-    parts_.publisher->JobForgotten(*job);
     parts_.fragments->Close(job->id());
     jobs_.erase(job->id());
   }

@@ -130,6 +130,7 @@ class Performer {
 
   void Drain();
   bool MakeDurable(const Decision& decision);
+  std::string NewJobId() const;
   std::vector<MetaRecord> RecordsOf(const Decision& decision);
   void TakeOver(const Record& record);
 

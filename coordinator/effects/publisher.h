@@ -22,8 +22,6 @@ class Publisher {
   virtual void JobEnded(const LiveJob& job, const EndJob& end) = 0;
   // Something that a report of the job shows is different. Cheap.
   virtual void JobChanged(const LiveJob& job) = 0;
-  // The job's last commits are not served any more: what there is about it can go.
-  virtual void JobForgotten(const LiveJob& job) = 0;
   // What is kept with the job's record beside its spec, opaque here: at the end the whole report.
   virtual std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) = 0;
 };

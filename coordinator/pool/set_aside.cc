@@ -3,21 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "common/base/utf8.h"
 
 namespace longhaul {
 namespace {
 
 bool Alike(const PoolFault& a, const PoolFault& b) {
   return a.code == b.code && a.field == b.field;
-}
-
-// What a peer wrote, in short. Not cut within a UTF-8 sequence: it becomes a string of a protobuf.
-absl::string_view Clip(absl::string_view text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  size_t size = bytes_max;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
-  return text.substr(0, size);
 }
 
 }  // namespace
@@ -87,11 +79,11 @@ std::optional<PoolFault> SetAsides::Verdict(const std::vector<std::string>& elig
 
 std::string Describe(const SetAside& set_aside, absl::Time now) {
   const PoolFault& fault = set_aside.fault;
-  std::string words(Clip(fault.field, 64));
+  std::string words(ClipUtf8(fault.field, 64));
   if (!fault.message.empty()) {
-    absl::StrAppend(&words, words.empty() ? "" : ": ", Clip(fault.message, 100));
+    absl::StrAppend(&words, words.empty() ? "" : ": ", ClipUtf8(fault.message, 100));
   }
-  if (words.empty()) words = std::string(Clip(fault.code, 64));
+  if (words.empty()) words = std::string(ClipUtf8(fault.code, 64));
   // Whole seconds, rounded up: what is said is never earlier than what happens.
   const int64_t seconds =
       absl::ToInt64Seconds(absl::Ceil(set_aside.retry_at - now, absl::Seconds(1)));

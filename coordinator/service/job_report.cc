@@ -29,7 +29,9 @@ std::string InWords(const Waiting& waiting, absl::Time now) {
   const auto whole = [](absl::Duration d) {
     return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
   };
-  std::string words = absl::StrCat(waiting.what, ", for ", whole(now - waiting.since));
+  std::string words = waiting.what;
+  if (const absl::Duration waited = now - waiting.since; waited >= absl::Seconds(1))
+    absl::StrAppend(&words, ", for ", whole(waited));
   if (waiting.until != absl::InfiniteFuture()) {
     absl::StrAppend(&words, ", at most ",
                     whole(std::max(waiting.until - now, absl::ZeroDuration())), " more");

@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "common/base/utf8.h"
+
 namespace longhaul::coordinator {
-// Valid UTF-8 (every proto's strings are) stays so.
+
 std::string BoundedFaultText(const std::string& text) {
-  if (text.size() <= kFaultTextBytesMax) return text;
-  size_t end = kFaultTextBytesMax;
-  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
+  return std::string(ClipUtf8(text, kFaultTextBytesMax));
 }
 
 v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id) {

@@ -38,8 +38,6 @@ void StreamPublisher::JobChanged(const LiveJob& job) {
   if (performer_ != nullptr) watchers_->Changed(job.id(), performer_->now());
 }
 
-void StreamPublisher::JobForgotten(const LiveJob& job) {}
-
 std::string StreamPublisher::StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) {
   std::optional<JobView> view;
   absl::Time now = job.record.created;

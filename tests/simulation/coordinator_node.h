@@ -85,7 +85,6 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
                     const coordinator::ReleasePool& release) override;
   void JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) override;
   void JobChanged(const coordinator::LiveJob& job) override {}
-  void JobForgotten(const coordinator::LiveJob& job) override {}
   std::string StatusOf(const coordinator::LiveJob& job,
                        const std::optional<JobFault>& fault) override {
     return "";

@@ -18,14 +18,15 @@ TEST_F(PerformerTest, AFullDiskHoldsDecisionsUpInTheirOrder) {
   EXPECT_TRUE(absl::IsResourceExhausted(performer_->health()));
   EXPECT_NE(performer_->health().message().find("no space left"), std::string::npos);
   EXPECT_NE(performer_->View(id)->waiting->what.find("no space left"), std::string::npos);
-  Step(Evaluated(id, "a"));
+  Step(LeavePool{"a", "1"});
   Pass(absl::Seconds(1));
   EXPECT_EQ(Taken(), Trace());
   EXPECT_FALSE((*meta_->ListParticipants(id))[1].left);
   records_.Refuse(absl::OkStatus());
   performer_->Tick();
   EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
-                            "begin apply", "store evaluation", "answer lease a"}));
+                            "begin apply", "store id1 place of a gone", "answer nothing",
+                            "release a"}));
   EXPECT_TRUE(performer_->health().ok());
 }
 
@@ -84,6 +85,24 @@ TEST_F(PerformerTest, OnAFullDiskAHeartbeatExtendsTheLeaseAndIsToBeRepeated) {
   EXPECT_GT(refuse.retry_after, absl::ZeroDuration());
   EXPECT_EQ(performer_->Pools()[0].lease_end, now_ + absl::Seconds(10));
   EXPECT_EQ(performer_->View(id)->participants[0].inner_step, 40);
+}
+
+TEST_F(PerformerTest, OnAFullDiskRepeatedEvaluationsDoNotPileUp) {
+  const std::string id = RunPair();
+  performer_->SaveCounters();
+  Taken();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  for (int i = 0; i < 3; ++i) Step(Evaluated(id, "a"));
+  const Trace refused(3, "answer refuse DISK_FULL");
+  EXPECT_EQ(Taken(), refused);
+  EXPECT_EQ(performer_->View(id)->participants[0].inner_step, 4);
+  records_.Refuse(absl::OkStatus());
+  performer_->Tick();
+  EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
+                            "begin apply"}));
+  Step(Evaluated(id, "a"));
+  EXPECT_EQ(Taken(), (Trace{"store evaluation", "answer lease a"}));
 }
 
 TEST_F(PerformerTest, OnAFullDiskASubmitStoresNothing) {
@@ -145,7 +164,7 @@ TEST_F(PerformerTest, AFatalErrorAnswersWhatWaitedForTheDisk) {
   const std::string id = RunPair();
   records_.Refuse(Full());
   Step(Failing(id, "b"));
-  Step(Evaluated(id, "a"));
+  Step(LeavePool{"a", "1"});
   records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
   performer_->Tick();
   EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));

@@ -115,7 +115,6 @@ class RecordingPublisher : public Publisher {
     trace_->push_back(absl::StrCat("end ", job.id(), " ", JobStateName(end.state)));
   }
   void JobChanged(const LiveJob& job) override { ++changes; }
-  void JobForgotten(const LiveJob& job) override { trace_->push_back("forget " + job.id()); }
   std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override {
     if (status_of) return status_of(job, fault);
     return absl::StrCat("status ", job.record.state, fault.has_value() ? fault->message : "");
