@@ -11,15 +11,6 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-RoundKind KindNamed(const std::string& name) {
-  for (RoundKind kind :
-       {RoundKind::kSeed, RoundKind::kOuter, RoundKind::kFinal, RoundKind::kSkipped}) {
-    if (name == RoundKindName(kind)) return kind;
-  }
-  LH_CHECK(false, "no such kind of round");
-  return RoundKind::kOuter;
-}
-
 // The lines of one event for each pool that the command names, from word `first` on.
 template <typename MakeEvent, typename Step>
 Lines ForEachPool(const Command& c, size_t first, MakeEvent make, Step step) {
@@ -140,9 +131,8 @@ Lines CoordinatorScenario::Contribute(const Command& c) {
     auto& stored = fragments_[c.word(0)];
     if (fragment < static_cast<int>(stored.size()))
       stored[fragment].contributors.push_back({0, pool, c.Text("inc", "1")});
-    return coordinator::ContributionComplete{
-        c.word(0), pool,    c.Text("inc", "1"),
-        fragment,  version, KindNamed(c.Text("kind", version == 0 ? "seed" : "outer"))};
+    return coordinator::ContributionComplete{c.word(0), pool,    c.Text("inc", "1"),
+                                             fragment,  version, KindOf(c, version)};
   };
   return ForEachPool(c, 1, make, [this](const coordinator::Event& e) { return Step(e); });
 }

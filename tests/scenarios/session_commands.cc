@@ -12,16 +12,6 @@ namespace {
 
 int FragmentOf(const Command& c) { return static_cast<int>(ParseNumbers(c.word(0))[0]); }
 
-RoundKind KindOf(const Command& c, int64_t version) {
-  const std::string name = c.Text("kind", version == 0 ? "seed" : "outer");
-  for (RoundKind kind :
-       {RoundKind::kSeed, RoundKind::kOuter, RoundKind::kFinal, RoundKind::kSkipped}) {
-    if (name == RoundKindName(kind)) return kind;
-  }
-  LH_CHECK(false, "no such kind of round");
-  return RoundKind::kOuter;
-}
-
 absl::Status StatusOf(const Command& c) {
   const std::string reason = c.Text("reason");
   const bool aborted = reason.starts_with("POOL_");

@@ -56,6 +56,16 @@ std::vector<int64_t> ParseNumbers(absl::string_view text) {
   return numbers;
 }
 
+RoundKind KindOf(const Command& command, int64_t version) {
+  const std::string name = command.Text("kind", version == 0 ? "seed" : "outer");
+  for (RoundKind kind :
+       {RoundKind::kSeed, RoundKind::kOuter, RoundKind::kFinal, RoundKind::kSkipped}) {
+    if (name == RoundKindName(kind)) return kind;
+  }
+  LH_CHECK(false, "no such kind of round");
+  return RoundKind::kOuter;
+}
+
 std::string Rewrite(absl::string_view transcript,
                     const std::function<std::vector<std::string>(const Command&)>& run) {
   std::string result;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/schedule/round_kind.h"
 
 namespace longhaul {
 
@@ -37,6 +38,10 @@ class Command {
 };
 
 std::vector<int64_t> ParseNumbers(absl::string_view text);
+
+// The round that kind= names; without it, version 0 is a seed's and the others are outer ones.
+// Aborts if there is no such kind.
+RoundKind KindOf(const Command& command, int64_t version);
 
 // Runs every command of `transcript` and returns it with the output that came.
 std::string Rewrite(absl::string_view transcript,

@@ -15,6 +15,7 @@
 #include "coordinator/store/data_folder.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
+#include "tests/testing/delegating_filesystem.h"
 #include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
@@ -23,52 +24,26 @@ namespace {
 constexpr char kDataDir[] = "data";
 
 // The caller syncs files; the disk does so the first time, when a file is made, and then no more.
-class LyingFileSystem : public FileSystem {
+class LyingFileSystem : public DelegatingFileSystem {
  public:
-  explicit LyingFileSystem(FileSystem* base) : base_(base) {}
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override {
-    return Wrap(base_->Open(path));
+  using DelegatingFileSystem::DelegatingFileSystem;
+
+ protected:
+  std::unique_ptr<File> Wrap(std::unique_ptr<File> file) override {
+    return std::make_unique<LyingFile>(std::move(file));
   }
-  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    return Wrap(base_->Create(path));
-  }
-  absl::Status CreateDir(const std::string& path) override { return base_->CreateDir(path); }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return base_->Rename(from, to);
-  }
-  absl::Status Remove(const std::string& path) override { return base_->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    return base_->List(path);
-  }
-  absl::Status SyncDir(const std::string& path) override { return base_->SyncDir(path); }
 
  private:
-  class LyingFile : public File {
+  class LyingFile : public DelegatingFile {
    public:
-    explicit LyingFile(std::unique_ptr<File> base) : base_(std::move(base)) {}
-    absl::StatusOr<int64_t> ReadAt(int64_t offset, absl::Span<char> out) const override {
-      return base_->ReadAt(offset, out);
-    }
-    absl::Status WriteAt(int64_t offset, absl::string_view data) override {
-      return base_->WriteAt(offset, data);
-    }
+    using DelegatingFile::DelegatingFile;
     absl::Status SyncData() override {
-      return syncs_++ == 0 ? base_->SyncData() : absl::OkStatus();
+      return syncs_++ == 0 ? DelegatingFile::SyncData() : absl::OkStatus();
     }
-    absl::Status Preallocate(int64_t size) override { return base_->Preallocate(size); }
-    absl::Status Truncate(int64_t size) override { return base_->Truncate(size); }
-    absl::StatusOr<int64_t> Size() const override { return base_->Size(); }
-    void DropCache() override { base_->DropCache(); }
 
    private:
-    std::unique_ptr<File> base_;
     int syncs_ = 0;
   };
-  static absl::StatusOr<std::unique_ptr<File>> Wrap(absl::StatusOr<std::unique_ptr<File>> file) {
-    if (!file.ok()) return file.status();
-    return std::make_unique<LyingFile>(*std::move(file));
-  }
-  FileSystem* const base_;
 };
 
 }  // namespace

@@ -7,11 +7,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/io/filesystem.h"
+#include "tests/testing/delegating_filesystem.h"
 
 namespace longhaul {
 
@@ -28,13 +27,13 @@ enum class FileOp {
 };
 
 // Thread-safe, if the base is.
-class FailingFileSystem : public FileSystem {
+class FailingFileSystem : public DelegatingFileSystem {
  public:
   // Whether operation `index` (from 0) fails, and how: OK lets it through.
   using Decision = std::function<absl::Status(int64_t index, FileOp op)>;
 
   // `base` outlives it. Nothing fails until SetDecision.
-  explicit FailingFileSystem(FileSystem* base) : base_(base) {}
+  explicit FailingFileSystem(FileSystem* base) : DelegatingFileSystem(base) {}
 
   void SetDecision(Decision decision);
   // The operation of this index fails once.
@@ -44,19 +43,19 @@ class FailingFileSystem : public FileSystem {
   // Operations so far.
   int64_t operations() const;
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
   absl::Status CreateDir(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
   absl::Status SyncDir(const std::string& path) override;
+
+ protected:
+  std::unique_ptr<File> Wrap(std::unique_ptr<File> file) override;
 
  private:
   class FailingFile;
   absl::Status Count(FileOp op);
 
-  FileSystem* const base_;
   mutable absl::Mutex mutex_;
   Decision decision_ ABSL_GUARDED_BY(mutex_);
   int64_t operations_ ABSL_GUARDED_BY(mutex_) = 0;

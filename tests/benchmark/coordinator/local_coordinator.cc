@@ -26,14 +26,6 @@ std::unique_ptr<MetaStore> OpenMeta(FileSystem& fs, const std::string& data_dir)
 
 }  // namespace
 
-bool LocalCoordinator::Queue::RunOne() {
-  if (tasks_.empty()) return false;
-  Task task = std::move(tasks_.front());
-  tasks_.pop_front();
-  std::move(task)();
-  return true;
-}
-
 LocalCoordinator::LocalCoordinator(const std::string& data_dir)
     : log_({.level = LogLevel::kError, .stream = &ignored_}),
       fs_(MakePosixFileSystem()),

@@ -2,7 +2,6 @@
 // it would do on other threads is done when it is asked to, so that each step can be timed alone.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -10,7 +9,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/base/task_runner.h"
 #include "common/config/job_spec.h"
 #include "common/io/filesystem.h"
 #include "common/logging/logging.h"
@@ -24,6 +22,7 @@
 #include "coordinator/service/plan_streams.h"
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/store/meta_store.h"
+#include "tests/testing/hand_crank.h"
 
 namespace longhaul::benchmark {
 
@@ -50,18 +49,6 @@ class LocalCoordinator : private coordinator::Arbiter {
   double Round(LiveJob& job);
 
  private:
-  class Queue : public TaskRunner {
-   public:
-    bool Submit(Task task) override {
-      tasks_.push_back(std::move(task));
-      return true;
-    }
-    bool RunOne();
-
-   private:
-    std::deque<Task> tasks_;
-  };
-
   absl::Status Judge(const coordinator::ContributionId& contribution) const override;
   absl::Status CheckReader(const std::string& job, const std::string& pool,
                            const std::string& incarnation) const override;
@@ -83,7 +70,7 @@ class LocalCoordinator : private coordinator::Arbiter {
   coordinator::JobWatchers watchers_;
   coordinator::StreamPublisher publisher_{&plan_streams_, &watchers_};
   absl::Time now_ = absl::FromUnixSeconds(1700000000);
-  Queue owner_, apply_, background_;
+  HandCrank owner_, apply_, background_;
   coordinator::Fragments fragments_;
   std::unique_ptr<coordinator::Performer> performer_;
   // Of the steps since it was set to zero.

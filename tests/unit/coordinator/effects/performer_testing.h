@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +19,8 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/data_folder.h"
+#include "tests/testing/hand_crank.h"
+#include "tests/unit/coordinator/fragments/willing_arbiter.h"
 
 namespace longhaul::coordinator {
 using Trace = std::vector<std::string>;
@@ -72,29 +73,19 @@ class Records : public MetaLog {
   absl::Status refusal_;
 };
 
-// Runs what was submitted when it is told to.
-class HandCrank : public TaskRunner {
+// Tells what it is given.
+class TracedCrank : public HandCrank {
  public:
-  HandCrank(std::string name, Trace* trace) : name_(std::move(name)), trace_(trace) {}
+  TracedCrank(std::string name, Trace* trace) : name_(std::move(name)), trace_(trace) {}
   bool Submit(Task task) override {
-    if (refuses) return false;
-    if (!name_.empty()) trace_->push_back("begin " + name_);
-    tasks_.push_back(std::move(task));
+    if (!HandCrank::Submit(std::move(task))) return false;
+    trace_->push_back("begin " + name_);
     return true;
   }
-  bool RunOne() {
-    if (tasks_.empty()) return false;
-    Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    std::move(task)();
-    return true;
-  }
-  bool refuses = false;
 
  private:
   const std::string name_;
   Trace* const trace_;
-  std::deque<Task> tasks_;
 };
 
 class RecordingPublisher : public Publisher {
@@ -125,18 +116,6 @@ class RecordingPublisher : public Publisher {
 
  private:
   Trace* const trace_;
-};
-
-// Nobody streams here.
-class NoArbiter : public Arbiter {
- public:
-  absl::Status Judge(const ContributionId&) const override { return absl::OkStatus(); }
-  absl::Status CheckReader(const std::string&, const std::string&,
-                           const std::string&) const override {
-    return absl::OkStatus();
-  }
-  absl::Status Complete(const ContributionId&) override { return absl::OkStatus(); }
-  void StoreFailed(const std::string&, const absl::Status&) override {}
 };
 
 class PerformerTest : public testing::Test {
@@ -270,9 +249,10 @@ class PerformerTest : public testing::Test {
   MemoryFileSystem disk_;
   std::unique_ptr<MetaStore> meta_ = *MetaStore::Open(":memory:");
   Records records_{meta_.get(), &trace_};
-  HandCrank owner_{"", &trace_}, apply_{"apply", &trace_}, background_{"background", &trace_};
+  HandCrank owner_;
+  TracedCrank apply_{"apply", &trace_}, background_{"background", &trace_};
   RecordingPublisher publisher_{&trace_};
-  NoArbiter arbiter_;
+  WillingArbiter arbiter_;  // Nobody streams here.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
 };

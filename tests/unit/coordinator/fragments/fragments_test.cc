@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <sstream>
 
 #include "common/io/file_util.h"
@@ -10,42 +9,11 @@
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/hand_crank.h"
+#include "tests/unit/coordinator/fragments/willing_arbiter.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-// Runs what was submitted when it is told to.
-class HandCrank : public TaskRunner {
- public:
-  bool Submit(Task task) override {
-    if (refuses) return false;
-    tasks_.push_back(std::move(task));
-    return true;
-  }
-  void RunAll() {
-    while (!tasks_.empty()) {
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      std::move(task)();
-    }
-  }
-  bool refuses = false;
-
- private:
-  std::deque<Task> tasks_;
-};
-
-class CountingArbiter : public Arbiter {
- public:
-  absl::Status Judge(const ContributionId&) const override { return absl::OkStatus(); }
-  absl::Status CheckReader(const std::string&, const std::string&,
-                           const std::string&) const override {
-    return absl::OkStatus();
-  }
-  absl::Status Complete(const ContributionId&) override { return absl::OkStatus(); }
-  void StoreFailed(const std::string& job, const absl::Status&) override { failed.push_back(job); }
-  std::vector<std::string> failed;
-};
 
 class FragmentsTest : public testing::Test {
  protected:
@@ -109,7 +77,7 @@ class FragmentsTest : public testing::Test {
   FragmentMetrics metrics_{registry_};
   MemoryFileSystem disk_;
   FailingFileSystem failing_{&disk_};
-  CountingArbiter arbiter_;
+  WillingArbiter arbiter_;
   HandCrank apply_, background_;
   Fragments fragments_{{.data_dir = "data", .tile_threads = 1},
                        {.fs = &failing_,

@@ -50,10 +50,6 @@ class AgentTest : public testing::Test {
     main_.join();
     EXPECT_TRUE(result_.ok()) << result_;
   }
-  void Assign(const std::string& job) {
-    absl::MutexLock lock(&server_.mutex_);
-    server_.assignment.set_job_id(job);
-  }
   // How often a rank was started, by a line in a file.
   void AwaitStarts(int times) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
@@ -84,7 +80,7 @@ while :; do sleep 0.01; done
 )";
 
 TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
-  Assign("job");
+  server_.Assign("job");
   Start(kTrains);
   AwaitStarts(1);
   Drain();
@@ -96,7 +92,7 @@ TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
 }
 
 TEST_F(AgentTest, ASiteFaultIsReportedOnceAndTheJobIsBegunAgainAsAnotherIncarnation) {
-  Assign("job");
+  server_.Assign("job");
   Start(R"(
 echo started >> $folder/starts
 echo '{"failure": {"code": "NOT_FOUND", "faultClass": "SITE_FAULT"}}' >&3
@@ -108,9 +104,9 @@ exit 11
                          [](const auto& beat) { return beat.has_failure(); });
   };
   server_.Until([&] { return failed() == 1; });
-  Assign("");  // Set aside.
+  server_.Assign("");  // Set aside.
   server_.Until([&] { return server_.beats.back().job_id().empty(); });
-  Assign("job");  // And tried again.
+  server_.Assign("job");  // And tried again.
   AwaitStarts(2);
   server_.Until([&] { return failed() == 2; });
   Drain();
@@ -125,7 +121,7 @@ exit 11
 }
 
 TEST_F(AgentTest, RanksThatEndedAreStartedAgainWhileTheJobIsAssigned) {
-  Assign("job");
+  server_.Assign("job");
   Start("echo started >> $folder/starts\n");
   AwaitStarts(2);
   Drain();
@@ -134,7 +130,7 @@ TEST_F(AgentTest, RanksThatEndedAreStartedAgainWhileTheJobIsAssigned) {
 }
 
 TEST_F(AgentTest, ALostRankBringsThePoolBackAsAnotherIncarnation) {
-  Assign("job");
+  server_.Assign("job");
   Start("echo started >> $folder/starts\nexit 10\n");
   AwaitStarts(2);
   Drain();

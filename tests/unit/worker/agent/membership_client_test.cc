@@ -39,10 +39,6 @@ class MembershipClientTest : public testing::Test {
           ended_.Notify();
         });
   }
-  void Assign(const std::string& job) {
-    absl::MutexLock lock(&server_.mutex_);
-    server_.assignment.set_job_id(job);
-  }
   void AwaitTold(const std::string& job, size_t times) {
     const auto told = [&] {
       return static_cast<size_t>(std::count_if(told_.begin(), told_.end(), [&](const auto& t) {
@@ -63,17 +59,17 @@ class MembershipClientTest : public testing::Test {
 };
 
 TEST_F(MembershipClientTest, TellsEveryAnswer) {
-  Assign("job");
+  server_.Assign("job");
   Start();
   AwaitTold("job", 3);  // Whoever compares it with what runs sees that it is still wanted.
-  Assign("");
+  server_.Assign("");
   AwaitTold("", 2);
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(server_.joins[0].capabilities(0), "model:synthetic");
 }
 
 TEST_F(MembershipClientTest, ARestartedCoordinatorSeesTheSameIncarnation) {
-  Assign("job");
+  server_.Assign("job");
   Start();
   AwaitTold("job", 1);
   {
@@ -87,7 +83,7 @@ TEST_F(MembershipClientTest, ARestartedCoordinatorSeesTheSameIncarnation) {
 }
 
 TEST_F(MembershipClientTest, DrainsAndLeavesWithItsReturn) {
-  Assign("job");
+  server_.Assign("job");
   Start();
   AwaitTold("job", 1);
   client_->SetDraining();
@@ -101,7 +97,7 @@ TEST_F(MembershipClientTest, DrainsAndLeavesWithItsReturn) {
 }
 
 TEST_F(MembershipClientTest, AFailureIsSentOnce) {
-  Assign("job");
+  server_.Assign("job");
   Start();
   AwaitTold("job", 1);
   v1::JobError failure;
@@ -120,7 +116,7 @@ TEST_F(MembershipClientTest, AFailureIsSentOnce) {
 
 TEST_F(MembershipClientTest, AReportThatIsRefusedDoesNotCostTheLease) {
   server_.refuse_evaluations = true;
-  Assign("job");
+  server_.Assign("job");
   Start();
   AwaitTold("job", 1);
   client_->AddEvaluation({});

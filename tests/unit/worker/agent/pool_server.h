@@ -53,6 +53,11 @@ class PoolServer : public v1::PoolService::Service {
     leaves.push_back(*request);
     return grpc::Status::OK;
   }
+  // The pool's job from now on.
+  void Assign(const std::string& job) {
+    absl::MutexLock lock(&mutex_);
+    assignment.set_job_id(job);
+  }
   // Waits until it is so.
   void Until(const std::function<bool()>& condition) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

@@ -1,0 +1,37 @@
+// A TaskRunner that runs what was submitted when it is told to, in its order, on the thread that
+// tells it. Externally synchronised; tasks may submit more.
+#pragma once
+
+#include <deque>
+#include <utility>
+
+#include "common/base/task_runner.h"
+
+namespace longhaul {
+
+class HandCrank : public TaskRunner {
+ public:
+  bool Submit(Task task) override {
+    if (refuses) return false;
+    tasks_.push_back(std::move(task));
+    return true;
+  }
+  // False: nothing waits.
+  bool RunOne() {
+    if (tasks_.empty()) return false;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    std::move(task)();
+    return true;
+  }
+  void RunAll() {
+    while (RunOne()) {
+    }
+  }
+  bool refuses = false;
+
+ private:
+  std::deque<Task> tasks_;
+};
+
+}  // namespace longhaul
