@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
@@ -67,7 +68,7 @@ class MetricFamily {
   prometheus::Family<Metric>& family_;
   const std::vector<double> buckets_;
   const int series_max_;
-  std::map<MetricLabels, Metric*> series_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<MetricLabels, Metric*> series_ ABSL_GUARDED_BY(mutex_);
 };
 
 using CounterFamily = MetricFamily<prometheus::Counter>;

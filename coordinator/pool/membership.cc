@@ -19,8 +19,7 @@ absl::Status Membership::Join(std::string_view pool, std::string_view incarnatio
     return absl::ResourceExhaustedError(
         absl::StrFormat("%d pools are live, no more are taken", options_.members_max));
   }
-  if (it == members_.end()) it = members_.emplace(pool, Member{.pool = std::string(pool)}).first;
-  Member& member = it->second;
+  Member& member = it == members_.end() ? Add(pool) : it->second;
   if (!live) member.turn = next_turn_++;
   member.incarnation = incarnation;
   member.traits = std::move(traits);
@@ -31,9 +30,9 @@ absl::Status Membership::Join(std::string_view pool, std::string_view incarnatio
 }
 
 bool Membership::Restore(std::string_view pool, std::string_view incarnation, absl::Time now) {
-  Member& member = members_.try_emplace(std::string(pool)).first->second;
+  const auto it = members_.find(pool);
+  Member& member = it == members_.end() ? Add(pool) : it->second;
   if (member.live) return member.incarnation == incarnation;
-  member.pool = pool;
   member.incarnation = incarnation;
   member.turn = next_turn_++;
   Extend(member, now);
@@ -57,15 +56,15 @@ bool Membership::Leave(std::string_view pool, std::string_view incarnation) {
   const auto it = members_.find(pool);
   if (it == members_.end() || !it->second.live || it->second.incarnation != incarnation)
     return false;
-  leases_.erase({it->second.lease_end, it->second.pool});
+  leases_.erase(it->second.lease);
   members_.erase(it);
   return true;
 }
 
 std::vector<Member> Membership::Expire(absl::Time now) {
   std::vector<Member> expired;
-  while (!leases_.empty() && leases_.begin()->first <= now) {
-    Member& member = members_.find(leases_.begin()->second)->second;
+  while (next_expiry() <= now) {
+    Member& member = *leases_.front();
     expired.push_back(member);
     Kill(member);
   }
@@ -94,33 +93,32 @@ bool Membership::IsLive(std::string_view pool, std::string_view incarnation) con
 }
 
 absl::Time Membership::next_expiry() const {
-  return leases_.empty() ? absl::InfiniteFuture() : leases_.begin()->first;
+  return leases_.empty() ? absl::InfiniteFuture() : leases_.front()->lease_end;
+}
+
+// As one that is lost, and never was live.
+Member& Membership::Add(std::string_view pool) {
+  Member& member = members_.emplace(pool, Member{.pool = std::string(pool)}).first->second;
+  member.lease = lost_.insert(lost_.end(), &member);
+  return member;
 }
 
 void Membership::Extend(Member& member, absl::Time now) {
-  auto entry = (member.live ? leases_ : lost_).extract({member.lease_end, member.pool});
+  leases_.splice(leases_.end(), member.live ? leases_ : lost_, member.lease);
   member.live = true;
   member.lease_end = now + options_.lease;
-  if (entry.empty()) {
-    leases_.insert({member.lease_end, member.pool});
-    return;
-  }
-  entry.value().first = member.lease_end;
-  // A lease that begins now ends last.
-  leases_.insert(leases_.end(), std::move(entry));
 }
 
 void Membership::Kill(Member& member) {
-  leases_.erase({member.lease_end, member.pool});
+  lost_.splice(lost_.end(), leases_, member.lease);
   member.live = false;
   member.joined = false;
-  lost_.insert({member.lease_end, member.pool});
 }
 
 void Membership::ForgetLost() {
   while (static_cast<int>(lost_.size()) > options_.members_max) {
-    members_.erase(lost_.begin()->second);
-    lost_.erase(lost_.begin());
+    members_.erase(members_.find(lost_.front()->pool));
+    lost_.pop_front();
   }
 }
 

@@ -3,10 +3,11 @@
 // A name is held by one incarnation at a time: the one that has a lease. A pool whose lease ended
 // is remembered as lost until another incarnation takes the name, or newer losses push it out.
 //
-// Externally synchronised.
+// Externally synchronised. `now` must not go backwards.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -37,6 +38,8 @@ struct Member {
   bool draining = false;
   // Order of waiting for work: the lower, the earlier.
   int64_t turn = 0;
+  // Membership's own: where it is in the order of leases.
+  std::list<Member*>::iterator lease = {};
 };
 
 class Membership {
@@ -76,16 +79,16 @@ class Membership {
   absl::Time next_expiry() const;
 
  private:
+  Member& Add(std::string_view pool);
   void Extend(Member& member, absl::Time now);
   void Kill(Member& member);
   void ForgetLost();
 
   Options options_;
   std::map<std::string, Member, std::less<>> members_;
-  // Of live members, by end.
-  std::set<std::pair<absl::Time, std::string>> leases_;
-  // By end of their lease.
-  std::set<std::pair<absl::Time, std::string>> lost_;
+  // The live members, and the lost ones, by the end of their leases: all leases are as long, so
+  // one that begins now ends last.
+  std::list<Member*> leases_, lost_;
   int64_t next_turn_ = 0;
 };
 

@@ -44,13 +44,14 @@ TEST(MembershipTest, RefusesRenewalAfterExpiry) {
 
 TEST(MembershipTest, ExpiresTheEarliestFirst) {
   Membership m = Make();
-  ASSERT_TRUE(m.Join("a", "1", {.ranks = 1}, kStart + absl::Seconds(2)).ok());
-  ASSERT_TRUE(m.Join("b", "1", {.ranks = 1}, kStart + absl::Seconds(1)).ok());
+  ASSERT_TRUE(m.Join("b", "1", {.ranks = 1}, kStart).ok());
+  ASSERT_TRUE(m.Join("a", "1", {.ranks = 1}, kStart + absl::Seconds(1)).ok());
+  ASSERT_TRUE(m.Renew("b", "1", kStart + absl::Seconds(2)).ok());
   ASSERT_TRUE(m.Join("c", "1", {.ranks = 1}, kStart + absl::Seconds(3)).ok());
   const auto expired = m.Expire(kStart + absl::Seconds(12));
   ASSERT_EQ(expired.size(), 2);
-  EXPECT_EQ(expired[0].pool, "b");
-  EXPECT_EQ(expired[1].pool, "a");
+  EXPECT_EQ(expired[0].pool, "a");
+  EXPECT_EQ(expired[1].pool, "b");
 }
 
 TEST(MembershipTest, LeavingIsForTheHolderAlone) {
