@@ -19,10 +19,6 @@ class Cluster {
  public:
   explicit Cluster(const RunOptions& options)
       : world_(options.seed, options.mutation, options.trace), coordinator_(&world_) {}
-  // Ranks and their connections hold each other until they are stopped.
-  ~Cluster() {
-    for (const auto& pool : pools_) pool->Crash();
-  }
 
   RunResult Run();
 
@@ -155,8 +151,10 @@ void Cluster::PlanFault() {
                                     pools_.begin()) +
                    1;
   const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 3 * world_.lease);
+  // Often a rank that stands still does so until it is ended.
+  const absl::Duration stands = world_.Chance(0.3) ? absl::Hours(1) : lasts;
   std::function<void()> fault;
-  switch (Pick(0, 7)) {
+  switch (Pick(0, 12)) {
     case 0:
     case 1:
       fault = [pool] { pool->BreakConnection(); };
@@ -191,6 +189,21 @@ void Cluster::PlanFault() {
       break;
     case 6:
       fault = [pool] { pool->Drain(); };
+      break;
+    case 7:
+      fault = [pool] { pool->LoseRank(); };
+      break;
+    case 8:
+      fault = [pool, stands] { pool->StandRankStill(stands); };
+      break;
+    case 9:
+      fault = [pool, stands] { pool->DawdleRank(stands); };
+      break;
+    case 10:
+      fault = [pool, lasts] { pool->StandAgentStill(lasts); };
+      break;
+    case 11:
+      fault = [pool, lasts] { pool->StandStill(lasts); };
       break;
     default:
       // Two pools stay: enough for every job.

@@ -1,272 +1,223 @@
 #include "tests/simulation/pool_node.h"
 
-#include <algorithm>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coordinator/service/messages.h"
 
 namespace longhaul::simulation {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(500);
+constexpr absl::Duration kReturnWithin = absl::Seconds(30);
+
+}  // namespace
 
 void PoolNode::Start() {
-  if (up_) return;
-  up_ = true;
-  draining_ = last_step_known_ = false;
-  incarnation_ = absl::StrCat(++life_);
-  spent_.clear();
-  world_->Trace(options_.name, absl::StrCat("starts as ", incarnation_));
-  Beat();
+  if (up()) return;
+  process_ = std::make_shared<Process>(&world_->loop);
+  supervisor_.emplace(
+      Supervisor::Options{.ranks = options_.ranks, .progress = kProgress, .drain = kDrain},
+      world_->loop.now());
+  membership_ = std::make_unique<MembershipNode>(
+      world_, coordinator_, process_,
+      MembershipNode::Options{.pool = options_.name,
+                              .node = options_.node,
+                              .ranks = options_.ranks,
+                              .new_incarnation = [this] { return absl::StrCat(++incarnations_); }},
+      [this](const std::string& incarnation, const auto& assignment) {
+        Assigned(incarnation, assignment);
+      });
+  world_->Trace(options_.name, absl::StrCat("starts as ", membership_->incarnation()));
+  membership_->Start();
+  Tick();
 }
 
 void PoolNode::Crash() {
-  if (!up_) return;
-  world_->Trace(options_.name, "crashes");
-  StopRanks();
-  up_ = joined_ = false;
-  ++life_;
-  work_.reset();
-  reports_.clear();
-  cannot_ = ended_early_ = false;
-  if (connection_ == nullptr) return;
-  // What was sent just before may still arrive.
-  world_->loop.After(absl::Milliseconds(100), [this, dying = std::exchange(connection_, nullptr)] {
-    world_->network.Break(dying);
-  });
+  if (!up()) return;
+  world_->Trace(options_.name, "ends");
+  Do(Supervisor::KillRanks{});
+  process_->End();
+  process_.reset();
+  membership_.reset();
+  supervisor_.reset();
 }
 
 void PoolNode::Leave() {
-  if (!up_) return;
-  world_->Trace(options_.name, "leaves");
-  Call([this, leave = coordinator::LeavePool{options_.name, incarnation_}] {
-    coordinator_->Leave(leave);
+  if (!up()) return;
+  process_->Run([this] {
+    world_->Trace(options_.name, "leaves");
+    membership_->Leave(absl::ZeroDuration());
+    Crash();
   });
-  Crash();
 }
 
-// As SIGTERM does: the ranks stop behind their step, what was pushed is brought to its end, the
-// place is kept for a return.
 void PoolNode::Drain() {
-  if (!up_ || draining_) return;
-  world_->Trace(options_.name, "drains");
-  draining_ = true;
-  for (const auto& rank : std::vector<std::shared_ptr<RankNode>>(ranks_)) rank->Drain();
-  // The agent gives up after a while.
-  Later(absl::Seconds(6), [this] { Drained(); });
-  if (ranks_.empty()) Drained();
-}
-
-void PoolNode::RankDrains(const RankId& who) {
-  if (who.rank != 0 || last_step_known_) return;
-  last_step_known_ = true;
-  Later(absl::ZeroDuration(), [this] { Beat(); });
-}
-
-void PoolNode::Drained() {
-  Call([this, leave = coordinator::LeavePool{options_.name, incarnation_, absl::Seconds(30)}] {
-    coordinator_->Leave(leave);
+  if (!up()) return;
+  process_->Run([this] {
+    world_->Trace(options_.name, "drains");
+    Perform(supervisor_->Drain(world_->loop.now()));
   });
-  Crash();
-  world_->loop.After(world_->Between(absl::Milliseconds(100), absl::Seconds(8)),
-                     [this] { Start(); });
 }
 
 void PoolNode::BreakConnection() {
-  const uint64_t which = world_->random.Below(ranks_.size() + 1);
-  if (which < ranks_.size()) return ranks_[which]->BreakConnection();
-  if (connection_ != nullptr) world_->network.Break(connection_);
+  if (!up()) return;
+  const int which = static_cast<int>(world_->random.Below(options_.ranks + 1));
+  if (which < options_.ranks && ranks_ != nullptr) return ranks_->BreakConnection(which);
+  membership_->BreakConnection();
+}
+
+void PoolNode::LoseRank() {
+  if (ranks_ == nullptr) return;
+  world_->Trace(options_.name, "loses a rank");
+  ranks_->Lose(SomeRank());
+}
+
+void PoolNode::StandRankStill(absl::Duration time) {
+  if (ranks_ == nullptr) return;
+  const int rank = *stood_still_.insert(SomeRank()).first;
+  world_->Trace(options_.name,
+                absl::StrFormat("rank %d stands still for %s", rank, absl::FormatDuration(time)));
+  ranks_->StandStill(rank, time);
+}
+
+void PoolNode::DawdleRank(absl::Duration time) {
+  if (ranks_ == nullptr) return;
+  const int rank = *stood_still_.insert(SomeRank()).first;
+  world_->Trace(options_.name,
+                absl::StrFormat("rank %d dawdles for %s", rank, absl::FormatDuration(time)));
+  ranks_->Dawdle(rank, time);
+}
+
+void PoolNode::StandAgentStill(absl::Duration time) {
+  if (!up()) return;
+  world_->Trace(options_.name, absl::StrCat("agent stands still for ", absl::FormatDuration(time)));
+  process_->StandStill(time);
+}
+
+void PoolNode::StandStill(absl::Duration time) {
+  StandAgentStill(time);
+  if (ranks_ == nullptr) return;
+  for (int rank = 0; rank < options_.ranks; ++rank) ranks_->StandStill(rank, time);
 }
 
 std::string PoolNode::Describe() const {
-  std::string text = absl::StrFormat("%s/%s %s", options_.name, incarnation_,
-                                     up_ ? work_ ? work_->job : "idle" : "down");
-  for (const auto& rank : ranks_) {
-    absl::StrAppendFormat(&text, " [%s step %d%s]",
-                          session::SessionStateName(rank->session().state()),
-                          rank->session().step(), rank->session().connected() ? "" : " offline");
-  }
-  return text;
+  if (!up()) return absl::StrCat(options_.name, " down");
+  const std::string& job = supervisor_->work().job;
+  return absl::StrFormat("%s/%s %s%s", options_.name, membership_->incarnation(),
+                         job.empty() ? "idle" : job, ranks_ == nullptr ? "" : ranks_->Describe());
 }
 
-void PoolNode::Beat() {
-  Later(world_->lease / 3, [this, number = ++beats_] {
-    if (number == beats_) Beat();
-  });
-  if (connection_ == nullptr && coordinator_->up()) {
-    connection_ = world_->network.Connect(
-        options_.node, kCoordinatorNode,
-        [this, life = life_] {
-          if (life == life_) Broken();
-        },
-        nullptr);
+void PoolNode::Tick() {
+  Perform(supervisor_->Tick(world_->loop.now()));
+  if (up()) process_->After(kTick, [this] { Tick(); });
+}
+
+void PoolNode::Assigned(const std::string& incarnation,
+                        const std::optional<coordinator::Assignment>& assignment) {
+  Supervisor::Work work{.incarnation = incarnation};
+  if (assignment.has_value()) {
+    work.job = assignment->job;
+    work.ordinal = assignment->ordinal;
   }
-  if (connection_ == nullptr) return;
-  const auto answer = [this, connection = connection_, life = life_,
-                       reports = reports_.size()](const coordinator::Answer& given) {
-    world_->network.Send(connection, kCoordinatorNode, 100, [this, life, given, reports] {
-      if (life != life_) return;
-      // What that heartbeat brought need not be repeated.
-      if (std::holds_alternative<coordinator::GrantLease>(given))
-        reports_.erase(reports_.begin(),
-                       reports_.begin() + std::min(joined_ ? reports : 0, reports_.size()));
-      Answered(given);
-    });
-  };
-  if (!joined_) {
-    return Call([this, answer,
-                 join = coordinator::JoinPool{
-                     .pool = options_.name,
-                     .incarnation = incarnation_,
-                     .ranks = options_.ranks,
-                     .capabilities = {"model:synthetic", "codec:fp32"}}] {
-      coordinator_->Join(join, answer);
-    });
-  }
-  coordinator::Heartbeat beat{.pool = options_.name, .incarnation = incarnation_};
-  if (work_) beat.job = work_->job;
-  if (!ranks_.empty()) beat.inner_step = ranks_[0]->session().step();
-  beat.draining = last_step_known_;
-  beat.finished = Finished();
-  beat.evaluations = reports_;
+  Perform(supervisor_->Assigned(work, world_->loop.now()));
+}
+
+void PoolNode::On(const RankGroup::Status& event) {
+  if (event.rank == 0) membership_->SetProgress(event.status.step);
+  Perform(supervisor_->Reported(event.rank, event.status, world_->loop.now()));
+}
+
+void PoolNode::On(const RankGroup::Evaluation& event) {
+  membership_->AddEvaluation({.step = event.what.step,
+                              .version = event.what.version,
+                              .loss = 1,
+                              .final = event.what.final});
+}
+
+void PoolNode::On(const RankGroup::Draining& event) {
+  membership_->SetProgress(event.last_step);
+  membership_->SetDraining();
+}
+
+void PoolNode::On(const RankGroup::Failure& event) {
+  if (failed_group_ == group_) return;
+  failed_group_ = group_;
+  world_->Trace(options_.name, absl::StrCat("cannot do the job: ", event.fault.message()));
   // Never the same fault twice, so that the job waits for a pool that can do it.
-  if (cannot_) beat.fault = JobFault{.code = absl::StrCat("FAULT_", beats_)};
-  Call([this, answer, beat] { coordinator_->Heartbeat(beat, answer); });
+  v1::JobError fault = event.fault;
+  fault.set_code(absl::StrCat(fault.code(), "_", ++faults_));
+  membership_->ReportFailure(coordinator::FromProto(fault));
+  Perform(supervisor_->Failed());
 }
 
-// Every rank came to the job's end by itself.
-bool PoolNode::Finished() const {
-  if (ranks_.empty()) return false;
-  return std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& rank) {
-    return rank->session().state() == session::SessionState::kEnded &&
-           rank->session().step() >= coordinator_->StepsOf(work_->job);
-  });
+void PoolNode::On(const RankGroup::Exit& event) {
+  if (world_->trace)
+    world_->Trace(options_.name, absl::StrFormat("rank %d ends with %d", event.rank, event.code));
+  Perform(supervisor_->Exited(event.rank, event.code, world_->loop.now()));
+  if (up() && supervisor_->completed()) membership_->SetFinished();
 }
 
-void PoolNode::Broken() { connection_ = nullptr; }
-
-void PoolNode::Answered(const coordinator::Answer& answer) {
-  if (const auto* grant = std::get_if<coordinator::GrantLease>(&answer)) {
-    joined_ = true;
-    return Assigned(grant->assignment);
-  }
-  const auto& refuse = std::get<coordinator::Refuse>(answer);
-  joined_ = false;
-  if (absl::IsAborted(refuse.status)) RankWantsRestart({}, refuse.reason);
-}
-
-void PoolNode::Assigned(const std::optional<coordinator::Assignment>& assignment) {
-  if (draining_) return;
-  const bool same =
-      assignment.has_value() == work_.has_value() &&
-      (!work_ || (work_->job == assignment->job && work_->ordinal == assignment->ordinal));
-  // Ranks that ended, though the job is still theirs, are started again.
-  if (same && (!work_ || !ended_early_)) return;
-  StopRanks();
-  work_ = assignment;
-  ended_early_ = cannot_ = false;
-  if (!work_) return;
-  if (spent_.contains(work_->job)) return RankWantsRestart({}, "its ranks begin again");
-  if (world_->faults && options_.misconfigured && world_->Chance(0.5)) {
-    cannot_ = true;
-    return;
-  }
-  Later(world_->Between(absl::Milliseconds(50), absl::Seconds(1)), [this, run = run_] {
-    if (run == run_ && work_) StartRanks();
-  });
-}
-
-void PoolNode::RankEnded(const RankId& who, session::Extent done) {
-  if (done != session::Extent::kNothing) spent_.insert(who.job);
-  const auto all_ended = [this] {
-    return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
-      return rank->session().state() == session::SessionState::kEnded;
-    });
-  };
-  if (!all_ended()) {
-    // The others soon find that they wait for a rank that is gone.
-    return Later(absl::Seconds(2), [this, who, all_ended, run = run_] {
-      if (run == run_ && !draining_ && !all_ended()) RankWantsRestart(who, "a rank is gone");
-    });
-  }
-  if (draining_) return Later(absl::ZeroDuration(), [this] { Drained(); });
-  if (Finished()) return Later(absl::ZeroDuration(), [this] { Beat(); });
-  Later(absl::Seconds(1), [this, run = run_] { ended_early_ = run == run_; });
-}
-
-void PoolNode::StartRanks() {
-  ++run_;
-  next_meeting_.assign(options_.ranks, 0);
-  for (int rank = 0; rank < options_.ranks; ++rank) {
-    RankId id{work_->job, options_.name, incarnation_, rank, options_.ranks};
-    ranks_.push_back(std::make_shared<RankNode>(world_, coordinator_, this, std::move(id),
-                                                options_.node, options_.step_takes));
-  }
-  for (const auto& rank : ranks_) {
-    Later(world_->Between(absl::ZeroDuration(), absl::Milliseconds(300)), [this, rank, run = run_] {
-      if (run == run_) rank->Start();
-    });
+void PoolNode::Perform(const Supervisor::Actions& actions) {
+  for (const Supervisor::Action& action : actions) {
+    std::visit([this](const auto& a) { Do(a); }, action);
   }
 }
 
-void PoolNode::StopRanks() {
-  ++run_;
-  for (const auto& rank : ranks_) rank->Stop();
-  ranks_.clear();
-  meetings_.clear();
-}
-
-void PoolNode::Collective(int rank, const std::string& name, std::vector<int64_t> values,
-                          absl::Duration takes, std::function<void(const Gathered&)> done) {
-  const int64_t order = next_meeting_[rank]++;
-  Meeting& meeting = meetings_[order];
-  if (meeting.arrived == 0) {
-    meeting.name = name;
-    meeting.values.resize(options_.ranks);
-    meeting.done.resize(options_.ranks);
+void PoolNode::Do(const Supervisor::StartRanks&) {
+  Do(Supervisor::KillRanks{});
+  if (world_->faults && world_->Chance(0.01)) {
+    return Perform(supervisor_->StartFailed("no such program"));
   }
-  if (meeting.name != name) {
-    return world_->checker.Violation(absl::StrFormat("ranks of pool %s disagree: '%s' and '%s'",
-                                                     options_.name, meeting.name, name));
+  const Supervisor::Work& work = supervisor_->work();
+  stood_still_.clear();
+  ranks_ = std::make_unique<RankGroup>(
+      world_, coordinator_,
+      RankGroup::Options{
+          .job = work.job,
+          .pool = options_.name,
+          .incarnation = work.incarnation,
+          .node = options_.node,
+          .ranks = options_.ranks,
+          .step_takes = options_.step_takes,
+          .misconfigured = world_->faults && options_.misconfigured && world_->Chance(0.5)},
+      [this, process = process_, group = group_](const RankGroup::Event& event) {
+        process->After(absl::ZeroDuration(), [this, group, event] {
+          if (group == group_) std::visit([this](const auto& e) { On(e); }, event);
+        });
+      });
+}
+
+void PoolNode::Do(const Supervisor::KillRanks&) {
+  ++group_;
+  ranks_.reset();
+}
+
+void PoolNode::Do(const Supervisor::DrainRanks&) { ranks_->Drain(); }
+
+void PoolNode::Do(const Supervisor::Rejoin& action) {
+  world_->Trace(options_.name, absl::StrCat("comes back as a new incarnation: ", action.reason));
+  CheckBlame(action.reason);
+  membership_->Rejoin(action.delay);
+}
+
+// A rank is said to stand still only if it did.
+void PoolNode::CheckBlame(const std::string& reason) const {
+  if (!absl::StrContains(reason, "(limit ")) return;
+  for (const int rank : stood_still_) {
+    if (absl::StartsWith(reason, absl::StrFormat("rank %d ", rank))) return;
   }
-  meeting.values[rank] = std::move(values);
-  meeting.done[rank] = std::move(done);
-  if (++meeting.arrived < options_.ranks) return;
-  Later(takes, [this, order, run = run_] {
-    if (run != run_) return;
-    const Meeting met = std::move(meetings_.extract(order).mapped());
-    for (const auto& each : met.done) each(met.values);
-  });
+  world_->checker.Violation(absl::StrCat("progress: of pool ", options_.name, " ", reason));
 }
 
-void PoolNode::RankEvaluated(const RankId& who, const session::Evaluate& evaluation) {
-  if (who.rank != 0) return;
-  ++evaluations_;
-  reports_.push_back({.step = evaluation.step,
-                      .version = evaluation.version,
-                      .loss = 1,
-                      .final = evaluation.final});
-}
-
-// The agent stops all ranks and comes as another incarnation, most often with the old lease given
-// back.
-void PoolNode::RankWantsRestart(const RankId&, const std::string& reason) {
-  world_->Trace(options_.name, absl::StrCat("restarts: ", reason));
-  const bool orderly = world_->Chance(0.7);
-  // Not from within the rank that asks for it.
-  Later(absl::ZeroDuration(), [this, orderly] {
-    orderly ? Leave() : Crash();
-    world_->loop.After(absl::Milliseconds(200), [this] { Start(); });
-  });
-}
-
-void PoolNode::Later(absl::Duration delay, std::function<void()> run) {
-  world_->loop.After(delay, [this, life = life_, run = std::move(run)] {
-    if (life == life_) run();
-  });
-}
-
-void PoolNode::Call(std::function<void()> call) {
-  if (connection_ != nullptr)
-    world_->network.Send(connection_, options_.node, 100, std::move(call));
+void PoolNode::Do(const Supervisor::Done& action) {
+  membership_->Leave(action.had_work ? kReturnWithin : absl::ZeroDuration());
+  Crash();
+  world_->loop.After(world_->Between(absl::Milliseconds(100), absl::Seconds(8)),
+                     [this] { Start(); });
 }
 
 }  // namespace longhaul::simulation

@@ -1,19 +1,17 @@
-// One simulated pool: its agent, which holds the lease and starts and stops the ranks, and its
-// ranks.
+// One simulated pool: its agent, whose decisions the product's PoolSupervisor makes, and its ranks.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "tests/simulation/coordinator_node.h"
-#include "tests/simulation/rank_node.h"
+#include "tests/simulation/membership_node.h"
+#include "tests/simulation/rank_group.h"
 #include "tests/simulation/world.h"
+#include "worker/agent/pool_supervisor.h"
 
 namespace longhaul::simulation {
 
@@ -26,71 +24,67 @@ struct PoolOptions {
   bool misconfigured = false;
 };
 
-class PoolNode : public RankHost {
+class PoolNode {
  public:
   PoolNode(World* world, CoordinatorNode* coordinator, PoolOptions options)
       : world_(world), coordinator_(coordinator), options_(std::move(options)) {}
+  ~PoolNode() { Crash(); }
 
-  void Start();            // As a new incarnation.
-  void Crash();            // Everything is gone, the coordinator is not told.
-  void Leave();            // In order, and for good.
-  void Drain();            // In order, and comes back.
-  void BreakConnection();  // One of them, at random.
-  bool up() const { return up_; }
-  int evaluations() const { return evaluations_; }
+  void Start();  // A new agent process.
+  void Crash();  // Everything is gone, the coordinator is not told.
+  void Leave();  // In order, and for good.
+  void Drain();  // In order, and comes back.
+  bool up() const { return process_ != nullptr; }
+
+  // Faults of one of its connections, or of one of its ranks, at random.
+  void BreakConnection();
+  void LoseRank();
+  // It neither does nor reports anything.
+  void StandRankStill(absl::Duration time);
+  // A step takes so much longer; it reports all the while.
+  void DawdleRank(absl::Duration time);
+  // The agent goes on later, its ranks meanwhile; and all of them together.
+  void StandAgentStill(absl::Duration time);
+  void StandStill(absl::Duration time);
+
   std::string Describe() const;
 
-  void Collective(int rank, const std::string& name, std::vector<int64_t> values,
-                  absl::Duration takes, std::function<void(const Gathered&)> done) override;
-  void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) override;
-  void RankWantsRestart(const RankId& who, const std::string& reason) override;
-  void RankDrains(const RankId& who) override;
-  void RankEnded(const RankId& who, session::Extent done) override;
-
  private:
-  struct Meeting {
-    std::string name;
-    int arrived = 0;
-    Gathered values;
-    std::vector<std::function<void(const Gathered&)>> done;
-  };
+  using Supervisor = PoolSupervisor;
 
-  void Beat();
-  void Broken();
-  void Drained();
-  bool Finished() const;
-  void Answered(const coordinator::Answer& answer);
-  void Assigned(const std::optional<coordinator::Assignment>& assignment);
-  void StartRanks();
-  void StopRanks();
-  // Runs unless the pool crashed or took another incarnation meanwhile.
-  void Later(absl::Duration delay, std::function<void()> run);
-  void Call(std::function<void()> call);
+  void Tick();
+  void Assigned(const std::string& incarnation,
+                const std::optional<coordinator::Assignment>& assignment);
+  void On(const RankGroup::Status& event);
+  void On(const RankGroup::Evaluation& event);
+  void On(const RankGroup::Draining& event);
+  void On(const RankGroup::Failure& event);
+  void On(const RankGroup::Exit& event);
 
-  World* world_;
-  CoordinatorNode* coordinator_;
-  PoolOptions options_;
-  bool up_ = false, joined_ = false;
-  int64_t life_ = 0;
-  std::string incarnation_;
-  sim::ConnectionPtr connection_;
-  std::optional<coordinator::Assignment> work_;
-  // The jobs that this incarnation did steps of: it does not begin them again.
-  std::set<std::string> spent_;
-  std::vector<std::shared_ptr<RankNode>> ranks_;
-  int64_t run_ = 0;  // Counts StartRanks and StopRanks: old meetings end with it.
-  std::map<int64_t, Meeting> meetings_;                    // By their order.
-  std::vector<int64_t> next_meeting_;                      // By rank.
-  // Not acknowledged yet.
-  std::vector<coordinator::Evaluation> reports_;
-  // It cannot do the job that it was given.
-  bool cannot_ = false;
-  // Its ranks have ended before the job has.
-  bool ended_early_ = false;
-  // It was asked to stop; its last step is known.
-  bool draining_ = false, last_step_known_ = false;
-  int64_t beats_ = 0;
-  int evaluations_ = 0;
+  void Perform(const Supervisor::Actions& actions);
+  void Do(const Supervisor::StartRanks&);
+  void Do(const Supervisor::KillRanks&);
+  void Do(const Supervisor::DrainRanks&);
+  void Do(const Supervisor::Rejoin& action);
+  void Do(const Supervisor::Done& action);
+
+  void CheckBlame(const std::string& reason) const;
+  int SomeRank() { return static_cast<int>(world_->random.Below(options_.ranks)); }
+
+  World* const world_;
+  CoordinatorNode* const coordinator_;
+  const PoolOptions options_;
+  int64_t incarnations_ = 0, faults_ = 0;
+
+  // Of the agent; null: none runs.
+  std::shared_ptr<Process> process_;
+  std::optional<Supervisor> supervisor_;
+  std::unique_ptr<MembershipNode> membership_;
+  std::unique_ptr<RankGroup> ranks_;
+  // Counts groups of ranks: events of earlier ones are ignored.
+  int64_t group_ = 0, failed_group_ = 0;
+  // The ranks of this group that stood still, each by itself.
+  std::set<int> stood_still_;
 };
 
 }  // namespace longhaul::simulation

@@ -1,48 +1,73 @@
-// One simulated rank: its session core, a shell that performs the actions, and its share of every
-// fragment. Foreground actions run one after another, collectives together with the pool's other
-// ranks; the rest runs at once.
+// One simulated rank process: its session core, a shell that performs the actions, and its share of
+// every fragment. Foreground actions run one after another, collectives together with the pool's
+// other ranks; the rest runs at once. What it reports is the product's monitor's, how it ends the
+// product's rank_end's.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "tests/simulation/coordinator_node.h"
+#include "tests/simulation/process.h"
 #include "tests/simulation/world.h"
+#include "worker/rank/rank_end.h"
+#include "worker/rank/rank_monitor.h"
 #include "worker/session/core/session.h"
 
 namespace longhaul::simulation {
 
-// What a rank needs of its pool. Answers may come after Stop; the rank ignores them then.
+// Short beside a run, and long beside what a rank does without standing still. An agent that was
+// stopped for less than the supervisor notices (2 s) must not take its ranks for silent.
+inline constexpr ProgressLimits kProgress{
+    .at_least = absl::Seconds(5), .factor = 20, .first = absl::Seconds(10)};
+// What an agent that is asked to stop gives its ranks.
+inline constexpr absl::Duration kDrain = absl::Seconds(6);
+
+// What a rank needs of its group. Not called any more after Kill.
 class RankHost {
  public:
   using Gathered = std::vector<std::vector<int64_t>>;  // By rank.
+  using Met = std::function<void(const absl::StatusOr<Gathered>&)>;
   virtual ~RankHost() = default;
-  // Every rank calls this with the same names in the same order; `done` runs when all have, a while
-  // later.
+  // Every rank calls this with the same names in the same order; `met` runs when all have, a while
+  // later. UNAVAILABLE: one of them is gone.
   virtual void Collective(int rank, const std::string& name, std::vector<int64_t> values,
-                          absl::Duration takes, std::function<void(const Gathered&)> done) = 0;
-  virtual void RankEvaluated(const RankId& who, const session::Evaluate& evaluation) = 0;
-  virtual void RankWantsRestart(const RankId& who, const std::string& reason) = 0;
-  // The pool was asked to stop, and the rank does no further step.
-  virtual void RankDrains(const RankId& who) = 0;
-  // The session has nothing more to do.
-  virtual void RankEnded(const RankId& who, session::Extent done) = 0;
+                          absl::Duration takes, Met met) = 0;
+  // About once a second.
+  virtual void Reported(int rank, const RankStatus& status) = 0;
+  virtual void Evaluated(int rank, const session::Evaluate& evaluation) = 0;
+  // The pool was asked to stop, and the rank does no step after that one.
+  virtual void Drains(int rank, int64_t last_step) = 0;
+  // The process has nothing more to do than to end so.
+  virtual void Ended(int rank, const RankEnd& end) = 0;
 };
 
 // Shared with the messages under way.
 class RankNode : public std::enable_shared_from_this<RankNode> {
  public:
-  RankNode(World* world, CoordinatorNode* coordinator, RankHost* host, RankId id, int node,
-           absl::Duration step_takes);
+  struct Options {
+    RankId id;
+    int node = 1;  // On the network.
+    absl::Duration prepare, step_takes;
+    // It finds that this site cannot do the job after so many steps; 0: while it prepares.
+    std::optional<int64_t> fails_after;
+  };
+  RankNode(World* world, CoordinatorNode* coordinator, RankHost* host, Options options);
 
-  void Start() { Connect(); }
-  void Stop();
+  void Start();
+  void Kill();   // SIGKILL.
+  void Drain();  // SIGTERM.
   void BreakConnection();
-  void Drain();
+  void StandStill(absl::Duration time) { process_->StandStill(time); }
+  // Its next step takes longer by that time.
+  void Dawdle(absl::Duration time) { dawdle_ = time; }
+  bool ended() const { return process_->ended(); }
   const session::Session& session() const { return session_; }
   int64_t fragments() const { return static_cast<int64_t>(fragments_.size()); }
 
@@ -55,18 +80,27 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
     Words downlink = {};
   };
 
+  void Prepare();
+  void Report();
+  void Feed(const session::Event& event);
+  void End(const RankEnd& end);
+  // Runs in this process, later.
+  void Later(absl::Duration delay, std::function<void()> run);
+
+  // rank_node_transfers.cc: the connection, and what goes over it.
   void Connect();
   void Broken();
-  void Feed(const session::Event& event);
   // Sends a call over the connection; `call` runs at the coordinator. Its answer comes by Back.
   void Call(std::function<void()> call);
   void Back(const sim::ConnectionPtr& connection, std::function<void()> run);
-
+  void Send(int fragment, int64_t version, RoundKind kind);
+  void Refused(session::PullRefused refused, const absl::Status& status);
   void Do(const session::SeedPush& action);
   void Do(const session::PullWhole& action);
   void Do(const session::PushAgain& action);
   void Do(const session::Pull& action);
   void Do(const session::Wait&) {}
+
   // Foreground.
   void Do(const session::AgreeOnVersions& action);
   void Do(const session::RunStep& action);
@@ -78,27 +112,34 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Do(const session::Restart& action);
 
   void RunForeground();
+  bool SkipsFor(const session::Action& action);
   void Together(std::string name, std::vector<int64_t> values, absl::Duration takes,
                 std::function<void(const RankHost::Gathered&)> then);
-  Fragment& At(int fragment);
-  void Send(int fragment, int64_t version, RoundKind kind);
-  void Refused(session::PullRefused refused, const absl::Status& status);
+  void PeersAreGone(const absl::Status& status);
   void Apply(const session::Merge& merge);
+  Fragment& At(int fragment);
 
-  World* world_;
-  CoordinatorNode* coordinator_;
-  RankHost* host_;
-  RankId id_;
-  std::string name_;
-  int node_;
-  absl::Duration step_takes_;
-  bool alive_ = true, busy_ = false;
-  // The pool was asked to stop.
-  bool drain_ = false;
+  World* const world_;
+  CoordinatorNode* const coordinator_;
+  RankHost* const host_;
+  const Options options_;
+  const RankId& id_ = options_.id;
+  const std::string name_;
+  const std::shared_ptr<Process> process_;
+  RankMonitor monitor_;
+  // The session has begun; the training thread has something to do, waits for it.
+  bool begun_ = false, busy_ = false, waits_ = false;
+  // The pool was asked to stop; and another rank has, so that no collective can be any more.
+  bool drain_ = false, peers_stopped_ = false;
   session::Session session_;
   sim::ConnectionPtr connection_;
   std::deque<session::Action> foreground_;
   std::vector<Fragment> fragments_;
+  int64_t steps_done_ = 0;
+  absl::Duration dawdle_;
+  // The collective that it is in: its number, 0 for none, and when it is given up.
+  int64_t collective_ = 0, collectives_ = 0;
+  absl::Time collective_until_;
 };
 
 }  // namespace longhaul::simulation

@@ -63,6 +63,8 @@ void PoolSupervisor::Start(absl::Time now, Actions& out) {
 }
 
 void PoolSupervisor::Kill(Actions& out) {
+  // Nobody hears any more what they did.
+  if (!AllEnded()) spent_.insert(work_.job);
   ranks_.clear();
   out.emplace_back(std::in_place_type<KillRanks>);
 }
@@ -72,7 +74,7 @@ PoolSupervisor::Actions PoolSupervisor::Reported(int rank, const RankStatus& sta
   if (rank < 0 || rank >= static_cast<int>(ranks_.size())) return {};
   Rank& known = ranks_[rank];
   known.seen = now;
-  if (!known.reported || status.step != known.status.step || !status.waits_for.empty() ||
+  if (!known.reported || status.step != known.status.step ||
       status.in_collective != known.status.in_collective) {
     known.progressed = now;
   }
@@ -107,13 +109,21 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
     lost_ = HowItEnded(rank, code);
     conclude_at_ = now + kLastWords;
   }
+  // The others end as well, or never: they wait for what cannot be without this one.
+  conclude_at_ = std::min(conclude_at_, now + options_.progress.at_least);
   if (AllEnded() || failed_) Conclude(now, out);
   return out;
 }
 
 void PoolSupervisor::Conclude(absl::Time now, Actions& out) {
+  const auto left = absl::c_find_if(ranks_, [](const Rank& rank) { return !rank.ended; });
+  if (left != ranks_.end() && lost_.empty())
+    lost_ = absl::StrCat("rank ", left - ranks_.begin(), " did not end with the others");
   if (!lost_.empty() && !failed_) return Lose(lost_, out);
-  if (!AllEnded()) Kill(out);
+  if (left != ranks_.end()) {
+    completed_ = false;
+    Kill(out);
+  }
   ranks_.clear();
   state_ = State::kEnded;
   restart_at_ = now + Growing(absl::Seconds(2), restarts_, absl::Minutes(10));
@@ -144,7 +154,10 @@ PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
   if (state_ != State::kRunning) return out;
   if (now - before > kOwnPause) {
     for (Rank& rank : ranks_) rank.seen = rank.progressed = now;
+    // Some may have ended meanwhile.
+    conclude_at_ = std::max(conclude_at_, now + kLastWords);
   }
+  ExcuseThoseWhoWait(now);
   if (now >= conclude_at_) {
     Conclude(now, out);
   } else if (const std::optional<std::string> stall = FindStall(now)) {
@@ -159,12 +172,21 @@ absl::Duration PoolSupervisor::LimitOf(const Rank& rank) const {
   return std::max(limits.at_least, absl::Seconds(limits.factor * rank.status.expected_seconds));
 }
 
-std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
+// A rank that waits for another waits for one that waits for the coordinator, or that is to be
+// blamed itself; then its own time begins.
+void PoolSupervisor::ExcuseThoseWhoWait(absl::Time now) {
   bool somebody_waits = false, all_in_collective = true;
   for (const Rank& rank : ranks_) {
-    somebody_waits |= !rank.status.waits_for.empty();
+    somebody_waits |= !rank.ended && !rank.status.waits_for.empty();
     all_in_collective &= rank.ended || rank.status.in_collective;
   }
+  for (Rank& rank : ranks_) {
+    const bool for_another = rank.status.in_collective && (somebody_waits || !all_in_collective);
+    if (for_another || !rank.status.waits_for.empty()) rank.progressed = now;
+  }
+}
+
+std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
   const auto words = [&](int index, const char* what, absl::Duration time, absl::Duration limit) {
     return absl::StrFormat("rank %d %s for %s at inner step %d (limit %s)", index, what,
                            absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(100))),
@@ -180,9 +202,6 @@ std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
                       : std::max(options_.progress.first, options_.progress.at_least);
     if (now - rank.seen > silent_max)
       return words(index, "was silent", now - rank.seen, silent_max);
-    if (!rank.status.waits_for.empty()) continue;
-    // It waits for another: for one that waits, or that is to be blamed itself.
-    if (rank.status.in_collective && (somebody_waits || !all_in_collective)) continue;
     const absl::Duration still = now - rank.progressed, limit = LimitOf(rank);
     if (still > limit) return words(index, "made no progress", still, limit);
   }

@@ -4,7 +4,8 @@
 //
 //   idle --assigned--> running --all ranks finished, or one reported a failure--> ended
 //   ended --still assigned, after a delay that grows--> lost
-//   running --a rank is lost or stands still--> lost --another incarnation--> idle
+//   running --a rank is lost, stands still, or outlives the others--> lost
+//   lost --another incarnation--> idle
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
 // What the ranks pushed before they ended may have counted, and their error feedback is gone: an
@@ -107,9 +108,10 @@ class PoolSupervisor {
   void Start(absl::Time now, Actions& out);
   void Kill(Actions& out);
   void Lose(const std::string& reason, Actions& out);
-  // All ranks have ended, or those that were given time to tell why.
+  // All ranks have ended, or the others had time to.
   void Conclude(absl::Time now, Actions& out);
   bool AllEnded() const;
+  void ExcuseThoseWhoWait(absl::Time now);
   // Names a rank that stands still.
   std::optional<std::string> FindStall(absl::Time now) const;
   absl::Duration LimitOf(const Rank& rank) const;

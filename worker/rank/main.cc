@@ -30,6 +30,7 @@
 #include "worker/rank/capabilities.h"
 #include "worker/rank/fault.h"
 #include "worker/rank/pool_communicator.h"
+#include "worker/rank/rank_end.h"
 #include "worker/rank/rank_monitor.h"
 #include "worker/rank/rank_reporter.h"
 #include "worker/rank/replica_factory.h"
@@ -87,47 +88,23 @@ class DrainOnSignal {
   session::RankSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
-FaultPlace PlaceOf(session::Outcome::Place place) {
-  switch (place) {
-    case session::Outcome::Place::kTraining:
-      return FaultPlace::kTraining;
-    case session::Outcome::Place::kContribution:
-      return FaultPlace::kContribution;
-    case session::Outcome::Place::kPlan:
-      return FaultPlace::kPlan;
+// Tells the agent, where it is the site's or the job's fault.
+int EndWith(const RankEnd& end, const absl::Status& status, const std::string& reason,
+            const Logger& log, RankReporter& reporter) {
+  if (end.fault.has_value()) {
+    log.Error(absl::StrCat(v1::FaultClass_Name(end.fault->fault_class()), " ", reason, ": ",
+                           status.ToString()));
   }
-  return FaultPlace::kTraining;
-}
-
-// Tells the agent, where it is the site's or the job's fault, and how to end.
-int EndWith(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status,
-            const std::string& reason, const Logger& log, RankReporter& reporter) {
-  const v1::JobError fault = DescribeFault(place, spec, status);
-  log.Error(
-      absl::StrCat(v1::FaultClass_Name(fault.fault_class()), " ", reason, ": ", status.ToString()));
-  if (!IsReported(fault)) return kRankRestart;
-  reporter.Failure(fault);
-  return kRankFailed;
+  if (end.code == kRankFailed) reporter.Failure(*end.fault);
+  return end.code;
 }
 
 int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logger& log,
             RankReporter& reporter) {
-  switch (outcome.kind) {
-    case session::Outcome::Kind::kFinished:
-      log.Info(absl::StrCat("finished: ", outcome.reason));
-      switch (outcome.done) {
-        case session::Extent::kNothing: return kRankFinished;
-        case session::Extent::kPart: return kRankStopped;
-        case session::Extent::kAll: return kRankCompleted;
-      }
-      break;
-    case session::Outcome::Kind::kRestart:
-      log.Warning(absl::StrCat("cannot go on: ", outcome.reason));
-      return kRankRestart;
-    case session::Outcome::Kind::kFailed:
-      return EndWith(PlaceOf(outcome.place), spec, outcome.status, outcome.reason, log, reporter);
-  }
-  return kRankRestart;
+  using Kind = session::Outcome::Kind;
+  if (outcome.kind == Kind::kFinished) log.Info(absl::StrCat("finished: ", outcome.reason));
+  if (outcome.kind == Kind::kRestart) log.Warning(absl::StrCat("cannot go on: ", outcome.reason));
+  return EndWith(EndOf(outcome, spec), outcome.status, outcome.reason, log, reporter);
 }
 
 // The codec of the device that trains; null: the host codes.
@@ -149,7 +126,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
   const v1::JobSpec spec = assignment.ok() ? assignment->spec() : v1::JobSpec();
   RankReporter reporter(kReportDescriptor, spec.train().steps(), &monitor);
   const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
-    return EndWith(place, spec, status, reason, log, reporter);
+    return EndWith(EndOf(place, spec, status), status, reason, log, reporter);
   };
   if (!assignment.ok()) {
     return end(FaultPlace::kAssignment, assignment.status(), "while the assignment was read");

@@ -130,12 +130,39 @@ TEST_F(PoolSupervisorTest, AnIncarnationThatDidStepsOfAJobDoesNotBeginItAgain) {
   EXPECT_EQ(Assign("a", "two"), "start");
 }
 
+// The coordinator may answer a reported failure before the ranks have ended.
+TEST_F(PoolSupervisorTest, RanksThatWereKilledMayHaveDoneSteps) {
+  EXPECT_EQ(Assign("job"), "start");
+  supervisor_.Failed();
+  EXPECT_EQ(Assign(""), "kill") << "set aside";
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+}
+
 // The job waits for its other pools, and this one was free meanwhile: no place is given up for it.
 TEST_F(PoolSupervisorTest, RanksThatDidNothingBeginAgainAtOnce) {
   EXPECT_EQ(Assign("job"), "start");
   Exit(0, kRankFinished), Exit(1, kRankFinished);
   EXPECT_EQ(Assign(""), "");
   EXPECT_EQ(Assign("job"), "start");
+}
+
+// One of two ranks heard that the pool was free meanwhile. The other was away then; it hears of the
+// next assignment, and would wait for ever.
+TEST_F(PoolSupervisorTest, ARankThatDoesNotEndWithTheOthersEndsTheGroup) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(0, kRankFinished), "");
+  EXPECT_EQ(Pass(absl::Seconds(59), {{1, Waiting(0)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(2), {{1, Waiting(0)}}),
+            "kill, rejoin in 200ms: rank 1 did not end with the others");
+}
+
+TEST_F(PoolSupervisorTest, AnAgentThatWasStoppedHearsTheEndsOfItsRanksFirst) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(0, kRankCompleted), "");
+  now_ += absl::Hours(1);
+  EXPECT_EQ(Text(supervisor_.Tick(now_)), "");
+  EXPECT_EQ(Exit(1, kRankCompleted), "");
+  EXPECT_TRUE(supervisor_.completed());
 }
 
 TEST_F(PoolSupervisorTest, ALostRankEndsTheGroup) {
@@ -210,6 +237,16 @@ TEST_F(PoolSupervisorTest, WaitingForTheCoordinatorIsNoStandstill) {
   EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, InCollective(7)}}), "")
       << "a rank whose commit is here waits for one whose is not";
   EXPECT_NE(Pass(absl::Minutes(2), {{0, Waiting(7)}, {1, At(7)}}), "") << "but not outside of one";
+}
+
+// The commit of one rank comes a minute after that of the other: now both take part in the merge.
+TEST_F(PoolSupervisorTest, ARankThatWaitedForAnotherHasItsTimeAfterwards) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, InCollective(7)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(50), {{0, InCollective(7)}, {1, InCollective(7)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(50), {{0, At(7)}, {1, InCollective(7)}}), "");
+  EXPECT_EQ(Pass(absl::Seconds(50), {{0, InCollective(7)}, {1, InCollective(7)}}), "");
+  EXPECT_NE(Pass(absl::Seconds(11), {{0, InCollective(7)}, {1, InCollective(7)}}), "");
 }
 
 // As after SIGSTOP: whatever it said last, a rank reports each second.

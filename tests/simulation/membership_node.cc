@@ -1,0 +1,185 @@
+#include "tests/simulation/membership_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longhaul::simulation {
+namespace {
+
+constexpr int64_t kMessageBytes = 100;
+
+}  // namespace
+
+MembershipNode::MembershipNode(World* world, CoordinatorNode* coordinator,
+                               std::shared_ptr<Process> process, Options options,
+                               OnAssignment on_assignment)
+    : world_(world),
+      coordinator_(coordinator),
+      process_(std::move(process)),
+      options_(std::move(options)),
+      on_assignment_(std::move(on_assignment)),
+      incarnation_(options_.new_incarnation()) {}
+
+MembershipNode::~MembershipNode() {
+  if (connection_ == nullptr) return;
+  world_->loop.After(absl::Milliseconds(100), [world = world_, dying = std::move(connection_)] {
+    world->network.Break(dying);
+  });
+}
+
+void MembershipNode::Turn() {
+  ++turns_;
+  urgent_ = false;
+  if (rejoin_.has_value()) return BeginAnew(*std::exchange(rejoin_, std::nullopt));
+  if (!Connected()) return TurnAfter(world_->Between(absl::Milliseconds(100), absl::Seconds(1)));
+  calling_ = true;
+  joined_ ? Beat() : Join();
+}
+
+void MembershipNode::TurnAfter(absl::Duration delay) {
+  process_->After(delay, [this, turn = ++turns_] {
+    if (turn == turns_) Turn();
+  });
+}
+
+void MembershipNode::Urgent() {
+  urgent_ = true;
+  if (!calling_) TurnAfter(absl::ZeroDuration());
+}
+
+void MembershipNode::BeginAnew(absl::Duration delay) {
+  // Sometimes the coordinator cannot be told.
+  if (world_->Chance(0.7)) Leave(absl::ZeroDuration());
+  joined_ = false;
+  incarnation_ = options_.new_incarnation();
+  Apply(std::nullopt);
+  TurnAfter(delay);
+}
+
+bool MembershipNode::Connected() {
+  if (connection_ == nullptr && coordinator_->up()) {
+    connection_ = world_->network.Connect(
+        options_.node, kCoordinatorNode,
+        [this, process = process_] { process->Run([this] { Broken(); }); }, nullptr);
+  }
+  return connection_ != nullptr;
+}
+
+void MembershipNode::Broken() {
+  connection_ = nullptr;
+  if (!std::exchange(calling_, false)) return;
+  TurnAfter(world_->Between(absl::ZeroDuration(), absl::Seconds(1)));
+}
+
+void MembershipNode::Join() {
+  const coordinator::JoinPool join{.pool = options_.pool,
+                                   .incarnation = incarnation_,
+                                   .ranks = options_.ranks,
+                                   .capabilities = {"model:synthetic", "codec:fp32"}};
+  Call([coordinator = coordinator_, join, answer = Back({})] { coordinator->Join(join, answer); });
+}
+
+void MembershipNode::Beat() {
+  coordinator::Heartbeat beat = next_;
+  beat.pool = options_.pool;
+  beat.incarnation = incarnation_;
+  beat.draining = draining_;
+  Call([coordinator = coordinator_, beat, answer = Back(beat)] {
+    coordinator->Heartbeat(beat, answer);
+  });
+}
+
+void MembershipNode::Leave(absl::Duration return_within) {
+  // How far the pool came.
+  if (draining_) Beat();
+  Call([coordinator = coordinator_,
+        leave = coordinator::LeavePool{options_.pool, incarnation_, return_within}] {
+    coordinator->Leave(leave);
+  });
+}
+
+CoordinatorNode::Answer MembershipNode::Back(const coordinator::Heartbeat& sent) {
+  return [this, world = world_, connection = connection_, process = process_,
+          sent](const coordinator::Answer& answer) {
+    world->network.Send(connection, kCoordinatorNode, kMessageBytes, [this, process, answer, sent] {
+      process->Run([this, answer, sent] { Answered(answer, sent); });
+    });
+  };
+}
+
+void MembershipNode::Call(std::function<void()> call) {
+  if (connection_ != nullptr)
+    world_->network.Send(connection_, options_.node, kMessageBytes, std::move(call));
+}
+
+void MembershipNode::Answered(const coordinator::Answer& answer,
+                              const coordinator::Heartbeat& sent) {
+  absl::Duration wait = world_->lease / 3;
+  if (const auto* refuse = std::get_if<coordinator::Refuse>(&answer)) {
+    wait = Refused(*refuse);
+  } else {
+    joined_ = true;
+    // What that heartbeat brought need not be repeated.
+    next_.evaluations.erase(next_.evaluations.begin(),
+                            next_.evaluations.begin() + sent.evaluations.size());
+    if (sent.fault.has_value()) next_.fault.reset();
+    Apply(std::get<coordinator::GrantLease>(answer).assignment);
+  }
+  calling_ = false;
+  TurnAfter(urgent_ ? absl::ZeroDuration() : wait);
+}
+
+absl::Duration MembershipNode::Refused(const coordinator::Refuse& refuse) {
+  if (joined_ && absl::IsNotFound(refuse.status)) {
+    // It restarted, or the lease ended: the same incarnation keeps its place, if there is one.
+    joined_ = false;
+    return absl::ZeroDuration();
+  }
+  if (absl::IsAborted(refuse.status)) {
+    world_->Trace(options_.pool, absl::StrCat("is refused: ", refuse.reason));
+    joined_ = false;
+    incarnation_ = options_.new_incarnation();
+    Apply(std::nullopt);
+  }
+  return world_->Between(absl::Milliseconds(100), absl::Seconds(1));
+}
+
+void MembershipNode::Apply(const std::optional<coordinator::Assignment>& assignment) {
+  const std::string key = absl::StrCat(
+      incarnation_, " ", assignment ? absl::StrCat(assignment->job, "#", assignment->ordinal) : "");
+  if (std::exchange(applied_, key) != key) next_ = {.job = assignment ? assignment->job : ""};
+  on_assignment_(incarnation_, assignment);
+}
+
+void MembershipNode::AddEvaluation(const coordinator::Evaluation& evaluation) {
+  next_.evaluations.push_back(evaluation);
+  Urgent();
+}
+
+void MembershipNode::ReportFailure(const JobFault& fault) {
+  next_.fault = fault;
+  Urgent();
+}
+
+void MembershipNode::SetFinished() {
+  next_.finished = true;
+  Urgent();
+}
+
+void MembershipNode::SetDraining() {
+  draining_ = true;
+  Urgent();
+}
+
+void MembershipNode::Rejoin(absl::Duration delay) {
+  rejoin_ = delay;
+  Urgent();
+}
+
+void MembershipNode::BreakConnection() {
+  if (connection_ != nullptr) world_->network.Break(connection_);
+}
+
+}  // namespace longhaul::simulation

@@ -1,0 +1,38 @@
+#include "worker/rank/rank_end.h"
+
+#include <gtest/gtest.h>
+
+namespace longhaul {
+namespace {
+
+using session::Extent;
+using session::Outcome;
+
+TEST(RankEndTest, TheAgentLearnsHowMuchWasDone) {
+  const auto code = [](Extent done) { return EndOf(Outcome{.done = done}, v1::JobSpec()).code; };
+  EXPECT_EQ(code(Extent::kNothing), kRankFinished);
+  EXPECT_EQ(code(Extent::kPart), kRankStopped);
+  EXPECT_EQ(code(Extent::kAll), kRankCompleted);
+  EXPECT_EQ(EndOf(Outcome{.kind = Outcome::Kind::kRestart}, v1::JobSpec()).code, kRankRestart);
+}
+
+TEST(RankEndTest, TheFaultOfSiteOrJobIsReportedAndNoOther) {
+  const auto end = [](Outcome::Place place, const absl::Status& status) {
+    return EndOf(Outcome{.kind = Outcome::Kind::kFailed, .place = place, .status = status},
+                 v1::JobSpec());
+  };
+  const RankEnd site = end(Outcome::Place::kContribution, absl::InvalidArgumentError("infinite"));
+  EXPECT_EQ(site.code, kRankFailed);
+  EXPECT_EQ(site.fault->fault_class(), v1::SITE_FAULT);
+  const RankEnd peer = end(Outcome::Place::kTraining, absl::UnavailableError("rank 1 is gone"));
+  EXPECT_EQ(peer.code, kRankRestart);
+  EXPECT_EQ(peer.fault->fault_class(), v1::PEER_FAULT);
+  const RankEnd plan = end(Outcome::Place::kPlan, absl::InvalidArgumentError("fragment 9"));
+  EXPECT_EQ(plan.code, kRankRestart);
+  EXPECT_EQ(plan.fault->fault_class(), v1::COORDINATOR_FAULT);
+  EXPECT_EQ(EndOf(FaultPlace::kPreparation, v1::JobSpec(), absl::NotFoundError("data")).code,
+            kRankFailed);
+}
+
+}  // namespace
+}  // namespace longhaul
