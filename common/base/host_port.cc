@@ -38,4 +38,9 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
   return result;
 }
 
+std::string HostPortText(absl::string_view host, int port) {
+  const bool v6 = absl::StrContains(host, ":");
+  return absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", port);
+}
+
 }  // namespace longhaul

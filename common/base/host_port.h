@@ -16,5 +16,7 @@ struct HostPort {
 // Of "host:port" or "[v6]:port". INVALID_ARGUMENT, in words: no port, one that is not a number from
 // 0 to 65535, no host, an IPv6 address without brackets, characters that no host has.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
+// The other way round: an IPv6 address gets its brackets.
+std::string HostPortText(absl::string_view host, int port);
 
 }  // namespace longhaul

@@ -32,7 +32,11 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools) {
                     pool.host()});
   }
   std::string text = TableText(rows);
-  for (const v1::Pool& pool : pools.pools()) absl::StrAppend(&text, SetAsideText(pool.set_aside()));
+  for (const v1::Pool& pool : pools.pools()) {
+    if (!pool.waiting_for().empty())
+      absl::StrAppend(&text, pool.name(), " waits for ", Printable(pool.waiting_for()), "\n");
+    absl::StrAppend(&text, SetAsideText(pool.set_aside()));
+  }
   return text;
 }
 

@@ -11,6 +11,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& reco
                          absl::Time now)
     : options_(options),
       membership_({.lease = options.lease, .members_max = options.pools_max}),
+      nodes_({.lease = options.lease, .pools_max = options.pools_max}),
       now_(now) {
   for (const RecoveredJob& job : recovery.jobs) Recover(job);
 }
@@ -88,7 +89,8 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
 }
 
 absl::Time Coordinator::next_deadline() const {
-  absl::Time deadline = std::min(membership_.next_expiry(), placement_at_);
+  absl::Time deadline =
+      std::min({membership_.next_expiry(), nodes_.next_expiry(), placement_at_});
   if (!due_.empty()) deadline = std::min(deadline, due_.begin()->first);
   return deadline;
 }

@@ -30,6 +30,7 @@
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/view.h"
 #include "coordinator/pool/membership.h"
+#include "coordinator/pool/node_groups.h"
 #include "coordinator/pool/placement.h"
 
 namespace longhaul::coordinator {
@@ -71,6 +72,9 @@ class Coordinator {
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
   // By name.
   std::vector<PoolView> pools() const;
+  // The incarnation under which the ranks of this agent's pool work: its own, or that of the group
+  // of nodes. Empty: the group is not whole.
+  std::string GroupOf(std::string_view pool, std::string_view incarnation) const;
 
  private:
   // The place that a pool holds, with its presence: live, lost or away.
@@ -114,10 +118,18 @@ class Coordinator {
   void Unblock(Job& job);
   void Retire();
 
+  // coordinator_nodes.cc: from the nodes of a pool to the pool.
+  void JoinNode(const JoinPool& event);
+  void FollowGroup(const std::string& pool);
+  void LosePool(const std::string& pool);
+
   // coordinator_pools.cc: from a pool's name to its place in a job.
+  // False: refused.
+  bool Enter(const std::string& pool, const std::string& incarnation, PoolTraits traits);
   void ExpireLeases();
-  bool RefuseReturn(const JoinPool& event);
-  void TakeBack(const JoinPool& event);
+  void LosePlace(const std::string& pool);
+  bool RefuseReturn(const std::string& pool, const std::string& incarnation);
+  void TakeBack(const std::string& pool, const std::string& incarnation);
   void Seat(Job& job, const std::string& pool, const std::string& incarnation);
   void Drop(Job& job, Participant& participant, Presence presence, absl::Status why = {});
   void Report(const Heartbeat& event, Job& job, Participant& participant);
@@ -168,6 +180,8 @@ class Coordinator {
 
   CoordinatorOptions options_;
   Membership membership_;
+  // Of pools that have several; membership_ has the pools whose nodes are all here.
+  NodeGroups nodes_;
   // Jobs that have not ended: by id, and in the order of their submission.
   ByName<std::unique_ptr<Job>> jobs_;
   std::map<int64_t, Job*> in_order_;

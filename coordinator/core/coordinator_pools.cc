@@ -27,28 +27,38 @@ std::string ReasonOf(const absl::Status& status) {
 }  // namespace
 
 void Coordinator::On(const JoinPool& event) {
-  const bool was_live = membership_.IsLive(event.pool, event.incarnation);
-  if (!was_live && RefuseReturn(event)) return;
-  const absl::Status joined =
-      membership_.Join(event.pool, event.incarnation,
-                       {event.ranks, event.cuda, event.capabilities}, now_);
+  if (event.nodes > 1 || nodes_.Has(event.pool)) return JoinNode(event);
+  if (Enter(event.pool, event.incarnation, {event.ranks, event.cuda, event.capabilities}))
+    granting_ = {event.pool, event.incarnation};
+}
+
+bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
+                        PoolTraits traits) {
+  const bool was_live = membership_.IsLive(pool, incarnation);
+  if (!was_live && RefuseReturn(pool, incarnation)) return false;
+  const absl::Status joined = membership_.Join(pool, incarnation, std::move(traits), now_);
   if (!joined.ok()) {
     Refuse refusal{joined, ReasonOf(joined)};
     if (absl::IsAlreadyExists(joined))
-      refusal.retry_after = membership_.Find(event.pool)->lease_end - now_;
-    return Answer(std::move(refusal));
+      refusal.retry_after = membership_.Find(pool)->lease_end - now_;
+    Answer(std::move(refusal));
+    return false;
   }
-  if (!was_live) TakeBack(event);
+  if (!was_live) TakeBack(pool, incarnation);
   placement_due_ = true;
-  granting_ = {event.pool, event.incarnation};
+  return true;
 }
 
 void Coordinator::On(const Heartbeat& event) {
-  if (const absl::Status renewed = membership_.Renew(event.pool, event.incarnation, now_);
-      !renewed.ok()) {
-    return Answer(Refuse{renewed, ReasonOf(renewed)});
-  }
+  const std::string group = GroupOf(event.pool, event.incarnation);
+  absl::Status renewed;
+  if (nodes_.Has(event.pool)) renewed = nodes_.Renew(event.pool, event.incarnation, now_);
+  // A group that is coming back has its lease of grace.
+  if (renewed.ok() && !group.empty() && (!nodes_.Has(event.pool) || nodes_.Complete(event.pool)))
+    renewed = membership_.Renew(event.pool, group, now_);
+  if (!renewed.ok()) return Answer(Refuse{renewed, ReasonOf(renewed)});
   granting_ = {event.pool, event.incarnation};
+  if (group.empty()) return;
   if (event.draining) membership_.Drain(event.pool);
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
@@ -58,13 +68,19 @@ void Coordinator::On(const Heartbeat& event) {
 
 // What a pool says of the job that it works on.
 void Coordinator::Report(const Heartbeat& event, Job& job, Participant& participant) {
-  participant.inner_step = event.inner_step;
+  // Of several nodes the first reports progress.
+  const std::optional<NodePlace> node = nodes_.PlaceOf(event.pool, event.incarnation);
+  if (!node.has_value() || node->node == 0) participant.inner_step = event.inner_step;
   if (event.draining && !participant.last_step.has_value()) {
     participant.last_step = event.inner_step;
     job.exchange->PoolsChanged();
     Touch(job);
   }
-  if (event.finished && !std::exchange(participant.finished, true)) Touch(job);
+  if (event.finished && participant.nodes_finished.insert(node.has_value() ? node->node : 0).second) {
+    participant.finished =
+        static_cast<int>(participant.nodes_finished.size()) == (node.has_value() ? node->nodes : 1);
+    Touch(job);
+  }
   for (const Evaluation& evaluation : event.evaluations) {
     // A loss that is not a number says that training diverged, and is no point of its curve.
     if (std::isfinite(evaluation.loss))
@@ -113,7 +129,9 @@ void Coordinator::GiveUpIfAllSaySo(Job& job) {
 }
 
 void Coordinator::On(const LeavePool& event) {
-  if (!membership_.Leave(event.pool, event.incarnation)) return;
+  const std::string group = GroupOf(event.pool, event.incarnation);
+  if (nodes_.Has(event.pool) && !nodes_.Leave(event.pool, event.incarnation, now_)) return;
+  if (!membership_.Leave(event.pool, group)) return;
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
   if (participant == nullptr) return;
@@ -124,11 +142,17 @@ void Coordinator::On(const LeavePool& event) {
 }
 
 void Coordinator::ExpireLeases() {
+  for (const std::string& pool : nodes_.Expire(now_)) LosePool(pool);
   for (const Member& member : membership_.Expire(now_)) {
-    Job* job = nullptr;
-    Participant* participant = PlaceOf(member.pool, &job);
-    if (participant != nullptr && participant->live()) Drop(*job, *participant, Presence::kLost);
+    nodes_.Break(member.pool, now_);
+    LosePlace(member.pool);
   }
+}
+
+void Coordinator::LosePlace(const std::string& pool) {
+  Job* job = nullptr;
+  Participant* participant = PlaceOf(pool, &job);
+  if (participant != nullptr && participant->live()) Drop(*job, *participant, Presence::kLost);
 }
 
 Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) {
@@ -140,42 +164,41 @@ Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) {
 
 // A pool whose lease had ended comes again. Refused if its job went on without it: its ranks hold
 // parameters of the past, so it must come as another incarnation.
-bool Coordinator::RefuseReturn(const JoinPool& event) {
-  const Member* member = membership_.Find(event.pool);
+bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incarnation) {
+  const Member* member = membership_.Find(pool);
   // Another incarnation has the name: Join refuses.
   if (member != nullptr && member->live) return false;
   Job* job = nullptr;
-  Participant* place = PlaceOf(event.pool, &job);
+  Participant* place = PlaceOf(pool, &job);
   const bool lost = place != nullptr && place->presence == Presence::kLost &&
-                    place->incarnation == event.incarnation;
+                    place->incarnation == incarnation;
   if (lost && job->exchange->participants().present_count() >= job->options.pools_max)
     Drop(*job, *place, Presence::kMissed);
-  const auto outdated = outdated_.find(event.pool);
-  if (outdated == outdated_.end() || outdated->second != event.incarnation) return false;
-  Answer(Refuse{absl::AbortedError(absl::StrFormat("a job went on without pool %s; start anew",
-                                                   event.pool)),
+  const auto outdated = outdated_.find(pool);
+  if (outdated == outdated_.end() || outdated->second != incarnation) return false;
+  Answer(Refuse{absl::AbortedError(absl::StrFormat("a job went on without pool %s; start anew", pool)),
                 "POOL_LOST"});
   return true;
 }
 
 // Gives the pool its place again: as it was, if its lease had ended and nothing was missed; to begin
 // anew, if it drained, or comes as another incarnation.
-void Coordinator::TakeBack(const JoinPool& event) {
-  outdated_.erase(event.pool);
+void Coordinator::TakeBack(const std::string& pool, const std::string& incarnation) {
+  outdated_.erase(pool);
   Job* job = nullptr;
-  Participant* place = PlaceOf(event.pool, &job);
+  Participant* place = PlaceOf(pool, &job);
   if (place == nullptr) return;
-  if (place->presence == Presence::kLost && place->incarnation == event.incarnation) {
+  if (place->presence == Presence::kLost && place->incarnation == incarnation) {
     place->presence = Presence::kLive;
     job->exchange->PoolsChanged();
     return Touch(*job);
   }
   // A restored pool that another incarnation replaces holds no lease any more.
   Drop(*job, *place, Presence::kLeft);
-  const Member& member = *membership_.Find(event.pool);
+  const Member& member = *membership_.Find(pool);
   if (TakesPools(*job) && CouldDo(member, *job) &&
       job->exchange->participants().present_count() < job->options.pools_max)
-    Seat(*job, event.pool, event.incarnation);
+    Seat(*job, pool, incarnation);
 }
 
 void Coordinator::Seat(Job& job, const std::string& pool, const std::string& incarnation) {
@@ -213,9 +236,10 @@ void Coordinator::Drop(Job& job, Participant& participant, Presence presence, ab
 
 std::optional<GrantLease> Coordinator::Grant(std::string_view pool,
                                              std::string_view incarnation) const {
-  GrantLease grant{std::string(pool), std::string(incarnation), options_.lease, std::nullopt};
+  GrantLease grant{std::string(pool), std::string(incarnation), options_.lease, std::nullopt,
+                   nodes_.PlaceOf(pool, incarnation)};
   const auto place = places_.find(pool);
-  if (place != places_.end())
+  if (place != places_.end() && !GroupOf(pool, incarnation).empty())
     grant.assignment = Assignment{place->second.job, place->second.ordinal};
   return grant;
 }

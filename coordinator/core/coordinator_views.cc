@@ -145,7 +145,8 @@ std::vector<PoolView> Coordinator::pools() const {
                   .incarnation = member.incarnation,
                   .ranks = member.traits.ranks,
                   .lease_end = member.lease_end,
-                  .standing = member.live ? PoolStanding::kIdle : PoolStanding::kLost};
+                  .standing = member.live ? PoolStanding::kIdle : PoolStanding::kLost,
+                  .nodes = nodes_.NodesOf(pool)};
     if (const auto found = set_aside.find(pool); found != set_aside.end())
       view.set_aside = std::move(found->second);
     if (const auto place = places_.find(pool); place != places_.end()) {
@@ -167,6 +168,17 @@ std::vector<PoolView> Coordinator::pools() const {
                      .lease_end = now_,
                      .standing = PoolStanding::kAway,
                      .assignment = Assignment{place.job, p.ordinal}});
+  }
+  // Those of several nodes that are not whole are no members yet, or lost ones.
+  for (const NodeGroups::Forming& forming : nodes_.forming()) {
+    auto view = std::find_if(views.begin(), views.end(), [&](const PoolView& known) {
+      return known.pool == forming.pool;
+    });
+    if (view == views.end()) view = views.insert(view, PoolView{.pool = forming.pool});
+    view->standing = PoolStanding::kForming;
+    view->lease_end = now_ + options_.lease;
+    view->nodes = nodes_.NodesOf(forming.pool);
+    view->missing = Waiting{forming.missing, forming.since, absl::InfiniteFuture()};
   }
   std::sort(views.begin(), views.end(),
             [](const PoolView& a, const PoolView& b) { return a.pool < b.pool; });

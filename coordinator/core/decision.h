@@ -22,6 +22,7 @@
 #include "coordinator/core/recovery.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
+#include "coordinator/pool/node_groups.h"
 
 namespace longhaul::coordinator {
 
@@ -47,8 +48,8 @@ using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation>;
 
 // The event is refused. `reason` is the stable word of ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
 // JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, STORE_OPENING, POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED,
-// POOL_LOST, POOLS_FULL, NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN,
-// KIND_MISMATCH, VERSION_MISMATCH (with `have`), ROUND_CLOSED.
+// POOL_LOST, POOLS_FULL, NODES_DISAGREE, NODE_LIVE, NOT_ASSIGNED, NOT_READY, NOT_SEEDER,
+// NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH, VERSION_MISMATCH (with `have`), ROUND_CLOSED.
 struct Refuse {
   absl::Status status;
   std::string reason;
@@ -66,6 +67,8 @@ struct GrantLease {
   std::string pool, incarnation;
   absl::Duration lease;
   std::optional<Assignment> assignment;
+  // Of a pool of several nodes: ranks work under its incarnation.
+  std::optional<NodePlace> node = std::nullopt;
 };
 // Answers RankReady with a Plan.
 struct AdmitRank {

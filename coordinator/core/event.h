@@ -31,11 +31,21 @@ struct CancelJob {
 
 // --- Pools.
 
+// A pool's agent, or one of them: a pool of several nodes has one on each.
 struct JoinPool {
   std::string pool, incarnation;
+  // Of this node.
   int ranks = 1;
   bool cuda = false;
   std::set<std::string> capabilities = {};
+  // See NodeTraits.
+  int nodes = 1;
+  std::optional<int> node = std::nullopt;
+  std::string host = {}, rendezvous = {}, token = {}, version = {};
+  // Of several nodes: the group's incarnation under which its ranks run. Empty: none.
+  std::string running = {};
+  // A new incarnation, for the group that this node may complete.
+  std::string fresh = {};
 };
 
 // An evaluation of the outer parameters. `final`: of those after the last round.
@@ -47,6 +57,7 @@ struct Evaluation {
 };
 
 struct Heartbeat {
+  // Of the agent.
   std::string pool, incarnation;
   // The job that the pool works on; empty: none. What follows is about it.
   std::string job;

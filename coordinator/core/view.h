@@ -60,7 +60,7 @@ struct JobView {
   std::vector<SetAsideView> set_aside;
 };
 
-enum class PoolStanding { kIdle, kAssigned, kParticipating, kDraining, kAway, kLost };
+enum class PoolStanding { kIdle, kAssigned, kParticipating, kDraining, kAway, kLost, kForming };
 
 struct PoolView {
   std::string pool, incarnation;
@@ -70,6 +70,9 @@ struct PoolView {
   PoolStanding standing = PoolStanding::kIdle;
   std::optional<Assignment> assignment;
   std::vector<SetAsideView> set_aside;
+  // Of a pool of several; those that are not here, in words, and since when some are missing.
+  std::vector<NodeView> nodes;
+  std::optional<Waiting> missing;
 };
 
 }  // namespace longhaul::coordinator

@@ -61,6 +61,11 @@ bool Membership::Leave(std::string_view pool, std::string_view incarnation) {
   return true;
 }
 
+void Membership::Lose(std::string_view pool) {
+  const auto it = members_.find(pool);
+  if (it != members_.end() && it->second.live) Kill(it->second);
+}
+
 std::vector<Member> Membership::Expire(absl::Time now) {
   std::vector<Member> expired;
   while (next_expiry() <= now) {

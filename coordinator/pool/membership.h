@@ -63,6 +63,8 @@ class Membership {
   //   NOT_FOUND  never joined, lease ended, or restored and not joined again
   //   ABORTED    another incarnation has the name and a lease
   absl::Status Renew(std::string_view pool, std::string_view incarnation, absl::Time now);
+  // Ends the lease of a pool, as if it had run out.
+  void Lose(std::string_view pool);
   // False: that incarnation has no lease.
   bool Leave(std::string_view pool, std::string_view incarnation);
   // Ends the leases that ran out at or before `now`, the earliest first.

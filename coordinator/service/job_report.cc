@@ -25,6 +25,23 @@ void SetRecord(const JobRecord& record, v1::Job* report) {
   if (record.ended != absl::InfinitePast()) *report->mutable_ended_at() = ToProto(record.ended);
 }
 
+void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* report) {
+  if (view.fault.has_value()) *report->mutable_error() = ToProto(*view.fault);
+  for (const SetAsideView& set_aside : view.set_aside)
+    *report->add_set_aside() = ToProto(set_aside, now);
+  const std::string full = job.fragments->full();
+  if (!full.empty()) {
+    report->set_waiting_for(absl::StrCat("the coordinator's disk: ", full));
+  } else if (view.waiting.has_value()) {
+    // Every round waits for its last pool a little: only what lasts is worth a word.
+    const bool lasts = now - view.waiting->since >= absl::Seconds(1);
+    if (lasts || view.state != JobState::kRunning)
+      report->set_waiting_for(InWords(*view.waiting, now));
+  }
+}
+
+}  // namespace
+
 std::string InWords(const Waiting& waiting, absl::Time now) {
   const auto whole = [](absl::Duration d) {
     return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
@@ -107,23 +124,6 @@ void SetMeans(v1::Job* report) {
   }
   if (timed > 0) report->set_utilization(utilization / timed);
 }
-
-void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* report) {
-  if (view.fault.has_value()) *report->mutable_error() = ToProto(*view.fault);
-  for (const SetAsideView& set_aside : view.set_aside)
-    *report->add_set_aside() = ToProto(set_aside, now);
-  const std::string full = job.fragments->full();
-  if (!full.empty()) {
-    report->set_waiting_for(absl::StrCat("the coordinator's disk: ", full));
-  } else if (view.waiting.has_value()) {
-    // Every round waits for its last pool a little: only what lasts is worth a word.
-    const bool lasts = now - view.waiting->since >= absl::Seconds(1);
-    if (lasts || view.state != JobState::kRunning)
-      report->set_waiting_for(InWords(*view.waiting, now));
-  }
-}
-
-}  // namespace
 
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now) {
   if (!job.resolved.has_value()) {

@@ -23,6 +23,9 @@ v1::Job ReportEnded(const JobRecord& record);
 // Of a job that is not stored (validate_only).
 v1::Job ReportUnstored(const ResolvedJob& resolved);
 
+// "node 1 of 2, for 1m30s, at most 30s more".
+std::string InWords(const Waiting& waiting, absl::Time now);
+
 // What of a report is kept with the record: what changes seldom, and at the end all of it.
 std::string KeptStatus(v1::Job report);
 

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/names.h"
 #include "coordinator/service/unary.h"
@@ -22,6 +28,75 @@ constexpr size_t kTextBytesMax = 255;
 constexpr size_t kDescriptionsMax = 10000;
 constexpr int kCapabilitiesMax = 256;
 constexpr size_t kCapabilityBytesMax = 64;
+constexpr size_t kTokenBytesMin = 16, kTokenBytesMax = 64;
+
+// Numbers are judged by the core.
+absl::Status CheckNode(const v1::JoinRequest& request) {
+  if (request.address().size() > kTextBytesMax ||
+      (!request.address().empty() && !ParseHostPort(HostPortText(request.address(), 1)).ok())) {
+    return BadRequestError({{"address", "is no host name or numeric address"}});
+  }
+  if (request.rendezvous_port() < 1 || request.rendezvous_port() > 65535)
+    return BadRequestError({{"rendezvous_port", "is not within 1 to 65535"}});
+  const size_t token = request.rendezvous_token().size();
+  if (token < kTokenBytesMin || token > kTokenBytesMax) {
+    return BadRequestError({{"rendezvous_token", absl::StrCat("has ", token, " bytes, not ",
+                                                              kTokenBytesMin, " to ",
+                                                              kTokenBytesMax)}});
+  }
+  if (!request.running().empty()) return CheckPool(request.pool(), request.running());
+  return absl::OkStatus();
+}
+
+// Of gRPC's "ipv4:10.0.0.1:4711" or "ipv6:%5Bfe80::1%5D:4711". Empty: something else.
+std::string HostOfPeer(const std::string& peer) {
+  for (const char* scheme : {"ipv4:", "ipv6:"}) {
+    if (!absl::StartsWith(peer, scheme)) continue;
+    const absl::StatusOr<HostPort> address = ParseHostPort(absl::StrReplaceAll(
+        peer.substr(5), {{"%5B", "["}, {"%5D", "]"}}));
+    if (address.ok()) return address->host;
+  }
+  return "";
+}
+
+// 32 hexadecimal digits that nobody can guess.
+std::string FreshIncarnation() {
+  std::random_device random;
+  std::string text;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&text, absl::Hex(random(), absl::kZeroPad8));
+  return text;
+}
+
+JoinPool EventOf(const v1::JoinRequest& request, const std::string& peer) {
+  JoinPool event{.pool = request.pool(),
+                 .incarnation = request.incarnation(),
+                 .ranks = request.ranks(),
+                 .cuda = request.device() == v1::CUDA,
+                 .capabilities = {request.capabilities().begin(), request.capabilities().end()}};
+  if (request.nodes() <= 1) return event;
+  event.nodes = request.nodes();
+  if (request.has_node()) event.node = request.node();
+  event.host = request.address().empty() ? HostOfPeer(peer) : request.address();
+  event.rendezvous = HostPortText(event.host, request.rendezvous_port());
+  event.token = request.rendezvous_token();
+  event.version = request.version();
+  event.running = request.running();
+  event.fresh = FreshIncarnation();
+  return event;
+}
+
+void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
+  message->set_node(place.node);
+  message->set_nodes(place.nodes);
+  message->set_incarnation(place.incarnation);
+  message->set_first_rank(place.first_rank);
+  message->set_ranks(place.ranks);
+  message->set_rendezvous(place.rendezvous);
+  message->set_rendezvous_token(place.token);
+  if (!place.incarnation.empty()) return;
+  message->set_missing(place.missing);
+  *message->mutable_missing_for() = ToProto(now - place.since);
+}
 
 absl::Status CheckJoin(const v1::JoinRequest& request) {
   LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
@@ -41,7 +116,7 @@ absl::Status CheckJoin(const v1::JoinRequest& request) {
     return BadRequestError(
         {{"host", absl::StrCat("it or the version has more than ", kTextBytesMax, " bytes")}});
   }
-  return absl::OkStatus();
+  return request.nodes() > 1 ? CheckNode(request) : absl::OkStatus();
 }
 
 absl::Status CheckHeartbeat(const v1::HeartbeatRequest& request) {
@@ -80,6 +155,8 @@ v1::PoolState StateOf(PoolStanding standing) {
       return v1::AWAY;
     case PoolStanding::kLost:
       return v1::LOST;
+    case PoolStanding::kForming:
+      return v1::FORMING;
   }
   return v1::POOL_STATE_UNSPECIFIED;
 }
@@ -112,7 +189,7 @@ void PoolService::Assign(const GrantLease& grant, v1::Assignment* assignment) co
   assignment->set_ordinal(grant.assignment->ordinal);
 }
 
-void PoolService::Remember(const v1::JoinRequest& request) {
+void PoolService::Remember(const v1::JoinRequest& request, const GrantLease& grant) {
   if (descriptions_.size() >= kDescriptionsMax) {
     std::set<std::string> known;
     for (const PoolView& view : service_.performer->Pools()) known.insert(view.pool);
@@ -121,6 +198,10 @@ void PoolService::Remember(const v1::JoinRequest& request) {
   v1::Pool& pool = descriptions_[request.pool()];
   pool.set_device(request.device());
   pool.set_host(request.host());
+  if (grant.node.has_value()) {
+    while (pool.nodes_size() <= grant.node->node) pool.add_nodes();
+    pool.mutable_nodes(grant.node->node)->set_host(request.host());
+  }
   pool.set_version(request.version());
   *pool.mutable_capabilities() = request.capabilities();
 }
@@ -129,22 +210,25 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                                             const v1::JoinRequest* request,
                                             v1::JoinResponse* response) {
   if (const absl::Status valid = CheckJoin(*request); !valid.ok()) return Answered(context, valid);
-  JoinPool event{.pool = request->pool(),
-                 .incarnation = request->incarnation(),
-                 .ranks = request->ranks(),
-                 .cuda = request->device() == v1::CUDA,
-                 .capabilities = {request->capabilities().begin(), request->capabilities().end()}};
-  return AnswerStep(context, service_, std::move(event),
-                    [this, request, response](const std::optional<Answer>& answer) {
-                      const auto& grant = std::get<GrantLease>(*answer);
-                      Remember(*request);
-                      *response->mutable_lease() = ToProto(grant.lease);
-                      Assign(grant, response->mutable_assignment());
-                      service_.performer->log()
-                          .With({.pool = request->pool()})
-                          .Info(absl::StrCat("joined with ", request->ranks(), " ranks"));
-                      return absl::OkStatus();
-                    });
+  return AnswerStep(
+      context, service_, EventOf(*request, std::string(context->peer())),
+      [this, request, response](const std::optional<Answer>& answer) {
+        const auto& grant = std::get<GrantLease>(*answer);
+        Remember(*request, grant);
+        *response->mutable_lease() = ToProto(grant.lease);
+        Assign(grant, response->mutable_assignment());
+        std::string as;
+        if (grant.node.has_value()) {
+          Fill(*grant.node, service_.performer->now(), response->mutable_node());
+          as = absl::StrFormat(" as node %d of %d%s%s", grant.node->node, grant.node->nodes,
+                               grant.node->missing.empty() ? "" : ", waits for ",
+                               grant.node->missing);
+        }
+        service_.performer->log()
+            .With({.pool = request->pool()})
+            .Info(absl::StrCat("joined with ", request->ranks(), " ranks", as));
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
@@ -163,6 +247,8 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
           const auto& grant = std::get<GrantLease>(*answer);
           *response->mutable_lease() = ToProto(grant.lease);
           Assign(grant, response->mutable_assignment());
+          if (grant.node.has_value())
+            Fill(*grant.node, service_.performer->now(), response->mutable_node());
           for (const v1::Evaluation& e : request->evaluations()) {
             response->set_evaluations_acknowledged(
                 std::max(response->evaluations_acknowledged(), e.step()));
@@ -182,7 +268,9 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   if (!job || !job->resolved.has_value()) return absl::OkStatus();
   const std::optional<ParticipantView> place =
       service_.performer->Place(job->id(), request.pool());
-  if (!place.has_value() || place->incarnation != request.incarnation() || !place->live)
+  const std::string incarnation =
+      service_.performer->GroupOf(request.pool(), request.incarnation());
+  if (!place.has_value() || place->incarnation != incarnation || !place->live)
     return absl::OkStatus();
   LH_RETURN_IF_ERROR(CheckEvaluations(request, job->resolved->spec.train().steps()));
   for (const v1::Evaluation& e : request.evaluations()) {
@@ -192,7 +280,7 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
         .Warning(absl::StrCat("evaluation at step ", e.step(), ": the loss is not finite"));
   }
   if (!request.has_progress()) return absl::OkStatus();
-  job->progress.Report(request.pool(), request.incarnation(), place->start_step.value_or(0),
+  job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
                        request.progress());
   service_.watchers->Changed(job->id(), service_.performer->now());
   return absl::OkStatus();
@@ -223,6 +311,17 @@ void PoolService::DoList(v1::ListPoolsResponse* response) {
     pool->set_name(view.pool);
     pool->set_state(StateOf(view.standing));
     pool->set_ranks(view.ranks);
+    while (pool->nodes_size() > static_cast<int>(view.nodes.size()))
+      pool->mutable_nodes()->RemoveLast();
+    for (const NodeView& node : view.nodes) {
+      v1::Node* message = node.node < pool->nodes_size() ? pool->mutable_nodes(node.node)
+                                                          : pool->add_nodes();
+      message->set_node(node.node);
+      message->set_here(node.here);
+      message->set_ranks(node.ranks);
+      message->set_address(node.host);
+    }
+    if (view.missing.has_value()) pool->set_waiting_for(InWords(*view.missing, now));
     *pool->mutable_lease_left() = ToProto(std::max(view.lease_end - now, absl::ZeroDuration()));
     for (const SetAsideView& set_aside : view.set_aside)
       *pool->add_set_aside() = ToProto(set_aside, now);

@@ -36,7 +36,7 @@ class PoolService final : public v1::PoolService::CallbackService {
   absl::Status TakeReport(const v1::HeartbeatRequest& request);
   void DoList(v1::ListPoolsResponse* response);
   void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
-  void Remember(const v1::JoinRequest& request);
+  void Remember(const v1::JoinRequest& request, const GrantLease& grant);
 
   const ServiceContext service_;
   CounterFamily& heartbeats_;

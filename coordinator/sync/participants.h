@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -38,7 +39,8 @@ struct Participant {
   int64_t inner_step = 0;
   // It drains: rounds pushed after this step do not wait for it.
   std::optional<int64_t> last_step = std::nullopt;
-  // It merged the last commits.
+  // Its nodes that merged the last commits, and whether all have.
+  std::set<int> nodes_finished = {};
   bool finished = false;
   absl::Time return_until = absl::InfinitePast();
 

@@ -110,8 +110,8 @@ class Pool {
                                   .coordinator = coordinator,
                                   .join = join,
                                   .heartbeat = absl::Milliseconds(100)},
-        [this](const std::string& incarnation, const v1::Assignment& assignment) {
-          OnAssignment(incarnation, assignment);
+        [this](const MembershipClient::Standing& standing) {
+          OnAssignment(standing.incarnation, standing.assignment);
         });
   }
   ~Pool() {

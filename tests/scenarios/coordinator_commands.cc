@@ -88,8 +88,18 @@ Lines CoordinatorScenario::Cancel(const Command& c) {
 Lines CoordinatorScenario::Join(const Command& c) {
   const auto make = [&](const std::string& pool) {
     const std::vector<std::string> can = absl::StrSplit(c.Text("can"), ',', absl::SkipEmpty());
-    return coordinator::JoinPool{pool, c.Text("inc", "1"), 1, c.Number("cuda") != 0,
-                                 {can.begin(), can.end()}};
+    coordinator::JoinPool join{.pool = pool,
+                               .incarnation = c.Text("inc", "1"),
+                               .ranks = static_cast<int>(c.Number("ranks", 1)),
+                               .cuda = c.Number("cuda") != 0,
+                               .capabilities = {can.begin(), can.end()},
+                               .nodes = static_cast<int>(c.Number("nodes", 1)),
+                               .host = c.Text("host"),
+                               .version = c.Text("version"),
+                               .running = c.Text("running"),
+                               .fresh = c.Text("fresh", "g")};
+    if (!c.Text("node").empty()) join.node = static_cast<int>(c.Number("node"));
+    return join;
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });
 }

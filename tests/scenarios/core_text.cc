@@ -25,12 +25,19 @@ std::string Text(const coordinator::Refuse& a) {
     absl::StrAppend(&text, " retry=", absl::FormatDuration(a.retry_after));
   return text;
 }
+std::string Text(const NodePlace& place) {
+  const std::string group =
+      place.incarnation.empty() ? "waits for " + place.missing : "group " + place.incarnation;
+  return absl::StrFormat(", node %d of %d, %s, ranks from %d of %d", place.node, place.nodes, group,
+                         place.first_rank, place.ranks);
+}
 std::string Text(const coordinator::GrantLease& a) {
   const std::string work =
       a.assignment.has_value()
           ? absl::StrFormat("job=%s ordinal=%d", a.assignment->job, a.assignment->ordinal)
           : "idle";
-  return absl::StrFormat("lease %s %s %s", a.pool, absl::FormatDuration(a.lease), work);
+  return absl::StrFormat("lease %s %s %s%s", a.pool, absl::FormatDuration(a.lease), work,
+                         a.node.has_value() ? Text(*a.node) : "");
 }
 std::string FaultText(const std::optional<JobFault>& fault) {
   std::string text;

@@ -58,9 +58,7 @@ Agent::Agent(Options options)
                                 .tls = options_.tls,
                                 .join = MakeJoinRequest(options_),
                                 .heartbeat = options_.heartbeat},
-      [this](const std::string& incarnation, const v1::Assignment& assignment) {
-        Post(Assigned{incarnation, assignment});
-      },
+      [this](const MembershipClient::Standing& standing) { Post(Assigned{standing}); },
       [this](const absl::Status& status) { Post(Refused{status}); });
 }
 
@@ -100,10 +98,11 @@ absl::Status Agent::Run() {
 }
 
 void Agent::On(const Assigned& event) {
-  incarnation_ = event.incarnation;
-  assignment_ = event.assignment;
+  const MembershipClient::Standing& standing = event.standing;
+  incarnation_ = standing.incarnation;
+  assignment_ = standing.assignment;
   Perform(supervisor_.Assigned(
-      {event.incarnation, event.assignment.job_id(), event.assignment.ordinal()}, absl::Now()));
+      {standing.incarnation, assignment_.job_id(), assignment_.ordinal()}, absl::Now()));
 }
 
 void Agent::On(const Reported& event) {

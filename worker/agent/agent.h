@@ -62,8 +62,7 @@ class Agent {
 
  private:
   struct Assigned {
-    std::string incarnation;
-    v1::Assignment assignment;
+    MembershipClient::Standing standing;
   };
   struct Reported {
     uint64_t group;

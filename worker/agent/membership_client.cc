@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/rpc/channel.h"
@@ -34,10 +35,9 @@ absl::Duration LeaseOf(const google::protobuf::Duration& lease) {
 
 }  // namespace
 
-MembershipClient::MembershipClient(Options options, OnAssignment on_assignment,
-                                   OnRefused on_refused)
+MembershipClient::MembershipClient(Options options, OnStanding on_standing, OnRefused on_refused)
     : options_(std::move(options)),
-      on_assignment_(std::move(on_assignment)),
+      on_standing_(std::move(on_standing)),
       on_refused_(std::move(on_refused)),
       channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
       stub_(v1::PoolService::NewStub(channel_)),
@@ -67,7 +67,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
     if (const auto rejoin = TakeRejoin()) {
       Leave(rejoin->reason);
       NewIncarnation();
-      Apply({});
+      Apply({}, {});
       WaitUnlessStopped(rejoin->delay, stop);
       continue;
     }
@@ -92,7 +92,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
     }
     if (absl::IsAborted(lease.status())) {
       NewIncarnation();
-      Apply({});
+      Apply({}, {});
       joined_ = false;
     }
     const absl::Duration asked = RetryDelayOf(lease.status()).value_or(absl::ZeroDuration());
@@ -194,13 +194,18 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   SetDeadline(context, kCallDeadline);
   v1::JoinRequest request = options_.join;
   request.set_incarnation(incarnation_);
+  // The ranks go on while the group does.
+  if (!node_.incarnation().empty()) {
+    request.set_running(node_.incarnation());
+    request.set_node(node_.node());
+  }
   v1::JoinResponse response;
   if (const grpc::Status status = stub_->Join(&context, request, &response); !status.ok()) {
     return FromGrpcStatus(status);
   }
   if (!joined_) options_.log.Info(absl::StrCat("joined ", options_.coordinator));
   joined_ = ever_joined_ = true;
-  Apply(response.assignment());
+  Apply(response.assignment(), response.node());
   return LeaseOf(response.lease());
 }
 
@@ -230,7 +235,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
     while (acknowledged < sent && request.evaluations(acknowledged).step() <= upto) ++acknowledged;
     pending->DeleteSubrange(0, acknowledged);
   }
-  Apply(response.assignment());
+  Apply(response.assignment(), response.node());
   return LeaseOf(response.lease());
 }
 
@@ -250,9 +255,12 @@ void MembershipClient::Leave(const std::string& reason, absl::Duration return_wi
   joined_ = false;
 }
 
-void MembershipClient::Apply(const v1::Assignment& assignment) {
+void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePlace& node) {
+  node_ = node;
+  TellMissing(node);
+  const std::string& incarnation = options_.join.nodes() > 1 ? node.incarnation() : incarnation_;
   const std::pair<std::string, std::string> key = {
-      incarnation_, absl::StrCat(assignment.job_id(), "#",
+      incarnation, absl::StrCat(assignment.job_id(), "#",
                                  assignment.job_id().empty() ? -1 : assignment.ordinal())};
   if (applied_ != key) {
     applied_ = key;
@@ -260,7 +268,22 @@ void MembershipClient::Apply(const v1::Assignment& assignment) {
     next_.Clear();
     next_.set_job_id(assignment.job_id());
   }
-  on_assignment_(incarnation_, assignment);
+  on_standing_({incarnation, assignment, node});
+}
+
+void MembershipClient::TellMissing(const v1::NodePlace& node) {
+  const absl::Time now = absl::Now();
+  const bool same = node.missing() == missing_;
+  if (same && (missing_.empty() || now - missing_told_ < kBetweenReminders)) return;
+  missing_ = node.missing();
+  missing_told_ = now;
+  if (missing_.empty()) {
+    options_.log.Info("all nodes of the pool are here");
+    return;
+  }
+  options_.log.Info(absl::StrFormat(
+      "this is node %d; the pool waits for %s, for %s", node.node(), missing_,
+      absl::FormatDuration(absl::Trunc(LeaseOf(node.missing_for()), absl::Seconds(1)))));
 }
 
 std::optional<MembershipClient::RejoinRequest> MembershipClient::TakeRejoin() {

@@ -34,16 +34,23 @@ class MembershipClient {
     absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
     absl::Duration complaints = absl::Seconds(10);  // Between two lines about a name that is taken.
   };
+  struct Standing {
+    // Under which ranks work: the agent's, or that of the group of nodes.
+    std::string incarnation;
+    // Empty job_id: nothing to do.
+    v1::Assignment assignment;
+    // Of a pool of several nodes. Without an incarnation nobody works.
+    v1::NodePlace node;
+  };
   // Called on the client's thread with every answer of the coordinator, also with one like the
-  // last; empty job_id: nothing to do.
-  using OnAssignment =
-      std::function<void(const std::string& incarnation, const v1::Assignment& assignment)>;
+  // last.
+  using OnStanding = std::function<void(const Standing& standing)>;
   // Called on the client's thread, once, last: the coordinator refused this pool for good
   // (INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED), is no coordinator (UNIMPLEMENTED), or
   // one of the two speaks TLS and the other does not (FAILED_PRECONDITION).
   using OnRefused = std::function<void(const absl::Status& status)>;
 
-  MembershipClient(Options options, OnAssignment on_assignment, OnRefused on_refused = nullptr);
+  MembershipClient(Options options, OnStanding on_standing, OnRefused on_refused = nullptr);
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
@@ -83,7 +90,9 @@ class MembershipClient {
   absl::StatusOr<absl::Duration> Join();
   absl::StatusOr<absl::Duration> Beat();
   void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
-  void Apply(const v1::Assignment& assignment);
+  void Apply(const v1::Assignment& assignment, const v1::NodePlace& node);
+  // Says which nodes are missing: at once, then now and then.
+  void TellMissing(const v1::NodePlace& node);
   void NewIncarnation();
   void DropReports() ABSL_LOCKS_EXCLUDED(mutex_);
   // Says what goes wrong: each trouble once, then now and then.
@@ -94,7 +103,7 @@ class MembershipClient {
   void Pause(absl::Duration duration, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  const OnAssignment on_assignment_;
+  const OnStanding on_standing_;
   const OnRefused on_refused_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::PoolService::Stub> stub_;
@@ -103,8 +112,12 @@ class MembershipClient {
   std::string incarnation_;
   bool joined_ = false;
   bool ever_joined_ = false;
-  std::optional<std::pair<std::string, std::string>>
-      applied_;  // Incarnation and assignment, as last handed on.
+  // Incarnation and assignment, as last handed on.
+  std::optional<std::pair<std::string, std::string>> applied_;
+  // The node's part in the group, as last told.
+  v1::NodePlace node_;
+  std::string missing_;
+  absl::Time missing_told_;
   // The trouble at hand.
   std::string trouble_;
   absl::Time troubled_since_, complained_at_;

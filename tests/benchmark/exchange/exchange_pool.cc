@@ -132,11 +132,11 @@ int Main(const std::string& coordinator, const std::string& pool) {
   for (const std::string& capability : CapabilitiesOn(v1::CPU)) join.add_capabilities(capability);
   const MembershipClient membership(
       {.log = log, .coordinator = coordinator, .join = join},
-      [&](const std::string& incarnation_now, const v1::Assignment& assignment_now) {
+      [&](const MembershipClient::Standing& standing) {
         absl::MutexLock lock(&mutex);
-        if (assignment || assignment_now.job_id().empty()) return;
-        incarnation = incarnation_now;
-        assignment = assignment_now;
+        if (assignment || standing.assignment.job_id().empty()) return;
+        incarnation = standing.incarnation;
+        assignment = standing.assignment;
       });
   {
     absl::MutexLock lock(&mutex);

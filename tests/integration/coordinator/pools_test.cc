@@ -65,6 +65,97 @@ TEST_F(PoolsTest, StatesFollowTheWork) {
   EXPECT_EQ(List()[0].state(), v1::PARTICIPATING);
 }
 
+TEST_F(PoolsTest, NodesOfAPoolFormAGroup) {
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
+  const auto join = [&](const v1::JoinRequest& request) {
+    v1::JoinResponse response;
+    return Finished(stub->Join(Context().get(), request, &response), response);
+  };
+  v1::JoinRequest first;
+  first.set_pool("site-a");
+  first.set_incarnation("aaaaaaaaaaaaaaaa");
+  first.set_ranks(2);
+  first.set_host("one");
+  first.set_nodes(2);
+  for (const char* can : {"model:synthetic", "codec:fp32"}) first.add_capabilities(can);
+  first.set_rendezvous_port(7001);
+  first.set_rendezvous_token("0123456789abcdef");
+  v1::JoinRequest second = first;
+  second.set_incarnation("bbbbbbbbbbbbbbbb");
+  second.set_ranks(3);
+  second.set_host("two");
+  second.set_address("::1");
+  second.set_rendezvous_port(7002);
+  second.set_rendezvous_token("fedcba9876543210");
+
+  const auto alone = join(first);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->node().incarnation(), "");
+  EXPECT_EQ(alone->node().missing(), "node 1 of 2");
+  clock_.Advance(absl::Seconds(4));
+  std::vector<v1::Pool> pools = List();
+  ASSERT_EQ(pools.size(), 1u);
+  EXPECT_EQ(pools[0].state(), v1::FORMING);
+  EXPECT_EQ(pools[0].waiting_for(), "node 1 of 2, for 4s");
+  EXPECT_EQ(pools[0].nodes(0).address(), "127.0.0.1") << "as the coordinator sees it";
+
+  const auto whole = join(second);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->node().node(), 1);
+  EXPECT_EQ(whole->node().first_rank(), 2);
+  EXPECT_EQ(whole->node().ranks(), 5);
+  EXPECT_EQ(whole->node().rendezvous(), "127.0.0.1:7001");
+  EXPECT_EQ(whole->node().rendezvous_token(), "0123456789abcdef");
+  const std::string group = whole->node().incarnation();
+  EXPECT_EQ(group.size(), 32u);
+  pools = List();
+  EXPECT_EQ(pools[0].state(), v1::IDLE);
+  EXPECT_EQ(pools[0].ranks(), 5);
+  EXPECT_EQ(pools[0].nodes(1).host(), "two");
+  EXPECT_EQ(pools[0].nodes(1).address(), "::1");
+
+  // Ranks work under the group's incarnation.
+  const auto job = Submit(Spec("work", 1));
+  ASSERT_TRUE(job.ok());
+  HandPool node(address(), "site-a", "aaaaaaaaaaaaaaaa"), ranks(address(), "site-a", group);
+  const auto heartbeat = node.Heartbeat();
+  ASSERT_TRUE(heartbeat.ok());
+  EXPECT_EQ(heartbeat->assignment().job_id(), job->job().id());
+  EXPECT_EQ(heartbeat->node().incarnation(), group);
+  EXPECT_FALSE(node.OpenPlan(job->job().id()).ok());
+  EXPECT_TRUE(ranks.OpenPlan(job->job().id()).ok());
+}
+
+TEST_F(PoolsTest, MalformedNodesAreRefusedWithTheField) {
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
+  v1::JoinRequest good;
+  good.set_pool("site-a");
+  good.set_incarnation("aaaaaaaaaaaaaaaa");
+  good.set_ranks(1);
+  good.set_nodes(2);
+  good.set_rendezvous_port(7001);
+  good.set_rendezvous_token("0123456789abcdef");
+  const auto field = [&](const std::function<void(v1::JoinRequest&)>& spoil) {
+    v1::JoinRequest request = good;
+    spoil(request);
+    v1::JoinResponse response;
+    const absl::Status status =
+        FromGrpcStatus(stub->Join(Context().get(), request, &response));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    const auto violations = FieldViolationsOf(status);
+    return violations.empty() ? ReasonOf(status) : violations[0].field;
+  };
+  EXPECT_EQ(field([](auto& r) { r.set_address("no host"); }), "address");
+  EXPECT_EQ(field([](auto& r) { r.set_address(std::string(300, 'a')); }), "address");
+  EXPECT_EQ(field([](auto& r) { r.set_rendezvous_port(0); }), "rendezvous_port");
+  EXPECT_EQ(field([](auto& r) { r.set_rendezvous_port(70000); }), "rendezvous_port");
+  EXPECT_EQ(field([](auto& r) { r.set_rendezvous_token("short"); }), "rendezvous_token");
+  EXPECT_EQ(field([](auto& r) { r.set_running("no incarnation"); }), "incarnation");
+  EXPECT_EQ(field([](auto& r) { r.set_node(2); }), "NODES_DISAGREE");
+  EXPECT_EQ(field([](auto& r) { r.set_nodes(257); }), "NODES_DISAGREE");
+  EXPECT_TRUE(List().empty());
+}
+
 TEST_F(PoolsTest, PlansAreForPoolsOfTheJob) {
   const auto job = Submit(Spec("work", 1));
   ASSERT_TRUE(job.ok());

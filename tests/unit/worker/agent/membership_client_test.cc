@@ -1,6 +1,7 @@
 // The lease's client against a PoolService that answers as a test says. Over real gRPC.
 #include "worker/agent/membership_client.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,10 +18,13 @@
 namespace longhaul {
 namespace {
 
+using ::testing::HasSubstr;
+
 class MembershipClientTest : public testing::Test {
  protected:
-  void Start() {
+  void Start(int nodes = 1) {
     v1::JoinRequest join;
+    join.set_nodes(nodes);
     join.set_pool("site-a");
     join.set_ranks(1);
     join.add_capabilities("model:synthetic");
@@ -30,9 +34,9 @@ class MembershipClientTest : public testing::Test {
                                   .join = join,
                                   .heartbeat = absl::Milliseconds(5),
                                   .complaints = absl::Milliseconds(100)},
-        [this](const std::string& incarnation, const v1::Assignment& assignment) {
+        [this](const MembershipClient::Standing& standing) {
           absl::MutexLock lock(&mutex_);
-          told_.emplace_back(incarnation, assignment.job_id());
+          told_.emplace_back(standing.incarnation, standing.assignment.job_id());
         },
         [this](const absl::Status& status) {
           refused_ = status;
@@ -139,7 +143,7 @@ TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
     v1::JoinRequest join;
     MembershipClient client(
         {.log = Logger({.stream = &log_}), .coordinator = server.address, .join = join},
-        [](const auto&, const auto&) {},
+        [](const auto&) {},
         [&](const absl::Status& status) {
           refused = status;
           ended.Notify();
@@ -169,7 +173,7 @@ TEST_F(MembershipClientTest, TlsAgainstPlaintextIsSaid) {
          .coordinator = server.address,
          .tls = server_has_tls ? nullptr : *tls,
          .join = {}},
-        [](const auto&, const auto&) {},
+        [](const auto&) {},
         [&](const absl::Status& status) {
           refused = status;
           ended.Notify();
@@ -212,6 +216,56 @@ TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
   server_.Open(server_.address);
   server_.Until([&] { return !server_.joins.empty(); });
   EXPECT_FALSE(ended_.HasBeenNotified());
+}
+
+// --- One of several nodes.
+
+TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
+  server_.node.set_node(1);
+  server_.node.set_missing("node 0 of 2");
+  Start(2);
+  AwaitTold("", 2);
+  server_.Until([&] { return !server_.beats.empty(); });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.node.clear_missing();
+    server_.node.set_incarnation("9999999999999999");
+    server_.assignment.set_job_id("job");
+  }
+  AwaitTold("job", 1);
+  {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_EQ(told_.back().first, "9999999999999999");
+  }
+  // The coordinator starts again: the ranks go on.
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.known = false;
+  }
+  server_.Until([&] { return server_.joins.size() == 2; });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.joins[0].running(), "");
+    EXPECT_FALSE(server_.joins[0].has_node());
+    EXPECT_EQ(server_.joins[1].running(), "9999999999999999");
+    EXPECT_EQ(server_.joins[1].node(), 1);
+    EXPECT_EQ(server_.joins[1].incarnation(), server_.joins[0].incarnation());
+  }
+  client_.reset();
+  EXPECT_THAT(log_.str(), HasSubstr("this is node 1; the pool waits for node 0 of 2"));
+  EXPECT_THAT(log_.str(), HasSubstr("all nodes of the pool are here"));
+}
+
+TEST_F(MembershipClientTest, ANodeThatComesAnewRunsNothing) {
+  server_.node.set_incarnation("9999999999999999");
+  server_.assignment.set_job_id("job");
+  Start(2);
+  AwaitTold("job", 1);
+  client_->Rejoin("a rank was lost", absl::ZeroDuration());
+  server_.Until([&] { return server_.joins.size() == 2; });
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.joins[1].running(), "");
+  EXPECT_NE(server_.joins[1].incarnation(), server_.joins[0].incarnation());
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class PoolServer : public v1::PoolService::Service {
     if (!join_error.ok()) return ToGrpcStatus(join_error);
     response->mutable_lease()->set_seconds(1);
     *response->mutable_assignment() = assignment;
+    *response->mutable_node() = node;
     known = true;
     return grpc::Status::OK;
   }
@@ -45,6 +46,7 @@ class PoolServer : public v1::PoolService::Service {
     }
     response->mutable_lease()->set_seconds(1);
     *response->mutable_assignment() = assignment;
+    *response->mutable_node() = node;
     return grpc::Status::OK;
   }
   grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
@@ -69,6 +71,7 @@ class PoolServer : public v1::PoolService::Service {
   bool known = false, refuse_evaluations = false;
   absl::Status join_error;
   v1::Assignment assignment;
+  v1::NodePlace node;
   std::vector<v1::JoinRequest> joins;
   std::vector<v1::HeartbeatRequest> beats;
   std::vector<v1::LeaveRequest> leaves;

@@ -1,0 +1,68 @@
+// Nodes: those of a pool of several, and what becomes of the pool as they come and go.
+#include "absl/strings/str_format.h"
+#include "coordinator/core/coordinator.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+std::string ReasonOfNode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAlreadyExists:
+      return "NODE_LIVE";
+    case absl::StatusCode::kResourceExhausted:
+      return "POOLS_FULL";
+    default:
+      return "NODES_DISAGREE";
+  }
+}
+
+}  // namespace
+
+void Coordinator::JoinNode(const JoinPool& event) {
+  const Member* member = membership_.Find(event.pool);
+  const bool live = member != nullptr && member->live;
+  if (live && member->joined && !nodes_.Has(event.pool)) {
+    return Answer(Refuse{absl::AlreadyExistsError(absl::StrFormat(
+                             "pool %s is live, and has one node", event.pool)),
+                         "POOL_LIVE", std::nullopt, member->lease_end - now_});
+  }
+  const bool runs = live && !event.running.empty() && member->incarnation == event.running;
+  const NodeTraits traits{.nodes = event.nodes,
+                          .number = event.node,
+                          .traits = {event.ranks, event.cuda, event.capabilities},
+                          .host = event.host,
+                          .rendezvous = event.rendezvous,
+                          .token = event.token,
+                          .version = event.version};
+  const absl::Status joined = nodes_.Join(event.pool, event.incarnation, traits,
+                                          runs ? event.running : "", event.fresh, now_);
+  if (!joined.ok()) {
+    Refuse refusal{joined, ReasonOfNode(joined)};
+    if (absl::IsAlreadyExists(joined)) refusal.retry_after = options_.lease;
+    return Answer(std::move(refusal));
+  }
+  granting_ = {event.pool, event.incarnation};
+  FollowGroup(event.pool);
+}
+
+// The pool is there while its group is.
+void Coordinator::FollowGroup(const std::string& pool) {
+  const std::string group = nodes_.GroupOf(pool);
+  const Member* member = membership_.Find(pool);
+  if (member != nullptr && member->live && member->incarnation != group) LosePool(pool);
+  if (group.empty() || !nodes_.Complete(pool)) return;
+  if (Enter(pool, group, nodes_.TraitsOf(pool))) return;
+  nodes_.Break(pool, now_);
+  granting_.reset();
+}
+
+void Coordinator::LosePool(const std::string& pool) {
+  membership_.Lose(pool);
+  LosePlace(pool);
+}
+
+std::string Coordinator::GroupOf(std::string_view pool, std::string_view incarnation) const {
+  return nodes_.Has(pool) ? nodes_.GroupOf(pool) : std::string(incarnation);
+}
+
+}  // namespace longhaul::coordinator
