@@ -37,7 +37,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   const int64_t limit =
       options.kind == ChannelKind::kBulk ? kBulkMessageBytesMax : kControlMessageBytesMax;
-  arguments.SetMaxReceiveMessageSize(static_cast<int>(limit));
+  arguments.SetMaxReceiveMessageSize(
+      static_cast<int>(options.receive_bytes_max > 0 ? options.receive_bytes_max : limit));
   arguments.SetMaxSendMessageSize(static_cast<int>(limit));
   return grpc::CreateCustomChannel(
       options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),

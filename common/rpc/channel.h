@@ -24,6 +24,7 @@ struct ChannelOptions {
   ChannelKind kind = ChannelKind::kControl;
   std::shared_ptr<const Tls> tls;  // Null: plaintext.
   Keepalive keepalive;
+  int64_t receive_bytes_max = 0;  // 0: that of the kind.
 };
 
 // Does not block and cannot fail: the channel connects on its first call (an attempt takes at most

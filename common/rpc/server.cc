@@ -34,7 +34,7 @@ bool IsLoopbackV4(absl::string_view host) {
 
 void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.receive_bytes_max));
-  builder.SetMaxSendMessageSize(static_cast<int>(kControlMessageBytesMax));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.send_bytes_max));
   builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
   // Compressed requests are refused, so that no small message grows into a large one.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);

@@ -22,6 +22,7 @@ struct ServerOptions {
   // Plaintext on an address that other machines reach must be asked for.
   bool allow_plaintext_beyond_localhost = false;
   int64_t receive_bytes_max = kControlMessageBytesMax;
+  int64_t send_bytes_max = kControlMessageBytesMax;
   Keepalive keepalive;
 };
 

@@ -40,6 +40,8 @@ ALLOWED = {
     "coordinator/cli": ["common/base", "common/config", "common/rpc", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/collective": ["common/base", "common/device", "common/codec"],
+    # Of collective the interface alone: who serves the ranks needs no gloo.
+    "worker/rendezvous": ["common/base", "common/rpc", "worker/collective/rendezvous.h", "proto"],
     "worker/optim": ["common/base", "common/device", "worker/collective"],
     "worker/data": ["common/base", "common/io"],
     "worker/model": ["common/base", "common/layout"],
@@ -50,7 +52,7 @@ ALLOWED = {
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "proto"],
-    "worker/agent": ["common/base", "common/config", "common/device", "common/logging", "common/rpc", "worker/collective", "worker/rank", "proto"],
+    "worker/agent": ["common/base", "common/config", "common/device", "common/logging", "common/rpc", "worker/rank", "worker/rendezvous", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
 TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")

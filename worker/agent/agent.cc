@@ -14,8 +14,8 @@
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
-#include "worker/collective/tcp_rendezvous_server.h"
 #include "worker/rank/rendezvous_token.h"
+#include "worker/rendezvous/rendezvous_server.h"
 
 namespace longhaul {
 namespace {
@@ -223,12 +223,7 @@ void Agent::ChooseBulkChannels() {
 absl::Status Agent::StartRanks() {
   Do(PoolSupervisor::KillRanks{});  // What is left of the last group has ended.
   ChooseBulkChannels();
-  if (options_.ranks > 1) {
-    rendezvous_.reset();
-    LH_ASSIGN_OR_RETURN(rendezvous_, TcpRendezvousServer::Start({.token = rendezvous_token_,
-                                                                 .generation = group_,
-                                                                 .size = options_.ranks}));
-  }
+  LH_RETURN_IF_ERROR(PrepareMeeting());
   for (int rank = 0; rank < options_.ranks; ++rank) {
     LH_ASSIGN_OR_RETURN(
         std::unique_ptr<RankProcess> process,
@@ -244,6 +239,16 @@ absl::Status Agent::StartRanks() {
     ranks_.push_back(std::move(process));
   }
   return absl::OkStatus();
+}
+
+// Ranks of the last group that come late are refused from now on.
+absl::Status Agent::PrepareMeeting() {
+  if (options_.ranks == 1) return absl::OkStatus();
+  if (rendezvous_ == nullptr) {
+    LH_ASSIGN_OR_RETURN(rendezvous_,
+                        RendezvousServer::Start({.tls = options_.tls, .token = rendezvous_token_}));
+  }
+  return rendezvous_->StartGeneration(group_, options_.ranks);
 }
 
 RankProcess::Options Agent::RankOptions(int rank) const {
@@ -280,9 +285,8 @@ RankProcess::Options Agent::RankOptions(int rank) const {
                               options_.tls_files.certificate, "--tls-key", options_.tls_files.key});
   }
   if (rendezvous_ != nullptr) {
-    options.arguments.insert(options.arguments.end(),
-                             {"--rendezvous", absl::StrCat("127.0.0.1:", rendezvous_->port()),
-                              "--generation", absl::StrCat(group_)});
+    options.arguments.insert(options.arguments.end(), {"--rendezvous", rendezvous_->address(),
+                                                       "--generation", absl::StrCat(group_)});
     options.environment.push_back(absl::StrCat(kRendezvousTokenVariable, "=", rendezvous_token_));
   }
   // Spinning OpenMP threads of several ranks on few cores cost an order of magnitude.

@@ -24,7 +24,7 @@
 
 namespace longhaul {
 
-class TcpRendezvousServer;
+class RendezvousServer;
 
 class Agent {
  public:
@@ -97,6 +97,7 @@ class Agent {
   void Do(const PoolSupervisor::Rejoin& action);
   void Do(const PoolSupervisor::Done& action);
   absl::Status StartRanks();
+  absl::Status PrepareMeeting();
   void ChooseBulkChannels();
   RankProcess::Options RankOptions(int rank) const;
 
@@ -107,8 +108,9 @@ class Agent {
   v1::Assignment assignment_;  // The last answer's.
   uint64_t group_ = 0;         // Counts groups of ranks: events of earlier ones are ignored.
   uint64_t failed_group_ = 0;  // The last one that reported a failure. Groups count from 1.
-  std::unique_ptr<TcpRendezvousServer> rendezvous_;
-  std::string rendezvous_token_;
+  // Where the ranks of each group meet, from the first group on. Null with one rank.
+  std::unique_ptr<RendezvousServer> rendezvous_;
+  const std::string rendezvous_token_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   double push_bytes_per_second_ = 0;  // What a rank's pushes are held to. 0: nothing.
   int bulk_channels_ = 0;             // 0: not chosen yet.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -21,14 +22,15 @@ namespace {
 class AgentTest : public testing::Test {
  protected:
   // Runs an agent whose ranks run this script, which may use $folder.
-  void Start(const std::string& script) {
+  void Start(const std::string& script, int ranks = 1) {
     const std::string program = folder_.Join("rank");
     std::ofstream(program) << "#!/bin/sh\nfolder=" << folder_.path() << "\ncat > /dev/null\n"
                            << script;
     chmod(program.c_str(), 0755);
-    main_ = std::thread([this, program] {
+    main_ = std::thread([this, program, ranks] {
       Agent agent({.coordinator = server_.address,
                    .pool = "site-a",
+                   .ranks = ranks,
                    .bulk_channels = 1,
                    .rank_program = program,
                    .log = Logger({.stream = &log_}),
@@ -137,6 +139,32 @@ TEST_F(AgentTest, ALostRankBringsThePoolBackAsAnotherIncarnation) {
   absl::MutexLock lock(&server_.mutex_);
   ASSERT_GE(server_.joins.size(), 2u);
   EXPECT_NE(server_.joins[0].incarnation(), server_.joins[1].incarnation());
+}
+
+TEST_F(AgentTest, GroupsOfRanksMeetAtOnePlaceEachAsAGenerationOfItsOwn) {
+  server_.Assign("job");
+  Start(R"(
+case "$*" in *"$LONGHAUL_RENDEZVOUS_TOKEN"*) touch $folder/told;; esac
+while [ $# -gt 0 ]; do
+  case $1 in --rendezvous) place=$2;; --generation) generation=$2;; esac
+  shift
+done
+echo "$place $generation" >> $folder/meetings
+echo started >> $folder/starts
+exit 10
+)",
+        2);
+  AwaitStarts(3);  // So of two groups at least.
+  Drain();
+  std::set<std::string> places, generations;
+  std::ifstream meetings(folder_.Join("meetings"));
+  for (std::string place, generation; meetings >> place >> generation;) {
+    places.insert(place);
+    generations.insert(generation);
+  }
+  EXPECT_EQ(places.size(), 1u);
+  EXPECT_GE(generations.size(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(folder_.Join("told"))) << "arguments are seen by everybody";
 }
 
 TEST_F(AgentTest, ARefusalForGoodEndsIt) {

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "worker/collective/tcp_rendezvous_server.h"
+#include "worker/rendezvous/rendezvous_server.h"
 
 namespace longhaul {
 namespace {
@@ -27,15 +27,15 @@ int64_t NowUs() {
 // A rank_process, whose standard output is read line by line. Killed and reaped at the end.
 class RankProcess {
  public:
-  RankProcess(int rank, int size, int port) {
+  RankProcess(int rank, int size, const std::string& rendezvous) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    const std::string arguments[] = {absl::StrCat(rank), absl::StrCat(size), absl::StrCat(port)};
+    const std::string arguments[] = {absl::StrCat(rank), absl::StrCat(size)};
     pid_ = fork();
     if (pid_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
       execl(RANK_PROCESS, RANK_PROCESS, arguments[0].c_str(), arguments[1].c_str(),
-            arguments[2].c_str(), nullptr);
+            rendezvous.c_str(), nullptr);
       _exit(127);
     }
     close(ends[1]);
@@ -64,11 +64,12 @@ class RankProcess {
 TEST(ProcessTest, EverySurvivorOfAKilledRankReturnsUnavailable) {
   int64_t worst_us = 0;
   for (const int size : {2, 3, 4, 4, 4, 4}) {
-    const auto server = TcpRendezvousServer::Start({.token = "process test", .size = size});
+    const auto server = RendezvousServer::Start({.token = "process test"});
     ASSERT_TRUE(server.ok()) << server.status();
+    ASSERT_EQ((*server)->StartGeneration(0, size), absl::OkStatus());
     std::vector<std::unique_ptr<RankProcess>> ranks;
     for (int rank = 0; rank < size; ++rank) {
-      ranks.push_back(std::make_unique<RankProcess>(rank, size, (*server)->port()));
+      ranks.push_back(std::make_unique<RankProcess>(rank, size, (*server)->address()));
     }
     for (const auto& rank : ranks)
       EXPECT_EQ(rank->ReadLine(), absl::StrCat("ready ", size * (size - 1) / 2, "\n"));

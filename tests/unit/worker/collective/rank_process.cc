@@ -2,7 +2,7 @@
 // output:
 //   ready <first sum>                   after ten all-reduces
 //   lost <wall clock, us> <status>      when a collective fails
-// Arguments: rank, size, rendezvous port.
+// Arguments: rank, size, address of the rendezvous.
 #include <signal.h>
 
 #include <chrono>
@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "worker/collective/gloo_communicator.h"
-#include "worker/collective/tcp_rendezvous_client.h"
+#include "worker/rendezvous/rendezvous_client.h"
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   signal(SIGPIPE, SIG_IGN);
   const int rank = std::atoi(argv[1]), size = std::atoi(argv[2]);
-  longhaul::TcpRendezvousClient rendezvous(
-      {.port = static_cast<uint16_t>(std::atoi(argv[3])), .token = "process test", .size = size});
+  longhaul::RendezvousClient rendezvous(
+      {.address = argv[3], .token = "process test", .size = size});
   auto communicator = longhaul::MakeGlooCommunicator(
       {.rank = rank, .size = size, .rendezvous = &rendezvous, .timeout = absl::Seconds(60)});
   if (!communicator.ok()) {

@@ -1,4 +1,4 @@
-#include "worker/collective/rendezvous_round.h"
+#include "worker/rendezvous/rendezvous_round.h"
 
 #include <utility>
 
@@ -6,12 +6,17 @@
 
 namespace longhaul {
 
-absl::Status RendezvousRound::Join(Connection connection, RendezvousRequest request) {
+absl::Status RendezvousRound::Join(Caller caller, Request request) {
   if (request.generation != generation_) {
     return absl::FailedPreconditionError(absl::StrCat("rendezvous: generation ", request.generation,
                                                       " came, the current one is ", generation_));
   }
-  if (request.rank >= static_cast<uint32_t>(size_)) {
+  if (request.size != size_) {
+    return absl::InvalidArgumentError(absl::StrCat("rendezvous: a rank of ", request.size,
+                                                   " ranks came, generation ", generation_, " has ",
+                                                   size_));
+  }
+  if (request.rank < 0 || request.rank >= size_) {
     return absl::InvalidArgumentError(
         absl::StrCat("rendezvous: rank ", request.rank, " of ", size_));
   }
@@ -19,17 +24,15 @@ absl::Status RendezvousRound::Join(Connection connection, RendezvousRequest requ
     return absl::FailedPreconditionError(
         absl::StrCat("rendezvous: the exchange of generation ", generation_, " is over"));
   }
-  const int rank = static_cast<int>(request.rank);
-  if (!members_.try_emplace(rank, Member{connection, std::move(request.blob)}).second) {
-    return absl::AlreadyExistsError(absl::StrCat("rendezvous: rank ", rank, " came twice"));
+  if (!members_.try_emplace(request.rank, Member{caller, std::move(request.blob)}).second) {
+    return absl::AlreadyExistsError(absl::StrCat("rendezvous: rank ", request.rank, " came twice"));
   }
   return absl::OkStatus();
 }
 
-void RendezvousRound::Leave(Connection connection) {
+void RendezvousRound::Leave(Caller caller) {
   if (complete()) return;
-  absl::erase_if(members_,
-                 [&](const auto& entry) { return entry.second.connection == connection; });
+  absl::erase_if(members_, [&](const auto& entry) { return entry.second.caller == caller; });
 }
 
 std::vector<std::string> RendezvousRound::Blobs() const {

@@ -1,0 +1,38 @@
+// The Rendezvous of a rank whose agent, or the agent of node 0, runs a RendezvousServer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/rpc/tls.h"
+#include "worker/collective/rendezvous.h"
+
+namespace longhaul {
+
+// Thread-safe.
+class RendezvousClient : public Rendezvous {
+ public:
+  struct Options {
+    std::string address;             // HOST:PORT
+    std::shared_ptr<const Tls> tls;  // The pool's. Null: plaintext.
+    std::string token;  // The pool's shared secret, 1 to kRendezvousTokenBytesMax bytes.
+    uint64_t generation = 0;
+    int size = 0;  // Of the group, 1 to kRendezvousRanksMax.
+  };
+  explicit RendezvousClient(Options options);
+
+  // While nobody listens yet it goes on trying, until the timeout: then UNAVAILABLE. Timeouts above
+  // kRendezvousTimeoutMax are cut to it. Also:
+  //   UNAUTHENTICATED   the token is wrong
+  //   INVALID_ARGUMENT  an option is out of range or malformed, or the group's size is another one
+  //   DATA_LOSS         the answer is not one of a rendezvous of this size
+  absl::StatusOr<std::vector<std::string>> Exchange(int rank, std::string blob,
+                                                    absl::Duration timeout) override;
+
+ private:
+  const Options options_;
+};
+
+}  // namespace longhaul

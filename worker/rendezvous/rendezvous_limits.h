@@ -1,0 +1,24 @@
+// Bounds that both ends of the rendezvous (longhaul/v1/rendezvous.proto) keep and check.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace longhaul {
+
+inline constexpr int64_t kRendezvousTokenBytesMax = 64;
+inline constexpr int64_t kRendezvousBlobBytesMax = 64 << 10;
+inline constexpr int kRendezvousRanksMax = 256;
+
+// With room for the other fields, whatever a later version adds to them.
+inline constexpr int64_t kRendezvousRequestBytesMax = kRendezvousBlobBytesMax + 4096;
+inline constexpr int64_t kRendezvousResponseBytesMax =
+    kRendezvousRanksMax * (kRendezvousBlobBytesMax + 16);
+
+// How long a call may wait. Clients ask for less than the server allows: a deadline travels rounded
+// up.
+inline constexpr absl::Duration kRendezvousWaitMax = absl::Hours(1);
+inline constexpr absl::Duration kRendezvousTimeoutMax = absl::Minutes(50);
+
+}  // namespace longhaul

@@ -1,0 +1,57 @@
+// Where the ranks of a pool exchange their addresses. The agent of node 0 runs it, so it outlives
+// its ranks: each start of the rank processes is a generation, with one exchange.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rpc/server.h"
+#include "common/rpc/tls.h"
+#include "worker/rendezvous/rendezvous_service.h"
+
+namespace longhaul {
+
+// Thread-safe. Messages and calls that wait are bounded: see rendezvous_service.h.
+class RendezvousServer {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1:0";  // Of the interface to listen on. Port 0: any free one.
+    std::shared_ptr<const Tls> tls;       // The pool's. Null: plaintext.
+    // Plaintext on an address that other machines reach must be asked for: they could read the
+    // token.
+    bool allow_plaintext_beyond_localhost = false;
+    std::string token;  // Shared secret of the ranks, 1 to kRendezvousTokenBytesMax bytes.
+  };
+
+  // Until the first StartGeneration ranks of any generation get FAILED_PRECONDITION.
+  //   INVALID_ARGUMENT  an option is out of range or malformed, or plaintext beyond localhost that
+  //                     was not asked for
+  //   UNAVAILABLE       cannot listen
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(const Options& options);
+  // Ranks that wait get UNAVAILABLE. Blocks until they were told, a second at most.
+  ~RendezvousServer();
+
+  // How many ranks are here and wait for the others.
+  int waiting() const { return service_.waiting(); }
+
+  int port() const { return server_->port(); }
+  // HOST:PORT, for ranks on this machine.
+  const std::string& address() const { return server_->address(); }
+
+  // Ends the current exchange: ranks that wait in it, and those of its generation that come later,
+  // get FAILED_PRECONDITION. `size` ranks of `generation` are served from now on.
+  //   INVALID_ARGUMENT  size is not 1 to kRendezvousRanksMax; nothing has changed
+  absl::Status StartGeneration(uint64_t generation, int size);
+
+ private:
+  explicit RendezvousServer(std::string token) : service_(std::move(token)) {}
+
+  RendezvousService service_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace longhaul
