@@ -11,8 +11,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout/fragment_layout.h"
 #include "common/blocks/aligned_buffer.h"
+#include "common/layout/fragment_layout.h"
 
 namespace longhaul {
 

@@ -10,7 +10,6 @@
 #include "common/rpc/openssl_ptr.h"
 #include "openssl/err.h"
 #include "openssl/pem.h"
-#include "openssl/x509v3.h"
 
 namespace longhaul {
 namespace {
@@ -75,21 +74,6 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   if (match) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate));
-}
-
-absl::Status CheckServesAs(const TlsFiles& files, const std::string& host) {
-  LH_RETURN_IF_ERROR(CheckTlsFiles(files));
-  LH_ASSIGN_OR_RETURN(const std::vector<CertificatePtr> chain,
-                      ReadCertificates("--tls-certificate", files.certificate));
-  X509* const own = chain.front().get();
-  const bool for_host = X509_check_ip_asc(own, host.c_str(), 0) == 1 ||
-                        X509_check_host(own, host.data(), host.size(), 0, nullptr) == 1;
-  const bool for_servers = X509_check_purpose(own, X509_PURPOSE_SSL_SERVER, /*ca=*/0) == 1;
-  ERR_clear_error();
-  if (for_host && for_servers) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--tls-certificate ", files.certificate,
-      for_host ? " is not for servers" : " is not for the host ", for_host ? "" : host));
 }
 
 }  // namespace longhaul

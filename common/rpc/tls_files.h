@@ -23,9 +23,4 @@ struct TlsFiles {
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
-// Whether clients that dial `host` (a name, or a numeric address) take the certificate for the
-// server's, for programs that dial others and also serve. Also the errors of CheckTlsFiles.
-//   INVALID_ARGUMENT  it is for other hosts, or for clients only
-absl::Status CheckServesAs(const TlsFiles& files, const std::string& host);
-
 }  // namespace longhaul

@@ -89,8 +89,7 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
 }
 
 absl::Time Coordinator::next_deadline() const {
-  absl::Time deadline =
-      std::min({membership_.next_expiry(), nodes_.next_expiry(), placement_at_});
+  absl::Time deadline = std::min({membership_.next_expiry(), nodes_.next_expiry(), placement_at_});
   if (!due_.empty()) deadline = std::min(deadline, due_.begin()->first);
   return deadline;
 }

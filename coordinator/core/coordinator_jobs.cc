@@ -66,8 +66,7 @@ void Coordinator::On(const OpenFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
   if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
-  Block(*job, event.fault.fault.message,
-        OpenStore{job->id, job->state() <= JobState::kSeeding});
+  Block(*job, event.fault.fault.message, OpenStore{job->id, job->state() <= JobState::kSeeding});
 }
 
 void Coordinator::On(const ApplyFailed& event) {

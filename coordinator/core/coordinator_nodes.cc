@@ -22,9 +22,9 @@ void Coordinator::JoinNode(const JoinPool& event) {
   const Member* member = membership_.Find(event.pool);
   const bool live = member != nullptr && member->live;
   if (live && member->joined && !nodes_.Has(event.pool)) {
-    return Answer(Refuse{absl::AlreadyExistsError(absl::StrFormat(
-                             "pool %s is live, and has one node", event.pool)),
-                         "POOL_LIVE", std::nullopt, member->lease_end - now_});
+    return Answer(Refuse{
+        absl::AlreadyExistsError(absl::StrFormat("pool %s is live, and has one node", event.pool)),
+        "POOL_LIVE", std::nullopt, member->lease_end - now_});
   }
   const bool runs = live && !event.running.empty() && member->incarnation == event.running;
   const NodeTraits traits{.nodes = event.nodes,

@@ -96,9 +96,10 @@ bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
     if (job.state() != JobState::kPending) continue;
     for (Participant& p : job.exchange->participants().all()) {
       if (!p.live()) continue;
-      Drop(job, p, Presence::kLeft,
-           absl::FailedPreconditionError(absl::StrCat(
-               "job ", job.options.name, " waits for its other pools; this one is free meanwhile")));
+      Drop(
+          job, p, Presence::kLeft,
+          absl::FailedPreconditionError(absl::StrCat(
+              "job ", job.options.name, " waits for its other pools; this one is free meanwhile")));
       released = true;
     }
   }

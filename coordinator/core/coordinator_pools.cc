@@ -76,15 +76,15 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
     job.exchange->PoolsChanged();
     Touch(job);
   }
-  if (event.finished && participant.nodes_finished.insert(node.has_value() ? node->node : 0).second) {
+  if (event.finished &&
+      participant.nodes_finished.insert(node.has_value() ? node->node : 0).second) {
     participant.finished =
         static_cast<int>(participant.nodes_finished.size()) == (node.has_value() ? node->nodes : 1);
     Touch(job);
   }
   for (const Evaluation& evaluation : event.evaluations) {
     // A loss that is not a number says that training diverged, and is no point of its curve.
-    if (std::isfinite(evaluation.loss))
-      out_.records.push_back(StoreEvaluation{job.id, evaluation});
+    if (std::isfinite(evaluation.loss)) out_.records.push_back(StoreEvaluation{job.id, evaluation});
     if (!evaluation.final) continue;
     job.final_evaluation = true;
     Touch(job);
@@ -170,14 +170,15 @@ bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incar
   if (member != nullptr && member->live) return false;
   Job* job = nullptr;
   Participant* place = PlaceOf(pool, &job);
-  const bool lost = place != nullptr && place->presence == Presence::kLost &&
-                    place->incarnation == incarnation;
+  const bool lost =
+      place != nullptr && place->presence == Presence::kLost && place->incarnation == incarnation;
   if (lost && job->exchange->participants().present_count() >= job->options.pools_max)
     Drop(*job, *place, Presence::kMissed);
   const auto outdated = outdated_.find(pool);
   if (outdated == outdated_.end() || outdated->second != incarnation) return false;
-  Answer(Refuse{absl::AbortedError(absl::StrFormat("a job went on without pool %s; start anew", pool)),
-                "POOL_LOST"});
+  Answer(
+      Refuse{absl::AbortedError(absl::StrFormat("a job went on without pool %s; start anew", pool)),
+             "POOL_LOST"});
   return true;
 }
 
@@ -209,10 +210,10 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
 }
 
 void Coordinator::Persist(const Job& job, const Participant& p) {
-  out_.records.push_back(StorePlace{
-      job.id,
-      {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
-       p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
+  out_.records.push_back(
+      StorePlace{job.id,
+                 {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
+                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
 }
 
 void Coordinator::Drop(Job& job, Participant& participant, Presence presence, absl::Status why) {

@@ -12,11 +12,12 @@ void Coordinator::On(const RankReady& event) {
   if (job == nullptr) return;
   // Quarantined before its places were known.
   if (!job->exchange.has_value()) return Answer(*JobRefusal(event.job));
-  if (auto refusal = LeaseRefusal(event.pool, event.incarnation)) return Answer(*std::move(refusal));
+  if (auto refusal = LeaseRefusal(event.pool, event.incarnation))
+    return Answer(*std::move(refusal));
   const Participant* participant = Admit(event, *job);
   if (participant == nullptr) return;
-  const bool seed = job->state() == JobState::kSeeding &&
-                    job->exchange->seeder() == participant->ordinal;
+  const bool seed =
+      job->state() == JobState::kSeeding && job->exchange->seeder() == participant->ordinal;
   Answer(AdmitRank{event.job, event.pool, event.incarnation, event.rank, *participant->start_step,
                    participant->ordinal, seed});
 }
@@ -143,12 +144,12 @@ void Coordinator::Seed(Job& job) {
 void Coordinator::ApplyDue(Job& job) {
   Exchange& rounds = *job.exchange;
   for (const DueRound& round : rounds.Due()) {
-    for (int ordinal : round.missed) Drop(job, rounds.participants().at(ordinal), Presence::kMissed);
+    for (int ordinal : round.missed)
+      Drop(job, rounds.participants().at(ordinal), Presence::kMissed);
     ApplyRound apply{
         job.id, round.fragment, round.version, round.kind, {}, ChooseEvaluator(job, round)};
     for (const auto& [ordinal, incarnation] : round.contributors) {
-      apply.contributors.push_back(
-          {ordinal, rounds.participants().at(ordinal).pool, incarnation});
+      apply.contributors.push_back({ordinal, rounds.participants().at(ordinal).pool, incarnation});
     }
     rounds.SetEvaluator(round.fragment, apply.evaluator);
     out_.works.push_back(std::move(apply));

@@ -72,9 +72,9 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
     case JobState::kFinishing:
       if (job.final_checkpoint == FinalCheckpoint::kWriting)
         return Waiting{"the final checkpoint", job.changed_at, forever};
-      return Waiting{job.final_evaluation ? "the pools to merge the last commits"
-                                          : "the final evaluation",
-                     job.changed_at, job.finish_until};
+      return Waiting{
+          job.final_evaluation ? "the pools to merge the last commits" : "the final evaluation",
+          job.changed_at, job.finish_until};
     default:
       return std::nullopt;
   }
@@ -123,8 +123,8 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   if (job == nullptr || !job->exchange.has_value()) return std::nullopt;
   const Participant* p = job->exchange->participants().Find(pool);
   if (p == nullptr) return std::nullopt;
-  return ParticipantView{p->pool, p->incarnation, p->ordinal, p->start_step, p->live(),
-                         p->inner_step, p->last_step};
+  return ParticipantView{p->pool,   p->incarnation, p->ordinal,  p->start_step,
+                         p->live(), p->inner_step,  p->last_step};
 }
 
 std::vector<std::string> Coordinator::jobs() const {
@@ -171,9 +171,8 @@ std::vector<PoolView> Coordinator::pools() const {
   }
   // Those of several nodes that are not whole are no members yet, or lost ones.
   for (const NodeGroups::Forming& forming : nodes_.forming()) {
-    auto view = std::find_if(views.begin(), views.end(), [&](const PoolView& known) {
-      return known.pool == forming.pool;
-    });
+    auto view = std::find_if(views.begin(), views.end(),
+                             [&](const PoolView& known) { return known.pool == forming.pool; });
     if (view == views.end()) view = views.insert(view, PoolView{.pool = forming.pool});
     view->standing = PoolStanding::kForming;
     view->lease_end = now_ + options_.lease;

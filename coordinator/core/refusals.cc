@@ -9,8 +9,8 @@ std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
   const Job* job = Find(id);
   if (job != nullptr && job->state() != JobState::kQuarantined) return std::nullopt;
   if (job != nullptr) {
-    return Refuse{absl::FailedPreconditionError(absl::StrFormat("job %s is quarantined: %s", id,
-                                                                job->fault->message)),
+    return Refuse{absl::FailedPreconditionError(
+                      absl::StrFormat("job %s is quarantined: %s", id, job->fault->message)),
                   "JOB_QUARANTINED"};
   }
   if (const auto ended = ended_.find(id); ended != ended_.end()) {
@@ -69,9 +69,8 @@ std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdi
                                                        const Exchange& exchange,
                                                        const ContributionComplete& event) const {
   const auto failed = [&](std::string what, std::string reason) {
-    return Refuse{absl::FailedPreconditionError(absl::StrFormat("fragment %d version %d: %s",
-                                                                event.fragment, event.version,
-                                                                what)),
+    return Refuse{absl::FailedPreconditionError(absl::StrFormat(
+                      "fragment %d version %d: %s", event.fragment, event.version, what)),
                   std::move(reason)};
   };
   using Verdict = ContributionVerdict;

@@ -12,8 +12,9 @@ namespace {
 JobFault FaultOf(const absl::Status& status, absl::string_view what) {
   return {.code = absl::StatusCodeToString(status.code()),
           .message = absl::StrCat(what, ": ", status.message()),
-          .hint = "see the coordinator's log and its data folder; "
-                  "longhaul-coordinator --check names what is damaged"};
+          .hint =
+              "see the coordinator's log and its data folder; "
+              "longhaul-coordinator --check names what is damaged"};
 }
 
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {

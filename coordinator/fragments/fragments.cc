@@ -63,7 +63,8 @@ void Fragments::Retire(const std::string& id) {
 absl::Status Fragments::Health() const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, job] : jobs_) {
-    if (const std::string full = job->full(); !full.empty()) return absl::ResourceExhaustedError(full);
+    if (const std::string full = job->full(); !full.empty())
+      return absl::ResourceExhaustedError(full);
   }
   return absl::OkStatus();
 }
@@ -134,10 +135,9 @@ void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> don
                      .kind = round.kind,
                      .evaluator = round.evaluator};
     for (const Round::Contributor& c : round.contributors) {
-      input.contributions.push_back(
-          {.pool = c.pool,
-           .parts = job->contributions().Parts(
-               {round.fragment, round.version, c.pool, c.incarnation})});
+      input.contributions.push_back({.pool = c.pool,
+                                     .parts = job->contributions().Parts(
+                                         {round.fragment, round.version, c.pool, c.incarnation})});
     }
     absl::StatusOr<CommitRecord> commit = job->store()->Apply(input);
     Note(*job, commit.status());
@@ -172,13 +172,13 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return done(NoJob(id));
   auto shared = std::make_shared<Done<v1::CheckpointManifest>>(std::move(done));
-  const bool accepted = parts_.background->Submit([this, job, shared,
-                                                   manifest = std::move(manifest)]() mutable {
-    absl::StatusOr<v1::CheckpointManifest> written =
-        job->store()->WriteCheckpoint(std::move(manifest));
-    Note(*job, written.status());
-    (*shared)(std::move(written));
-  });
+  const bool accepted =
+      parts_.background->Submit([this, job, shared, manifest = std::move(manifest)]() mutable {
+        absl::StatusOr<v1::CheckpointManifest> written =
+            job->store()->WriteCheckpoint(std::move(manifest));
+        Note(*job, written.status());
+        (*shared)(std::move(written));
+      });
   if (!accepted) (*shared)(TooMuchWaits());
 }
 

@@ -72,14 +72,14 @@ absl::Status PartIntake::Append(const CodedChunk& chunk) {
 }
 
 absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log::Pieces payload,
-                                      const std::vector<BlockRange>& blocks) {
+                                    const std::vector<BlockRange>& blocks) {
   PartInfo part{.fragment = key_.fragment,
-                  .version = key_.version,
-                  .kind = kind_,
-                  .pool = key_.pool,
-                  .codec = codec_.kind(),
-                  .segments = segments,
-                  .incarnation = key_.incarnation};
+                .version = key_.version,
+                .kind = kind_,
+                .pool = key_.pool,
+                .codec = codec_.kind(),
+                .segments = segments,
+                .incarnation = key_.incarnation};
   absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
@@ -92,8 +92,7 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
 }
 
 absl::Status PartIntake::Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
-                              std::vector<SegmentRef>* segments,
-                              std::vector<uint8_t>* bytes) const {
+                             std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const {
   return ForEachSegment(chunk, segment_bytes_, [&](const SegmentRef& segment, auto payload) {
     const BlockRange all = BlocksOf(segment);
     for (const BlockRange& wanted : blocks) {

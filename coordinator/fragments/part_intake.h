@@ -38,7 +38,7 @@ class PartIntake {
   absl::Status Validate(const CodedChunk& chunk);
   absl::Status Append(const CodedChunk& chunk);
   absl::Status AppendPart(const std::vector<SegmentRef>& segments, Log::Pieces payload,
-                           const std::vector<BlockRange>& blocks);
+                          const std::vector<BlockRange>& blocks);
   // Copies the parts of the chunk's segments that lie in these blocks.
   absl::Status Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
                    std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const;

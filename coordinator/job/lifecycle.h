@@ -8,7 +8,6 @@
 // again from the state before.
 #pragma once
 
-
 namespace longhaul {
 
 // The numbers are those of v1::JobState.

@@ -13,7 +13,9 @@ namespace longhaul {
 namespace {
 
 // No name of a pool has a slash.
-std::string LeaseName(std::string_view pool, int node) { return absl::StrFormat("%s/%d", pool, node); }
+std::string LeaseName(std::string_view pool, int node) {
+  return absl::StrFormat("%s/%d", pool, node);
+}
 
 std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" : "cpu"; }
 
@@ -44,8 +46,8 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
         absl::StrFormat("%d nodes are not within 1 to %d", traits.nodes, options_.ranks_max));
   }
   if (traits.number.has_value() && (*traits.number < 0 || *traits.number >= traits.nodes)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "node %d is not within 0 to %d", *traits.number, traits.nodes - 1));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("node %d is not within 0 to %d", *traits.number, traits.nodes - 1));
   }
   // Known ones have a node that is here.
   const auto it = pools_.find(name);
@@ -169,8 +171,8 @@ std::vector<NodeView> NodeGroups::NodesOf(std::string_view name) const {
   const auto it = pools_.find(name);
   if (it == pools_.end()) return views;
   for (const Node& node : it->second.nodes) {
-    views.push_back({static_cast<int>(views.size()), node.here, node.traits.traits.ranks,
-                     node.traits.host});
+    views.push_back(
+        {static_cast<int>(views.size()), node.here, node.traits.traits.ranks, node.traits.host});
   }
   return views;
 }

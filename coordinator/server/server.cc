@@ -11,8 +11,8 @@
 #include "common/io/posix_filesystem.h"
 #include "common/metrics/registry.h"
 #include "common/metrics/server.h"
-#include "common/rpc/server.h"
 #include "common/rpc/executor.h"
+#include "common/rpc/server.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
@@ -40,8 +40,7 @@ absl::StatusOr<MetricsServer::Options> MetricsOptions(const std::string& listen)
         absl::StrCat("metrics address \"", listen, "\": ", address.status().message()));
   }
   return MetricsServer::Options{
-      .address = address->host == "localhost" ? "127.0.0.1" : address->host,
-      .port = address->port};
+      .address = address->host == "localhost" ? "127.0.0.1" : address->host, .port = address->port};
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
@@ -131,7 +130,8 @@ class CoordinatorServer::Impl {
   void StartWork(const CoordinatorServerOptions& options, RecoveredState recovered) {
     apply_ = std::make_unique<Executor>(
         Executor::Options{.threads = options.apply_threads, .queue_max = kQueueMax});
-    background_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
+    background_ =
+        std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     bulk_ = std::make_unique<Executor>(
         Executor::Options{.threads = options.bulk_threads, .queue_max = 1024});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
@@ -189,22 +189,21 @@ class CoordinatorServer::Impl {
   }
 
   absl::Status Serve(const CoordinatorServerOptions& options) {
-    const ServiceContext service{
-        .owner = owner_.get(),
-        .performer = performer_.get(),
-        .plan_streams = &plan_streams_,
-        .watchers = &watchers_,
-        .beside = bulk_.get(),
-        .bulk = {.executor = bulk_.get(), .admission = &admission_}};
+    const ServiceContext service{.owner = owner_.get(),
+                                 .performer = performer_.get(),
+                                 .plan_streams = &plan_streams_,
+                                 .watchers = &watchers_,
+                                 .beside = bulk_.get(),
+                                 .bulk = {.executor = bulk_.get(), .admission = &admission_}};
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
     LH_ASSIGN_OR_RETURN(
-        server_, Server::Start({.address = options.listen,
-                                .tls = options.tls,
-                                .allow_plaintext_beyond_localhost =
-                                    options.allow_plaintext_beyond_localhost},
-                               {job_service_.get(), pool_service_.get(), sync_service_.get()}));
+        server_, Server::Start(
+                     {.address = options.listen,
+                      .tls = options.tls,
+                      .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
+                     {job_service_.get(), pool_service_.get(), sync_service_.get()}));
     if (options.metrics_listen.empty()) return absl::OkStatus();
     LH_ASSIGN_OR_RETURN(const MetricsServer::Options metrics,
                         MetricsOptions(options.metrics_listen));

@@ -11,9 +11,8 @@ JobGauges::JobGauges(MetricRegistry& registry)
                                  "Inner step of the slowest live pool.")),
       tokens_(registry.Gauge("longhaul_coordinator_job_tokens",
                              "Tokens trained on, all pools together.")),
-      utilization_(
-          registry.Gauge("longhaul_coordinator_job_utilization_ratio",
-                         "Compute / (compute + exposed wait + sync), mean over pools.")) {}
+      utilization_(registry.Gauge("longhaul_coordinator_job_utilization_ratio",
+                                  "Compute / (compute + exposed wait + sync), mean over pools.")) {}
 
 void JobGauges::Show(const Performer& performer) {
   std::set<std::string> gone = std::exchange(shown_, {});

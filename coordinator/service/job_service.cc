@@ -35,9 +35,9 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
 absl::StatusOr<JobRecord> FindRecord(MetaStore& meta, const std::string& name_or_id) {
   absl::StatusOr<JobRecord> record = meta.GetJob(name_or_id);
   if (!absl::IsNotFound(record.status())) return record;
-  return WithErrorInfo(absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id,
-                                                        "\"")),
-                       {"JOB_UNKNOWN", {}});
+  return WithErrorInfo(
+      absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
+      {"JOB_UNKNOWN", {}});
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted = service_.owner->Post(
-      [this, stream, name = request->job(), cursor = request->cursor()] {
+  const bool posted =
+      service_.owner->Post([this, stream, name = request->job(), cursor = request->cursor()] {
         v1::Job job;
         if (const absl::Status found = Get(name, &job); !found.ok()) return stream->End(found);
         service_.watchers->Add(stream, job, cursor, service_.performer->now());
@@ -116,15 +116,14 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 v1::CancelJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool posted = service_.owner->Post([this, reactor, request, response] {
-    const absl::StatusOr<JobRecord> record =
-        FindRecord(service_.performer->meta(), request->job());
+    const absl::StatusOr<JobRecord> record = FindRecord(service_.performer->meta(), request->job());
     if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
     const auto state = static_cast<JobState>(record->state);
     if (IsEnded(state) && state != JobState::kCancelled) {
-      return reactor->Finish(ToGrpcStatus(WithErrorInfo(
-          absl::FailedPreconditionError(
-              absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
-          {"JOB_ENDED", {}})));
+      return reactor->Finish(ToGrpcStatus(
+          WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
+                            "job ", record->name, " has ended: ", JobStateName(state))),
+                        {"JOB_ENDED", {}})));
     }
     service_.performer->Step(
         coordinator::CancelJob{record->id, BoundedFaultText(request->reason())},

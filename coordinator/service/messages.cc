@@ -44,8 +44,7 @@ v1::SetAside ToProto(const SetAsideView& set_aside, absl::Time now) {
   message.set_pool(set_aside.pool);
   *message.mutable_error() = ToProto(set_aside.fault);
   message.set_failures(set_aside.failures);
-  *message.mutable_retry_in() =
-      ToProto(std::max(set_aside.retry_at - now, absl::ZeroDuration()));
+  *message.mutable_retry_in() = ToProto(std::max(set_aside.retry_at - now, absl::ZeroDuration()));
   return message;
 }
 

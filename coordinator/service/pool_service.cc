@@ -40,9 +40,9 @@ absl::Status CheckNode(const v1::JoinRequest& request) {
     return BadRequestError({{"rendezvous_port", "is not within 1 to 65535"}});
   const size_t token = request.rendezvous_token().size();
   if (token < kTokenBytesMin || token > kTokenBytesMax) {
-    return BadRequestError({{"rendezvous_token", absl::StrCat("has ", token, " bytes, not ",
-                                                              kTokenBytesMin, " to ",
-                                                              kTokenBytesMax)}});
+    return BadRequestError(
+        {{"rendezvous_token",
+          absl::StrCat("has ", token, " bytes, not ", kTokenBytesMin, " to ", kTokenBytesMax)}});
   }
   if (!request.running().empty()) return CheckPool(request.pool(), request.running());
   return absl::OkStatus();
@@ -52,8 +52,8 @@ absl::Status CheckNode(const v1::JoinRequest& request) {
 std::string HostOfPeer(const std::string& peer) {
   for (const char* scheme : {"ipv4:", "ipv6:"}) {
     if (!absl::StartsWith(peer, scheme)) continue;
-    const absl::StatusOr<HostPort> address = ParseHostPort(absl::StrReplaceAll(
-        peer.substr(5), {{"%5B", "["}, {"%5D", "]"}}));
+    const absl::StatusOr<HostPort> address =
+        ParseHostPort(absl::StrReplaceAll(peer.substr(5), {{"%5B", "["}, {"%5D", "]"}}));
     if (address.ok()) return address->host;
   }
   return "";
@@ -109,8 +109,8 @@ absl::Status CheckJoin(const v1::JoinRequest& request) {
   }
   for (const std::string& capability : request.capabilities()) {
     if (capability.size() <= kCapabilityBytesMax) continue;
-    return BadRequestError({{"capabilities", absl::StrCat("one has more than ",
-                                                          kCapabilityBytesMax, " bytes")}});
+    return BadRequestError(
+        {{"capabilities", absl::StrCat("one has more than ", kCapabilityBytesMax, " bytes")}});
   }
   if (request.host().size() > kTextBytesMax || request.version().size() > kTextBytesMax) {
     return BadRequestError(
@@ -210,25 +210,24 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                                             const v1::JoinRequest* request,
                                             v1::JoinResponse* response) {
   if (const absl::Status valid = CheckJoin(*request); !valid.ok()) return Answered(context, valid);
-  return AnswerStep(
-      context, service_, EventOf(*request, std::string(context->peer())),
-      [this, request, response](const std::optional<Answer>& answer) {
-        const auto& grant = std::get<GrantLease>(*answer);
-        Remember(*request, grant);
-        *response->mutable_lease() = ToProto(grant.lease);
-        Assign(grant, response->mutable_assignment());
-        std::string as;
-        if (grant.node.has_value()) {
-          Fill(*grant.node, service_.performer->now(), response->mutable_node());
-          as = absl::StrFormat(" as node %d of %d%s%s", grant.node->node, grant.node->nodes,
-                               grant.node->missing.empty() ? "" : ", waits for ",
-                               grant.node->missing);
-        }
-        service_.performer->log()
-            .With({.pool = request->pool()})
-            .Info(absl::StrCat("joined with ", request->ranks(), " ranks", as));
-        return absl::OkStatus();
-      });
+  return AnswerStep(context, service_, EventOf(*request, std::string(context->peer())),
+                    [this, request, response](const std::optional<Answer>& answer) {
+                      const auto& grant = std::get<GrantLease>(*answer);
+                      Remember(*request, grant);
+                      *response->mutable_lease() = ToProto(grant.lease);
+                      Assign(grant, response->mutable_assignment());
+                      std::string as;
+                      if (grant.node.has_value()) {
+                        Fill(*grant.node, service_.performer->now(), response->mutable_node());
+                        as = absl::StrFormat(
+                            " as node %d of %d%s%s", grant.node->node, grant.node->nodes,
+                            grant.node->missing.empty() ? "" : ", waits for ", grant.node->missing);
+                      }
+                      service_.performer->log()
+                          .With({.pool = request->pool()})
+                          .Info(absl::StrCat("joined with ", request->ranks(), " ranks", as));
+                      return absl::OkStatus();
+                    });
 }
 
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
@@ -266,8 +265,7 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
 absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return absl::OkStatus();
-  const std::optional<ParticipantView> place =
-      service_.performer->Place(job->id(), request.pool());
+  const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
   const std::string incarnation =
       service_.performer->GroupOf(request.pool(), request.incarnation());
   if (!place.has_value() || place->incarnation != incarnation || !place->live)
@@ -314,8 +312,8 @@ void PoolService::DoList(v1::ListPoolsResponse* response) {
     while (pool->nodes_size() > static_cast<int>(view.nodes.size()))
       pool->mutable_nodes()->RemoveLast();
     for (const NodeView& node : view.nodes) {
-      v1::Node* message = node.node < pool->nodes_size() ? pool->mutable_nodes(node.node)
-                                                          : pool->add_nodes();
+      v1::Node* message =
+          node.node < pool->nodes_size() ? pool->mutable_nodes(node.node) : pool->add_nodes();
       message->set_node(node.node);
       message->set_here(node.here);
       message->set_ranks(node.ranks);

@@ -37,17 +37,15 @@ template <typename Respond>
 grpc::ServerUnaryReactor* AnswerStep(grpc::CallbackServerContext* context,
                                      const ServiceContext& service, Event event, Respond respond) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service.owner->Post([reactor, performer = service.performer,
-                                           event = std::move(event),
-                                           respond = std::move(respond)]() mutable {
-    performer->Step(event, [reactor, respond = std::move(respond)](
-                               const std::optional<Answer>& answer) mutable {
-      const Refuse* refusal =
-          answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-      reactor->Finish(
-          ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
-    });
-  });
+  const bool posted =
+      service.owner->Post([reactor, performer = service.performer, event = std::move(event),
+                           respond = std::move(respond)]() mutable {
+        performer->Step(event, [reactor, respond = std::move(respond)](
+                                   const std::optional<Answer>& answer) mutable {
+          const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+          reactor->Finish(ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
+        });
+      });
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }

@@ -80,8 +80,7 @@ std::optional<Checker::Version> Checker::Explain(const FragmentKey& key, const C
     auto& candidates = choices.emplace_back();
     for (const auto& [id, contribution] : contributions_) {
       const auto& [job, name, incarnation, fragment] = id.first;
-      if (job == key.first && name == pool && fragment == key.second &&
-          id.second == commit.version)
+      if (job == key.first && name == pool && fragment == key.second && id.second == commit.version)
         candidates.emplace_back(incarnation, &contribution);
     }
     if (candidates.empty()) return std::nullopt;
@@ -155,8 +154,7 @@ void Checker::Ended(const std::string& job, JobState state) {
 
 void Checker::Restarted(MetaStore& meta) {
   for (const std::string& job : acknowledged_) {
-    if (!meta.GetJob(job).ok())
-      return Violation(absl::StrCat("3: a submitted job is gone: ", job));
+    if (!meta.GetJob(job).ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", job));
   }
   for (const auto& [job, state] : ended_) {
     if (meta.GetJob(job)->state != static_cast<int>(state))
@@ -165,18 +163,16 @@ void Checker::Restarted(MetaStore& meta) {
   for (const auto& [place, pool] : places_) {
     bool found = false;
     const auto stored = meta.ListParticipants(place.first);
-    for (const ParticipantRecord& p : *stored)
-      found |= p.ordinal == place.second && p.pool == pool;
-    if (!found)
-      Violation(absl::StrFormat("3: place %d of %s is gone", place.second, place.first));
+    for (const ParticipantRecord& p : *stored) found |= p.ordinal == place.second && p.pool == pool;
+    if (!found) Violation(absl::StrFormat("3: place %d of %s is gone", place.second, place.first));
   }
 }
 
 void Checker::Opened(const std::string& job, int fragment, int64_t version) {
   const auto published = published_.find({job, fragment});
   if (published == published_.end() || published->second <= version) return;
-  Violation(absl::StrFormat("%d: published version %d of fragment %d is gone",
-                            version < 0 ? 4 : 3, published->second, fragment));
+  Violation(absl::StrFormat("%d: published version %d of fragment %d is gone", version < 0 ? 4 : 3,
+                            published->second, fragment));
 }
 
 void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t version,
@@ -200,8 +196,8 @@ void Checker::Finally(MetaStore& meta, bool cancelled_allowed, bool faulty) {
     const auto state = static_cast<JobState>(job->state);
     if (state == JobState::kCancelled && cancelled_allowed) continue;
     if (state != JobState::kCompleted) {
-      Violation(absl::StrFormat("liveness: %s is %s after the faults ended", id,
-                                JobStateName(state)));
+      Violation(
+          absl::StrFormat("liveness: %s is %s after the faults ended", id, JobStateName(state)));
       continue;
     }
     v1::JobSpec spec;
@@ -211,16 +207,14 @@ void Checker::Finally(MetaStore& meta, bool cancelled_allowed, bool faulty) {
     for (size_t f = 0; f < resolved.schedule.size(); ++f) {
       const int64_t last =
           resolved.schedule[f].rounds + (resolved.spec.sync().final_round() ? 1 : 0);
-      const int64_t version =
-          static_cast<int64_t>(history_[{id, static_cast<int>(f)}].size()) - 1;
+      const int64_t version = static_cast<int64_t>(history_[{id, static_cast<int>(f)}].size()) - 1;
       rounds |= version > 0;
       if (version == last) continue;
       Violation(absl::StrFormat("liveness: %s completed with fragment %d at version %d of %d", id,
                                 f, version, last));
     }
     const auto evaluations = meta.ListEvaluations(id);
-    for (const EvaluationRecord& evaluation : *evaluations)
-      evaluated |= evaluation.final;
+    for (const EvaluationRecord& evaluation : *evaluations) evaluated |= evaluation.final;
     if (!faulty && rounds && !evaluated)
       Violation(absl::StrCat("liveness: no final evaluation of ", id));
   }

@@ -44,8 +44,7 @@ class Checker {
   void Merged(const RankId& who, int fragment, int64_t version, const Words& before,
               const Words& after);
   // A commit became durable. Also invariant 4: nothing is seeded twice.
-  void Committed(const std::string& job, int fragment, const Commit& commit,
-                 const OuterRule& rule);
+  void Committed(const std::string& job, int fragment, const Commit& commit, const OuterRule& rule);
   bool Knows(const std::string& job, int fragment, int64_t version) const;
 
   // Invariant 3: what was said to somebody.

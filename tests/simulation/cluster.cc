@@ -138,8 +138,7 @@ void Cluster::PlanFaults() {
   if (world_.Chance(0.1)) {
     may_cancel_ = true;
     world_.loop.At(Sometime(), [this] {
-      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok())
-        coordinator_.Cancel("job0");
+      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok()) coordinator_.Cancel("job0");
     });
   }
 }

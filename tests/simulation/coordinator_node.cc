@@ -100,22 +100,23 @@ struct CoordinatorNode::Life {
         apply(node, absl::Milliseconds(80), true),
         background(node, absl::Milliseconds(300)),
         records(node),
-        fragments({.data_dir = kDataDir, .tile_threads = 1},
-                  {.fs = node->world_->mutation == Mutation::kLyingDisk
-                             ? static_cast<FileSystem*>(&lying)
-                             : node->disk_.get(),
-                   .arbiter = node,
-                   .apply = &apply,
-                   .background = &background,
-                   .metrics = &fragment_metrics,
-                   .log = &log}) {
+        fragments(
+            {.data_dir = kDataDir, .tile_threads = 1},
+            {.fs = node->world_->mutation == Mutation::kLyingDisk ? static_cast<FileSystem*>(&lying)
+                                                                  : node->disk_.get(),
+             .arbiter = node,
+             .apply = &apply,
+             .background = &background,
+             .metrics = &fragment_metrics,
+             .log = &log}) {
     absl::StatusOr<coordinator::RecoveredState> recovered =
         coordinator::RecoverState(*node->meta_, log);
     LH_CHECK(recovered.ok(), "the database is whole");
     performer = std::make_unique<coordinator::Performer>(
         coordinator::PerformerOptions{
             .core = {.lease = node->world_->lease, .finish = absl::Seconds(60)},
-            .on_fatal = [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
+            .on_fatal =
+                [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
         coordinator::PerformerParts{.meta = node->meta_.get(),
                                     .records = &records,
                                     .fragments = &fragments,
@@ -143,8 +144,7 @@ struct CoordinatorNode::Life {
 bool CoordinatorNode::Runner::Submit(Task task) {
   World& world = *node_->world_;
   auto shared = std::make_shared<Task>(std::move(task));
-  free_at_ = std::max(free_at_, world.loop.now()) +
-             world.Between(absl::ZeroDuration(), at_most_);
+  free_at_ = std::max(free_at_, world.loop.now()) + world.Between(absl::ZeroDuration(), at_most_);
   // What was so when the round was decided.
   Views views;
   if (applies_) {
@@ -290,9 +290,8 @@ void CoordinatorNode::Watch(const RankId& who, Stream stream) {
              return stream(session::PlanRefused{refuse->status, refuse->reason});
            const auto& admitted = std::get<coordinator::AdmitRank>(answer);
            world_->checker.Placed(who.job, admitted.ordinal, who.pool);
-           const v1::PlanEvent event =
-               coordinator::MakePlan(*life_->performer->Find(who.job),
-                                     *life_->performer->View(who.job), admitted);
+           const v1::PlanEvent event = coordinator::MakePlan(
+               *life_->performer->Find(who.job), *life_->performer->View(who.job), admitted);
            absl::StatusOr<session::Plan> plan = session::PlanFromProto(event.plan(), who.pool);
            LH_CHECK(plan.ok(), "the coordinator's plans can be read");
            stream(session::PlanReceived{*std::move(plan)});
@@ -320,16 +319,16 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
     std::vector<float> values;
     Words words = push.words;
     if (world_->mutation == Mutation::kApplyTwice && push.kind != RoundKind::kSeed)
-      words = first_words_.try_emplace({from.job, push.fragment, push.version}, words)
-                  .first->second;
+      words =
+          first_words_.try_emplace({from.job, push.fragment, push.version}, words).first->second;
     for (int i = 0; i < kWords; ++i) {
       if (!from.Owns(i)) continue;
       chunk.segments.push_back({i, kBlockElements, 0});
       values.insert(values.end(), kBlockElements, words[i]);
     }
     chunk.payload_bytes = static_cast<int64_t>(values.size() * sizeof(float));
-    chunk.pieces = {{reinterpret_cast<const uint8_t*>(values.data()),
-                     values.size() * sizeof(float)}};
+    chunk.pieces = {
+        {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}};
     if (status.ok()) status = handler.on_chunk(header, chunk);
     if (status.ok()) MayDie();
     if (status.ok()) status = handler.on_complete(header).status();
@@ -407,8 +406,7 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
   MayDie();
   Observe();
   world_->checker.Published(job.id(), commit.fragment, commit.version);
-  const v1::Commit message =
-      coordinator::ToProto(*job.progress.commit(commit.fragment), job.id());
+  const v1::Commit message = coordinator::ToProto(*job.progress.commit(commit.fragment), job.id());
   for (const auto& [key, watcher] : streams_) {
     const auto& [id, pool, rank] = key;
     if (id != job.id()) continue;
@@ -422,8 +420,7 @@ void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,
   MayDie();
   std::erase_if(streams_, [&](const auto& entry) {
     const auto& [id, pool, rank] = entry.first;
-    if (id != job.id() || pool != release.pool ||
-        entry.second.incarnation != release.incarnation)
+    if (id != job.id() || pool != release.pool || entry.second.incarnation != release.incarnation)
       return false;
     entry.second.stream(session::PlanRefused{
         release.status, absl::IsAborted(release.status) ? "POOL_LOST" : "NOT_ASSIGNED"});
@@ -433,8 +430,7 @@ void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,
 
 void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) {
   MayDie();
-  if (world_->trace)
-    world_->Trace("coordinator", ToText(coordinator::Notice(end)));
+  if (world_->trace) world_->Trace("coordinator", ToText(coordinator::Notice(end)));
   if (end.state == JobState::kQuarantined) {
     world_->checker.Violation("a job was quarantined: " + end.fault->message);
   } else {

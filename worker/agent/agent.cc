@@ -101,8 +101,8 @@ void Agent::On(const Assigned& event) {
   const MembershipClient::Standing& standing = event.standing;
   incarnation_ = standing.incarnation;
   assignment_ = standing.assignment;
-  Perform(supervisor_.Assigned(
-      {standing.incarnation, assignment_.job_id(), assignment_.ordinal()}, absl::Now()));
+  Perform(supervisor_.Assigned({standing.incarnation, assignment_.job_id(), assignment_.ordinal()},
+                               absl::Now()));
 }
 
 void Agent::On(const Reported& event) {
@@ -245,8 +245,8 @@ absl::Status Agent::StartRanks() {
 absl::Status Agent::PrepareMeeting() {
   if (options_.ranks == 1) return absl::OkStatus();
   if (rendezvous_ == nullptr) {
-    LH_ASSIGN_OR_RETURN(rendezvous_,
-                        RendezvousServer::Start({.tls = options_.tls, .token = rendezvous_token_}));
+    // Within this machine: the token is enough.
+    LH_ASSIGN_OR_RETURN(rendezvous_, RendezvousServer::Start({.token = rendezvous_token_}));
   }
   return rendezvous_->StartGeneration(group_, options_.ranks);
 }

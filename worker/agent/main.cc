@@ -110,8 +110,7 @@ int main(int argc, char** argv) {
                  "PEM file of the authorities that the coordinator's certificate comes from")
       ->envname("LONGHAUL_TLS_CA");
   app.add_option("--tls-certificate", options.tls_files.certificate,
-                 "PEM file of this pool's certificate; with --tls-ca and --tls-key. With several "
-                 "ranks it is also for the host 127.0.0.1, where they meet")
+                 "PEM file of this pool's certificate; with --tls-ca and --tls-key")
       ->envname("LONGHAUL_TLS_CERTIFICATE");
   app.add_option("--tls-key", options.tls_files.key, "PEM file of its private key")
       ->envname("LONGHAUL_TLS_KEY");
@@ -187,13 +186,6 @@ int main(int argc, char** argv) {
     return 4;
   }
   options.tls = *tls;
-  if (options.tls != nullptr && options.ranks > 1) {
-    const absl::Status serves = longhaul::CheckServesAs(options.tls_files, "127.0.0.1");
-    if (!serves.ok()) {
-      std::cerr << serves.message() << ", where the pool's ranks meet\n";
-      return 4;
-    }
-  }
   Agent agent(options);
   longhaul::HandleSignals(agent, signals).detach();
   const absl::Status refused = agent.Run();

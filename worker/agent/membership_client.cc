@@ -261,7 +261,7 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
   const std::string& incarnation = options_.join.nodes() > 1 ? node.incarnation() : incarnation_;
   const std::pair<std::string, std::string> key = {
       incarnation, absl::StrCat(assignment.job_id(), "#",
-                                 assignment.job_id().empty() ? -1 : assignment.ordinal())};
+                                assignment.job_id().empty() ? -1 : assignment.ordinal())};
   if (applied_ != key) {
     applied_ = key;
     absl::MutexLock lock(&mutex_);

@@ -101,8 +101,7 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
   }
   if (code == kRankFailed) failed_ = true;
   if (code != kRankCompleted) completed_ = false;
-  const bool finished =
-      code == kRankFinished || code == kRankCompleted || code == kRankStopped;
+  const bool finished = code == kRankFinished || code == kRankCompleted || code == kRankStopped;
   // A rank that failed may have done steps before.
   if (code != kRankFinished) spent_.insert(work_.job);
   if (!finished && lost_.empty()) {

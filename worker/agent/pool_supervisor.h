@@ -125,7 +125,7 @@ class PoolSupervisor {
   bool failed_ = false;  // A rank reported a failure.
   // Every rank that ended had completed the work.
   bool completed_ = false;
-  std::string lost_;     // Why the group is lost, until the others had time to end.
+  std::string lost_;  // Why the group is lost, until the others had time to end.
   absl::Time conclude_at_ = absl::InfiniteFuture();
   int losses_ = 0;         // In a row, without a step between them.
   int restarts_ = 0;       // Of this work.

@@ -142,7 +142,6 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
       MakePoolCommunicator({.rank = arguments.rank,
                             .ranks = arguments.ranks,
                             .rendezvous = arguments.rendezvous,
-                            .tls = *tls,
                             .generation = arguments.generation,
                             .device = spec.train().device()});
   if (!communicator.ok()) {

@@ -24,7 +24,6 @@ std::string TokenFromEnvironment() {
 absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOptions& options) {
   if (options.ranks == 1) return PoolCommunicator{};
   RendezvousClient rendezvous({.address = options.rendezvous,
-                               .tls = options.tls,
                                .token = TokenFromEnvironment(),
                                .generation = options.generation,
                                .size = options.ranks});

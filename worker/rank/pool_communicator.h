@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/rpc/tls.h"
 #include "longhaul/v1/job.pb.h"
 #include "worker/collective/communicator.h"
 
@@ -14,9 +13,8 @@ namespace longhaul {
 
 struct PoolCommunicatorOptions {
   int rank = 0, ranks = 1;
-  std::string rendezvous;          // host:port of the agent's; its token is in the environment
-                                   // (rendezvous_token.h).
-  std::shared_ptr<const Tls> tls;  // The pool's. Null: plaintext.
+  std::string rendezvous;  // host:port of the agent's; its token is in the environment
+                           // (rendezvous_token.h).
   uint64_t generation = 0;
   v1::Device device = v1::CPU;
 };

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout/fragment_layout.h"
 #include "common/blocks/coded_blocks.h"
+#include "common/layout/fragment_layout.h"
 #include "worker/replica/replica.h"
 
 namespace longhaul::session {

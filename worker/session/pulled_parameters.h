@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
-#include "common/blocks/coded_blocks.h"
 #include "worker/session/fragment_map.h"
 
 namespace longhaul::session {

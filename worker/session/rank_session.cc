@@ -252,8 +252,7 @@ Outcome RankSession::Impl::Run() {
     }
     if (const auto* finish = std::get_if<Finish>(&*action)) {
       ReportProgress();
-      return {
-          .kind = Outcome::Kind::kFinished, .done = finish->done, .reason = finish->reason};
+      return {.kind = Outcome::Kind::kFinished, .done = finish->done, .reason = finish->reason};
     }
     if (const auto* restart = std::get_if<Restart>(&*action)) {
       return {.kind = Outcome::Kind::kRestart, .reason = restart->reason};

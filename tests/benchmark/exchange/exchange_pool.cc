@@ -130,14 +130,14 @@ int Main(const std::string& coordinator, const std::string& pool) {
   join.set_pool(pool);
   join.set_ranks(1);
   for (const std::string& capability : CapabilitiesOn(v1::CPU)) join.add_capabilities(capability);
-  const MembershipClient membership(
-      {.log = log, .coordinator = coordinator, .join = join},
-      [&](const MembershipClient::Standing& standing) {
-        absl::MutexLock lock(&mutex);
-        if (assignment || standing.assignment.job_id().empty()) return;
-        incarnation = standing.incarnation;
-        assignment = standing.assignment;
-      });
+  const MembershipClient membership({.log = log, .coordinator = coordinator, .join = join},
+                                    [&](const MembershipClient::Standing& standing) {
+                                      absl::MutexLock lock(&mutex);
+                                      if (assignment || standing.assignment.job_id().empty())
+                                        return;
+                                      incarnation = standing.incarnation;
+                                      assignment = standing.assignment;
+                                    });
   {
     absl::MutexLock lock(&mutex);
     const auto assigned = [&] { return assignment.has_value(); };

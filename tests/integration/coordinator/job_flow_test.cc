@@ -268,9 +268,9 @@ TEST_F(JobFlowTest, APoolThatDrainsCostsOthersNothingAndComesBackToItsPlace) {
   drain.mutable_progress()->set_inner_step(1);
   ASSERT_TRUE(members[1]->pool.Heartbeat(drain).ok());
   // Nobody waits for it in what is pushed later.
-  ASSERT_TRUE(
-      members[0]->pool.Push(0, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kElements, 1))
-          .ok());
+  ASSERT_TRUE(members[0]
+                  ->pool.Push(0, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kElements, 1))
+                  .ok());
   const auto commit = members[0]->pool.NextCommit();
   ASSERT_TRUE(commit.ok()) << commit.status();
   EXPECT_EQ(commit->pools_size(), 1);

@@ -139,8 +139,7 @@ TEST_F(PoolsTest, MalformedNodesAreRefusedWithTheField) {
     v1::JoinRequest request = good;
     spoil(request);
     v1::JoinResponse response;
-    const absl::Status status =
-        FromGrpcStatus(stub->Join(Context().get(), request, &response));
+    const absl::Status status = FromGrpcStatus(stub->Join(Context().get(), request, &response));
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     const auto violations = FieldViolationsOf(status);
     return violations.empty() ? ReasonOf(status) : violations[0].field;

@@ -23,9 +23,9 @@ class Authority:
     def _openssl(self, *arguments):
         subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
 
-    def issue(self, name, hosts="DNS:localhost,IP:127.0.0.1"):
+    def issue(self, name):
         """The flags of a program that shows a new certificate and trusts this authority."""
-        (self.folder / "extensions").write_text(f"subjectAltName={hosts}")
+        (self.folder / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
         self._openssl("req", "-new", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr", *self._NEW_KEY)
         self._openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
                       "-extfile", "extensions", "-out", f"{name}.pem")
@@ -65,7 +65,7 @@ class TlsTest(unittest.TestCase):
 
     def test_a_job_trains(self):
         self.start_coordinator()
-        for site, ranks in (("site-a", 1), ("site-b", 2)):  # Two ranks meet, with the pool's certificate.
+        for site, ranks in (("site-a", 1), ("site-b", 2)):
             self.cluster.start_worker(site, ranks, *self.authority.issue(site))
         self.cluster.flags = self.user
         self.assertEqual(self.cluster.submit(wait=True).returncode, 0)
@@ -76,12 +76,6 @@ class TlsTest(unittest.TestCase):
         self.assertEqual(self.cluster.cli("list").returncode, 2)  # In plaintext.
         self.assertEqual(self.cluster.cli("list", *stranger).returncode, 2)
         self.assertEqual(self.cluster.cli("list", *self.user).returncode, 0)
-
-    def test_a_certificate_that_the_pools_ranks_would_not_accept_is_named(self):
-        self.cluster.address = "localhost:7070"  # Not dialled.
-        worker = self.cluster.start_worker("site-a", 2, *self.authority.issue("site-a", "DNS:site-a"))
-        self.assertEqual(worker.wait(timeout=30), 4)
-        self.assertIn("127.0.0.1", self.cluster.log("site-a"))
 
     def test_wrong_files_are_named(self):
         self.cluster.address = "localhost:7070"  # Not dialled.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "common/rpc/block_proto.h"
 #include "common/blocks/coded_blocks.h"
+#include "common/rpc/block_proto.h"
 #include "common/rpc/fragment_stream.h"
 #include "longhaul/v1/sync.pb.h"
 #include "tests/fuzz/common/rpc/sliced_buffer.h"

@@ -75,19 +75,5 @@ TEST_F(TlsFilesTest, RefusesTheKeyOfAnotherCertificate) {
   EXPECT_THAT(status.message(), HasSubstr("is not the key of"));
 }
 
-TEST_F(TlsFilesTest, TellsForWhichHostsACertificateServes) {
-  files_ = WriteTlsFiles(folder_.path(), authority_.certificate(),
-                         authority_.Issue("a", "DNS:node-a,IP:127.0.0.1"));
-  EXPECT_EQ(CheckServesAs(files_, "127.0.0.1"), absl::OkStatus());
-  EXPECT_EQ(CheckServesAs(files_, "node-a"), absl::OkStatus());
-  for (const std::string host : {"127.0.0.2", "node-b"}) {
-    const absl::Status status = CheckServesAs(files_, host);
-    EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(status.message(), HasSubstr(host));
-  }
-  std::filesystem::remove(files_.key);
-  EXPECT_TRUE(absl::IsNotFound(CheckServesAs(files_, "node-a")));
-}
-
 }  // namespace
 }  // namespace longhaul

@@ -1,6 +1,7 @@
 // Every command against a coordinator over real gRPC.
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "absl/synchronization/notification.h"
 #include "cli_runner.h"
@@ -355,14 +356,15 @@ TEST_F(CliTest, AServerThatAnsweredIsNotCalledSilent) {
 }
 
 TEST_F(CliTest, ASlowServerIsATimeout) {
-  absl::Notification done;
-  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse*) {
-    done.WaitForNotification();
+  // The handler outlives the test's body.
+  const auto done = std::make_shared<absl::Notification>();
+  fake_.get = [done](const v1::GetJobRequest&, v1::GetJobResponse*) {
+    done->WaitForNotification();
     return grpc::Status::OK;
   };
   fake_.Start();
   const CliResult result = RunCli({"get", "a", "--timeout", "50ms", "-o", "json"});
-  done.Notify();
+  done->Notify();
   EXPECT_EQ(result.exit, 3);
   EXPECT_EQ(result.envelope()["error"]["code"], "DEADLINE_EXCEEDED");
   EXPECT_THAT(result.err, HasSubstr("no answer from"));

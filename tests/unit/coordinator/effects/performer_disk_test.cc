@@ -24,9 +24,9 @@ TEST_F(PerformerTest, AFullDiskHoldsDecisionsUpInTheirOrder) {
   EXPECT_FALSE((*meta_->ListParticipants(id))[1].left);
   records_.Refuse(absl::OkStatus());
   performer_->Tick();
-  EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
-                            "begin apply", "store id1 place of a gone", "answer nothing",
-                            "release a"}));
+  EXPECT_EQ(Taken(),
+            (Trace{"store id1 place of b gone", "answer lease b", "release b", "begin apply",
+                   "store id1 place of a gone", "answer nothing", "release a"}));
   EXPECT_TRUE(performer_->health().ok());
 }
 
@@ -99,8 +99,8 @@ TEST_F(PerformerTest, OnAFullDiskRepeatedEvaluationsDoNotPileUp) {
   EXPECT_EQ(performer_->View(id)->participants[0].inner_step, 4);
   records_.Refuse(absl::OkStatus());
   performer_->Tick();
-  EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
-                            "begin apply"}));
+  EXPECT_EQ(Taken(),
+            (Trace{"store id1 place of b gone", "answer lease b", "release b", "begin apply"}));
   Step(Evaluated(id, "a"));
   EXPECT_EQ(Taken(), (Trace{"store evaluation", "answer lease a"}));
 }
