@@ -11,7 +11,8 @@ namespace longhaul {
 
 FloatArray::FloatArray(int64_t elements) : elements_(elements) {
   const size_t bytes = elements_ * sizeof(float);
-  constexpr size_t kLarge = 4 << 20;
+  // Below it the allocator's memory is used again for other things.
+  constexpr size_t kLarge = 1 << 20;
   if (bytes < kLarge) {
     data_.reset(static_cast<float*>(std::calloc(elements_, sizeof(float))));
     LH_CHECK(data_ != nullptr || bytes == 0, "out of memory");
@@ -26,6 +27,13 @@ FloatArray::FloatArray(int64_t elements) : elements_(elements) {
 
 FloatArray::FloatArray(absl::Span<const float> values) : FloatArray(int64_t(values.size())) {
   std::copy(values.begin(), values.end(), begin());
+}
+
+void FloatArray::Clear() {
+  const size_t mapped = data_.get_deleter().mapped_bytes;
+  // Private pages that are given back are zeros when they are touched again.
+  if (mapped > 0 && madvise(data(), mapped, MADV_DONTNEED) == 0) return;
+  std::fill(begin(), end(), 0.0f);
 }
 
 void FloatArray::Free::operator()(float* data) const {

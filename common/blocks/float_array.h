@@ -31,6 +31,9 @@ class FloatArray {
     return *this;
   }
 
+  // All zeros again; a large array gives its memory back.
+  void Clear();
+
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }
   size_t size() const { return elements_; }

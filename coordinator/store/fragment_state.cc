@@ -44,8 +44,8 @@ absl::StatusOr<RoundSums> ApplySeed(const RoundWork& work, FragmentState& state)
     return absl::OkStatus();
   };
   LH_RETURN_IF_ERROR(ForTilesInOrder(TilesOf(state), work.threads, read, add_up));
-  state.momentum = FloatArray(state.elements());
-  state.error = FloatArray(state.elements());
+  state.momentum.Clear();
+  state.error.Clear();
   sums.digest = digester.Value();
   return sums;
 }

@@ -13,8 +13,12 @@ using ::testing::Each;
 using ::testing::ElementsAreArray;
 
 TEST(FloatArrayTest, BeginsAsZerosAndIsWritableAtEverySize) {
-  for (const int64_t elements : {0, 1, 1000, (1 << 20) - 1, 1 << 20, (3 << 20) + 7}) {
+  for (const int64_t elements : {0, 1, 1000, (1 << 18) - 1, 1 << 18, (3 << 20) + 7}) {
     FloatArray array(elements);
+    ASSERT_EQ(array.size(), elements);
+    EXPECT_TRUE(std::all_of(array.begin(), array.end(), [](float x) { return x == 0; }));
+    std::fill(array.begin(), array.end(), 1.0f);
+    array.Clear();
     ASSERT_EQ(array.size(), elements);
     EXPECT_TRUE(std::all_of(array.begin(), array.end(), [](float x) { return x == 0; }));
     std::fill(array.begin(), array.end(), 1.0f);
