@@ -10,7 +10,9 @@ namespace longhaul::coordinator {
 Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& recovery,
                          absl::Time now)
     : options_(options),
-      membership_({.lease = options.lease, .members_max = options.pools_max}),
+      membership_({.lease = options.lease,
+                   .members_max = options.pools_max,
+                   .lost_max = options.pools_max}),
       nodes_({.lease = options.lease, .pools_max = options.pools_max}),
       now_(now) {
   for (const RecoveredJob& job : recovery.jobs) Recover(job);

@@ -73,8 +73,8 @@ class Coordinator {
   // By name.
   std::vector<PoolView> pools() const;
   // The incarnation under which the ranks of this agent's pool work: its own, or that of the group
-  // of nodes. Empty: the group is not whole.
-  std::string GroupOf(std::string_view pool, std::string_view incarnation) const;
+  // of nodes, until the next event. Empty: the group is not whole.
+  std::string_view GroupOf(std::string_view pool, std::string_view incarnation) const;
 
  private:
   // The place that a pool holds, with its presence: live, lost or away.
@@ -120,6 +120,8 @@ class Coordinator {
 
   // coordinator_nodes.cc: from the nodes of a pool to the pool.
   void JoinNode(const JoinPool& event);
+  // Extends the leases of an agent and of the pool that it speaks for.
+  absl::Status Renew(std::string_view pool, std::string_view incarnation);
   void FollowGroup(const std::string& pool);
   void LosePool(const std::string& pool);
 

@@ -1,5 +1,6 @@
 // Nodes: those of a pool of several, and what becomes of the pool as they come and go.
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
@@ -47,7 +48,7 @@ void Coordinator::JoinNode(const JoinPool& event) {
 
 // The pool is there while its group is.
 void Coordinator::FollowGroup(const std::string& pool) {
-  const std::string group = nodes_.GroupOf(pool);
+  const std::string group(nodes_.GroupOf(pool));
   const Member* member = membership_.Find(pool);
   if (member != nullptr && member->live && member->incarnation != group) LosePool(pool);
   if (group.empty() || !nodes_.Complete(pool)) return;
@@ -61,8 +62,17 @@ void Coordinator::LosePool(const std::string& pool) {
   LosePlace(pool);
 }
 
-std::string Coordinator::GroupOf(std::string_view pool, std::string_view incarnation) const {
-  return nodes_.Has(pool) ? nodes_.GroupOf(pool) : std::string(incarnation);
+absl::Status Coordinator::Renew(std::string_view pool, std::string_view incarnation) {
+  if (!nodes_.Has(pool)) return membership_.Renew(pool, incarnation, now_);
+  LH_RETURN_IF_ERROR(nodes_.Renew(pool, incarnation, now_));
+  const std::string_view group = nodes_.GroupOf(pool);
+  // A group that is coming back has its lease of grace.
+  if (group.empty() || !nodes_.Complete(pool)) return absl::OkStatus();
+  return membership_.Renew(pool, group, now_);
+}
+
+std::string_view Coordinator::GroupOf(std::string_view pool, std::string_view incarnation) const {
+  return nodes_.Has(pool) ? nodes_.GroupOf(pool) : incarnation;
 }
 
 }  // namespace longhaul::coordinator

@@ -50,15 +50,10 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
 }
 
 void Coordinator::On(const Heartbeat& event) {
-  const std::string group = GroupOf(event.pool, event.incarnation);
-  absl::Status renewed;
-  if (nodes_.Has(event.pool)) renewed = nodes_.Renew(event.pool, event.incarnation, now_);
-  // A group that is coming back has its lease of grace.
-  if (renewed.ok() && !group.empty() && (!nodes_.Has(event.pool) || nodes_.Complete(event.pool)))
-    renewed = membership_.Renew(event.pool, group, now_);
-  if (!renewed.ok()) return Answer(Refuse{renewed, ReasonOf(renewed)});
+  if (const absl::Status renewed = Renew(event.pool, event.incarnation); !renewed.ok())
+    return Answer(Refuse{renewed, ReasonOf(renewed)});
   granting_ = {event.pool, event.incarnation};
-  if (group.empty()) return;
+  if (GroupOf(event.pool, event.incarnation).empty()) return;
   if (event.draining) membership_.Drain(event.pool);
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
@@ -129,7 +124,7 @@ void Coordinator::GiveUpIfAllSaySo(Job& job) {
 }
 
 void Coordinator::On(const LeavePool& event) {
-  const std::string group = GroupOf(event.pool, event.incarnation);
+  const std::string group(GroupOf(event.pool, event.incarnation));
   if (nodes_.Has(event.pool) && !nodes_.Leave(event.pool, event.incarnation, now_)) return;
   if (!membership_.Leave(event.pool, group)) return;
   Job* job = nullptr;

@@ -285,7 +285,7 @@ std::optional<ParticipantView> Performer::Place(const std::string& job,
 
 std::string Performer::GroupOf(const std::string& pool, const std::string& incarnation) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return core_.GroupOf(pool, incarnation);
+  return std::string(core_.GroupOf(pool, incarnation));
 }
 
 std::vector<PoolView> Performer::Pools() const {

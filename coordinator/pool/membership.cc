@@ -42,11 +42,11 @@ bool Membership::Restore(std::string_view pool, std::string_view incarnation, ab
 absl::Status Membership::Renew(std::string_view pool, std::string_view incarnation,
                                absl::Time now) {
   const auto it = members_.find(pool);
-  if (it != members_.end() && it->second.live && it->second.incarnation != incarnation) {
-    return absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool));
-  }
   if (it == members_.end() || !it->second.live || !it->second.joined) {
     return absl::NotFoundError(absl::StrFormat("pool %s has no lease; join again", pool));
+  }
+  if (it->second.incarnation != incarnation) {
+    return absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool));
   }
   Extend(it->second, now);
   return absl::OkStatus();
@@ -121,7 +121,7 @@ void Membership::Kill(Member& member) {
 }
 
 void Membership::ForgetLost() {
-  while (static_cast<int>(lost_.size()) > options_.members_max) {
+  while (static_cast<int>(lost_.size()) > options_.lost_max) {
     members_.erase(members_.find(lost_.front()->pool));
     lost_.pop_front();
   }

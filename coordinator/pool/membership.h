@@ -46,8 +46,10 @@ class Membership {
  public:
   struct Options {
     absl::Duration lease;
-    // Live ones; as many lost ones are remembered.
+    // Live ones.
     int members_max = 1;
+    // Lost ones that are remembered.
+    int lost_max = 1;
   };
   explicit Membership(const Options& options) : options_(options) {}
 

@@ -23,7 +23,9 @@ std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" :
 
 NodeGroups::NodeGroups(const Options& options)
     : options_(options),
-      leases_({.lease = options.lease, .members_max = options.pools_max * options.ranks_max}) {}
+      leases_({.lease = options.lease,
+               .members_max = options.pools_max * options.ranks_max,
+               .lost_max = 0}) {}
 
 bool NodeGroups::Pool::complete() const {
   return std::all_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.here; });
@@ -34,6 +36,7 @@ std::string NodeGroups::Pool::Missing() const {
   for (size_t n = 0; n < nodes.size(); ++n) {
     if (!nodes[n].here) missing.push_back(static_cast<int>(n));
   }
+  if (missing.empty()) return absl::StrFormat("a new group of its %d nodes", nodes.size());
   return absl::StrFormat("node%s %s of %d", missing.size() > 1 ? "s" : "",
                          absl::StrJoin(missing, ", "), nodes.size());
 }
@@ -70,10 +73,9 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
   Node& node = pool.nodes[*number];
   const bool was_here = node.here;
   node = {std::string(incarnation), traits, true};
-  if (was_here) return absl::OkStatus();
   if (is_new) {
     pool.group = running;
-  } else if (pool.group != running) {
+  } else if (!was_here && pool.group != running) {
     End(pool, now);
   }
   if (pool.group.empty() && pool.complete()) pool.group = fresh;
@@ -145,20 +147,21 @@ std::optional<NodePlace> NodeGroups::PlaceOf(std::string_view name,
   NodePlace place{.node = *number,
                   .nodes = static_cast<int>(pool.nodes.size()),
                   .incarnation = pool.group,
-                  .rendezvous = pool.nodes[0].traits.rendezvous,
-                  .token = pool.nodes[0].traits.token,
                   .since = pool.since};
+  if (pool.group.empty() || !pool.complete()) place.missing = pool.Missing();
+  if (!pool.complete()) return place;
+  place.rendezvous = pool.nodes[0].traits.rendezvous;
+  place.token = pool.nodes[0].traits.token;
   for (int n = 0; n < place.nodes; ++n) {
     if (n == *number) place.first_rank = place.ranks;
     place.ranks += pool.nodes[n].traits.traits.ranks;
   }
-  if (pool.group.empty()) place.missing = pool.Missing();
   return place;
 }
 
-std::string NodeGroups::GroupOf(std::string_view name) const {
+std::string_view NodeGroups::GroupOf(std::string_view name) const {
   const auto it = pools_.find(name);
-  return it == pools_.end() ? "" : it->second.group;
+  return it == pools_.end() ? std::string_view() : it->second.group;
 }
 
 bool NodeGroups::Complete(std::string_view name) const {

@@ -44,13 +44,13 @@ struct NodeTraits {
 // One node's part of a group.
 struct NodePlace {
   int node = 0, nodes = 1;
-  // The group. Empty: some nodes are not here.
+  // The group. Empty: there is none.
   std::string incarnation;
-  // Of the group, in the order of the nodes: this node's first, and all.
+  // Once all nodes are here. In the order of the nodes: this node's first rank, and all ranks; node
+  // 0's rendezvous.
   int first_rank = 0, ranks = 0;
-  // Node 0's.
   std::string rendezvous, token;
-  // Without a group: what is waited for, in words. `since`: when the last group ended or the first
+  // What is waited for, in words; empty: nothing. `since`: when the last group ended or the first
   // node came.
   std::string missing;
   absl::Time since;
@@ -95,8 +95,8 @@ class NodeGroups {
   bool Has(std::string_view pool) const { return pools_.find(pool) != pools_.end(); }
   // Nothing: the node has no lease.
   std::optional<NodePlace> PlaceOf(std::string_view pool, std::string_view incarnation) const;
-  // The group's incarnation. Empty: there is none.
-  std::string GroupOf(std::string_view pool) const;
+  // The group's incarnation, until the next change. Empty: there is none.
+  std::string_view GroupOf(std::string_view pool) const;
   bool Complete(std::string_view pool) const;
   // Of all nodes together. Requires that the pool is complete.
   PoolTraits TraitsOf(std::string_view pool) const;
@@ -123,7 +123,7 @@ class NodeGroups {
     absl::Time since;
 
     bool complete() const;
-    // In words.
+    // What a pool without a group, or one that is coming back, waits for, in words.
     std::string Missing() const;
   };
 

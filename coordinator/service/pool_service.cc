@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/host_port.h"
+#include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/job_report.h"
@@ -59,14 +59,6 @@ std::string HostOfPeer(const std::string& peer) {
   return "";
 }
 
-// 32 hexadecimal digits that nobody can guess.
-std::string FreshIncarnation() {
-  std::random_device random;
-  std::string text;
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&text, absl::Hex(random(), absl::kZeroPad8));
-  return text;
-}
-
 JoinPool EventOf(const v1::JoinRequest& request, const std::string& peer) {
   JoinPool event{.pool = request.pool(),
                  .incarnation = request.incarnation(),
@@ -81,7 +73,7 @@ JoinPool EventOf(const v1::JoinRequest& request, const std::string& peer) {
   event.token = request.rendezvous_token();
   event.version = request.version();
   event.running = request.running();
-  event.fresh = FreshIncarnation();
+  event.fresh = RandomHex();
   return event;
 }
 
@@ -93,7 +85,7 @@ void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
   message->set_ranks(place.ranks);
   message->set_rendezvous(place.rendezvous);
   message->set_rendezvous_token(place.token);
-  if (!place.incarnation.empty()) return;
+  if (place.missing.empty()) return;
   message->set_missing(place.missing);
   *message->mutable_missing_for() = ToProto(now - place.since);
 }

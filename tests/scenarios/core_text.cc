@@ -26,10 +26,12 @@ std::string Text(const coordinator::Refuse& a) {
   return text;
 }
 std::string Text(const NodePlace& place) {
-  const std::string group =
-      place.incarnation.empty() ? "waits for " + place.missing : "group " + place.incarnation;
-  return absl::StrFormat(", node %d of %d, %s, ranks from %d of %d", place.node, place.nodes, group,
-                         place.first_rank, place.ranks);
+  std::string text = absl::StrFormat(", node %d of %d", place.node, place.nodes);
+  if (!place.incarnation.empty()) absl::StrAppend(&text, ", group ", place.incarnation);
+  if (!place.missing.empty()) absl::StrAppend(&text, ", waits for ", place.missing);
+  if (place.ranks > 0)
+    absl::StrAppendFormat(&text, ", ranks from %d of %d", place.first_rank, place.ranks);
+  return text;
 }
 std::string Text(const coordinator::GrantLease& a) {
   const std::string work =

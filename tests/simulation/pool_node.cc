@@ -78,18 +78,19 @@ void PoolNode::LoseRank() {
 
 void PoolNode::StandRankStill(absl::Duration time) {
   if (ranks_ == nullptr) return;
-  const int rank = *stood_still_.insert(SomeRank()).first;
-  world_->Trace(options_.name,
-                absl::StrFormat("rank %d stands still for %s", rank, absl::FormatDuration(time)));
-  ranks_->StandStill(rank, time);
+  ranks_->StandStill(RankThatDoes("stands still", time), time);
 }
 
 void PoolNode::DawdleRank(absl::Duration time) {
   if (ranks_ == nullptr) return;
+  ranks_->Dawdle(RankThatDoes("dawdles", time), time);
+}
+
+int PoolNode::RankThatDoes(absl::string_view what, absl::Duration time) {
   const int rank = *stood_still_.insert(SomeRank()).first;
   world_->Trace(options_.name,
-                absl::StrFormat("rank %d dawdles for %s", rank, absl::FormatDuration(time)));
-  ranks_->Dawdle(rank, time);
+                absl::StrFormat("rank %d %s for %s", rank, what, absl::FormatDuration(time)));
+  return rank;
 }
 
 void PoolNode::StandAgentStill(absl::Duration time) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "tests/simulation/membership_node.h"
 #include "tests/simulation/rank_group.h"
 #include "tests/simulation/world.h"
@@ -69,6 +71,8 @@ class PoolNode {
   void Do(const Supervisor::Done& action);
 
   void CheckBlame(const std::string& reason) const;
+  // Which one, as traced.
+  int RankThatDoes(absl::string_view what, absl::Duration time);
   int SomeRank() { return static_cast<int>(world_->random.Below(options_.ranks)); }
 
   World* const world_;

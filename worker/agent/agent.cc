@@ -3,13 +3,13 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
@@ -26,13 +26,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr size_t kEventsMax = 10'000;
 constexpr absl::Duration kProbeTimeout = absl::Seconds(5);
 
-std::string RandomToken() {
-  std::random_device device;
-  std::string token;
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&token, absl::Hex(device(), absl::kZeroPad8));
-  return token;
-}
-
 v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
   v1::JoinRequest request;
   request.set_pool(options.pool);
@@ -48,7 +41,7 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
 
 Agent::Agent(Options options)
     : options_(std::move(options)),
-      rendezvous_token_(RandomToken()),
+      rendezvous_token_(RandomHex()),
       bulk_channels_(options_.bulk_channels),
       supervisor_({.ranks = options_.ranks, .progress = options_.progress, .drain = options_.drain},
                   absl::Now()) {

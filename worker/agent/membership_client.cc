@@ -1,13 +1,13 @@
 #include "worker/agent/membership_client.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
+#include "common/base/random_hex.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/link_probe.h"
 #include "common/rpc/retry.h"
@@ -52,21 +52,14 @@ absl::StatusOr<absl::Duration> MembershipClient::MeasureRoundTrip(absl::Duration
   return longhaul::MeasureRoundTrip(channel_, absl::Now() + timeout);
 }
 
-void MembershipClient::NewIncarnation() {
-  std::random_device device;
-  incarnation_ =
-      absl::StrCat(absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8),
-                   absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
-}
-
 void MembershipClient::Run(const std::stop_token& stop) {
-  NewIncarnation();
+  incarnation_ = RandomHex();
   Random random(std::hash<std::string>()(incarnation_));
   const Backoff backoff{.max = absl::Seconds(2)};
   for (int failures = 0; !stop.stop_requested();) {
     if (const auto rejoin = TakeRejoin()) {
       Leave(rejoin->reason);
-      NewIncarnation();
+      incarnation_ = RandomHex();
       Apply({}, {});
       WaitUnlessStopped(rejoin->delay, stop);
       continue;
@@ -91,7 +84,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
       continue;
     }
     if (absl::IsAborted(lease.status())) {
-      NewIncarnation();
+      incarnation_ = RandomHex();
       Apply({}, {});
       joined_ = false;
     }
@@ -278,7 +271,7 @@ void MembershipClient::TellMissing(const v1::NodePlace& node) {
   missing_ = node.missing();
   missing_told_ = now;
   if (missing_.empty()) {
-    options_.log.Info("all nodes of the pool are here");
+    if (!node.incarnation().empty()) options_.log.Info("all nodes of the pool are here");
     return;
   }
   options_.log.Info(absl::StrFormat(

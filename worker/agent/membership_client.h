@@ -93,7 +93,6 @@ class MembershipClient {
   void Apply(const v1::Assignment& assignment, const v1::NodePlace& node);
   // Says which nodes are missing: at once, then now and then.
   void TellMissing(const v1::NodePlace& node);
-  void NewIncarnation();
   void DropReports() ABSL_LOCKS_EXCLUDED(mutex_);
   // Says what goes wrong: each trouble once, then now and then.
   void Complain(const absl::Status& trouble);

@@ -9,7 +9,7 @@ constexpr absl::Duration kLease = absl::Seconds(10);
 const absl::Time kStart = absl::UnixEpoch();
 
 Membership Make(int members_max = 8) {
-  return Membership({.lease = kLease, .members_max = members_max});
+  return Membership({.lease = kLease, .members_max = members_max, .lost_max = members_max});
 }
 
 TEST(MembershipTest, GrantsALeaseAndExtendsItForTheSameIncarnation) {
@@ -52,6 +52,12 @@ TEST(MembershipTest, ExpiresTheEarliestFirst) {
   ASSERT_EQ(expired.size(), 2);
   EXPECT_EQ(expired[0].pool, "a");
   EXPECT_EQ(expired[1].pool, "b");
+}
+
+TEST(MembershipTest, WhoeverComesAfterARestartMustJoin) {
+  Membership m = Make();
+  ASSERT_TRUE(m.Restore("a", "group", kStart));
+  EXPECT_TRUE(absl::IsNotFound(m.Renew("a", "agent", kStart)));
 }
 
 TEST(MembershipTest, LeavingIsForTheHolderAlone) {

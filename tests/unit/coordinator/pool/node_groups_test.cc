@@ -89,6 +89,8 @@ TEST_F(NodeGroupsTest, ABrokenGroupKeepsItsNodes) {
   groups_.Break("b", now_);
   EXPECT_EQ(groups_.GroupOf("a"), "");
   EXPECT_TRUE(groups_.Renew("a", "n1", now_).ok());
+  ASSERT_TRUE(Join("n1", Of(2), "", "next").ok());
+  EXPECT_EQ(groups_.GroupOf("a"), "next") << "all are here";
 }
 
 TEST_F(NodeGroupsTest, NamesBothThatDisagree) {

@@ -268,5 +268,15 @@ TEST_F(MembershipClientTest, ANodeThatComesAnewRunsNothing) {
   EXPECT_NE(server_.joins[1].incarnation(), server_.joins[0].incarnation());
 }
 
+TEST_F(MembershipClientTest, ANodeThatComesAnewDoesNotSayThatAllAreHere) {
+  server_.node.set_missing("node 0 of 2");
+  Start(2);
+  AwaitTold("", 1);
+  client_->Rejoin("a rank was lost", absl::ZeroDuration());
+  server_.Until([&] { return server_.joins.size() == 2; });
+  client_.reset();
+  EXPECT_EQ(log_.str().find("all nodes of the pool are here"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace longhaul
