@@ -10,7 +10,7 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kPeriodMax = 1'000'000'000;
-constexpr double kLearningRateMax = 10;
+constexpr double kOuterLearningRateMax = 10;
 constexpr int64_t kCyclesMax = 1'000'000'000;
 constexpr int64_t kCheckpointsMax = 1000;
 constexpr int64_t kEvaluationBatchesMax = 100'000;
@@ -63,7 +63,7 @@ void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
   }
   RequireNumber(violations, "sync.alpha", sync.alpha(), {.low = 0, .high = 1});
   RequireNumber(violations, "sync.outer.lr", sync.outer().lr(),
-                {.low = 0, .high = kLearningRateMax, .open_low = true});
+                {.low = 0, .high = kOuterLearningRateMax, .open_low = true});
   RequireNumber(violations, "sync.outer.momentum", sync.outer().momentum(),
                 {.low = 0, .high = 1, .open_high = true});
   ValidateCodec("sync.up", sync.up(), true, violations);

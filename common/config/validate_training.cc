@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
-constexpr double kLearningRateMax = 10;
+constexpr double kInnerLearningRateMax = 10;
 constexpr int kByteVocab = 256;
 constexpr int kInnerDeltasMax = 4096;  // One for each pool.
 
@@ -138,7 +138,7 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
 
 void ValidateAdamW(const v1::AdamWSpec& adamw, ViolationList& violations) {
   RequireNumber(violations, "inner.adamw.lr", adamw.lr(),
-                {.low = 0, .high = kLearningRateMax, .open_low = true});
+                {.low = 0, .high = kInnerLearningRateMax, .open_low = true});
   const Interval beta = {.low = 0, .high = 1, .open_low = true, .open_high = true};
   RequireNumber(violations, "inner.adamw.beta1", adamw.beta1(), beta);
   RequireNumber(violations, "inner.adamw.beta2", adamw.beta2(), beta);

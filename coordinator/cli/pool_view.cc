@@ -6,7 +6,7 @@
 namespace longhaul::cli {
 namespace {
 
-std::string StateName(v1::PoolState state) {
+std::string PoolStateName(v1::PoolState state) {
   const std::string& name = v1::PoolState_Name(state);
   return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
 }
@@ -24,7 +24,7 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools) {
       {"NAME", "STATE", "RANKS", "DEVICE", "JOB", "STEP", "TOKENS/S", "LEASE", "HOST"}};
   for (const v1::Pool& pool : pools.pools()) {
     const auto& lease = pool.lease_left();
-    rows.push_back({pool.name(), StateName(pool.state()), absl::StrCat(pool.ranks()),
+    rows.push_back({pool.name(), PoolStateName(pool.state()), absl::StrCat(pool.ranks()),
                     v1::Device_Name(pool.device()), pool.job_id().empty() ? "-" : pool.job_id(),
                     pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
                     pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",

@@ -13,8 +13,7 @@ std::string Printable(absl::string_view text) {
   std::string result(text);
   for (size_t i = 0; i < result.size(); ++i) {
     // The controls beyond ASCII as UTF-8 has them: U+009B begins the same commands as ESC [.
-    if (result[i] == '\xC2' && i + 1 < result.size() && result[i + 1] >= '\x80' &&
-        result[i + 1] <= '\x9F') {
+    if (result[i] == '\xC2' && i + 1 < result.size() && (result[i + 1] & 0xE0) == 0x80) {
       result[i] = result[i + 1] = '?';
     }
     if (absl::ascii_iscntrl(result[i])) result[i] = '?';

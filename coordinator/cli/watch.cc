@@ -13,10 +13,10 @@ namespace {
 // A stream is opened anew after so long, so that none waits for ever on a peer that forgot it.
 constexpr absl::Duration kStreamMax = absl::Minutes(30);
 
-class Watch {
+class Watching {
  public:
-  Watch(Client& client, Clock& clock, const std::string& job, const WatchOptions& options,
-        Progress& progress)
+  Watching(Client& client, Clock& clock, const std::string& job, const WatchOptions& options,
+           Progress& progress)
       : client_(client), clock_(clock), name_(job), options_(options), progress_(progress) {}
 
   absl::StatusOr<v1::Job> Run() {
@@ -107,7 +107,7 @@ class Watch {
 
 absl::StatusOr<v1::Job> WatchToEnd(Client& client, Clock& clock, const std::string& job,
                                    const WatchOptions& options, Progress& progress) {
-  absl::StatusOr<v1::Job> result = Watch(client, clock, job, options, progress).Run();
+  absl::StatusOr<v1::Job> result = Watching(client, clock, job, options, progress).Run();
   progress.Finish();
   return result;
 }

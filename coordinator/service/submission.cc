@@ -13,7 +13,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-constexpr size_t kTokenBytesMax = 128;
+constexpr size_t kIdempotencyTokenBytesMax = 128;
 constexpr int64_t kStateBytesPerElement =
     12;  // Outer parameters, momentum, server error: fp32 each.
 
@@ -42,9 +42,10 @@ absl::Status CheckMemory(const ResolvedJob& resolved) {
 }  // namespace
 
 absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request) {
-  if (request.idempotency_token().size() > kTokenBytesMax) {
+  if (request.idempotency_token().size() > kIdempotencyTokenBytesMax) {
     return BadRequestError(
-        {{"idempotency_token", absl::StrCat("has more than ", kTokenBytesMax, " characters")}});
+        {{"idempotency_token",
+          absl::StrCat("has more than ", kIdempotencyTokenBytesMax, " characters")}});
   }
   std::vector<SpecViolation> violations;
   absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(request.spec(), &violations);

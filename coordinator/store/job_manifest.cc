@@ -14,9 +14,9 @@
 namespace longhaul {
 namespace {
 
-constexpr absl::string_view kMagic = "LHMANIF3";
+constexpr absl::string_view kJobMagic = "LHMANIF3";
 constexpr size_t kFragmentsMax = 65536;
-constexpr int64_t kElementsMax = int64_t{1} << 40, kManifestBytesMax = 16 << 20;
+constexpr int64_t kElementsMax = int64_t{1} << 40, kJobBytesMax = 16 << 20;
 
 store::v1::JobManifest ProtoOf(const JobManifest& manifest) {
   const JobStoreOptions& options = manifest.options;
@@ -95,8 +95,8 @@ absl::Status CheckOptions(const JobStoreOptions& options) {
 
 absl::Status WriteJobManifest(FileSystem& fs, const std::string& job_dir,
                               const JobManifest& manifest) {
-  const std::string bytes = WithEnvelope(kMagic, ProtoOf(manifest).SerializeAsString());
-  if (bytes.size() > kManifestBytesMax) {
+  const std::string bytes = WithEnvelope(kJobMagic, ProtoOf(manifest).SerializeAsString());
+  if (bytes.size() > kJobBytesMax) {
     return absl::InvalidArgumentError("the job's spec is too large for its manifest");
   }
   return WriteFileAtomically(fs, ManifestPath(job_dir), bytes);
@@ -104,8 +104,8 @@ absl::Status WriteJobManifest(FileSystem& fs, const std::string& job_dir,
 
 absl::StatusOr<JobManifest> ReadJobManifest(FileSystem& fs, const std::string& job_dir) {
   const std::string path = ManifestPath(job_dir);
-  LH_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(fs, path, kManifestBytesMax));
-  LH_ASSIGN_OR_RETURN(const absl::string_view head, OpenEnvelope(kMagic, bytes, path));
+  LH_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(fs, path, kJobBytesMax));
+  LH_ASSIGN_OR_RETURN(const absl::string_view head, OpenEnvelope(kJobMagic, bytes, path));
   store::v1::JobManifest proto;
   if (!proto.ParseFromArray(head.data(), static_cast<int>(head.size()))) {
     return absl::DataLossError(absl::StrCat(path, " is damaged: it does not decode"));

@@ -23,13 +23,13 @@
 namespace longhaul {
 namespace {
 
-constexpr absl::string_view kMagic = "LHSNAPS2";
+constexpr absl::string_view kSnapshotMagic = "LHSNAPS2";
 constexpr int64_t kHeaderBytes = 4096;
 // Hashed and written by turns: the bytes are in the cache still.
 constexpr int64_t kChunkElements = 1 << 20;
 
 std::string EncodeHeader(const store::v1::SnapshotHead& head) {
-  std::string bytes = WithEnvelope(kMagic, head.SerializeAsString());
+  std::string bytes = WithEnvelope(kSnapshotMagic, head.SerializeAsString());
   LH_CHECK(bytes.size() <= kHeaderBytes, "a snapshot's header");
   bytes.resize(kHeaderBytes, '\0');
   return bytes;
@@ -39,7 +39,7 @@ absl::StatusOr<store::v1::SnapshotHead> ReadHeader(const File& file, const std::
   std::string bytes(kHeaderBytes, '\0');
   LH_ASSIGN_OR_RETURN(const int64_t read, file.ReadAt(0, absl::MakeSpan(bytes)));
   LH_ASSIGN_OR_RETURN(const absl::string_view message,
-                      OpenEnvelope(kMagic, absl::string_view(bytes).substr(0, read), path));
+                      OpenEnvelope(kSnapshotMagic, absl::string_view(bytes).substr(0, read), path));
   store::v1::SnapshotHead head;
   if (head.ParseFromArray(message.data(), static_cast<int>(message.size()))) return head;
   return absl::DataLossError(absl::StrCat(path, " is damaged at byte 12: it does not decode"));

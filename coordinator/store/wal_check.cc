@@ -9,8 +9,9 @@
 namespace longhaul {
 namespace {
 
-constexpr uint32_t kMagic = 0x377f0682;  // With 1 in the lowest bit: checksums of big-endian words.
-constexpr size_t kHeaderBytes = 32, kFrameHeaderBytes = 24, kChecksumAt = 24;
+constexpr uint32_t kWalMagic =
+    0x377f0682;  // With 1 in the lowest bit: checksums of big-endian words.
+constexpr size_t kHeaderBytes = 32, kWalFrameHeaderBytes = 24, kChecksumAt = 24;
 constexpr size_t kFileFormatAt = 18;  // Of a database: 1 legacy, 2 WAL; written and read by.
 
 uint32_t BigEndian(absl::string_view bytes, size_t at) {
@@ -54,7 +55,7 @@ class Wal {
     Checksum sum;
     sum.Add(bytes_.substr(0, kChecksumAt), big_endian_);
     const bool sane = page_bytes_ >= 512 && page_bytes_ <= 65536;
-    if ((magic & ~1u) != kMagic || !sane || !sum.IsAt(bytes_, kChecksumAt)) {
+    if ((magic & ~1u) != kWalMagic || !sane || !sum.IsAt(bytes_, kChecksumAt)) {
       // It was synced before any frame behind it was written.
       return absl::DataLossError(
           absl::StrCat(path_, " is damaged at byte 0: its header does not check"));
@@ -73,14 +74,14 @@ class Wal {
   }
 
  private:
-  size_t FrameBytes() const { return kFrameHeaderBytes + page_bytes_; }
+  size_t FrameBytes() const { return kWalFrameHeaderBytes + page_bytes_; }
   int64_t Frames() const {
     return static_cast<int64_t>((bytes_.size() - kHeaderBytes) / FrameBytes());
   }
   size_t At(int64_t frame) const { return kHeaderBytes + frame * FrameBytes(); }
   uint32_t CommitPages(int64_t frame) const { return BigEndian(bytes_, At(frame) + 4); }
   absl::string_view Content(int64_t frame) const {
-    return bytes_.substr(At(frame) + kFrameHeaderBytes, page_bytes_);
+    return bytes_.substr(At(frame) + kWalFrameHeaderBytes, page_bytes_);
   }
   // Of this use of the file: others are left from before it was begun anew.
   bool IsOurs(int64_t frame) const {

@@ -23,6 +23,8 @@ namespace {
 
 constexpr char kDataDir[] = "data";
 
+}  // namespace
+
 // The caller syncs files; the disk does so the first time, when a file is made, and then no more.
 class LyingFileSystem : public DelegatingFileSystem {
  public:
@@ -45,8 +47,6 @@ class LyingFileSystem : public DelegatingFileSystem {
     int syncs_ = 0;
   };
 };
-
-}  // namespace
 
 // Runs tasks in virtual time, each a while later, one after another as a thread would.
 class CoordinatorNode::Runner : public TaskRunner {

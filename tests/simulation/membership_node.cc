@@ -8,7 +8,7 @@
 namespace longhaul::simulation {
 namespace {
 
-constexpr int64_t kMessageBytes = 100;
+constexpr int64_t kControlBytes = 100;
 
 }  // namespace
 
@@ -103,7 +103,7 @@ void MembershipNode::Leave(absl::Duration return_within) {
 CoordinatorNode::Answer MembershipNode::Back(const coordinator::Heartbeat& sent) {
   return [this, world = world_, connection = connection_, process = process_,
           sent](const coordinator::Answer& answer) {
-    world->network.Send(connection, kCoordinatorNode, kMessageBytes, [this, process, answer, sent] {
+    world->network.Send(connection, kCoordinatorNode, kControlBytes, [this, process, answer, sent] {
       process->Run([this, answer, sent] { Answered(answer, sent); });
     });
   };
@@ -111,7 +111,7 @@ CoordinatorNode::Answer MembershipNode::Back(const coordinator::Heartbeat& sent)
 
 void MembershipNode::Call(std::function<void()> call) {
   if (connection_ != nullptr)
-    world_->network.Send(connection_, options_.node, kMessageBytes, std::move(call));
+    world_->network.Send(connection_, options_.node, kControlBytes, std::move(call));
 }
 
 void MembershipNode::Answered(const coordinator::Answer& answer,

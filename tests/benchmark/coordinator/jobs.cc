@@ -14,7 +14,7 @@
 namespace longhaul::benchmark {
 namespace {
 
-constexpr int64_t kElements = 4096;
+constexpr int64_t kIdleElements = 4096;
 
 class Folder {
  public:
@@ -26,7 +26,7 @@ class Folder {
     driver.Join();
     for (int i = 0; i < count; ++i) {
       const v1::JobSpec spec =
-          SpecOf(absl::StrCat("ended-", next_++), 2, kElements, 2, v1::FP32, {"pool-ended"});
+          SpecOf(absl::StrCat("ended-", next_++), 2, kIdleElements, 2, v1::FP32, {"pool-ended"});
       driver.Take(served_.Submit(spec), spec);
       driver.AwaitOpen();
       driver.Seed();
@@ -43,7 +43,7 @@ class Folder {
     for (int i = 0; i < count; ++i) {
       const std::string pool = absl::StrCat("pool-", i);
       const v1::JobSpec spec =
-          SpecOf(absl::StrCat("live-", i), 2, kElements, 1'000'000'000, v1::FP32, {pool});
+          SpecOf(absl::StrCat("live-", i), 2, kIdleElements, 1'000'000'000, v1::FP32, {pool});
       PoolDriver driver(served_.address(), pool);
       driver.Join();
       live_.push_back({served_.Submit(spec), pool, spec});

@@ -17,7 +17,7 @@ namespace longhaul::benchmark {
 namespace {
 
 constexpr char kIncarnation[] = "0123456789abcdef";
-constexpr int64_t kElements = 256;
+constexpr int64_t kTinyElements = 256;
 
 std::unique_ptr<MetaStore> OpenMeta(FileSystem& fs, const std::string& data_dir) {
   OrEnd(CreateDirs(fs, JobsFolder(data_dir)), "the data folder");
@@ -86,10 +86,10 @@ void LocalCoordinator::Push(LiveJob& job, RoundKind kind) {
   header.set_kind(ToProto(kind));
   header.set_codec(v1::FP32);
   header.set_weight(1);
-  const std::vector<float> values(kElements, 0.125f);
+  const std::vector<float> values(kTinyElements, 0.125f);
   CodedChunk chunk;
-  chunk.segments.push_back({0, static_cast<int32_t>(kElements), 0});
-  chunk.payload_bytes = kElements * static_cast<int64_t>(sizeof(float));
+  chunk.segments.push_back({0, static_cast<int32_t>(kTinyElements), 0});
+  chunk.payload_bytes = kTinyElements * static_cast<int64_t>(sizeof(float));
   chunk.pieces = {{reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}};
   PushHandler handler = fragments_.MakePushHandler();
   OrEnd(handler.on_header(header).status(), "a push's header");
@@ -115,8 +115,8 @@ double LocalCoordinator::Round(LiveJob& job) {
 
 LocalCoordinator::LiveJob LocalCoordinator::Begin(const std::string& name, const std::string& pool,
                                                   int64_t steps) {
-  ResolvedJob resolved =
-      OrEnd(ResolveJobSpec(SpecOf(name, 1, kElements, steps, v1::FP32, {pool})), "the job's spec");
+  ResolvedJob resolved = OrEnd(
+      ResolveJobSpec(SpecOf(name, 1, kTinyElements, steps, v1::FP32, {pool})), "the job's spec");
   const JobOptions options = coordinator::JobOptionsOf(resolved);
   Step(coordinator::JoinPool{.pool = pool,
                              .incarnation = kIncarnation,

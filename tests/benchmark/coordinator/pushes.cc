@@ -28,7 +28,7 @@
 namespace longhaul::benchmark {
 namespace {
 
-constexpr int64_t kElements = 16 << 10;
+constexpr int64_t kPushElements = 16 << 10;
 
 // What the pools tell the coordinator's process.
 struct Result {
@@ -57,7 +57,8 @@ std::string PoolName(int pool) { return absl::StrCat("pool-", pool); }
 v1::JobSpec SpecOf(const Shape& shape) {
   std::vector<std::string> pools;
   for (int p = 0; p < shape.pools; ++p) pools.push_back(PoolName(p));
-  return longhaul::benchmark::SpecOf("many", shape.fragments, kElements, 1 << 20, v1::FP32, pools);
+  return longhaul::benchmark::SpecOf("many", shape.fragments, kPushElements, 1 << 20, v1::FP32,
+                                     pools);
 }
 
 // One stream: all open before any goes on.
@@ -104,7 +105,7 @@ absl::Status PushAfterAll(v1::SyncService::Stub& stub, const std::vector<v1::Pus
   pools[0]->Seed();
   std::vector<std::unique_ptr<v1::SyncService::Stub>> stubs;
   std::vector<std::vector<v1::PushMessage>> pushes;
-  const std::vector<float> values(kElements, 0.125f);
+  const std::vector<float> values(kPushElements, 0.125f);
   for (int p = 0; p < shape.pools; ++p) {
     stubs.push_back(
         v1::SyncService::NewStub(MakeChannel({.address = address, .kind = ChannelKind::kBulk})));
@@ -173,7 +174,7 @@ void Report(const Shape& shape, const Result& result, int64_t grown) {
                               result.refused, " refused; ", result.seconds, " s")});
   // What admission counts for such a stream, and what gRPC may hold beside it: a message that is
   // read ahead, the stream's own.
-  const double allowed = 1e-6 * streams * (2 * kElements * sizeof(float) + 2 * kRestBytesMax);
+  const double allowed = 1e-6 * streams * (2 * kPushElements * sizeof(float) + 2 * kRestBytesMax);
   Print({.name = "pushes_memory",
          .ours = 1e-6 * static_cast<double>(grown),
          .reference = allowed,

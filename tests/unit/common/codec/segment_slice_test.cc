@@ -9,14 +9,14 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kElements = 2 * kBlockElements + 6;  // Codes 64 + 64 + 3, scales 3.
+constexpr int64_t kSegmentElements = 2 * kBlockElements + 6;  // Codes 64 + 64 + 3, scales 3.
 
 class SegmentSliceTest : public testing::Test {
  protected:
   SegmentSliceTest() { std::iota(payload_.begin(), payload_.end(), uint8_t{0}); }
 
   absl::Status Slice(const BlockRange& blocks, std::vector<uint8_t>& out) {
-    return SliceSegment(*codec_, {kElements, 0, payload_}, blocks, absl::MakeSpan(out));
+    return SliceSegment(*codec_, {kSegmentElements, 0, payload_}, blocks, absl::MakeSpan(out));
   }
 
   const std::unique_ptr<Codec> codec_ = MakeCodec({.kind = CodecKind::kE3m0}).value();

@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-const absl::Time kStart = absl::UnixEpoch();
+const absl::Time kBegin = absl::UnixEpoch();
 
 PoolFault MissingData() {
   return {
@@ -28,17 +28,17 @@ absl::Time FailAgain(SetAsides& s, const std::string& pool, int times, absl::Tim
 
 TEST(SetAsidesTest, BlocksAPoolUntilItsRetry) {
   SetAsides s;
-  EXPECT_FALSE(s.Blocked("a", kStart));
-  ASSERT_TRUE(s.Add("a", MissingData(), kStart));
-  EXPECT_TRUE(s.Blocked("a", kStart));
-  EXPECT_FALSE(s.Blocked("b", kStart));
-  EXPECT_TRUE(s.Blocked("a", kStart + absl::Seconds(5) - absl::Nanoseconds(1)));
-  EXPECT_FALSE(s.Blocked("a", kStart + absl::Seconds(5)));
+  EXPECT_FALSE(s.Blocked("a", kBegin));
+  ASSERT_TRUE(s.Add("a", MissingData(), kBegin));
+  EXPECT_TRUE(s.Blocked("a", kBegin));
+  EXPECT_FALSE(s.Blocked("b", kBegin));
+  EXPECT_TRUE(s.Blocked("a", kBegin + absl::Seconds(5) - absl::Nanoseconds(1)));
+  EXPECT_FALSE(s.Blocked("a", kBegin + absl::Seconds(5)));
 }
 
 TEST(SetAsidesTest, EachFailureInARowDoublesTheDelayUpToItsMost) {
   SetAsides s;
-  absl::Time now = kStart;
+  absl::Time now = kBegin;
   for (const int seconds : {5, 10, 20, 40, 80, 160, 320, 600, 600, 600}) {
     ASSERT_TRUE(s.Add("a", MissingData(), now));
     EXPECT_EQ(s.all().at("a").retry_at - now, absl::Seconds(seconds));
@@ -49,79 +49,79 @@ TEST(SetAsidesTest, EachFailureInARowDoublesTheDelayUpToItsMost) {
 
 TEST(SetAsidesTest, ARepeatedReportCountsForNothing) {
   SetAsides s;
-  ASSERT_TRUE(s.Add("a", MissingData(), kStart));
-  EXPECT_FALSE(s.Add("a", NoMemory(), kStart + absl::Seconds(4)));
+  ASSERT_TRUE(s.Add("a", MissingData(), kBegin));
+  EXPECT_FALSE(s.Add("a", NoMemory(), kBegin + absl::Seconds(4)));
   EXPECT_EQ(s.all().at("a").failures, 1);
   EXPECT_EQ(s.all().at("a").fault.code, "NOT_FOUND");
-  EXPECT_EQ(s.all().at("a").retry_at, kStart + absl::Seconds(5));
+  EXPECT_EQ(s.all().at("a").retry_at, kBegin + absl::Seconds(5));
 }
 
 TEST(SetAsidesTest, WorkEndsTheRow) {
   SetAsides s;
-  const absl::Time now = FailAgain(s, "a", 3, kStart);
+  const absl::Time now = FailAgain(s, "a", 3, kBegin);
   s.Clear("a");
   s.Clear("never seen");
   EXPECT_TRUE(s.all().empty());
-  EXPECT_EQ(s.NextRetry(kStart), absl::InfiniteFuture());
+  EXPECT_EQ(s.NextRetry(kBegin), absl::InfiniteFuture());
   ASSERT_TRUE(s.Add("a", MissingData(), now));
   EXPECT_EQ(s.all().at("a").retry_at, now + absl::Seconds(5));
 }
 
 TEST(SetAsidesTest, TellsTheNextRetryOfThoseThatWait) {
   SetAsides s;
-  EXPECT_EQ(s.NextRetry(kStart), absl::InfiniteFuture());
-  s.Add("b", MissingData(), kStart);
-  s.Add("a", MissingData(), kStart + absl::Seconds(2));
-  EXPECT_EQ(s.NextRetry(kStart + absl::Seconds(2)), kStart + absl::Seconds(5));
-  EXPECT_EQ(s.NextRetry(kStart + absl::Seconds(5)), kStart + absl::Seconds(7));
-  EXPECT_EQ(s.NextRetry(kStart + absl::Seconds(7)), absl::InfiniteFuture());
+  EXPECT_EQ(s.NextRetry(kBegin), absl::InfiniteFuture());
+  s.Add("b", MissingData(), kBegin);
+  s.Add("a", MissingData(), kBegin + absl::Seconds(2));
+  EXPECT_EQ(s.NextRetry(kBegin + absl::Seconds(2)), kBegin + absl::Seconds(5));
+  EXPECT_EQ(s.NextRetry(kBegin + absl::Seconds(5)), kBegin + absl::Seconds(7));
+  EXPECT_EQ(s.NextRetry(kBegin + absl::Seconds(7)), absl::InfiniteFuture());
   EXPECT_EQ(s.all().size(), 2);  // Both try again; their failures are not forgotten.
 }
 
 TEST(SetAsidesTest, KeepsNoMoreThanItsMost) {
   SetAsides s({.pools_max = 2});
-  s.Add("a", MissingData(), kStart);
-  s.Add("b", MissingData(), kStart + absl::Seconds(1));
-  s.Add("c", MissingData(), kStart + absl::Seconds(2));
+  s.Add("a", MissingData(), kBegin);
+  s.Add("b", MissingData(), kBegin + absl::Seconds(1));
+  s.Add("c", MissingData(), kBegin + absl::Seconds(2));
   EXPECT_EQ(s.all().size(), 2);
   EXPECT_FALSE(s.all().contains("a"));
-  s.Add("b", MissingData(), kStart + absl::Seconds(6));  // Known: needs no room.
+  s.Add("b", MissingData(), kBegin + absl::Seconds(6));  // Known: needs no room.
   EXPECT_TRUE(s.all().contains("c"));
   EXPECT_EQ(s.all().at("b").failures, 2);
 }
 
 TEST(SetAsidesTest, ExcludesTheBlockedWithTheirReason) {
   SetAsides s;
-  s.Add("a", MissingData(), kStart);
-  s.Add("b", NoMemory(), kStart + absl::Seconds(3));
-  const absl::Time now = kStart + absl::Milliseconds(5500);
+  s.Add("a", MissingData(), kBegin);
+  s.Add("b", NoMemory(), kBegin + absl::Seconds(3));
+  const absl::Time now = kBegin + absl::Milliseconds(5500);
   const std::map<std::string, std::string> expected = {
       {"b", "model: no memory for 3 GB, again in 3 s"}};
   EXPECT_EQ(s.Excluded(now), expected);
-  EXPECT_EQ(s.Excluded(kStart + absl::Seconds(3)).size(), 2);
-  EXPECT_TRUE(s.Excluded(kStart + absl::Seconds(8)).empty());
+  EXPECT_EQ(s.Excluded(kBegin + absl::Seconds(3)).size(), 2);
+  EXPECT_TRUE(s.Excluded(kBegin + absl::Seconds(8)).empty());
 }
 
 TEST(SetAsidesTest, DescribesInFewBytesAndWholeCharacters) {
-  SetAside entry{.fault = MissingData(), .retry_at = kStart + absl::Seconds(40)};
-  EXPECT_EQ(Describe(entry, kStart),
+  SetAside entry{.fault = MissingData(), .retry_at = kBegin + absl::Seconds(40)};
+  EXPECT_EQ(Describe(entry, kBegin),
             "data.text.path: /data/corpus.txt: no such file, again in 40 s");
-  EXPECT_EQ(Describe(entry, kStart + absl::Minutes(1)),
+  EXPECT_EQ(Describe(entry, kBegin + absl::Minutes(1)),
             "data.text.path: /data/corpus.txt: no such file");
   entry.fault = {.code = "INTERNAL"};
-  EXPECT_EQ(Describe(entry, kStart), "INTERNAL, again in 40 s");
+  EXPECT_EQ(Describe(entry, kBegin), "INTERNAL, again in 40 s");
   std::string euros;
   for (int i = 0; i < 1000; ++i) euros += "\xE2\x82\xAC";
   entry.fault = {.code = euros, .message = euros, .field = euros};
-  const std::string words = Describe(entry, kStart);
+  const std::string words = Describe(entry, kBegin);
   EXPECT_LE(words.size(), 200);
   EXPECT_EQ(words.find(": "), 63);  // 21 whole characters of 3 bytes.
 }
 
 TEST(SetAsidesTest, TheJobIsAtFaultWhenEveryPoolSaysTheSameTwice) {
   SetAsides s;
-  const absl::Time now = FailAgain(s, "a", 2, kStart);
-  FailAgain(s, "b", 1, kStart);
+  const absl::Time now = FailAgain(s, "a", 2, kBegin);
+  FailAgain(s, "b", 1, kBegin);
   EXPECT_FALSE(s.Verdict({"a", "b"}, now).has_value());  // b said it once.
   PoolFault other_words = MissingData();
   other_words.message = "/home/b/corpus.txt: no such file";
@@ -136,13 +136,13 @@ TEST(SetAsidesTest, TheJobIsAtFaultWhenEveryPoolSaysTheSameTwice) {
 
 TEST(SetAsidesTest, NobodyEligibleProvesNothing) {
   SetAsides s;
-  EXPECT_FALSE(s.Verdict({}, FailAgain(s, "a", 3, kStart)).has_value());
+  EXPECT_FALSE(s.Verdict({}, FailAgain(s, "a", 3, kBegin)).has_value());
 }
 
 TEST(SetAsidesTest, DifferentFaultsProveNothing) {
   SetAsides s;
-  absl::Time now = FailAgain(s, "a", 2, kStart);
-  FailAgain(s, "b", 2, kStart, NoMemory());
+  absl::Time now = FailAgain(s, "a", 2, kBegin);
+  FailAgain(s, "b", 2, kBegin, NoMemory());
   EXPECT_FALSE(s.Verdict({"a", "b"}, now).has_value());
   EXPECT_TRUE(s.Verdict({"a"}, now).has_value());
   // A pool that says another thing each time.
@@ -155,7 +155,7 @@ TEST(SetAsidesTest, DifferentFaultsProveNothing) {
 
 TEST(SetAsidesTest, APoolThatTriesAgainHasNotSaidItsLastWord) {
   SetAsides s;
-  FailAgain(s, "a", 2, kStart);
+  FailAgain(s, "a", 2, kBegin);
   const absl::Time retry = s.all().at("a").retry_at;
   const absl::Time now = FailAgain(s, "b", 2, retry - absl::Seconds(4));
   ASSERT_GT(now, retry);

@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kElements = 9 * kTileElements + 200;  // three frames, the last one short
+constexpr int64_t kDownlinkElements = 9 * kTileElements + 200;  // three frames, the last one short
 
 class DownlinkTest : public testing::Test {
  protected:
@@ -39,12 +39,12 @@ class DownlinkTest : public testing::Test {
 };
 
 void DownlinkTest::ExpectAnyRanges(bool from_memory) {
-  const std::vector<float> values = NoiseOf(kElements, 1);
+  const std::vector<float> values = NoiseOf(kDownlinkElements, 1);
   const DownlinkIndex index = Write(values);
-  EXPECT_EQ(index.elements(), kElements);
+  EXPECT_EQ(index.elements(), kDownlinkElements);
   std::shared_ptr<DownlinkBytes> all;
   if (from_memory) {
-    all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kElements));
+    all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kDownlinkElements));
     const std::vector<uint8_t> payload = Code({}, values).payload;
     ASSERT_EQ(all->span().size(), payload.size());
     std::copy(payload.begin(), payload.end(), all->span().begin());
@@ -61,7 +61,7 @@ void DownlinkTest::ExpectAnyRanges(bool from_memory) {
     std::vector<float> expected, decoded;
     for (const BlockRange& range : ranges) {
       const auto begin = values.begin() + range.first * kBlockElements;
-      expected.insert(expected.end(), begin, begin + ElementsOf(range, kElements));
+      expected.insert(expected.end(), begin, begin + ElementsOf(range, kDownlinkElements));
     }
     ASSERT_EQ(read->payloads.size(), read->segments.size());
     for (size_t i = 0; i < read->segments.size(); ++i) {
@@ -82,8 +82,8 @@ TEST_F(DownlinkTest, AnyRangesComeBackFromTheLog) { ExpectAnyRanges(false); }
 TEST_F(DownlinkTest, AnyRangesComeBackFromMemory) { ExpectAnyRanges(true); }
 
 TEST_F(DownlinkTest, WholeTilesAreGivenWhereTheyLie) {
-  const DownlinkIndex index = Write(NoiseOf(kElements, 1));
-  const auto all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kElements));
+  const DownlinkIndex index = Write(NoiseOf(kDownlinkElements, 1));
+  const auto all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kDownlinkElements));
   auto read = index.Read(log_, all, {{{0, 513}}});
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read->payloads.size(), 2u);

@@ -333,7 +333,9 @@ class JobStoreDamageTest : public JobStoreCrashTest {
     EXPECT_FALSE(IsFatal(refused));
     EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(place));
     EXPECT_EQ(*fs.List(kDir), names);
-    if (logs.ok()) EXPECT_EQ(*fs.List(kLog), *logs);
+    if (logs.ok()) {
+      EXPECT_EQ(*fs.List(kLog), *logs);
+    }
     // And a second store is not put over it.
     EXPECT_FALSE(JobStore::Create(&fs, kDir, ManifestWith(LongLog())).ok());
   }

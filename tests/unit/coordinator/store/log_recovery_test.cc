@@ -11,14 +11,14 @@
 namespace longhaul {
 namespace {
 
-constexpr LogFileOptions kOptions = {.file_bytes = 6 * 4096,
-                                     .salt = 9};  // four frames of one block
+constexpr LogFileOptions kLogOptions = {.file_bytes = 6 * 4096,
+                                        .salt = 9};  // four frames of one block
 
 class LogRecoveryTest : public testing::Test {
  protected:
   // Appends `frames` frames and syncs after the first `synced`.
   void Write(int frames, int synced) {
-    Log log(&fs_, "", kOptions, LogStart());
+    Log log(&fs_, "", kLogOptions, LogStart());
     for (int i = 0; i < frames; ++i) {
       ASSERT_TRUE(log.Append(FrameType::kPart, "body " + std::to_string(i), {}).ok());
       if (i + 1 == synced) {
@@ -34,14 +34,14 @@ class LogRecoveryTest : public testing::Test {
     ASSERT_TRUE(file->WriteAt(offset, {&byte, 1}).ok());
   }
   absl::StatusOr<ScannedLog> Recover(uint64_t durable_upto = 0) {
-    return RecoverLog(fs_, "", {.salt = kOptions.salt, .durable_upto = durable_upto});
+    return RecoverLog(fs_, "", {.salt = kLogOptions.salt, .durable_upto = durable_upto});
   }
 
   MemoryFileSystem fs_;
 };
 
 TEST_F(LogRecoveryTest, AnEmptyLogBeginsAtOne) {
-  ASSERT_TRUE(MakeLogFile(fs_, "", 1, kOptions.file_bytes, kOptions.salt).ok());
+  ASSERT_TRUE(MakeLogFile(fs_, "", 1, kLogOptions.file_bytes, kLogOptions.salt).ok());
   const auto log = Recover();
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_EQ(log->start.next_sequence, 1u);
@@ -72,7 +72,7 @@ TEST_F(LogRecoveryTest, RefusesAFileThatWasCutOff) {
                              int64_t{4 * 4096}, int64_t{6 * 4096 - 1}}) {
     const auto copy = fs_.CrashCopy(UnsyncedFate::kKept);
     ASSERT_TRUE((*copy->Open(LogFileName(2)))->Truncate(size).ok());
-    const absl::Status refused = RecoverLog(*copy, "", {.salt = kOptions.salt}).status();
+    const absl::Status refused = RecoverLog(*copy, "", {.salt = kLogOptions.salt}).status();
     EXPECT_TRUE(absl::IsDataLoss(refused)) << size;
     EXPECT_THAT(std::string(refused.message()), testing::AllOf(testing::HasSubstr("0000000002.log"),
                                                                testing::HasSubstr("at byte")));
@@ -96,7 +96,7 @@ TEST_F(LogRecoveryTest, ReadingChangesNothing) {
   ASSERT_TRUE(fs_.Create("0000000009.log.tmp").ok());
   const auto names = *fs_.List("");
   for (int i = 0; i < 2; ++i) {
-    const auto scanned = ScanLog(fs_, "", {.salt = kOptions.salt, .read_only = true});
+    const auto scanned = ScanLog(fs_, "", {.salt = kLogOptions.salt, .read_only = true});
     ASSERT_TRUE(scanned.ok()) << scanned.status();
     EXPECT_EQ(scanned->frames.size(), 2u);
     EXPECT_EQ(scanned->leftovers.size(), 1u);
@@ -112,7 +112,7 @@ TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
   EXPECT_EQ(recovered->frames[4].body.file, 2);
   EXPECT_EQ(recovered->torn_bytes, 0);
   EXPECT_EQ(recovered->start.next_sequence, 7u);
-  Log log(&fs_, "", kOptions, std::move(recovered->start));
+  Log log(&fs_, "", kLogOptions, std::move(recovered->start));
   EXPECT_EQ(log.Append(FrameType::kPart, "more", {})->sequence, 7u);
   EXPECT_EQ(Recover()->frames.size(), 7u);
 }
@@ -124,7 +124,7 @@ TEST_F(LogRecoveryTest, GoesOnBehindATornTail) {
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_EQ(recovered->frames.size(), 2u);
   EXPECT_GT(recovered->torn_bytes, 0);
-  Log log(&fs_, "", kOptions, std::move(recovered->start));
+  Log log(&fs_, "", kLogOptions, std::move(recovered->start));
   EXPECT_EQ(log.Append(FrameType::kPart, "more", {})->body.file, 2);
   EXPECT_EQ(Recover()->frames.size(), 3u);
   EXPECT_EQ(Recover()->torn_bytes, 0);
@@ -192,7 +192,7 @@ TEST_F(LogRecoveryTest, DropsAFileThatWasNeverFinished) {
 // Frames of two files were under way, and those of the first were lost.
 TEST_F(LogRecoveryTest, DropsFilesBehindATornOne) {
   {
-    Log log(&fs_, "", kOptions, LogStart());
+    Log log(&fs_, "", kLogOptions, LogStart());
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(log.Append(FrameType::kPart, "x", {}).ok());
     auto reservation = log.Reserve(4096);
     EXPECT_EQ(log.Append(FrameType::kCommit, "x", {}, &*reservation)->body.file, 2);
@@ -207,7 +207,7 @@ TEST_F(LogRecoveryTest, DropsFilesBehindATornOne) {
 
 TEST_F(LogRecoveryTest, DoesNotTakeAnotherLogsFrames) {
   Write(3, 3);
-  const auto recovered = RecoverLog(fs_, "", {.salt = kOptions.salt + 1});
+  const auto recovered = RecoverLog(fs_, "", {.salt = kLogOptions.salt + 1});
   EXPECT_TRUE(absl::IsDataLoss(recovered.status()));
 }
 

@@ -8,14 +8,14 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kElements = kTileElements + 1000;
+constexpr int64_t kPartElements = kTileElements + 1000;
 
 CodedPart Good(CodecKind codec = CodecKind::kFp32) {
   const PartInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
-  return Code(info, NoiseOf(kElements - 256, 1), 2);
+  return Code(info, NoiseOf(kPartElements - 256, 1), 2);
 }
 absl::Status Check(const CodedPart& coded) {
-  return CheckPart(coded.info, coded.payload.size(), kElements);
+  return CheckPart(coded.info, coded.payload.size(), kPartElements);
 }
 // Every segment's bytes.
 absl::Status CheckBytes(const CodedPart& coded) {

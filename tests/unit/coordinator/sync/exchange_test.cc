@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-const absl::Time kNow = absl::UnixEpoch();
+const absl::Time kStart = absl::UnixEpoch();
 using Verdict = ContributionVerdict;
 using Contributors = std::map<int, std::string>;
 
@@ -21,7 +21,7 @@ class ExchangeTest : public testing::Test {
     Exchange e = Make();
     AddReady(e, "a", 0);
     e.PickSeeder();
-    for (int f : {0, 1}) e.Contribute(e.participants().at(0), f, kNow);
+    for (int f : {0, 1}) e.Contribute(e.participants().at(0), f, kStart);
     for (const DueRound& round : e.Due()) e.Commit(round.fragment, round.version);
     return e;
   }
@@ -35,7 +35,7 @@ class ExchangeTest : public testing::Test {
     const int64_t version = e.fragment(fragment).version + 1;
     for (const Participant& p : e.participants().all()) {
       if (p.ready() && p.Owes(e.plan().PushStep(fragment, version)))
-        e.Contribute(p, fragment, kNow);
+        e.Contribute(p, fragment, kStart);
     }
     ASSERT_EQ(e.Due().size(), 1);
     ASSERT_TRUE(e.Commit(fragment, version));
@@ -66,7 +66,7 @@ TEST_F(ExchangeTest, NamesWhatIsWrongWithAContribution) {
   EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kFinal), Verdict::kKindMismatch);
   EXPECT_EQ(e.Judge(&AddReady(e, "b", 1), 0, 1, RoundKind::kOuter), Verdict::kNotRequired);
   EXPECT_EQ(e.Judge(&e.participants().Take("c", "1"), 0, 1, RoundKind::kOuter), Verdict::kNotReady);
-  e.Contribute(a, 0, kNow);
+  e.Contribute(a, 0, kStart);
   EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
   const Participant& late = AddReady(e, "d", 0);
   EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kAccept);
@@ -79,7 +79,7 @@ TEST_F(ExchangeTest, NamesWhatIsWrongWithAContribution) {
 
 TEST_F(ExchangeTest, ARoundIsDueOnceAndCommitsOnce) {
   Exchange e = MakeSeeded();
-  e.Contribute(e.participants().at(0), 1, kNow);
+  e.Contribute(e.participants().at(0), 1, kStart);
   EXPECT_FALSE(e.Commit(1, 1));
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1);
@@ -97,7 +97,7 @@ TEST_F(ExchangeTest, ANewcomerBeginsWhereTheOthersAre) {
   EXPECT_EQ(e.NewcomerStart(), 0);
   Commit(e, 0);
   EXPECT_EQ(e.NewcomerStart(), 1);
-  e.Contribute(e.participants().at(0), 1, kNow);  // Opened is enough.
+  e.Contribute(e.participants().at(0), 1, kStart);  // Opened is enough.
   EXPECT_EQ(e.NewcomerStart(), 3);
 }
 
@@ -111,7 +111,7 @@ TEST_F(ExchangeTest, WithNobodyThereANewcomerDoesAllThatIsNotCommitted) {
 TEST_F(ExchangeTest, ARoundThatIsBeingAppliedIsNotToBeDoneAgain) {
   Exchange e = MakeSeeded();
   Commit(e, 0);
-  e.Contribute(e.participants().at(0), 1, kNow);
+  e.Contribute(e.participants().at(0), 1, kStart);
   ASSERT_EQ(e.Due().size(), 1);
   e.participants().at(0).presence = Presence::kLeft;
   EXPECT_EQ(e.NewcomerStart(), 4);  // Fragment 0 at step 5.
@@ -124,7 +124,7 @@ TEST_F(ExchangeTest, NobodyIsAdmittedToTheFinalRoundWhileOthersAreThere) {
     Commit(e, 1);
   }
   EXPECT_EQ(e.NewcomerStart(), 11);
-  e.Contribute(e.participants().at(0), 0, kNow);
+  e.Contribute(e.participants().at(0), 0, kStart);
   EXPECT_EQ(e.NewcomerStart(), std::nullopt);
   e.participants().at(0).presence = Presence::kLeft;
   EXPECT_EQ(e.NewcomerStart(), 11);
@@ -133,7 +133,7 @@ TEST_F(ExchangeTest, NobodyIsAdmittedToTheFinalRoundWhileOthersAreThere) {
 TEST_F(ExchangeTest, CountsRoundsThatAreBeingAppliedTowardsTheCycle) {
   Exchange e = MakeSeeded();
   EXPECT_EQ(e.CompletesCycle(0, 1), std::nullopt);
-  e.Contribute(e.participants().at(0), 1, kNow);
+  e.Contribute(e.participants().at(0), 1, kStart);
   ASSERT_EQ(e.Due().size(), 1);
   EXPECT_EQ(e.CompletesCycle(0, 1), 1);
   EXPECT_EQ(e.CompletesCycle(0, 4), std::nullopt);  // The final round is no cycle.
@@ -144,8 +144,8 @@ TEST_F(ExchangeTest, RestoresVersionsAndContributions) {
   Exchange e = Make();
   AddReady(e, "a", 0);
   AddReady(e, "b", 0);
-  e.Restore(0, 2, "a", {{1, "1"}}, kNow);
-  e.Restore(1, 4, "", {}, kNow);
+  e.Restore(0, 2, "a", {{1, "1"}}, kStart);
+  e.Restore(1, 4, "", {}, kStart);
   EXPECT_TRUE(e.Seeded());
   EXPECT_FALSE(e.Complete());
   EXPECT_EQ(e.Judge(&e.participants().at(1), 0, 3, RoundKind::kOuter), Verdict::kRepeated);
@@ -159,15 +159,15 @@ TEST_F(ExchangeTest, DoesNotRestoreContributionsThatCouldNotCount) {
   AddReady(e, "b", 9);              // Began at the push of round 3: owes the next one first.
   e.participants().Take("c", "1");  // Was never ready.
   AddReady(e, "d", 0);              // Another incarnation contributed.
-  e.Restore(0, 2, "", {{0, "1"}, {1, "1"}, {2, "1"}, {3, "0"}}, kNow);
+  e.Restore(0, 2, "", {{0, "1"}, {1, "1"}, {2, "1"}, {3, "0"}}, kStart);
   EXPECT_EQ(e.fragment(0).round->contributors(), (Contributors{{0, "1"}}));
 }
 
 TEST_F(ExchangeTest, ARestoredSeedCountsWhateverItsStart) {
   Exchange e = Make();
   AddReady(e, "a", 0);
-  e.Restore(0, -1, "", {{0, "1"}}, kNow);
-  e.Restore(1, -1, "", {}, kNow);
+  e.Restore(0, -1, "", {{0, "1"}}, kStart);
+  e.Restore(1, -1, "", {}, kStart);
   EXPECT_FALSE(e.Seeded());
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1u);
@@ -179,7 +179,7 @@ TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
   AddReady(e, "b", 0).presence = Presence::kLost;
   AddReady(e, "c", 0).presence = Presence::kAway;
   AddReady(e, "d", 1).presence = Presence::kLost;  // Began behind the push of round 1.
-  e.Contribute(e.participants().at(0), 0, kNow);
+  e.Contribute(e.participants().at(0), 0, kStart);
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].missed, std::vector<int>{1});
@@ -191,8 +191,8 @@ TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
 TEST_F(ExchangeTest, AnIncarnationThatBeginsAnewContributesInsteadOfTheEarlierOne) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0);
-  e.Contribute(e.participants().at(1), 0, kNow);
-  e.Contribute(e.participants().at(1), 1, kNow);
+  e.Contribute(e.participants().at(1), 0, kStart);
+  e.Contribute(e.participants().at(1), 1, kStart);
   e.participants().at(1).presence = Presence::kLeft;
   // It begins behind the push of fragment 0: what came to that stays, and counts.
   Participant& again = e.participants().Take("b", "2");
@@ -202,8 +202,8 @@ TEST_F(ExchangeTest, AnIncarnationThatBeginsAnewContributesInsteadOfTheEarlierOn
   EXPECT_TRUE(e.fragment(1).round->contributors().empty());
   EXPECT_EQ(e.Judge(&again, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
   EXPECT_EQ(e.Judge(&again, 1, 1, RoundKind::kOuter), Verdict::kAccept);
-  e.Contribute(again, 1, kNow);
-  e.Contribute(e.participants().at(0), 1, kNow);
+  e.Contribute(again, 1, kStart);
+  e.Contribute(e.participants().at(0), 1, kStart);
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].contributors, (Contributors{{0, "1"}, {1, "2"}}));
@@ -211,7 +211,7 @@ TEST_F(ExchangeTest, AnIncarnationThatBeginsAnewContributesInsteadOfTheEarlierOn
 
 TEST_F(ExchangeTest, ARoundThatIsBeingAppliedKeepsWhatAnEarlierIncarnationBrought) {
   Exchange e = MakeSeeded();
-  e.Contribute(e.participants().at(0), 1, kNow);
+  e.Contribute(e.participants().at(0), 1, kStart);
   ASSERT_EQ(e.Due().size(), 1u);
   e.participants().at(0).presence = Presence::kLeft;
   Participant& again = e.participants().Take("a", "2");
@@ -225,9 +225,9 @@ TEST_F(ExchangeTest, ADrainedPoolHoldsNobodyUp) {
   AddReady(e, "b", 0).last_step = 2;
   e.PoolsChanged();
   EXPECT_TRUE(e.Due().empty());
-  e.Contribute(e.participants().at(0), 0, kNow);
+  e.Contribute(e.participants().at(0), 0, kStart);
   EXPECT_TRUE(e.Due().empty()) << "its push is at step 1, which b still does";
-  e.Contribute(e.participants().at(0), 1, kNow);
+  e.Contribute(e.participants().at(0), 1, kStart);
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].fragment, 1);

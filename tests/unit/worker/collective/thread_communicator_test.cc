@@ -9,20 +9,20 @@
 namespace longhaul {
 namespace {
 
-constexpr CallOptions kOptions{.timeout = absl::Seconds(60)};
+constexpr CallOptions kMinute{.timeout = absl::Seconds(60)};
 
 TEST(ThreadCommunicatorTest, ReportsRanksThatCallDifferentOperations) {
   const auto group = MakeThreadCommunicators(2);
   absl::Status statuses[2];
-  std::thread other([&] { statuses[1] = group[1]->Barrier(kOptions); });
+  std::thread other([&] { statuses[1] = group[1]->Barrier(kMinute); });
   std::vector<std::byte> data(8);
-  statuses[0] = group[0]->Broadcast(absl::MakeSpan(data), 0, kOptions);
+  statuses[0] = group[0]->Broadcast(absl::MakeSpan(data), 0, kMinute);
   other.join();
   for (const absl::Status& status : statuses) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("rank 1 barrier"));
   }
-  EXPECT_TRUE(absl::IsUnavailable(group[0]->Barrier(kOptions)));
+  EXPECT_TRUE(absl::IsUnavailable(group[0]->Barrier(kMinute)));
 }
 
 TEST(ThreadCommunicatorTest, ReportsPartsThatDoNotMatch) {
@@ -30,8 +30,7 @@ TEST(ThreadCommunicatorTest, ReportsPartsThatDoNotMatch) {
   absl::Status statuses[2];
   const auto call = [&](int rank, std::vector<Part> sends, std::vector<Part> receives) {
     std::vector<std::byte> input(8), output(8);
-    statuses[rank] =
-        group[rank]->AllToAll(input, sends, absl::MakeSpan(output), receives, kOptions);
+    statuses[rank] = group[rank]->AllToAll(input, sends, absl::MakeSpan(output), receives, kMinute);
   };
   std::thread other([&] { call(1, {{0, 3}, {3, 1}}, {{0, 4}, {4, 1}}); });
   call(0, {{0, 1}, {1, 4}}, {{0, 1}, {1, 2}});

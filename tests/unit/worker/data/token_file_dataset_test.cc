@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string Write(const std::string& name, const std::string& bytes) {
+std::string WriteTokens(const std::string& name, const std::string& bytes) {
   const std::string path = testing::TempDir() + "/token_file_" + name;
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
@@ -18,7 +18,8 @@ std::string Write(const std::string& name, const std::string& bytes) {
 
 TEST(TokenFileDatasetTest, ReadsLittleEndianTokens) {
   const auto dataset =
-      TokenFileDataset::Open(Write("three", std::string("\1\0\2\1\xFF\xFF", 6)), 65536).value();
+      TokenFileDataset::Open(WriteTokens("three", std::string("\1\0\2\1\xFF\xFF", 6)), 65536)
+          .value();
   ASSERT_EQ(dataset->tokens(), 3);
   std::vector<int64_t> tokens(2);
   dataset->Read(1, absl::MakeSpan(tokens));
@@ -32,16 +33,16 @@ TEST(TokenFileDatasetTest, RefusesAMissingFile) {
 }
 
 TEST(TokenFileDatasetTest, RefusesAnEmptyFileAndAnOddSize) {
-  absl::Status status = TokenFileDataset::Open(Write("empty", ""), 256).status();
+  absl::Status status = TokenFileDataset::Open(WriteTokens("empty", ""), 256).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("empty"));
-  status = TokenFileDataset::Open(Write("odd", "abc"), 65536).status();
+  status = TokenFileDataset::Open(WriteTokens("odd", "abc"), 65536).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("odd size"));
 }
 
 TEST(TokenFileDatasetTest, NamesATokenOutsideTheVocabulary) {
-  const std::string path = Write("large", std::string("\1\0\2\0\3\0", 6));
+  const std::string path = WriteTokens("large", std::string("\1\0\2\0\3\0", 6));
   EXPECT_TRUE(TokenFileDataset::Open(path, 4).ok());
   const absl::Status status = TokenFileDataset::Open(path, 3).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -5,14 +5,14 @@
 namespace longhaul {
 namespace {
 
-v1::JobSpec Spec(v1::Device device = v1::CPU) {
+v1::JobSpec FaultSpec(v1::Device device = v1::CPU) {
   v1::JobSpec spec;
   spec.mutable_data()->mutable_text()->set_path("/data/text");
   spec.mutable_train()->set_device(device);
   return spec;
 }
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status, v1::Device device = v1::CPU) {
-  return DescribeFault(place, Spec(device), status).fault_class();
+  return DescribeFault(place, FaultSpec(device), status).fault_class();
 }
 
 TEST(FaultTest, WhatThisMachineLacksIsTheSites) {
@@ -36,7 +36,7 @@ TEST(FaultTest, WhatThisMachineLacksIsTheSites) {
 
 TEST(FaultTest, WhatNoMachineCanDoIsTheJobs) {
   const v1::JobError fault =
-      DescribeFault(FaultPlace::kPreparation, Spec(), absl::UnimplementedError("not built"));
+      DescribeFault(FaultPlace::kPreparation, FaultSpec(), absl::UnimplementedError("not built"));
   EXPECT_EQ(fault.fault_class(), v1::JOB_FAULT);
   EXPECT_TRUE(IsReported(fault));
 }
@@ -46,7 +46,7 @@ TEST(FaultTest, ALostRankIsAPeers) {
        {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {
     for (const absl::Status& status :
          {absl::UnavailableError("gone"), absl::DeadlineExceededError("stands still")}) {
-      const v1::JobError fault = DescribeFault(place, Spec(), status);
+      const v1::JobError fault = DescribeFault(place, FaultSpec(), status);
       EXPECT_EQ(fault.fault_class(), v1::PEER_FAULT);
       EXPECT_FALSE(IsReported(fault));
     }
@@ -55,19 +55,19 @@ TEST(FaultTest, ALostRankIsAPeers) {
 
 TEST(FaultTest, AWrongPlanIsTheCoordinators) {
   const v1::JobError fault =
-      DescribeFault(FaultPlace::kPlan, Spec(), absl::InvalidArgumentError("overlap"));
+      DescribeFault(FaultPlace::kPlan, FaultSpec(), absl::InvalidArgumentError("overlap"));
   EXPECT_EQ(fault.fault_class(), v1::COORDINATOR_FAULT);
   EXPECT_FALSE(IsReported(fault));
 }
 
 TEST(FaultTest, SaysWhatToDo) {
   const v1::JobError data =
-      DescribeFault(FaultPlace::kPreparation, Spec(), absl::NotFoundError("/data/text"));
+      DescribeFault(FaultPlace::kPreparation, FaultSpec(), absl::NotFoundError("/data/text"));
   EXPECT_EQ(data.code(), "NOT_FOUND");
   EXPECT_EQ(data.message(), "/data/text");
   EXPECT_EQ(data.field(), "data.text.path");
   EXPECT_FALSE(data.hint().empty());
-  const v1::JobError device = DescribeFault(FaultPlace::kPreparation, Spec(v1::CUDA),
+  const v1::JobError device = DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
                                             absl::FailedPreconditionError("no CUDA device"));
   EXPECT_EQ(device.field(), "train.device");
 }

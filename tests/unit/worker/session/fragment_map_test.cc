@@ -13,7 +13,7 @@ FragmentLayout TwoUnits() {
   return {.name = "0", .units = {{0, 0, 300}, {1, 384, 300}}, .elements = 684};
 }
 
-std::unique_ptr<SyntheticReplica> Replica() {
+std::unique_ptr<SyntheticReplica> MakeReplica() {
   auto replica = SyntheticReplica::Create({.units = 2, .elements = 300, .initial = 0});
   EXPECT_TRUE(replica.ok());
   return *std::move(replica);
@@ -39,7 +39,7 @@ TEST(FragmentMapTest, RanksOwnEveryBlockOnce) {
 }
 
 TEST(FragmentMapTest, WhatIsWrittenIsReadBackAndGapsAreZero) {
-  auto replica = Replica();
+  auto replica = MakeReplica();
   for (int rank = 0; rank < 2; ++rank) {
     const FragmentMap map(TwoUnits(), rank, 2);
     std::vector<float> local(map.elements());

@@ -8,7 +8,7 @@
 namespace longhaul::session {
 namespace {
 
-constexpr int64_t kElements = 300;  // Three blocks, the last one short.
+constexpr int64_t kPulledElements = 300;  // Three blocks, the last one short.
 
 class PulledParametersTest : public testing::Test {
  protected:
@@ -19,7 +19,7 @@ class PulledParametersTest : public testing::Test {
     const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
     int64_t end = 0;
     for (int64_t block = first_block; block < end_block; ++block) {
-      end = std::min(kElements, (block + 1) * kBlockElements);
+      end = std::min(kPulledElements, (block + 1) * kBlockElements);
       chunk.segments.push_back({block, static_cast<int32_t>(end - block * kBlockElements)});
     }
     const int64_t begin = first_block * kBlockElements * 4, cut = begin + 100;
@@ -32,15 +32,16 @@ class PulledParametersTest : public testing::Test {
     return PulledParameters({.map = &map_,
                              .codec = exact_.get(),
                              .base = std::move(base),
-                             .values = std::vector<float>(kElements, 77)});
+                             .values = std::vector<float>(kPulledElements, 77)});
   }
   static Digest128 DigestOfBlocks(const std::vector<float>& values, int64_t begin, int64_t end) {
     return DigestOf(BytesOf(absl::MakeConstSpan(values).subspan(begin, end - begin)));
   }
 
-  const FragmentMap map_{{.name = "0", .units = {{0, 0, kElements}}, .elements = kElements}, 0, 1};
+  const FragmentMap map_{
+      {.name = "0", .units = {{0, 0, kPulledElements}}, .elements = kPulledElements}, 0, 1};
   const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
-  const std::vector<float> twos_ = std::vector<float>(kElements, 2);
+  const std::vector<float> twos_ = std::vector<float>(kPulledElements, 2);
 };
 
 TEST_F(PulledParametersTest, DecodesChunkByChunk) {
@@ -49,7 +50,7 @@ TEST_F(PulledParametersTest, DecodesChunkByChunk) {
   pulled.Begin(0);
   ASSERT_TRUE(pulled.Take(0, Chunk(twos_, 0, 2)).ok());
   ASSERT_TRUE(pulled.Take(0, Chunk(twos_, 2, 3)).ok());
-  ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(twos_, 0, kElements)}).ok());
+  ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(twos_, 0, kPulledElements)}).ok());
   EXPECT_EQ(std::move(pulled).Release(), twos_);
 }
 
@@ -62,8 +63,8 @@ TEST_F(PulledParametersTest, AddsToItsBase) {
   pulled.Begin(0);
   ASSERT_TRUE(pulled.Take(0, Chunk(twos_, 0, 3)).ok());
   EXPECT_EQ(*base, twos_);
-  const std::vector<float> fours(kElements, 4);
-  ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(fours, 0, kElements)}).ok());
+  const std::vector<float> fours(kPulledElements, 4);
+  ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(fours, 0, kPulledElements)}).ok());
   EXPECT_EQ(std::move(pulled).Release(), fours);
 }
 
@@ -84,10 +85,10 @@ TEST_F(PulledParametersTest, APartThatBeginsAnewForgetsWhatCame) {
   PulledParameters pulled = Make();
   pulled.SetParts(1);
   pulled.Begin(0);
-  ASSERT_TRUE(pulled.Take(0, Chunk(std::vector<float>(kElements, 9), 0, 2)).ok());
+  ASSERT_TRUE(pulled.Take(0, Chunk(std::vector<float>(kPulledElements, 9), 0, 2)).ok());
   pulled.Begin(0);
   ASSERT_TRUE(pulled.Take(0, Chunk(twos_, 0, 3)).ok());
-  ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(twos_, 0, kElements)}).ok());
+  ASSERT_TRUE(pulled.Verify(1, {DigestOfBlocks(twos_, 0, kPulledElements)}).ok());
   EXPECT_EQ(std::move(pulled).Release(), twos_);
 }
 

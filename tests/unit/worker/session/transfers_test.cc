@@ -17,7 +17,7 @@
 namespace longhaul::session {
 namespace {
 
-constexpr int64_t kElements = 300;  // Three blocks, the last one short.
+constexpr int64_t kSentElements = 300;  // Three blocks, the last one short.
 
 // Holds one fragment of fp32 values. What pushes and pulls answer comes from a queue, then they
 // succeed.
@@ -61,7 +61,7 @@ class SyncServer : public v1::SyncService::Service {
   std::deque<grpc::Status> answers ABSL_GUARDED_BY(mutex_);
   std::deque<Damage> damages ABSL_GUARDED_BY(mutex_);
   int pushes ABSL_GUARDED_BY(mutex_) = 0, pulls ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<float> values = std::vector<float>(kElements, 3);
+  std::vector<float> values = std::vector<float>(kSentElements, 3);
 
  private:
   grpc::Status NextAnswer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -73,14 +73,14 @@ class SyncServer : public v1::SyncService::Service {
   void Send(const v1::PullRequest& request, Damage damage,
             grpc::ServerWriter<v1::PullMessage>& writer) const {
     auto coded = std::make_shared<CodedBlocks>();
-    coded->segments = CutSegments({{0, 3}}, kElements);
-    coded->payload = AlignedBuffer(4 * kElements);
-    std::memcpy(coded->payload.data(), values.data(), 4 * kElements);
+    coded->segments = CutSegments({{0, 3}}, kSentElements);
+    coded->payload = AlignedBuffer(4 * kSentElements);
+    std::memcpy(coded->payload.data(), values.data(), 4 * kSentElements);
     const Digest128 digest = DigestOf(BytesOf(values));
     v1::PullMessage first;
     first.mutable_header()->set_version(request.version() < 0 ? 5 : request.version());
     first.mutable_header()->set_codec(v1::FP32);
-    first.mutable_header()->set_payload_bytes(4 * kElements);
+    first.mutable_header()->set_payload_bytes(4 * kSentElements);
     first.mutable_header()->mutable_digest()->set_high(digest.high);
     first.mutable_header()->mutable_digest()->set_low(digest.low +
                                                       (damage == Damage::kDigest ? 1 : 0));
@@ -107,7 +107,7 @@ class TransfersTest : public ::testing::Test {
   }
   absl::Status Push(Transfers& transfers, int fragment = 0, std::stop_token stop = {}) const {
     auto coded = std::make_shared<CodedContribution>();
-    coded->blocks = {map_.segments(), AlignedBuffer(4 * kElements)};
+    coded->blocks = {map_.segments(), AlignedBuffer(4 * kSentElements)};
     return transfers.Push(fragment, 1, RoundKind::kOuter, *exact_, coded, 2, stop);
   }
   absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment = 0) const {
@@ -119,7 +119,8 @@ class TransfersTest : public ::testing::Test {
     return std::move(into).Release();
   }
 
-  const FragmentMap map_{{.name = "0", .units = {{0, 0, kElements}}, .elements = kElements}, 0, 1};
+  const FragmentMap map_{
+      {.name = "0", .units = {{0, 0, kSentElements}}, .elements = kSentElements}, 0, 1};
   const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
   SyncServer server_;
   Transfers transfers_{Options(server_.address())};
@@ -211,7 +212,7 @@ TEST_F(TransfersTest, AStopEndsTheRetries) {
 
 TEST_F(TransfersTest, AFragmentIsExchangedWithTheEndpointThatItsPlanNames) {
   SyncServer other;
-  other.values.assign(kElements, 7);
+  other.values.assign(kSentElements, 7);
   transfers_.SetEndpoint(1, other.address());
   ASSERT_TRUE(Push(transfers_, 0).ok());
   ASSERT_TRUE(Push(transfers_, 1).ok());
