@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-inline constexpr int kRanksMax = 4096;  // Of one pool.
+inline constexpr int kRanksMax = 256;  // Of one pool, on all of its nodes.
 
 // In words, after "is not".
 inline constexpr char kNameForm[] = "1 to 63 of [a-z0-9-], beginning with a letter";

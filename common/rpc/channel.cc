@@ -40,6 +40,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetMaxReceiveMessageSize(
       static_cast<int>(options.receive_bytes_max > 0 ? options.receive_bytes_max : limit));
   arguments.SetMaxSendMessageSize(static_cast<int>(limit));
+  if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
   return grpc::CreateCustomChannel(
       options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),
       arguments);

@@ -23,6 +23,7 @@ struct ChannelOptions {
   std::string address;  // host:port
   ChannelKind kind = ChannelKind::kControl;
   std::shared_ptr<const Tls> tls;  // Null: plaintext.
+  std::string tls_name;            // What the server's certificate must be for. Empty: the host.
   Keepalive keepalive;
   int64_t receive_bytes_max = 0;  // 0: that of the kind.
 };

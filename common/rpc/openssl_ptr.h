@@ -6,6 +6,7 @@
 #include "openssl/bio.h"
 #include "openssl/evp.h"
 #include "openssl/x509.h"
+#include "openssl/x509v3.h"
 
 namespace longhaul {
 
@@ -22,5 +23,6 @@ using OpensslPtr = std::unique_ptr<T, OpensslFree<kFree>>;
 using BioPtr = OpensslPtr<BIO, BIO_free_all>;
 using CertificatePtr = OpensslPtr<X509, X509_free>;
 using KeyPtr = OpensslPtr<EVP_PKEY, EVP_PKEY_free>;
+using NamesPtr = OpensslPtr<GENERAL_NAMES, GENERAL_NAMES_free>;
 
 }  // namespace longhaul

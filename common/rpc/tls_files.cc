@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/openssl_ptr.h"
@@ -74,6 +73,30 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   if (match) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate));
+}
+
+absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files) {
+  LH_RETURN_IF_ERROR(CheckTlsFiles(files));
+  LH_ASSIGN_OR_RETURN(const std::vector<CertificatePtr> chain,
+                      ReadCertificates("--tls-certificate", files.certificate));
+  X509* certificate = chain.front().get();
+  const auto refuse = [&](absl::string_view why) {
+    ERR_clear_error();
+    return absl::FailedPreconditionError(
+        absl::StrCat("--tls-certificate ", files.certificate, " ", why));
+  };
+  if (X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, 0) != 1)
+    return refuse("may not be shown by a server: its extended key usage lacks serverAuth");
+  const NamesPtr names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  const int count = names == nullptr ? 0 : sk_GENERAL_NAME_num(names.get());
+  for (int i = 0; i < count; ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_DNS) continue;
+    const auto* text = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
+    return std::string(text, ASN1_STRING_length(name->d.dNSName));
+  }
+  return refuse("has no DNS name among its subject alternative names");
 }
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace longhaul {
 
@@ -22,5 +23,11 @@ struct TlsFiles {
 //   NOT_FOUND         a file is not there
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
 absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// The first DNS name that the certificate is for: what programs that show the same certificate, or
+// certificates with this name, ask of each other where addresses are in none. Also the errors of
+// CheckTlsFiles.
+//   FAILED_PRECONDITION  it has no DNS name, or may not be shown by a server
+absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files);
 
 }  // namespace longhaul

@@ -72,9 +72,6 @@ class Coordinator {
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
   // By name.
   std::vector<PoolView> pools() const;
-  // The incarnation under which the ranks of this agent's pool work: its own, or that of the group
-  // of nodes, until the next event. Empty: the group is not whole.
-  std::string_view GroupOf(std::string_view pool, std::string_view incarnation) const;
 
  private:
   // The place that a pool holds, with its presence: live, lost or away.
@@ -122,6 +119,9 @@ class Coordinator {
   void JoinNode(const JoinPool& event);
   // Extends the leases of an agent and of the pool that it speaks for.
   absl::Status Renew(std::string_view pool, std::string_view incarnation);
+  // The incarnation under which the ranks of this agent's pool work: its own, or that of the group
+  // of nodes, until that changes. Empty: the group is not whole.
+  std::string_view GroupOf(std::string_view pool, std::string_view incarnation) const;
   void FollowGroup(const std::string& pool);
   void LosePool(const std::string& pool);
 

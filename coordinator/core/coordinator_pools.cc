@@ -53,7 +53,9 @@ void Coordinator::On(const Heartbeat& event) {
   if (const absl::Status renewed = Renew(event.pool, event.incarnation); !renewed.ok())
     return Answer(Refuse{renewed, ReasonOf(renewed)});
   granting_ = {event.pool, event.incarnation};
-  if (GroupOf(event.pool, event.incarnation).empty()) return;
+  // Of a group that has ended it may say that it drains: the next one does not.
+  const std::string& running = event.running.empty() ? event.incarnation : event.running;
+  if (GroupOf(event.pool, event.incarnation) != running) return;
   if (event.draining) membership_.Drain(event.pool);
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);

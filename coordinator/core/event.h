@@ -69,6 +69,8 @@ struct Heartbeat {
   std::vector<Evaluation> evaluations = {};
   // It cannot go on with the job.
   std::optional<JobFault> fault = std::nullopt;
+  // The incarnation of the ranks that this is about. Empty: the agent's.
+  std::string running = {};
 };
 struct LeavePool {
   std::string pool, incarnation;

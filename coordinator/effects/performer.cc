@@ -283,11 +283,6 @@ std::optional<ParticipantView> Performer::Place(const std::string& job,
   return core_.place(job, pool);
 }
 
-std::string Performer::GroupOf(const std::string& pool, const std::string& incarnation) const {
-  absl::ReaderMutexLock lock(&mutex_);
-  return std::string(core_.GroupOf(pool, incarnation));
-}
-
 std::vector<PoolView> Performer::Pools() const {
   absl::ReaderMutexLock lock(&mutex_);
   return core_.pools();

@@ -101,8 +101,6 @@ class Performer {
   std::optional<JobView> View(const std::string& job) const;
   std::optional<ParticipantView> Place(const std::string& job, const std::string& pool) const;
   std::vector<PoolView> Pools() const;
-  // See Coordinator::GroupOf.
-  std::string GroupOf(const std::string& pool, const std::string& incarnation) const;
   // Of all stored jobs, by number of v1::JobState.
   const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
   absl::Time now() const { return parts_.now(); }

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/config/names.h"
 #include "coordinator/pool/membership.h"
 
 namespace longhaul {
@@ -68,7 +69,7 @@ class NodeGroups {
   struct Options {
     absl::Duration lease;
     int pools_max = 1;
-    int ranks_max = 256;  // Of a group.
+    int ranks_max = kRanksMax;  // Of a group.
   };
   explicit NodeGroups(const Options& options);
 

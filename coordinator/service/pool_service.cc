@@ -5,10 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
@@ -33,7 +31,7 @@ constexpr size_t kRendezvousTokenBytesMin = 16, kRendezvousTokenBytesMax = 64;
 // Numbers are judged by the core.
 absl::Status CheckNode(const v1::JoinRequest& request) {
   if (request.address().size() > kTextBytesMax ||
-      (!request.address().empty() && !ParseHostPort(HostPortText(request.address(), 1)).ok())) {
+      !ParseHostPort(HostPortText(request.address(), 1)).ok()) {
     return BadRequestError({{"address", "is no host name or numeric address"}});
   }
   if (request.rendezvous_port() < 1 || request.rendezvous_port() > 65535)
@@ -48,18 +46,7 @@ absl::Status CheckNode(const v1::JoinRequest& request) {
   return absl::OkStatus();
 }
 
-// Of gRPC's "ipv4:10.0.0.1:4711" or "ipv6:%5Bfe80::1%5D:4711". Empty: something else.
-std::string HostOfPeer(const std::string& peer) {
-  for (const char* scheme : {"ipv4:", "ipv6:"}) {
-    if (!absl::StartsWith(peer, scheme)) continue;
-    const absl::StatusOr<HostPort> address =
-        ParseHostPort(absl::StrReplaceAll(peer.substr(5), {{"%5B", "["}, {"%5D", "]"}}));
-    if (address.ok()) return address->host;
-  }
-  return "";
-}
-
-JoinPool EventOf(const v1::JoinRequest& request, const std::string& peer) {
+JoinPool EventOf(const v1::JoinRequest& request) {
   JoinPool event{.pool = request.pool(),
                  .incarnation = request.incarnation(),
                  .ranks = request.ranks(),
@@ -68,7 +55,7 @@ JoinPool EventOf(const v1::JoinRequest& request, const std::string& peer) {
   if (request.nodes() <= 1) return event;
   event.nodes = request.nodes();
   if (request.has_node()) event.node = request.node();
-  event.host = request.address().empty() ? HostOfPeer(peer) : request.address();
+  event.host = request.address();
   event.rendezvous = HostPortText(event.host, request.rendezvous_port());
   event.token = request.rendezvous_token();
   event.version = request.version();
@@ -163,7 +150,8 @@ coordinator::Heartbeat EventOf(const v1::HeartbeatRequest& request) {
                                .job = request.job_id(),
                                .inner_step = request.progress().inner_step(),
                                .draining = request.draining(),
-                               .finished = request.finished()};
+                               .finished = request.finished(),
+                               .running = request.running()};
   for (const v1::Evaluation& e : request.evaluations())
     event.evaluations.push_back({e.step(), e.version(), e.loss(), e.tokens(), e.final()});
   if (request.has_failure()) event.fault = FromProto(request.failure());
@@ -202,7 +190,7 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                                             const v1::JoinRequest* request,
                                             v1::JoinResponse* response) {
   if (const absl::Status valid = CheckJoin(*request); !valid.ok()) return Answered(context, valid);
-  return AnswerStep(context, service_, EventOf(*request, std::string(context->peer())),
+  return AnswerStep(context, service_, EventOf(*request),
                     [this, request, response](const std::optional<Answer>& answer) {
                       const auto& grant = std::get<GrantLease>(*answer);
                       Remember(*request, grant);
@@ -258,8 +246,8 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return absl::OkStatus();
   const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
-  const std::string incarnation =
-      service_.performer->GroupOf(request.pool(), request.incarnation());
+  const std::string& incarnation =
+      request.running().empty() ? request.incarnation() : request.running();
   if (!place.has_value() || place->incarnation != incarnation || !place->live)
     return absl::OkStatus();
   LH_RETURN_IF_ERROR(CheckEvaluations(request, job->resolved->spec.train().steps()));

@@ -111,7 +111,8 @@ Lines CoordinatorScenario::Heartbeat(const Command& c) {
                                   .job = c.Text("job"),
                                   .inner_step = c.Number("step"),
                                   .draining = c.Number("draining") != 0,
-                                  .finished = c.Number("finished") != 0};
+                                  .finished = c.Number("finished") != 0,
+                                  .running = c.Text("running")};
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });
 }
@@ -154,6 +155,7 @@ Lines CoordinatorScenario::Evaluated(const Command& c) {
                                .loss = 1.5,
                                .final = c.Has("final")});
   event.inner_step = event.evaluations[0].step;
+  event.running = c.Text("running");
   return Step(event);
 }
 

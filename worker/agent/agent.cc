@@ -2,18 +2,24 @@
 
 #include <signal.h>
 
-#include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
+#include "common/io/digest.h"
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
+#include "worker/agent/in_pool_address.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_server.h"
 
@@ -25,8 +31,10 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 // Events that wait; a rank's reports beyond it are dropped, since newer ones follow.
 constexpr size_t kEventsMax = 10'000;
 constexpr absl::Duration kProbeTimeout = absl::Seconds(5);
+constexpr char kNcclInterfaces[] = "NCCL_SOCKET_IFNAME";
 
-v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
+v1::JoinRequest MakeJoinRequest(const Agent::Options& options, const std::string& token,
+                                const RendezvousServer* rendezvous) {
   v1::JoinRequest request;
   request.set_pool(options.pool);
   request.set_ranks(options.ranks);
@@ -34,23 +42,59 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options) {
   request.set_version(LONGHAUL_VERSION);
   request.set_host(options.host);
   for (const std::string& capability : options.capabilities) request.add_capabilities(capability);
+  if (options.nodes == 1) return request;
+  request.set_nodes(options.nodes);
+  if (options.node.has_value()) request.set_node(*options.node);
+  request.set_address(options.in_pool_address);
+  request.set_rendezvous_port(rendezvous->port());
+  request.set_rendezvous_token(token);
   return request;
+}
+
+// Within one machine the token is enough.
+absl::StatusOr<std::unique_ptr<RendezvousServer>> ServeRendezvous(const Agent::Options& options,
+                                                                  const std::string& token) {
+  if (options.nodes == 1 && options.ranks == 1) return nullptr;
+  if (options.nodes == 1) return RendezvousServer::Start({.token = token});
+  return RendezvousServer::Start(
+      {.address = HostPortText(options.in_pool_address, 0),
+       .tls = options.tls,
+       .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost,
+       .token = token});
+}
+
+// Of a start of the ranks of a group of nodes: the same on all of them, and another one each time.
+uint64_t GenerationOf(const PoolSupervisor::Work& work) {
+  return DigestOf(absl::StrCat(work.incarnation, "/", work.job)).low;
 }
 
 }  // namespace
 
-Agent::Agent(Options options)
+absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(Options options) {
+  std::string token = RandomHex();
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<RendezvousServer> rendezvous,
+                      ServeRendezvous(options, token));
+  return absl::WrapUnique(new Agent(std::move(options), std::move(token), std::move(rendezvous)));
+}
+
+Agent::Agent(Options options, std::string token, std::unique_ptr<RendezvousServer> rendezvous)
     : options_(std::move(options)),
-      rendezvous_token_(RandomHex()),
+      rendezvous_token_(std::move(token)),
+      rendezvous_(std::move(rendezvous)),
       bulk_channels_(options_.bulk_channels),
-      supervisor_({.ranks = options_.ranks, .progress = options_.progress, .drain = options_.drain},
+      supervisor_({.ranks = options_.ranks,
+                   .progress = options_.progress,
+                   .drain = options_.drain,
+                   .nodes = options_.nodes},
                   absl::Now()) {
+  place_.set_ranks(options_.ranks);
   membership_ = std::make_unique<MembershipClient>(
-      MembershipClient::Options{.log = options_.log,
-                                .coordinator = options_.coordinator,
-                                .tls = options_.tls,
-                                .join = MakeJoinRequest(options_),
-                                .heartbeat = options_.heartbeat},
+      MembershipClient::Options{
+          .log = options_.log,
+          .coordinator = options_.coordinator,
+          .tls = options_.tls,
+          .join = MakeJoinRequest(options_, rendezvous_token_, rendezvous_.get()),
+          .heartbeat = options_.heartbeat},
       [this](const MembershipClient::Standing& standing) { Post(Assigned{standing}); },
       [this](const absl::Status& status) { Post(Refused{status}); });
 }
@@ -93,9 +137,11 @@ absl::Status Agent::Run() {
 void Agent::On(const Assigned& event) {
   const MembershipClient::Standing& standing = event.standing;
   incarnation_ = standing.incarnation;
-  assignment_ = standing.assignment;
-  Perform(supervisor_.Assigned({standing.incarnation, assignment_.job_id(), assignment_.ordinal()},
-                               absl::Now()));
+  assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
+  if (standing.node.ranks() > 0) place_ = standing.node;
+  Perform(supervisor_.Assigned(
+      {standing.incarnation, assignment_.job_id(), assignment_.ordinal(), place_.first_rank()},
+      absl::Now()));
 }
 
 void Agent::On(const Reported& event) {
@@ -111,7 +157,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
   if (report.has_progress()) {
     v1::PoolProgress progress = report.progress();
     progress.set_pool(options_.pool);
-    progress.set_ranks(options_.ranks);
+    progress.set_ranks(place_.ranks());
     // The last step's figures are to be there when the final round ends the job, and those of a
     // pool that drains when it stopped.
     const bool last = progress.inner_step() == assignment_.spec().train().steps() ||
@@ -158,8 +204,11 @@ void Agent::Perform(const PoolSupervisor::Actions& actions) {
 }
 
 void Agent::Do(const PoolSupervisor::StartRanks&) {
-  options_.log.Info(
-      absl::StrCat("job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)"));
+  options_.log.Info(absl::StrCat(
+      "job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)",
+      options_.nodes > 1
+          ? absl::StrCat(" of the pool's ", place_.ranks(), ", from number ", place_.first_rank())
+          : ""));
   if (const absl::Status status = StartRanks(); !status.ok()) {
     Perform(supervisor_.StartFailed(status.ToString()));
   }
@@ -192,7 +241,7 @@ void Agent::Do(const PoolSupervisor::Done& action) {
 // Once: the coordinator has just assigned a job, so it answers.
 void Agent::ChooseBulkChannels() {
   if (bulk_channels_ > 0) return;
-  BulkLink link{.megabits_per_second = options_.link_mbps / options_.ranks};
+  BulkLink link{.megabits_per_second = options_.link_mbps / place_.ranks()};
   link.send_buffer_bytes = SendBufferBytesMax().value_or(link.send_buffer_bytes);
   const absl::StatusOr<absl::Duration> round_trip = membership_->MeasureRoundTrip(kProbeTimeout);
   if (!round_trip.ok()) {
@@ -216,35 +265,53 @@ void Agent::ChooseBulkChannels() {
 absl::Status Agent::StartRanks() {
   Do(PoolSupervisor::KillRanks{});  // What is left of the last group has ended.
   ChooseBulkChannels();
-  LH_RETURN_IF_ERROR(PrepareMeeting());
+  LH_ASSIGN_OR_RETURN(const RankProcess::Options meeting, PrepareMeeting());
   for (int rank = 0; rank < options_.ranks; ++rank) {
+    RankProcess::Options options = RankOptions(rank);
+    absl::c_copy(meeting.arguments, std::back_inserter(options.arguments));
+    absl::c_copy(meeting.environment, std::back_inserter(options.environment));
     LH_ASSIGN_OR_RETURN(
         std::unique_ptr<RankProcess> process,
-        RankProcess::Start(RankOptions(rank),
-                           {.on_report =
-                                [this, group = group_, rank](const RankReport& report) {
-                                  Post(Reported{group, rank, report});
-                                },
-                            .on_exit =
-                                [this, group = group_, rank](int code) {
-                                  Post(Exited{group, rank, code});
-                                }}));
+        RankProcess::Start(options, {.on_report =
+                                         [this, group = group_, rank](const RankReport& report) {
+                                           Post(Reported{group, rank, report});
+                                         },
+                                     .on_exit =
+                                         [this, group = group_, rank](int code) {
+                                           Post(Exited{group, rank, code});
+                                         }}));
     ranks_.push_back(std::move(process));
   }
   return absl::OkStatus();
 }
 
-// Ranks of the last group that come late are refused from now on.
-absl::Status Agent::PrepareMeeting() {
-  if (options_.ranks == 1) return absl::OkStatus();
-  if (rendezvous_ == nullptr) {
-    // Within this machine: the token is enough.
-    LH_ASSIGN_OR_RETURN(rendezvous_, RendezvousServer::Start({.token = rendezvous_token_}));
+absl::StatusOr<RankProcess::Options> Agent::PrepareMeeting() {
+  if (rendezvous_ == nullptr) return RankProcess::Options();
+  const bool alone = options_.nodes == 1;
+  const uint64_t generation = alone ? group_ : GenerationOf(supervisor_.work());
+  if (alone || place_.node() == 0)
+    LH_RETURN_IF_ERROR(rendezvous_->StartGeneration(generation, place_.ranks()));
+  RankProcess::Options options;
+  options.arguments = {"--rendezvous", alone ? rendezvous_->address() : place_.rendezvous(),
+                       "--generation", absl::StrCat(generation)};
+  if (!alone) {
+    options.arguments.insert(options.arguments.end(),
+                             {"--in-pool-address", options_.in_pool_address});
   }
-  return rendezvous_->StartGeneration(group_, options_.ranks);
+  if (!options_.in_pool_name.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--in-pool-name", options_.in_pool_name});
+  }
+  options.environment = {absl::StrCat(kRendezvousTokenVariable, "=",
+                                      alone ? rendezvous_token_ : place_.rendezvous_token())};
+  // NCCL knows interfaces only. '=': by its whole name.
+  if (!alone && std::getenv(kNcclInterfaces) == nullptr) {
+    LH_ASSIGN_OR_RETURN(const std::string interface, InterfaceOf(options_.in_pool_address));
+    options.environment.push_back(absl::StrCat(kNcclInterfaces, "==", interface));
+  }
+  return options;
 }
 
-RankProcess::Options Agent::RankOptions(int rank) const {
+RankProcess::Options Agent::RankOptions(int local_rank) const {
   RankProcess::Options options{.program = options_.rank_program, .log = options_.log};
   options.arguments = {"--coordinator",
                        options_.coordinator,
@@ -253,9 +320,11 @@ RankProcess::Options Agent::RankOptions(int rank) const {
                        "--incarnation",
                        incarnation_,
                        "--rank",
-                       absl::StrCat(rank),
+                       absl::StrCat(place_.first_rank() + local_rank),
+                       "--local-rank",
+                       absl::StrCat(local_rank),
                        "--ranks",
-                       absl::StrCat(options_.ranks),
+                       absl::StrCat(place_.ranks()),
                        "--threads",
                        absl::StrCat(options_.threads),
                        "--bulk-channels",
@@ -276,11 +345,6 @@ RankProcess::Options Agent::RankOptions(int rank) const {
     options.arguments.insert(options.arguments.end(),
                              {"--tls-ca", options_.tls_files.ca, "--tls-certificate",
                               options_.tls_files.certificate, "--tls-key", options_.tls_files.key});
-  }
-  if (rendezvous_ != nullptr) {
-    options.arguments.insert(options.arguments.end(), {"--rendezvous", rendezvous_->address(),
-                                                       "--generation", absl::StrCat(group_)});
-    options.environment.push_back(absl::StrCat(kRendezvousTokenVariable, "=", rendezvous_token_));
   }
   // Spinning OpenMP threads of several ranks on few cores cost an order of magnitude.
   options.environment.push_back("OMP_WAIT_POLICY=passive");

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
@@ -30,12 +31,18 @@ class Agent {
  public:
   struct Options {
     std::string coordinator, pool;
-    std::string host;  // Of this machine, for people.
-    int ranks = 1;
+    std::string host;             // Of this machine, for people.
+    int ranks = 1;                // Of this node.
+    int nodes = 1;                // Of the pool. With several:
+    std::optional<int> node;      // This one's number. Nothing: the coordinator gives one.
+    std::string in_pool_address;  // Numeric; where the other nodes reach this one.
+    std::string in_pool_name;     // What the nodes' certificates are for. Empty without TLS.
+    bool allow_plaintext_beyond_localhost = false;  // Of the pool's rendezvous.
+
     v1::Device device = v1::CPU;
-    int threads = 0;                 // Of each rank.
-    int bulk_channels = 0;           // Of each rank. 0: by link_mbps and the round trip.
-    double link_mbps = 1000;         // Between the pool and the coordinator; all ranks share it.
+    int threads = 0;          // Of each rank.
+    int bulk_channels = 0;    // Of each rank. 0: by link_mbps and the round trip.
+    double link_mbps = 1000;  // Between the pool and the coordinator; all its ranks share it.
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     TlsFiles tls_files;              // What tls was made of, for the ranks.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
@@ -48,7 +55,8 @@ class Agent {
     absl::Duration return_within = absl::Minutes(10);  // The place is to be kept so long.
     std::vector<std::string> capabilities;             // See JoinRequest.
   };
-  explicit Agent(Options options);
+  // Joins the coordinator from now on. Errors: those of RendezvousServer::Start.
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(Options options);
   ~Agent();
 
   // Works until Drain has ended or the coordinator refuses this pool for good: then its status,
@@ -61,6 +69,8 @@ class Agent {
   void Drain();
 
  private:
+  Agent(Options options, std::string token, std::unique_ptr<RendezvousServer> rendezvous);
+
   struct Assigned {
     MembershipClient::Standing standing;
   };
@@ -97,20 +107,25 @@ class Agent {
   void Do(const PoolSupervisor::Rejoin& action);
   void Do(const PoolSupervisor::Done& action);
   absl::Status StartRanks();
-  absl::Status PrepareMeeting();
+  // Ranks of the last group that come late are refused from now on. What tells these ranks where
+  // they meet.
+  absl::StatusOr<RankProcess::Options> PrepareMeeting();
   void ChooseBulkChannels();
-  RankProcess::Options RankOptions(int rank) const;
+  // Without the meeting's.
+  RankProcess::Options RankOptions(int local_rank) const;
 
   const Options options_;
 
   // Main thread only.
-  std::string incarnation_;
+  std::string incarnation_;    // Under which the ranks work.
   v1::Assignment assignment_;  // The last answer's.
+  // The node's part in its group, as last told in full. One node: all ranks.
+  v1::NodePlace place_;
   uint64_t group_ = 0;         // Counts groups of ranks: events of earlier ones are ignored.
   uint64_t failed_group_ = 0;  // The last one that reported a failure. Groups count from 1.
-  // Where the ranks of each group meet, from the first group on. Null with one rank.
-  std::unique_ptr<RendezvousServer> rendezvous_;
+  // Where the ranks of each group meet, if this is node 0. Null with one rank.
   const std::string rendezvous_token_;
+  const std::unique_ptr<RendezvousServer> rendezvous_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   double push_bytes_per_second_ = 0;  // What a rank's pushes are held to. 0: nothing.
   int bulk_channels_ = 0;             // 0: not chosen yet.

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -20,6 +22,8 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/in_pool_address.h"
+#include "worker/agent/node_identity.h"
 #include "worker/rank/capabilities.h"
 
 namespace longhaul {
@@ -62,6 +66,30 @@ absl::Status CheckSite(const Agent::Options& options) {
       "--device cuda: ", options.ranks, " rank(s) need a GPU each, this machine has ", devices));
 }
 
+// How the pool's other nodes reach this one, and know it.
+absl::Status PrepareNode(std::optional<int> nodes, std::optional<int> node,
+                         Agent::Options& options) {
+  LH_ASSIGN_OR_RETURN(
+      const NodeIdentity identity,
+      IdentifyNode(nodes, node, options.host, [](const char* name) { return std::getenv(name); }));
+  options.nodes = identity.nodes;
+  options.node = identity.node;
+  if (options.nodes == 1) return absl::OkStatus();
+  const auto of_flag = [](const absl::Status& status, absl::string_view hint) {
+    return absl::Status(status.code(), absl::StrCat("--in-pool-address: ", status.message(), hint));
+  };
+  if (options.in_pool_address.empty()) {
+    absl::StatusOr<std::string> address = AddressTowards(options.coordinator);
+    if (!address.ok()) return of_flag(address.status(), "; give the address of this machine");
+    options.in_pool_address = *std::move(address);
+  }
+  if (const auto interface = InterfaceOf(options.in_pool_address); !interface.ok())
+    return of_flag(interface.status(), "");
+  if (options.tls_files.empty()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(options.in_pool_name, NameInCertificate(options.tls_files));
+  return absl::OkStatus();
+}
+
 // SIGTERM and SIGINT drain; a second one ends at once.
 std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
   return std::thread([&agent, signals] {
@@ -84,6 +112,7 @@ int main(int argc, char** argv) {
   options.rank_program = longhaul::ProgramBeside("longhaul-rank");
   options.data_dir = std::filesystem::current_path().string();
   std::string device = "cpu", log_format = "auto", return_within = "10m";
+  std::optional<int> nodes, node;
   double drain_seconds = 30, progress_timeout = 60;
   CLI::App app{
       "The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out."};
@@ -92,8 +121,26 @@ int main(int argc, char** argv) {
   app.add_option("--pool", options.pool, "name of the pool: 1 to 63 of [a-z0-9-]")
       ->required()
       ->envname("LONGHAUL_POOL");
-  app.add_option("--ranks", options.ranks, "rank processes of this pool (default 1)")
-      ->check(CLI::Range(1, 4096));
+  app.add_option("--ranks", options.ranks,
+                 "rank processes of this node (default 1); a pool has at most 256")
+      ->check(CLI::Range(1, longhaul::kRanksMax));
+  app.add_option("--nodes", nodes,
+                 "machines of this pool, each with a worker of the same flags (default: NNODES of "
+                 "the environment, else 1)")
+      ->check(CLI::Range(1, longhaul::kRanksMax))
+      ->envname("LONGHAUL_NODES");
+  app.add_option("--node", node,
+                 "number of this node, from 0 (default: NODE_RANK of the environment, else the "
+                 "ordinal of a StatefulSet's pod, else the coordinator gives one)")
+      ->check(CLI::Range(0, longhaul::kRanksMax - 1))
+      ->envname("LONGHAUL_NODE");
+  app.add_option("--in-pool-address", options.in_pool_address,
+                 "with --nodes: numeric address of this machine that the other nodes reach "
+                 "(default: that from which it reaches the coordinator)")
+      ->envname("LONGHAUL_IN_POOL_ADDRESS");
+  app.add_flag("--allow-plaintext-beyond-localhost", options.allow_plaintext_beyond_localhost,
+               "with --nodes and without TLS: the network between the nodes is trusted")
+      ->envname("LONGHAUL_ALLOW_PLAINTEXT_BEYOND_LOCALHOST");
   app.add_option("--threads", options.threads, "threads of a rank (default: cores / ranks)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
@@ -164,8 +211,10 @@ int main(int argc, char** argv) {
   options.log = longhaul::Logger({.program = "longhaul-worker", .level = *level, .format = *format})
                     .With({.pool = options.pool});
 
-  if (const absl::Status status = longhaul::CheckSite(options); !status.ok()) {
-    std::cerr << "longhaul-worker: " << status.message() << "\n";
+  absl::Status able = longhaul::CheckSite(options);
+  if (able.ok()) able = longhaul::PrepareNode(nodes, node, options);
+  if (!able.ok()) {
+    std::cerr << "longhaul-worker: " << able.message() << "\n";
     return 4;
   }
   options.capabilities = longhaul::CapabilitiesOn(options.device);
@@ -186,9 +235,13 @@ int main(int argc, char** argv) {
     return 4;
   }
   options.tls = *tls;
-  Agent agent(options);
-  longhaul::HandleSignals(agent, signals).detach();
-  const absl::Status refused = agent.Run();
+  const auto agent = Agent::Start(options);
+  if (!agent.ok()) {
+    std::cerr << "longhaul-worker: " << agent.status().message() << "\n";
+    return 4;
+  }
+  longhaul::HandleSignals(**agent, signals).detach();
+  const absl::Status refused = (*agent)->Run();
   if (refused.ok()) return 0;
   std::cerr << "longhaul-worker: " << refused.message() << "\n";
   return 2;

@@ -162,10 +162,12 @@ void MembershipClient::Complain(const absl::Status& trouble) {
     if (!is_new && now - troubled_since_ > 3 * lease_seen_ &&
         now - complained_at_ >= options_.complaints) {
       complained_at_ = now;
+      const bool node = options_.join.nodes() > 1;
       options_.log.Warning(absl::StrCat(
-          "another worker holds the name ", options_.join.pool(), " and keeps renewing it, for ",
+          "another worker holds ", node ? "this node's place in pool " : "the name ",
+          options_.join.pool(), " and keeps renewing it, for ",
           absl::FormatDuration(absl::Trunc(now - troubled_since_, absl::Seconds(1))),
-          " now: stop that one, or start this one with another --pool"));
+          " now: stop that one, or start this one with another --", node ? "node" : "pool"));
       return;
     }
     if (!is_new) return;
@@ -256,10 +258,14 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
       incarnation, absl::StrCat(assignment.job_id(), "#",
                                 assignment.job_id().empty() ? -1 : assignment.ordinal())};
   if (applied_ != key) {
-    applied_ = key;
     absl::MutexLock lock(&mutex_);
+    // The group that drained has ended.
+    if (options_.join.nodes() > 1 && applied_.has_value() && applied_->first != incarnation)
+      draining_ = false;
+    applied_ = key;
     next_.Clear();
     next_.set_job_id(assignment.job_id());
+    if (options_.join.nodes() > 1) next_.set_running(incarnation);
   }
   on_standing_({incarnation, assignment, node});
 }

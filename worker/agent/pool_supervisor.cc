@@ -34,7 +34,10 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
   if (state_ == State::kDraining || state_ == State::kDone) return out;
   if (work != work_) {
     if (state_ == State::kRunning) Kill(out);
-    if (work.job != work_.job) restarts_ = 0;
+    if (!work.job.empty() && work.job != last_job_) {
+      restarts_ = 0;
+      last_job_ = work.job;
+    }
     if (work.incarnation != work_.incarnation) spent_.clear();
     work_ = work;
     state_ = State::kIdle;
@@ -56,9 +59,11 @@ void PoolSupervisor::Start(absl::Time now, Actions& out) {
   state_ = State::kRunning;
   failed_ = false;
   completed_ = true;
+  stopped_ = false;
   lost_.clear();
   conclude_at_ = absl::InfiniteFuture();
   ranks_.assign(options_.ranks, Rank{.started = now, .seen = now, .progressed = now});
+  if (options_.nodes > 1) spent_.insert(work_.job);
   out.emplace_back(std::in_place_type<StartRanks>);
 }
 
@@ -101,11 +106,12 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
   }
   if (code == kRankFailed) failed_ = true;
   if (code != kRankCompleted) completed_ = false;
+  if (code == kRankStopped && options_.nodes > 1) stopped_ = true;
   const bool finished = code == kRankFinished || code == kRankCompleted || code == kRankStopped;
   // A rank that failed may have done steps before.
   if (code != kRankFinished) spent_.insert(work_.job);
   if (!finished && lost_.empty()) {
-    lost_ = HowItEnded(rank, code);
+    lost_ = HowItEnded(work_.first_rank + rank, code);
     conclude_at_ = now + kLastWords;
   }
   // The others end as well, or never: they wait for what cannot be without this one.
@@ -117,7 +123,8 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
 void PoolSupervisor::Conclude(absl::Time now, Actions& out) {
   const auto left = absl::c_find_if(ranks_, [](const Rank& rank) { return !rank.ended; });
   if (left != ranks_.end() && lost_.empty())
-    lost_ = absl::StrCat("rank ", left - ranks_.begin(), " did not end with the others");
+    lost_ = absl::StrCat("rank ", work_.first_rank + (left - ranks_.begin()),
+                         " did not end with the others");
   if (!lost_.empty() && !failed_) return Lose(lost_, out);
   if (left != ranks_.end()) {
     completed_ = false;
@@ -126,6 +133,8 @@ void PoolSupervisor::Conclude(absl::Time now, Actions& out) {
   ranks_.clear();
   state_ = State::kEnded;
   restart_at_ = now + Growing(absl::Seconds(2), restarts_, absl::Minutes(10));
+  // The node that drains still sends what it owes, and keeps the pool's place by leaving first.
+  if (stopped_) restart_at_ = std::max(restart_at_, now + options_.drain);
 }
 
 // A pool without one of its ranks has lost its place: it comes back as a newcomer, more slowly if
@@ -172,7 +181,8 @@ absl::Duration PoolSupervisor::LimitOf(const Rank& rank) const {
 }
 
 // A rank that waits for another waits for one that waits for the coordinator, or that is to be
-// blamed itself; then its own time begins.
+// blamed itself; then its own time begins. Ranks that all wait here wait for one of another node,
+// whose agent looks after it.
 void PoolSupervisor::ExcuseThoseWhoWait(absl::Time now) {
   bool somebody_waits = false, all_in_collective = true;
   for (const Rank& rank : ranks_) {
@@ -180,14 +190,16 @@ void PoolSupervisor::ExcuseThoseWhoWait(absl::Time now) {
     all_in_collective &= rank.ended || rank.status.in_collective;
   }
   for (Rank& rank : ranks_) {
-    const bool for_another = rank.status.in_collective && (somebody_waits || !all_in_collective);
+    const bool for_another =
+        rank.status.in_collective && (somebody_waits || !all_in_collective || options_.nodes > 1);
     if (for_another || !rank.status.waits_for.empty()) rank.progressed = now;
   }
 }
 
 std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
   const auto words = [&](int index, const char* what, absl::Duration time, absl::Duration limit) {
-    return absl::StrFormat("rank %d %s for %s at inner step %d (limit %s)", index, what,
+    return absl::StrFormat("rank %d %s for %s at inner step %d (limit %s)",
+                           work_.first_rank + index, what,
                            absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(100))),
                            ranks_[index].status.step, absl::FormatDuration(limit));
   };

@@ -9,7 +9,8 @@
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
 // What the ranks pushed before they ended may have counted, and their error feedback is gone: an
-// incarnation whose ranks did steps of a job does not begin it again.
+// incarnation whose ranks did steps of a job does not begin it again. A group of nodes never begins
+// a job twice, so that all of its ranks know which start they belong to.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +48,17 @@ struct ProgressLimits {
 class PoolSupervisor {
  public:
   struct Options {
-    int ranks = 1;
+    int ranks = 1;  // Of this node.
     ProgressLimits progress;
     absl::Duration drain = absl::Seconds(30);
+    // Of the pool. With several the incarnation is that of their group.
+    int nodes = 1;
   };
   // What the coordinator wants; `job` is empty: nothing.
   struct Work {
     std::string incarnation, job;
     int ordinal = 0;
+    int first_rank = 0;  // Of this node, in the pool.
     friend bool operator==(const Work&, const Work&) = default;
   };
 
@@ -125,10 +129,12 @@ class PoolSupervisor {
   bool failed_ = false;  // A rank reported a failure.
   // Every rank that ended had completed the work.
   bool completed_ = false;
-  std::string lost_;  // Why the group is lost, until the others had time to end.
+  bool stopped_ = false;  // A rank ended because the pool drains: another node was asked to.
+  std::string lost_;      // Why the group is lost, until the others had time to end.
   absl::Time conclude_at_ = absl::InfiniteFuture();
-  int losses_ = 0;         // In a row, without a step between them.
-  int restarts_ = 0;       // Of this work.
+  int losses_ = 0;    // In a row, without a step between them.
+  int restarts_ = 0;  // Of the last job.
+  std::string last_job_;
   absl::Time restart_at_;  // kEnded: not before.
   absl::Time drain_until_;
   absl::Time ticked_;

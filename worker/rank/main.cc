@@ -43,8 +43,10 @@ namespace {
 
 struct Arguments {
   std::string coordinator, pool, incarnation, data_dir, log_level = "info";
-  int rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
-  std::string rendezvous;  // host:port of the agent's; empty with one rank.
+  int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
+  std::string rendezvous;                     // host:port; empty with one rank.
+  std::string in_pool_address = "127.0.0.1";  // Of this machine.
+  std::string in_pool_name;  // What node 0's certificate is for; empty: the rendezvous has no TLS.
   double push_bytes_per_second = 0;
   uint64_t generation = 0;
   TlsFiles tls_files;
@@ -141,8 +143,12 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
   absl::StatusOr<PoolCommunicator> communicator =
       MakePoolCommunicator({.rank = arguments.rank,
                             .ranks = arguments.ranks,
+                            .local_rank = arguments.local_rank,
                             .rendezvous = arguments.rendezvous,
+                            .tls = arguments.in_pool_name.empty() ? nullptr : *tls,
+                            .tls_name = arguments.in_pool_name,
                             .generation = arguments.generation,
+                            .address = arguments.in_pool_address,
                             .device = spec.train().device()});
   if (!communicator.ok()) {
     return end(FaultPlace::kMeeting, communicator.status(), "while the pool's ranks met");
@@ -150,7 +156,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
   WatchedCommunicator watched(communicator->get(), &monitor);
   auto made = MakeReplica({.spec = spec,
                            .ordinal = assignment->ordinal(),
-                           .local_rank = arguments.rank,
+                           .local_rank = arguments.local_rank,
                            .threads = arguments.threads,
                            .data_dir = arguments.data_dir,
                            .communicator = communicator->get() == nullptr ? nullptr : &watched,
@@ -175,7 +181,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
                                 .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
                                 .push_bytes_per_second = arguments.push_bytes_per_second,
-                                .device_codec = DeviceCodecOf(replica, arguments.rank, log),
+                                .device_codec = DeviceCodecOf(replica, arguments.local_rank, log),
                                 .log = log,
                                 .observer = observer},
                                &replica);
@@ -205,6 +211,7 @@ int main(int argc, char** argv) {
   app.add_option("--pool", arguments.pool)->required();
   app.add_option("--incarnation", arguments.incarnation)->required();
   app.add_option("--rank", arguments.rank);
+  app.add_option("--local-rank", arguments.local_rank);
   app.add_option("--ranks", arguments.ranks);
   app.add_option("--threads", arguments.threads);
   app.add_option("--bulk-channels", arguments.bulk_channels);
@@ -212,6 +219,8 @@ int main(int argc, char** argv) {
   app.add_option("--data-dir", arguments.data_dir);
   app.add_option("--rendezvous", arguments.rendezvous);
   app.add_option("--generation", arguments.generation);
+  app.add_option("--in-pool-address", arguments.in_pool_address);
+  app.add_option("--in-pool-name", arguments.in_pool_name);
   app.add_option("--tls-ca", arguments.tls_files.ca);
   app.add_option("--tls-certificate", arguments.tls_files.certificate);
   app.add_option("--tls-key", arguments.tls_files.key);

@@ -24,6 +24,8 @@ std::string TokenFromEnvironment() {
 absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOptions& options) {
   if (options.ranks == 1) return PoolCommunicator{};
   RendezvousClient rendezvous({.address = options.rendezvous,
+                               .tls = options.tls,
+                               .tls_name = options.tls_name,
                                .token = TokenFromEnvironment(),
                                .generation = options.generation,
                                .size = options.ranks});
@@ -35,7 +37,8 @@ absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOpti
                         .size = options.ranks,
                         .rendezvous = &rendezvous,
                         .timeout = kMeetingTimeout,
-                        .device = options.rank}));
+                        .hostname = options.address,
+                        .device = options.local_rank}));
   return PoolCommunicator{std::move(communicator), cuda};
 }
 

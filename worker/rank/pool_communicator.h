@@ -6,16 +6,22 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/rpc/tls.h"
 #include "longhaul/v1/job.pb.h"
 #include "worker/collective/communicator.h"
 
 namespace longhaul {
 
 struct PoolCommunicatorOptions {
-  int rank = 0, ranks = 1;
-  std::string rendezvous;  // host:port of the agent's; its token is in the environment
-                           // (rendezvous_token.h).
+  int rank = 0, ranks = 1;  // In the pool.
+  int local_rank = 0;       // On this machine: the number of its device.
+  // host:port of the rendezvous of node 0's agent; its token is in the environment
+  // (rendezvous_token.h).
+  std::string rendezvous;
+  std::shared_ptr<const Tls> tls;  // Of that rendezvous. Null: plaintext.
+  std::string tls_name;            // See ChannelOptions.
   uint64_t generation = 0;
+  std::string address = "127.0.0.1";  // Numeric; where the other ranks reach this machine.
   v1::Device device = v1::CPU;
 };
 

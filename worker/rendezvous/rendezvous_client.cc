@@ -17,8 +17,11 @@
 namespace longhaul {
 namespace {
 
+// While the generation has not begun.
+constexpr absl::Duration kBetweenCalls = absl::Milliseconds(100);
+
 absl::Status CheckRequest(const RendezvousClient::Options& options, int rank, size_t blob_bytes) {
-  if (options.size <= kRendezvousRanksMax && rank >= 0 && rank < options.size &&
+  if (options.size <= kRanksMax && rank >= 0 && rank < options.size &&
       blob_bytes <= static_cast<size_t>(kRendezvousBlobBytesMax) && !options.token.empty() &&
       options.token.size() <= static_cast<size_t>(kRendezvousTokenBytesMax)) {
     return CheckAddress(options.address);
@@ -60,6 +63,7 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
   const absl::Time deadline = absl::Now() + timeout;
   const auto channel = MakeChannel({.address = options_.address,
                                     .tls = options_.tls,
+                                    .tls_name = options_.tls_name,
                                     .receive_bytes_max = kRendezvousResponseBytesMax});
   // Not by a call that waits for the connection: its error would not tell a place where nobody
   // listens from a rank that did not come.
@@ -73,11 +77,16 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
   request.set_size(options_.size);
   request.set_rank(rank);
   request.set_blob(std::move(blob));
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(deadline));
+  const auto stub = v1::RendezvousService::NewStub(channel);
   v1::ExchangeResponse response;
-  const absl::Status status = FromGrpcStatus(
-      v1::RendezvousService::NewStub(channel)->Exchange(&context, request, &response));
+  absl::Status status;
+  for (;;) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(deadline));
+    status = FromGrpcStatus(stub->Exchange(&context, request, &response));
+    if (!absl::IsNotFound(status) || absl::Now() + kBetweenCalls >= deadline) break;
+    absl::SleepFor(kBetweenCalls);
+  }
   if (!status.ok()) return Explain(status, options_.size, timeout);
   LH_RETURN_IF_ERROR(CheckResponse(response, options_.size));
   return std::vector<std::string>(std::make_move_iterator(response.mutable_blobs()->begin()),

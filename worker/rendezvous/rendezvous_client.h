@@ -17,14 +17,15 @@ class RendezvousClient : public Rendezvous {
   struct Options {
     std::string address;             // HOST:PORT
     std::shared_ptr<const Tls> tls;  // The pool's. Null: plaintext.
+    std::string tls_name;            // See ChannelOptions.
     std::string token;  // The pool's shared secret, 1 to kRendezvousTokenBytesMax bytes.
     uint64_t generation = 0;
-    int size = 0;  // Of the group, 1 to kRendezvousRanksMax.
+    int size = 0;  // Of the group, 1 to kRanksMax.
   };
   explicit RendezvousClient(Options options);
 
-  // While nobody listens yet it goes on trying, until the timeout: then UNAVAILABLE. Timeouts above
-  // kRendezvousTimeoutMax are cut to it. Also:
+  // While nobody listens yet, or the generation has not begun, it goes on trying until the timeout:
+  // then UNAVAILABLE or NOT_FOUND. Timeouts above kRendezvousTimeoutMax are cut to it. Also:
   //   UNAUTHENTICATED   the token is wrong
   //   INVALID_ARGUMENT  an option is out of range or malformed, or the group's size is another one
   //   DATA_LOSS         the answer is not one of a rendezvous of this size

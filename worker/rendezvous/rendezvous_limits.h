@@ -4,17 +4,17 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "common/config/names.h"
 
 namespace longhaul {
 
 inline constexpr int64_t kRendezvousTokenBytesMax = 64;
 inline constexpr int64_t kRendezvousBlobBytesMax = 64 << 10;
-inline constexpr int kRendezvousRanksMax = 256;
 
 // With room for the other fields, whatever a later version adds to them.
 inline constexpr int64_t kRendezvousRequestBytesMax = kRendezvousBlobBytesMax + 4096;
 inline constexpr int64_t kRendezvousResponseBytesMax =
-    kRendezvousRanksMax * (kRendezvousBlobBytesMax + 16);
+    kRanksMax * (kRendezvousBlobBytesMax + 16);
 
 // How long a call may wait. Clients ask for less than the server allows: a deadline travels rounded
 // up.

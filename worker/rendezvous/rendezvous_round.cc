@@ -8,8 +8,8 @@ namespace longhaul {
 
 absl::Status RendezvousRound::Join(Caller caller, Request request) {
   if (request.generation != generation_) {
-    return absl::FailedPreconditionError(absl::StrCat("rendezvous: generation ", request.generation,
-                                                      " came, the current one is ", generation_));
+    return absl::NotFoundError(absl::StrCat("rendezvous: generation ", request.generation,
+                                            " came, the current one is ", generation_));
   }
   if (request.size != size_) {
     return absl::InvalidArgumentError(absl::StrCat("rendezvous: a rank of ", request.size,

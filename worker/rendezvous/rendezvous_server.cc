@@ -40,7 +40,7 @@ RendezvousServer::~RendezvousServer() {
 }
 
 absl::Status RendezvousServer::StartGeneration(uint64_t generation, int size) {
-  if (size < 1 || size > kRendezvousRanksMax) {
+  if (size < 1 || size > kRanksMax) {
     return absl::InvalidArgumentError(absl::StrCat("rendezvous: ", size, " ranks"));
   }
   service_.StartGeneration(generation, size);

@@ -27,7 +27,7 @@ class RendezvousServer {
     std::string token;  // Shared secret of the ranks, 1 to kRendezvousTokenBytesMax bytes.
   };
 
-  // Until the first StartGeneration ranks of any generation get FAILED_PRECONDITION.
+  // Until the first StartGeneration ranks of any generation get NOT_FOUND.
   //   INVALID_ARGUMENT  an option is out of range or malformed, or plaintext beyond localhost that
   //                     was not asked for
   //   UNAVAILABLE       cannot listen
@@ -42,9 +42,9 @@ class RendezvousServer {
   // HOST:PORT, for ranks on this machine.
   const std::string& address() const { return server_->address(); }
 
-  // Ends the current exchange: ranks that wait in it, and those of its generation that come later,
-  // get FAILED_PRECONDITION. `size` ranks of `generation` are served from now on.
-  //   INVALID_ARGUMENT  size is not 1 to kRendezvousRanksMax; nothing has changed
+  // Ends the current exchange: ranks that wait in it get FAILED_PRECONDITION, those of its
+  // generation that come later NOT_FOUND. `size` ranks of `generation` are served from now on.
+  //   INVALID_ARGUMENT  size is not 1 to kRanksMax; nothing has changed
   absl::Status StartGeneration(uint64_t generation, int size);
 
  private:

@@ -147,7 +147,7 @@ absl::Status RendezvousService::Join(RendezvousRound::Caller caller,
                                      RendezvousRound::Request request) {
   if (closed_) return absl::UnavailableError("rendezvous: the agent ends");
   if (!round_.has_value()) {
-    return absl::FailedPreconditionError(
+    return absl::NotFoundError(
         absl::StrCat("rendezvous: generation ", request.generation, " has not begun"));
   }
   return round_->Join(caller, std::move(request));

@@ -77,6 +77,7 @@ TEST_F(PoolsTest, NodesOfAPoolFormAGroup) {
   first.set_ranks(2);
   first.set_host("one");
   first.set_nodes(2);
+  first.set_address("127.0.0.1");
   for (const char* can : {"model:synthetic", "codec:fp32"}) first.add_capabilities(can);
   first.set_rendezvous_port(7001);
   first.set_rendezvous_token("0123456789abcdef");
@@ -97,7 +98,7 @@ TEST_F(PoolsTest, NodesOfAPoolFormAGroup) {
   ASSERT_EQ(pools.size(), 1u);
   EXPECT_EQ(pools[0].state(), v1::FORMING);
   EXPECT_EQ(pools[0].waiting_for(), "node 1 of 2, for 4s");
-  EXPECT_EQ(pools[0].nodes(0).address(), "127.0.0.1") << "as the coordinator sees it";
+  EXPECT_EQ(pools[0].nodes(0).address(), "127.0.0.1");
 
   const auto whole = join(second);
   ASSERT_TRUE(whole.ok()) << whole.status();
@@ -133,6 +134,7 @@ TEST_F(PoolsTest, MalformedNodesAreRefusedWithTheField) {
   good.set_incarnation("aaaaaaaaaaaaaaaa");
   good.set_ranks(1);
   good.set_nodes(2);
+  good.set_address("127.0.0.1");
   good.set_rendezvous_port(7001);
   good.set_rendezvous_token("0123456789abcdef");
   const auto field = [&](const std::function<void(v1::JoinRequest&)>& spoil) {
@@ -145,6 +147,8 @@ TEST_F(PoolsTest, MalformedNodesAreRefusedWithTheField) {
     return violations.empty() ? ReasonOf(status) : violations[0].field;
   };
   EXPECT_EQ(field([](auto& r) { r.set_address("no host"); }), "address");
+  EXPECT_EQ(field([](auto& r) { r.clear_address(); }), "address");
+  EXPECT_EQ(field([](auto& r) { r.set_ranks(257); }), "ranks");
   EXPECT_EQ(field([](auto& r) { r.set_address(std::string(300, 'a')); }), "address");
   EXPECT_EQ(field([](auto& r) { r.set_rendezvous_port(0); }), "rendezvous_port");
   EXPECT_EQ(field([](auto& r) { r.set_rendezvous_port(70000); }), "rendezvous_port");

@@ -72,11 +72,14 @@ class Cluster:
         self.address = lines["grpc"]
         self.metrics = lines["metrics"]
 
-    def start_worker(self, pool, ranks=1, *flags):
-        self.workers[pool] = self._start(pool, [
-            BIN / "longhaul-worker", "--coordinator", self.address, "--pool", pool, "--ranks", str(ranks), "--threads", "1",
-            *flags])
-        return self.workers[pool]
+    def start_worker(self, pool, ranks=1, *flags, name=None):
+        """`name`: of the process; where a pool has several nodes it is not the pool's."""
+        return self.start_program(name or pool, "longhaul-worker", "--coordinator", self.address, "--pool", pool,
+                                  "--ranks", str(ranks), "--threads", "1", *flags)
+
+    def start_program(self, name, program, *arguments):
+        self.workers[name] = self._start(name, [BIN / program, *arguments])
+        return self.workers[name]
 
     def ranks_of(self, pool):
         return children(self.workers[pool].pid)

@@ -23,9 +23,9 @@ class Authority:
     def _openssl(self, *arguments):
         subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
 
-    def issue(self, name):
+    def issue(self, name, hosts="DNS:localhost,IP:127.0.0.1"):
         """The flags of a program that shows a new certificate and trusts this authority."""
-        (self.folder / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
+        (self.folder / "extensions").write_text(f"subjectAltName={hosts}")
         self._openssl("req", "-new", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr", *self._NEW_KEY)
         self._openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
                       "-extfile", "extensions", "-out", f"{name}.pem")
@@ -69,6 +69,22 @@ class TlsTest(unittest.TestCase):
             self.cluster.start_worker(site, ranks, *self.authority.issue(site))
         self.cluster.flags = self.user
         self.assertEqual(self.cluster.submit(wait=True).returncode, 0)
+
+    def test_the_nodes_of_a_pool_meet_by_the_name_in_their_certificates(self):
+        self.start_coordinator()
+        for node in range(2):
+            flags = self.authority.issue(f"node-{node}", "DNS:site-b")  # Of no address.
+            self.cluster.start_worker("site-b", 1, "--nodes", "2", "--in-pool-address", f"127.0.0.{2 + node}", *flags,
+                                      name=f"node-{node}")
+        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a"))
+        self.cluster.flags = self.user
+        self.assertEqual(self.cluster.submit(wait=True).returncode, 0)
+
+    def test_a_node_without_a_name_in_its_certificate_does_not_start(self):
+        self.start_coordinator()
+        worker = self.cluster.start_worker("site-b", 1, "--nodes", "2", *self.authority.issue("site-b", "IP:127.0.0.1"))
+        self.assertEqual(worker.wait(timeout=20), 4)
+        self.assertIn("no DNS name", self.cluster.log("site-b"))
 
     def test_strangers_are_not_let_in(self):
         self.start_coordinator()

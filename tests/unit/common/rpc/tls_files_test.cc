@@ -34,6 +34,18 @@ TEST_F(TlsFilesTest, AcceptsSeveralAuthorities) {
   EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
 }
 
+TEST_F(TlsFilesTest, TellsTheNameThatTheCertificateIsFor) {
+  EXPECT_EQ(*NameInCertificate(files_), "localhost");
+  files_ = WriteTlsFiles(folder_.path(), authority_.certificate(),
+                         authority_.Issue("a", "IP:127.0.0.1,DNS:pool-a,DNS:pool-b"));
+  EXPECT_EQ(*NameInCertificate(files_), "pool-a");
+  files_ = WriteTlsFiles(folder_.path(), authority_.certificate(),
+                         authority_.Issue("a", "IP:127.0.0.1"));
+  const absl::Status none = NameInCertificate(files_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(none));
+  EXPECT_THAT(none.message(), HasSubstr("no DNS name"));
+}
+
 TEST_F(TlsFilesTest, NamesThePathThatIsNotGiven) {
   files_.key.clear();
   const absl::Status status = CheckTlsFiles(files_);

@@ -22,26 +22,28 @@ namespace {
 class AgentTest : public testing::Test {
  protected:
   // Runs an agent whose ranks run this script, which may use $folder.
-  void Start(const std::string& script, int ranks = 1) {
+  void Start(const std::string& script, int ranks = 1, int nodes = 1) {
     const std::string program = folder_.Join("rank");
     std::ofstream(program) << "#!/bin/sh\nfolder=" << folder_.path() << "\ncat > /dev/null\n"
                            << script;
     chmod(program.c_str(), 0755);
-    main_ = std::thread([this, program, ranks] {
-      Agent agent({.coordinator = server_.address,
-                   .pool = "site-a",
-                   .ranks = ranks,
-                   .bulk_channels = 1,
-                   .rank_program = program,
-                   .log = Logger({.stream = &log_}),
-                   .heartbeat = absl::Milliseconds(10),
-                   .return_within = absl::Minutes(7),
-                   .capabilities = {"model:synthetic"}});
+    main_ = std::thread([this, program, ranks, nodes] {
+      const auto agent = Agent::Start({.coordinator = server_.address,
+                                       .pool = "site-a",
+                                       .ranks = ranks,
+                                       .nodes = nodes,
+                                       .in_pool_address = "127.0.0.1",
+                                       .bulk_channels = 1,
+                                       .rank_program = program,
+                                       .log = Logger({.stream = &log_}),
+                                       .heartbeat = absl::Milliseconds(10),
+                                       .return_within = absl::Minutes(7),
+                                       .capabilities = {"model:synthetic"}});
       {
         absl::MutexLock lock(&mutex_);
-        agent_ = &agent;
+        agent_ = agent->get();
       }
-      result_ = agent.Run();
+      result_ = (*agent)->Run();
     });
     absl::MutexLock lock(&mutex_);
     const auto started = [this] { return agent_ != nullptr; };
@@ -165,6 +167,72 @@ exit 10
   EXPECT_EQ(places.size(), 1u);
   EXPECT_GE(generations.size(), 2u);
   EXPECT_FALSE(std::filesystem::exists(folder_.Join("told"))) << "arguments are seen by everybody";
+}
+
+// Writes what it was told about its place.
+constexpr char kTellsItsPlace[] = R"(
+while [ $# -gt 0 ]; do
+  case $1 in
+    --rank) rank=$2;; --local-rank) local=$2;; --ranks) ranks=$2;; --generation) generation=$2;;
+    --incarnation) group=$2;; --rendezvous) place=$2;; --in-pool-address) own=$2;;
+  esac
+  shift
+done
+echo "$rank $local $ranks $group $place $own $LONGHAUL_RENDEZVOUS_TOKEN $generation" >> $folder/places
+echo started >> $folder/starts
+)";
+
+TEST_F(AgentTest, RanksOfANodeAreNumberedInThePool) {
+  server_.Assign("job");
+  server_.node.set_node(1);
+  server_.node.set_missing("node 0 of 2");
+  Start(std::string(kTellsItsPlace) + "while :; do sleep 0.01; done\n", 2, 2);
+  server_.Until([&] { return server_.beats.size() > 2; });
+  EXPECT_FALSE(std::filesystem::exists(folder_.Join("starts"))) << "nodes are missing";
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.joins[0].nodes(), 2);
+    EXPECT_EQ(server_.joins[0].address(), "127.0.0.1");
+    EXPECT_GT(server_.joins[0].rendezvous_port(), 0);
+    EXPECT_GE(server_.joins[0].rendezvous_token().size(), 16u);
+    server_.node.clear_missing();
+    server_.node.set_incarnation("9999999999999999");
+    server_.node.set_first_rank(3);
+    server_.node.set_ranks(5);
+    server_.node.set_rendezvous("127.0.0.2:7001");
+    server_.node.set_rendezvous_token("the other's");
+  }
+  AwaitStarts(2);
+  {
+    // A coordinator that started again, and has not heard of the other node.
+    absl::MutexLock lock(&server_.mutex_);
+    server_.node.set_missing("node 0 of 2");
+    server_.node.clear_first_rank();
+    server_.node.clear_ranks();
+  }
+  const size_t beats = server_.beats.size();
+  server_.Until([&] { return server_.beats.size() > beats + 3; });
+  Drain();
+  std::ifstream places(folder_.Join("places"));
+  std::multiset<std::string> lines;
+  for (std::string line; std::getline(places, line);) lines.insert(line.substr(0, line.rfind(' ')));
+  EXPECT_EQ(lines, (std::multiset<std::string>{
+                       "3 0 5 9999999999999999 127.0.0.2:7001 127.0.0.1 the other's",
+                       "4 1 5 9999999999999999 127.0.0.2:7001 127.0.0.1 the other's"}));
+}
+
+TEST_F(AgentTest, AGroupOfNodesBeginsAJobOnce) {
+  server_.Assign("job");
+  server_.node.set_incarnation("9999999999999999");
+  server_.node.set_ranks(2);
+  server_.node.set_rendezvous("127.0.0.1:7001");
+  server_.node.set_rendezvous_token("a token of 16 bytes");
+  Start(kTellsItsPlace, 1, 2);
+  server_.Until([&] { return server_.joins.size() == 2; });
+  AwaitStarts(2);
+  Drain();
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_NE(server_.joins[0].incarnation(), server_.joins[1].incarnation());
 }
 
 TEST_F(AgentTest, ARefusalForGoodEndsIt) {

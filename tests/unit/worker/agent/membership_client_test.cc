@@ -268,6 +268,19 @@ TEST_F(MembershipClientTest, ANodeThatComesAnewRunsNothing) {
   EXPECT_NE(server_.joins[1].incarnation(), server_.joins[0].incarnation());
 }
 
+TEST_F(MembershipClientTest, AGroupThatDrainedIsNotTheNext) {
+  server_.node.set_incarnation("9999999999999999");
+  Start(2);
+  AwaitTold("", 1);
+  client_->SetDraining();
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().draining(); });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.node.set_incarnation("8888888888888888");
+  }
+  server_.Until([&] { return !server_.beats.back().draining(); });
+}
+
 TEST_F(MembershipClientTest, ANodeThatComesAnewDoesNotSayThatAllAreHere) {
   server_.node.set_missing("node 0 of 2");
   Start(2);

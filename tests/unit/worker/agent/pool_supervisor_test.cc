@@ -31,11 +31,12 @@ std::string Text(const Supervisor::Actions& actions) {
 
 class PoolSupervisorTest : public testing::Test {
  protected:
-  explicit PoolSupervisorTest(int ranks = 2)
+  explicit PoolSupervisorTest(int ranks = 2, int nodes = 1)
       : ranks_(ranks),
         supervisor_({.ranks = ranks,
                      .progress = {.at_least = absl::Seconds(60), .factor = 20},
-                     .drain = absl::Seconds(30)},
+                     .drain = absl::Seconds(30),
+                     .nodes = nodes},
                     now_) {}
 
   std::string Assign(const std::string& job, const std::string& incarnation = "one") {
@@ -117,6 +118,7 @@ TEST_F(PoolSupervisorTest, RanksAreStartedAgainMoreSlowlyEachTime) {
     now_ += absl::Seconds(1);
     EXPECT_EQ(Text(supervisor_.Assigned(supervisor_.work(), now_)),
               "rejoin in 0: its ranks begin again");
+    EXPECT_EQ(Assign("", absl::StrCat("after ", seconds)), "") << "it left";
     EXPECT_EQ(Assign("job", absl::StrCat("after ", seconds)), "start");
   }
 }
@@ -284,6 +286,49 @@ TEST_F(PoolSupervisorTest, ADrainEndsInTime) {
 TEST_F(PoolSupervisorTest, AnIdlePoolDrainsAtOnce) {
   Assign("");
   EXPECT_EQ(Text(supervisor_.Drain(now_)), "done");
+}
+
+// --- One of several nodes, with ranks 2 and 3 of its pool.
+
+class NodeSupervisorTest : public PoolSupervisorTest {
+ protected:
+  NodeSupervisorTest() : PoolSupervisorTest(/*ranks=*/2, /*nodes=*/2) {}
+  std::string Assign(const std::string& job, const std::string& group = "one") {
+    return Text(supervisor_.Assigned({group, job, 0, 2}, now_));
+  }
+};
+
+TEST_F(NodeSupervisorTest, AGroupBeginsAJobOnce) {
+  EXPECT_EQ(Assign("job"), "start");
+  Exit(0, kRankFinished), Exit(1, kRankFinished);
+  now_ += absl::Seconds(2);
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("", "two"), "");
+  EXPECT_EQ(Assign("job", "two"), "start");
+  EXPECT_EQ(Assign("other", "two"), "kill, start");
+}
+
+TEST_F(NodeSupervisorTest, NamesRanksByTheirNumberInThePool) {
+  Assign("job");
+  Exit(1, kRankRestart);
+  EXPECT_EQ(Pass(absl::Seconds(2)), "kill, rejoin in 200ms: rank 3 ended with status 10");
+}
+
+TEST_F(NodeSupervisorTest, RanksThatAllWaitForAnotherNodesAreExcused) {
+  Assign("job");
+  EXPECT_EQ(Pass(absl::Seconds(10), {{0, At(7)}, {1, At(7)}}), "");
+  EXPECT_EQ(Pass(absl::Minutes(30), {{0, InCollective(7)}, {1, InCollective(7)}}), "");
+  EXPECT_EQ(Pass(absl::Minutes(2), {{0, InCollective(7)}, {1, At(7)}}),
+            "kill, rejoin in 200ms: rank 3 made no progress for 1m1s at inner step 7 (limit 1m)");
+}
+
+TEST_F(NodeSupervisorTest, WaitsForTheNodeThatDrains) {
+  Assign("job");
+  Exit(0, kRankStopped), Exit(1, kRankStopped);
+  now_ += absl::Seconds(29);
+  EXPECT_EQ(Assign("job"), "") << "the other still sends what it owes";
+  EXPECT_EQ(Assign("", ""), "") << "it left";
+  EXPECT_EQ(Assign("job", "two"), "start");
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ TEST(RendezvousRoundTest, IsCompleteWithTheLastRank) {
 
 TEST(RendezvousRoundTest, RefusesOtherGenerationsAndSizesAndRanksOutOfRange) {
   RendezvousRound round(5, 2);
-  EXPECT_TRUE(absl::IsFailedPrecondition(round.Join(1, {4, 2, 0, ""})));
-  EXPECT_TRUE(absl::IsFailedPrecondition(round.Join(1, {6, 2, 0, ""})));
+  EXPECT_TRUE(absl::IsNotFound(round.Join(1, {4, 2, 0, ""})));
+  EXPECT_TRUE(absl::IsNotFound(round.Join(1, {6, 2, 0, ""})));
   EXPECT_TRUE(absl::IsInvalidArgument(round.Join(1, {5, 2, 2, ""})));
   EXPECT_TRUE(absl::IsInvalidArgument(round.Join(1, {5, 2, -1, ""})));
   EXPECT_TRUE(absl::IsInvalidArgument(round.Join(1, {5, 3, 0, ""})))

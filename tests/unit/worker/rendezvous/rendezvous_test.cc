@@ -9,6 +9,8 @@
 namespace longhaul {
 namespace {
 
+constexpr absl::Duration kBrief = absl::Milliseconds(300);
+
 TEST(RendezvousTest, GivesEveryRankTheBlobsOfAll) {
   const auto server = StartServer(3);
   std::vector<absl::StatusOr<Blobs>> results(3);
@@ -28,17 +30,27 @@ TEST(RendezvousTest, ServesTheNextGenerationAndRefusesTheLast) {
   EXPECT_TRUE(Exchange(server->address(), 1, 0).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Exchange(server->address(), 1, 0).status()))
       << "one exchange a generation";
-  EXPECT_TRUE(absl::IsFailedPrecondition(Exchange(server->address(), 1, 0, kAmple, 2).status()))
+  EXPECT_TRUE(absl::IsNotFound(Exchange(server->address(), 1, 0, kBrief, 2).status()))
       << "it has not begun";
   ASSERT_EQ(server->StartGeneration(2, 1), absl::OkStatus());
-  EXPECT_TRUE(absl::IsFailedPrecondition(Exchange(server->address(), 1, 0, kAmple, 1).status()));
+  EXPECT_TRUE(absl::IsNotFound(Exchange(server->address(), 1, 0, kBrief, 1).status()));
   EXPECT_TRUE(Exchange(server->address(), 1, 0, kAmple, 2).ok());
 }
 
 TEST(RendezvousTest, RefusesEveryGenerationBeforeTheFirst) {
   const auto server = RendezvousServer::Start({.token = kToken});
   ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(Exchange((*server)->address(), 1, 0, kAmple, 0).status()));
+  EXPECT_TRUE(absl::IsNotFound(Exchange((*server)->address(), 1, 0, kBrief, 0).status()));
+}
+
+TEST(RendezvousTest, ARankMayComeBeforeItsGeneration) {
+  const auto server = StartServer(1);
+  absl::StatusOr<Blobs> result;
+  std::thread early([&] { result = Exchange(server->address(), 1, 0, kAmple, 2); });
+  absl::SleepFor(absl::Milliseconds(200));
+  ASSERT_EQ(server->StartGeneration(2, 1), absl::OkStatus());
+  early.join();
+  EXPECT_TRUE(result.ok()) << result.status();
 }
 
 TEST(RendezvousTest, ANewGenerationEndsTheWaitOfTheLast) {

@@ -22,9 +22,10 @@ class RendezvousTlsTest : public testing::Test {
   }
   static absl::StatusOr<Blobs> ExchangeAs(const RendezvousServer& server,
                                           std::shared_ptr<const Tls> tls, int rank,
-                                          absl::Duration timeout) {
+                                          absl::Duration timeout, const std::string& name = "") {
     RendezvousClient client({.address = server.address(),
                              .tls = std::move(tls),
+                             .tls_name = name,
                              .token = kToken,
                              .generation = 1,
                              .size = 2});
@@ -61,6 +62,15 @@ TEST_F(RendezvousTlsTest, ARankKeepsItsTokenFromAServerOfAnotherHost) {
   const auto tls = Load(ours_, "DNS:elsewhere");
   const auto server = StartServer(2, 1, tls);
   EXPECT_TRUE(absl::IsUnavailable(ExchangeAs(*server, tls, 0, absl::Milliseconds(300)).status()));
+}
+
+TEST_F(RendezvousTlsTest, NodesWhoseAddressesNoCertificateNamesShareAName) {
+  const auto tls = Load(ours_, "DNS:pool-a");
+  const auto server = StartServer(2, 1, tls);
+  const absl::Duration brief = absl::Milliseconds(300);
+  EXPECT_TRUE(absl::IsUnavailable(ExchangeAs(*server, tls, 0, brief, "pool-b").status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ExchangeAs(*server, tls, 0, brief, "pool-a").status()))
+      << "it is let in, and waits";
 }
 
 TEST_F(RendezvousTlsTest, ServesOtherMachinesWithoutBeingAsked) {

@@ -1,0 +1,131 @@
+"""A pool of several nodes, each with an agent and an address of its own: python3 nodes_test.py BUILD/bin [-v]"""
+
+import json
+import pathlib
+import shlex
+import signal
+
+from cluster import ClusterTest, alive, children, kill, main, wait_until
+
+README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
+
+
+class NodesTest(ClusterTest):
+    def start_node(self, number, *flags, ranks=2, nodes=2):
+        """Node `number` of the pool site-b is at 127.0.0.(2 + number)."""
+        return self.cluster.start_worker("site-b", ranks, "--nodes", str(nodes), "--in-pool-address", f"127.0.0.{2 + number}",
+                                         *flags, name=f"node-{number}")
+
+    def pool(self, name="site-b"):
+        pools = json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
+        return next((pool for pool in pools if pool["name"] == name), None)
+
+    def start(self, steps=500, **options):
+        self.cluster.start_worker("site-a", 1)
+        self.start_node(0, **options)
+        wait_until(lambda: self.pool() is not None, 20, "the first node to join")
+        self.start_node(1, **options)
+        self.assertEqual(self.cluster.submit(steps=steps).returncode, 0)
+
+    def ranks_of(self, number):
+        return children(self.cluster.workers[f"node-{number}"].pid)
+
+    def test_the_commands_of_the_readme_make_a_pool(self):
+        commands = [line for line in README.read_text().splitlines() if "--nodes" in line and line.endswith(" &")]
+        self.assertEqual(len(commands), 2)
+        for number, command in enumerate(commands):
+            program, *flags = shlex.split(command.removesuffix(" &"))
+            self.assertEqual(program, "build/bin/longhaul-worker")
+            self.cluster.start_program(f"node-{number}", "longhaul-worker", "--coordinator", self.cluster.address, *flags)
+        wait_until(lambda: (self.pool("site-c") or {}).get("state") == "IDLE", 20, "both nodes")
+        self.assertEqual(self.pool("site-c")["ranks"], 4)
+
+    def test_two_nodes_train_beside_a_pool_of_one_rank(self):
+        self.start(steps=200)
+        job = self.cluster.wait_job()
+        self.assertEqual(job["tokens"], 2 * 200 * 4 * 32)
+        self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
+        self.assertIn("2 rank(s) of the pool's 4, from number 2", self.cluster.log("node-1"))
+
+    def test_a_pool_waits_in_words_for_the_node_that_is_missing(self):
+        self.start_node(0)
+        wait_until(lambda: self.pool() is not None, 20, "the node to join")
+        self.assertEqual(self.pool()["state"], "FORMING")
+        wait_until(lambda: "node 1 of 2, for" in self.pool()["waiting_for"], 20, "words with a time")
+        self.assertIn("the pool waits for node 1 of 2", self.cluster.log("node-0"))
+        self.start_node(1)
+        wait_until(lambda: self.pool()["state"] == "IDLE", 20, "both nodes")
+        self.assertEqual(self.pool()["ranks"], 4)
+
+    def test_a_killed_agent_costs_the_job_nothing_but_its_pools_time(self):
+        self.start(steps=600)
+        self.cluster.wait_step(60)
+        ranks = self.ranks_of(0) + self.ranks_of(1)
+        self.assertEqual(len(ranks), 4)
+        self.cluster.workers["node-1"].kill()
+        self.cluster.workers["node-1"].wait()
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "the ranks of both nodes to end")
+        wait_until(lambda: self.pool()["state"] == "FORMING", 20, "the pool to wait for the node")
+        step = self.cluster.job()["inner_step"]
+        self.cluster.wait_step(step + 30)  # site-a goes on.
+        self.start_node(1)
+        job = self.cluster.wait_job(seconds=180)
+        self.assertEqual(job["inner_step"], 600)
+
+    def test_a_lost_rank_brings_the_whole_group_back(self):
+        self.start(steps=300)
+        self.cluster.wait_step(60)
+        ranks = self.ranks_of(0) + self.ranks_of(1)
+        kill(self.ranks_of(1)[0])
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "all ranks to end")
+        self.cluster.wait_job(seconds=180)
+        self.assertIn("rank 2 was ended by signal 9", self.cluster.log("node-1"))
+
+    def test_the_nodes_go_on_when_the_coordinator_was_away(self):
+        self.start(steps=250)
+        self.cluster.wait_step(60)
+        ranks = self.ranks_of(0) + self.ranks_of(1)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        self.cluster.wait_step(100)
+        self.assertTrue(all(alive(rank) for rank in ranks))
+        job = self.cluster.wait_job()
+        self.assertEqual(job["tokens"], 2 * 250 * 4 * 32)
+
+    def test_a_node_that_is_asked_to_stop_drains_the_pool_which_keeps_its_place(self):
+        self.start(steps=100_000)
+        self.cluster.wait_step(60)
+        for number in (1, 0):  # A node without the first rank, then the one with it.
+            worker = self.cluster.workers[f"node-{number}"]
+            worker.send_signal(signal.SIGTERM)
+            self.assertEqual(worker.wait(timeout=40), 0)
+            wait_until(lambda: self.pool()["state"] in ("AWAY", "FORMING"), 20, "the pool to wait")
+            step = self.cluster.job()["inner_step"]
+            self.start_node(number)
+            wait_until(lambda: self.pool()["state"] == "PARTICIPATING", 30, "the pool to come back")
+            self.cluster.wait_step(step + 60)
+        log = (self.cluster.folder / "coordinator.log").read_text().splitlines()
+        lines = [json.loads(line) for line in log if line.startswith("{")]
+        self.assertEqual([line["message"] for line in lines if line.get("pool") == "site-b" and "is assigned" in line["message"]],
+                         3 * ["is assigned, place 1"])
+
+    def test_nodes_that_disagree_and_numbers_that_are_taken_are_refused_in_words(self):
+        self.start_node(0, "--node", "0")
+        wait_until(lambda: self.pool() is not None, 20, "the first node to join")
+        self.start_node(1, nodes=3)
+        wait_until(lambda: "the number of nodes is 2 on node 0, 3 on this one" in self.cluster.log("node-1"), 20, "words")
+        self.start_node(2, "--node", "0")
+        wait_until(lambda: "another agent is node 0 of pool site-b" in self.cluster.log("node-2"), 20, "words")
+
+    def test_wrong_flags_end_it_before_it_joins(self):
+        for flags, words in (
+                (["--node", "2"], "node 2 is not within 0 to 1"),
+                (["--in-pool-address", "192.0.2.1"], "192.0.2.1 is no address of this machine"),
+                (["--in-pool-address", "localhost"], "is no numeric address")):
+            worker = self.cluster.start_worker("site-c", 1, "--nodes", "2", *flags)
+            self.assertEqual(worker.wait(timeout=20), 4)
+            self.assertIn(words, self.cluster.log("site-c"))
+
+
+main()

@@ -1,0 +1,61 @@
+#include "worker/agent/node_identity.h"
+
+#include <map>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+absl::StatusOr<NodeIdentity> Identify(std::optional<int> nodes, std::optional<int> node,
+                                      const Variables& variables = {},
+                                      const std::string& host = "gpu-3") {
+  return IdentifyNode(nodes, node, host, [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+// "NODES NODE", or the error.
+std::string Text(const absl::StatusOr<NodeIdentity>& identity) {
+  if (!identity.ok()) return std::string(identity.status().message());
+  return std::to_string(identity->nodes) + " " +
+         (identity->node.has_value() ? std::to_string(*identity->node) : "any");
+}
+
+TEST(NodeIdentityTest, FlagsComeFirst) {
+  const Variables torchrun = {{"NNODES", "8"}, {"NODE_RANK", "7"}};
+  EXPECT_EQ(Text(Identify(std::nullopt, std::nullopt)), "1 any");
+  EXPECT_EQ(Text(Identify(4, std::nullopt)), "4 any");
+  EXPECT_EQ(Text(Identify(4, 2, torchrun)), "4 2");
+  EXPECT_EQ(Text(Identify(std::nullopt, std::nullopt, torchrun)), "8 7");
+  EXPECT_EQ(Text(Identify(std::nullopt, 1, torchrun)), "8 1");
+  EXPECT_EQ(Text(Identify(1, std::nullopt, torchrun)), "1 any") << "alone, whatever is around";
+}
+
+TEST(NodeIdentityTest, APodOfAStatefulSetHasItsOrdinal) {
+  const Variables kubernetes = {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}};
+  EXPECT_EQ(Text(Identify(4, std::nullopt, kubernetes, "site-a-3")), "4 3");
+  EXPECT_EQ(Text(Identify(4, 0, kubernetes, "site-a-3")), "4 0");
+  EXPECT_EQ(Text(Identify(4, std::nullopt, kubernetes, "site-a-4")), "4 any");
+  EXPECT_EQ(Text(Identify(4, std::nullopt, kubernetes, "site-a-7c9f-03")), "4 any");
+  EXPECT_EQ(Text(Identify(4, std::nullopt, kubernetes, "pod")), "4 any");
+  EXPECT_EQ(Text(Identify(4, std::nullopt, {}, "rack-3")), "4 any") << "no pod";
+}
+
+TEST(NodeIdentityTest, SaysWhatCannotBe) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(Text(Identify(4, 4)), HasSubstr("node 4 is not within 0 to 3"));
+  EXPECT_THAT(Text(Identify(257, std::nullopt)), HasSubstr("not within 1 to 256"));
+  EXPECT_THAT(Text(Identify(std::nullopt, 1)), HasSubstr("needs --nodes"));
+  EXPECT_THAT(Text(Identify(std::nullopt, std::nullopt, {{"NNODES", "1:4"}})),
+              HasSubstr("NNODES is '1:4'"));
+  EXPECT_THAT(Text(Identify(2, std::nullopt, {{"NODE_RANK", "-1"}})),
+              HasSubstr("NODE_RANK is '-1'"));
+}
+
+}  // namespace
+}  // namespace longhaul

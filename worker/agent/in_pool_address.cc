@@ -1,0 +1,103 @@
+#include "worker/agent/in_pool_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/host_port.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul {
+namespace {
+
+// Numeric, without a port. Nothing: another kind of address.
+std::optional<std::string> TextOf(const sockaddr* address) {
+  if (address == nullptr) return std::nullopt;
+  char text[INET6_ADDRSTRLEN];
+  const void* bytes = nullptr;
+  if (address->sa_family == AF_INET)
+    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  if (address->sa_family == AF_INET6)
+    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  if (bytes == nullptr || inet_ntop(address->sa_family, bytes, text, sizeof(text)) == nullptr)
+    return std::nullopt;
+  return text;
+}
+
+// All of 127.0.0.0/8 is this machine.
+bool IsOfLoopback(const ifaddrs& interface, const std::string& address) {
+  in_addr bytes;
+  if ((interface.ifa_flags & IFF_LOOPBACK) == 0 || interface.ifa_addr == nullptr ||
+      interface.ifa_addr->sa_family != AF_INET ||
+      inet_pton(AF_INET, address.c_str(), &bytes) != 1) {
+    return false;
+  }
+  const auto of = [](const sockaddr* value) {
+    return reinterpret_cast<const sockaddr_in*>(value)->sin_addr.s_addr;
+  };
+  const uint32_t mask = of(interface.ifa_netmask);
+  return (of(interface.ifa_addr) & mask) == (bytes.s_addr & mask);
+}
+
+// A datagram socket is given its own address when it is told the other, and sends nothing.
+absl::StatusOr<std::string> AddressTowards(const addrinfo& peer) {
+  const int socket = ::socket(peer.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return absl::ErrnoToStatus(errno, "making a socket");
+  const absl::Cleanup close = [socket] { ::close(socket); };
+  sockaddr_storage own = {};
+  socklen_t size = sizeof(own);
+  if (connect(socket, peer.ai_addr, peer.ai_addrlen) != 0 ||
+      getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+    return absl::ErrnoToStatus(errno, "looking for a route");
+  }
+  return TextOf(reinterpret_cast<const sockaddr*>(&own)).value_or("");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> AddressTowards(absl::string_view address) {
+  LH_ASSIGN_OR_RETURN(const HostPort peer, ParseHostPort(address));
+  const addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+  addrinfo* found = nullptr;
+  if (const int error =
+          getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &found);
+      error != 0) {
+    return absl::UnavailableError(absl::StrCat(address, ": ", gai_strerror(error)));
+  }
+  const absl::Cleanup free = [found] { freeaddrinfo(found); };
+  absl::Status failed;
+  for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
+    absl::StatusOr<std::string> own = AddressTowards(*next);
+    if (own.ok()) return own;
+    failed = own.status();
+  }
+  return absl::UnavailableError(absl::StrCat(address, ": ", failed.message()));
+}
+
+absl::StatusOr<std::string> InterfaceOf(const std::string& address) {
+  in6_addr bytes;
+  if (inet_pton(AF_INET, address.c_str(), &bytes) != 1 &&
+      inet_pton(AF_INET6, address.c_str(), &bytes) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is no numeric address"));
+  }
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return absl::ErrnoToStatus(errno, "listing the interfaces");
+  const absl::Cleanup free = [interfaces] { freeifaddrs(interfaces); };
+  for (const ifaddrs* next = interfaces; next != nullptr; next = next->ifa_next) {
+    if (TextOf(next->ifa_addr) == address || IsOfLoopback(*next, address))
+      return std::string(next->ifa_name);
+  }
+  return absl::NotFoundError(absl::StrCat(address, " is no address of this machine"));
+}
+
+}  // namespace longhaul
