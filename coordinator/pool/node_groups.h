@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/config/names.h"
+#include "common/base/names.h"
 #include "coordinator/pool/membership.h"
 
 namespace longhaul {

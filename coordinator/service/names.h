@@ -1,9 +1,9 @@
-// Whether a pool is named as it must be (common/config/names.h). Pure.
+// Whether a pool is named as it must be (common/base/names.h). Pure.
 #pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/config/names.h"
+#include "common/base/names.h"
 
 namespace longhaul::coordinator {
 

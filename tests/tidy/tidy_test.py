@@ -52,7 +52,7 @@ ALLOWED = {
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "proto"],
-    "worker/agent": ["common/base", "common/config", "common/device", "common/logging", "common/rpc", "worker/rank", "worker/rendezvous", "proto"],
+    "worker/agent": ["common/base", "common/device", "common/io", "common/logging", "common/rpc", "worker/rank", "worker/rendezvous", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
 TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")

@@ -3,8 +3,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
-#include "common/config/names.h"
 
 namespace longhaul {
 namespace {

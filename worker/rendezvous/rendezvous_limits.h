@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "common/config/names.h"
+#include "common/base/names.h"
 
 namespace longhaul {
 
@@ -13,8 +13,7 @@ inline constexpr int64_t kRendezvousBlobBytesMax = 64 << 10;
 
 // With room for the other fields, whatever a later version adds to them.
 inline constexpr int64_t kRendezvousRequestBytesMax = kRendezvousBlobBytesMax + 4096;
-inline constexpr int64_t kRendezvousResponseBytesMax =
-    kRanksMax * (kRendezvousBlobBytesMax + 16);
+inline constexpr int64_t kRendezvousResponseBytesMax = kRanksMax * (kRendezvousBlobBytesMax + 16);
 
 // How long a call may wait. Clients ask for less than the server allows: a deadline travels rounded
 // up.

@@ -1,4 +1,4 @@
-#include "common/config/names.h"
+#include "common/base/names.h"
 
 #include <gtest/gtest.h>
 
