@@ -10,6 +10,7 @@
 //   static CallOptions Options(absl::Duration timeout);
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -413,6 +414,66 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatHasLeftIsReported) {
   });
 }
 
+TYPED_TEST_P(CommunicatorSuite, SplitsIntoGroupsNumberedAsTheirMembersAre) {
+  this->ForEachGroup([&](const auto& group) {
+    OnEveryRank(group, [&](Communicator& communicator) {
+      // The even ranks, and the odd ones the other way round.
+      std::vector<int> members;
+      for (int r = communicator.rank() % 2; r < communicator.size(); r += 2) members.push_back(r);
+      if (communicator.rank() % 2 == 1) std::reverse(members.begin(), members.end());
+      auto part = communicator.Split(members, TypeParam::Options(kAmple));
+      ASSERT_TRUE(part.ok()) << part.status();
+      EXPECT_EQ((*part)->size(), static_cast<int>(members.size()));
+      EXPECT_EQ(members[(*part)->rank()], communicator.rank());
+      // Both are used in turn.
+      this->template TestAllReduce<float>(**part, 1000);
+      this->template TestAllReduce<float>(communicator, 1000);
+      this->template TestAllReduce<float>(**part, 7);
+    });
+  });
+}
+
+TYPED_TEST_P(CommunicatorSuite, AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlone) {
+  this->ForEachGroup([&](const auto& group) {
+    auto& own = const_cast<std::vector<std::unique_ptr<Communicator>>&>(group);
+    std::vector<int> all(own.size());
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<std::thread> threads;
+    for (auto& communicator : own) {
+      threads.emplace_back([&communicator, &all, this] {
+        auto one = communicator->Split(all, TypeParam::Options(kAmple));
+        auto two = communicator->Split(all, TypeParam::Options(kAmple));
+        ASSERT_TRUE(one.ok() && two.ok()) << one.status() << two.status();
+        ASSERT_EQ(communicator->Barrier(TypeParam::Options(kAmple)), absl::OkStatus());
+        (*two)->Abort("of this one");
+        EXPECT_EQ((*two)->Barrier(TypeParam::Options(kAmple)).code(),
+                  absl::StatusCode::kUnavailable);
+        this->template TestAllReduce<float>(*communicator, 7);
+        communicator.reset();
+        this->template TestAllReduce<float>(**one, 7);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TYPED_TEST_P(CommunicatorSuite, RefusesToSplitIntoWhatIsNoGroupAndStaysUsable) {
+  this->ForEachGroup([&](const auto& group) {
+    OnEveryRank(group, [&](Communicator& communicator) {
+      const int rank = communicator.rank(), size = communicator.size();
+      for (const std::vector<int>& members :
+           std::vector<std::vector<int>>{{}, {(rank + 1) % size, size}, {rank, -1}, {rank, rank}}) {
+        EXPECT_TRUE(absl::IsInvalidArgument(
+            communicator.Split(members, TypeParam::Options(kAmple)).status()));
+      }
+      const int alone[] = {rank};
+      EXPECT_TRUE(absl::IsInvalidArgument(communicator.Split(alone, {}).status()))
+          << "without a timeout";
+      EXPECT_EQ(communicator.Barrier(TypeParam::Options(kAmple)), absl::OkStatus());
+    });
+  });
+}
+
 REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, AllReduceGivesEveryRankTheRankOrderSum,
                             ReduceScatterGivesEveryRankItsPartOfTheSum,
                             AllGatherPutsEveryPartWhereItBelongs, BroadcastCopiesTheRoot,
@@ -421,6 +482,9 @@ REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, AllReduceGivesEveryRankTheRankOrd
                             RefusesContradictingSizesAndStaysUsable, AbortWakesEveryWaitingRank,
                             AbortFromAnotherThreadWakesItsOwnRank,
                             ARankThatNeverComesEndsInADeadlineWithItsName,
-                            ARankThatLeavesInPeaceDisturbsNobody, ARankThatHasLeftIsReported);
+                            ARankThatLeavesInPeaceDisturbsNobody, ARankThatHasLeftIsReported,
+                            SplitsIntoGroupsNumberedAsTheirMembersAre,
+                            AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlone,
+                            RefusesToSplitIntoWhatIsNoGroupAndStaysUsable);
 
 }  // namespace longhaul

@@ -58,4 +58,24 @@ absl::Status CheckAllToAll(const Communicator& communicator, int64_t input_size,
   return absl::OkStatus();
 }
 
+absl::StatusOr<int> CheckSplit(const Communicator& communicator, absl::Span<const int> members,
+                               const CallOptions& options) {
+  LH_RETURN_IF_ERROR(CheckTimeout("split", options));
+  std::vector<bool> named(communicator.size());
+  int own = -1;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const int member = members[i];
+    if (member < 0 || member >= communicator.size() || named[member]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("split: member ", member, " of ", communicator.size(), " ranks",
+                       member >= 0 && member < communicator.size() ? " is named twice" : ""));
+    }
+    named[member] = true;
+    if (member == communicator.rank()) own = static_cast<int>(i);
+  }
+  if (own >= 0) return own;
+  return absl::InvalidArgumentError(
+      absl::StrCat("split: rank ", communicator.rank(), " is not among the members of its group"));
+}
+
 }  // namespace longhaul

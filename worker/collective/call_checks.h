@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/collective/communicator.h"
@@ -24,6 +25,10 @@ absl::Status CheckAllGather(const Communicator& communicator, int64_t input_size
                             const CallOptions& options);
 
 absl::Status CheckBroadcast(const Communicator& communicator, int root, const CallOptions& options);
+
+// Gives this rank's number in the group.
+absl::StatusOr<int> CheckSplit(const Communicator& communicator, absl::Span<const int> members,
+                               const CallOptions& options);
 
 absl::Status CheckAllToAll(const Communicator& communicator, int64_t input_size,
                            absl::Span<const Part> send_parts, int64_t output_size,

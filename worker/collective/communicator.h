@@ -21,8 +21,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -86,6 +88,15 @@ class Communicator {
 
   // Returns once every rank has called it.
   virtual absl::Status Barrier(const CallOptions& options) = 0;
+
+  // A communicator of some ranks of this one: `members`, which are numbered in their order. A
+  // collective of this one: every rank calls it, each with the members of its own group, itself
+  // among them, and all of a group with the same. The result has connections of its own and may
+  // outlive this one; neither's Abort is the other's. Takes at most twice the timeout. Also
+  //   INVALID_ARGUMENT  this rank is not among the members, or one of them is not a rank of this
+  //                     communicator, or is named twice; nothing was exchanged
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
+                                                              const CallOptions& options) = 0;
 
   // Wakes the operation in progress, if any; it and all later ones return UNAVAILABLE with
   // `reason`. The first reason stays. Peers notice as if this rank had gone.

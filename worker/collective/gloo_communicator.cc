@@ -14,6 +14,7 @@
 #include "worker/collective/gloo_exchange.h"
 #include "worker/collective/gloo_mesh.h"
 #include "worker/collective/gloo_symbols.h"
+#include "worker/collective/subgroup_rendezvous.h"
 #include "worker/collective/traffic_meter.h"
 
 namespace longhaul {
@@ -33,7 +34,8 @@ enum class Kind : uint64_t {
 
 class GlooCommunicator : public Communicator {
  public:
-  explicit GlooCommunicator(std::unique_ptr<GlooMesh> mesh) : mesh_(std::move(mesh)) {}
+  GlooCommunicator(std::unique_ptr<GlooMesh> mesh, std::string hostname)
+      : mesh_(std::move(mesh)), hostname_(std::move(hostname)) {}
 
   int rank() const override { return mesh_->rank(); }
   int size() const override { return mesh_->size(); }
@@ -114,6 +116,17 @@ class GlooCommunicator : public Communicator {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
+                                                      const CallOptions& options) override {
+    LH_ASSIGN_OR_RETURN(const int own, CheckSplit(*this, members, options));
+    SubgroupRendezvous rendezvous(*this, {members.begin(), members.end()});
+    return MakeGlooCommunicator({.rank = own,
+                                 .size = static_cast<int>(members.size()),
+                                 .hostname = hostname_,
+                                 .rendezvous = &rendezvous,
+                                 .timeout = options.timeout});
+  }
+
   void Abort(absl::string_view reason) override { mesh_->Abort(reason); }
   Traffic traffic() const override { return traffic_.Read(); }
 
@@ -158,6 +171,7 @@ class GlooCommunicator : public Communicator {
   }
 
   const std::unique_ptr<GlooMesh> mesh_;
+  const std::string hostname_;
   uint32_t exchanges_ =
       0;  // equal on all ranks; may wrap around, since only the last few are under way
   TrafficMeter traffic_;
@@ -184,7 +198,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeGlooCommunicator(
   LH_RETURN_IF_ERROR(CheckSigpipe());
   LH_ASSIGN_OR_RETURN(auto mesh, GlooMesh::Connect(options.rank, options.size, options.hostname,
                                                    *options.rendezvous, options.timeout));
-  auto communicator = std::make_unique<GlooCommunicator>(std::move(mesh));
+  auto communicator = std::make_unique<GlooCommunicator>(std::move(mesh), options.hostname);
   LH_RETURN_IF_ERROR(communicator->Barrier({.timeout = options.timeout}));
   return communicator;
 }

@@ -142,6 +142,25 @@ class NcclCommunicator : public Communicator {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
+                                                      const CallOptions& options) override {
+    LH_ASSIGN_OR_RETURN(const int own, CheckSplit(*this, members, options));
+    LH_ASSIGN_OR_RETURN(auto group, group_->Split(members[0], own, DeadlineOf(options.timeout)));
+    return Make(own, static_cast<int>(members.size()), std::move(group), options.timeout);
+  }
+
+  // Around a group whose ranks are connected; waits for all of them.
+  static absl::StatusOr<std::unique_ptr<Communicator>> Make(int rank, int size,
+                                                            std::unique_ptr<NcclGroup> group,
+                                                            absl::Duration timeout) {
+    float* barrier_word = nullptr;
+    LH_RETURN_IF_ERROR(CudaStatus(cudaMalloc(&barrier_word, sizeof(float)), "cudaMalloc"));
+    auto communicator =
+        std::make_unique<NcclCommunicator>(rank, size, std::move(group), barrier_word);
+    LH_RETURN_IF_ERROR(communicator->Barrier({.timeout = timeout}));
+    return communicator;
+  }
+
   void Abort(absl::string_view reason) override { group_->Abort(reason); }
   Traffic traffic() const override { return traffic_.Read(); }
 
@@ -215,12 +234,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(
   LH_ASSIGN_OR_RETURN(const ncclUniqueId id, ExchangeId(options));
   LH_ASSIGN_OR_RETURN(auto group,
                       NcclGroup::Connect(options.rank, options.size, options.device, id, deadline));
-  float* barrier_word = nullptr;
-  LH_RETURN_IF_ERROR(CudaStatus(cudaMalloc(&barrier_word, sizeof(float)), "cudaMalloc"));
-  auto communicator = std::make_unique<NcclCommunicator>(options.rank, options.size,
-                                                         std::move(group), barrier_word);
-  LH_RETURN_IF_ERROR(communicator->Barrier({.timeout = options.timeout}));
-  return communicator;
+  return NcclCommunicator::Make(options.rank, options.size, std::move(group), options.timeout);
 }
 
 }  // namespace longhaul

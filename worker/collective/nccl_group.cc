@@ -39,12 +39,8 @@ absl::Status NcclStatus(ncclResult_t result, ncclComm_t comm) {
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Connect(int rank, int size, int device,
                                                               const ncclUniqueId& id,
                                                               Deadline deadline) {
-  LH_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device), "cudaSetDevice"));
   auto group = absl::WrapUnique(new NcclGroup(device));
-  LH_RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&group->done_, cudaEventDisableTiming),
-                                "cudaEventCreate"));
-  LH_RETURN_IF_ERROR(CudaStatus(cudaStreamCreateWithFlags(&group->stream_, cudaStreamNonBlocking),
-                                "cudaStreamCreate"));
+  LH_RETURN_IF_ERROR(group->Prepare());
   {
     absl::MutexLock lock(&group->mutex_);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -52,6 +48,37 @@ absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Connect(int rank, int size
     const ncclResult_t result = ncclCommInitRankConfig(&group->comm_, size, id, rank, &config);
     LH_RETURN_IF_ERROR(NcclStatus(result, group->comm_));
     // Without a driver the call fails and leaves no communicator to poll.
+    if (group->comm_ == nullptr) return absl::UnavailableError("NCCL made no communicator");
+  }
+  LH_RETURN_IF_ERROR(group->WaitSettled(deadline));
+  return group;
+}
+
+absl::Status NcclGroup::Prepare() {
+  LH_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
+  LH_RETURN_IF_ERROR(
+      CudaStatus(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "cudaEventCreate"));
+  return CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Split(int color, int rank,
+                                                            Deadline deadline) {
+  auto group = absl::WrapUnique(new NcclGroup(device_));
+  LH_RETURN_IF_ERROR(group->Prepare());
+  absl::Status begun;
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::MutexLock made(&group->mutex_);
+    if (aborted_) return absl::UnavailableError(reason_);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    begun = NcclStatus(ncclCommSplit(comm_, color, rank, &group->comm_, &config), comm_);
+  }
+  if (!begun.ok()) return Fail(std::move(begun));
+  // It is made in the background of this one, and is there when this one has settled.
+  LH_RETURN_IF_ERROR(WaitSettled(deadline));
+  {
+    absl::MutexLock made(&group->mutex_);
     if (group->comm_ == nullptr) return absl::UnavailableError("NCCL made no communicator");
   }
   LH_RETURN_IF_ERROR(group->WaitSettled(deadline));

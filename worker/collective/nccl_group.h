@@ -25,6 +25,9 @@ class NcclGroup {
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Connect(int rank, int size, int device,
                                                             const ncclUniqueId& id,
                                                             Deadline deadline);
+  // A group of those ranks that give the same color, numbered by `rank`. Every rank of this one
+  // calls it. The same errors, which abort this one, too.
+  absl::StatusOr<std::unique_ptr<NcclGroup>> Split(int color, int rank, Deadline deadline);
   ~NcclGroup();
 
   // Queues what `enqueue` calls on `stream` (null: a stream of its own) as one NCCL group and waits
@@ -37,6 +40,8 @@ class NcclGroup {
 
  private:
   explicit NcclGroup(int device) : device_(device) {}
+  // Its stream and event.
+  absl::Status Prepare();
 
   absl::Status Enqueue(cudaStream_t stream,
                        absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue);

@@ -1,8 +1,10 @@
 #include "worker/collective/subgroup_rendezvous.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/collective/parts.h"
 
@@ -10,6 +12,8 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kBlobBytesMax = 64 << 10;
+// A timeout is above zero.
+constexpr absl::Duration kLeast = absl::Milliseconds(1);
 
 absl::Span<std::byte> AsBytes(void* data, int64_t bytes) {
   return {static_cast<std::byte*>(data), static_cast<size_t>(bytes)};
@@ -32,13 +36,13 @@ absl::StatusOr<std::vector<std::string>> SubgroupRendezvous::Exchange(int rank, 
           absl::StrCat("member ", member, " of ", parent_.size(), " ranks"));
     }
   }
-  const CallOptions options{.timeout = timeout};
+  const absl::Time deadline = absl::Now() + timeout;
   std::vector<int64_t> sizes(parent_.size());
   int64_t own_size = blob.size();
   LH_RETURN_IF_ERROR(parent_.AllGather(AsBytes(&own_size, sizeof(own_size)),
                                        EvenParts(sizes.size() * sizeof(int64_t), parent_.size()),
                                        AsBytes(sizes.data(), sizes.size() * sizeof(int64_t)),
-                                       options));
+                                       {.timeout = timeout}));
   for (int r = 0; r < parent_.size(); ++r) {
     if (sizes[r] < 0 || sizes[r] > kBlobBytesMax) {
       return absl::InvalidArgumentError(
@@ -49,7 +53,8 @@ absl::StatusOr<std::vector<std::string>> SubgroupRendezvous::Exchange(int rank, 
   LH_RETURN_IF_ERROR(ContiguousParts(sizes, &parts));
   std::string all(parts.back().offset + parts.back().size, '\0');
   LH_RETURN_IF_ERROR(parent_.AllGather(AsBytes(blob.data(), blob.size()), parts,
-                                       AsBytes(all.data(), all.size()), options));
+                                       AsBytes(all.data(), all.size()),
+                                       {.timeout = std::max(deadline - absl::Now(), kLeast)}));
   std::vector<std::string> blobs;
   for (const int member : members_)
     blobs.push_back(all.substr(parts[member].offset, parts[member].size));

@@ -101,10 +101,39 @@ class ThreadCommunicator : public Communicator {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
+                                                      const CallOptions& options) override {
+    LH_ASSIGN_OR_RETURN(const int rank, CheckSplit(*this, members, options));
+    // The first member's is the group's.
+    const NewGroup own = {std::make_shared<ThreadGroup>(static_cast<int>(members.size())),
+                          {members.begin(), members.end()}};
+    LH_RETURN_IF_ERROR(group_->Meet(rank_, {"split", {}, &own}, options.timeout));
+    bool agreed = true;
+    for (const int member : members) agreed &= NewGroupOf(member).members == own.members;
+    std::shared_ptr<ThreadGroup> group = NewGroupOf(members[0]).group;
+    group_->Leave();
+    if (!agreed) {
+      group_->Abort("split: ranks of a group name different members");
+      return absl::FailedPreconditionError("split: ranks of a group name different members");
+    }
+    traffic_.Add(0, 0);
+    return std::make_unique<ThreadCommunicator>(rank, static_cast<int>(members.size()),
+                                                std::move(group));
+  }
+
   void Abort(absl::string_view reason) override { group_->Abort(reason); }
   Traffic traffic() const override { return traffic_.Read(); }
 
  private:
+  // What a rank brings to a split.
+  struct NewGroup {
+    std::shared_ptr<ThreadGroup> group;
+    std::vector<int> members;
+  };
+  const NewGroup& NewGroupOf(int rank) const {
+    return *static_cast<const NewGroup*>(group_->call(rank).input);
+  }
+
   // Between Meet and Leave: the rank-order sum of `part` of every rank's input.
   template <typename T>
   std::vector<T> SumOfInputs(Part part) const {

@@ -2,6 +2,9 @@
 // the monitor allows. Threads, blocking and errors: those of the communicator inside.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "worker/collective/communicator.h"
 #include "worker/rank/rank_monitor.h"
 
@@ -12,6 +15,8 @@ class WatchedCommunicator : public Communicator {
   // Both outlive the object.
   WatchedCommunicator(Communicator* inner, RankMonitor* monitor)
       : inner_(inner), monitor_(monitor) {}
+  WatchedCommunicator(std::unique_ptr<Communicator> inner, RankMonitor* monitor)
+      : owned_(std::move(inner)), inner_(owned_.get()), monitor_(monitor) {}
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -45,6 +50,17 @@ class WatchedCommunicator : public Communicator {
   absl::Status Barrier(const CallOptions& options) override {
     return Watched(options, [&](const auto& o) { return inner_->Barrier(o); });
   }
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
+                                                      const CallOptions& options) override {
+    std::unique_ptr<Communicator> group;
+    const absl::Status status = Watched(options, [&](const auto& o) {
+      auto made = inner_->Split(members, o);
+      if (made.ok()) group = *std::move(made);
+      return made.status();
+    });
+    if (!status.ok()) return status;
+    return std::make_unique<WatchedCommunicator>(std::move(group), monitor_);
+  }
   void Abort(absl::string_view reason) override { inner_->Abort(reason); }
   Traffic traffic() const override { return inner_->traffic(); }
 
@@ -58,6 +74,7 @@ class WatchedCommunicator : public Communicator {
     return status;
   }
 
+  const std::unique_ptr<Communicator> owned_;  // Null: somebody else's.
   Communicator* const inner_;
   RankMonitor* const monitor_;
 };

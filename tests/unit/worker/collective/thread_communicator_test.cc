@@ -39,5 +39,14 @@ TEST(ThreadCommunicatorTest, ReportsPartsThatDoNotMatch) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
+TEST(ThreadCommunicatorTest, ARankWhoseGroupNamesOtherMembersIsTold) {
+  const auto group = MakeThreadCommunicators(2);
+  std::thread other([&] { EXPECT_TRUE(group[1]->Split({1}, kMinute).ok()); });
+  const absl::Status status = group[0]->Split({0, 1}, kMinute).status();
+  other.join();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(absl::IsUnavailable(group[1]->Barrier(kMinute)));
+}
+
 }  // namespace
 }  // namespace longhaul
