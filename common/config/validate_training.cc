@@ -172,8 +172,8 @@ void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateData(spec, violations);
   ValidateTrain(spec, violations);
   ValidateInner(spec, violations);
-  RequireChoice(violations, "partition.preset", spec.partition().preset(), {"ddp", "zero1"},
-                {"zero2", "zero3", "zeropp", "frontier3"});
+  RequireChoice(violations, "partition.preset", spec.partition().preset(),
+                {"ddp", "zero1", "zero2"}, {"zero3", "zeropp", "frontier3"});
   for (const auto& [field, on] : {std::pair{"offload.optimizer", spec.offload().optimizer()},
                                   std::pair{"offload.parameters", spec.offload().parameters()}}) {
     if (on) violations.NotBuilt(field, "offload is not built yet", "leave it out");

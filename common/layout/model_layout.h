@@ -37,7 +37,7 @@ struct UnitLayout {
   UnitKind kind = UnitKind::kVector;
   int64_t layer = -1;  // kBlock: its index.
   int64_t elements = 0;
-  std::vector<TensorLayout> tensors;
+  std::vector<TensorLayout> tensors;  // Without gaps.
 };
 
 struct ModelLayout {

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "outer": ["{build}/benchmark/outer_benchmark"],
     "coordinator": ["{build}/benchmark/coordinator_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
+    "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],

@@ -22,6 +22,10 @@
 namespace longhaul {
 namespace {
 
+// Whose gradients wait to be reduced, each in a buffer, while backward makes the next: one that is
+// being reduced, and one behind it.
+constexpr size_t kUnitsUnderWay = 2;
+
 std::unique_ptr<Optimizer> MakeOptimizer(const AdamWOptions& options, const ShardPlan& plan,
                                          at::Device device) {
   std::vector<OptimizerRun> runs;
@@ -30,8 +34,11 @@ std::unique_ptr<Optimizer> MakeOptimizer(const AdamWOptions& options, const Shar
   return std::make_unique<TorchAdamW>(options, runs, device);
 }
 
+absl::Span<float> SpanOf(const at::Tensor& flat) {
+  return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
+}
 absl::Span<float> SpanOf(const at::Tensor& flat, const ElementRange& range) {
-  return {flat.data_ptr<float>() + range.first, static_cast<size_t>(range.count)};
+  return SpanOf(flat).subspan(range.first, range.count);
 }
 
 }  // namespace
@@ -52,10 +59,12 @@ Engine::Engine(Options options)
       exchange_(options.link, device_),
       plan_(model_->layout(), options.partition, exchange_.rank(), exchange_.ranks()),
       parameters_(model_->layout(), device_, options.compute),
-      gradients_(model_->layout(), device_),
+      gradients_(model_->layout(), plan_, device_),
       optimizer_(MakeOptimizer(options.adamw, plan_, device_)) {
   if (exchange_.ranks() > 1) {
-    reductions_ = std::make_unique<ReduceQueue>([this](int unit) { return ReduceUnit(unit); });
+    reductions_ = std::make_unique<ReduceQueue>(
+        [this](int unit) { return ReduceUnit(unit); },
+        plan_.splits_gradients() ? kUnitsUnderWay : layout().units.size());
   }
 }
 
@@ -113,8 +122,10 @@ absl::StatusOr<double> Engine::ComputeGradients(const TokenBatch& share, int64_t
 absl::Status Engine::ReduceUnit(int unit) {
   return CatchTorch("reducing gradients", [&] {
     const at::Tensor& flat = gradients_.unit(unit);
-    return plan_.splits_optimizer() ? exchange_.ReduceScatter(flat, plan_.owners(unit))
-                                    : exchange_.AllReduce(flat);
+    LH_RETURN_IF_ERROR(plan_.splits_optimizer() ? exchange_.ReduceScatter(flat, plan_.owners(unit))
+                                                : exchange_.AllReduce(flat));
+    gradients_.Reduced(unit);
+    return absl::OkStatus();
   });
 }
 
@@ -122,13 +133,11 @@ double Engine::OwnedSquaredNorm() const {
   double sum = 0;
   std::vector<at::Tensor> device_norms;  // Read back at once: each reading waits for the device.
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
-    const ElementRange& owned = plan_.owned(unit);
-    const at::Tensor& flat = gradients_.unit(unit);
+    const at::Tensor owned = gradients_.Range(unit, plan_.owned(unit));
     if (device_.is_cpu()) {
-      sum += SquaredNorm(SpanOf(flat, owned));
-    } else if (owned.count > 0) {
-      device_norms.push_back(at::linalg_vector_norm(flat.narrow(0, owned.first, owned.count), 2, {},
-                                                    /*keepdim=*/false, at::kDouble));
+      sum += SquaredNorm(SpanOf(owned));
+    } else if (owned.numel() > 0) {
+      device_norms.push_back(at::linalg_vector_norm(owned, 2, {}, /*keepdim=*/false, at::kDouble));
     }
   }
   if (!device_norms.empty()) sum = at::stack(device_norms).square().sum().item<double>();
@@ -141,7 +150,7 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   for (size_t i = 0; i < plan_.runs().size(); ++i) {
     const UpdateRun& run = plan_.runs()[i];
     optimizer_->Update(static_cast<int>(i), SpanOf(parameters_.unit(run.unit), run.range),
-                       SpanOf(gradients_.unit(run.unit), run.range));
+                       SpanOf(gradients_.Range(run.unit, run.range)));
   }
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     if (plan_.splits_optimizer()) {

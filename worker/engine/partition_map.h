@@ -1,5 +1,5 @@
 // Who holds what inside a pool: for each kind of state, over which level it is split. The named
-// modes (ddp, zero1) are presets of this map and nothing else. Pure values.
+// modes (ddp, zero1, zero2) are presets of this map and nothing else. Pure values.
 #pragma once
 
 #include <string_view>
@@ -19,8 +19,9 @@ struct PartitionMap {
   PartitionLevel optimizer = PartitionLevel::kNone;
 };
 
-// "ddp" (or empty) and "zero1" (Rajbhandari et al., "ZeRO", P_os). UNIMPLEMENTED: a preset that
-// this version does not have. INVALID_ARGUMENT: no preset has this name.
+// "ddp" (or empty), and "zero1" and "zero2" (Rajbhandari et al., "ZeRO": P_os, P_os+g).
+// UNIMPLEMENTED: a preset that this version does not have. INVALID_ARGUMENT: no preset has this
+// name.
 absl::StatusOr<PartitionMap> PartitionPreset(std::string_view name);
 
 }  // namespace longhaul

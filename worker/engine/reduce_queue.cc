@@ -4,8 +4,8 @@
 
 namespace longhaul {
 
-ReduceQueue::ReduceQueue(std::function<absl::Status(int unit)> reduce)
-    : reduce_(std::move(reduce)), thread_([this] { Run(); }) {}
+ReduceQueue::ReduceQueue(std::function<absl::Status(int unit)> reduce, size_t pending_max)
+    : reduce_(std::move(reduce)), pending_max_(pending_max), thread_([this] { Run(); }) {}
 
 ReduceQueue::~ReduceQueue() {
   {
@@ -18,6 +18,7 @@ ReduceQueue::~ReduceQueue() {
 
 absl::Status ReduceQueue::Submit(int unit) {
   absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &ReduceQueue::HasRoom));
   if (status_.ok()) units_.push_back(unit);
   return status_;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/layout/fragment_layout.h"
 
 namespace longhaul {
@@ -38,7 +39,10 @@ void AppendRuns(const UnitLayout& layout, int unit, const ElementRange& range,
 }  // namespace
 
 ShardPlan::ShardPlan(const ModelLayout& layout, const PartitionMap& partition, int rank, int ranks)
-    : rank_(rank), splits_optimizer_(partition.optimizer == PartitionLevel::kPool && ranks > 1) {
+    : rank_(rank),
+      splits_optimizer_(partition.optimizer == PartitionLevel::kPool && ranks > 1),
+      splits_gradients_(partition.gradients == PartitionLevel::kPool && ranks > 1) {
+  LH_CHECK(splits_optimizer_ || !splits_gradients_, "who updates an element has its gradient");
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
     const UnitLayout& elements = layout.units[unit];
     owners_.push_back(CutUnit(elements.elements, ranks));

@@ -39,10 +39,12 @@ class ShardPlan {
   // the units.
   const std::vector<UpdateRun>& runs() const { return runs_; }
   bool splits_optimizer() const { return splits_optimizer_; }
+  // This rank keeps the gradients of its part alone. Then the optimizer is split, too.
+  bool splits_gradients() const { return splits_gradients_; }
 
  private:
   int rank_;
-  bool splits_optimizer_;
+  bool splits_optimizer_, splits_gradients_;
   std::vector<std::vector<ElementRange>> owners_;  // By unit, by rank.
   std::vector<UpdateRun> runs_;
 };

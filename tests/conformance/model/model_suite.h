@@ -77,7 +77,8 @@ TEST_P(ModelSuite, LossSumsOverTheBatch) {
 TEST_P(ModelSuite, GradientIsTheSlopeOfTheLoss) {
   const auto model = GetParam()();
   FlatParameters parameters = Initial(*model);
-  FlatGradients gradients(model->layout(), at::kCPU);
+  const ShardPlan plan(model->layout(), {}, 0, 1);
+  FlatGradients gradients(model->layout(), plan, at::kCPU);
   const Batch batch = MakeBatch(2);
   const auto keep = [](int) { return absl::OkStatus(); };
   for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {

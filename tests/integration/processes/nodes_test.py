@@ -20,12 +20,12 @@ class NodesTest(ClusterTest):
         pools = json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
         return next((pool for pool in pools if pool["name"] == name), None)
 
-    def start(self, steps=500, **options):
+    def start(self, steps=500, sets=(), **options):
         self.cluster.start_worker("site-a", 1)
         self.start_node(0, **options)
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, **options)
-        self.assertEqual(self.cluster.submit(steps=steps).returncode, 0)
+        self.assertEqual(self.cluster.submit(steps=steps, sets=sets).returncode, 0)
 
     def ranks_of(self, number):
         return children(self.cluster.workers[f"node-{number}"].pid)
@@ -41,7 +41,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool("site-c")["ranks"], 4)
 
     def test_two_nodes_train_beside_a_pool_of_one_rank(self):
-        self.start(steps=200)
+        self.start(steps=200, sets=("partition.preset=zero2",))
         job = self.cluster.wait_job()
         self.assertEqual(job["tokens"], 2 * 200 * 4 * 32)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])

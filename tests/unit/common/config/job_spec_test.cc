@@ -244,7 +244,6 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
            {"train.activations=recompute", "~train.activations"},
            {"train.precision=bfloat16", "~train.precision"},
            {"inner.onebit_adam={lr: 1}", "~inner.onebit_adam"},
-           {"partition.preset=zero2", "~partition.preset"},
            {"partition.preset=zero3", "~partition.preset"},
            {"partition.preset=zeropp", "~partition.preset"},
            {"partition.preset=frontier3", "~partition.preset"},

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "ATen/Parallel.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/data/windows.h"
@@ -86,23 +87,24 @@ Trained Train(int ranks, std::string_view preset, int64_t batch, bool tied = fal
   return result;
 }
 
-TEST(EngineTest, Zero1EqualsDdpBitForBit) {
+TEST(EngineTest, PresetsAreEqualBitForBit) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
-    const Trained ddp = Train(ranks, "ddp", 5), zero1 = Train(ranks, "zero1", 5);
-    EXPECT_EQ(ddp.losses, zero1.losses) << ranks;
-    EXPECT_EQ(ddp.norms, zero1.norms) << ranks;
-    for (int rank = 0; rank < ranks; ++rank) {
-      EXPECT_EQ(ddp.parameters[rank], ddp.parameters[0]) << "ddp, rank " << rank << " of " << ranks;
-      EXPECT_EQ(zero1.parameters[rank], ddp.parameters[0])
-          << "zero1, rank " << rank << " of " << ranks;
+    const Trained ddp = Train(ranks, "ddp", 5);
+    for (const char* preset : {"ddp", "zero1", "zero2"}) {
+      SCOPED_TRACE(absl::StrCat(preset, " on ", ranks, " ranks"));
+      const Trained other = Train(ranks, preset, 5);
+      EXPECT_EQ(ddp.losses, other.losses);
+      EXPECT_EQ(ddp.norms, other.norms);
+      for (int rank = 0; rank < ranks; ++rank)
+        EXPECT_EQ(other.parameters[rank], ddp.parameters[0]) << "rank " << rank;
     }
   }
 }
 
-TEST(EngineTest, Zero1EqualsDdpWithTiedEmbeddings) {
-  const Trained ddp = Train(3, "ddp", 3, /*tied=*/true),
-                zero1 = Train(3, "zero1", 3, /*tied=*/true);
-  EXPECT_EQ(ddp.parameters[0], zero1.parameters[2]);
+TEST(EngineTest, PresetsAreEqualWithTiedEmbeddings) {
+  const Trained ddp = Train(3, "ddp", 3, /*tied=*/true);
+  for (const char* preset : {"zero1", "zero2"})
+    EXPECT_EQ(ddp.parameters[0], Train(3, preset, 3, /*tied=*/true).parameters[2]) << preset;
 }
 
 // Shares differ in size, and at 4 ranks two of them are empty.

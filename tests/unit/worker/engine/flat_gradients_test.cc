@@ -10,7 +10,8 @@ namespace {
 
 TEST(FlatGradientsTest, AddsContributionsOfOneStepAndForgetsTheLast) {
   const BigramModel model(2);
-  FlatGradients gradients(model.layout(), at::kCPU);
+  const ShardPlan plan(model.layout(), {}, 0, 1);
+  FlatGradients gradients(model.layout(), plan, at::kCPU);
   for (int step = 0; step < 2; ++step) {
     gradients.BeginStep();
     gradients.Add({0, 0}, at::full({2, 2}, 3.0));
@@ -22,7 +23,8 @@ TEST(FlatGradientsTest, AddsContributionsOfOneStepAndForgetsTheLast) {
 
 TEST(FlatGradientsTest, TensorsWithoutContributionAreZero) {
   const BigramModel model(2);
-  FlatGradients gradients(model.layout(), at::kCPU);
+  const ShardPlan plan(model.layout(), {}, 0, 1);
+  FlatGradients gradients(model.layout(), plan, at::kCPU);
   gradients.BeginStep();
   gradients.Add({1, 0}, at::full({2}, 3.0));
   gradients.Finish(1);
@@ -34,12 +36,37 @@ TEST(FlatGradientsTest, TensorsWithoutContributionAreZero) {
 
 TEST(FlatGradientsTest, WidensContributions) {
   const BigramModel model(2);
-  FlatGradients gradients(model.layout(), at::kCPU);
+  const ShardPlan plan(model.layout(), {}, 0, 1);
+  FlatGradients gradients(model.layout(), plan, at::kCPU);
   gradients.BeginStep();
   gradients.Add({1, 0}, at::full({2}, 1.5).to(at::kBFloat16));
   gradients.Finish(1);
   EXPECT_EQ(gradients.unit(1).scalar_type(), at::kFloat);
   EXPECT_EQ(gradients.unit(1)[0].item<float>(), 1.5);
+}
+
+TEST(FlatGradientsTest, WhatIsSplitKeepsTheOwnedRangeAndItsBuffersGoRound) {
+  const ModelLayout layout = {
+      .units = {3, {.elements = 512, .tensors = {{.shape = {512}, .elements = 512}}}}};
+  const ShardPlan plan(layout, *PartitionPreset("zero2"), /*rank=*/1, /*ranks=*/2);
+  FlatGradients gradients(layout, plan, at::kCPU);
+  const int64_t shards = gradients.bytes();
+  EXPECT_EQ(shards, 3 * 256 * 4);
+  for (int step = 1; step <= 2; ++step) {
+    gradients.BeginStep();
+    for (int unit = 2; unit >= 0; --unit) {
+      gradients.Add({unit, 0}, at::full({512}, 10.0 * step + unit));
+      gradients.Finish(unit);
+      gradients.Reduced(unit);
+      EXPECT_FALSE(gradients.unit(unit).defined());
+    }
+    for (int unit = 0; unit < 3; ++unit) {
+      const at::Tensor sum = gradients.Range(unit, {300, 100});
+      EXPECT_EQ(sum.numel(), 100);
+      EXPECT_EQ(sum[99].item<float>(), 10.0 * step + unit);
+    }
+  }
+  EXPECT_EQ(gradients.bytes(), shards + 512 * 4) << "one buffer for all units";
 }
 
 }  // namespace

@@ -22,8 +22,15 @@ TEST(PartitionMapTest, Zero1SplitsTheOptimizer) {
   EXPECT_EQ(map.optimizer, PartitionLevel::kPool);
 }
 
+TEST(PartitionMapTest, Zero2SplitsTheGradientsToo) {
+  const PartitionMap map = PartitionPreset("zero2").value();
+  EXPECT_EQ(map.weights, PartitionLevel::kNone);
+  EXPECT_EQ(map.gradients, PartitionLevel::kPool);
+  EXPECT_EQ(map.optimizer, PartitionLevel::kPool);
+}
+
 TEST(PartitionMapTest, RefusesOtherPresetsByName) {
-  for (const char* name : {"zero2", "zero3", "zeropp", "frontier3"}) {
+  for (const char* name : {"zero3", "zeropp", "frontier3"}) {
     EXPECT_EQ(PartitionPreset(name).status().code(), absl::StatusCode::kUnimplemented) << name;
   }
   const absl::Status status = PartitionPreset("zero9").status();

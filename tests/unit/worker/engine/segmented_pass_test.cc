@@ -67,7 +67,8 @@ class SegmentedPassTest : public testing::TestWithParam<const char*> {
 TEST_P(SegmentedPassTest, EqualsPyTorch) {
   const GoldenDecoder golden(GetParam());
   FlatParameters parameters = golden.Parameters(at::kFloat);
-  FlatGradients gradients(golden.model->layout(), at::kCPU);
+  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
+  FlatGradients gradients(golden.model->layout(), plan, at::kCPU);
   gradients.BeginStep();
   std::vector<int> finished;
   const auto ready = [&](int unit) {
@@ -93,7 +94,9 @@ TEST_P(SegmentedPassTest, EqualsPyTorch) {
 TEST_P(SegmentedPassTest, ScalesTheGradient) {
   const GoldenDecoder golden(GetParam());
   FlatParameters parameters = golden.Parameters(at::kFloat);
-  FlatGradients once(golden.model->layout(), at::kCPU), half(golden.model->layout(), at::kCPU);
+  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
+  FlatGradients once(golden.model->layout(), plan, at::kCPU),
+      half(golden.model->layout(), plan, at::kCPU);
   const auto ready = [](int) { return absl::OkStatus(); };
   ASSERT_TRUE(ForwardBackward(*golden.model, golden.batch, 1.0, parameters, once, ready).ok());
   ASSERT_TRUE(ForwardBackward(*golden.model, golden.batch, 0.5, parameters, half, ready).ok());
@@ -105,7 +108,8 @@ TEST_P(SegmentedPassTest, ScalesTheGradient) {
 TEST_P(SegmentedPassTest, ComputesInBfloat16NearFloat32) {
   const GoldenDecoder golden(GetParam());
   FlatParameters parameters = golden.Parameters(at::kBFloat16);
-  FlatGradients gradients(golden.model->layout(), at::kCPU);
+  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
+  FlatGradients gradients(golden.model->layout(), plan, at::kCPU);
   gradients.BeginStep();
   const auto ready = [](int) { return absl::OkStatus(); };
   const double loss =
@@ -125,7 +129,8 @@ TEST_P(SegmentedPassTest, ComputesInBfloat16NearFloat32) {
 TEST_P(SegmentedPassTest, StopsWhereTheCallbackFails) {
   const GoldenDecoder golden(GetParam());
   FlatParameters parameters = golden.Parameters(at::kFloat);
-  FlatGradients gradients(golden.model->layout(), at::kCPU);
+  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
+  FlatGradients gradients(golden.model->layout(), plan, at::kCPU);
   int calls = 0;
   const auto ready = [&](int) {
     return ++calls == 2 ? absl::UnavailableError("gone") : absl::OkStatus();
