@@ -110,9 +110,7 @@ class Pool {
                                   .coordinator = coordinator,
                                   .join = join,
                                   .heartbeat = absl::Milliseconds(100)},
-        [this](const MembershipClient::Standing& standing) {
-          OnAssignment(standing.incarnation, standing.assignment);
-        });
+        [this](const MembershipClient::Standing& standing) { OnStanding(standing); });
   }
   ~Pool() {
     if (thread_.joinable()) thread_.join();
@@ -124,8 +122,9 @@ class Pool {
     if (!mutex_.AwaitWithDeadline(absl::Condition(&ended_), deadline)) {
       return absl::DeadlineExceededError(absl::StrCat(name_, " did not finish in time"));
     }
-    for (const v1::Evaluation& evaluation : evaluations_) membership_->AddEvaluation(evaluation);
-    membership_->SetFinished();
+    for (const v1::Evaluation& evaluation : evaluations_)
+      membership_->AddEvaluation(subject_, evaluation);
+    membership_->SetFinished(subject_);
     return status_;
   }
 
@@ -134,11 +133,12 @@ class Pool {
   std::vector<float> final_live;
 
  private:
-  void OnAssignment(const std::string& incarnation, const v1::Assignment& assignment) {
-    if (assignment.job_id().empty() || thread_.joinable()) return;
-    thread_ = std::thread([this, incarnation, assignment] {
-      const absl::Status status = Train(incarnation, assignment);
+  void OnStanding(const MembershipClient::Standing& standing) {
+    if (standing.assignment.job_id().empty() || thread_.joinable()) return;
+    thread_ = std::thread([this, standing] {
+      const absl::Status status = Train(standing.incarnation, standing.assignment);
       absl::MutexLock lock(&mutex_);
+      subject_ = standing.subject();
       status_ = status;
       ended_ = true;
     });
@@ -202,6 +202,7 @@ class Pool {
   const Logger log_ = Logger({.program = "exchange", .level = LogLevel::kError});
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::Evaluation> evaluations_;  // Of the training thread, until Join.
   std::thread thread_;

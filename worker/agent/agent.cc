@@ -153,7 +153,13 @@ void Agent::On(const Reported& event) {
   }
 }
 
+MembershipClient::Subject Agent::Subject() const {
+  const PoolSupervisor::Work& work = supervisor_.work();
+  return {work.incarnation, work.job, work.ordinal};
+}
+
 void Agent::PassOn(const v1::HeartbeatRequest& report) {
+  const MembershipClient::Subject of = Subject();
   if (report.has_progress()) {
     v1::PoolProgress progress = report.progress();
     progress.set_pool(options_.pool);
@@ -162,18 +168,18 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
     // pool that drains when it stopped.
     const bool last = progress.inner_step() == assignment_.spec().train().steps() ||
                       supervisor_.state() == PoolSupervisor::State::kDraining;
-    membership_->SetProgress(progress, last);
+    membership_->SetProgress(of, progress, last);
   }
   // Now the coordinator can say for which rounds the others need not wait.
-  if (report.draining()) membership_->SetDraining();
+  if (report.draining()) membership_->SetDraining(of);
   for (const v1::Evaluation& evaluation : report.evaluations())
-    membership_->AddEvaluation(evaluation);
+    membership_->AddEvaluation(of, evaluation);
   // Of several ranks that say the same, one is enough: the coordinator counts failures.
   if (report.has_failure() && failed_group_ != group_) {
     failed_group_ = group_;
     v1::JobError failure = report.failure();
     failure.set_pool(options_.pool);
-    membership_->ReportFailure(failure);
+    membership_->ReportFailure(of, failure);
     options_.log.Warning(absl::StrCat(
         "this pool cannot do the job now (", v1::FaultClass_Name(failure.fault_class()),
         "): ", failure.message(), "; it stays, for what the coordinator assigns next"));
@@ -184,7 +190,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
 void Agent::On(const Exited& event) {
   if (event.group != group_) return;
   Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
-  if (supervisor_.completed()) membership_->SetFinished();
+  if (supervisor_.completed()) membership_->SetFinished(Subject());
 }
 
 void Agent::On(const Refused& event) {

@@ -98,6 +98,8 @@ class Agent {
   void On(const Exited& event);
   void On(const Refused& event);
   void On(const DrainAsked&);
+  // Of the ranks at hand.
+  MembershipClient::Subject Subject() const;
   void PassOn(const v1::HeartbeatRequest& report);
 
   void Perform(const PoolSupervisor::Actions& actions);

@@ -253,21 +253,23 @@ void MembershipClient::Leave(const std::string& reason, absl::Duration return_wi
 void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePlace& node) {
   node_ = node;
   TellMissing(node);
-  const std::string& incarnation = options_.join.nodes() > 1 ? node.incarnation() : incarnation_;
-  const std::pair<std::string, std::string> key = {
-      incarnation, absl::StrCat(assignment.job_id(), "#",
-                                assignment.job_id().empty() ? -1 : assignment.ordinal())};
-  if (applied_ != key) {
+  const Standing standing = {options_.join.nodes() > 1 ? node.incarnation() : incarnation_,
+                             assignment, node};
+  {
     absl::MutexLock lock(&mutex_);
-    // The group that drained has ended.
-    if (options_.join.nodes() > 1 && applied_.has_value() && applied_->first != incarnation)
-      draining_ = false;
-    applied_ = key;
-    next_.Clear();
-    next_.set_job_id(assignment.job_id());
-    if (options_.join.nodes() > 1) next_.set_running(incarnation);
+    if (const Subject subject = standing.subject(); subject_ != subject) {
+      // The group that drained has ended.
+      if (options_.join.nodes() > 1 && subject_.has_value() &&
+          subject_->incarnation != subject.incarnation) {
+        draining_ = false;
+      }
+      subject_ = subject;
+      next_.Clear();
+      next_.set_job_id(subject.job);
+      if (options_.join.nodes() > 1) next_.set_running(subject.incarnation);
+    }
   }
-  on_standing_({incarnation, assignment, node});
+  on_standing_(standing);
 }
 
 void MembershipClient::TellMissing(const v1::NodePlace& node) {
@@ -302,32 +304,38 @@ void MembershipClient::Pause(absl::Duration duration, const std::stop_token& sto
   mutex_.AwaitWithTimeout(absl::Condition(&due), duration);
 }
 
-void MembershipClient::SetProgress(const v1::PoolProgress& progress, bool urgent) {
+void MembershipClient::SetProgress(const Subject& of, const v1::PoolProgress& progress,
+                                   bool urgent) {
   absl::MutexLock lock(&mutex_);
+  if (subject_ != of) return;
   urgent_ = urgent_ || urgent;
   *next_.mutable_progress() = progress;
 }
 
-void MembershipClient::AddEvaluation(const v1::Evaluation& evaluation) {
+void MembershipClient::AddEvaluation(const Subject& of, const v1::Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
+  if (subject_ != of) return;
   *next_.add_evaluations() = evaluation;
   urgent_ = true;
 }
 
-void MembershipClient::SetFinished() {
+void MembershipClient::SetFinished(const Subject& of) {
   absl::MutexLock lock(&mutex_);
+  if (subject_ != of) return;
   next_.set_finished(true);
   urgent_ = true;
 }
 
-void MembershipClient::ReportFailure(const v1::JobError& failure) {
+void MembershipClient::ReportFailure(const Subject& of, const v1::JobError& failure) {
   absl::MutexLock lock(&mutex_);
+  if (subject_ != of) return;
   *next_.mutable_failure() = failure;
   urgent_ = true;
 }
 
-void MembershipClient::SetDraining() {
+void MembershipClient::SetDraining(const Subject& of) {
   absl::MutexLock lock(&mutex_);
+  if (options_.join.nodes() > 1 && subject_ != of) return;
   draining_ = urgent_ = true;
 }
 

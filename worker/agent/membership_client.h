@@ -34,6 +34,12 @@ class MembershipClient {
     absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
     absl::Duration complaints = absl::Seconds(10);  // Between two lines about a name that is taken.
   };
+  // What ranks were started for.
+  struct Subject {
+    std::string incarnation, job;
+    int ordinal = 0;
+    friend bool operator==(const Subject&, const Subject&) = default;
+  };
   struct Standing {
     // Under which ranks work: the agent's, or that of the group of nodes.
     std::string incarnation;
@@ -41,6 +47,8 @@ class MembershipClient {
     v1::Assignment assignment;
     // Of a pool of several nodes. Without an incarnation nobody works.
     v1::NodePlace node;
+
+    Subject subject() const { return {incarnation, assignment.job_id(), assignment.ordinal()}; }
   };
   // Called on the client's thread with every answer of the coordinator, also with one like the
   // last.
@@ -54,18 +62,19 @@ class MembershipClient {
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
-  // What the next heartbeats carry about the assigned job. Thread-safe, do not block. Evaluations
-  // are repeated until they are acknowledged; a failure is sent until a heartbeat took it.
-  // `urgent`: with a heartbeat at once.
-  void SetProgress(const v1::PoolProgress& progress, bool urgent);
-  void AddEvaluation(const v1::Evaluation& evaluation);
-  void ReportFailure(const v1::JobError& failure);
+  // What the next heartbeats carry about the assigned job. Thread-safe, do not block. What is of
+  // another subject than the last answer's is dropped: the coordinator would take it for this one's.
+  // Evaluations are repeated until they are acknowledged; a failure is sent until a heartbeat took
+  // it. `urgent`: with a heartbeat at once.
+  void SetProgress(const Subject& of, const v1::PoolProgress& progress, bool urgent);
+  void AddEvaluation(const Subject& of, const v1::Evaluation& evaluation);
+  void ReportFailure(const Subject& of, const v1::JobError& failure);
   // Every heartbeat about this job from now on says that the pool came to its end.
-  void SetFinished();
+  void SetFinished(const Subject& of);
 
   // Every heartbeat from now on says that the pool takes no new work; the first goes at once.
-  // Thread-safe, does not block.
-  void SetDraining();
+  // Thread-safe, does not block. Of a group of nodes that has ended: dropped.
+  void SetDraining(const Subject& of);
   // What the lease is given back with at the end. Thread-safe.
   void SetFarewell(const std::string& reason, absl::Duration return_within);
 
@@ -111,8 +120,6 @@ class MembershipClient {
   std::string incarnation_;
   bool joined_ = false;
   bool ever_joined_ = false;
-  // Incarnation and assignment, as last handed on.
-  std::optional<std::pair<std::string, std::string>> applied_;
   // The node's part in the group, as last told.
   v1::NodePlace node_;
   std::string missing_;
@@ -124,6 +131,7 @@ class MembershipClient {
   int probes_ = 0;             // Failures until the link is looked at again.
 
   absl::Mutex mutex_;
+  std::optional<Subject> subject_ ABSL_GUARDED_BY(mutex_);  // As last handed on.
   v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);  // progress, job_id, failure, evaluations.
   std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // Do not wait for the next beat.

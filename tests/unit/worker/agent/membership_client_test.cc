@@ -37,6 +37,7 @@ class MembershipClientTest : public testing::Test {
         [this](const MembershipClient::Standing& standing) {
           absl::MutexLock lock(&mutex_);
           told_.emplace_back(standing.incarnation, standing.assignment.job_id());
+          subject_ = standing.subject();
         },
         [this](const absl::Status& status) {
           refused_ = status;
@@ -53,10 +54,16 @@ class MembershipClientTest : public testing::Test {
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&told), absl::Seconds(60)));
   }
 
+  MembershipClient::Subject Now() {
+    absl::MutexLock lock(&mutex_);
+    return subject_;
+  }
+
   std::ostringstream log_;
   PoolServer server_;
   absl::Mutex mutex_;
   std::vector<std::pair<std::string, std::string>> told_ ABSL_GUARDED_BY(mutex_);
+  MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
   absl::Status refused_;
   absl::Notification ended_;
   std::unique_ptr<MembershipClient> client_;
@@ -90,7 +97,7 @@ TEST_F(MembershipClientTest, DrainsAndLeavesWithItsReturn) {
   server_.Assign("job");
   Start();
   AwaitTold("job", 1);
-  client_->SetDraining();
+  client_->SetDraining(Now());
   client_->SetFarewell("asked to stop", absl::Minutes(10));
   server_.Until([&] { return !server_.beats.empty() && server_.beats.back().draining(); });
   client_.reset();
@@ -107,7 +114,7 @@ TEST_F(MembershipClientTest, AFailureIsSentOnce) {
   v1::JobError failure;
   failure.set_code("NOT_FOUND");
   failure.set_fault_class(v1::SITE_FAULT);
-  client_->ReportFailure(failure);
+  client_->ReportFailure(Now(), failure);
   const auto failures = [&] {
     return std::count_if(server_.beats.begin(), server_.beats.end(),
                          [](const auto& beat) { return beat.has_failure(); });
@@ -123,7 +130,7 @@ TEST_F(MembershipClientTest, AReportThatIsRefusedDoesNotCostTheLease) {
   server_.Assign("job");
   Start();
   AwaitTold("job", 1);
-  client_->AddEvaluation({});
+  client_->AddEvaluation(Now(), {});
   const auto refused = [&] {
     return !server_.beats.empty() && server_.beats.back().evaluations_size() > 0;
   };
@@ -218,6 +225,31 @@ TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
   EXPECT_FALSE(ended_.HasBeenNotified());
 }
 
+TEST_F(MembershipClientTest, WhatRanksSayOfTheLastJobIsNotTakenForTheNextOnes) {
+  server_.Assign("one");
+  Start();
+  AwaitTold("one", 1);
+  const MembershipClient::Subject one = Now();
+  server_.Assign("two");
+  AwaitTold("two", 1);
+  v1::PoolProgress progress;
+  progress.set_inner_step(99);
+  client_->SetProgress(one, progress, true);
+  client_->AddEvaluation(one, {});
+  client_->ReportFailure(one, {});
+  client_->SetFinished(one);
+  progress.set_inner_step(1);
+  client_->SetProgress(Now(), progress, true);
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().has_progress(); });
+  absl::MutexLock lock(&server_.mutex_);
+  const v1::HeartbeatRequest& beat = server_.beats.back();
+  EXPECT_EQ(beat.job_id(), "two");
+  EXPECT_EQ(beat.progress().inner_step(), 1);
+  EXPECT_EQ(beat.evaluations_size(), 0);
+  EXPECT_FALSE(beat.has_failure());
+  EXPECT_FALSE(beat.finished());
+}
+
 // --- One of several nodes.
 
 TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
@@ -272,7 +304,7 @@ TEST_F(MembershipClientTest, AGroupThatDrainedIsNotTheNext) {
   server_.node.set_incarnation("9999999999999999");
   Start(2);
   AwaitTold("", 1);
-  client_->SetDraining();
+  client_->SetDraining(Now());
   server_.Until([&] { return !server_.beats.empty() && server_.beats.back().draining(); });
   {
     absl::MutexLock lock(&server_.mutex_);
