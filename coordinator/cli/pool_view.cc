@@ -24,17 +24,25 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools) {
       {"NAME", "STATE", "RANKS", "DEVICE", "JOB", "STEP", "TOKENS/S", "LEASE", "HOST"}};
   for (const v1::Pool& pool : pools.pools()) {
     const auto& lease = pool.lease_left();
-    rows.push_back({pool.name(), PoolStateName(pool.state()), absl::StrCat(pool.ranks()),
-                    v1::Device_Name(pool.device()), pool.job_id().empty() ? "-" : pool.job_id(),
-                    pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
-                    pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
-                    DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
-                    pool.host()});
+    rows.push_back(
+        {pool.name(), PoolStateName(pool.state()), absl::StrCat(pool.ranks()),
+         v1::Device_Name(pool.device()), pool.job_id().empty() ? "-" : pool.job_id(),
+         pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
+         pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
+         DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
+         pool.nodes_size() > 1 ? absl::StrCat(pool.nodes_size(), " nodes") : pool.host()});
   }
   std::string text = TableText(rows);
   for (const v1::Pool& pool : pools.pools()) {
     if (!pool.waiting_for().empty())
       absl::StrAppend(&text, pool.name(), " waits for ", Printable(pool.waiting_for()), "\n");
+    for (const v1::Node& node : pool.nodes()) {
+      absl::StrAppend(&text, pool.name(), " node ", node.node(), ": ",
+                      node.here() ? absl::StrCat(Printable(node.address()), ", ", node.ranks(),
+                                                 " rank(s), host ", Printable(node.host()))
+                                  : "not here",
+                      "\n");
+    }
     absl::StrAppend(&text, SetAsideText(pool.set_aside()));
   }
   return text;

@@ -193,6 +193,27 @@ TEST_F(CliTest, SaysWhichPoolsAreSetAsideAndWhy) {
   EXPECT_EQ(RunCli({"pools", "-o", "json"}).envelope()["data"][0]["set_aside"][0]["retry_in"], 20);
 }
 
+TEST_F(CliTest, PoolsShowsTheNodes) {
+  fake_.pools = [](const v1::ListPoolsRequest&, v1::ListPoolsResponse* response) {
+    v1::Pool* pool = response->add_pools();
+    pool->set_name("east");
+    pool->set_state(v1::FORMING);
+    pool->set_waiting_for("node 1 of 2, for 4s");
+    v1::Node* here = pool->add_nodes();
+    here->set_here(true);
+    here->set_ranks(8);
+    here->set_address("10.0.0.2");
+    here->set_host("gpu\x1b-2");
+    pool->add_nodes()->set_node(1);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_THAT(RunCli({"pools"}).out,
+              AllOf(HasSubstr("2 nodes"), HasSubstr("east waits for node 1 of 2, for 4s\n"),
+                    HasSubstr("east node 0: 10.0.0.2, 8 rank(s), host gpu?-2\n"),
+                    HasSubstr("east node 1: not here\n")));
+}
+
 TEST_F(CliTest, CancelPoolsCheckpointsAndVersion) {
   fake_.cancel = [](const v1::CancelJobRequest& request, v1::CancelJobResponse* response) {
     EXPECT_EQ(request.reason(), "wrong data");
