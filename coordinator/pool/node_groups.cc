@@ -17,6 +17,11 @@ std::string LeaseName(std::string_view pool, int node) {
   return absl::StrFormat("%s/%d", pool, node);
 }
 
+// Reached from its own machine alone.
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
+}
+
 std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" : "cpu"; }
 
 }  // namespace
@@ -244,6 +249,9 @@ absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, in
     }
     if (other.traits.traits.cuda != traits.traits.cuda)
       return differ("the device", DeviceWord(other.traits.traits), DeviceWord(traits.traits));
+    // One of them would not find the other.
+    if (IsLoopback(other.traits.host) != IsLoopback(traits.host))
+      return differ("the address", other.traits.host, traits.host);
     if (other.traits.version != traits.version)
       return differ("the version", other.traits.version, traits.version);
   }

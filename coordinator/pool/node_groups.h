@@ -33,7 +33,7 @@ struct NodeTraits {
   std::optional<int> number = std::nullopt;
   // Of this node. The pool's are the sum; it has what all of its nodes have.
   PoolTraits traits = {};
-  // Where the others reach it; HOST:PORT of the rendezvous that it serves, if it is node 0, and what
+  // Where the others reach it (of this machine alone, or all beyond it); HOST:PORT of the rendezvous that it serves, if it is node 0, and what
   // ranks show there.
   std::string host = {}, rendezvous = {}, token = {};
   // Of its program.

@@ -14,6 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/host_port.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -21,6 +22,7 @@
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/protobuf_log.h"
+#include "common/rpc/server.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/in_pool_address.h"
 #include "worker/agent/node_identity.h"
@@ -85,6 +87,13 @@ absl::Status PrepareNode(std::optional<int> nodes, std::optional<int> node,
   }
   if (const auto interface = InterfaceOf(options.in_pool_address); !interface.ok())
     return of_flag(interface.status(), "");
+  if (!options.allow_plaintext_beyond_localhost &&
+      !RefuseNonLoopback(HostPortText(options.in_pool_address, 1)).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--in-pool-address: ranks talk in plaintext on ", options.in_pool_address,
+        " (Gloo, NCCL), which other machines reach: give --allow-plaintext-beyond-localhost if "
+        "that network is private"));
+  }
   if (options.tls_files.empty()) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(options.in_pool_name, NameInCertificate(options.tls_files));
   return absl::OkStatus();
@@ -139,7 +148,8 @@ int main(int argc, char** argv) {
                  "(default: that from which it reaches the coordinator)")
       ->envname("LONGHAUL_IN_POOL_ADDRESS");
   app.add_flag("--allow-plaintext-beyond-localhost", options.allow_plaintext_beyond_localhost,
-               "with --nodes and without TLS: the network between the nodes is trusted")
+               "with --nodes: the network between the nodes is private; their ranks talk in "
+               "plaintext there (Gloo, NCCL), and without TLS meet in plaintext")
       ->envname("LONGHAUL_ALLOW_PLAINTEXT_BEYOND_LOCALHOST");
   app.add_option("--threads", options.threads, "threads of a rank (default: cores / ranks)")
       ->check(CLI::Range(1, 4096));

@@ -4,6 +4,7 @@ import json
 import pathlib
 import shlex
 import signal
+import socket
 
 from cluster import ClusterTest, alive, children, kill, main, wait_until
 
@@ -117,6 +118,20 @@ class NodesTest(ClusterTest):
         wait_until(lambda: "the number of nodes is 2 on node 0, 3 on this one" in self.cluster.log("node-1"), 20, "words")
         self.start_node(2, "--node", "0")
         wait_until(lambda: "another agent is node 0 of pool site-b" in self.cluster.log("node-2"), 20, "words")
+
+    def test_plaintext_between_machines_must_be_asked_for(self):
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards:
+                towards.connect(("192.0.2.1", 1))  # Sends nothing.
+                address = towards.getsockname()[0]
+        except OSError:
+            self.skipTest("this machine has no address beyond localhost")
+        flags = ["--nodes", "2", "--in-pool-address", address]
+        worker = self.cluster.start_worker("site-c", 1, *flags)
+        self.assertEqual(worker.wait(timeout=20), 4)
+        self.assertIn("--allow-plaintext-beyond-localhost", self.cluster.log("site-c"))
+        self.cluster.start_worker("site-c", 1, *flags, "--allow-plaintext-beyond-localhost")
+        wait_until(lambda: self.pool("site-c") is not None, 20, "it to join")
 
     def test_wrong_flags_end_it_before_it_joins(self):
         for flags, words in (

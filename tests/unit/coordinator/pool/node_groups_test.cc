@@ -93,6 +93,14 @@ TEST_F(NodeGroupsTest, ABrokenGroupKeepsItsNodes) {
   EXPECT_EQ(groups_.GroupOf("a"), "next") << "all are here";
 }
 
+TEST_F(NodeGroupsTest, AnAddressOfOneMachineIsNotReachedFromAnother) {
+  ASSERT_TRUE(Join("n0", {.nodes = 3, .host = "127.0.0.1"}).ok());
+  EXPECT_TRUE(Join("n1", {.nodes = 3, .host = "127.0.0.2"}).ok());
+  const absl::Status status = Join("n2", {.nodes = 3, .host = "10.0.0.2"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the address is 127.0.0.1 on node 0"));
+}
+
 TEST_F(NodeGroupsTest, NamesBothThatDisagree) {
   ASSERT_TRUE(Join("n0", {.nodes = 2, .version = "1.0"}).ok());
   const auto refusal = [&](const NodeTraits& traits) {
