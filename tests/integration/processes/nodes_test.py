@@ -1,6 +1,7 @@
 """A pool of several nodes, each with an agent and an address of its own: python3 nodes_test.py BUILD/bin [-v]"""
 
 import json
+import os
 import pathlib
 import shlex
 import signal
@@ -21,11 +22,11 @@ class NodesTest(ClusterTest):
         pools = json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
         return next((pool for pool in pools if pool["name"] == name), None)
 
-    def start(self, steps=500, sets=(), **options):
+    def start(self, steps=500, sets=(), flags=()):
         self.cluster.start_worker("site-a", 1)
-        self.start_node(0, **options)
+        self.start_node(0, *flags)
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
-        self.start_node(1, **options)
+        self.start_node(1, *flags)
         self.assertEqual(self.cluster.submit(steps=steps, sets=sets).returncode, 0)
 
     def ranks_of(self, number):
@@ -81,6 +82,14 @@ class NodesTest(ClusterTest):
         wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "all ranks to end")
         self.cluster.wait_job(seconds=180)
         self.assertIn("rank 2 was ended by signal 9", self.cluster.log("node-1"))
+
+    def test_a_rank_that_stands_still_is_named_by_its_own_agent(self):
+        self.start(steps=300, flags=("--progress-timeout", "4"))
+        self.cluster.wait_step(60)
+        os.kill(self.ranks_of(1)[0], signal.SIGSTOP)
+        wait_until(lambda: "rank 2 was silent for" in self.cluster.log("node-1"), 30, "the agent to notice")
+        self.cluster.wait_job(seconds=180)
+        self.assertNotIn("made no progress", self.cluster.log("node-0"))
 
     def test_the_nodes_go_on_when_the_coordinator_was_away(self):
         self.start(steps=250)
