@@ -43,4 +43,11 @@ std::string HostPortText(absl::string_view host, int port) {
   return absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", port);
 }
 
+bool IsLoopback(absl::string_view host) {
+  // Digits and dots only: "127.example.org" is a name like any other.
+  const bool v4 = absl::StartsWith(host, "127.") &&
+                  host.find_first_not_of("0123456789.") == absl::string_view::npos;
+  return v4 || host == "localhost" || host == "::1";
+}
+
 }  // namespace longhaul

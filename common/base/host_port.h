@@ -18,5 +18,8 @@ struct HostPort {
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
 // The other way round: an IPv6 address gets its brackets.
 std::string HostPortText(absl::string_view host, int port);
+// Whether this host is reached from its own machine alone: localhost, 127.0.0.0/8, ::1. Names are
+// not resolved.
+bool IsLoopback(absl::string_view host);
 
 }  // namespace longhaul

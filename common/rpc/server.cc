@@ -26,12 +26,6 @@ absl::StatusOr<HostPort> ParseAddress(absl::string_view address) {
   return BadRequestError({{"address", std::string(parsed.status().message())}});
 }
 
-// 127.x.y.z, digits and dots only: "127.example.org" is a name like any other.
-bool IsLoopbackV4(absl::string_view host) {
-  return absl::StartsWith(host, "127.") &&
-         host.find_first_not_of("0123456789.") == absl::string_view::npos;
-}
-
 void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.receive_bytes_max));
   builder.SetMaxSendMessageSize(static_cast<int>(options.send_bytes_max));
@@ -61,8 +55,7 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
 absl::Status RefuseNonLoopback(absl::string_view address) {
   if (IsUnixSocket(address)) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
-  const std::string& host = parsed.host;
-  if (host == "localhost" || host == "::1" || IsLoopbackV4(host)) return absl::OkStatus();
+  if (IsLoopback(parsed.host)) return absl::OkStatus();
   return BadRequestError(
       {{"address", absl::StrCat("\"", address,
                                 "\" is reachable from other machines, in plaintext. Configure TLS, "

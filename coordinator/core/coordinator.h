@@ -120,7 +120,7 @@ class Coordinator {
   // Extends the leases of an agent and of the pool that it speaks for.
   absl::Status Renew(std::string_view pool, std::string_view incarnation);
   // The incarnation under which the ranks of this agent's pool work: its own, or that of the group
-  // of nodes, until that changes. Empty: the group is not whole.
+  // of nodes, until that changes. Empty: there is no group.
   std::string_view GroupOf(std::string_view pool, std::string_view incarnation) const;
   void FollowGroup(const std::string& pool);
   void LosePool(const std::string& pool);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -15,11 +16,6 @@ namespace {
 // No name of a pool has a slash.
 std::string LeaseName(std::string_view pool, int node) {
   return absl::StrFormat("%s/%d", pool, node);
-}
-
-// Reached from its own machine alone.
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
 }
 
 std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" : "cpu"; }

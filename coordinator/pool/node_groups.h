@@ -33,8 +33,8 @@ struct NodeTraits {
   std::optional<int> number = std::nullopt;
   // Of this node. The pool's are the sum; it has what all of its nodes have.
   PoolTraits traits = {};
-  // Where the others reach it: on this machine alone, or all of them beyond it. HOST:PORT of the
-  // rendezvous that it serves, if it is node 0, and what ranks show there.
+  // Its address for the other nodes: a loopback address on all of them, or on none. HOST:PORT of the
+  // rendezvous that it serves if it is node 0, and the secret that ranks show there.
   std::string host = {}, rendezvous = {}, token = {};
   // Of its program.
   std::string version = {};

@@ -26,7 +26,6 @@ constexpr size_t kTextBytesMax = 255;
 constexpr size_t kDescriptionsMax = 10000;
 constexpr int kCapabilitiesMax = 256;
 constexpr size_t kCapabilityBytesMax = 64;
-constexpr size_t kRendezvousTokenBytesMin = 16, kRendezvousTokenBytesMax = 64;
 
 // Numbers are judged by the core.
 absl::Status CheckNode(const v1::JoinRequest& request) {
@@ -36,7 +35,7 @@ absl::Status CheckNode(const v1::JoinRequest& request) {
   }
   if (request.rendezvous_port() < 1 || request.rendezvous_port() > 65535)
     return BadRequestError({{"rendezvous_port", "is not within 1 to 65535"}});
-  const size_t token = request.rendezvous_token().size();
+  const auto token = static_cast<int64_t>(request.rendezvous_token().size());
   if (token < kRendezvousTokenBytesMin || token > kRendezvousTokenBytesMax) {
     return BadRequestError(
         {{"rendezvous_token", absl::StrCat("has ", token, " bytes, not ", kRendezvousTokenBytesMin,

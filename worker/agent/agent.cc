@@ -3,10 +3,8 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <iterator>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,7 +17,6 @@
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
-#include "worker/agent/in_pool_address.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_server.h"
 
@@ -63,7 +60,8 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> ServeRendezvous(const Agent::O
        .token = token});
 }
 
-// Of a start of the ranks of a group of nodes: the same on all of them, and another one each time.
+// The number of a start of a group's ranks. All nodes find the same one, and a group begins a job
+// once, so it is never used again.
 uint64_t GenerationOf(const PoolSupervisor::Work& work) {
   return DigestOf(absl::StrCat(work.incarnation, "/", work.job)).low;
 }
@@ -273,19 +271,17 @@ absl::Status Agent::StartRanks() {
   ChooseBulkChannels();
   LH_ASSIGN_OR_RETURN(const RankProcess::Options meeting, PrepareMeeting());
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    RankProcess::Options options = RankOptions(rank);
-    absl::c_copy(meeting.arguments, std::back_inserter(options.arguments));
-    absl::c_copy(meeting.environment, std::back_inserter(options.environment));
     LH_ASSIGN_OR_RETURN(
         std::unique_ptr<RankProcess> process,
-        RankProcess::Start(options, {.on_report =
-                                         [this, group = group_, rank](const RankReport& report) {
-                                           Post(Reported{group, rank, report});
-                                         },
-                                     .on_exit =
-                                         [this, group = group_, rank](int code) {
-                                           Post(Exited{group, rank, code});
-                                         }}));
+        RankProcess::Start(RankOptions(rank, meeting),
+                           {.on_report =
+                                [this, group = group_, rank](const RankReport& report) {
+                                  Post(Reported{group, rank, report});
+                                },
+                            .on_exit =
+                                [this, group = group_, rank](int code) {
+                                  Post(Exited{group, rank, code});
+                                }}));
     ranks_.push_back(std::move(process));
   }
   return absl::OkStatus();
@@ -311,42 +307,44 @@ absl::StatusOr<RankProcess::Options> Agent::PrepareMeeting() {
                                       alone ? rendezvous_token_ : place_.rendezvous_token())};
   // NCCL knows interfaces only. '=': by its whole name.
   if (!alone && std::getenv(kNcclInterfaces) == nullptr) {
-    LH_ASSIGN_OR_RETURN(const std::string interface, InterfaceOf(options_.in_pool_address));
-    options.environment.push_back(absl::StrCat(kNcclInterfaces, "==", interface));
+    options.environment.push_back(absl::StrCat(kNcclInterfaces, "==", options_.in_pool_interface));
   }
   return options;
 }
 
-RankProcess::Options Agent::RankOptions(int local_rank) const {
-  RankProcess::Options options{.program = options_.rank_program, .log = options_.log};
-  options.arguments = {"--coordinator",
-                       options_.coordinator,
-                       "--pool",
-                       options_.pool,
-                       "--incarnation",
-                       incarnation_,
-                       "--rank",
-                       absl::StrCat(place_.first_rank() + local_rank),
-                       "--local-rank",
-                       absl::StrCat(local_rank),
-                       "--ranks",
-                       absl::StrCat(place_.ranks()),
-                       "--threads",
-                       absl::StrCat(options_.threads),
-                       "--bulk-channels",
-                       absl::StrCat(bulk_channels_),
-                       "--push-bytes-per-second",
-                       absl::StrCat(push_bytes_per_second_),
-                       "--data-dir",
-                       options_.data_dir,
-                       "--drain-seconds",
-                       absl::StrCat(absl::ToDoubleSeconds(options_.drain)),
-                       "--progress-timeout",
-                       absl::StrCat(absl::ToDoubleSeconds(options_.progress.at_least)),
-                       "--progress-factor",
-                       absl::StrCat(options_.progress.factor),
-                       "--log-level",
-                       options_.log_level};
+RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options meeting) const {
+  RankProcess::Options options = std::move(meeting);
+  options.program = options_.rank_program;
+  options.log = options_.log;
+  options.arguments.insert(options.arguments.end(),
+                           {"--coordinator",
+                            options_.coordinator,
+                            "--pool",
+                            options_.pool,
+                            "--incarnation",
+                            incarnation_,
+                            "--rank",
+                            absl::StrCat(place_.first_rank() + local_rank),
+                            "--local-rank",
+                            absl::StrCat(local_rank),
+                            "--ranks",
+                            absl::StrCat(place_.ranks()),
+                            "--threads",
+                            absl::StrCat(options_.threads),
+                            "--bulk-channels",
+                            absl::StrCat(bulk_channels_),
+                            "--push-bytes-per-second",
+                            absl::StrCat(push_bytes_per_second_),
+                            "--data-dir",
+                            options_.data_dir,
+                            "--drain-seconds",
+                            absl::StrCat(absl::ToDoubleSeconds(options_.drain)),
+                            "--progress-timeout",
+                            absl::StrCat(absl::ToDoubleSeconds(options_.progress.at_least)),
+                            "--progress-factor",
+                            absl::StrCat(options_.progress.factor),
+                            "--log-level",
+                            options_.log_level});
   if (!options_.tls_files.empty()) {
     options.arguments.insert(options.arguments.end(),
                              {"--tls-ca", options_.tls_files.ca, "--tls-certificate",

@@ -31,13 +31,19 @@ class Agent {
  public:
   struct Options {
     std::string coordinator, pool;
-    std::string host;             // Of this machine, for people.
-    int ranks = 1;                // Of this node.
-    int nodes = 1;                // Of the pool. With several:
-    std::optional<int> node;      // This one's number. Nothing: the coordinator gives one.
-    std::string in_pool_address;  // Numeric; where the other nodes reach this one.
-    std::string in_pool_name;     // What the nodes' certificates are for. Empty without TLS.
+    std::string host;  // Of this machine, for people.
+    int ranks = 1;     // Of this node.
+    int nodes = 1;     // Of the pool.
+
+    // --- Where the pool has several nodes.
+
+    std::optional<int> node;        // This one's number. Nothing: the coordinator gives one.
+    std::string in_pool_address;    // Numeric; where the other nodes reach this one.
+    std::string in_pool_interface;  // The name of the network interface that has it.
+    std::string in_pool_name;       // What the nodes' certificates are for. Empty without TLS.
     bool allow_plaintext_beyond_localhost = false;  // Of the pool's rendezvous.
+
+    // --- Of every node.
 
     v1::Device device = v1::CPU;
     int threads = 0;          // Of each rank.
@@ -110,11 +116,10 @@ class Agent {
   void Do(const PoolSupervisor::Done& action);
   absl::Status StartRanks();
   // Ranks of the last group that come late are refused from now on. What tells these ranks where
-  // they meet.
+  // they meet: a part of what RankOptions makes.
   absl::StatusOr<RankProcess::Options> PrepareMeeting();
   void ChooseBulkChannels();
-  // Without the meeting's.
-  RankProcess::Options RankOptions(int local_rank) const;
+  RankProcess::Options RankOptions(int local_rank, RankProcess::Options meeting) const;
 
   const Options options_;
 
@@ -125,7 +130,7 @@ class Agent {
   v1::NodePlace place_;
   uint64_t group_ = 0;         // Counts groups of ranks: events of earlier ones are ignored.
   uint64_t failed_group_ = 0;  // The last one that reported a failure. Groups count from 1.
-  // Where the ranks of each group meet, if this is node 0. Null with one rank.
+  // Where the ranks of each group meet, if this is node 0. Null in a pool of one rank.
   const std::string rendezvous_token_;
   const std::unique_ptr<RendezvousServer> rendezvous_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;

@@ -22,7 +22,6 @@
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/protobuf_log.h"
-#include "common/rpc/server.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/in_pool_address.h"
 #include "worker/agent/node_identity.h"
@@ -85,10 +84,10 @@ absl::Status PrepareNode(std::optional<int> nodes, std::optional<int> node,
     if (!address.ok()) return of_flag(address.status(), "; give the address of this machine");
     options.in_pool_address = *std::move(address);
   }
-  if (const auto interface = InterfaceOf(options.in_pool_address); !interface.ok())
-    return of_flag(interface.status(), "");
-  if (!options.allow_plaintext_beyond_localhost &&
-      !RefuseNonLoopback(HostPortText(options.in_pool_address, 1)).ok()) {
+  absl::StatusOr<std::string> interface = InterfaceOf(options.in_pool_address);
+  if (!interface.ok()) return of_flag(interface.status(), "");
+  options.in_pool_interface = *std::move(interface);
+  if (!options.allow_plaintext_beyond_localhost && !IsLoopback(options.in_pool_address)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--in-pool-address: ranks talk in plaintext on ", options.in_pool_address,
         " (Gloo, NCCL), which other machines reach: give --allow-plaintext-beyond-localhost if "

@@ -75,10 +75,10 @@ std::vector<int> Topology::Group(Level level, int rank) const {
 }
 
 std::vector<int> Topology::Across(Level level, int rank) const {
+  const std::vector<int> group = Group(level, rank);
+  const int place = rank - group.front(), size = static_cast<int>(group.size());
   std::vector<int> across;
-  const int place = rank - Group(level, rank).front();
   // Groups follow each other, and are all as large.
-  const int size = static_cast<int>(Group(level, rank).size());
   for (int first = 0; first < ranks(); first += size) across.push_back(first + place);
   return across;
 }

@@ -3,7 +3,7 @@
 // zeroed.
 //
 // Where the plan splits gradients, a unit's buffer is there from its first contribution until it was
-// reduced; what stays is the range that this rank owns. Buffers go round among units of one size.
+// reduced; what stays is the range that this rank owns. Units of one size share buffers.
 //
 // Used from one thread, but for Reduced: it is called on the thread that reduced the unit, between
 // its Finish and the end of the step. Throws as torch does.

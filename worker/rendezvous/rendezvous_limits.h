@@ -8,7 +8,6 @@
 
 namespace longhaul {
 
-inline constexpr int64_t kRendezvousTokenBytesMax = 64;
 inline constexpr int64_t kRendezvousBlobBytesMax = 64 << 10;
 
 // With room for the other fields, whatever a later version adds to them.

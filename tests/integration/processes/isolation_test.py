@@ -40,7 +40,7 @@ class IsolationTest(ClusterTest):
         set_aside = self.cluster.job()["set_aside"][0]
         self.assertEqual(set_aside["pool"], "site-c")
         self.assertIn("text.txt", set_aside["error"]["message"])
-        self.assertTrue(pools(self.cluster)["site-c"]["set_aside"])
+        wait_until(lambda: pools(self.cluster).get("site-c", {}).get("set_aside"), 20, "the list of pools to say so")
         self.await_commits("tiny")
         self.cluster.workers["site-c"].kill()
         job = self.cluster.wait_job()
@@ -55,7 +55,12 @@ class IsolationTest(ClusterTest):
         self.cluster.submit(steps=1000000, text="text.txt")
         wait_until(lambda: self.cluster.job()["set_aside"], 30, "the pool to be set aside")
         shutil.copy("/usr/share/common-licenses/GPL-3", late / "text.txt")
-        wait_until(lambda: pools(self.cluster)["site-c"]["state"] == "PARTICIPATING", 60, "the pool to be tried again")
+
+        # Between leaving and coming back it is not in the list.
+        def participates():
+            return pools(self.cluster).get("site-c", {}).get("state") == "PARTICIPATING"
+
+        wait_until(participates, 60, "the pool to be tried again")
 
     def test_a_flipped_byte_in_one_jobs_log_quarantines_that_job(self):
         for name, pool in (("x", "site-a"), ("y", "site-b")):

@@ -43,5 +43,13 @@ TEST(HostPortTest, SaysWhatIsWrong) {
   }
 }
 
+TEST(HostPortTest, OfLoopback) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.8.9.10", "::1"})
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  for (const char* host :
+       {"", "0.0.0.0", "::", "10.0.0.127", "127.example.org", "localhost.example.org"})
+    EXPECT_FALSE(IsLoopback(host)) << host;
+}
+
 }  // namespace
 }  // namespace longhaul
