@@ -28,8 +28,12 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
   // The synthetic model reads no data, has no optimizer and computes nothing.
   if (!spec.model().has_synthetic()) {
     needs.insert(MemberName("data", spec.data(), "source"));
-    needs.insert(absl::StrCat(
-        "partition:", spec.partition().preset().empty() ? "ddp" : spec.partition().preset()));
+    const v1::PartitionSpec& partition = spec.partition();
+    needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
+                                            : partition.preset().empty() ? "ddp"
+                                                                         : partition.preset()));
+    if (spec.train().accumulation() > 1) needs.insert("train:accumulation");
+    if (spec.train().activations() == v1::RECOMPUTE) needs.insert("train:recompute");
     const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||
                           (spec.train().precision() == v1::PRECISION_UNSPECIFIED &&
                            spec.train().device() == v1::CUDA);

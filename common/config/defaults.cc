@@ -90,7 +90,8 @@ void SetField(Message& message, const FieldDescriptor& field, absl::string_view 
   LH_CHECK(ok, "the table of defaults holds an ill-typed value");
 }
 
-// Sets the field at `path` unless it is set, or lies in a member of a oneof that is not.
+// Sets the field at `path` unless it is set, or lies in a member of a oneof that is not, or another
+// member of its oneof is.
 void Fill(Message& root, const Default& entry) {
   Message* message = &root;
   const std::vector<std::string> names = absl::StrSplit(entry.path, '.');
@@ -100,7 +101,9 @@ void Fill(Message& root, const Default& entry) {
     const Reflection& reflection = *message->GetReflection();
     const bool set = reflection.HasField(*message, field);
     if (i + 1 == names.size()) {
-      if (!set) SetField(*message, *field, entry.value);
+      const auto* oneof = field->real_containing_oneof();
+      const bool other = oneof != nullptr && reflection.HasOneof(*message, oneof);
+      if (!set && !other) SetField(*message, *field, entry.value);
       return;
     }
     if (!set && field->real_containing_oneof() != nullptr) return;

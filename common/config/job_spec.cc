@@ -98,6 +98,25 @@ TransformerShape ShapeOf(const v1::TransformerSpec& spec) {
           .tie_embeddings = spec.tie_embeddings()};
 }
 
+absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec) {
+  if (!spec.has_map()) return PartitionPreset(spec.preset());
+  const auto level = [](v1::SplitLevel named) {
+    return named == v1::PAIR   ? Level::kPair
+           : named == v1::NODE ? Level::kNode
+           : named == v1::POOL ? Level::kPool
+                               : Level::kRank;
+  };
+  const auto spread = [&](const auto& split) {
+    return Spread{.level = level(split.level()), .bits = split.bits()};
+  };
+  PartitionMap map{.weights = spread(spec.map().weights()),
+                   .gradients = spread(spec.map().gradients()),
+                   .error_feedback = spec.map().gradients().error_feedback(),
+                   .optimizer = level(spec.map().optimizer())};
+  if (spec.map().has_secondary()) map.secondary = spread(spec.map().secondary());
+  return map;
+}
+
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations) {
   ResolvedJob job{.spec = spec};

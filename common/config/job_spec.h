@@ -11,6 +11,7 @@
 #include "common/config/spec_violation.h"
 #include "common/layout/fragment_layout.h"
 #include "common/layout/model_layout.h"
+#include "common/partition/partition_map.h"
 #include "common/schedule/schedule.h"
 #include "longhaul/v1/job.pb.h"
 
@@ -33,5 +34,8 @@ absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
 
 // The shape as LayOutTransformer and the worker's model take it; `spec` has its defaults filled in.
 TransformerShape ShapeOf(const v1::TransformerSpec& spec);
+
+// The map that the engine takes. INVALID_ARGUMENT: no preset has this name.
+absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec);
 
 }  // namespace longhaul

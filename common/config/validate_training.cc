@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/checks.h"
+#include "common/config/job_spec.h"
 #include "common/config/validate.h"
 
 namespace longhaul {
@@ -124,15 +125,8 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
   } else {
     RequireInteger(violations, "train.batch", train.batch(), 0, kBatchMax);
   }
-  if (train.accumulation() > 1) {
-    violations.NotBuilt("train.accumulation", "more than 1 is not built yet",
-                        "leave it out, and use a smaller train.batch if memory is short");
-  } else {
-    RequireInteger(violations, "train.accumulation", train.accumulation(), 1, 1);
-  }
-  if (train.activations() == v1::RECOMPUTE) {
-    violations.NotBuilt("train.activations", "recompute is not built yet", "use keep");
-  }
+  RequireInteger(violations, "train.accumulation", train.accumulation(), 1,
+                 std::max(1, train.batch()), "at most train.batch");
   ValidateDevice(spec, violations);
 }
 
@@ -164,6 +158,28 @@ void ValidateInner(const v1::JobSpec& spec, ViolationList& violations) {
   }
 }
 
+void ValidatePartition(const v1::JobSpec& spec, ViolationList& violations) {
+  const bool is_map = spec.partition().has_map();
+  const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
+  if (!map.ok()) {
+    const absl::Span<const char* const> presets = PartitionPresets();
+    return RequireChoice(violations, "partition.preset", spec.partition().preset(),
+                         {presets.begin(), presets.end()}, {});
+  }
+  for (const PartitionProblem& problem : FindProblems(*map))
+    violations.Invalid(absl::StrCat("partition.map.", problem.field), problem.what, problem.hint);
+  if (spec.train().precision() == v1::BFLOAT16 && map->weights.bits == 32) {
+    violations.Invalid("partition.map.weights.bits",
+                       "found 32, but the model computes in bf16 (train.precision)",
+                       "leave it out");
+  }
+  if (spec.train().device() == v1::CUDA && map->quantizes()) {
+    violations.NotBuilt(is_map ? "partition.map" : "partition.preset",
+                        "4 and 8 bits are not built yet for device cuda",
+                        is_map ? "use 16 bits" : "use zero3, or a map without them");
+  }
+}
+
 }  // namespace
 
 void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations) {
@@ -172,8 +188,7 @@ void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateData(spec, violations);
   ValidateTrain(spec, violations);
   ValidateInner(spec, violations);
-  RequireChoice(violations, "partition.preset", spec.partition().preset(),
-                {"ddp", "zero1", "zero2"}, {"zero3", "zeropp", "frontier3"});
+  ValidatePartition(spec, violations);
   for (const auto& [field, on] : {std::pair{"offload.optimizer", spec.offload().optimizer()},
                                   std::pair{"offload.parameters", spec.offload().parameters()}}) {
     if (on) violations.NotBuilt(field, "offload is not built yet", "leave it out");

@@ -84,18 +84,18 @@ absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& mode
   return fragments;
 }
 
-BlockRange OwnedBlocks(int64_t elements, int rank, int ranks) {
-  LH_CHECK(0 <= rank && rank < ranks, "rank out of range");
+BlockRange OwnedBlocks(int64_t elements, int piece, int pieces) {
+  LH_CHECK(0 <= piece && piece < pieces, "piece out of range");
   const int64_t blocks = CeilDiv(elements, kBlockElements);
-  const int64_t share = blocks / ranks, rest = blocks % ranks;
-  const int64_t first = rank * share + std::min<int64_t>(rank, rest);
-  return {first, share + (rank < rest ? 1 : 0)};
+  const int64_t share = blocks / pieces, rest = blocks % pieces;
+  const int64_t first = piece * share + std::min<int64_t>(piece, rest);
+  return {first, share + (piece < rest ? 1 : 0)};
 }
 
-std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int rank, int ranks) {
+std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, int pieces) {
   std::vector<BlockRange> result;
   for (const UnitSpan& unit : fragment.units) {
-    BlockRange owned = OwnedBlocks(unit.elements, rank, ranks);
+    BlockRange owned = OwnedBlocks(unit.elements, piece, pieces);
     if (owned.count == 0) continue;
     owned.first += unit.offset / kBlockElements;
     if (!result.empty() && result.back().end() == owned.first) {

@@ -51,12 +51,12 @@ struct BlockRange {
   friend bool operator==(const BlockRange&, const BlockRange&) = default;
 };
 
-// The blocks of a unit of `elements` that `rank` of `ranks` owns: contiguous, in rank order, sizes
-// differ by at most one.
-BlockRange OwnedBlocks(int64_t elements, int rank, int ranks);
+// The blocks of piece `piece` of `pieces` of a unit of `elements`: contiguous, in order, sizes
+// differ by at most one. Each rank of a pool owns one piece (Topology::piece).
+BlockRange OwnedBlocks(int64_t elements, int piece, int pieces);
 
 // The blocks of a fragment that a rank owns: its blocks of each unit, ascending, neighbours merged.
-std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int rank, int ranks);
+std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, int pieces);
 
 // Elements [first, first + count) of block range `blocks` in something of `elements` elements (the
 // last block may be short).

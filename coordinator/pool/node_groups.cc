@@ -155,7 +155,8 @@ std::optional<NodePlace> NodeGroups::PlaceOf(std::string_view name,
   place.token = pool.nodes[0].traits.token;
   for (int n = 0; n < place.nodes; ++n) {
     if (n == *number) place.first_rank = place.ranks;
-    place.ranks += pool.nodes[n].traits.traits.ranks;
+    place.ranks_of_node.push_back(pool.nodes[n].traits.traits.ranks);
+    place.ranks += place.ranks_of_node.back();
   }
   return place;
 }

@@ -47,9 +47,10 @@ struct NodePlace {
   int node = 0, nodes = 1;
   // The group. Empty: there is none.
   std::string incarnation;
-  // Once all nodes are here. In the order of the nodes: this node's first rank, and all ranks; node
-  // 0's rendezvous.
+  // Once all nodes are here. In the order of the nodes: this node's first rank, and all ranks; how
+  // many each has; node 0's rendezvous.
   int first_rank = 0, ranks = 0;
+  std::vector<int> ranks_of_node;
   std::string rendezvous, token;
   // What is waited for, in words; empty: nothing. `since`: when the last group ended or the first
   // node came.

@@ -69,6 +69,7 @@ void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
   message->set_incarnation(place.incarnation);
   message->set_first_rank(place.first_rank);
   message->set_ranks(place.ranks);
+  message->mutable_ranks_of_node()->Add(place.ranks_of_node.begin(), place.ranks_of_node.end());
   message->set_rendezvous(place.rendezvous);
   message->set_rendezvous_token(place.token);
   if (place.missing.empty()) return;

@@ -51,8 +51,8 @@ class CoderReplica : public Replica {
     return device_ == nullptr ? absl::OkStatus()
                               : device_->Upload(host_[unit], on_device_[unit].get());
   }
-  const float* DeviceParameters(int unit) const override {
-    return device_ == nullptr ? nullptr : on_device_[unit].get();
+  const float* DeviceParameters(int unit, int64_t offset) const override {
+    return device_ == nullptr ? nullptr : on_device_[unit].get() + offset;
   }
 
   // The rest is not of interest.

@@ -76,7 +76,9 @@ class OnDevice : public Replica {
     Renew();
     return status;
   }
-  const float* DeviceParameters(int unit) const override { return parameters_[unit].data(); }
+  const float* DeviceParameters(int unit, int64_t offset) const override {
+    return parameters_[unit].data() + offset;
+  }
   absl::Status Publish(absl::Span<const int> units) override { return replica_->Publish(units); }
   absl::StatusOr<EvalStats> Evaluate() override { return replica_->Evaluate(); }
   absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(

@@ -13,6 +13,7 @@ ALLOWED = {
     "common/base": [],
     "common/layout": ["common/base"],
     "common/blocks": ["common/base", "common/layout"],
+    "common/partition": ["common/base"],
     "common/schedule": ["common/base"],
     "common/device": ["common/base"],
     "common/io": ["common/base"],
@@ -21,7 +22,7 @@ ALLOWED = {
     "common/sim": ["common/base"],
     "common/codec": ["common/base", "common/layout"],
     "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
-    "common/config": ["common/base", "common/io", "common/layout", "common/schedule", "proto"],
+    "common/config": ["common/base", "common/io", "common/layout", "common/partition", "common/schedule", "proto"],
     "common/wire": ["common/base", "common/io", "common/schedule", "proto"],
     "common/rpc": ["common/base", "common/blocks", "common/codec", "common/io", "common/layout", "common/logging", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
@@ -45,9 +46,9 @@ ALLOWED = {
     "worker/optim": ["common/base", "common/device", "worker/collective"],
     "worker/data": ["common/base", "common/io"],
     "worker/model": ["common/base", "common/layout"],
-    "worker/engine": ["common/base", "common/codec", "common/device", "common/layout", "worker/collective", "worker/model",
+    "worker/engine": ["common/base", "common/codec", "common/device", "common/layout", "common/partition", "worker/collective", "worker/model",
                       "worker/optim"],
-    "worker/trainer": ["common/base", "common/layout", "worker/collective", "worker/data", "worker/engine", "worker/model",
+    "worker/trainer": ["common/base", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine", "worker/model",
                        "worker/optim", "worker/replica"],
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
@@ -56,7 +57,7 @@ ALLOWED = {
     "worker/rank": ["common/", "worker/", "proto"],
 }
 TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")
-PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/schedule",
+PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/partition", "common/schedule",
         "common/layout")
 LINES_MAX = 600
 WIDTH_MAX = 120  # clang-format keeps 100 but for what it cannot break

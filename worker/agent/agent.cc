@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/host_port.h"
@@ -86,6 +87,7 @@ Agent::Agent(Options options, std::string token, std::unique_ptr<RendezvousServe
                    .nodes = options_.nodes},
                   absl::Now()) {
   place_.set_ranks(options_.ranks);
+  place_.add_ranks_of_node(options_.ranks);
   membership_ = std::make_unique<MembershipClient>(
       MembershipClient::Options{
           .log = options_.log,
@@ -329,6 +331,8 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             absl::StrCat(local_rank),
                             "--ranks",
                             absl::StrCat(place_.ranks()),
+                            "--ranks-of-node",
+                            absl::StrJoin(place_.ranks_of_node(), ","),
                             "--threads",
                             absl::StrCat(options_.threads),
                             "--bulk-channels",

@@ -1,6 +1,7 @@
 #include "worker/engine/engine.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -8,12 +9,15 @@
 #include "ATen/ops/linalg_vector_norm.h"
 #include "ATen/ops/stack.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/collective/parts.h"
 #include "worker/engine/segmented_pass.h"
 #include "worker/engine/torch_adamw.h"
 #include "worker/engine/torch_status.h"
+#include "worker/engine/weight_stream.h"
 #include "worker/model/initialization.h"
 #include "worker/optim/adamw.h"
 #include "worker/optim/clipping.h"
@@ -37,58 +41,99 @@ std::unique_ptr<Optimizer> MakeOptimizer(const AdamWOptions& options, const Shar
 absl::Span<float> SpanOf(const at::Tensor& flat) {
   return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
 }
-absl::Span<float> SpanOf(const at::Tensor& flat, const ElementRange& range) {
-  return SpanOf(flat).subspan(range.first, range.count);
+at::Tensor OnHost(const float* data, int64_t size) {
+  return at::from_blob(const_cast<float*>(data), {size}, c10::TensorOptions(at::kFloat));
 }
+
+// The map without what means nothing in this pool.
+absl::StatusOr<PartitionMap> Fit(const Engine::Options& options, const Topology& topology) {
+  PartitionMap map = Normalized(options.partition, topology);
+  if (options.compute != at::kFloat && map.weights.bits == 32) {
+    return absl::InvalidArgumentError(
+        "partition: weights.bits: found 32, but the model computes in bf16");
+  }
+  if (map.quantizes() && !options.device.is_cpu()) {
+    return absl::UnimplementedError(
+        "partition: 4 and 8 bits are built for device CPU only; use 16 or 32");
+  }
+  return map;
+}
+
+int BitsOf(at::ScalarType compute) { return compute == at::kFloat ? 32 : 16; }
+
+double Nmse(double error, double signal) { return signal > 0 ? error / signal : 0; }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
   return CatchTorch("creating the engine", [&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
-    const uint64_t seed = options.seed;
-    std::unique_ptr<Engine> engine(new Engine(std::move(options)));
-    LH_RETURN_IF_ERROR(engine->Initialize(seed));
+    LH_CHECK(options.accumulation > 0 && options.gathers_ahead >= 0, "counts must be positive");
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<PoolExchange> exchange,
+                        PoolExchange::Create(options.link, options.partition, options.device));
+    LH_ASSIGN_OR_RETURN(options.partition, Fit(options, exchange->topology()));
+    std::unique_ptr<Engine> engine(new Engine(std::move(options), std::move(exchange)));
+    LH_RETURN_IF_ERROR(engine->Initialize());
     return engine;
   });
 }
 
-Engine::Engine(Options options)
+Engine::Engine(Options options, std::unique_ptr<PoolExchange> exchange)
     : model_(std::move(options.model)),
       device_(options.device),
       clip_norm_(options.clip_norm),
-      exchange_(options.link, device_),
-      plan_(model_->layout(), options.partition, exchange_.rank(), exchange_.ranks()),
-      parameters_(model_->layout(), device_, options.compute),
+      seed_(options.seed),
+      accumulation_(options.accumulation),
+      gathers_ahead_(options.gathers_ahead),
+      recompute_(options.recompute),
+      exchange_(std::move(exchange)),
+      plan_(model_->layout(), options.partition, exchange_->topology(), exchange_->rank()),
+      weights_(model_->layout(), plan_, *exchange_, device_, options.compute),
       gradients_(model_->layout(), plan_, device_),
-      optimizer_(MakeOptimizer(options.adamw, plan_, device_)) {
-  if (exchange_.ranks() > 1) {
-    reductions_ = std::make_unique<ReduceQueue>(
-        [this](int unit) { return ReduceUnit(unit); },
-        plan_.splits_gradients() ? kUnitsUnderWay : layout().units.size());
-  }
-}
+      reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(options.compute)),
+      optimizer_(MakeOptimizer(options.adamw, plan_, device_)),
+      own_queue_(options.queue != nullptr ? nullptr
+                 : exchange_->ranks() > 1 ? MakeCollectiveQueue(device_)
+                                          : MakeImmediateQueue()),
+      queue_(options.queue != nullptr ? options.queue : own_queue_.get()) {}
+
+Engine::~Engine() = default;
 
 // Each rank makes what it owns; the exchange makes the ranks equal even where their mathematical
 // libraries are not.
-absl::Status Engine::Initialize(uint64_t seed) {
+absl::Status Engine::Initialize() {
   std::vector<int> units(layout().units.size());
   std::iota(units.begin(), units.end(), 0);
   for (int unit : units) {
     const ElementRange& owned = plan_.owned(unit);
     std::vector<float> values(owned.count);
-    InitializeParameters(*model_, seed, unit, owned.first, absl::MakeSpan(values));
-    parameters_.Write(unit, owned.first, values);
+    InitializeParameters(*model_, seed_, unit, owned.first, absl::MakeSpan(values));
+    LH_RETURN_IF_ERROR(Write(unit, owned.first, values));
   }
   return Publish(units);
+}
+
+absl::Status Engine::RunQueued(std::string name, std::function<absl::Status()> work) {
+  return queue_->Wait(queue_->Submit(std::move(name), std::move(work)));
 }
 
 absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_tokens,
                                         double learning_rate) {
   return CatchTorch("training", [&]() -> absl::StatusOr<StepResult> {
     LH_ASSIGN_OR_RETURN(const double loss_sum, ComputeGradients(share, pool_tokens));
-    double sums[] = {loss_sum, OwnedSquaredNorm()};
-    LH_RETURN_IF_ERROR(exchange_.Sum(absl::MakeSpan(sums)));
-    const StepResult result{.loss_sum = sums[0], .gradient_norm = std::sqrt(sums[1])};
+    const GradientReduction::Found found = reduction_.Take();
+    const UnitCode::Loss weights = weights_.TakeLoss();
+    double sums[] = {loss_sum,
+                     found.finite ? OwnedSquaredNorm() : std::numeric_limits<double>::infinity(),
+                     weights.error_energy,
+                     weights.signal_energy,
+                     found.loss.error_energy,
+                     found.loss.signal_energy};
+    LH_RETURN_IF_ERROR(RunQueued("summing the gradient's norm",
+                                 [&] { return exchange_->Sum(absl::MakeSpan(sums)); }));
+    const StepResult result{.loss_sum = sums[0],
+                            .gradient_norm = std::sqrt(sums[1]),
+                            .weights_nmse = Nmse(sums[2], sums[3]),
+                            .gradients_nmse = Nmse(sums[4], sums[5])};
     if (!std::isfinite(result.gradient_norm)) {
       return absl::InternalError(
           absl::StrFormat("the gradient is not finite (loss %g): training diverged; a lower "
@@ -101,32 +146,61 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
 }
 
 absl::StatusOr<double> Engine::ComputeGradients(const TokenBatch& share, int64_t pool_tokens) {
+  LH_CHECK(static_cast<int64_t>(share.tokens.size()) == share.sequences * (share.context + 1),
+           "a batch has holes");
   gradients_.BeginStep();
-  const auto ready = [this](int unit) {
-    gradients_.Finish(unit);
-    return reductions_ == nullptr ? absl::OkStatus() : reductions_->Submit(unit);
-  };
   double loss_sum = 0;
-  if (share.sequences > 0) {
-    LH_ASSIGN_OR_RETURN(
-        loss_sum, ForwardBackward(*model_, ToDevice(share), 1.0 / static_cast<double>(pool_tokens),
-                                  parameters_, gradients_, ready));
-  } else {
-    for (int unit = static_cast<int>(layout().units.size()) - 1; unit >= 0; --unit)
-      LH_RETURN_IF_ERROR(ready(unit));
+  for (int micro = 0; micro < accumulation_; ++micro) {
+    const Part part = EvenParts(share.sequences, accumulation_)[micro];
+    const int64_t width = share.context + 1;
+    const TokenBatch batch{part.size, share.context,
+                           share.tokens.subspan(part.offset * width, part.size * width)};
+    LH_ASSIGN_OR_RETURN(const double loss,
+                        ComputeMicroBatch(batch, 1.0 / static_cast<double>(pool_tokens),
+                                          micro == accumulation_ - 1));
+    loss_sum += loss;
   }
-  if (reductions_ != nullptr) LH_RETURN_IF_ERROR(reductions_->Wait());
+  LH_RETURN_IF_ERROR(FreeReduced(0));
   return loss_sum;
 }
 
-absl::Status Engine::ReduceUnit(int unit) {
-  return CatchTorch("reducing gradients", [&] {
-    const at::Tensor& flat = gradients_.unit(unit);
-    LH_RETURN_IF_ERROR(plan_.splits_optimizer() ? exchange_.ReduceScatter(flat, plan_.owners(unit))
-                                                : exchange_.AllReduce(flat));
-    gradients_.Reduced(unit);
-    return absl::OkStatus();
-  });
+absl::StatusOr<double> Engine::ComputeMicroBatch(const TokenBatch& share, double scale, bool last) {
+  WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
+  const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
+  return ForwardBackward(*model_, ToDevice(share), {.scale = scale, .recompute = recompute_},
+                         stream, gradients_, ready);
+}
+
+absl::Status Engine::SubmitReduction(int unit, bool last) {
+  if (!gradients_.split() && !last) return absl::OkStatus();
+  gradients_.Finish(unit);
+  reducing_.push_back(
+      {unit, queue_->Submit(absl::StrCat("reducing the gradient of ", layout().units[unit].name),
+                            [this, unit, last] { return ReduceUnit(unit, last); })});
+  return gradients_.split() ? FreeReduced(kUnitsUnderWay) : absl::OkStatus();
+}
+
+absl::Status Engine::ReduceUnit(int unit, bool last) {
+  const Level level = plan_.map().gradients.level;
+  if (gradients_.split()) {
+    LH_RETURN_IF_ERROR(reduction_.Reduce(unit, gradients_.unit(unit), 0, Level::kRank, level));
+    gradients_.Keep(unit);
+  }
+  if (!last) return absl::OkStatus();
+  const at::Tensor& sum = gradients_.sum(unit);
+  const int64_t first = gradients_.first(unit);
+  LH_RETURN_IF_ERROR(reduction_.Reduce(unit, sum, first, level, Level::kPool));
+  return reduction_.Spread(unit, sum, first, plan_.map().optimizer);
+}
+
+absl::Status Engine::FreeReduced(size_t pending_max) {
+  while (reducing_.size() > pending_max) {
+    const Pending oldest = reducing_.front();
+    LH_RETURN_IF_ERROR(queue_->Wait(oldest.ticket));
+    if (gradients_.split()) gradients_.Release(oldest.unit);
+    reducing_.erase(reducing_.begin());
+  }
+  return absl::OkStatus();
 }
 
 double Engine::OwnedSquaredNorm() const {
@@ -144,67 +218,93 @@ double Engine::OwnedSquaredNorm() const {
   return sum;
 }
 
+// Weights of one unit cross while the next one is updated.
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   optimizer_->Begin(
       {.learning_rate = learning_rate, .gradient_scale = ClipScale(gradient_norm, clip_norm_)});
-  for (size_t i = 0; i < plan_.runs().size(); ++i) {
-    const UpdateRun& run = plan_.runs()[i];
-    optimizer_->Update(static_cast<int>(i), SpanOf(parameters_.unit(run.unit), run.range),
-                       SpanOf(gradients_.Range(run.unit, run.range)));
-  }
+  CollectiveQueue::Ticket last = 0;
+  size_t run = 0;
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
-    if (plan_.splits_optimizer()) {
-      LH_RETURN_IF_ERROR(exchange_.AllGather(parameters_.unit(unit), plan_.owners(unit)));
+    for (; run < plan_.runs().size() && plan_.runs()[run].unit == unit; ++run) {
+      const ElementRange& range = plan_.runs()[run].range;
+      optimizer_->Update(static_cast<int>(run), SpanOf(weights_.Master(unit, range)),
+                         SpanOf(gradients_.Range(unit, range)));
     }
-    parameters_.Wrote(unit);
+    last = queue_->Submit(absl::StrCat("refreshing the weights of ", layout().units[unit].name),
+                          [this, unit] { return weights_.Refresh(unit); });
   }
-  return absl::OkStatus();
+  return queue_->Wait(last);
 }
 
 absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
   return CatchTorch("evaluating", [&]() -> absl::StatusOr<double> {
-    double sum[] = {share.sequences > 0 ? ForwardOnly(*model_, ToDevice(share), parameters_) : 0};
-    LH_RETURN_IF_ERROR(exchange_.Sum(absl::MakeSpan(sum)));
-    return sum[0];
+    WeightStream stream(*model_, weights_, *queue_, EvaluationUses(*model_), gathers_ahead_);
+    LH_ASSIGN_OR_RETURN(double sum, ForwardOnly(*model_, ToDevice(share), stream));
+    LH_RETURN_IF_ERROR(
+        RunQueued("summing the loss", [&] { return exchange_->Sum(absl::MakeSpan(&sum, 1)); }));
+    return sum;
   });
 }
 
-Batch Engine::ToDevice(const TokenBatch& batch) const {
-  LH_CHECK(static_cast<int64_t>(batch.tokens.size()) == batch.sequences * (batch.context + 1),
-           "a batch has holes");
+absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
+    absl::Span<const int64_t> values) {
+  absl::StatusOr<std::vector<std::vector<int64_t>>> gathered;
+  LH_RETURN_IF_ERROR(RunQueued("gathering numbers", [&] {
+    gathered = exchange_->Gather(values);
+    return gathered.status();
+  }));
+  return gathered;
+}
+
+std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {
+  if (batch.sequences == 0) return std::nullopt;
   const at::Tensor host =
       at::from_blob(const_cast<int64_t*>(batch.tokens.data()), {batch.sequences, batch.context + 1},
                     c10::TensorOptions(at::kLong));
   const at::Tensor tokens = host.to(device_);
-  return {tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
+  return Batch{tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
 }
 
 absl::Status Engine::Read(int unit, int64_t offset, absl::Span<float> out) const {
   return CatchTorch("reading parameters", [&]() -> absl::Status {
-    parameters_.Read(unit, offset, out);
+    const auto size = static_cast<int64_t>(out.size());
+    OnHost(out.data(), size).copy_(weights_.Master(unit, {offset, size}));
     return absl::OkStatus();
   });
 }
 
 absl::Status Engine::Write(int unit, int64_t offset, absl::Span<const float> in) {
   return CatchTorch("writing parameters", [&]() -> absl::Status {
-    parameters_.Write(unit, offset, in);
+    const auto size = static_cast<int64_t>(in.size());
+    weights_.Master(unit, {offset, size}).copy_(OnHost(in.data(), size));
     return absl::OkStatus();
   });
 }
 
-const float* Engine::DeviceParameters(int unit) const {
-  return device_.is_cuda() ? parameters_.unit(unit).const_data_ptr<float>() : nullptr;
+const float* Engine::DeviceParameters(int unit, int64_t offset) const {
+  return device_.is_cuda() ? weights_.Master(unit, {offset, 0}).const_data_ptr<float>() : nullptr;
 }
 
 absl::Status Engine::Publish(absl::Span<const int> units) {
-  return CatchTorch("publishing parameters", [&]() -> absl::Status {
-    for (int unit : units) {
-      LH_RETURN_IF_ERROR(exchange_.AllGather(parameters_.unit(unit), plan_.owners(unit)));
-      parameters_.Wrote(unit);
-    }
-    return absl::OkStatus();
-  });
+  CollectiveQueue::Ticket last = 0;
+  for (int unit : units) {
+    last = queue_->Submit(absl::StrCat("publishing ", layout().units[unit].name),
+                          [this, unit]() -> absl::Status {
+                            LH_RETURN_IF_ERROR(weights_.SpreadMasters(unit));
+                            return weights_.Refresh(unit);
+                          });
+  }
+  return queue_->Wait(last);
+}
+
+StateBytes Engine::state_bytes() const {
+  const ComputeWeights::Bytes weights = weights_.kept_bytes();
+  return {.weights = weights.weights,
+          .secondary = weights.secondary,
+          .gradients = gradients_.kept_bytes(),
+          // Two moments in float32 beside each master.
+          .optimizer = 3 * weights.masters,
+          .error_feedback = reduction_.kept_bytes()};
 }
 
 }  // namespace longhaul

@@ -8,11 +8,13 @@ namespace longhaul {
 
 FlatGradients::FlatGradients(const ModelLayout& layout, const ShardPlan& plan, at::Device device)
     : layout_(layout), plan_(plan), device_(device), units_(layout.units.size()) {
-  for (int unit = 0; unit < static_cast<int>(units_.size()); ++unit) {
-    units_[unit].contributed.resize(layout.units[unit].tensors.size());
-    if (plan.splits_gradients()) {
-      units_[unit].owned = Make(plan.owned(unit).count);
-      made_bytes_ += static_cast<int64_t>(units_[unit].owned.nbytes());
+  for (int i = 0; i < static_cast<int>(units_.size()); ++i) {
+    Unit& unit = units_[i];
+    unit.contributed.resize(layout.units[i].tensors.size());
+    if (split()) {
+      unit.kept = Make(plan.Held(i, plan.map().gradients.level).count);
+    } else {
+      unit.flat = Make(layout.units[i].elements);
     }
   }
 }
@@ -22,18 +24,20 @@ at::Tensor FlatGradients::Make(int64_t elements) const {
 }
 
 void FlatGradients::BeginStep() {
-  for (Unit& unit : units_) unit.contributed.assign(unit.contributed.size(), false);
+  for (Unit& unit : units_) {
+    unit.contributed.assign(unit.contributed.size(), false);
+    unit.has_kept = false;
+  }
 }
 
 void FlatGradients::Open(int unit) {
   at::Tensor& flat = units_[unit].flat;
   if (flat.defined()) return;
   const int64_t elements = layout_.units[unit].elements;
-  absl::MutexLock lock(&mutex_);
   std::vector<at::Tensor>& free = free_[elements];
   if (free.empty()) {
     flat = Make(elements);
-    made_bytes_ += static_cast<int64_t>(flat.nbytes());
+    transient_bytes_ += static_cast<int64_t>(flat.nbytes());
   } else {
     flat = std::move(free.back());
     free.pop_back();
@@ -58,31 +62,35 @@ void FlatGradients::Add(TensorRef ref, const at::Tensor& gradient) {
 
 void FlatGradients::Finish(int unit) {
   Open(unit);
-  const std::vector<bool>& contributed = units_[unit].contributed;
+  std::vector<bool>& contributed = units_[unit].contributed;
   for (int t = 0; t < static_cast<int>(contributed.size()); ++t) {
     if (!contributed[t]) View({unit, t}).zero_();
+    contributed[t] = true;
   }
 }
 
-void FlatGradients::Reduced(int unit) {
-  if (!plan_.splits_gradients()) return;
+void FlatGradients::Keep(int unit) {
   Unit& u = units_[unit];
-  const ElementRange& owned = plan_.owned(unit);
-  u.owned.copy_(u.flat.narrow(0, owned.first, owned.count));
-  absl::MutexLock lock(&mutex_);
+  const at::Tensor part = u.flat.narrow(0, first(unit), u.kept.numel());
+  if (u.has_kept) {
+    u.kept.add_(part);
+  } else {
+    u.kept.copy_(part);
+  }
+  u.has_kept = true;
+}
+
+void FlatGradients::Release(int unit) {
+  Unit& u = units_[unit];
+  u.contributed.assign(u.contributed.size(), false);
   free_[layout_.units[unit].elements].push_back(std::exchange(u.flat, at::Tensor()));
 }
 
-at::Tensor FlatGradients::Range(int unit, const ElementRange& range) const {
-  const Unit& u = units_[unit];
-  return plan_.splits_gradients()
-             ? u.owned.narrow(0, range.first - plan_.owned(unit).first, range.count)
-             : u.flat.narrow(0, range.first, range.count);
-}
-
-int64_t FlatGradients::bytes() const {
-  absl::MutexLock lock(&mutex_);
-  return made_bytes_;
+int64_t FlatGradients::kept_bytes() const {
+  int64_t bytes = 0;
+  for (int unit = 0; unit < static_cast<int>(units_.size()); ++unit)
+    bytes += static_cast<int64_t>(sum(unit).nbytes());
+  return bytes;
 }
 
 }  // namespace longhaul

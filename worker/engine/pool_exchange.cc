@@ -1,9 +1,12 @@
 #include "worker/engine/pool_exchange.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
 #include "c10/core/Stream.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
@@ -27,8 +30,88 @@ void Unstage(const at::Tensor& staged, const at::Tensor& tensor) {
 
 }  // namespace
 
-PoolExchange::PoolExchange(const PoolLink& link, at::Device device)
-    : link_(link), stage_(link.on_device ? device : at::Device(at::kCPU)) {}
+absl::StatusOr<std::unique_ptr<PoolExchange>> PoolExchange::Create(const PoolLink& link,
+                                                                   const PartitionMap& map,
+                                                                   at::Device device) {
+  const int ranks = link.communicator == nullptr ? 1 : link.communicator->size();
+  std::vector<int> ranks_of_node = link.ranks_of_node;
+  if (ranks_of_node.empty()) ranks_of_node = {ranks};
+  LH_ASSIGN_OR_RETURN(Topology topology, Topology::Make(ranks_of_node));
+  if (topology.ranks() != ranks) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the nodes have %d ranks, the pool %d", topology.ranks(), ranks));
+  }
+  LH_RETURN_IF_ERROR(CheckTopology(map, topology));
+  std::unique_ptr<PoolExchange> exchange(new PoolExchange(link, std::move(topology), device));
+  const Topology& t = exchange->topology_;
+  const int rank = exchange->rank();
+  const bool nested = t.CheckEven(Level::kNode).ok();
+  // A group's ranks in the order of their pieces.
+  const auto make = [&](std::vector<int> members, Level narrow, Level wide) {
+    std::sort(members.begin(), members.end(),
+              [&](int a, int b) { return t.piece(a) < t.piece(b); });
+    return exchange->MakeHop(members, narrow, wide);
+  };
+  // The others at the place of `rank` in the groups of one level that a group of the next has.
+  const auto across = [&](Level inner, Level outer) {
+    std::vector<int> members;
+    for (const int other : t.Group(outer, rank)) {
+      if (t.Pieces(inner, other) == t.Pieces(inner, rank)) members.push_back(other);
+    }
+    return members;
+  };
+  if (!nested) {
+    LH_RETURN_IF_ERROR(make(t.Group(Level::kPool, rank), Level::kRank, Level::kPool));
+    return exchange;
+  }
+  LH_RETURN_IF_ERROR(make(across(Level::kNode, Level::kPool), Level::kNode, Level::kPool));
+  LH_RETURN_IF_ERROR(make(t.Group(Level::kNode, rank), Level::kRank, Level::kNode));
+  if (!map.uses_pairs()) return exchange;
+  LH_RETURN_IF_ERROR(make(across(Level::kPair, Level::kNode), Level::kPair, Level::kNode));
+  LH_RETURN_IF_ERROR(make(t.Group(Level::kPair, rank), Level::kRank, Level::kPair));
+  return exchange;
+}
+
+PoolExchange::PoolExchange(const PoolLink& link, Topology topology, at::Device device)
+    : link_(link),
+      topology_(std::move(topology)),
+      stage_(link.on_device ? device : at::Device(at::kCPU)) {}
+
+// Groups of one rank need nothing.
+absl::Status PoolExchange::MakeHop(const std::vector<int>& ranks, Level narrow, Level wide) {
+  if (ranks.size() == 1) return absl::OkStatus();
+  Communicator* communicator = link_.communicator;
+  const bool is_pool =
+      static_cast<int>(ranks.size()) == communicator->size() && absl::c_is_sorted(ranks);
+  if (!is_pool) {
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> group,
+                        communicator->Split(ranks, {.timeout = link_.timeout}));
+    communicator = group.get();
+    groups_.push_back(std::move(group));
+  }
+  hops_.push_back({communicator, ranks, narrow, wide});
+  return absl::OkStatus();
+}
+
+const Hop* PoolExchange::FindHop(Level narrow, Level wide) const {
+  for (const Hop& hop : hops_) {
+    if (hop.narrow == narrow && hop.wide == wide) return &hop;
+  }
+  return nullptr;
+}
+
+std::vector<const Hop*> PoolExchange::Path(Level wide, Level narrow) const {
+  if (const Hop* direct = FindHop(narrow, wide)) return {direct};
+  std::vector<const Hop*> path;
+  const auto append = [&](Level from, Level to) {
+    if (const Hop* hop = FindHop(to, from)) path.push_back(hop);
+  };
+  if (wide == Level::kPool && narrow < Level::kPool) append(Level::kPool, Level::kNode);
+  if (wide >= Level::kNode && narrow == Level::kPair) append(Level::kNode, Level::kPair);
+  if (wide >= Level::kNode && narrow == Level::kRank) append(Level::kNode, Level::kRank);
+  if (wide == Level::kPair && narrow == Level::kRank) append(Level::kPair, Level::kRank);
+  return path;
+}
 
 CallOptions PoolExchange::Options() const {
   CallOptions options{.timeout = link_.timeout};
@@ -38,39 +121,62 @@ CallOptions PoolExchange::Options() const {
   return options;
 }
 
-absl::Status PoolExchange::AllReduce(const at::Tensor& flat) {
-  if (ranks() == 1) return absl::OkStatus();
-  const at::Tensor staged = Stage(flat);
-  LH_RETURN_IF_ERROR(link_.communicator->AllReduceSum(SpanOf<float>(staged), Options()));
-  Unstage(staged, flat);
-  return absl::OkStatus();
+void PoolExchange::Count(const Hop& hop, absl::Span<const Part> parts,
+                         absl::Span<const int64_t> scales, Use use) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < hop.ranks.size(); ++i) {
+    if (hop.ranks[i] == rank()) continue;
+    const auto level = static_cast<int>(topology_.Nearest(rank(), hop.ranks[i]));
+    const int64_t scale = scales.empty() ? 0 : scales[i];
+    received_.payload[static_cast<int>(use)][level] += parts[i].size - scale;
+    received_.scales[static_cast<int>(use)][level] += scale;
+  }
 }
 
-absl::Status PoolExchange::ReduceScatter(const at::Tensor& flat,
-                                         absl::Span<const ElementRange> owners) {
-  if (ranks() == 1) return absl::OkStatus();
-  const at::Tensor staged = Stage(flat);
-  std::vector<int64_t> counts;
-  for (const ElementRange& range : owners) counts.push_back(range.count);
-  const absl::Span<float> all = SpanOf<float>(staged);
-  const absl::Span<float> own = all.subspan(owners[rank()].first, owners[rank()].count);
-  LH_RETURN_IF_ERROR(link_.communicator->ReduceScatterSum(all, counts, own, Options()));
-  Unstage(staged, flat);
-  return absl::OkStatus();
+ReceivedBytes PoolExchange::received() const {
+  absl::MutexLock lock(&mutex_);
+  return received_;
 }
 
-absl::Status PoolExchange::AllGather(const at::Tensor& flat,
-                                     absl::Span<const ElementRange> owners) {
-  if (ranks() == 1) return absl::OkStatus();
-  const at::Tensor staged = Stage(flat);
-  constexpr int64_t kSize = sizeof(float);
-  std::vector<Part> parts;
-  for (const ElementRange& range : owners)
-    parts.push_back({range.first * kSize, range.count * kSize});
+absl::Status PoolExchange::AllGather(const Hop& hop, const at::Tensor& bytes,
+                                     absl::Span<const Part> parts, absl::Span<const int64_t> scales,
+                                     Use use) {
+  const at::Tensor staged = Stage(bytes);
   const absl::Span<std::byte> all = BytesOf(staged);
-  const absl::Span<const std::byte> own = all.subspan(parts[rank()].offset, parts[rank()].size);
-  LH_RETURN_IF_ERROR(link_.communicator->AllGather(own, parts, all, Options()));
+  const Part own = parts[hop.communicator->rank()];
+  LH_RETURN_IF_ERROR(
+      hop.communicator->AllGather(all.subspan(own.offset, own.size), parts, all, Options()));
+  Unstage(staged, bytes);
+  Count(hop, parts, scales, use);
+  return absl::OkStatus();
+}
+
+absl::Status PoolExchange::ReduceScatter(const Hop& hop, const at::Tensor& flat,
+                                         absl::Span<const int64_t> counts) {
+  const at::Tensor staged = Stage(flat);
+  const absl::Span<float> all = SpanOf<float>(staged);
+  const int own = hop.communicator->rank();
+  int64_t first = 0;
+  for (int r = 0; r < own; ++r) first += counts[r];
+  LH_RETURN_IF_ERROR(
+      hop.communicator->ReduceScatterSum(all, counts, all.subspan(first, counts[own]), Options()));
   Unstage(staged, flat);
+  // Each of the others sent this rank's part.
+  const std::vector<Part> received(counts.size(),
+                                   {0, counts[own] * static_cast<int64_t>(sizeof(float))});
+  Count(hop, received, {}, Use::kGradient);
+  return absl::OkStatus();
+}
+
+absl::Status PoolExchange::AllToAll(const Hop& hop, const at::Tensor& from,
+                                    absl::Span<const Part> send_parts, const at::Tensor& to,
+                                    absl::Span<const Part> receive_parts,
+                                    absl::Span<const int64_t> scales) {
+  const at::Tensor staged_from = Stage(from), staged_to = Stage(to);
+  LH_RETURN_IF_ERROR(hop.communicator->AllToAll(BytesOf(staged_from), send_parts,
+                                                BytesOf(staged_to), receive_parts, Options()));
+  Unstage(staged_to, to);
+  Count(hop, receive_parts, scales, Use::kGradient);
   return absl::OkStatus();
 }
 

@@ -10,65 +10,112 @@ namespace {
 
 // What a unit's forward leaves for its backward.
 struct Segment {
-  at::Tensor input;                 // Undefined for the first unit, which reads tokens.
-  std::vector<at::Tensor> weights;  // Leaves: own tensors, then borrowed ones.
-  std::vector<TensorRef> refs;      // Where each of them lies.
+  at::Tensor input;  // Undefined for the first unit, which reads tokens.
+  // A leaf's memory may be another by then, with the same values. Empty when forward runs again.
+  std::vector<at::Tensor> weights;
   at::Tensor output;
 };
 
 Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
-                    FlatParameters& parameters) {
-  Segment segment;
-  const std::vector<TensorRef> borrowed = model.Borrowed(unit);
-  segment.weights = parameters.Leaves(unit, borrowed);
-  const int own = static_cast<int>(segment.weights.size() - borrowed.size());
-  for (int t = 0; t < own; ++t) segment.refs.push_back({unit, t});
-  segment.refs.insert(segment.refs.end(), borrowed.begin(), borrowed.end());
+                    std::vector<at::Tensor> weights) {
+  Segment segment{.weights = std::move(weights)};
   if (x.defined()) segment.input = x.detach().requires_grad_();
   segment.output = model.Forward(unit, segment.weights, segment.input, batch);
   return segment;
 }
 
+// The unit's input, and what comes of it, without a graph.
+Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
+                           const std::vector<at::Tensor>& weights) {
+  const at::NoGradGuard no_grad;
+  return {.input = x, .output = model.Forward(unit, weights, x, batch)};
+}
+
+// Where the tensors lie that a unit takes: its own, then borrowed ones.
+std::vector<TensorRef> RefsOf(const Model& model, int unit) {
+  std::vector<TensorRef> refs;
+  for (int t = 0; t < static_cast<int>(model.layout().units[unit].tensors.size()); ++t)
+    refs.push_back({unit, t});
+  const std::vector<TensorRef> borrowed = model.Borrowed(unit);
+  refs.insert(refs.end(), borrowed.begin(), borrowed.end());
+  return refs;
+}
+
 // Adds the unit's weight gradients and returns the gradient of its input (undefined for the first
 // unit).
-at::Tensor BackwardUnit(const Segment& segment, const at::Tensor& output_gradient,
-                        FlatGradients& gradients) {
+at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
+                        const at::Tensor& output_gradient, FlatGradients& gradients) {
   std::vector<at::Tensor> wanted = segment.weights;
   if (segment.input.defined()) wanted.push_back(segment.input);
   const std::vector<at::Tensor> result =
       torch::autograd::grad({segment.output}, wanted, {output_gradient});
-  for (size_t i = 0; i < segment.refs.size(); ++i) gradients.Add(segment.refs[i], result[i]);
+  const std::vector<TensorRef> refs = RefsOf(model, unit);
+  for (size_t i = 0; i < refs.size(); ++i) gradients.Add(refs[i], result[i]);
   return segment.input.defined() ? result.back() : at::Tensor();
 }
 
+int UnitCount(const Model& model) { return static_cast<int>(model.layout().units.size()); }
+
 }  // namespace
 
-absl::StatusOr<double> ForwardBackward(const Model& model, const Batch& batch, double scale,
-                                       FlatParameters& parameters, FlatGradients& gradients,
-                                       const UnitGradientReady& ready) {
-  const int units = static_cast<int>(model.layout().units.size());
-  std::vector<Segment> segments;
-  for (int unit = 0; unit < units; ++unit) {
-    const at::Tensor x = unit == 0 ? at::Tensor() : segments.back().output;
-    segments.push_back(ForwardUnit(model, unit, x, batch, parameters));
-  }
-  const at::Tensor loss = segments.back().output.detach();
-  at::Tensor gradient = at::full({}, scale, loss.options());
-  for (int unit = units - 1; unit >= 0; --unit) {
-    gradient = BackwardUnit(segments[unit], gradient, gradients);
-    segments.pop_back();
-    LH_RETURN_IF_ERROR(ready(unit));
-  }
-  return loss.item<double>();
+std::vector<UnitUse> EvaluationUses(const Model& model) {
+  std::vector<UnitUse> uses;
+  for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kEvaluation});
+  return uses;
 }
 
-double ForwardOnly(const Model& model, const Batch& batch, FlatParameters& parameters) {
+std::vector<UnitUse> TrainingUses(const Model& model) {
+  std::vector<UnitUse> uses;
+  for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kForward});
+  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) uses.push_back({unit, Pass::kBackward});
+  return uses;
+}
+
+absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
+                                       const PassOptions& options, WeightStream& weights,
+                                       FlatGradients& gradients, const UnitGradientReady& ready) {
+  std::vector<Segment> segments;
+  at::Tensor x;
+  for (int unit = 0; unit < UnitCount(model); ++unit) {
+    LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
+    if (batch.has_value()) {
+      segments.push_back(options.recompute ? ForwardToRecompute(model, unit, x, *batch, taken)
+                                           : ForwardUnit(model, unit, x, *batch, std::move(taken)));
+      x = segments.back().output;
+    }
+    weights.Done();
+  }
+  at::Tensor loss, gradient;
+  if (batch.has_value()) {
+    loss = x.detach();
+    gradient = at::full({}, options.scale, loss.options());
+  }
+  x.reset();
+  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
+    LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
+    if (batch.has_value()) {
+      Segment& segment = segments.back();
+      if (options.recompute)
+        segment = ForwardUnit(model, unit, segment.input, *batch, std::move(taken));
+      gradient = BackwardUnit(model, unit, segment, gradient, gradients);
+      segments.pop_back();
+    }
+    weights.Done();
+    LH_RETURN_IF_ERROR(ready(unit));
+  }
+  return loss.defined() ? loss.item<double>() : 0;
+}
+
+absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
+                                   WeightStream& weights) {
   const at::NoGradGuard no_grad;
   at::Tensor x;
-  for (int unit = 0; unit < static_cast<int>(model.layout().units.size()); ++unit) {
-    x = model.Forward(unit, parameters.Leaves(unit, model.Borrowed(unit)), x, batch);
+  for (int unit = 0; unit < UnitCount(model); ++unit) {
+    LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
+    if (batch.has_value()) x = model.Forward(unit, taken, x, *batch);
+    weights.Done();
   }
-  return x.item<double>();
+  return x.defined() ? x.item<double>() : 0;
 }
 
 }  // namespace longhaul

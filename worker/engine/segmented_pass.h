@@ -5,25 +5,38 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/engine/flat_gradients.h"
-#include "worker/engine/flat_parameters.h"
+#include "worker/engine/weight_stream.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
 
+// The uses of a stream of weights: every unit forward, then every unit backward in reverse; or
+// forward alone.
+std::vector<UnitUse> TrainingUses(const Model& model);
+std::vector<UnitUse> EvaluationUses(const Model& model);
+
 // Called when a unit's gradient is complete on this rank, last unit first.
 using UnitGradientReady = std::function<absl::Status(int unit)>;
 
+struct PassOptions {
+  double scale = 1;        // Of the loss whose gradient is taken.
+  bool recompute = false;  // Keep only the inputs of units, and run forward again for backward.
+};
+
 // Returns the sum of the loss over the batch's tokens. `gradients` receive the gradient of that sum
-// times `scale`. Throws as torch does; else fails only as `ready` does.
-absl::StatusOr<double> ForwardBackward(const Model& model, const Batch& batch, double scale,
-                                       FlatParameters& parameters, FlatGradients& gradients,
-                                       const UnitGradientReady& ready);
+// times the scale. Without a batch this rank takes part in the gathers, adds nothing, and returns 0.
+// Fails only as `weights` and `ready` do. Throws as torch does.
+absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
+                                       const PassOptions& options, WeightStream& weights,
+                                       FlatGradients& gradients, const UnitGradientReady& ready);
 
 // The same sum without gradients.
-double ForwardOnly(const Model& model, const Batch& batch, FlatParameters& parameters);
+absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
+                                   WeightStream& weights);
 
 }  // namespace longhaul

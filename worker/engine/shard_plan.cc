@@ -8,14 +8,14 @@
 namespace longhaul {
 namespace {
 
-std::vector<ElementRange> CutUnit(int64_t elements, int ranks) {
-  std::vector<ElementRange> owners;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const BlockRange blocks = OwnedBlocks(elements, rank, ranks);
+std::vector<ElementRange> CutUnit(int64_t elements, int count) {
+  std::vector<ElementRange> pieces;
+  for (int piece = 0; piece < count; ++piece) {
+    const BlockRange blocks = OwnedBlocks(elements, piece, count);
     const int64_t first = std::min(blocks.first * kBlockElements, elements);
-    owners.push_back({first, std::min(blocks.end() * kBlockElements, elements) - first});
+    pieces.push_back({first, std::min(blocks.end() * kBlockElements, elements) - first});
   }
-  return owners;
+  return pieces;
 }
 
 // The tensors of a unit inside `range`, neighbours with the same decay joined.
@@ -38,17 +38,20 @@ void AppendRuns(const UnitLayout& layout, int unit, const ElementRange& range,
 
 }  // namespace
 
-ShardPlan::ShardPlan(const ModelLayout& layout, const PartitionMap& partition, int rank, int ranks)
-    : rank_(rank),
-      splits_optimizer_(partition.optimizer == PartitionLevel::kPool && ranks > 1),
-      splits_gradients_(partition.gradients == PartitionLevel::kPool && ranks > 1) {
-  LH_CHECK(splits_optimizer_ || !splits_gradients_, "who updates an element has its gradient");
+ShardPlan::ShardPlan(const ModelLayout& layout, const PartitionMap& map, const Topology& topology,
+                     int rank)
+    : map_(map), topology_(topology), rank_(rank) {
+  LH_CHECK(CheckTopology(map, topology).ok(), "the pool cannot be split so");
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
-    const UnitLayout& elements = layout.units[unit];
-    owners_.push_back(CutUnit(elements.elements, ranks));
-    AppendRuns(elements, unit, splits_optimizer_ ? owned(unit) : ElementRange{0, elements.elements},
-               runs_);
+    pieces_.push_back(CutUnit(layout.units[unit].elements, topology.ranks()));
+    AppendRuns(layout.units[unit], unit, Held(unit, map.optimizer), runs_);
   }
+}
+
+ElementRange ShardPlan::Held(int unit, Level level, int rank) const {
+  const PieceRange held = topology_.Pieces(level, rank);
+  const int64_t first = pieces_[unit][held.first].first;
+  return {first, pieces_[unit][held.end() - 1].end() - first};
 }
 
 }  // namespace longhaul

@@ -1,17 +1,15 @@
-// Which elements of each unit a rank owns, and which it updates. Pure values, the same on every
-// rank.
+// Which elements of each unit a rank holds and updates. Pure values, the same on every rank.
 //
-// Each unit is cut over the ranks at multiples of a block (OwnedBlocks), whatever the preset is:
-// owners hold the truth of what the exchange writes, and compute their part of the gradient norm,
-// so that its bits do not depend on the preset.
+// Each unit is cut into as many pieces as the pool has ranks, at multiples of a block (OwnedBlocks),
+// whatever the partition is: owners hold the truth of what the exchange writes, and compute their
+// part of the gradient norm, so that its bits do not depend on the partition.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "common/layout/model_layout.h"
-#include "worker/engine/partition_map.h"
-#include "worker/optim/optimizer.h"
+#include "common/partition/partition_map.h"
 
 namespace longhaul {
 
@@ -30,22 +28,28 @@ struct UpdateRun {
 
 class ShardPlan {
  public:
-  ShardPlan(const ModelLayout& layout, const PartitionMap& partition, int rank, int ranks);
+  // Requires CheckTopology.
+  ShardPlan(const ModelLayout& layout, const PartitionMap& map, const Topology& topology, int rank);
 
-  // What each rank owns of a unit, by rank: ascending, without gaps.
-  const std::vector<ElementRange>& owners(int unit) const { return owners_[unit]; }
-  const ElementRange& owned(int unit) const { return owners_[unit][rank_]; }
-  // What this rank updates: its part if the optimizer is split, else everything. In the order of
-  // the units.
+  const PartitionMap& map() const { return map_; }
+  const Topology& topology() const { return topology_; }
+  int rank() const { return rank_; }
+
+  // By piece: ascending, without gaps.
+  const std::vector<ElementRange>& pieces(int unit) const { return pieces_[unit]; }
+  // This rank's piece.
+  const ElementRange& owned(int unit) const { return pieces_[unit][topology_.piece(rank_)]; }
+  // What this rank, or `rank`, holds of something that is split over `level`.
+  ElementRange Held(int unit, Level level) const { return Held(unit, level, rank_); }
+  ElementRange Held(int unit, Level level, int rank) const;
+  // What this rank updates, in the order of the units.
   const std::vector<UpdateRun>& runs() const { return runs_; }
-  bool splits_optimizer() const { return splits_optimizer_; }
-  // This rank keeps the gradients of its part alone. Then the optimizer is split, too.
-  bool splits_gradients() const { return splits_gradients_; }
 
  private:
+  PartitionMap map_;
+  Topology topology_;
   int rank_;
-  bool splits_optimizer_, splits_gradients_;
-  std::vector<std::vector<ElementRange>> owners_;  // By unit, by rank.
+  std::vector<std::vector<ElementRange>> pieces_;  // By unit.
   std::vector<UpdateRun> runs_;
 };
 

@@ -9,9 +9,12 @@ namespace longhaul {
 namespace {
 
 constexpr const char* kAnywhere[] = {
-    "model:transformer", "model:synthetic", "data:text",   "data:tokens", "partition:ddp",
-    "partition:zero1",   "partition:zero2", "codec:fp32",  "codec:bf16",  "codec:e3m0",
-    "codec:int8",        "codec:int4",      "codec:sign1", "codec:topk2", "precision:float32",
+    "model:transformer", "model:synthetic",     "data:text",       "data:tokens",
+    "partition:ddp",     "partition:zero1",     "partition:zero2", "partition:zero3",
+    "partition:zeropp",  "partition:frontier3", "partition:map",   "train:accumulation",
+    "train:recompute",   "codec:fp32",          "codec:bf16",      "codec:e3m0",
+    "codec:int8",        "codec:int4",          "codec:sign1",     "codec:topk2",
+    "precision:float32",
 };
 constexpr const char* kOnCuda[] = {"precision:bfloat16"};
 

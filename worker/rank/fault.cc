@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
+
 namespace longhaul {
 namespace {
 
@@ -40,6 +42,13 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
       return;
     case FaultPlace::kMeeting:
     case FaultPlace::kPreparation:
+      if (absl::StartsWith(status.message(), "partition: ")) {
+        fault.set_field("partition");
+        fault.set_hint(
+            "give every node of this pool as many ranks (an even number, for pairs), or choose "
+            "another partition");
+        return;
+      }
       if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
         fault.set_field("train.device");
         fault.set_hint("use workers with a GPU for each rank, or train.device: cpu");

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/base/thread_annotations.h"
@@ -44,6 +45,7 @@ namespace {
 struct Arguments {
   std::string coordinator, pool, incarnation, data_dir, log_level = "info";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
+  std::vector<int> ranks_of_node;
   std::string rendezvous;                     // host:port; empty with one rank.
   std::string in_pool_address = "127.0.0.1";  // Of this machine.
   std::string in_pool_name;  // What node 0's certificate is for; empty: the rendezvous has no TLS.
@@ -110,8 +112,8 @@ int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logg
 }
 
 // The codec of the device that trains; null: the host codes.
-std::shared_ptr<DeviceCodec> DeviceCodecOf(const Replica& replica, int device, const Logger& log) {
-  if (replica.DeviceParameters(0) == nullptr) return nullptr;
+std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, const Logger& log) {
+  if (spec.train().device() != v1::CUDA) return nullptr;
   absl::StatusOr<std::shared_ptr<DeviceCodec>> codec = LoadCudaCodec({.device = device});
   if (codec.ok()) return *std::move(codec);
   log.Warning(absl::StrCat("contributions are coded on the host: ", codec.status().ToString()));
@@ -161,6 +163,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
                            .data_dir = arguments.data_dir,
                            .communicator = communicator->get() == nullptr ? nullptr : &watched,
                            .communicator_on_device = communicator->on_device,
+                           .ranks_of_node = arguments.ranks_of_node,
                            .collective_timeout = monitor.CollectiveTimeout()});
   if (!made.ok()) {
     return end(FaultPlace::kPreparation, made.status(), "while the model was prepared");
@@ -181,7 +184,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
                                 .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
                                 .push_bytes_per_second = arguments.push_bytes_per_second,
-                                .device_codec = DeviceCodecOf(replica, arguments.local_rank, log),
+                                .device_codec = DeviceCodecOf(spec, arguments.local_rank, log),
                                 .log = log,
                                 .observer = observer},
                                &replica);
@@ -213,6 +216,7 @@ int main(int argc, char** argv) {
   app.add_option("--rank", arguments.rank);
   app.add_option("--local-rank", arguments.local_rank);
   app.add_option("--ranks", arguments.ranks);
+  app.add_option("--ranks-of-node", arguments.ranks_of_node)->delimiter(',');
   app.add_option("--threads", arguments.threads);
   app.add_option("--bulk-channels", arguments.bulk_channels);
   app.add_option("--push-bytes-per-second", arguments.push_bytes_per_second);

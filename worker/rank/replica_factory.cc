@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/trainer/torch_replica.h"
@@ -26,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& opt
   return SyntheticReplica::Create(result);
 }
 
-TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
+absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options) {
   const v1::JobSpec& spec = options.spec;
   const v1::AdamWSpec& adamw = spec.inner().adamw();
   TorchReplica::Options result;
@@ -43,7 +44,9 @@ TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
                   .eps = adamw.eps(),
                   .weight_decay = adamw.weight_decay()};
   result.clip_norm = spec.inner().clip_norm();
-  result.preset = spec.partition().preset();
+  LH_ASSIGN_OR_RETURN(result.partition, PartitionOf(spec.partition()));
+  result.accumulation = spec.train().accumulation();
+  result.recompute = spec.train().activations() == v1::RECOMPUTE;
   result.data = spec.data().has_tokens() ? DataKind::kNanoGpt : DataKind::kText;
   result.data_path = (std::filesystem::path(options.data_dir) / DataPath(spec.data())).string();
   result.eval_fraction = spec.data().eval_fraction();
@@ -56,6 +59,7 @@ TorchReplica::Options TorchOptions(const ReplicaOptions& options) {
   result.threads = options.threads;
   result.communicator = options.communicator;
   result.communicator_on_device = options.communicator_on_device;
+  result.ranks_of_node = options.ranks_of_node;
   result.collective_timeout = options.collective_timeout;
   return result;
 }
@@ -66,8 +70,10 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& optio
   switch (options.spec.model().kind_case()) {
     case v1::ModelSpec::kSynthetic:
       return MakeSynthetic(options);
-    case v1::ModelSpec::kTransformer:
-      return TorchReplica::Create(TorchOptions(options));
+    case v1::ModelSpec::kTransformer: {
+      LH_ASSIGN_OR_RETURN(const TorchReplica::Options torch, TorchOptions(options));
+      return TorchReplica::Create(torch);
+    }
     default:
       return absl::UnimplementedError("model: this worker has only `transformer` and `synthetic`");
   }

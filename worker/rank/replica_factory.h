@@ -21,6 +21,7 @@ struct ReplicaOptions {
   std::string data_dir;                  // Relative data paths begin here.
   Communicator* communicator = nullptr;  // Null with one rank. Outlives the replica.
   bool communicator_on_device = false;
+  std::vector<int> ranks_of_node;  // Of the pool. Empty: one node.
   absl::Duration collective_timeout = absl::Hours(1);
 };
 

@@ -18,6 +18,7 @@ class WatchedReplica : public Replica {
 
   const ModelLayout& layout() const override { return inner_->layout(); }
   int rank() const override { return inner_->rank(); }
+  int piece() const override { return inner_->piece(); }
   int ranks() const override { return inner_->ranks(); }
   absl::StatusOr<StepStats> Step(int64_t step) override {
     const absl::Time begin = absl::Now();
@@ -32,7 +33,9 @@ class WatchedReplica : public Replica {
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override {
     return inner_->Write(unit, offset, in);
   }
-  const float* DeviceParameters(int unit) const override { return inner_->DeviceParameters(unit); }
+  const float* DeviceParameters(int unit, int64_t offset) const override {
+    return inner_->DeviceParameters(unit, offset);
+  }
   absl::Status Publish(absl::Span<const int> units) override { return inner_->Publish(units); }
   absl::StatusOr<EvalStats> Evaluate() override {
     monitor_->BeginEvaluation(eval_batches_);

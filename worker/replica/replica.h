@@ -40,20 +40,23 @@ class Replica {
   virtual const ModelLayout& layout() const = 0;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  // Which of the ranks() pieces of each unit this rank owns: OwnedBlocks(elements, piece(), ranks()).
+  virtual int piece() const { return rank(); }
 
   // Runs inner step `step` (1-based). The step number alone decides data and learning rate, so a
   // replica may begin at any step. Collective.
   virtual absl::StatusOr<StepStats> Step(int64_t step) = 0;
 
   // Copies live fp32 (master) parameters [offset, offset + size) of a unit out or in. Only elements
-  // of the blocks that this rank owns (OwnedBlocks). Local.
+  // of the blocks that this rank owns. Local.
   virtual absl::Status Read(int unit, int64_t offset, absl::Span<float> out) = 0;
   virtual absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) = 0;
 
-  // Where a unit's live parameters lie as long as the replica lives, if that is memory of a CUDA
-  // device on whose default stream they are trained: whoever enqueues a copy there copies what the
-  // steps so far make of them, without waiting. Null: not so. Thread-safe.
-  virtual const float* DeviceParameters(int unit) const { return nullptr; }
+  // Where this rank's live parameters of a unit lie from element `offset` on, which it owns, as long
+  // as the replica lives, if that is memory of a CUDA device on whose default stream they are
+  // trained: whoever enqueues a copy there copies what the steps so far make of them, without
+  // waiting. Null: not so. Thread-safe.
+  virtual const float* DeviceParameters(int unit, int64_t offset) const { return nullptr; }
 
   // Makes what the ranks wrote to their blocks of these units visible to all of them. Collective.
   virtual absl::Status Publish(absl::Span<const int> units) = 0;

@@ -40,10 +40,10 @@ absl::Status DeviceFragmentCoder::EnqueueSnapshot(Replica& replica, float* to) {
   if (copied < elements_)
     LH_RETURN_IF_ERROR(runtime.Zero(Queue::kTraining, to, elements_ * sizeof(float)));
   for (const FragmentMap::Piece& piece : options_.map->pieces()) {
-    const float* const unit = replica.DeviceParameters(piece.unit);
-    LH_CHECK(unit != nullptr, "the replica is not on a device");
-    LH_RETURN_IF_ERROR(runtime.Copy(Queue::kTraining, to + piece.local_offset,
-                                    unit + piece.unit_offset, piece.elements * sizeof(float)));
+    const float* const live = replica.DeviceParameters(piece.unit, piece.unit_offset);
+    LH_CHECK(live != nullptr, "the replica is not on a device");
+    LH_RETURN_IF_ERROR(runtime.Copy(Queue::kTraining, to + piece.local_offset, live,
+                                    piece.elements * sizeof(float)));
   }
   return runtime.FollowTraining();
 }

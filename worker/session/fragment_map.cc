@@ -8,9 +8,9 @@
 
 namespace longhaul::session {
 
-FragmentMap::FragmentMap(FragmentLayout layout, int rank, int ranks)
+FragmentMap::FragmentMap(FragmentLayout layout, int piece, int pieces)
     : layout_(std::move(layout)),
-      blocks_(OwnedBlocks(layout_, rank, ranks)),
+      blocks_(OwnedBlocks(layout_, piece, pieces)),
       segments_(CutSegments(blocks_, layout_.elements)),
       elements_(ElementsOf(blocks_, layout_.elements)) {
   int64_t local = 0;

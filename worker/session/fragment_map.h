@@ -16,7 +16,8 @@ namespace longhaul::session {
 
 class FragmentMap {
  public:
-  FragmentMap(FragmentLayout layout, int rank, int ranks);
+  // Of piece `piece` of `pieces` (Replica::piece).
+  FragmentMap(FragmentLayout layout, int piece, int pieces);
 
   const FragmentLayout& layout() const { return layout_; }
   // Owned blocks, ascending. Empty: the fragment has fewer blocks than the pool ranks.

@@ -334,7 +334,7 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
     LH_ASSIGN_OR_RETURN(exact_, MakeCodec({.kind = CodecKind::kFp32}));
     for (const FragmentLayout& layout : layouts) {
       fragments_.push_back(std::make_unique<OuterFragment>(
-          FragmentMap(layout, replica_->rank(), replica_->ranks()),
+          FragmentMap(layout, replica_->piece(), replica_->ranks()),
           OuterFragment::Options{.up = up_.get(),
                                  .down = down_.get(),
                                  .exact = exact_.get(),

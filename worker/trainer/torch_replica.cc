@@ -46,21 +46,23 @@ void SetThreads(int threads) {
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& options) {
   return CatchTorch("preparing torch", [&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
     SetThreads(options.threads);
-    LH_ASSIGN_OR_RETURN(const PartitionMap partition, PartitionPreset(options.preset));
     LH_ASSIGN_OR_RETURN(const at::ScalarType compute, ComputeType(options));
     LH_ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options));
     LH_ASSIGN_OR_RETURN(std::unique_ptr<TransformerLm> model,
                         TransformerLm::Create(options.shape, device));
     return Engine::Create({.model = std::move(model),
                            .link = {.communicator = options.communicator,
+                                    .ranks_of_node = options.ranks_of_node,
                                     .on_device = options.communicator_on_device,
                                     .timeout = options.collective_timeout},
-                           .partition = partition,
+                           .partition = options.partition,
                            .device = device,
                            .compute = compute,
                            .adamw = options.adamw,
                            .clip_norm = options.clip_norm,
-                           .seed = options.seed});
+                           .seed = options.seed,
+                           .accumulation = options.accumulation,
+                           .recompute = options.recompute});
   });
 }
 
@@ -97,6 +99,7 @@ TorchReplica::~TorchReplica() = default;
 const ModelLayout& TorchReplica::layout() const { return engine_->layout(); }
 int TorchReplica::rank() const { return engine_->exchange().rank(); }
 int TorchReplica::ranks() const { return engine_->exchange().ranks(); }
+int TorchReplica::piece() const { return engine_->plan().topology().piece(rank()); }
 
 absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
@@ -149,15 +152,15 @@ absl::Status TorchReplica::Write(int unit, int64_t offset, absl::Span<const floa
   return engine_->Write(unit, offset, in);
 }
 
-const float* TorchReplica::DeviceParameters(int unit) const {
-  return engine_->DeviceParameters(unit);
+const float* TorchReplica::DeviceParameters(int unit, int64_t offset) const {
+  return engine_->DeviceParameters(unit, offset);
 }
 
 absl::Status TorchReplica::Publish(absl::Span<const int> units) { return engine_->Publish(units); }
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> TorchReplica::AllGather(
     absl::Span<const int64_t> values) {
-  return CatchTorch("gathering values", [&] { return engine_->exchange().Gather(values); });
+  return engine_->GatherNumbers(values);
 }
 
 }  // namespace longhaul

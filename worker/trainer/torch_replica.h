@@ -7,8 +7,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "common/partition/partition_map.h"
 #include "worker/data/dataset.h"
 #include "worker/data/windows.h"
 #include "worker/optim/adamw_options.h"
@@ -39,7 +41,9 @@ class TorchReplica : public Replica {
     LearningRate learning_rate;
     AdamWOptions adamw;
     double clip_norm = 1;  // At most 0: no clipping.
-    std::string preset;    // See PartitionPreset.
+    PartitionMap partition;
+    int accumulation = 1;    // Micro-batches of a step.
+    bool recompute = false;  // Activations, for backward.
 
     DataKind data = DataKind::kText;
     std::string data_path;
@@ -54,12 +58,13 @@ class TorchReplica : public Replica {
     Communicator* communicator =
         nullptr;  // Null: this rank is the pool. Else it must outlive the replica.
     bool communicator_on_device = false;  // It works on device memory (nccl), else on host memory.
+    std::vector<int> ranks_of_node;       // Of the pool. Empty: one node.
     absl::Duration collective_timeout = absl::Minutes(5);
   };
 
   // With the initial parameters ready. Collective. NOT_FOUND: the data is not there.
-  // INVALID_ARGUMENT: an impossible shape, bad data, an unknown preset. UNIMPLEMENTED: a preset or
-  // precision that this version does not have. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
+  // INVALID_ARGUMENT: an impossible shape, bad data. UNIMPLEMENTED: a precision that this version does
+  // not have. FAILED_PRECONDITION: this pool cannot be split so. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
   // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;
@@ -67,10 +72,11 @@ class TorchReplica : public Replica {
   const ModelLayout& layout() const override;
   int rank() const override;
   int ranks() const override;
+  int piece() const override;
   absl::StatusOr<StepStats> Step(int64_t step) override;
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override;
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override;
-  const float* DeviceParameters(int unit) const override;
+  const float* DeviceParameters(int unit, int64_t offset) const override;
   absl::Status Publish(absl::Span<const int> units) override;
   // The same evenly spaced windows of the held-out data every time, whatever the number of ranks.
   absl::StatusOr<EvalStats> Evaluate() override;

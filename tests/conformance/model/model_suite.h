@@ -14,7 +14,7 @@
 #include "ATen/core/grad_mode.h"
 #include "ATen/ops/cat.h"
 #include "ATen/ops/randint.h"
-#include "worker/engine/segmented_pass.h"
+#include "tests/testing/single_rank.h"
 #include "worker/model/initialization.h"
 #include "worker/model/model.h"
 
@@ -24,17 +24,15 @@ class ModelSuite : public testing::TestWithParam<std::function<std::unique_ptr<M
  protected:
   ModelSuite() { at::set_num_threads(1); }
 
-  static FlatParameters Initial(const Model& model) {
-    FlatParameters parameters(model.layout(), at::kCPU, at::kFloat);
-    for (int unit = 0; unit < static_cast<int>(model.layout().units.size()); ++unit) {
-      std::vector<float> values(model.layout().units[unit].elements);
-      InitializeParameters(model, 1, unit, 0, absl::MakeSpan(values));
+  static void Fill(SingleRank& rank) {
+    for (int unit = 0; unit < static_cast<int>(rank.model.layout().units.size()); ++unit) {
+      std::vector<float> values(rank.model.layout().units[unit].elements);
+      InitializeParameters(rank.model, 1, unit, 0, absl::MakeSpan(values));
       // Away from symmetric points, so that every slope is felt.
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = 5 * values[i] + 0.1f * std::sin(static_cast<float>(i));
-      parameters.Write(unit, 0, values);
+      rank.Write(unit, values);
     }
-    return parameters;
   }
   static Batch MakeBatch(int64_t sequences) {
     const at::Tensor tokens = at::randint(5, {sequences, 7}, at::kLong);
@@ -63,38 +61,36 @@ TEST_P(ModelSuite, BorrowsFromEarlierUnitsOnly) {
 
 TEST_P(ModelSuite, LossSumsOverTheBatch) {
   const auto model = GetParam()();
-  FlatParameters parameters = Initial(*model);
+  SingleRank rank(*model, at::kFloat);
+  Fill(rank);
   const Batch one = MakeBatch(1), two = MakeBatch(2);
   const Batch all = {at::cat({one.inputs_BT, two.inputs_BT}),
                      at::cat({one.targets_BT, two.targets_BT})};
-  const double expected =
-      ForwardOnly(*model, one, parameters) + ForwardOnly(*model, two, parameters);
-  EXPECT_NEAR(ForwardOnly(*model, all, parameters), expected, 1e-5 * expected);
+  const double expected = rank.ForwardOnly(one) + rank.ForwardOnly(two);
+  EXPECT_NEAR(rank.ForwardOnly(all), expected, 1e-5 * expected);
 }
 
 // Moving along the gradient by a small amount changes the loss by the squared norm of the gradient
 // times the amount.
 TEST_P(ModelSuite, GradientIsTheSlopeOfTheLoss) {
   const auto model = GetParam()();
-  FlatParameters parameters = Initial(*model);
-  const ShardPlan plan(model->layout(), {}, 0, 1);
-  FlatGradients gradients(model->layout(), plan, at::kCPU);
+  SingleRank rank(*model, at::kFloat);
+  Fill(rank);
+  FlatGradients gradients = rank.MakeGradients();
   const Batch batch = MakeBatch(2);
-  const auto keep = [](int) { return absl::OkStatus(); };
   for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
-    gradients.BeginStep();
-    ASSERT_TRUE(ForwardBackward(*model, batch, 1.0, parameters, gradients, keep).ok());
+    ASSERT_TRUE(rank.ForwardBackward(batch, {}, gradients).ok());
     const at::Tensor slope = gradients.unit(unit).clone();
     const double squared = slope.dot(slope).item<double>();
     ASSERT_GT(squared, 0) << unit;
     const double amount = 1e-2 / squared;
     const auto loss_at = [&](double shift) {
       const at::NoGradGuard no_grad;
-      parameters.unit(unit).add_(slope, shift);
-      parameters.Wrote(unit);
-      const double loss = ForwardOnly(*model, batch, parameters);
-      parameters.unit(unit).add_(slope, -shift);
-      parameters.Wrote(unit);
+      rank.weights.Master(unit, {0, slope.numel()}).add_(slope, shift);
+      EXPECT_TRUE(rank.weights.Refresh(unit).ok());
+      const double loss = rank.ForwardOnly(batch);
+      rank.weights.Master(unit, {0, slope.numel()}).add_(slope, -shift);
+      EXPECT_TRUE(rank.weights.Refresh(unit).ok());
       return loss;
     };
     EXPECT_NEAR(loss_at(amount) - loss_at(-amount), 2e-2, 1e-3) << unit;

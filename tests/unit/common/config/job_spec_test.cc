@@ -240,13 +240,8 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
            {"data.graph.path=x", "~data.graph"},
            {"data.tokens={path: x, format: llmc}", "~data.tokens.format"},
            {"data.text.tokenizer=x.model", "~data.text.tokenizer"},
-           {"train.accumulation=2", "~train.accumulation"},
-           {"train.activations=recompute", "~train.activations"},
            {"train.precision=bfloat16", "~train.precision"},
            {"inner.onebit_adam={lr: 1}", "~inner.onebit_adam"},
-           {"partition.preset=zero3", "~partition.preset"},
-           {"partition.preset=zeropp", "~partition.preset"},
-           {"partition.preset=frontier3", "~partition.preset"},
            {"offload.optimizer=true", "~offload.optimizer"},
            {"offload.parameters=true", "~offload.parameters"},
            {"sync.mode=quorum", "~sync.mode"},
@@ -254,6 +249,38 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
     EXPECT_EQ(ResolveJobSpec(Small({assignment})).status().code(), absl::StatusCode::kUnimplemented)
         << assignment;
+  }
+}
+
+TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {
+  for (const char* preset : PartitionPresets()) {
+    const auto job = ResolveJobSpec(Small({absl::StrCat("partition.preset=", preset)}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(PartitionOf(job->spec.partition()), PartitionPreset(preset));
+  }
+  const auto job = ResolveJobSpec(
+      Small({"partition.map={weights: {level: pool, bits: 8}, secondary: {level: node}, "
+             "gradients: {level: pool, bits: 4, error_feedback: true}, optimizer: pool}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  PartitionMap expected = *PartitionPreset("zeropp");
+  expected.error_feedback = true;
+  EXPECT_EQ(PartitionOf(job->spec.partition()).value(), expected);
+  EXPECT_EQ(job->spec.partition().preset(), "") << "the default does not come beside a map";
+}
+
+TEST(JobSpecTest, RefusesPartitionsThatMakeNoSense) {
+  for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
+           {"partition.map={weights: {level: pool}}", "partition.map.weights.level"},
+           {"partition.map={gradients: {level: pool}, optimizer: node}",
+            "partition.map.gradients.level"},
+           {"partition.map={weights: {level: pool, bits: 6}, optimizer: pool}",
+            "partition.map.weights.bits"},
+           {"partition.map={gradients: {bits: 16, error_feedback: true}}",
+            "partition.map.gradients.error_feedback"},
+           {"partition.map={secondary: {level: node}}", "partition.map.secondary"},
+           {"train.accumulation=1000000", "train.accumulation"},
+           {"train.accumulation=-1", "train.accumulation"}}) {
+    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
   }
 }
 

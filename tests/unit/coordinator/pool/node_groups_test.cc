@@ -38,6 +38,7 @@ TEST_F(NodeGroupsTest, CountsRanksThroughTheNodes) {
   const NodePlace place = *groups_.PlaceOf("a", "n2");
   EXPECT_EQ(place.node, 2);
   EXPECT_EQ(place.first_rank, 5);
+  EXPECT_EQ(place.ranks_of_node.size(), static_cast<size_t>(place.nodes));
   EXPECT_EQ(place.ranks, 6);
   EXPECT_EQ(place.rendezvous, "h:1");
   EXPECT_EQ(place.token, "secret");

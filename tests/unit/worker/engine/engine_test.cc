@@ -1,8 +1,11 @@
 #include "worker/engine/engine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <mutex>
 
 #include "ATen/Parallel.h"
@@ -32,14 +35,18 @@ std::unique_ptr<Model> Decoder(bool tied = false) {
       .value();
 }
 
-Engine::Options MakeOptions(std::unique_ptr<Model> model, std::string_view preset,
+Engine::Options MakeOptions(std::unique_ptr<Model> model, const PartitionMap& partition,
                             Communicator* communicator) {
   return {.model = std::move(model),
           .link = {.communicator = communicator},
-          .partition = PartitionPreset(preset).value(),
+          .partition = partition,
           .adamw = {.weight_decay = 0.1},
           .clip_norm = 0.5,
           .seed = 4};
+}
+Engine::Options MakeOptions(std::unique_ptr<Model> model, std::string_view preset,
+                            Communicator* communicator) {
+  return MakeOptions(std::move(model), PartitionPreset(preset).value(), communicator);
 }
 
 // The tokens of the sequences of `share` in the batch of a step.
@@ -53,74 +60,253 @@ std::vector<int64_t> Tokens(int step, const Share& share) {
   return tokens;
 }
 
-Parameters ReadAll(const Engine& engine) {
+Parameters Zeros(const Engine& engine) {
   Parameters units;
-  for (size_t unit = 0; unit < engine.layout().units.size(); ++unit) {
-    units.emplace_back(engine.layout().units[unit].elements);
-    EXPECT_TRUE(engine.Read(unit, 0, absl::MakeSpan(units.back())).ok());
-  }
+  for (const UnitLayout& unit : engine.layout().units) units.emplace_back(unit.elements);
   return units;
 }
 
-struct Trained {
-  std::vector<double> losses, norms;   // By step.
-  std::vector<Parameters> parameters;  // By rank.
+// What this rank owns, into its place.
+void ReadOwned(const Engine& engine, Parameters& units) {
+  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+    const ElementRange& owned = engine.plan().owned(unit);
+    EXPECT_TRUE(
+        engine
+            .Read(unit, owned.first, absl::MakeSpan(units[unit]).subspan(owned.first, owned.count))
+            .ok());
+  }
+}
+
+Parameters ReadAll(const Engine& engine) {
+  Parameters units = Zeros(engine);
+  ReadOwned(engine, units);
+  return units;
+}
+
+struct Run {
+  std::vector<int> nodes = {1};  // Ranks of each.
+  PartitionMap partition;
+  int64_t batch = 1;
+  bool tied = false;
+  int accumulation = 1;
+  bool recompute = false;
+  int steps = 4;
+  at::ScalarType compute = at::kFloat;
 };
 
-Trained Train(int ranks, std::string_view preset, int64_t batch, bool tied = false) {
+struct Trained {
+  std::vector<double> losses, norms;  // By step.
+  Parameters parameters;
+  StepResult last;
+};
+
+Trained Train(const Run& run) {
   Trained result;
-  result.parameters.resize(ranks);
+  std::mutex mutex;
+  int ranks = 0;
+  for (const int of_node : run.nodes) ranks += of_node;
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
-    const auto engine = Engine::Create(MakeOptions(Decoder(tied), preset, &communicator)).value();
-    const Share share = ShareOf(batch, rank, ranks);
-    for (int step = 1; step <= 4; ++step) {
+    Engine::Options options = MakeOptions(Decoder(run.tied), run.partition, &communicator);
+    options.link.ranks_of_node = run.nodes;
+    options.accumulation = run.accumulation;
+    options.recompute = run.recompute;
+    options.compute = run.compute;
+    auto made = Engine::Create(std::move(options));
+    ASSERT_TRUE(made.ok()) << made.status();
+    Engine& engine = **made;
+    const Share share = ShareOf(run.batch, rank, ranks);
+    for (int step = 1; step <= run.steps; ++step) {
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, batch * kContext, 0.01);
+      const auto stats = engine.Step({share.count, kContext, tokens}, run.batch * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank != 0) continue;
       result.losses.push_back(stats->loss_sum);
       result.norms.push_back(stats->gradient_norm);
+      result.last = *stats;
     }
-    result.parameters[rank] = ReadAll(*engine);
+    const std::lock_guard lock(mutex);
+    if (result.parameters.empty()) result.parameters = Zeros(engine);
+    ReadOwned(engine, result.parameters);
   });
   return result;
 }
+Trained Train(std::vector<int> nodes, std::string_view preset, int64_t batch) {
+  return Train(
+      {.nodes = std::move(nodes), .partition = PartitionPreset(preset).value(), .batch = batch});
+}
 
-TEST(EngineTest, PresetsAreEqualBitForBit) {
-  for (int ranks = 1; ranks <= 4; ++ranks) {
-    const Trained ddp = Train(ranks, "ddp", 5);
-    for (const char* preset : {"ddp", "zero1", "zero2"}) {
-      SCOPED_TRACE(absl::StrCat(preset, " on ", ranks, " ranks"));
-      const Trained other = Train(ranks, preset, 5);
+// Presets without quantization, and maps that users write.
+std::vector<std::pair<std::string, PartitionMap>> ExactMaps(bool nested, bool pairs) {
+  std::vector<std::pair<std::string, PartitionMap>> maps;
+  for (const char* preset : {"ddp", "zero1", "zero2", "zero3"})
+    maps.emplace_back(preset, PartitionPreset(preset).value());
+  if (!nested) return maps;
+  maps.emplace_back("mics", PartitionMap{.weights = {Level::kNode},
+                                         .gradients = {Level::kNode},
+                                         .optimizer = Level::kNode});
+  maps.emplace_back("hpz", PartitionMap{.weights = {Level::kPool},
+                                        .secondary = Spread{Level::kNode},
+                                        .gradients = {Level::kPool},
+                                        .optimizer = Level::kPool});
+  if (!pairs) return maps;
+  maps.emplace_back("three levels", PartitionMap{.weights = {Level::kPair},
+                                                 .secondary = Spread{Level::kNode},
+                                                 .gradients = {Level::kNode},
+                                                 .optimizer = Level::kPool});
+  return maps;
+}
+
+TEST(EngineTest, PartitionsAreEqualBitForBit) {
+  const std::vector<std::vector<int>> pools = {{1}, {2}, {3}, {4}, {1, 1}, {2, 2}, {2, 1}, {4, 4}};
+  for (const std::vector<int>& nodes : pools) {
+    const bool nested =
+        std::adjacent_find(nodes.begin(), nodes.end(), std::not_equal_to<>()) == nodes.end();
+    const Trained ddp = Train(nodes, "ddp", 5);
+    for (const auto& [name, map] : ExactMaps(nested, nested && nodes[0] % 2 == 0)) {
+      SCOPED_TRACE(absl::StrCat(name, " on ", nodes.size(), " nodes of ", nodes[0]));
+      const Trained other = Train({.nodes = nodes, .partition = map, .batch = 5});
       EXPECT_EQ(ddp.losses, other.losses);
       EXPECT_EQ(ddp.norms, other.norms);
-      for (int rank = 0; rank < ranks; ++rank)
-        EXPECT_EQ(other.parameters[rank], ddp.parameters[0]) << "rank " << rank;
+      EXPECT_EQ(ddp.parameters, other.parameters);
+      EXPECT_EQ(other.last.weights_nmse, 0);
     }
   }
 }
 
-TEST(EngineTest, PresetsAreEqualWithTiedEmbeddings) {
-  const Trained ddp = Train(3, "ddp", 3, /*tied=*/true);
-  for (const char* preset : {"zero1", "zero2"})
-    EXPECT_EQ(ddp.parameters[0], Train(3, preset, 3, /*tied=*/true).parameters[2]) << preset;
+TEST(EngineTest, PartitionsAreEqualWithTiedEmbeddings) {
+  const auto train = [](const PartitionMap& map) {
+    return Train({.nodes = {2, 2}, .partition = map, .batch = 3, .tied = true});
+  };
+  const Trained ddp = train({});
+  for (const auto& [name, map] : ExactMaps(true, true))
+    EXPECT_EQ(ddp.parameters, train(map).parameters) << name;
+}
+
+// Those that reduce at the same moment.
+TEST(EngineTest, PartitionsAreEqualWhenTheyAccumulate) {
+  const auto train = [](std::string_view preset, int accumulation) {
+    return Train({.nodes = {2, 2},
+                  .partition = PartitionPreset(preset).value(),
+                  .batch = 12,
+                  .accumulation = accumulation});
+  };
+  const Trained zero1 = train("zero1", 3), zero2 = train("zero2", 3), once = train("zero1", 1);
+  EXPECT_EQ(zero1.parameters, train("ddp", 3).parameters);
+  EXPECT_EQ(zero2.parameters, train("zero3", 3).parameters);
+  for (const Trained* other : {&zero1, &zero2}) {
+    for (size_t step = 0; step < once.losses.size(); ++step) {
+      EXPECT_NEAR(other->losses[step], once.losses[step], 1e-4 * once.losses[step]);
+      EXPECT_NEAR(other->norms[step], once.norms[step], 1e-4 * once.norms[step]);
+    }
+  }
+}
+
+TEST(EngineTest, RecomputingChangesNoBit) {
+  for (const char* preset : {"ddp", "zero3"}) {
+    const auto train = [&](bool recompute) {
+      return Train({.nodes = {2},
+                    .partition = PartitionPreset(preset).value(),
+                    .batch = 4,
+                    .recompute = recompute});
+    };
+    EXPECT_EQ(train(true).parameters, train(false).parameters) << preset;
+  }
 }
 
 // Shares differ in size, and at 4 ranks two of them are empty.
 TEST(EngineTest, RanksTakeTheSameStepAsOneRank) {
-  const Trained one = Train(1, "ddp", 2);
-  for (int ranks : {2, 4}) {
-    const Trained many = Train(ranks, "zero1", 2);
-    for (size_t step = 0; step < one.losses.size(); ++step) {
-      EXPECT_NEAR(many.losses[step], one.losses[step], 1e-4 * one.losses[step]);
-      EXPECT_NEAR(many.norms[step], one.norms[step], 1e-4 * one.norms[step]);
+  const Trained one = Train({1}, "ddp", 2);
+  for (const std::vector<int>& nodes : {std::vector<int>{2}, {4}, {2, 2}, {1, 3}}) {
+    for (const char* preset : {"zero1", "zero3"}) {
+      const Trained many = Train(nodes, preset, 2);
+      for (size_t step = 0; step < one.losses.size(); ++step) {
+        EXPECT_NEAR(many.losses[step], one.losses[step], 1e-4 * one.losses[step]);
+        EXPECT_NEAR(many.norms[step], one.norms[step], 1e-4 * one.norms[step]);
+      }
     }
   }
 }
 
+TEST(EngineTest, QuantizedPartitionsStayNearTheExactOnesAndSayHowFar) {
+  const Trained exact = Train({2, 2}, "zero3", 4);
+  for (const char* preset : {"zeropp", "frontier3"}) {
+    const Trained quantized = Train({2, 2}, preset, 4);
+    for (size_t step = 0; step < exact.losses.size(); ++step)
+      EXPECT_NEAR(quantized.losses[step], exact.losses[step], 0.02 * exact.losses[step]) << preset;
+    EXPECT_GT(quantized.last.weights_nmse, 1e-6);
+    EXPECT_LT(quantized.last.weights_nmse, 1e-3);
+    EXPECT_GT(quantized.last.gradients_nmse, 1e-3);
+    EXPECT_LT(quantized.last.gradients_nmse, 0.05);
+  }
+}
+
+TEST(EngineTest, PartitionsComputeInBfloat16) {
+  for (const char* preset : {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
+    const PartitionMap map = PartitionPreset(preset).value();
+    const Trained wide = Train({.nodes = {2, 2}, .partition = map, .batch = 4});
+    const Trained narrow =
+        Train({.nodes = {2, 2}, .partition = map, .batch = 4, .compute = at::kBFloat16});
+    for (size_t step = 0; step < wide.losses.size(); ++step)
+      EXPECT_NEAR(narrow.losses[step], wide.losses[step], 0.02 * wide.losses[step]) << preset;
+  }
+}
+
+TEST(EngineTest, RefusesWhatThePoolCannotDo) {
+  RunRanks(3, [](int, Communicator& communicator) {
+    Engine::Options options = MakeOptions(Decoder(), "frontier3", &communicator);
+    const absl::Status pairs = Engine::Create(std::move(options)).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(pairs));
+    EXPECT_THAT(std::string(pairs.message()), testing::HasSubstr("3 ranks, which are no pairs"));
+    options = MakeOptions(Decoder(), "zeropp", &communicator);
+    options.link.ranks_of_node = {1, 2};
+    const absl::Status uneven = Engine::Create(std::move(options)).status();
+    EXPECT_THAT(std::string(uneven.message()), testing::HasSubstr("nodes differ in size"));
+    options = MakeOptions(Decoder(), "zero3", &communicator);
+    options.link.ranks_of_node = {2, 2};
+    EXPECT_TRUE(absl::IsInvalidArgument(Engine::Create(std::move(options)).status()));
+  });
+}
+
+// What every rank holds between two steps, in bytes of an element of the model.
+TEST(EngineTest, StateIsSplitAsTheMapSays) {
+  struct Case {
+    const char* preset;
+    double weights, secondary, gradients, optimizer;
+  } cases[] = {{"ddp", 2, 0, 4, 12},
+               {"zero1", 2, 0, 4, 1.5},
+               {"zero2", 2, 0, 0.5, 1.5},
+               {"zero3", 0.25, 0, 0.5, 1.5},
+               {"zeropp", 0.25, 0.5, 0.5, 1.5},
+               {"frontier3", 1, 0.25, 1, 1.5}};
+  for (const Case& expected : cases) {
+    RunRanks(8, [&](int, Communicator& communicator) {
+      auto model = TransformerLm::Create({.layers = 1,
+                                          .dim = 256,
+                                          .heads = 2,
+                                          .kv_heads = 2,
+                                          .ff_dim = 512,
+                                          .context = kContext,
+                                          .vocab = 512},
+                                         at::kCPU);
+      Engine::Options options = MakeOptions(*std::move(model), expected.preset, &communicator);
+      options.compute = at::kBFloat16;
+      options.link.ranks_of_node = {4, 4};
+      const auto engine = Engine::Create(std::move(options)).value();
+      const StateBytes bytes = engine->state_bytes();
+      const auto elements = static_cast<double>(engine->layout().elements());
+      // Blocks, vectors and scales.
+      const double tolerance = 0.02;
+      EXPECT_NEAR(bytes.weights / elements, expected.weights, tolerance) << expected.preset;
+      EXPECT_NEAR(bytes.secondary / elements, expected.secondary, tolerance) << expected.preset;
+      EXPECT_NEAR(bytes.gradients / elements, expected.gradients, tolerance) << expected.preset;
+      EXPECT_NEAR(bytes.optimizer / elements, expected.optimizer, 2 * tolerance) << expected.preset;
+    });
+  }
+}
+
 TEST(EngineTest, SameInputsGiveTheSameBits) {
-  EXPECT_EQ(Train(2, "ddp", 3).parameters, Train(2, "ddp", 3).parameters);
+  EXPECT_EQ(Train({2}, "ddp", 3).parameters, Train({2}, "ddp", 3).parameters);
 }
 
 TEST(EngineTest, LossSumCoversAllRanksAndChangesNothing) {
@@ -138,16 +324,25 @@ TEST(EngineTest, LossSumCoversAllRanksAndChangesNothing) {
 }
 
 TEST(EngineTest, PublishSpreadsWhatOwnersWrote) {
-  RunRanks(2, [](int rank, Communicator& communicator) {
-    const auto engine = Engine::Create(MakeOptions(Decoder(), "ddp", &communicator)).value();
-    const ShardPlan plan(engine->layout(), {}, rank, 2);
-    const std::vector<float> values(plan.owned(1).count, static_cast<float>(rank + 1));
-    ASSERT_TRUE(engine->Write(1, plan.owned(1).first, values).ok());
-    ASSERT_TRUE(engine->Publish({1}).ok());
-    const Parameters parameters = ReadAll(*engine);
-    EXPECT_EQ(parameters[1].front(), 1);
-    EXPECT_EQ(parameters[1].back(), 2);
-  });
+  for (const char* preset : {"ddp", "zero1", "zero3", "zeropp", "frontier3"}) {
+    SCOPED_TRACE(preset);
+    RunRanks(4, [&](int rank, Communicator& communicator) {
+      Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
+      options.link.ranks_of_node = {2, 2};
+      const auto engine = Engine::Create(std::move(options)).value();
+      const int head = static_cast<int>(engine->layout().units.size()) - 1;
+      const ElementRange& owned = engine->plan().owned(head);
+      const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
+      ASSERT_TRUE(engine->LossSum({1, kContext, tokens}).ok());
+      // A head of zeros predicts nothing.
+      ASSERT_TRUE(engine->Write(head, owned.first, std::vector<float>(owned.count)).ok());
+      ASSERT_TRUE(engine->Publish({head}).ok());
+      EXPECT_NEAR(engine->LossSum({1, kContext, tokens}).value(), 4 * kContext * std::log(kVocab),
+                  1e-3);
+      // Backward, too, computes with what was published.
+      ASSERT_TRUE(engine->Step({1, kContext, tokens}, 4 * kContext, 0.01).ok());
+    });
+  }
 }
 
 TEST(EngineTest, TrainsAnyModelOfTheSeam) {

@@ -6,6 +6,7 @@
 #include "ATen/Parallel.h"
 #include "ATen/ops/from_blob.h"
 #include "tests/golden/engine/golden_file.h"
+#include "tests/testing/single_rank.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {
@@ -31,24 +32,23 @@ struct GoldenDecoder {
     batch = {all.narrow(1, 0, shape.context), all.narrow(1, 1, shape.context)};
   }
 
-  FlatParameters Parameters(at::ScalarType compute) const {
-    FlatParameters parameters(model->layout(), at::kCPU, compute);
-    const auto values = file.Get("parameters");
-    int64_t offset = 0;
-    for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
-      const int64_t elements = model->layout().units[unit].elements;
-      parameters.Write(unit, 0, absl::MakeSpan(values).subspan(offset, elements));
-      offset += elements;
-    }
-    EXPECT_EQ(offset, static_cast<int64_t>(values.size()));
-    return parameters;
-  }
-
   GoldenFile file;
   std::vector<int64_t> tokens;
   std::unique_ptr<TransformerLm> model;
   Batch batch;
 };
+
+// The golden parameters.
+void Fill(const GoldenDecoder& golden, SingleRank& rank) {
+  const std::vector<float> values = golden.file.Get("parameters");
+  size_t offset = 0;
+  for (int unit = 0; unit < static_cast<int>(rank.model.layout().units.size()); ++unit) {
+    const int64_t elements = rank.model.layout().units[unit].elements;
+    rank.Write(unit, absl::MakeSpan(values).subspan(offset, elements));
+    offset += elements;
+  }
+  EXPECT_EQ(offset, values.size());
+}
 
 std::vector<float> Flatten(const Model& model, const FlatGradients& gradients) {
   std::vector<float> all;
@@ -66,57 +66,52 @@ class SegmentedPassTest : public testing::TestWithParam<const char*> {
 
 TEST_P(SegmentedPassTest, EqualsPyTorch) {
   const GoldenDecoder golden(GetParam());
-  FlatParameters parameters = golden.Parameters(at::kFloat);
-  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
-  FlatGradients gradients(golden.model->layout(), plan, at::kCPU);
-  gradients.BeginStep();
-  std::vector<int> finished;
-  const auto ready = [&](int unit) {
-    gradients.Finish(unit);
-    finished.push_back(unit);
-    return absl::OkStatus();
-  };
-  const double loss =
-      *ForwardBackward(*golden.model, golden.batch, 1.0, parameters, gradients, ready);
-  const double expected_loss = golden.file.Get<double>("loss_sum")[0];
-  EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
-  EXPECT_EQ(ForwardOnly(*golden.model, golden.batch, parameters), loss);
-  EXPECT_THAT(finished, testing::ElementsAre(3, 2, 1, 0));
-  const std::vector<float> actual = Flatten(*golden.model, gradients),
-                           expected = golden.file.Get("gradients");
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(actual[i], expected[i], 1e-5 * std::max(1.0f, std::abs(expected[i])))
-        << "element " << i;
+  for (const bool recompute : {false, true}) {
+    SingleRank rank(*golden.model, at::kFloat);
+    Fill(golden, rank);
+    FlatGradients gradients = rank.MakeGradients();
+    std::vector<int> finished;
+    const double loss =
+        *rank.ForwardBackward(golden.batch, {.recompute = recompute}, gradients, [&](int unit) {
+          gradients.Finish(unit);
+          finished.push_back(unit);
+          return absl::OkStatus();
+        });
+    const double expected_loss = golden.file.Get<double>("loss_sum")[0];
+    EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
+    EXPECT_EQ(rank.ForwardOnly(golden.batch), loss);
+    EXPECT_THAT(finished, testing::ElementsAre(3, 2, 1, 0));
+    const std::vector<float> actual = Flatten(rank.model, gradients),
+                             expected = golden.file.Get("gradients");
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(actual[i], expected[i], 1e-5 * std::max(1.0f, std::abs(expected[i])))
+          << "element " << i;
+    }
   }
 }
 
 TEST_P(SegmentedPassTest, ScalesTheGradient) {
   const GoldenDecoder golden(GetParam());
-  FlatParameters parameters = golden.Parameters(at::kFloat);
-  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
-  FlatGradients once(golden.model->layout(), plan, at::kCPU),
-      half(golden.model->layout(), plan, at::kCPU);
-  const auto ready = [](int) { return absl::OkStatus(); };
-  ASSERT_TRUE(ForwardBackward(*golden.model, golden.batch, 1.0, parameters, once, ready).ok());
-  ASSERT_TRUE(ForwardBackward(*golden.model, golden.batch, 0.5, parameters, half, ready).ok());
-  std::vector<float> doubled = Flatten(*golden.model, half);
+  SingleRank rank(*golden.model, at::kFloat);
+  Fill(golden, rank);
+  FlatGradients once = rank.MakeGradients(), half = rank.MakeGradients();
+  ASSERT_TRUE(rank.ForwardBackward(golden.batch, {.scale = 1.0}, once).ok());
+  ASSERT_TRUE(rank.ForwardBackward(golden.batch, {.scale = 0.5}, half).ok());
+  std::vector<float> doubled = Flatten(rank.model, half);
   for (float& value : doubled) value *= 2;
-  EXPECT_EQ(doubled, Flatten(*golden.model, once));
+  EXPECT_EQ(doubled, Flatten(rank.model, once));
 }
 
 TEST_P(SegmentedPassTest, ComputesInBfloat16NearFloat32) {
   const GoldenDecoder golden(GetParam());
-  FlatParameters parameters = golden.Parameters(at::kBFloat16);
-  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
-  FlatGradients gradients(golden.model->layout(), plan, at::kCPU);
-  gradients.BeginStep();
-  const auto ready = [](int) { return absl::OkStatus(); };
-  const double loss =
-      *ForwardBackward(*golden.model, golden.batch, 1.0, parameters, gradients, ready);
+  SingleRank rank(*golden.model, at::kBFloat16);
+  Fill(golden, rank);
+  FlatGradients gradients = rank.MakeGradients();
+  const double loss = *rank.ForwardBackward(golden.batch, {}, gradients);
   const double expected_loss = golden.file.Get<double>("loss_sum")[0];
   EXPECT_NEAR(loss, expected_loss, 0.02 * expected_loss);
-  const std::vector<float> actual = Flatten(*golden.model, gradients),
+  const std::vector<float> actual = Flatten(rank.model, gradients),
                            expected = golden.file.Get("gradients");
   double error = 0, size = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -128,14 +123,13 @@ TEST_P(SegmentedPassTest, ComputesInBfloat16NearFloat32) {
 
 TEST_P(SegmentedPassTest, StopsWhereTheCallbackFails) {
   const GoldenDecoder golden(GetParam());
-  FlatParameters parameters = golden.Parameters(at::kFloat);
-  const ShardPlan plan(golden.model->layout(), {}, 0, 1);
-  FlatGradients gradients(golden.model->layout(), plan, at::kCPU);
+  SingleRank rank(*golden.model, at::kFloat);
+  Fill(golden, rank);
+  FlatGradients gradients = rank.MakeGradients();
   int calls = 0;
-  const auto ready = [&](int) {
+  const auto loss = rank.ForwardBackward(golden.batch, {}, gradients, [&](int) {
     return ++calls == 2 ? absl::UnavailableError("gone") : absl::OkStatus();
-  };
-  const auto loss = ForwardBackward(*golden.model, golden.batch, 1.0, parameters, gradients, ready);
+  });
   EXPECT_EQ(loss.status(), absl::UnavailableError("gone"));
   EXPECT_EQ(calls, 2);
 }

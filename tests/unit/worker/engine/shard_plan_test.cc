@@ -7,9 +7,11 @@
 namespace longhaul {
 namespace {
 
-const PartitionMap kDdp, kZero1{.optimizer = PartitionLevel::kPool};
+const PartitionMap kDdp, kZero1{.optimizer = Level::kPool};
 
-ModelLayout Layout() {
+Topology Nodes(std::vector<int> ranks) { return Topology::Make(ranks).value(); }
+
+ModelLayout DecoderLayout() {
   return LayOutTransformer({.layers = 2,
                             .dim = 16,
                             .heads = 2,
@@ -20,13 +22,13 @@ ModelLayout Layout() {
       .value();
 }
 
-TEST(ShardPlanTest, OwnersCoverEachUnitInOrderAtBlocks) {
-  const ModelLayout layout = Layout();
+TEST(ShardPlanTest, PiecesCoverEachUnitInOrderAtBlocks) {
+  const ModelLayout layout = DecoderLayout();
   for (int ranks : {1, 2, 3, 4, 64}) {
-    const ShardPlan plan(layout, kZero1, 0, ranks);
+    const ShardPlan plan(layout, kZero1, Nodes({ranks}), 0);
     for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
       int64_t next = 0;
-      for (const ElementRange& range : plan.owners(unit)) {
+      for (const ElementRange& range : plan.pieces(unit)) {
         EXPECT_EQ(range.first, next);
         EXPECT_TRUE(range.count == 0 || range.first % kBlockElements == 0);
         next = range.end();
@@ -36,20 +38,41 @@ TEST(ShardPlanTest, OwnersCoverEachUnitInOrderAtBlocks) {
   }
 }
 
+// What the ranks of a group hold together is what one of them holds of a narrower level.
+TEST(ShardPlanTest, WhatRanksHoldNests) {
+  const ModelLayout layout = DecoderLayout();
+  const Topology topology = Nodes({4, 4, 4});
+  constexpr Level kLevels[] = {Level::kRank, Level::kPair, Level::kNode, Level::kPool};
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    const ShardPlan plan(layout, kZero1, topology, rank);
+    EXPECT_EQ(plan.Held(1, Level::kPool), plan.owned(1));
+    EXPECT_EQ(plan.Held(1, Level::kRank), (ElementRange{0, layout.units[1].elements}));
+    for (const Level wide : kLevels) {
+      int64_t in_group = 0;
+      for (const int other : topology.Group(wide, rank))
+        in_group += plan.Held(1, wide, other).count;
+      EXPECT_EQ(in_group, layout.units[1].elements) << LevelName(wide);
+      for (const Level narrow : kLevels) {
+        if (narrow > wide) continue;
+        EXPECT_GE(plan.Held(1, wide).first, plan.Held(1, narrow).first);
+        EXPECT_LE(plan.Held(1, wide).end(), plan.Held(1, narrow).end());
+      }
+    }
+  }
+}
+
 TEST(ShardPlanTest, DdpUpdatesEverythingOnEveryRank) {
-  const ModelLayout layout = Layout();
-  const ShardPlan plan(layout, kDdp, 1, 3);
-  EXPECT_FALSE(plan.splits_optimizer());
+  const ModelLayout layout = DecoderLayout();
+  const ShardPlan plan(layout, kDdp, Nodes({3}), 1);
   int64_t updated = 0;
   for (const UpdateRun& run : plan.runs()) updated += run.range.count;
   EXPECT_EQ(updated, layout.elements());
 }
 
 TEST(ShardPlanTest, Zero1UpdatesWhatItOwns) {
-  const ModelLayout layout = Layout();
+  const ModelLayout layout = DecoderLayout();
   for (int rank = 0; rank < 3; ++rank) {
-    const ShardPlan plan(layout, kZero1, rank, 3);
-    EXPECT_TRUE(plan.splits_optimizer());
+    const ShardPlan plan(layout, kZero1, Nodes({2, 1}), rank);
     std::vector<int64_t> updated(layout.units.size());
     for (const UpdateRun& run : plan.runs()) {
       EXPECT_GE(run.range.first, plan.owned(run.unit).first);
@@ -62,8 +85,8 @@ TEST(ShardPlanTest, Zero1UpdatesWhatItOwns) {
 }
 
 TEST(ShardPlanTest, RunsSeparateDecayFromNoDecay) {
-  const ModelLayout layout = Layout();
-  const ShardPlan plan(layout, kDdp, 0, 1);
+  const ModelLayout layout = DecoderLayout();
+  const ShardPlan plan(layout, kDdp, Nodes({1}), 0);
   for (const UpdateRun& run : plan.runs()) {
     for (const TensorLayout& tensor : layout.units[run.unit].tensors) {
       const bool overlaps =

@@ -37,10 +37,10 @@ TEST(CapabilitiesTest, WhatIsNeededIsThere) {
 TEST(CapabilitiesTest, NamesWhatIsLacking) {
   v1::JobSpec spec = Spec();
   spec.mutable_train()->set_precision(v1::BFLOAT16);
-  spec.mutable_partition()->set_preset("zero3");
+  spec.mutable_partition()->set_preset("zero9");
   const absl::Status status = CheckCapabilities(spec, v1::CPU);
   EXPECT_TRUE(absl::IsUnimplemented(status));
-  EXPECT_EQ(status.message(), "this worker lacks partition:zero3, precision:bfloat16");
+  EXPECT_EQ(status.message(), "this worker lacks partition:zero9, precision:bfloat16");
 }
 
 TEST(CapabilitiesTest, EveryCodecOfThisProgramIsInTheTable) {

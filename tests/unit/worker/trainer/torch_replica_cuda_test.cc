@@ -99,10 +99,11 @@ TEST_F(TorchReplicaCudaTest, ACopyOnItsStreamIsOfTheStepsSoFar) {
   const int64_t elements = replica->layout().units[1].elements;
   const DeviceFloats copy = (*codec)->AllocateFloats(elements).value();
   ASSERT_TRUE(replica->Step(1).ok());
-  ASSERT_NE(replica->DeviceParameters(1), nullptr);
+  ASSERT_NE(replica->DeviceParameters(1, 0), nullptr);
   DeviceRuntime& runtime = (*codec)->runtime();
   ASSERT_TRUE(runtime
-                  .Copy(DeviceRuntime::Queue::kTraining, copy.get(), replica->DeviceParameters(1),
+                  .Copy(DeviceRuntime::Queue::kTraining, copy.get(),
+                        replica->DeviceParameters(1, 0),
                         elements * static_cast<int64_t>(sizeof(float)))
                   .ok());
   ASSERT_TRUE(runtime.FollowTraining().ok());

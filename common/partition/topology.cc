@@ -1,4 +1,4 @@
-#include "worker/collective/topology.h"
+#include "common/partition/topology.h"
 
 #include <numeric>
 
@@ -17,6 +17,8 @@ std::vector<int> Range(int first, int end) {
 
 absl::string_view LevelName(Level level) {
   switch (level) {
+    case Level::kRank:
+      return "rank";
     case Level::kPair:
       return "pair";
     case Level::kNode:
@@ -43,15 +45,21 @@ absl::StatusOr<Topology> Topology::Make(absl::Span<const int> ranks_of_node) {
   return topology;
 }
 
+Level Topology::Nearest(int a, int b) const {
+  if (a == b) return Level::kRank;
+  if (node_of_[a] != node_of_[b]) return Level::kPool;
+  return local_rank(a) / 2 == local_rank(b) / 2 ? Level::kPair : Level::kNode;
+}
+
 absl::Status Topology::CheckEven(Level level) const {
-  if (level == Level::kPool) return absl::OkStatus();
+  if (level == Level::kPool || level == Level::kRank) return absl::OkStatus();
   for (int n = 0; n < nodes(); ++n) {
     const int ranks = first_rank_[n + 1] - first_rank_[n];
     if (level == Level::kPair && ranks % 2 != 0) {
       return absl::InvalidArgumentError(
           absl::StrFormat("node %d has %d ranks, which are no pairs", n, ranks));
     }
-    if (level == Level::kNode && ranks != first_rank_[1]) {
+    if (ranks != first_rank_[1]) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "nodes differ in size: node 0 has %d ranks, node %d has %d", first_rank_[1], n, ranks));
     }
@@ -62,6 +70,8 @@ absl::Status Topology::CheckEven(Level level) const {
 std::vector<int> Topology::Group(Level level, int rank) const {
   const int node = node_of_[rank];
   switch (level) {
+    case Level::kRank:
+      return {rank};
     case Level::kPair: {
       const int first = rank - local_rank(rank) % 2;
       return {first, first + 1};
@@ -74,13 +84,16 @@ std::vector<int> Topology::Group(Level level, int rank) const {
   return {};
 }
 
-std::vector<int> Topology::Across(Level level, int rank) const {
-  const std::vector<int> group = Group(level, rank);
-  const int place = rank - group.front(), size = static_cast<int>(group.size());
-  std::vector<int> across;
-  // Groups follow each other, and are all as large.
-  for (int first = 0; first < ranks(); first += size) across.push_back(first + place);
-  return across;
+PieceRange Topology::Pieces(Level level, int rank) const {
+  if (level == Level::kRank) return {0, ranks()};
+  if (!CheckEven(Level::kNode).ok()) return {rank, 1};
+  const int in_node = first_rank_[1], local = local_rank(rank);
+  const bool pairs = in_node % 2 == 0;
+  const int die = local % 2;
+  if (level == Level::kPair) return {die * (ranks() / 2), ranks() / 2};
+  const int place = pairs ? die * (in_node / 2) + local / 2 : local;
+  if (level == Level::kNode) return {place * nodes(), nodes()};
+  return {place * nodes() + node_of_[rank], 1};
 }
 
 }  // namespace longhaul

@@ -1,0 +1,118 @@
+// The engine on a queue that runs collectives as late as it may, or as soon, by seeded chance: a
+// step that used a buffer without waiting for it would compute with other bytes.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "ATen/Parallel.h"
+#include "common/base/random.h"
+#include "tests/unit/worker/engine/run_ranks.h"
+#include "worker/collective/parts.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/torch_status.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kLateContext = 8, kLateVocab = 11;
+
+class LateQueue : public CollectiveQueue {
+ public:
+  // `unwaited`: waits for works whose name begins so are skipped.
+  LateQueue(uint64_t seed, std::string unwaited) : random_(seed), unwaited_(std::move(unwaited)) {}
+
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    works_.push_back({std::move(name), std::move(work)});
+    const auto submitted = static_cast<Ticket>(works_.size());
+    // Some at once; mostly none.
+    if (random_.Below(4) == 0) RunUntil(done_ + 1 + static_cast<Ticket>(random_.Below(3)));
+    return submitted;
+  }
+  absl::Status Wait(Ticket ticket) override {
+    if (ticket > 0 && !unwaited_.empty() && works_[ticket - 1].name.starts_with(unwaited_))
+      return status_;
+    RunUntil(ticket);
+    return status_;
+  }
+
+ private:
+  struct Work {
+    std::string name;
+    std::function<absl::Status()> run;
+  };
+  void RunUntil(Ticket ticket) {
+    for (; done_ < std::min<Ticket>(ticket, static_cast<Ticket>(works_.size())); ++done_)
+      if (status_.ok()) status_ = CatchTorch(works_[done_].name, works_[done_].run);
+  }
+
+  Random random_;
+  const std::string unwaited_;
+  std::deque<Work> works_;
+  Ticket done_ = 0;
+  absl::Status status_;
+};
+
+// The losses and norms of rank 0 in four steps of a pool of two nodes of two. Seed 0: the product's queue.
+std::vector<double> Results(std::string_view preset, uint64_t seed,
+                            const std::string& unwaited = "") {
+  std::vector<double> results;
+  RunRanks(4, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    LateQueue queue(seed + rank, unwaited);
+    Engine::Options options{.model = TransformerLm::Create({.layers = 3,
+                                                            .dim = 16,
+                                                            .heads = 2,
+                                                            .kv_heads = 2,
+                                                            .ff_dim = 24,
+                                                            .context = kLateContext,
+                                                            .vocab = kLateVocab},
+                                                           at::kCPU)
+                                         .value(),
+                            .link = {.communicator = &communicator, .ranks_of_node = {2, 2}},
+                            .partition = PartitionPreset(preset).value(),
+                            .accumulation = 2};
+    if (seed > 0) options.queue = &queue;
+    const auto engine = Engine::Create(std::move(options));
+    if (!engine.ok()) return;
+    for (int step = 1; step <= 4; ++step) {
+      Random random(10 * step + rank);
+      std::vector<int64_t> tokens;
+      for (int i = 0; i < 2 * (kLateContext + 1); ++i)
+        tokens.push_back(static_cast<int64_t>(random.Below(kLateVocab)));
+      const auto result = (*engine)->Step({2, kLateContext, tokens}, 8 * kLateContext, 0.05);
+      if (!result.ok()) return;
+      if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
+    }
+  });
+  return results;
+}
+
+TEST(LateQueueTest, WhenCollectivesRunChangesNoBit) {
+  for (const char* preset : {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
+    const std::vector<double> expected = Results(preset, 0);
+    ASSERT_EQ(expected.size(), 8u) << preset;
+    for (uint64_t seed = 100; seed <= 500; seed += 100)
+      EXPECT_EQ(Results(preset, seed), expected) << preset << ", seed " << seed;
+  }
+}
+
+// What this test finds, were a wait forgotten.
+TEST(LateQueueTest, AMissingWaitIsFound) {
+  struct {
+    const char *preset, *unwaited;
+  } cases[] = {
+      {"zero3", "gathering layer 1 for forward"},   {"zero3", "gathering layer 1 for backward"},
+      {"zeropp", "gathering layer 2 for backward"}, {"zero2", "reducing the gradient of layer"},
+      {"zero1", "refreshing the weights of"},       {"ddp", "reducing the gradient of"}};
+  for (const auto& planted : cases) {
+    const std::vector<double> expected = Results(planted.preset, 0);
+    int found = 0;
+    for (uint64_t seed = 100; seed <= 500; seed += 100)
+      found += Results(planted.preset, seed, planted.unwaited) != expected ? 1 : 0;
+    EXPECT_GT(found, 0) << planted.preset << ", " << planted.unwaited;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul

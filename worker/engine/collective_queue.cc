@@ -1,0 +1,143 @@
+#include "worker/engine/collective_queue.h"
+
+#include <deque>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "c10/core/Event.h"
+#include "c10/core/StreamGuard.h"
+#include "c10/core/impl/VirtualGuardImpl.h"
+#include "worker/engine/torch_status.h"
+
+namespace longhaul {
+namespace {
+
+absl::Status Run(const std::string& name, const std::function<absl::Status()>& work) {
+  const absl::Status status = CatchTorch(name, work);
+  if (status.ok() || absl::StartsWith(status.message(), name)) return status;
+  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+// Where the streams of a device stand. On a CPU nothing runs behind its caller's back.
+class Fence {
+ public:
+  explicit Fence(c10::Device device) {
+    if (!device.is_cpu()) event_.emplace(device.type());
+  }
+  void Record(const std::optional<c10::Stream>& stream) {
+    if (event_.has_value()) event_->record(*stream);
+  }
+  void Block(const std::optional<c10::Stream>& stream) const {
+    if (event_.has_value()) event_->block(*stream);
+  }
+
+ private:
+  std::optional<c10::Event> event_;
+};
+
+class ThreadQueue : public CollectiveQueue {
+ public:
+  explicit ThreadQueue(c10::Device device) : device_(device), thread_([this] { RunAll(); }) {}
+  ~ThreadQueue() override {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    thread_.join();
+  }
+
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    Fence submitted(device_);
+    submitted.Record(CurrentStream());
+    absl::MutexLock lock(&mutex_);
+    works_.push_back({std::move(name), std::move(work), std::move(submitted)});
+    return ++last_;
+  }
+
+  absl::Status Wait(Ticket ticket) override {
+    absl::MutexLock lock(&mutex_);
+    const auto done = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return done_ >= ticket || !status_.ok();
+    };
+    mutex_.Await(absl::Condition(&done));
+    if (ticket > 0 && status_.ok()) done_fence_.Block(CurrentStream());
+    return status_;
+  }
+
+ private:
+  struct Work {
+    std::string name;
+    std::function<absl::Status()> run;
+    Fence submitted;
+  };
+
+  std::optional<c10::Stream> CurrentStream() const {
+    if (device_.is_cpu()) return std::nullopt;
+    return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+  }
+
+  void RunAll() {
+    c10::OptionalStreamGuard guard;
+    std::optional<c10::Stream> stream;
+    if (!device_.is_cpu()) {
+      stream = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, true);
+      guard.reset_stream(*stream);
+    }
+    while (true) {
+      Work work{"", nullptr, Fence(c10::kCPU)};
+      {
+        absl::MutexLock lock(&mutex_);
+        const auto ready = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+          return stopping_ || (!works_.empty() && status_.ok());
+        };
+        mutex_.Await(absl::Condition(&ready));
+        if (stopping_) return;
+        work = std::move(works_.front());
+        works_.pop_front();
+      }
+      work.submitted.Block(stream);
+      absl::Status status = Run(work.name, work.run);
+      absl::MutexLock lock(&mutex_);
+      if (status.ok()) done_fence_.Record(stream);
+      status_ = std::move(status);
+      ++done_;
+    }
+  }
+
+  const c10::Device device_;
+  absl::Mutex mutex_;
+  std::deque<Work> works_ ABSL_GUARDED_BY(mutex_);
+  Ticket last_ ABSL_GUARDED_BY(mutex_) = 0, done_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Behind the last work that is done: works run on one stream, so behind all before it, too.
+  Fence done_fence_ ABSL_GUARDED_BY(mutex_){device_};
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // The first error.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+class ImmediateQueue : public CollectiveQueue {
+ public:
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    if (status_.ok()) status_ = Run(name, work);
+    return ++last_;
+  }
+  absl::Status Wait(Ticket) override { return status_; }
+
+ private:
+  Ticket last_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device) {
+  return std::make_unique<ThreadQueue>(device);
+}
+
+std::unique_ptr<CollectiveQueue> MakeImmediateQueue() { return std::make_unique<ImmediateQueue>(); }
+
+}  // namespace longhaul

@@ -1,0 +1,136 @@
+#include "worker/engine/gradient_reduction.h"
+
+#include <algorithm>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/zeros.h"
+#include "ATen/ops/zeros_like.h"
+#include "absl/algorithm/container.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/unit_gather.h"
+
+namespace longhaul {
+namespace {
+
+at::Tensor MakeBytes(int64_t bytes, at::Device device) {
+  return at::empty({bytes}, c10::TensorOptions(at::kByte).device(device));
+}
+
+}  // namespace
+
+GradientReduction::GradientReduction(const ModelLayout& layout, const ShardPlan& plan,
+                                     PoolExchange& exchange, at::Device device, int computed_bits)
+    : layout_(layout),
+      plan_(plan),
+      exchange_(exchange),
+      device_(device),
+      bits_(plan.map().gradients.bits == 0 ? computed_bits : plan.map().gradients.bits) {
+  for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+    const auto code = [&](int bits) {
+      return std::make_unique<UnitCode>(layout.units[unit], plan.pieces(unit), bits);
+    };
+    if (bits_ < 32) codes_.push_back(code(bits_));
+    if (computed_bits < 32) computed_.push_back(code(computed_bits));
+  }
+}
+
+absl::Status GradientReduction::Reduce(int unit, const at::Tensor& flat, int64_t first,
+                                       Level narrow, Level wide) {
+  std::vector<const Hop*> hops = exchange_.Path(wide, narrow);
+  std::reverse(hops.begin(), hops.end());
+  for (const Hop* hop : hops) {
+    if (bits_ < 32) {
+      LH_RETURN_IF_ERROR(ReduceCoded(unit, *hop, flat, first));
+      continue;
+    }
+    const ElementRange held = plan_.Held(unit, hop->narrow);
+    std::vector<int64_t> counts;
+    for (const int rank : hop->ranks) counts.push_back(plan_.Held(unit, hop->wide, rank).count);
+    LH_RETURN_IF_ERROR(
+        exchange_.ReduceScatter(*hop, flat.narrow(0, held.first - first, held.count), counts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GradientReduction::ReduceCoded(int unit, const Hop& hop, const at::Tensor& flat,
+                                            int64_t first) {
+  const UnitCode& code = *codes_[unit];
+  const Topology& topology = plan_.topology();
+  const UnitValues values{.flat = flat, .first = first};
+  const PieceRange held = topology.Pieces(hop.narrow, plan_.rank());
+  const PieceRange own = topology.Pieces(hop.wide, plan_.rank());
+  const int64_t base = code.PartOf(held).offset, size = code.PartOf(own).size;
+  const at::Tensor out = MakeBytes(code.PartOf(held).size, device_);
+  at::Tensor error;
+  if (plan_.map().error_feedback) error = Error(unit, hop, plan_.Held(unit, hop.narrow).count);
+  std::vector<Part> sends, receives;
+  std::vector<int64_t> scales;
+  for (const int rank : hop.ranks) {
+    const PieceRange pieces = topology.Pieces(hop.wide, rank);
+    const Part part = code.PartOf(pieces);
+    const bool self = rank == plan_.rank();
+    sends.push_back({part.offset - base, self ? 0 : part.size});
+    receives.push_back({static_cast<int64_t>(receives.size()) * size, self ? 0 : size});
+    scales.push_back(code.ScaleBytes(own));
+    if (self) continue;
+    at::Tensor lost;
+    if (error.defined()) {
+      const ElementRange range = plan_.Held(unit, hop.wide, rank);
+      lost = error.narrow(0, range.first - plan_.Held(unit, hop.narrow).first, range.count);
+    }
+    // Peers wait for this rank's part, and find out with it.
+    if (!code.Encode(pieces, values, out, held.first, lost, found_.loss).ok()) {
+      found_.finite = false;
+      out.zero_();
+    }
+  }
+  const at::Tensor in = MakeBytes(size * static_cast<int64_t>(hop.ranks.size()), device_);
+  LH_RETURN_IF_ERROR(exchange_.AllToAll(hop, out, sends, in, receives, scales));
+  const ElementRange range = plan_.Held(unit, hop.wide);
+  const at::Tensor part = flat.narrow(0, range.first - first, range.count);
+  const UnitValues sum{.flat = at::zeros_like(part), .first = range.first};
+  for (size_t i = 0; i < hop.ranks.size(); ++i) {
+    if (hop.ranks[i] == plan_.rank()) {
+      sum.flat.add_(part);
+    } else {
+      code.DecodeAdd(own, in.narrow(0, receives[i].offset, size), own.first, sum);
+    }
+  }
+  part.copy_(sum.flat);
+  return absl::OkStatus();
+}
+
+// By hop: what a rank owes differs from one to the next.
+at::Tensor& GradientReduction::Error(int unit, const Hop& hop, int64_t elements) {
+  at::Tensor& error = errors_[{unit, hop.narrow}];
+  if (!error.defined())
+    error = at::zeros({elements}, c10::TensorOptions(at::kBFloat16).device(device_));
+  return error;
+}
+
+absl::Status GradientReduction::Spread(int unit, const at::Tensor& flat, int64_t first,
+                                       Level narrow) {
+  if (computed_.empty()) {
+    return GatherFloats(exchange_, plan_, unit, flat, first, Level::kPool, narrow, Use::kGradient);
+  }
+  if (exchange_.Path(Level::kPool, narrow).empty()) return absl::OkStatus();
+  const UnitCode& code = *computed_[unit];
+  const UnitValues values{.flat = flat, .first = first};
+  const at::Tensor coded = MakeBytes(code.bytes(), device_);
+  const Topology& topology = plan_.topology();
+  LH_RETURN_IF_ERROR(
+      code.Encode(topology.Pieces(Level::kPool, plan_.rank()), values, coded, 0, {}, found_.loss));
+  LH_RETURN_IF_ERROR(
+      GatherCoded(exchange_, plan_, code, coded, Level::kPool, narrow, Use::kGradient));
+  // This rank's own piece too: all that hold it must have the same.
+  code.Decode(topology.Pieces(narrow, plan_.rank()), coded, 0, values);
+  return absl::OkStatus();
+}
+
+int64_t GradientReduction::kept_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [key, error] : errors_) bytes += static_cast<int64_t>(error.nbytes());
+  return bytes;
+}
+
+}  // namespace longhaul
