@@ -1,0 +1,187 @@
+// What a partition moves and holds: the product's engine over gloo, each rank a process, on a model
+// of U units of E elements that computes in bf16.
+//
+//   partition_traffic --preset P --nodes Y --ranks-per-node X [--accumulation A] [--steps S]
+//                     [--units U] [--elements E] [--weights-bits B] [--gradients-bits B] -o json
+//
+// Prints, of one step: payload bytes received for forward, backward, gradient and refresh, from the
+// ranks' pairs and from other pairs of their nodes (means over ranks) and from other nodes (mean
+// over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tests/benchmark/partition/traffic_rank.h"
+#include "worker/collective/gloo_communicator.h"
+#include "worker/rendezvous/rendezvous_client.h"
+#include "worker/rendezvous/rendezvous_server.h"
+
+namespace longhaul::benchmark {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kToken[] = "partition traffic";
+
+struct Arguments {
+  std::string preset = "zero3", output = "json", rendezvous;
+  int nodes = 1, ranks_per_node = 1, accumulation = 1, steps = 1, units = 4, rank = -1;
+  int64_t elements = 65536;
+  int weights_bits = -1, gradients_bits = -1;  // -1: the preset's.
+  int ranks() const { return nodes * ranks_per_node; }
+};
+
+absl::StatusOr<PartitionMap> MapOf(const Arguments& arguments) {
+  LH_ASSIGN_OR_RETURN(PartitionMap map, PartitionPreset(arguments.preset));
+  if (arguments.weights_bits >= 0) map.weights.bits = arguments.weights_bits;
+  if (arguments.gradients_bits >= 0) map.gradients.bits = arguments.gradients_bits;
+  const std::vector<PartitionProblem> problems = FindProblems(map);
+  if (problems.empty()) return map;
+  return absl::InvalidArgumentError(absl::StrCat(problems[0].field, " ", problems[0].what));
+}
+
+// A rank's process. Prints what it counted.
+absl::Status RunRank(const Arguments& arguments) {
+  TrafficOptions options{
+      .ranks_of_node = std::vector<int>(arguments.nodes, arguments.ranks_per_node),
+      .accumulation = arguments.accumulation,
+      .steps = arguments.steps,
+      .units = arguments.units,
+      .elements = arguments.elements};
+  LH_ASSIGN_OR_RETURN(options.map, MapOf(arguments));
+  RendezvousClient rendezvous(
+      {.address = arguments.rendezvous, .token = kToken, .size = arguments.ranks()});
+  std::unique_ptr<Communicator> communicator;
+  if (arguments.ranks() > 1) {
+    LH_ASSIGN_OR_RETURN(communicator, MakeGlooCommunicator({.rank = arguments.rank,
+                                                            .size = arguments.ranks(),
+                                                            .rendezvous = &rendezvous,
+                                                            .timeout = absl::Minutes(1)}));
+  }
+  LH_ASSIGN_OR_RETURN(const std::string counted, RunTrafficRank(options, communicator.get()));
+  std::cout << counted << std::endl;
+  return absl::OkStatus();
+}
+
+class RankProcess {
+ public:
+  explicit RankProcess(const std::vector<std::string>& arguments) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
+    std::vector<char*> pointers;
+    for (const std::string& argument : arguments)
+      pointers.push_back(const_cast<char*>(argument.c_str()));
+    pointers.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      execv("/proc/self/exe", pointers.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = fdopen(ends[0], "r");
+  }
+  ~RankProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    fclose(output_);
+  }
+  RankProcess(const RankProcess&) = delete;
+
+  // Discarded: the rank failed, and said why.
+  Json Read() {
+    char line[8192];
+    return Json::parse(fgets(line, sizeof(line), output_) != nullptr ? line : "", nullptr,
+                       /*allow_exceptions=*/false);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  FILE* output_ = nullptr;
+};
+
+// Sums numbers that have the same names.
+void Add(const Json& from, Json& to) {
+  for (const auto& [name, value] : from.items()) {
+    if (value.is_object()) {
+      if (!to.contains(name)) to[name] = Json::object();
+      Add(value, to[name]);
+    } else {
+      to[name] = to.value(name, 0.0) + value.get<double>();
+    }
+  }
+}
+
+// By the number of those that a figure is a mean over.
+void Divide(Json& json, const std::string& name, double ranks, double nodes) {
+  if (json.is_object()) {
+    for (auto& [key, value] : json.items()) Divide(value, key, ranks, nodes);
+  } else {
+    json = json.get<double>() / (name == "pool" ? nodes : ranks);
+  }
+}
+
+absl::Status RunPool(const Arguments& arguments, std::vector<std::string> command) {
+  LH_RETURN_IF_ERROR(MapOf(arguments).status());
+  LH_ASSIGN_OR_RETURN(const auto server, RendezvousServer::Start({.token = kToken}));
+  LH_RETURN_IF_ERROR(server->StartGeneration(0, arguments.ranks()));
+  std::vector<std::unique_ptr<RankProcess>> ranks;
+  command.insert(command.end(), {"--rendezvous", server->address(), "--rank", ""});
+  for (int rank = 0; rank < arguments.ranks(); ++rank) {
+    command.back() = absl::StrCat(rank);
+    ranks.push_back(std::make_unique<RankProcess>(command));
+  }
+  Json sum = Json::object();
+  for (const auto& rank : ranks) {
+    const Json result = rank->Read();
+    if (result.is_discarded()) return absl::InternalError("a rank failed");
+    Add(result, sum);
+  }
+  for (const char* of_steps : {"received", "scales", "seconds"})
+    Divide(sum[of_steps], of_steps, arguments.steps, arguments.steps);
+  Divide(sum, "", arguments.ranks(), arguments.nodes);
+  std::cout << sum.dump(1) << std::endl;
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  Arguments arguments;
+  CLI::App app{"What a partition moves and holds."};
+  const CLI::Range positive(1, 1 << 20);
+  app.add_option("--preset", arguments.preset);
+  app.add_option("--nodes", arguments.nodes)->check(positive);
+  app.add_option("--ranks-per-node", arguments.ranks_per_node)->check(positive);
+  app.add_option("--accumulation", arguments.accumulation)->check(positive);
+  app.add_option("--steps", arguments.steps)->check(positive);
+  app.add_option("--units", arguments.units)->check(positive);
+  app.add_option("--elements", arguments.elements)->check(CLI::PositiveNumber);
+  app.add_option("--weights-bits", arguments.weights_bits);
+  app.add_option("--gradients-bits", arguments.gradients_bits);
+  app.add_option("-o", arguments.output)->check(CLI::IsMember({"json"}));
+  app.add_option("--rank", arguments.rank)->group("");
+  app.add_option("--rendezvous", arguments.rendezvous)->group("");
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = arguments.rank >= 0
+                                  ? RunRank(arguments)
+                                  : RunPool(arguments, std::vector<std::string>(argv, argv + argc));
+  if (status.ok()) return 0;
+  std::cerr << "partition_traffic: " << status.message() << std::endl;
+  return 1;
+}
+
+}  // namespace
+}  // namespace longhaul::benchmark
+
+int main(int argc, char** argv) { return longhaul::benchmark::Main(argc, argv); }
