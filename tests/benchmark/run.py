@@ -20,6 +20,7 @@ BENCHMARKS = {
     "coordinator": ["{build}/benchmark/coordinator_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
+    "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],

@@ -40,7 +40,11 @@ absl::StatusOr<at::ScalarType> ComputeType(const TorchReplica::Options& options)
 // Both settings are the process's; the pool of inter-operation threads can be sized only once.
 void SetThreads(int threads) {
   at::set_num_threads(threads);
-  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+  static const bool sized = [] {
+    if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+    return true;
+  }();
+  (void)sized;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& options) {

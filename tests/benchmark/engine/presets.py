@@ -1,10 +1,10 @@
 """Memory and speed of a rank under each partition preset: a pool of two ranks on the CPU, the real programs.
 
-    python3 -B tests/benchmark/engine/presets.py BUILD/bin [--layers 12] [--steps 8] [--smoke]
+    python3 -B tests/benchmark/engine/presets.py BUILD/bin [--layers 18] [--context 256] [--steps 8] [--smoke]
 
 Prints rows of JSON: for each preset the resident memory of a rank while it trains, beside what the partition says (bytes an
 element: 4 of weights, 4 of gradients, 8 of moments, each over two ranks where it is split), and the pool's tokens a second;
-the reference of both is ddp in the same run.
+the reference of both is ddp in the same run. 18 layers are 127 million parameters.
 """
 
 import argparse
@@ -16,11 +16,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "integration/processes"))
 import cluster as processes  # noqa: E402  (reads the folder of the programs from sys.argv[1])
 
-BYTES = {"ddp": 4 + 4 + 8, "zero1": 4 + 4 + 4, "zero2": 4 + 2 + 4}  # Of an element, on each of two ranks.
+# Of an element, on each of two ranks.
+BYTES = {"ddp": 4 + 4 + 8, "zero1": 4 + 4 + 4, "zero2": 4 + 2 + 4, "zero3": 2 + 2 + 4, "zeropp": 2 + 2 + 4}
 
 JOB = """
 name: {preset}
-model: {{transformer: {{layers: {layers}, dim: 768, heads: 12, ff_dim: 2048, context: 64}}}}
+model: {{transformer: {{layers: {layers}, dim: 768, heads: 12, ff_dim: 2048, context: {context}}}}}
 data: {{text: {{path: {text}}}}}
 train: {{steps: {steps}, batch: 2}}
 inner: {{adamw: {{lr: 0.0001}}}}
@@ -30,10 +31,10 @@ evaluation: {{every_cycles: -1}}
 """
 
 
-def measure(cluster, preset, layers, steps):
+def measure(cluster, preset, layers, steps, context):
     """Megabytes of the larger rank while it trains, tokens a second, elements of the model."""
     spec = cluster.folder / f"{preset}.yaml"
-    spec.write_text(JOB.format(preset=preset, layers=layers, steps=steps, text=processes.TEXT))
+    spec.write_text(JOB.format(preset=preset, layers=layers, steps=steps, context=context, text=processes.TEXT))
     submitted = cluster.cli("submit", "-f", spec)
     if submitted.returncode != 0:
         raise AssertionError(submitted.stderr)
@@ -55,16 +56,17 @@ def measure(cluster, preset, layers, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin")
-    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--layers", type=int, default=18)
+    parser.add_argument("--context", type=int, default=256)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--smoke", action="store_true", help="three small steps")
     arguments = parser.parse_args()
-    layers, steps = (1, 3) if arguments.smoke else (arguments.layers, arguments.steps)
+    layers, steps, context = (1, 3, 64) if arguments.smoke else (arguments.layers, arguments.steps, arguments.context)
     cluster = processes.Cluster()
     try:
         cluster.start_coordinator()
         cluster.start_worker("site-a", 2)
-        measured = {preset: measure(cluster, preset, layers, steps) for preset in BYTES}
+        measured = {preset: measure(cluster, preset, layers, steps, context) for preset in BYTES}
     finally:
         cluster.close()
     memory, speed, _ = measured["ddp"]

@@ -6,7 +6,7 @@
 //
 // Prints, of one step: payload bytes received for forward, backward, gradient and refresh, from the
 // ranks' pairs and from other pairs of their nodes (means over ranks) and from other nodes (mean
-// over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds.
+// over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds of a step, and of its collectives with their coding.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -148,7 +148,7 @@ absl::Status RunPool(const Arguments& arguments, std::vector<std::string> comman
     if (result.is_discarded()) return absl::InternalError("a rank failed");
     Add(result, sum);
   }
-  for (const char* of_steps : {"received", "scales", "seconds"})
+  for (const char* of_steps : {"received", "scales", "seconds", "collective_seconds"})
     Divide(sum[of_steps], of_steps, arguments.steps, arguments.steps);
   Divide(sum, "", arguments.ranks(), arguments.nodes);
   std::cout << sum.dump(1) << std::endl;

@@ -1,9 +1,13 @@
 #include "tests/benchmark/partition/traffic_rank.h"
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "ATen/Parallel.h"
+#include "absl/strings/match.h"
 #include "common/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tests/benchmark/partition/layered_model.h"
@@ -28,12 +32,41 @@ Json ToJson(const std::array<ReceivedBytes::ByLevel, kUses>& bytes,
   return json;
 }
 
+// Times what it runs, by the use that the work's name tells.
+class TimedQueue : public CollectiveQueue {
+ public:
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    const char* const use = absl::StrContains(name, "for forward")    ? "forward"
+                            : absl::StrContains(name, "for backward") ? "backward"
+                            : absl::StartsWith(name, "reducing")      ? "gradient"
+                            : absl::StartsWith(name, "refreshing")    ? "refresh"
+                                                                      : "other";
+    return queue_->Submit(std::move(name), [this, use, work = std::move(work)] {
+      const auto start = std::chrono::steady_clock::now();
+      const absl::Status status = work();
+      seconds_[use] +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      return status;
+    });
+  }
+  absl::Status Wait(Ticket ticket) override { return queue_->Wait(ticket); }
+
+  // When nothing is under way.
+  const std::map<std::string, double>& seconds() const { return seconds_; }
+  void Forget() { seconds_.clear(); }
+
+ private:
+  std::map<std::string, double> seconds_;
+  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(at::kCPU);
+};
+
 }  // namespace
 
 absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
                                            Communicator* communicator) {
   at::set_num_threads(1);
   const int ranks = communicator == nullptr ? 1 : communicator->size();
+  TimedQueue queue;
   LH_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::Create(
@@ -41,7 +74,9 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
            .link = {.communicator = communicator, .ranks_of_node = options.ranks_of_node},
            .partition = options.map,
            .compute = at::kBFloat16,
-           .accumulation = options.accumulation}));
+           .accumulation = options.accumulation,
+           .queue = &queue}));
+  queue.Forget();
   // One token a micro-batch.
   const std::vector<int64_t> tokens(2 * options.accumulation);
   const ReceivedBytes before = engine->exchange().received();
@@ -61,7 +96,8 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
                  {"secondary", state.secondary},
                  {"gradients", state.gradients},
                  {"optimizer", state.optimizer}}},
-               {"seconds", seconds.count()}})
+               {"seconds", seconds.count()},
+               {"collective_seconds", queue.seconds()}})
       .dump();
 }
 

@@ -43,7 +43,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool("site-c")["ranks"], 4)
 
     def test_two_nodes_train_beside_a_pool_of_one_rank(self):
-        self.start(steps=200, sets=("partition.preset=zero2",))
+        self.start(steps=200, sets=("partition.preset=zeropp",))
         job = self.cluster.wait_job()
         self.assertEqual(job["tokens"], 2 * 200 * 4 * 32)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
@@ -60,7 +60,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool()["ranks"], 4)
 
     def test_a_killed_agent_costs_the_job_nothing_but_its_pools_time(self):
-        self.start(steps=600)
+        self.start(steps=600, sets=("partition.preset=zeropp",))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.assertEqual(len(ranks), 4)
