@@ -12,12 +12,30 @@ constexpr int64_t kCountMax = int64_t{1} << 50;
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
+v1::InPoolBytes Cleaned(v1::InPoolBytes bytes) {
+  bytes.set_pair(SaneCount(bytes.pair()));
+  bytes.set_node(SaneCount(bytes.node()));
+  bytes.set_pool(SaneCount(bytes.pool()));
+  return bytes;
+}
+
+void AddBytes(const v1::InPoolBytes& from, v1::InPoolBytes* to) {
+  to->set_pair(to->pair() + from.pair());
+  to->set_node(to->node() + from.node());
+  to->set_pool(to->pool() + from.pool());
+  *to = Cleaned(*to);
+}
+
 void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
   to->set_tokens(SaneCount(to->tokens() + from.tokens()));
   to->set_compute_seconds(to->compute_seconds() + from.compute_seconds());
   to->set_exposed_wait_seconds(to->exposed_wait_seconds() + from.exposed_wait_seconds());
   to->set_eval_seconds(to->eval_seconds() + from.eval_seconds());
   to->set_sync_seconds(to->sync_seconds() + from.sync_seconds());
+  AddBytes(from.forward(), to->mutable_forward());
+  AddBytes(from.backward(), to->mutable_backward());
+  AddBytes(from.gradient(), to->mutable_gradient());
+  AddBytes(from.refresh(), to->mutable_refresh());
 }
 
 // train_loss stays as it is: a loss that is not finite is what people must see.
@@ -32,6 +50,12 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   progress.set_sync_seconds(Sane(progress.sync_seconds()));
   progress.set_uplink_nmse(Sane(progress.uplink_nmse()));
   progress.set_error_feedback_norm(Sane(progress.error_feedback_norm()));
+  *progress.mutable_forward() = Cleaned(progress.forward());
+  *progress.mutable_backward() = Cleaned(progress.backward());
+  *progress.mutable_gradient() = Cleaned(progress.gradient());
+  *progress.mutable_refresh() = Cleaned(progress.refresh());
+  progress.set_weights_nmse(Sane(progress.weights_nmse()));
+  progress.set_gradients_nmse(Sane(progress.gradients_nmse()));
   return progress;
 }
 

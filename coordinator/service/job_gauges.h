@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "common/metrics/registry.h"
 #include "coordinator/effects/performer.h"
@@ -17,11 +18,18 @@ class JobGauges {
   void Show(const Performer& performer);
 
  private:
+  void Set(GaugeFamily& family, const MetricLabels& labels, double value);
+  void ShowPool(const std::string& job, const v1::PoolProgress& pool);
+
   // job
   GaugeFamily& inner_step_;
   GaugeFamily& tokens_;
   GaugeFamily& utilization_;
-  std::set<std::string> shown_;
+  // job, pool, use, level; and job, pool, what. Of pools that move something.
+  GaugeFamily& in_pool_bytes_;
+  GaugeFamily& in_pool_nmse_;
+  using Series = std::set<std::pair<GaugeFamily*, MetricLabels>>;
+  Series shown_;
 };
 
 }  // namespace longhaul::coordinator

@@ -36,6 +36,12 @@ void OnMemoryEnd() {
   _exit(kRankFailed);
 }
 
+void Fill(const InPoolBytes& bytes, v1::InPoolBytes* message) {
+  message->set_pair(bytes.pair);
+  message->set_node(bytes.node);
+  message->set_pool(bytes.pool);
+}
+
 }  // namespace
 
 void ReportWhenMemoryEnds(int descriptor) {
@@ -103,6 +109,12 @@ void RankReporter::Flush() {
   out->set_sync_seconds(progress.sync_seconds);
   out->set_uplink_nmse(progress.uplink_nmse);
   out->set_error_feedback_norm(progress.error_feedback_norm);
+  Fill(progress.forward, out->mutable_forward());
+  Fill(progress.backward, out->mutable_backward());
+  Fill(progress.gradient, out->mutable_gradient());
+  Fill(progress.refresh, out->mutable_refresh());
+  out->set_weights_nmse(progress.weights_nmse);
+  out->set_gradients_nmse(progress.gradients_nmse);
   report.set_draining(progress.draining);
   Write(report, /*may_drop=*/progress.inner_step < steps_ && !progress.draining);
 }

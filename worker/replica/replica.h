@@ -21,11 +21,22 @@
 
 namespace longhaul {
 
+// Bytes that this rank received from others of its pool: from its pair, from other pairs of its
+// node, from other nodes.
+struct InPoolBytes {
+  int64_t pair = 0, node = 0, pool = 0;
+};
+
 struct StepStats {
   double loss = 0;             // Mean over the pool's tokens of this step, nats.
   int64_t tokens = 0;          // Of the whole pool in this step.
   double gradient_norm = 0;    // Before clipping.
   double compute_seconds = 0;  // Forward, backward, in-pool collectives, inner optimizer.
+  // Since the step before: weights gathered for forward or evaluation and for backward, gradients,
+  // weights after updates and merges.
+  InPoolBytes forward, backward, gradient, refresh;
+  // Of what was quantized for them in this step; 0: nothing was.
+  double weights_nmse = 0, gradients_nmse = 0;
 };
 
 struct EvalStats {

@@ -20,7 +20,8 @@ struct TrafficOptions {
 };
 
 // JSON {"received": bytes of all steps by use and level, "scales": likewise, "state_bytes_per_rank",
-// "seconds": of all steps, "collective_seconds": of their collectives by use, coding included}. `communicator`: null with one rank. Errors: those of Engine.
+// "seconds": of all steps, "collective_seconds": of their collectives by use, coding included}.
+// `communicator`: null with one rank. Errors: those of Engine.
 absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
                                            Communicator* communicator);
 

@@ -22,6 +22,9 @@ class NodesTest(ClusterTest):
         pools = json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
         return next((pool for pool in pools if pool["name"] == name), None)
 
+    def metrics(self):
+        return urllib.request.urlopen(f"http://{self.cluster.metrics}/metrics", timeout=5).read().decode()
+
     def start(self, steps=500, sets=(), flags=()):
         self.cluster.start_worker("site-a", 1)
         self.start_node(0, *flags)
@@ -44,9 +47,17 @@ class NodesTest(ClusterTest):
 
     def test_two_nodes_train_beside_a_pool_of_one_rank(self):
         self.start(steps=200, sets=("partition.preset=zeropp",))
+        series = 'longhaul_coordinator_in_pool_received_bytes{job="tiny",level="pool",pool="site-b",use="forward"}'
+        wait_until(lambda: series in self.metrics(), 30, "the metric of what crosses between the nodes")
         job = self.cluster.wait_job()
         self.assertEqual(job["tokens"], 2 * 200 * 4 * 32)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
+        site = {pool["pool"]: pool for pool in job["pools"]}["site-b"]
+        # Weights cross once a step and come back from the node's copy; gradients cross in half the bits.
+        self.assertGreater(int(site["forward"]["pool"]), 1.5 * int(site["gradient"]["pool"]))
+        self.assertGreater(int(site["backward"]["pair"]), int(site["forward"]["pair"]))
+        self.assertEqual(int(site["backward"].get("pool", 0)), 0)
+        self.assertTrue(0 < site["weights_nmse"] < 1e-3 < site["gradients_nmse"] < 0.1, site)
         self.assertIn("2 rank(s) of the pool's 4, from number 2", self.cluster.log("node-1"))
 
     def test_a_pool_waits_in_words_for_the_node_that_is_missing(self):
