@@ -349,6 +349,11 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             absl::StrCat(options_.progress.factor),
                             "--log-level",
                             options_.log_level});
+  if (!options_.trace.empty()) {
+    options.arguments.insert(
+        options.arguments.end(),
+        {"--trace", absl::StrCat(options_.trace, ".", place_.first_rank() + local_rank)});
+  }
   if (!options_.tls_files.empty()) {
     options.arguments.insert(options.arguments.end(),
                              {"--tls-ca", options_.tls_files.ca, "--tls-certificate",

@@ -51,6 +51,7 @@ class Agent {
     double link_mbps = 1000;  // Between the pool and the coordinator; all its ranks share it.
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     TlsFiles tls_files;              // What tls was made of, for the ranks.
+    std::string trace;  // Path of a timeline of each rank's engine, less its number. Empty: none.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
     std::string rank_program;  // Path of longhaul-rank.
     std::string log_level = "info";  // Of the ranks.

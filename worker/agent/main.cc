@@ -170,6 +170,8 @@ int main(int argc, char** argv) {
       ->envname("LONGHAUL_TLS_CERTIFICATE");
   app.add_option("--tls-key", options.tls_files.key, "PEM file of its private key")
       ->envname("LONGHAUL_TLS_KEY");
+  app.add_option("--trace", options.trace,
+                 "Write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
   app.add_option("--data-dir", options.data_dir,
                  "relative data paths of jobs begin here (default: current folder)")
       ->envname("LONGHAUL_DATA_DIR");

@@ -41,7 +41,8 @@ class Fence {
 
 class ThreadQueue : public CollectiveQueue {
  public:
-  explicit ThreadQueue(c10::Device device) : device_(device), thread_([this] { RunAll(); }) {}
+  ThreadQueue(c10::Device device, Trace* trace)
+      : device_(device), trace_(trace), thread_([this] { RunAll(); }) {}
   ~ThreadQueue() override {
     {
       absl::MutexLock lock(&mutex_);
@@ -100,7 +101,11 @@ class ThreadQueue : public CollectiveQueue {
         works_.pop_front();
       }
       work.submitted.Block(stream);
-      absl::Status status = Run(work.name, work.run);
+      absl::Status status;
+      {
+        const Trace::Span span(trace_, Trace::Track::kCollectives, work.name);
+        status = Run(work.name, work.run);
+      }
       absl::MutexLock lock(&mutex_);
       if (status.ok()) done_fence_.Record(stream);
       status_ = std::move(status);
@@ -109,6 +114,7 @@ class ThreadQueue : public CollectiveQueue {
   }
 
   const c10::Device device_;
+  Trace* const trace_;
   absl::Mutex mutex_;
   std::deque<Work> works_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ ABSL_GUARDED_BY(mutex_) = 0, done_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -134,8 +140,8 @@ class ImmediateQueue : public CollectiveQueue {
 
 }  // namespace
 
-std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device) {
-  return std::make_unique<ThreadQueue>(device);
+std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace) {
+  return std::make_unique<ThreadQueue>(device, trace);
 }
 
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue() { return std::make_unique<ImmediateQueue>(); }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "c10/core/Device.h"
+#include "worker/engine/trace.h"
 
 namespace longhaul {
 
@@ -33,8 +34,8 @@ class CollectiveQueue {
   virtual absl::Status Wait(Ticket ticket) = 0;
 };
 
-// With a thread of its own.
-std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device);
+// With a thread of its own. `trace`: gets a span for each work; may be null, else outlives the queue.
+std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace = nullptr);
 // Runs each work inside Submit: for pools of one rank, whose collectives do nothing.
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue();
 

@@ -71,13 +71,19 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<PoolExchange> exchange,
                         PoolExchange::Create(options.link, options.partition, options.device));
     LH_ASSIGN_OR_RETURN(options.partition, Fit(options, exchange->topology()));
-    std::unique_ptr<Engine> engine(new Engine(std::move(options), std::move(exchange)));
+    std::unique_ptr<Trace> trace;
+    if (!options.trace_path.empty()) {
+      LH_ASSIGN_OR_RETURN(trace, Trace::Create(options.trace_path, exchange->rank()));
+    }
+    std::unique_ptr<Engine> engine(
+        new Engine(std::move(options), std::move(exchange), std::move(trace)));
     LH_RETURN_IF_ERROR(engine->Initialize());
     return engine;
   });
 }
 
-Engine::Engine(Options options, std::unique_ptr<PoolExchange> exchange)
+Engine::Engine(Options options, std::unique_ptr<PoolExchange> exchange,
+               std::unique_ptr<Trace> trace)
     : model_(std::move(options.model)),
       device_(options.device),
       clip_norm_(options.clip_norm),
@@ -85,6 +91,7 @@ Engine::Engine(Options options, std::unique_ptr<PoolExchange> exchange)
       accumulation_(options.accumulation),
       gathers_ahead_(options.gathers_ahead),
       recompute_(options.recompute),
+      trace_(std::move(trace)),
       exchange_(std::move(exchange)),
       plan_(model_->layout(), options.partition, exchange_->topology(), exchange_->rank()),
       weights_(model_->layout(), plan_, *exchange_, device_, options.compute),
@@ -92,7 +99,7 @@ Engine::Engine(Options options, std::unique_ptr<PoolExchange> exchange)
       reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(options.compute)),
       optimizer_(MakeOptimizer(options.adamw, plan_, device_)),
       own_queue_(options.queue != nullptr ? nullptr
-                 : exchange_->ranks() > 1 ? MakeCollectiveQueue(device_)
+                 : exchange_->ranks() > 1 ? MakeCollectiveQueue(device_, trace_.get())
                                           : MakeImmediateQueue()),
       queue_(options.queue != nullptr ? options.queue : own_queue_.get()) {}
 
@@ -167,8 +174,9 @@ absl::StatusOr<double> Engine::ComputeGradients(const TokenBatch& share, int64_t
 absl::StatusOr<double> Engine::ComputeMicroBatch(const TokenBatch& share, double scale, bool last) {
   WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
   const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
-  return ForwardBackward(*model_, ToDevice(share), {.scale = scale, .recompute = recompute_},
-                         stream, gradients_, ready);
+  return ForwardBackward(*model_, ToDevice(share),
+                         {.scale = scale, .recompute = recompute_, .trace = trace_.get()}, stream,
+                         gradients_, ready);
 }
 
 absl::Status Engine::SubmitReduction(int unit, bool last) {
@@ -220,6 +228,7 @@ double Engine::OwnedSquaredNorm() const {
 
 // Weights of one unit cross while the next one is updated.
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
+  const Trace::Span span(trace_.get(), Trace::Track::kCompute, "update");
   optimizer_->Begin(
       {.learning_rate = learning_rate, .gradient_scale = ClipScale(gradient_norm, clip_norm_)});
   CollectiveQueue::Ticket last = 0;

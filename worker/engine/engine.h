@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/partition/partition_map.h"
@@ -62,11 +63,13 @@ class Engine {
     int accumulation = 1;    // Micro-batches of a step.
     bool recompute = false;  // Of activations; see PassOptions.
     int gathers_ahead = 1;   // See WeightStream.
+    std::string trace_path;  // Of a timeline of this rank (Trace). Empty: none.
     // Null: one of the engine's own. Else it must outlive the engine.
     CollectiveQueue* queue = nullptr;
   };
   // With initial parameters, equal on all ranks. FAILED_PRECONDITION: this pool cannot be split so (CheckTopology).
-  // UNIMPLEMENTED: the device has no kernels for these bits. Collective.
+  // UNIMPLEMENTED: the device has no kernels for these bits. Those of
+  // Trace::Create. Collective.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
@@ -93,7 +96,7 @@ class Engine {
   absl::Status Publish(absl::Span<const int> units);
 
  private:
-  Engine(Options options, std::unique_ptr<PoolExchange> exchange);
+  Engine(Options options, std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace);
 
   absl::Status Initialize();
   absl::StatusOr<double> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
@@ -115,6 +118,7 @@ class Engine {
   const uint64_t seed_;
   const int accumulation_, gathers_ahead_;
   const bool recompute_;
+  const std::unique_ptr<Trace> trace_;  // May be null.
   const std::unique_ptr<PoolExchange> exchange_;
   const ShardPlan plan_;
   ComputeWeights weights_;

@@ -2,6 +2,7 @@
 
 #include "ATen/core/grad_mode.h"
 #include "ATen/ops/full.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "torch/csrc/autograd/autograd.h"
 
@@ -54,6 +55,12 @@ at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
   return segment.input.defined() ? result.back() : at::Tensor();
 }
 
+Trace::Span SpanOf(const PassOptions& options, const char* what, const Model& model, int unit) {
+  return Trace::Span(
+      options.trace, Trace::Track::kCompute,
+      options.trace == nullptr ? "" : absl::StrCat(what, model.layout().units[unit].name));
+}
+
 int UnitCount(const Model& model) { return static_cast<int>(model.layout().units.size()); }
 
 }  // namespace
@@ -79,6 +86,7 @@ absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<B
   for (int unit = 0; unit < UnitCount(model); ++unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
+      const Trace::Span span = SpanOf(options, "forward ", model, unit);
       segments.push_back(options.recompute ? ForwardToRecompute(model, unit, x, *batch, taken)
                                            : ForwardUnit(model, unit, x, *batch, std::move(taken)));
       x = segments.back().output;
@@ -94,6 +102,7 @@ absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<B
   for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
+      const Trace::Span span = SpanOf(options, "backward ", model, unit);
       Segment& segment = segments.back();
       if (options.recompute)
         segment = ForwardUnit(model, unit, segment.input, *batch, std::move(taken));

@@ -26,6 +26,7 @@ using UnitGradientReady = std::function<absl::Status(int unit)>;
 struct PassOptions {
   double scale = 1;        // Of the loss whose gradient is taken.
   bool recompute = false;  // Keep only the inputs of units, and run forward again for backward.
+  Trace* trace = nullptr;  // Gets a span for each unit's forward and backward.
 };
 
 // Returns the sum of the loss over the batch's tokens. `gradients` receive the gradient of that sum

@@ -46,6 +46,7 @@ struct Arguments {
   std::string coordinator, pool, incarnation, data_dir, log_level = "info";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::vector<int> ranks_of_node;
+  std::string trace;                          // Path of a timeline; empty: none.
   std::string rendezvous;                     // host:port; empty with one rank.
   std::string in_pool_address = "127.0.0.1";  // Of this machine.
   std::string in_pool_name;  // What node 0's certificate is for; empty: the rendezvous has no TLS.
@@ -164,6 +165,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
                            .communicator = communicator->get() == nullptr ? nullptr : &watched,
                            .communicator_on_device = communicator->on_device,
                            .ranks_of_node = arguments.ranks_of_node,
+                           .trace_path = arguments.trace,
                            .collective_timeout = monitor.CollectiveTimeout()});
   if (!made.ok()) {
     return end(FaultPlace::kPreparation, made.status(), "while the model was prepared");
@@ -217,6 +219,7 @@ int main(int argc, char** argv) {
   app.add_option("--local-rank", arguments.local_rank);
   app.add_option("--ranks", arguments.ranks);
   app.add_option("--ranks-of-node", arguments.ranks_of_node)->delimiter(',');
+  app.add_option("--trace", arguments.trace);
   app.add_option("--threads", arguments.threads);
   app.add_option("--bulk-channels", arguments.bulk_channels);
   app.add_option("--push-bytes-per-second", arguments.push_bytes_per_second);

@@ -109,10 +109,10 @@ void RankReporter::Flush() {
   out->set_sync_seconds(progress.sync_seconds);
   out->set_uplink_nmse(progress.uplink_nmse);
   out->set_error_feedback_norm(progress.error_feedback_norm);
-  Fill(progress.forward, out->mutable_forward());
-  Fill(progress.backward, out->mutable_backward());
-  Fill(progress.gradient, out->mutable_gradient());
-  Fill(progress.refresh, out->mutable_refresh());
+  Fill(progress.received.forward, out->mutable_forward());
+  Fill(progress.received.backward, out->mutable_backward());
+  Fill(progress.received.gradient, out->mutable_gradient());
+  Fill(progress.received.refresh, out->mutable_refresh());
   out->set_weights_nmse(progress.weights_nmse);
   out->set_gradients_nmse(progress.gradients_nmse);
   report.set_draining(progress.draining);

@@ -60,6 +60,7 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   result.communicator = options.communicator;
   result.communicator_on_device = options.communicator_on_device;
   result.ranks_of_node = options.ranks_of_node;
+  result.trace_path = options.trace_path;
   result.collective_timeout = options.collective_timeout;
   return result;
 }

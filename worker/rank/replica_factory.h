@@ -22,6 +22,7 @@ struct ReplicaOptions {
   Communicator* communicator = nullptr;  // Null with one rank. Outlives the replica.
   bool communicator_on_device = false;
   std::vector<int> ranks_of_node;  // Of the pool. Empty: one node.
+  std::string trace_path;          // Of a timeline of a torch model's engine. Empty: none.
   absl::Duration collective_timeout = absl::Hours(1);
 };
 

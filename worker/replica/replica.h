@@ -25,6 +25,24 @@ namespace longhaul {
 // node, from other nodes.
 struct InPoolBytes {
   int64_t pair = 0, node = 0, pool = 0;
+  InPoolBytes& operator+=(const InPoolBytes& other) {
+    pair += other.pair;
+    node += other.node;
+    pool += other.pool;
+    return *this;
+  }
+};
+// Weights gathered for forward or evaluation and for backward, gradients, weights after updates and
+// merges.
+struct InPoolTraffic {
+  InPoolBytes forward, backward, gradient, refresh;
+  InPoolTraffic& operator+=(const InPoolTraffic& other) {
+    forward += other.forward;
+    backward += other.backward;
+    gradient += other.gradient;
+    refresh += other.refresh;
+    return *this;
+  }
 };
 
 struct StepStats {
@@ -32,9 +50,7 @@ struct StepStats {
   int64_t tokens = 0;          // Of the whole pool in this step.
   double gradient_norm = 0;    // Before clipping.
   double compute_seconds = 0;  // Forward, backward, in-pool collectives, inner optimizer.
-  // Since the step before: weights gathered for forward or evaluation and for backward, gradients,
-  // weights after updates and merges.
-  InPoolBytes forward, backward, gradient, refresh;
+  InPoolTraffic received;      // Since the step before.
   // Of what was quantized for them in this step; 0: nothing was.
   double weights_nmse = 0, gradients_nmse = 0;
 };

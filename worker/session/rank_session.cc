@@ -45,12 +45,6 @@ std::optional<int64_t> HaveVersion(const absl::Status& status) {
   return version;
 }
 
-void Add(const InPoolBytes& from, InPoolBytes& to) {
-  to.pair += from.pair;
-  to.node += from.node;
-  to.pool += from.pool;
-}
-
 }  // namespace
 
 // Threads: the training thread (Run), the watcher's, the executor's. All of them pass events to the
@@ -514,10 +508,7 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   progress_.tokens += stats.tokens;
   progress_.train_loss = stats.loss;
   progress_.compute_seconds += stats.compute_seconds;
-  Add(stats.forward, progress_.forward);
-  Add(stats.backward, progress_.backward);
-  Add(stats.gradient, progress_.gradient);
-  Add(stats.refresh, progress_.refresh);
+  progress_.received += stats.received;
   progress_.weights_nmse = stats.weights_nmse;
   progress_.gradients_nmse = stats.gradients_nmse;
   ReportProgress();

@@ -37,8 +37,8 @@ struct Progress {
   double eval_seconds = 0;
   double uplink_nmse = 0;  // Of the newest contribution.
   double error_feedback_norm = 0;
-  InPoolBytes forward, backward, gradient, refresh;  // See StepStats; since it first trained.
-  double weights_nmse = 0, gradients_nmse = 0;       // Of the newest step.
+  InPoolTraffic received;                       // Since it first trained.
+  double weights_nmse = 0, gradients_nmse = 0;  // Of the newest step; see StepStats.
 };
 
 struct EvaluationResult {

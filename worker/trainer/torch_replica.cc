@@ -67,7 +67,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .clip_norm = options.clip_norm,
                            .seed = options.seed,
                            .accumulation = options.accumulation,
-                           .recompute = options.recompute});
+                           .recompute = options.recompute,
+                           .trace_path = options.trace_path});
   });
 }
 
@@ -140,10 +141,10 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
     return InPoolBytes{
         .pair = of(Level::kPair), .node = of(Level::kNode), .pool = of(Level::kPool)};
   };
-  stats.forward = since(Use::kForward);
-  stats.backward = since(Use::kBackward);
-  stats.gradient = since(Use::kGradient);
-  stats.refresh = since(Use::kRefresh);
+  stats.received = {.forward = since(Use::kForward),
+                    .backward = since(Use::kBackward),
+                    .gradient = since(Use::kGradient),
+                    .refresh = since(Use::kRefresh)};
   return stats;
 }
 

@@ -59,6 +59,7 @@ class TorchReplica : public Replica {
         nullptr;  // Null: this rank is the pool. Else it must outlive the replica.
     bool communicator_on_device = false;  // It works on device memory (nccl), else on host memory.
     std::vector<int> ranks_of_node;       // Of the pool. Empty: one node.
+    std::string trace_path;               // Of a timeline of this rank. Empty: none.
     absl::Duration collective_timeout = absl::Minutes(5);
   };
 

@@ -6,10 +6,15 @@ import pathlib
 import shlex
 import signal
 import socket
+import urllib.request
 
 from cluster import ClusterTest, alive, children, kill, main, wait_until
 
 README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
+
+
+def overlap(a, b):
+    return a["ts"] < b["ts"] + b["dur"] and b["ts"] < a["ts"] + a["dur"]
 
 
 class NodesTest(ClusterTest):
@@ -46,7 +51,8 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool("site-c")["ranks"], 4)
 
     def test_two_nodes_train_beside_a_pool_of_one_rank(self):
-        self.start(steps=200, sets=("partition.preset=zeropp",))
+        trace = self.cluster.folder / "trace"
+        self.start(steps=200, sets=("partition.preset=zeropp",), flags=("--trace", trace))
         series = 'longhaul_coordinator_in_pool_received_bytes{job="tiny",level="pool",pool="site-b",use="forward"}'
         wait_until(lambda: series in self.metrics(), 30, "the metric of what crosses between the nodes")
         job = self.cluster.wait_job()
@@ -59,6 +65,9 @@ class NodesTest(ClusterTest):
         self.assertEqual(int(site["backward"].get("pool", 0)), 0)
         self.assertTrue(0 < site["weights_nmse"] < 1e-3 < site["gradients_nmse"] < 0.1, site)
         self.assertIn("2 rank(s) of the pool's 4, from number 2", self.cluster.log("node-1"))
+        events = json.loads(pathlib.Path(f"{trace}.3").read_text())
+        spans = {track: [event for event in events if event["ph"] == "X" and event["tid"] == track] for track in (0, 1)}
+        self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
 
     def test_a_pool_waits_in_words_for_the_node_that_is_missing(self):
         self.start_node(0)

@@ -1,0 +1,57 @@
+#include "worker/engine/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace longhaul {
+namespace {
+
+using testing::HasSubstr;
+
+std::string ContentsOf(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(TraceTest, WritesSpansOfBothTracks) {
+  const std::string path = testing::TempDir() + "/trace_test.json";
+  {
+    const auto trace = Trace::Create(path, 3).value();
+    const Trace::Span outer(trace.get(), Trace::Track::kCompute, "forward layer 0");
+    const Trace::Span inner(trace.get(), Trace::Track::kCollectives, "the gradient's \"norm\"");
+  }
+  const std::string text = ContentsOf(path);
+  EXPECT_EQ(text.front(), '[');
+  EXPECT_EQ(text.substr(text.size() - 3), "}]\n");
+  EXPECT_THAT(text, HasSubstr(R"("name":"forward layer 0","ph":"X","pid":3,"tid":0,"ts":)"));
+  EXPECT_THAT(text, HasSubstr(R"("name":"the gradient's \"norm\"","ph":"X","pid":3,"tid":1)"));
+  EXPECT_THAT(text, HasSubstr("rank 3"));
+}
+
+TEST(TraceTest, NoTraceNoSpans) {
+  const Trace::Span span(nullptr, Trace::Track::kCompute, "nothing");
+}
+
+TEST(TraceTest, SaysWhatCannotBeWritten) {
+  const absl::Status status = Trace::Create("/nowhere/trace.json", 0).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/trace.json"));
+}
+
+TEST(TraceTest, KeepsTheFirstEvents) {
+  const std::string path = testing::TempDir() + "/trace_full.json";
+  {
+    const auto trace = Trace::Create(path, 0).value();
+    for (int i = 0; i < Trace::kEventsMax + 10; ++i)
+      const Trace::Span span(trace.get(), Trace::Track::kCompute, "x");
+  }
+  const std::string text = ContentsOf(path);
+  EXPECT_LT(text.size(), 100u << 20);
+  EXPECT_EQ(text.substr(text.size() - 3), "}]\n");
+}
+
+}  // namespace
+}  // namespace longhaul
