@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "ATen/ops/from_blob.h"
@@ -137,10 +138,10 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
                      found.loss.signal_energy};
     LH_RETURN_IF_ERROR(RunQueued("summing the gradient's norm",
                                  [&] { return exchange_->Sum(absl::MakeSpan(sums)); }));
-    const StepResult result{.loss_sum = sums[0],
-                            .gradient_norm = std::sqrt(sums[1]),
-                            .weights_nmse = Nmse(sums[2], sums[3]),
-                            .gradients_nmse = Nmse(sums[4], sums[5])};
+    StepResult result{.loss_sum = sums[0],
+                      .gradient_norm = std::sqrt(sums[1]),
+                      .weights_nmse = Nmse(sums[2], sums[3]),
+                      .gradients_nmse = Nmse(sums[4], sums[5])};
     if (!std::isfinite(result.gradient_norm)) {
       return absl::InternalError(
           absl::StrFormat("the gradient is not finite (loss %g): training diverged; a lower "
@@ -148,6 +149,8 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
                           result.loss_sum / static_cast<double>(pool_tokens)));
     }
     LH_RETURN_IF_ERROR(Update(learning_rate, result.gradient_norm));
+    const ReceivedBytes received = exchange_->received();
+    result.received = received - std::exchange(reported_, received);
     return result;
   });
 }

@@ -40,6 +40,7 @@ struct StepResult {
   // ||x - decoded||^2 / ||x||^2 of what was quantized in this step, estimated over all ranks. 0:
   // nothing was.
   double weights_nmse = 0, gradients_nmse = 0;
+  ReceivedBytes received;  // By this rank, since the step before.
 };
 
 // State of this rank that stays between two steps, in bytes; scratch and activations apart.
@@ -130,6 +131,7 @@ class Engine {
     CollectiveQueue::Ticket ticket;
   };
   std::vector<Pending> reducing_;  // In the order of their submission.
+  ReceivedBytes reported_;         // With earlier steps.
   std::unique_ptr<CollectiveQueue> own_queue_;
   // Its works use the members above: it ends first.
   CollectiveQueue* const queue_;

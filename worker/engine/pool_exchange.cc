@@ -30,6 +30,17 @@ void Unstage(const at::Tensor& staged, const at::Tensor& tensor) {
 
 }  // namespace
 
+ReceivedBytes ReceivedBytes::operator-(const ReceivedBytes& earlier) const {
+  ReceivedBytes since = *this;
+  for (int use = 0; use < kUses; ++use) {
+    for (size_t level = 0; level < since.payload[use].size(); ++level) {
+      since.payload[use][level] -= earlier.payload[use][level];
+      since.scales[use][level] -= earlier.scales[use][level];
+    }
+  }
+  return since;
+}
+
 absl::StatusOr<std::unique_ptr<PoolExchange>> PoolExchange::Create(const PoolLink& link,
                                                                    const PartitionMap& map,
                                                                    at::Device device) {

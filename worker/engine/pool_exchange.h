@@ -42,6 +42,12 @@ struct ReceivedBytes {
   using ByLevel = std::array<int64_t, 4>;
   std::array<ByLevel, kUses> payload = {};
   std::array<ByLevel, kUses> scales = {};  // With the padding of coded pieces.
+
+  int64_t Total(Use use, Level level) const {
+    const auto u = static_cast<size_t>(use), l = static_cast<size_t>(level);
+    return payload[u][l] + scales[u][l];
+  }
+  ReceivedBytes operator-(const ReceivedBytes& earlier) const;
 };
 
 // One collective on the way between two levels: a group of ranks, each of which holds a part of

@@ -1,7 +1,6 @@
 #include "worker/trainer/torch_replica.h"
 
 #include <chrono>
-#include <utility>
 
 #include "ATen/Parallel.h"
 #include "absl/status/status.h"
@@ -98,14 +97,9 @@ TorchReplica::TorchReplica(const Options& options, std::unique_ptr<Dataset> data
     : options_(options),
       dataset_(std::move(dataset)),
       windows_(windows),
-      engine_(std::move(engine)),
-      received_(std::make_unique<Received>()) {}
+      engine_(std::move(engine)) {}
 
 TorchReplica::~TorchReplica() = default;
-
-struct TorchReplica::Received {
-  ReceivedBytes bytes;
-};
 
 const ModelLayout& TorchReplica::layout() const { return engine_->layout(); }
 int TorchReplica::rank() const { return engine_->exchange().rank(); }
@@ -122,30 +116,23 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   LH_ASSIGN_OR_RETURN(const StepResult result,
                       engine_->Step({share.count, options_.shape.context, tokens_}, pool_tokens,
                                     options_.learning_rate.At(step)));
-  StepStats stats{
+  const auto received = [&](Use use) {
+    return InPoolBytes{.pair = result.received.Total(use, Level::kPair),
+                       .node = result.received.Total(use, Level::kNode),
+                       .pool = result.received.Total(use, Level::kPool)};
+  };
+  return StepStats{
       .loss = result.loss_sum / static_cast<double>(pool_tokens),
       .tokens = pool_tokens,
       .gradient_norm = result.gradient_norm,
       .compute_seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+      .received = {.forward = received(Use::kForward),
+                   .backward = received(Use::kBackward),
+                   .gradient = received(Use::kGradient),
+                   .refresh = received(Use::kRefresh)},
       .weights_nmse = result.weights_nmse,
       .gradients_nmse = result.gradients_nmse};
-  const ReceivedBytes received = engine_->exchange().received();
-  const ReceivedBytes before = std::exchange(received_->bytes, received);
-  const auto since = [&](Use use) {
-    const auto of = [&](Level level) {
-      const auto u = static_cast<size_t>(use), l = static_cast<size_t>(level);
-      return received.payload[u][l] + received.scales[u][l] - before.payload[u][l] -
-             before.scales[u][l];
-    };
-    return InPoolBytes{
-        .pair = of(Level::kPair), .node = of(Level::kNode), .pool = of(Level::kPool)};
-  };
-  stats.received = {.forward = since(Use::kForward),
-                    .backward = since(Use::kBackward),
-                    .gradient = since(Use::kGradient),
-                    .refresh = since(Use::kRefresh)};
-  return stats;
 }
 
 void TorchReplica::ReadWindows(absl::Span<const int64_t> begins) {

@@ -96,8 +96,6 @@ class TorchReplica : public Replica {
   Windows windows_;
   std::unique_ptr<Engine> engine_;
   std::vector<int64_t> tokens_;  // Of the batch at hand.
-  struct Received;
-  std::unique_ptr<Received> received_;  // Until the last step's end.
 };
 
 }  // namespace longhaul

@@ -20,13 +20,12 @@ using Json = nlohmann::json;
 
 constexpr const char* kUseNames[kUses] = {"forward", "backward", "gradient", "refresh"};
 
-Json ToJson(const std::array<ReceivedBytes::ByLevel, kUses>& bytes,
-            const std::array<ReceivedBytes::ByLevel, kUses>& before) {
+Json ToJson(const std::array<ReceivedBytes::ByLevel, kUses>& bytes) {
   Json json;
   for (int use = 0; use < kUses; ++use) {
     for (const Level level : {Level::kPair, Level::kNode, Level::kPool}) {
       const auto l = static_cast<size_t>(level);
-      json[kUseNames[use]][std::string(LevelName(level))] = bytes[use][l] - before[use][l];
+      json[kUseNames[use]][std::string(LevelName(level))] = bytes[use][l];
     }
   }
   return json;
@@ -87,10 +86,10 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
             .status());
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const ReceivedBytes received = engine->exchange().received();
+  const ReceivedBytes received = engine->exchange().received() - before;
   const StateBytes state = engine->state_bytes();
-  return Json({{"received", ToJson(received.payload, before.payload)},
-               {"scales", ToJson(received.scales, before.scales)},
+  return Json({{"received", ToJson(received.payload)},
+               {"scales", ToJson(received.scales)},
                {"state_bytes_per_rank",
                 {{"weights", state.weights},
                  {"secondary", state.secondary},
