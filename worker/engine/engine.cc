@@ -1,5 +1,6 @@
 #include "worker/engine/engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/linalg_vector_norm.h"
 #include "ATen/ops/stack.h"
+#include "ATen/ops/zeros.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,6 +20,7 @@
 #include "worker/engine/segmented_pass.h"
 #include "worker/engine/torch_adamw.h"
 #include "worker/engine/torch_status.h"
+#include "worker/engine/unit_gather.h"
 #include "worker/engine/weight_stream.h"
 #include "worker/model/initialization.h"
 #include "worker/optim/adamw.h"
@@ -307,6 +310,70 @@ absl::Status Engine::Publish(absl::Span<const int> units) {
                           });
   }
   return queue_->Wait(last);
+}
+
+// visit(moments on the device, their first element in the unit).
+template <typename Visit>
+void Engine::ForMoments(Moment moment, int unit, const ElementRange& range, Visit&& visit) const {
+  for (size_t run = 0; run < plan_.runs().size(); ++run) {
+    const ElementRange& held = plan_.runs()[run].range;
+    const int64_t first = std::max(held.first, range.first);
+    const int64_t end = std::min(held.end(), range.end());
+    if (plan_.runs()[run].unit != unit || first >= end) continue;
+    const absl::Span<float> values = optimizer_->Moments(moment, static_cast<int>(run));
+    const at::Tensor all =
+        at::from_blob(values.data(), {held.count}, c10::TensorOptions(at::kFloat).device(device_));
+    visit(all.narrow(0, first - held.first, end - first), first);
+  }
+}
+
+absl::Status Engine::ReadMoments(Moment moment, int unit, int64_t offset,
+                                 absl::Span<float> out) const {
+  return CatchTorch("reading moments", [&]() -> absl::Status {
+    const auto size = static_cast<int64_t>(out.size());
+    const at::Tensor host = OnHost(out.data(), size);
+    ForMoments(moment, unit, {offset, size}, [&](const at::Tensor& part, int64_t first) {
+      host.narrow(0, first - offset, part.numel()).copy_(part);
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Engine::WriteMoments(Moment moment, int unit, int64_t offset,
+                                  absl::Span<const float> in) {
+  return CatchTorch("writing moments", [&]() -> absl::Status {
+    const auto size = static_cast<int64_t>(in.size());
+    const at::Tensor host = OnHost(in.data(), size);
+    ForMoments(moment, unit, {offset, size}, [&](const at::Tensor& part, int64_t first) {
+      part.copy_(host.narrow(0, first - offset, part.numel()));
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Engine::PublishMoments(int64_t updates) {
+  const Level level = plan_.map().optimizer;
+  for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
+    for (const Moment moment : {Moment::kFirst, Moment::kSecond}) {
+      LH_RETURN_IF_ERROR(
+          RunQueued(absl::StrCat("publishing moments of ", layout().units[unit].name), [&] {
+            const ElementRange held = plan_.Held(unit, level);
+            const at::Tensor flat =
+                at::zeros({held.count}, c10::TensorOptions(at::kFloat).device(device_));
+            ForMoments(moment, unit, held, [&](const at::Tensor& part, int64_t first) {
+              flat.narrow(0, first - held.first, part.numel()).copy_(part);
+            });
+            const absl::Status gathered = GatherFloats(*exchange_, plan_, unit, flat, held.first,
+                                                       Level::kPool, level, Use::kRefresh);
+            ForMoments(moment, unit, held, [&](const at::Tensor& part, int64_t first) {
+              part.copy_(flat.narrow(0, first - held.first, part.numel()));
+            });
+            return gathered;
+          }));
+    }
+  }
+  optimizer_->SetUpdates(updates);
+  return absl::OkStatus();
 }
 
 StateBytes Engine::state_bytes() const {

@@ -96,6 +96,16 @@ class Engine {
   // Gives every rank what the owners hold of these units. Collective.
   absl::Status Publish(absl::Span<const int> units);
 
+  // The optimizer's moments of elements that this rank owns. Local. Together with Read and Write and
+  // the number of updates this is the whole state, whatever the partition and the number of ranks;
+  // error feedback alone begins anew.
+  absl::Status ReadMoments(Moment moment, int unit, int64_t offset, absl::Span<float> out) const;
+  absl::Status WriteMoments(Moment moment, int unit, int64_t offset, absl::Span<const float> in);
+  int64_t updates() const { return optimizer_->updates(); }
+  // After writes of all ranks: gives every rank that updates an element what its owner holds, and
+  // sets the number of updates. Collective.
+  absl::Status PublishMoments(int64_t updates);
+
  private:
   Engine(Options options, std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace);
 
@@ -107,6 +117,9 @@ class Engine {
   // On the queue.
   absl::Status ReduceUnit(int unit, bool last);
   absl::Status FreeReduced(size_t pending_max);
+  // Visits the parts of the optimizer's runs inside `range` of a unit.
+  template <typename Visit>
+  void ForMoments(Moment moment, int unit, const ElementRange& range, Visit&& visit) const;
   double OwnedSquaredNorm() const;
   absl::Status Update(double learning_rate, double gradient_norm);
   // Runs something collective on the queue, and waits for it.

@@ -33,7 +33,17 @@ TorchAdamW::TorchAdamW(const AdamWOptions& options, absl::Span<const OptimizerRu
 
 void TorchAdamW::Begin(const UpdateOptions& options) {
   update_ = options;
-  updates_.add_(1);
+  SetUpdates(begun_ + 1);
+}
+
+void TorchAdamW::SetUpdates(int64_t updates) {
+  begun_ = updates;
+  updates_.fill_(static_cast<double>(updates));
+}
+
+absl::Span<float> TorchAdamW::Moments(Moment moment, int run) {
+  const at::Tensor& values = moment == Moment::kFirst ? runs_[run].moment : runs_[run].variance;
+  return {values.data_ptr<float>(), static_cast<size_t>(values.numel())};
 }
 
 void TorchAdamW::Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) {

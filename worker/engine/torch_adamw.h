@@ -17,6 +17,9 @@ class TorchAdamW : public Optimizer {
 
   void Begin(const UpdateOptions& options) override;
   void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) override;
+  absl::Span<float> Moments(Moment moment, int run) override;
+  int64_t updates() const override { return begun_; }
+  void SetUpdates(int64_t updates) override;
 
  private:
   struct State {
@@ -26,7 +29,8 @@ class TorchAdamW : public Optimizer {
 
   AdamWOptions options_;
   std::vector<State> runs_;
-  at::Tensor updates_;  // Begun so far, a float scalar on the device, as the kernel wants it.
+  int64_t begun_ = 0;
+  at::Tensor updates_;  // The same, a float scalar on the device, as the kernel wants it.
   UpdateOptions update_;
 };
 

@@ -36,4 +36,8 @@ void AdamW::Update(int run, absl::Span<float> parameters, absl::Span<const float
               parameters.data(), state.moment.data(), state.variance.data());
 }
 
+absl::Span<float> AdamW::Moments(Moment moment, int run) {
+  return absl::MakeSpan(moment == Moment::kFirst ? runs_[run].moment : runs_[run].variance);
+}
+
 }  // namespace longhaul

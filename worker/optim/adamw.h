@@ -16,6 +16,9 @@ class AdamW : public Optimizer {
 
   void Begin(const UpdateOptions& options) override;
   void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) override;
+  absl::Span<float> Moments(Moment moment, int run) override;
+  int64_t updates() const override { return updates_; }
+  void SetUpdates(int64_t updates) override { updates_ = updates; }
 
  private:
   struct State {

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-class ReferenceAdamW : public Optimizer {
+class ReferenceAdamW {
  public:
   ReferenceAdamW(const AdamWOptions& options, absl::Span<const OptimizerRun> runs) : o_(options) {
     for (const OptimizerRun& run : runs) {
@@ -20,12 +20,12 @@ class ReferenceAdamW : public Optimizer {
     }
   }
 
-  void Begin(const UpdateOptions& options) override {
+  void Begin(const UpdateOptions& options) {
     ++t_;
     update_ = options;
   }
 
-  void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) override {
+  void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) {
     for (size_t i = 0; i < parameters.size(); ++i) {
       const double g = gradients[i] * update_.gradient_scale;
       double& m = m_[run][i];

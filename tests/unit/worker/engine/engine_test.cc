@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <numeric>
 
 #include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
@@ -303,6 +304,94 @@ TEST(EngineTest, StateIsSplitAsTheMapSays) {
       EXPECT_NEAR(bytes.optimizer / elements, expected.optimizer, 2 * tolerance) << expected.preset;
     });
   }
+}
+
+// What a pool knows between two steps, by unit.
+struct Saved {
+  Parameters masters, first, second;
+  int64_t updates = 0;
+};
+
+void Save(const Engine& engine, std::mutex& mutex, Saved& saved) {
+  const std::lock_guard lock(mutex);
+  if (saved.masters.empty()) saved.masters = saved.first = saved.second = Zeros(engine);
+  ReadOwned(engine, saved.masters);
+  for (int unit = 0; unit < static_cast<int>(saved.first.size()); ++unit) {
+    const ElementRange& owned = engine.plan().owned(unit);
+    const auto part = [&](Parameters& units) {
+      return absl::MakeSpan(units[unit]).subspan(owned.first, owned.count);
+    };
+    EXPECT_TRUE(engine.ReadMoments(Moment::kFirst, unit, owned.first, part(saved.first)).ok());
+    EXPECT_TRUE(engine.ReadMoments(Moment::kSecond, unit, owned.first, part(saved.second)).ok());
+  }
+  saved.updates = engine.updates();
+}
+
+void Restore(const Saved& saved, Engine& engine) {
+  std::vector<int> units;
+  for (int unit = 0; unit < static_cast<int>(saved.masters.size()); ++unit) {
+    const ElementRange& owned = engine.plan().owned(unit);
+    const auto part = [&](const Parameters& all) {
+      return absl::MakeConstSpan(all[unit]).subspan(owned.first, owned.count);
+    };
+    ASSERT_TRUE(engine.Write(unit, owned.first, part(saved.masters)).ok());
+    ASSERT_TRUE(engine.WriteMoments(Moment::kFirst, unit, owned.first, part(saved.first)).ok());
+    ASSERT_TRUE(engine.WriteMoments(Moment::kSecond, unit, owned.first, part(saved.second)).ok());
+    units.push_back(unit);
+  }
+  ASSERT_TRUE(engine.Publish(units).ok());
+  ASSERT_TRUE(engine.PublishMoments(saved.updates).ok());
+}
+
+// Trains steps 1 to 3, or from what was saved on steps 4 to 6.
+std::vector<double> TrainHalf(const std::vector<int>& nodes, std::string_view preset,
+                              bool from_saved, Saved& saved) {
+  std::vector<double> losses;
+  std::mutex mutex;
+  const int ranks = std::accumulate(nodes.begin(), nodes.end(), 0);
+  const Saved before = saved;
+  saved = {};
+  RunRanks(ranks, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
+    options.link.ranks_of_node = nodes;
+    const auto engine = Engine::Create(std::move(options)).value();
+    if (from_saved) Restore(before, *engine);
+    const Share share = ShareOf(4, rank, ranks);
+    for (int step = from_saved ? 4 : 1; step <= (from_saved ? 6 : 3); ++step) {
+      const std::vector<int64_t> tokens = Tokens(step, share);
+      const auto stats = engine->Step({share.count, kContext, tokens}, 4 * kContext, 0.01);
+      ASSERT_TRUE(stats.ok()) << stats.status();
+      if (rank == 0) losses.push_back(stats->loss_sum);
+    }
+    Save(*engine, mutex, saved);
+  });
+  return losses;
+}
+
+TEST(EngineTest, StateGoesOnInAnotherPartitionOnOtherRanks) {
+  Saved middle;
+  TrainHalf({2, 2}, "zero3", false, middle);
+  EXPECT_EQ(middle.updates, 3);
+  Saved expected = middle;
+  const std::vector<double> losses = TrainHalf({2, 2}, "zero3", true, expected);
+  for (const char* preset : {"ddp", "zero1", "zero2", "zero3"}) {
+    Saved end = middle;
+    EXPECT_EQ(TrainHalf({2, 2}, preset, true, end), losses) << preset;
+    EXPECT_EQ(end.masters, expected.masters) << preset;
+    EXPECT_EQ(end.first, expected.first) << preset;
+    EXPECT_EQ(end.second, expected.second) << preset;
+    for (const std::vector<int>& nodes : {std::vector<int>{1}, {3}}) {
+      end = middle;
+      const std::vector<double> others = TrainHalf(nodes, preset, true, end);
+      for (size_t i = 0; i < losses.size(); ++i)
+        EXPECT_NEAR(others[i], losses[i], 1e-5 * losses[i]) << preset;
+    }
+  }
+  // One run without a break is the same.
+  const Trained whole =
+      Train({.nodes = {2, 2}, .partition = *PartitionPreset("zero3"), .batch = 4, .steps = 6});
+  EXPECT_EQ(std::vector<double>(whole.losses.begin() + 3, whole.losses.end()), losses);
 }
 
 TEST(EngineTest, SameInputsGiveTheSameBits) {
