@@ -6,7 +6,9 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "c10/core/Stream.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
@@ -26,6 +28,14 @@ absl::Span<std::byte> BytesOf(const at::Tensor& tensor) {
 // Brings back what the communicator left in the staging copy, if there is one.
 void Unstage(const at::Tensor& staged, const at::Tensor& tensor) {
   if (staged.data_ptr() != tensor.data_ptr()) tensor.copy_(staged);
+}
+
+// A group numbers its ranks by itself; people know the pool's.
+absl::Status NameRanks(const absl::Status& status, const Hop& hop) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), " (in a group of the pool's ranks ",
+                                   absl::StrJoin(hop.ranks, ", "), ")"));
 }
 
 }  // namespace
@@ -155,8 +165,8 @@ absl::Status PoolExchange::AllGather(const Hop& hop, const at::Tensor& bytes,
   const at::Tensor staged = Stage(bytes);
   const absl::Span<std::byte> all = BytesOf(staged);
   const Part own = parts[hop.communicator->rank()];
-  LH_RETURN_IF_ERROR(
-      hop.communicator->AllGather(all.subspan(own.offset, own.size), parts, all, Options()));
+  LH_RETURN_IF_ERROR(NameRanks(
+      hop.communicator->AllGather(all.subspan(own.offset, own.size), parts, all, Options()), hop));
   Unstage(staged, bytes);
   Count(hop, parts, scales, use);
   return absl::OkStatus();
@@ -169,8 +179,9 @@ absl::Status PoolExchange::ReduceScatter(const Hop& hop, const at::Tensor& flat,
   const int own = hop.communicator->rank();
   int64_t first = 0;
   for (int r = 0; r < own; ++r) first += counts[r];
-  LH_RETURN_IF_ERROR(
-      hop.communicator->ReduceScatterSum(all, counts, all.subspan(first, counts[own]), Options()));
+  LH_RETURN_IF_ERROR(NameRanks(
+      hop.communicator->ReduceScatterSum(all, counts, all.subspan(first, counts[own]), Options()),
+      hop));
   Unstage(staged, flat);
   // Each of the others sent this rank's part.
   const std::vector<Part> received(counts.size(),
@@ -184,8 +195,10 @@ absl::Status PoolExchange::AllToAll(const Hop& hop, const at::Tensor& from,
                                     absl::Span<const Part> receive_parts,
                                     absl::Span<const int64_t> scales) {
   const at::Tensor staged_from = Stage(from), staged_to = Stage(to);
-  LH_RETURN_IF_ERROR(hop.communicator->AllToAll(BytesOf(staged_from), send_parts,
-                                                BytesOf(staged_to), receive_parts, Options()));
+  LH_RETURN_IF_ERROR(
+      NameRanks(hop.communicator->AllToAll(BytesOf(staged_from), send_parts, BytesOf(staged_to),
+                                           receive_parts, Options()),
+                hop));
   Unstage(staged_to, to);
   Count(hop, receive_parts, scales, Use::kGradient);
   return absl::OkStatus();

@@ -124,8 +124,9 @@ TEST(PoolExchangeTest, ReportsALostPeer) {
         PoolExchange::Create({.communicator = &communicator}, {}, at::kCPU).value();
     if (rank == 1) return communicator.Abort("rank 1 stops");
     const Hop& hop = *exchange->Path(Level::kPool, Level::kRank)[0];
-    EXPECT_EQ(exchange->ReduceScatter(hop, at::full({3}, 1.0), {2, 1}).code(),
-              absl::StatusCode::kUnavailable);
+    const absl::Status lost = exchange->ReduceScatter(hop, at::full({3}, 1.0), {2, 1});
+    EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(lost.message()), testing::HasSubstr("the pool's ranks 0, 1"));
   });
 }
 
