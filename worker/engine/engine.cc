@@ -172,8 +172,9 @@ absl::StatusOr<double> Engine::ComputeGradients(const TokenBatch& share, int64_t
                         ComputeMicroBatch(batch, 1.0 / static_cast<double>(pool_tokens),
                                           micro == accumulation_ - 1));
     loss_sum += loss;
+    // The next backward's first contributions may be to any unit (tied weights).
+    LH_RETURN_IF_ERROR(FreeReduced(0));
   }
-  LH_RETURN_IF_ERROR(FreeReduced(0));
   return loss_sum;
 }
 

@@ -54,7 +54,7 @@ class LateQueue : public CollectiveQueue {
 };
 
 // The losses and norms of rank 0 in four steps of a pool of two nodes of two. Seed 0: the product's queue.
-std::vector<double> Results(std::string_view preset, uint64_t seed,
+std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
                             const std::string& unwaited = "") {
   std::vector<double> results;
   RunRanks(4, [&](int rank, Communicator& communicator) {
@@ -66,7 +66,8 @@ std::vector<double> Results(std::string_view preset, uint64_t seed,
                                                             .kv_heads = 2,
                                                             .ff_dim = 24,
                                                             .context = kLateContext,
-                                                            .vocab = kLateVocab},
+                                                            .vocab = kLateVocab,
+                                                            .tie_embeddings = tied},
                                                            at::kCPU)
                                          .value(),
                             .link = {.communicator = &communicator, .ranks_of_node = {2, 2}},
@@ -90,10 +91,13 @@ std::vector<double> Results(std::string_view preset, uint64_t seed,
 
 TEST(LateQueueTest, WhenCollectivesRunChangesNoBit) {
   for (const char* preset : {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
-    const std::vector<double> expected = Results(preset, 0);
-    ASSERT_EQ(expected.size(), 8u) << preset;
-    for (uint64_t seed = 100; seed <= 500; seed += 100)
-      EXPECT_EQ(Results(preset, seed), expected) << preset << ", seed " << seed;
+    // Tied weights: the head's backward adds to the gradient of the first unit.
+    for (const bool tied : {false, true}) {
+      const std::vector<double> expected = Results(preset, 0, tied);
+      ASSERT_EQ(expected.size(), 8u) << preset;
+      for (uint64_t seed = 100; seed <= 300; seed += 100)
+        EXPECT_EQ(Results(preset, seed, tied), expected) << preset << ", seed " << seed;
+    }
   }
 }
 
@@ -106,10 +110,10 @@ TEST(LateQueueTest, AMissingWaitIsFound) {
       {"zeropp", "gathering layer 2 for backward"}, {"zero2", "reducing the gradient of layer"},
       {"zero1", "refreshing the weights of"},       {"ddp", "reducing the gradient of"}};
   for (const auto& planted : cases) {
-    const std::vector<double> expected = Results(planted.preset, 0);
+    const std::vector<double> expected = Results(planted.preset, 0, false);
     int found = 0;
     for (uint64_t seed = 100; seed <= 500; seed += 100)
-      found += Results(planted.preset, seed, planted.unwaited) != expected ? 1 : 0;
+      found += Results(planted.preset, seed, false, planted.unwaited) != expected ? 1 : 0;
     EXPECT_GT(found, 0) << planted.preset << ", " << planted.unwaited;
   }
 }
