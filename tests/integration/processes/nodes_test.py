@@ -69,6 +69,19 @@ class NodesTest(ClusterTest):
         spans = {track: [event for event in events if event["ph"] == "X" and event["tid"] == track] for track in (0, 1)}
         self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
 
+    def test_a_pool_whose_nodes_do_not_fit_the_partition_is_set_aside_in_words(self):
+        self.cluster.start_worker("site-a", 1)
+        self.start_node(0, ranks=2)
+        wait_until(lambda: self.pool() is not None, 20, "the first node to join")
+        self.start_node(1, ranks=1)
+        wait_until(lambda: self.pool()["ranks"] == 3, 20, "both nodes")
+        self.assertEqual(self.cluster.submit(steps=300, sets=("partition.preset=zeropp",)).returncode, 0)
+        wait_until(lambda: self.cluster.job().get("set_aside"), 20, "the pool to be set aside")
+        set_aside = self.cluster.job()["set_aside"][0]
+        self.assertEqual((set_aside["pool"], set_aside["error"]["field"]), ("site-b", "partition"))
+        self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
+        self.assertEqual(self.cluster.wait_job()["inner_step"], 300)
+
     def test_a_pool_waits_in_words_for_the_node_that_is_missing(self):
         self.start_node(0)
         wait_until(lambda: self.pool() is not None, 20, "the node to join")

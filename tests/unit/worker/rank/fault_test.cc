@@ -70,6 +70,11 @@ TEST(FaultTest, SaysWhatToDo) {
   const v1::JobError device = DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
                                             absl::FailedPreconditionError("no CUDA device"));
   EXPECT_EQ(device.field(), "train.device");
+  const v1::JobError nodes =
+      DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
+                    absl::FailedPreconditionError("partition: weights over the pair: no pairs"));
+  EXPECT_EQ(nodes.field(), "partition");
+  EXPECT_EQ(nodes.fault_class(), v1::SITE_FAULT);
 }
 
 }  // namespace
