@@ -75,12 +75,12 @@ class NodesTest(ClusterTest):
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, ranks=1)
         wait_until(lambda: self.pool()["ranks"] == 3, 20, "both nodes")
-        self.assertEqual(self.cluster.submit(steps=300, sets=("partition.preset=zeropp",)).returncode, 0)
+        self.assertEqual(self.cluster.submit(steps=1000, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
         wait_until(lambda: self.cluster.job().get("set_aside"), 20, "the pool to be set aside")
         set_aside = self.cluster.job()["set_aside"][0]
         self.assertEqual((set_aside["pool"], set_aside["error"]["field"]), ("site-b", "partition"))
         self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
-        self.assertEqual(self.cluster.wait_job()["inner_step"], 300)
+        self.assertEqual(self.cluster.wait_job()["inner_step"], 1000)
 
     def test_a_pool_waits_in_words_for_the_node_that_is_missing(self):
         self.start_node(0)
