@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/segment_slice.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/fragments/refusal.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -84,6 +85,11 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
     if (absl::IsResourceExhausted(appended.status())) job_->set_full(appended.status().message());
+    // The round was committed between admission and here: these bytes had come before, as when the
+    // coordinator went down before it could say so.
+    const absl::StatusOr<int64_t> have = job_->store()->Version(key_.fragment);
+    if (have.ok() && *have >= key_.version)
+      return VersionMismatch(key_.fragment, key_.version, *have);
     return appended.status();
   }
   job_->set_full("");

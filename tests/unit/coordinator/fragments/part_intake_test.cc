@@ -99,6 +99,19 @@ TEST_F(PartIntakeTest, BlocksThatAreHereAreCutOut) {
   ExpectSeeded();
 }
 
+// As when the coordinator went down before it could acknowledge a push, and the round was committed
+// while the push came again.
+TEST_F(PartIntakeTest, APartOfACommittedRoundIsToldThatItIs) {
+  PartIntake first = Intake(), late = Intake();
+  ASSERT_TRUE(first.Take(Chunk({{0, kBlocks}})).ok());
+  ASSERT_TRUE(first.Finish().ok());
+  ExpectSeeded();
+  job_->contributions().Forget(key_.fragment, key_.version);
+  const absl::Status told = late.Take(Chunk({{0, 2048}}));
+  EXPECT_TRUE(absl::IsFailedPrecondition(told)) << told;
+  EXPECT_EQ(ErrorInfoOf(told), (ErrorDetail{"VERSION_MISMATCH", {{"have", "0"}}}));
+}
+
 TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndWhatCameBeforeStays) {
   PartIntake intake = Intake();
   ASSERT_TRUE(intake.Take(Chunk({{0, 2048}})).ok());

@@ -51,9 +51,14 @@ double HeldOutLoss(const PartitionMap& map) {
   return loss;
 }
 
+double ExactLoss() {
+  static const double loss = HeldOutLoss(*PartitionPreset("zero3"));
+  return loss;
+}
+
 // By how much of the exact partition's loss.
 double Excess(const PartitionMap& map) {
-  static const double exact = HeldOutLoss(*PartitionPreset("zero3"));
+  const double exact = ExactLoss();
   const double quantized = HeldOutLoss(map);
   std::printf("held-out loss %.4f, exact %.4f: %+.2f %%\n", quantized, exact,
               100 * (quantized / exact - 1));
@@ -62,16 +67,22 @@ double Excess(const PartitionMap& map) {
 
 PartitionMap Zeropp() { return *PartitionPreset("zeropp"); }
 
-TEST(QuantizedPartitionTest, EightBitWeights) {
+// Those that reduce at the same moment add in the same order.
+TEST(PartitionTest, ExactPartitionsStayEqualBitForBit) {
+  for (const char* preset : {"ddp", "zero1", "zero2"})
+    EXPECT_EQ(HeldOutLoss(*PartitionPreset(preset)), ExactLoss()) << preset;
+}
+
+TEST(PartitionTest, EightBitWeights) {
   PartitionMap map = Zeropp();
   map.gradients.bits = 0;
   map.secondary.reset();
   EXPECT_LT(Excess(map), 0.005);
 }
 
-TEST(QuantizedPartitionTest, FourBitGradientsToo) { EXPECT_LT(Excess(Zeropp()), 0.025); }
+TEST(PartitionTest, FourBitGradientsToo) { EXPECT_LT(Excess(Zeropp()), 0.025); }
 
-TEST(QuantizedPartitionTest, FourBitGradientsWithErrorFeedback) {
+TEST(PartitionTest, FourBitGradientsWithErrorFeedback) {
   PartitionMap map = Zeropp();
   map.error_feedback = true;
   EXPECT_LT(Excess(map), 0.01);
