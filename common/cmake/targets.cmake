@@ -56,7 +56,7 @@ function(longhaul_test name)
   list(APPEND ARG_DEPS GTest::gtest GTest::gmock GTest::gtest_main)
   _longhaul_executable(${name} "${ARG_GLOO}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  # A test spends its time in the libraries. Its own sources compile faster so.
+  # A test spends its time in the libraries: its own sources are optimized less, so that they compile faster.
   target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
   _longhaul_ctest(${name} ${name})
 endfunction()

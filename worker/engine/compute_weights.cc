@@ -57,7 +57,7 @@ ComputeWeights::ComputeWeights(const ModelLayout& layout, const ShardPlan& plan,
       return std::make_unique<UnitCode>(unit_layout, plan.pieces(i),
                                         bits == 0 ? computed_bits : bits);
     };
-    unit.computed = code(0);
+    if (!IsFloat()) unit.computed = code(0);
     if (split()) unit.wire = code(map.weights.bits);
     if (map.secondary.has_value()) {
       unit.rest = code(map.secondary->bits);

@@ -82,9 +82,10 @@ class ComputeWeights {
     UnitValues whole;      // Memory of the gathered unit. Undefined: closed.
     at::Tensor secondary;  // Coded.
     int64_t version = 0, secondary_version = -1;
-    c10::Storage flat, vectors;                      // Of the leaves.
-    std::vector<at::Tensor> leaves;                  // By tensor.
-    std::unique_ptr<UnitCode> computed, wire, rest;  // Codes: exact; weights.bits; secondary.bits.
+    c10::Storage flat, vectors;      // Of the leaves.
+    std::vector<at::Tensor> leaves;  // By tensor.
+    // Codes: exact, when computing in bf16; weights.bits, where they are split; secondary.bits.
+    std::unique_ptr<UnitCode> computed, wire, rest;
   };
 
   UnitValues MakeValues(const UnitLayout& layout, const ElementRange& range) const;

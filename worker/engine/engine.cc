@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "worker/collective/parts.h"
 #include "worker/engine/segmented_pass.h"
+#include "worker/engine/tensor_span.h"
 #include "worker/engine/torch_adamw.h"
 #include "worker/engine/torch_status.h"
 #include "worker/engine/unit_gather.h"
@@ -42,9 +43,6 @@ std::unique_ptr<Optimizer> MakeOptimizer(const AdamWOptions& options, const Shar
   return std::make_unique<TorchAdamW>(options, runs, device);
 }
 
-absl::Span<float> SpanOf(const at::Tensor& flat) {
-  return {flat.data_ptr<float>(), static_cast<size_t>(flat.numel())};
-}
 at::Tensor OnHost(const float* data, int64_t size) {
   return at::from_blob(const_cast<float*>(data), {size}, c10::TensorOptions(at::kFloat));
 }
@@ -52,10 +50,6 @@ at::Tensor OnHost(const float* data, int64_t size) {
 // The map without what means nothing in this pool.
 absl::StatusOr<PartitionMap> Fit(const Engine::Options& options, const Topology& topology) {
   PartitionMap map = Normalized(options.partition, topology);
-  if (options.compute != at::kFloat && map.weights.bits == 32) {
-    return absl::InvalidArgumentError(
-        "partition: weights.bits: found 32, but the model computes in bf16");
-  }
   if (map.quantizes() && !options.device.is_cpu()) {
     return absl::UnimplementedError(
         "partition: 4 and 8 bits are built for device CPU only; use 16 or 32");
@@ -224,7 +218,7 @@ double Engine::OwnedSquaredNorm() const {
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     const at::Tensor owned = gradients_.Range(unit, plan_.owned(unit));
     if (device_.is_cpu()) {
-      sum += SquaredNorm(SpanOf(owned));
+      sum += SquaredNorm(SpanOf<const float>(owned));
     } else if (owned.numel() > 0) {
       device_norms.push_back(at::linalg_vector_norm(owned, 2, {}, /*keepdim=*/false, at::kDouble));
     }
@@ -243,8 +237,8 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     for (; run < plan_.runs().size() && plan_.runs()[run].unit == unit; ++run) {
       const ElementRange& range = plan_.runs()[run].range;
-      optimizer_->Update(static_cast<int>(run), SpanOf(weights_.Master(unit, range)),
-                         SpanOf(gradients_.Range(unit, range)));
+      optimizer_->Update(static_cast<int>(run), SpanOf<float>(weights_.Master(unit, range)),
+                         SpanOf<const float>(gradients_.Range(unit, range)));
     }
     last = queue_->Submit(absl::StrCat("refreshing the weights of ", layout().units[unit].name),
                           [this, unit] { return weights_.Refresh(unit); });

@@ -20,8 +20,7 @@ at::Tensor MakeBytes(int64_t bytes, at::Device device) {
 
 GradientReduction::GradientReduction(const ModelLayout& layout, const ShardPlan& plan,
                                      PoolExchange& exchange, at::Device device, int computed_bits)
-    : layout_(layout),
-      plan_(plan),
+    : plan_(plan),
       exchange_(exchange),
       device_(device),
       bits_(plan.map().gradients.bits == 0 ? computed_bits : plan.map().gradients.bits) {

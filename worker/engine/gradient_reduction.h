@@ -24,7 +24,7 @@ namespace longhaul {
 
 class GradientReduction {
  public:
-  // `computed_bits`: of what the model computes with. `layout`, `plan` and `exchange` outlive the
+  // `computed_bits`: of what the model computes with. `plan` and `exchange` outlive the
   // object.
   GradientReduction(const ModelLayout& layout, const ShardPlan& plan, PoolExchange& exchange,
                     at::Device device, int computed_bits);
@@ -51,7 +51,6 @@ class GradientReduction {
   absl::Status ReduceCoded(int unit, const Hop& hop, const at::Tensor& flat, int64_t first);
   at::Tensor& Error(int unit, const Hop& hop, int64_t elements);
 
-  const ModelLayout& layout_;
   const ShardPlan& plan_;
   PoolExchange& exchange_;
   const at::Device device_;

@@ -12,18 +12,10 @@
 #include "c10/core/Stream.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/tensor_span.h"
 
 namespace longhaul {
 namespace {
-
-template <typename T>
-absl::Span<T> SpanOf(const at::Tensor& tensor) {
-  return {tensor.data_ptr<T>(), static_cast<size_t>(tensor.numel())};
-}
-
-absl::Span<std::byte> BytesOf(const at::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
-}
 
 // Brings back what the communicator left in the staging copy, if there is one.
 void Unstage(const at::Tensor& staged, const at::Tensor& tensor) {
@@ -163,7 +155,7 @@ absl::Status PoolExchange::AllGather(const Hop& hop, const at::Tensor& bytes,
                                      absl::Span<const Part> parts, absl::Span<const int64_t> scales,
                                      Use use) {
   const at::Tensor staged = Stage(bytes);
-  const absl::Span<std::byte> all = BytesOf(staged);
+  const absl::Span<std::byte> all = SpanOf<std::byte>(staged);
   const Part own = parts[hop.communicator->rank()];
   LH_RETURN_IF_ERROR(NameRanks(
       hop.communicator->AllGather(all.subspan(own.offset, own.size), parts, all, Options()), hop));
@@ -196,8 +188,8 @@ absl::Status PoolExchange::AllToAll(const Hop& hop, const at::Tensor& from,
                                     absl::Span<const int64_t> scales) {
   const at::Tensor staged_from = Stage(from), staged_to = Stage(to);
   LH_RETURN_IF_ERROR(
-      NameRanks(hop.communicator->AllToAll(BytesOf(staged_from), send_parts, BytesOf(staged_to),
-                                           receive_parts, Options()),
+      NameRanks(hop.communicator->AllToAll(SpanOf<std::byte>(staged_from), send_parts,
+                                           SpanOf<std::byte>(staged_to), receive_parts, Options()),
                 hop));
   Unstage(staged_to, to);
   Count(hop, receive_parts, scales, Use::kGradient);
@@ -224,7 +216,7 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> PoolExchange::Gather(
     const int64_t size = count * static_cast<int64_t>(sizeof(int64_t));
     std::vector<Part> parts;
     for (int r = 0; r < ranks(); ++r) parts.push_back({r * size, size});
-    const absl::Span<std::byte> bytes = BytesOf(staged);
+    const absl::Span<std::byte> bytes = SpanOf<std::byte>(staged);
     LH_RETURN_IF_ERROR(
         link_.communicator->AllGather(bytes.subspan(rank() * size, size), parts, bytes, Options()));
     Unstage(staged, all);

@@ -8,11 +8,10 @@
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/layout/fragment_layout.h"
+#include "worker/engine/tensor_span.h"
 
 namespace longhaul {
 namespace {
-
-constexpr int64_t kFloatBytes = sizeof(float);
 
 ElementRange Intersection(const ElementRange& a, const ElementRange& b) {
   const int64_t first = std::max(a.first, b.first);
@@ -24,11 +23,6 @@ at::Tensor Elements(const UnitValues& values, const KindRun& run) {
   if (run.vector && values.vectors.defined())
     return values.vectors.narrow(0, run.vectors_before, run.range.count);
   return values.flat.narrow(0, run.range.first - values.first, run.range.count);
-}
-
-template <typename T>
-absl::Span<T> SpanOf(const at::Tensor& tensor) {
-  return {static_cast<T*>(tensor.data_ptr()), tensor.nbytes() / sizeof(T)};
 }
 
 // The tiles of a run of integers, each a segment of its own.
@@ -202,19 +196,11 @@ void UnitCode::DecodeSection(const Section& section, const at::Tensor& bytes, co
   if (!floats.is_same(values)) values.copy_(floats);
 }
 
-void UnitCode::Decode(const PieceRange& pieces, const at::Tensor& from, int from_first,
-                      const UnitValues& to) const {
+void UnitCode::DecodePieces(const PieceRange& pieces, const at::Tensor& from, int from_first,
+                            const UnitValues& to, bool add) const {
   const int64_t base = pieces_[from_first].part.offset;
   ForSections(pieces, [&](const Section& section) {
-    DecodeSection(section, from.narrow(0, section.offset - base, section.size), to, false);
-  });
-}
-
-void UnitCode::DecodeAdd(const PieceRange& pieces, const at::Tensor& from, int from_first,
-                         const UnitValues& to) const {
-  const int64_t base = pieces_[from_first].part.offset;
-  ForSections(pieces, [&](const Section& section) {
-    DecodeSection(section, from.narrow(0, section.offset - base, section.size), to, true);
+    DecodeSection(section, from.narrow(0, section.offset - base, section.size), to, add);
   });
 }
 

@@ -67,10 +67,14 @@ class UnitCode {
                       int to_first, const at::Tensor& error, Loss& loss) const;
   // The other way round.
   void Decode(const PieceRange& pieces, const at::Tensor& from, int from_first,
-              const UnitValues& to) const;
+              const UnitValues& to) const {
+    DecodePieces(pieces, from, from_first, to, /*add=*/false);
+  }
   // Adds to `to`, which is float32.
   void DecodeAdd(const PieceRange& pieces, const at::Tensor& from, int from_first,
-                 const UnitValues& to) const;
+                 const UnitValues& to) const {
+    DecodePieces(pieces, from, from_first, to, /*add=*/true);
+  }
 
  private:
   struct Section {
@@ -86,6 +90,8 @@ class UnitCode {
 
   template <typename Visit>
   void ForSections(const PieceRange& pieces, Visit&& visit) const;
+  void DecodePieces(const PieceRange& pieces, const at::Tensor& from, int from_first,
+                    const UnitValues& to, bool add) const;
   void DecodeSection(const Section& section, const at::Tensor& bytes, const UnitValues& to,
                      bool add) const;
   absl::Status EncodeIntegers(const Section& section, const at::Tensor& values,
