@@ -31,6 +31,10 @@ if(LONGHAUL_BUILD_TESTS)
   find_package(benchmark CONFIG REQUIRED)
 endif()
 
+if(NOT LONGHAUL_WORKER)
+  return()
+endif()
+
 # --- the pinned wheels ----------------------------------------------------------------------------------------------
 if(NOT LONGHAUL_VENV)
   execute_process(COMMAND ${CMAKE_SOURCE_DIR}/deploy/setup.sh --print-venv

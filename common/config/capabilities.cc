@@ -32,8 +32,16 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
                                             : partition.preset().empty() ? "ddp"
                                                                          : partition.preset()));
+    const v1::InnerOptimizerSpec& inner = spec.inner();
+    if (inner.has_muon()) needs.insert("optimizer:muon");
+    if (inner.has_onebit_adam()) needs.insert("optimizer:onebit_adam");
+    if ((inner.has_muon() ? inner.muon().adamw() : inner.adamw()).moments() == v1::BFLOAT16)
+      needs.insert("optimizer:bfloat16_moments");
     if (spec.train().accumulation() > 1) needs.insert("train:accumulation");
     if (spec.train().activations() == v1::RECOMPUTE) needs.insert("train:recompute");
+    if (spec.train().blocks() == v1::FUSED) needs.insert("train:fused-blocks");
+    if (spec.offload().optimizer()) needs.insert("offload:optimizer");
+    if (spec.offload().parameters()) needs.insert("offload:parameters");
     const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||
                           (spec.train().precision() == v1::PRECISION_UNSPECIFIED &&
                            spec.train().device() == v1::CUDA);

@@ -29,10 +29,26 @@ constexpr Default kDefaults[] = {
     {"train.device", "CPU"},
     {"train.accumulation", "1"},
     {"train.activations", "KEEP"},
+    {"train.blocks", "AUTO"},
     {"inner.adamw.lr", "1e-3"},
     {"inner.adamw.beta1", "0.9"},
     {"inner.adamw.beta2", "0.99"},
     {"inner.adamw.eps", "1e-8"},
+    {"inner.adamw.moments", "FLOAT32"},
+    {"inner.muon.lr", "0.02"},
+    {"inner.muon.momentum", "0.9"},
+    {"inner.muon.scaling", "SPECTRAL"},
+    {"inner.muon.iterations", "BFLOAT16"},
+    {"inner.muon.adamw.lr", "1e-3"},
+    {"inner.muon.adamw.beta1", "0.9"},
+    {"inner.muon.adamw.beta2", "0.99"},
+    {"inner.muon.adamw.eps", "1e-8"},
+    {"inner.muon.adamw.moments", "FLOAT32"},
+    {"inner.onebit_adam.lr", "1e-3"},
+    {"inner.onebit_adam.beta1", "0.9"},
+    {"inner.onebit_adam.beta2", "0.99"},
+    {"inner.onebit_adam.eps", "1e-8"},
+    {"inner.onebit_adam.freeze_ratio", "0.96"},
     {"inner.schedule.final_fraction", "0.05"},
     {"inner.clip_norm", "1"},
     {"partition.preset", "ddp"},
@@ -138,8 +154,23 @@ void FillCodec(v1::CodecSpec& spec, bool is_down) {
     spec.set_feedback_decay(codec == v1::TOPK2 && spec.error_feedback() ? 0.95 : 1);
 }
 
+void FillWeightDecay(v1::JobSpec& spec) {
+  const double decay = 1.0 / static_cast<double>(std::max<int64_t>(1, spec.train().steps()));
+  v1::InnerOptimizerSpec& inner = *spec.mutable_inner();
+  if (inner.has_adamw() && !inner.adamw().has_weight_decay())
+    inner.mutable_adamw()->set_weight_decay(decay);
+  if (inner.has_onebit_adam() && !inner.onebit_adam().has_weight_decay())
+    inner.mutable_onebit_adam()->set_weight_decay(decay);
+  if (!inner.has_muon()) return;
+  if (!inner.muon().has_weight_decay()) inner.mutable_muon()->set_weight_decay(decay);
+  if (!inner.muon().adamw().has_weight_decay())
+    inner.mutable_muon()->mutable_adamw()->set_weight_decay(decay);
+}
+
 // Defaults that depend on other fields.
 void FillComputed(v1::JobSpec& spec) {
+  if (spec.offload().optimizer() && spec.offload().subgroup_elements() == 0)
+    spec.mutable_offload()->set_subgroup_elements(1 << 22);
   if (spec.model().has_transformer() && spec.model().transformer().kv_heads() == 0) {
     v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
     shape.set_kv_heads(shape.heads());
@@ -148,10 +179,7 @@ void FillComputed(v1::JobSpec& spec) {
     const bool cuda = spec.train().device() == v1::CUDA;
     spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);
   }
-  if (spec.inner().has_adamw() && !spec.inner().adamw().has_weight_decay()) {
-    const int64_t steps = std::max<int64_t>(1, spec.train().steps());
-    spec.mutable_inner()->mutable_adamw()->set_weight_decay(1.0 / steps);
-  }
+  FillWeightDecay(spec);
   if (!spec.sync().has_tau()) {
     spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));
   }

@@ -15,7 +15,10 @@ namespace {
 constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kInnerLearningRateMax = 10;
+constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
 constexpr int kByteVocab = 256;
+constexpr int kStrideMax = 1024;
+constexpr int64_t kSubgroupGrain = 128, kSubgroupMax = 1 << 30;
 constexpr int kInnerDeltasMax = 4096;  // One for each pool.
 
 void RequireSize(ViolationList& violations, const std::string& field, int64_t value) {
@@ -104,9 +107,9 @@ void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
 
 void ValidateDevice(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::TrainSpec& train = spec.train();
-  if (train.device() == v1::CPU && train.precision() == v1::BFLOAT16) {
-    violations.NotBuilt("train.precision", "bfloat16 on cpu is not built yet",
-                        "use float32, or train.device: cuda");
+  if (train.device() == v1::CUDA && train.blocks() == v1::FUSED) {
+    violations.NotBuilt("train.blocks", "fused blocks are not built yet for device cuda",
+                        "use auto, or autograd");
   }
   if (train.device() == v1::CUDA && spec.model().has_synthetic()) {
     violations.Invalid("train.device", "found cuda, expected cpu for the synthetic model");
@@ -130,23 +133,86 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateDevice(spec, violations);
 }
 
-void ValidateAdamW(const v1::AdamWSpec& adamw, ViolationList& violations) {
-  RequireNumber(violations, "inner.adamw.lr", adamw.lr(),
+// The fields that AdamWSpec and OneBitAdamSpec have alike.
+template <typename Adam>
+void ValidateAdam(const std::string& path, const Adam& adam, ViolationList& violations) {
+  RequireNumber(violations, path + ".lr", adam.lr(),
                 {.low = 0, .high = kInnerLearningRateMax, .open_low = true});
   const Interval beta = {.low = 0, .high = 1, .open_low = true, .open_high = true};
-  RequireNumber(violations, "inner.adamw.beta1", adamw.beta1(), beta);
-  RequireNumber(violations, "inner.adamw.beta2", adamw.beta2(), beta);
-  RequireNumber(violations, "inner.adamw.eps", adamw.eps(), beta);
-  RequireNumber(violations, "inner.adamw.weight_decay", adamw.weight_decay(),
-                {.low = 0, .high = 1});
+  RequireNumber(violations, path + ".beta1", adam.beta1(), beta);
+  RequireNumber(violations, path + ".beta2", adam.beta2(), beta);
+  RequireNumber(violations, path + ".eps", adam.eps(), beta);
+  RequireNumber(violations, path + ".weight_decay", adam.weight_decay(), {.low = 0, .high = 1});
+}
+
+void ValidateAdamW(const v1::JobSpec& spec, const std::string& path, const v1::AdamWSpec& adamw,
+                   ViolationList& violations) {
+  ValidateAdam(path, adamw, violations);
+  if (adamw.moments() == v1::BFLOAT16 && spec.train().device() == v1::CUDA) {
+    violations.NotBuilt(path + ".moments", "bfloat16 moments are not built yet for device cuda",
+                        "use float32");
+  }
+}
+
+void ValidateMuon(const v1::JobSpec& spec, ViolationList& violations) {
+  const v1::MuonSpec& muon = spec.inner().muon();
+  RequireNumber(violations, "inner.muon.lr", muon.lr(),
+                {.low = 0, .high = kInnerLearningRateMax, .open_low = true});
+  RequireNumber(violations, "inner.muon.momentum", muon.momentum(),
+                {.low = 0, .high = 1, .open_high = true});
+  RequireNumber(violations, "inner.muon.weight_decay", muon.weight_decay(), {.low = 0, .high = 1});
+  ValidateAdamW(spec, "inner.muon.adamw", muon.adamw(), violations);
+  if (spec.model().has_synthetic()) {
+    violations.Invalid("inner.muon", "the synthetic model has no matrices, which Muon updates",
+                       "leave it out, or use model.transformer");
+  }
+}
+
+// Why 1-bit Adam does not work with a partition that splits something.
+std::string WhyNotOneBit(const PartitionMap& map) {
+  if (map.gradients.level != Level::kRank)
+    return "each rank must have its whole unreduced gradient, which is split here";
+  if (map.weights.level != Level::kRank)
+    return "the weights that are gathered for each use are many times the bytes that it saves";
+  if (map.optimizer != Level::kRank) {
+    return "the momentum must be whole on each rank, and the updated weights that are gathered "
+           "after each step are the bytes that it saves";
+  }
+  return "gradients must be exact in its warm-up";
+}
+
+void ValidateOneBitAdam(const v1::JobSpec& spec, ViolationList& violations) {
+  const v1::OneBitAdamSpec& onebit = spec.inner().onebit_adam();
+  const std::string path = "inner.onebit_adam";
+  ValidateAdam(path, onebit, violations);
+  RequireInteger(violations, path + ".freeze_step", onebit.freeze_step(), 0,
+                 std::max<int64_t>(0, spec.train().steps() - 1), "less than train.steps");
+  RequireNumber(violations, path + ".freeze_ratio", onebit.freeze_ratio(),
+                {.low = 0, .high = 1, .open_low = true});
+  if (onebit.scale_block() != 0) {
+    RequireInteger(violations, path + ".scale_block", onebit.scale_block(), kScaleBlockMin,
+                   kScaleBlockMax, "0: one scale for each tensor");
+  }
+  if (spec.train().device() == v1::CUDA) {
+    violations.NotBuilt("inner.onebit_adam", "1-bit Adam is not built yet for device cuda",
+                        "use inner.adamw");
+  }
+  const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
+  if (map.ok() && !map->replicates()) {
+    violations.Invalid(spec.partition().has_map() ? "partition.map" : "partition.preset",
+                       absl::StrCat("does not go with inner.onebit_adam: ", WhyNotOneBit(*map)),
+                       "use preset ddp, or inner.adamw");
+  }
 }
 
 void ValidateInner(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::InnerOptimizerSpec& inner = spec.inner();
   if (inner.has_onebit_adam()) {
-    violations.NotBuilt("inner.onebit_adam", "this optimizer is not built yet", "use inner.adamw");
+    ValidateOneBitAdam(spec, violations);
+  } else if (inner.has_muon()) {
+    ValidateMuon(spec, violations);
   } else {
-    ValidateAdamW(inner.adamw(), violations);
+    ValidateAdamW(spec, "inner.adamw", inner.adamw(), violations);
   }
   RequireInteger(violations, "inner.schedule.warmup_steps", inner.schedule().warmup_steps(), 0,
                  std::max<int64_t>(0, spec.train().steps()), "at most train.steps");
@@ -159,7 +225,6 @@ void ValidateInner(const v1::JobSpec& spec, ViolationList& violations) {
 }
 
 void ValidatePartition(const v1::JobSpec& spec, ViolationList& violations) {
-  const bool is_map = spec.partition().has_map();
   const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
   if (!map.ok()) {
     const absl::Span<const char* const> presets = PartitionPresets();
@@ -173,10 +238,41 @@ void ValidatePartition(const v1::JobSpec& spec, ViolationList& violations) {
                        "found 32, but the model computes in bf16 (train.precision)",
                        "leave it out");
   }
-  if (spec.train().device() == v1::CUDA && map->quantizes()) {
-    violations.NotBuilt(is_map ? "partition.map" : "partition.preset",
-                        "4 and 8 bits are not built yet for device cuda",
-                        is_map ? "use 16 bits" : "use zero3, or a map without them");
+}
+
+void ValidateOffload(const v1::JobSpec& spec, ViolationList& violations) {
+  const v1::OffloadSpec& offload = spec.offload();
+  if (!offload.optimizer()) {
+    const char* const without = offload.parameters()               ? "offload.parameters"
+                                : offload.has_stride()             ? "offload.stride"
+                                : offload.device_share() != 0      ? "offload.device_share"
+                                : offload.subgroup_elements() != 0 ? "offload.subgroup_elements"
+                                                                   : nullptr;
+    if (without != nullptr)
+      violations.Invalid(without, "means nothing without offload.optimizer", "set that too");
+    return;
+  }
+  if (!spec.model().has_transformer()) {
+    violations.Invalid("offload.optimizer", "this model has no optimizer", "leave it out");
+    return;
+  }
+  if (!spec.inner().has_adamw()) {
+    violations.NotBuilt("offload.optimizer", "only adamw is built for offloading",
+                        "use inner.adamw, or leave it out");
+  }
+  RequireInteger(violations, "offload.stride", offload.stride(), 0, kStrideMax);
+  RequireNumber(violations, "offload.device_share", offload.device_share(), {.low = 0, .high = 1});
+  RequireInteger(violations, "offload.subgroup_elements", offload.subgroup_elements(),
+                 kSubgroupGrain, kSubgroupMax);
+  if (offload.subgroup_elements() % kSubgroupGrain != 0) {
+    violations.Invalid(
+        "offload.subgroup_elements",
+        absl::StrFormat("found %d, expected a multiple of 128", offload.subgroup_elements()));
+  }
+  const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
+  if (offload.parameters() && map.ok() && map->weights.level == Level::kRank) {
+    violations.Invalid("offload.parameters", "the partition leaves the weights on every rank whole",
+                       "use partition.preset: zero3, or leave it out");
   }
 }
 
@@ -189,10 +285,7 @@ void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateTrain(spec, violations);
   ValidateInner(spec, violations);
   ValidatePartition(spec, violations);
-  for (const auto& [field, on] : {std::pair{"offload.optimizer", spec.offload().optimizer()},
-                                  std::pair{"offload.parameters", spec.offload().parameters()}}) {
-    if (on) violations.NotBuilt(field, "offload is not built yet", "leave it out");
-  }
+  ValidateOffload(spec, violations);
 }
 
 }  // namespace longhaul

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "absl/strings/str_format.h"
 #include "common/config/validate.h"
 
@@ -27,6 +29,25 @@ void WarnOfUplink(const v1::CodecSpec& up, std::vector<std::string>& warnings) {
   }
 }
 
+// A variance averages about 1 / (1 - beta2) gradients.
+void WarnOfFreeze(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+  const v1::OneBitAdamSpec& onebit = spec.inner().onebit_adam();
+  if (onebit.freeze_step() == 0) return;
+  const auto least = std::llround(1 / (1 - onebit.beta2()));
+  const int64_t warm_up = spec.inner().schedule().warmup_steps();
+  if (onebit.freeze_step() < warm_up) {
+    warnings.push_back(
+        absl::StrFormat("inner.onebit_adam.freeze_step: %d is before the learning rate has risen "
+                        "(inner.schedule.warmup_steps: %d), while gradients change most",
+                        onebit.freeze_step(), warm_up));
+  } else if (onebit.freeze_step() < least) {
+    warnings.push_back(
+        absl::StrFormat("inner.onebit_adam.freeze_step: %d steps are few for a variance that "
+                        "averages about %d (1 / (1 - beta2))",
+                        onebit.freeze_step(), least));
+  }
+}
+
 void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   if (spec.has_data()) warnings.push_back("data: the synthetic model reads none");
   if (spec.sync().has_fragments()) {
@@ -53,6 +74,7 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
   if (spec.sync().fragments().has_balanced() && spec.sync().fragments().order() != 0) {
     warnings.push_back("sync.fragments.order: counts with sync.fragments.layers only");
   }
+  if (spec.inner().has_onebit_adam()) WarnOfFreeze(spec, warnings);
   if (spec.model().has_synthetic()) WarnOfSynthetic(spec, warnings);
   return warnings;
 }

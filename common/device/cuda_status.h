@@ -27,4 +27,16 @@ inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   }
 }
 
+// FAILED_PRECONDITION, in words: this process sees no CUDA device of that number.
+inline absl::Status CheckCudaDevice(int device) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no CUDA device: ", cudaGetErrorString(error)));
+  }
+  if (device >= 0 && device < count) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("no CUDA device ", device, ": there are ", count));
+}
+
 }  // namespace longhaul

@@ -92,10 +92,11 @@ BlockRange OwnedBlocks(int64_t elements, int piece, int pieces) {
   return {first, share + (piece < rest ? 1 : 0)};
 }
 
-std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, int pieces) {
+std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment,
+                                    absl::FunctionRef<BlockRange(int unit)> of_unit) {
   std::vector<BlockRange> result;
   for (const UnitSpan& unit : fragment.units) {
-    BlockRange owned = OwnedBlocks(unit.elements, piece, pieces);
+    BlockRange owned = of_unit(unit.unit);
     if (owned.count == 0) continue;
     owned.first += unit.offset / kBlockElements;
     if (!result.empty() && result.back().end() == owned.first) {
@@ -105,6 +106,15 @@ std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, i
     }
   }
   return result;
+}
+
+std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, int pieces) {
+  return OwnedBlocks(fragment, [&](int unit) {
+    for (const UnitSpan& span : fragment.units) {
+      if (span.unit == unit) return OwnedBlocks(span.elements, piece, pieces);
+    }
+    return BlockRange{};
+  });
 }
 
 int64_t ElementsOf(const BlockRange& blocks, int64_t elements) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/layout/model_layout.h"
 
@@ -55,7 +56,11 @@ struct BlockRange {
 // differ by at most one. Each rank of a pool owns one piece (Topology::piece).
 BlockRange OwnedBlocks(int64_t elements, int piece, int pieces);
 
-// The blocks of a fragment that a rank owns: its blocks of each unit, ascending, neighbours merged.
+// The blocks of a fragment that a rank owns, which owns `of_unit(unit)` of each unit: ascending,
+// neighbours merged.
+std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment,
+                                    absl::FunctionRef<BlockRange(int unit)> of_unit);
+// The same, where it owns piece `piece` of `pieces`.
 std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, int pieces);
 
 // Elements [first, first + count) of block range `blocks` in something of `elements` elements (the

@@ -50,6 +50,7 @@ UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
   UnitLayout unit{.name = absl::StrCat("layer ", layer), .kind = UnitKind::kBlock, .layer = layer};
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
   const int64_t head_dim = s.dim / s.heads;
+  // q, k, v and gate, up one after another: fused blocks take each group as one matrix.
   Add(unit, prefix + "self_attn.q_proj.weight", {s.heads * head_dim, s.dim});
   Add(unit, prefix + "self_attn.k_proj.weight", {s.kv_heads * head_dim, s.dim});
   Add(unit, prefix + "self_attn.v_proj.weight", {s.kv_heads * head_dim, s.dim});

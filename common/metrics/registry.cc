@@ -1,6 +1,8 @@
 #include "common/metrics/registry.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -48,8 +50,25 @@ HistogramFamily& MetricRegistry::Histogram(const std::string& name, const std::s
   return *histograms_.back();
 }
 
+void MetricRegistry::Add(std::unique_ptr<prometheus::Collectable> collectable) {
+  absl::MutexLock lock(&mutex_);
+  collectables_.push_back(std::move(collectable));
+}
+
 std::string MetricRegistry::Text() const {
-  return prometheus::TextSerializer().Serialize(registry_.Collect());
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  absl::MutexLock lock(&mutex_);
+  for (const auto& collectable : collectables_) {
+    std::vector<prometheus::MetricFamily> more = collectable->Collect();
+    std::move(more.begin(), more.end(), std::back_inserter(families));
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+void AddMetricsPage(Pages& pages, const MetricRegistry& registry) {
+  pages.Add("/metrics", [&registry](const PageRequest&) {
+    return Page{.type = "text/plain; version=0.0.4; charset=utf-8", .body = registry.Text()};
+  });
 }
 
 }  // namespace longhaul

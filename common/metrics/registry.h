@@ -16,6 +16,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "common/http/pages.h"
+#include "prometheus/collectable.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
@@ -46,13 +48,24 @@ class MetricFamily {
     return Add(other);
   }
 
-  // Ends the series, as when its job has ended. Nothing if there is none.
+  // Ends the series, as when its pool has left. Nothing if there is none.
   void Remove(const MetricLabels& labels) {
     absl::MutexLock lock(&mutex_);
     const auto found = series_.find(labels);
     if (found == series_.end()) return;
     family_.Remove(found->second);
     series_.erase(found);
+  }
+
+  // Ends all series whose label `name` has this value, as when a job has ended.
+  void RemoveWhere(const std::string& name, const std::string& value) {
+    absl::MutexLock lock(&mutex_);
+    absl::erase_if(series_, [&](const auto& series) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const auto label = series.first.find(name);
+      if (label == series.first.end() || label->second != value) return false;
+      family_.Remove(series.second);
+      return true;
+    });
   }
 
  private:
@@ -75,11 +88,20 @@ using CounterFamily = MetricFamily<prometheus::Counter>;
 using GaugeFamily = MetricFamily<prometheus::Gauge>;
 using HistogramFamily = MetricFamily<prometheus::Histogram>;
 
+// The label of a job's name. Not "job": that is what Prometheus calls the scraped target, and it
+// would rename ours.
+inline constexpr char kJobLabel[] = "job_name";
+
+// For a sum that is kept elsewhere and never falls.
+inline void RaiseTo(prometheus::Counter& counter, double value) {
+  if (value > counter.Value()) counter.Increment(value - counter.Value());
+}
+
 // Thread-safe. Families live as long as the registry.
 class MetricRegistry {
  public:
   // series_max: of each family.
-  explicit MetricRegistry(int series_max = 1000) : series_max_(series_max) {}
+  explicit MetricRegistry(int series_max = 5000) : series_max_(series_max) {}
 
   // A name is registered once; names that break the rule above are our mistake (LH_CHECK).
   CounterFamily& Counter(const std::string& name, const std::string& help);
@@ -88,16 +110,23 @@ class MetricRegistry {
   HistogramFamily& Histogram(const std::string& name, const std::string& help,
                              std::vector<double> buckets);
 
+  // Adds series that are read anew for each Text, from any thread.
+  void Add(std::unique_ptr<prometheus::Collectable> collectable);
+
   // All series in Prometheus's text format.
-  std::string Text() const;
+  std::string Text() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const int series_max_;
   prometheus::Registry registry_{prometheus::Registry::InsertBehavior::Throw};
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::unique_ptr<prometheus::Collectable>> collectables_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<CounterFamily>> counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<GaugeFamily>> gauges_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<HistogramFamily>> histograms_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Serves /metrics; the registry outlives the server.
+void AddMetricsPage(Pages& pages, const MetricRegistry& registry);
 
 }  // namespace longhaul

@@ -30,6 +30,11 @@ bool PartitionMap::quantizes() const {
   return narrow(weights) || narrow(gradients) || (secondary.has_value() && narrow(*secondary));
 }
 
+bool PartitionMap::replicates() const {
+  return weights.level == Level::kRank && gradients.level == Level::kRank &&
+         optimizer == Level::kRank && !secondary.has_value() && !quantizes();
+}
+
 absl::Span<const char* const> PartitionPresets() { return kPresets; }
 
 absl::StatusOr<PartitionMap> PartitionPreset(std::string_view name) {

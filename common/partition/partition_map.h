@@ -39,6 +39,8 @@ struct PartitionMap {
   bool uses_pairs() const;
   // Something crosses in 4 or 8 bits.
   bool quantizes() const;
+  // Everything is on every rank, and crosses unquantized.
+  bool replicates() const;
   friend bool operator==(const PartitionMap&, const PartitionMap&) = default;
 };
 

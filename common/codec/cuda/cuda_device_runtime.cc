@@ -107,14 +107,7 @@ class CudaDeviceRuntime : public DeviceRuntime {
 
 absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
     const CudaRuntimeOptions& options) {
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA device: ", cudaGetErrorString(error)));
-  }
-  if (options.device < 0 || options.device >= count)
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA device ", options.device, ": there are ", count));
+  LH_RETURN_IF_ERROR(CheckCudaDevice(options.device));
   auto runtime = std::make_shared<CudaDeviceRuntime>(options);
   LH_RETURN_IF_ERROR(runtime->Start());
   return runtime;

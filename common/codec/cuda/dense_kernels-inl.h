@@ -65,9 +65,8 @@ __device__ inline void NoteBad(const LaneBlock& values, int block, SegmentState&
 }
 
 template <typename Policy>
-__device__ void EncodeBlock(const HalfWarp& self, const EncodeJob& job, float decay, int block,
-                            const Planes<Policy, uint8_t>& planes, SegmentState& state) {
-  const LaneBlock values = LoadBlock(self, job, decay, block);
+__device__ void EncodeBlock(const HalfWarp& self, const EncodeJob& job, const LaneBlock& values,
+                            int block, const Planes<Policy, uint8_t>& planes, SegmentState& state) {
   const uint32_t max = values.MagnitudeMax();
   const int elements = planes.ElementsOf(block);
   uint32_t word = 0;
@@ -177,11 +176,23 @@ __global__ void __launch_bounds__(kThreads)
   const Planes<Policy, uint8_t> planes(job.out, job.elements);
   ClearState(state);
   for (int block = self.index; block < planes.Blocks(); block += kHalfWarps)
-    EncodeBlock(self, job, decay, block, planes, state);
+    EncodeBlock(self, job, LoadBlock(self, job, decay, block), block, planes, state);
   __syncthreads();
   const int32_t base_exponent = WriteScales(self, job, planes, state);
   __syncthreads();
   if (threadIdx.x == 0) reports[blockIdx.x] = Report(job.elements, base_exponent, state);
+}
+
+// visit(row, value) of this thread's elements of a coded block. `base_exponent`: the segment's.
+template <typename Policy, typename Visit>
+__device__ void VisitDecoded(const HalfWarp& self, const Planes<Policy, const uint8_t>& planes,
+                             int block, int32_t base_exponent, Visit visit) {
+  const typename Policy::Scale scale = Policy::FromPlane(planes.scales, block, base_exponent);
+  LaneCodes codes;
+  Packing<Policy::kCodeBits>::Get(self, planes.ElementsOf(block), planes.CodesOf(block),
+                                  planes.aligned, codes);
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) visit(row, Policy::Value(codes[row], scale));
 }
 
 // accumulate: out += weight * decoded, a multiplication and an addition; else out = decoded.
@@ -193,24 +204,69 @@ __global__ void __launch_bounds__(kThreads)
   const Planes<Policy, const uint8_t> planes(job.payload, job.elements);
   const int blocks = (job.count + static_cast<int>(kBlockElements) - 1) / kBlockElements;
   for (int b = self.index; b < blocks; b += kHalfWarps) {
-    const int block = job.first_block + b;
-    const typename Policy::Scale scale = Policy::FromPlane(planes.scales, block, job.base_exponent);
-    LaneCodes codes;
-    Packing<Policy::kCodeBits>::Get(self, planes.ElementsOf(block), planes.CodesOf(block),
-                                    planes.aligned, codes);
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
+    const auto put = [&](int row, float value) {
       const int at = b * static_cast<int>(kBlockElements) + self.lane + kLanes * row;
-      if (at >= job.count) continue;
-      const float value = Policy::Value(codes[row], scale);
+      if (at >= job.count) return;
       if (accumulate) {
         const float term = weight * value;
         job.out[at] = job.out[at] + term;
       } else {
         job.out[at] = value;
       }
-    }
+    };
+    VisitDecoded<Policy>(self, planes, job.first_block + b, job.base_exponent, put);
   }
+}
+
+template <typename Policy>
+__device__ LaneBlock SumBlock(const HalfWarp& self, const ReduceJob& job, int block) {
+  LaneBlock sum{self, {}};
+  for (int s = 0; s < job.source_count; ++s) {
+    const ReduceSource source = job.sources[s];
+    if (source.payload == nullptr) {
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) {
+        const int at = block * kBlockElements + sum.Place(row);
+        if (at < job.elements) sum.u[row] = sum.u[row] + source.values[at];
+      }
+      continue;
+    }
+    const Planes<Policy, const uint8_t> planes(source.payload, job.elements);
+    VisitDecoded<Policy>(self, planes, block, 0, [&](int row, float value) {
+      const int at = block * kBlockElements + sum.Place(row);
+      if (at < job.elements) sum.u[row] = sum.u[row] + value;
+    });
+  }
+  return sum;
+}
+
+// Decodes, sums and codes again without going through memory. For scales that stand alone.
+template <typename Policy>
+__global__ void __launch_bounds__(kThreads)
+    ReduceDense(const ReduceJob* jobs, EncodeReport* reports, float decay) {
+  static_assert(!Policy::kRelativeScales && !Policy::kStochastic);
+  __shared__ SegmentState state;
+  const ReduceJob job = jobs[blockIdx.x];
+  const HalfWarp self;
+  const Planes<Policy, uint8_t> planes(job.out, job.elements);
+  const EncodeJob code{.lost = job.lost, .out = job.out, .elements = job.elements};
+  ClearState(state);
+  for (int block = self.index; block < planes.Blocks(); block += kHalfWarps) {
+    LaneBlock u = SumBlock<Policy>(self, job, block);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const int at = block * kBlockElements + u.Place(row);
+      if (at >= job.elements) continue;
+      if (job.sum != nullptr) job.sum[at] = u.u[row];
+      u.u[row] = kernels::WithError(u.u[row], job.error, decay, at);
+    }
+    if (job.out != nullptr) EncodeBlock(self, code, u, block, planes, state);
+  }
+  if (job.out == nullptr) return;
+  __syncthreads();
+  WriteScales(self, code, planes, state);
+  __syncthreads();
+  if (threadIdx.x == 0) reports[blockIdx.x] = Report(job.elements, 0, state);
 }
 
 }  // namespace longhaul::cuda

@@ -26,4 +26,10 @@ cudaError_t LaunchDecode(CodecKind kind, const DecodeJob* jobs, int count, float
   return Launch(DecodeKernelOf(kind), count, arguments, stream);
 }
 
+cudaError_t LaunchReduce(CodecKind kind, const ReduceJob* jobs, EncodeReport* reports, int count,
+                         float decay, cudaStream_t stream) {
+  void* arguments[] = {&jobs, &reports, &decay};
+  return Launch(ReduceKernelOf(kind), count, arguments, stream);
+}
+
 }  // namespace longhaul::cuda

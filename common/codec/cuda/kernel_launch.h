@@ -13,4 +13,8 @@ cudaError_t LaunchEncode(const CodecOptions& options, const EncodeJob* jobs, Enc
 cudaError_t LaunchDecode(CodecKind kind, const DecodeJob* jobs, int count, float weight,
                          bool accumulate, cudaStream_t stream);
 
+// int8, int4.
+cudaError_t LaunchReduce(CodecKind kind, const ReduceJob* jobs, EncodeReport* reports, int count,
+                         float decay, cudaStream_t stream);
+
 }  // namespace longhaul::cuda

@@ -15,6 +15,7 @@ namespace longhaul::cuda {
 
 // Launched with one thread block of kThreads a job.
 using EncodeKernel = void (*)(const EncodeJob* jobs, EncodeReport* reports, float decay);
+using ReduceKernel = void (*)(const ReduceJob* jobs, EncodeReport* reports, float decay);
 using DecodeKernel = void (*)(const DecodeJob* jobs, float weight, bool accumulate);
 
 inline EncodeKernel EncodeKernelOf(const CodecOptions& options) {
@@ -62,6 +63,13 @@ inline DecodeKernel DecodeKernelOf(CodecKind kind) {
     case CodecKind::kTopk2:
       return DecodeTopk2;
   }
+  return nullptr;
+}
+
+// What ranks of a pool send each other to be summed. Null: not built for this kind.
+inline ReduceKernel ReduceKernelOf(CodecKind kind) {
+  if (kind == CodecKind::kInt8) return ReduceDense<kernels::NearestInteger<integer::Int8>>;
+  if (kind == CodecKind::kInt4) return ReduceDense<kernels::NearestInteger<integer::Int4>>;
   return nullptr;
 }
 

@@ -32,4 +32,23 @@ struct DecodeJob {
   int32_t first_block, count;
 };
 
+// What one of several senders adds to a sum: a coded segment, or floats. The other one is null.
+struct ReduceSource {
+  const uint8_t* payload;
+  const float* values;
+};
+
+// Elements that several senders add to, summed in their order, from zero; the sum is kept, or coded
+// as a segment (u = sum + decay * error), or both. All pointers are device memory.
+struct ReduceJob {
+  const ReduceSource* sources;
+  int32_t source_count;
+  int32_t elements;
+  float* sum;  // May be null, or the floats of a source.
+  // As in EncodeJob. `out` null: not coded.
+  const float* error;
+  float* lost;
+  uint8_t* out;
+};
+
 }  // namespace longhaul::cuda

@@ -23,17 +23,20 @@ namespace longhaul::kernels {
 
 constexpr uint32_t Magnitude(float x) { return std::bit_cast<uint32_t>(x) & kMagnitudeMask; }
 
+// u + decay * error at one place, each operation rounded; `error` may be null.
+LONGHAUL_HOST_DEVICE inline float WithError(float u, const float* error, float decay, int64_t at) {
+  if (error == nullptr) return u;
+  const float again = decay * error[at];
+  return u + again;
+}
+
 // u = (values - minus) + decay * error at one place, each operation rounded; `minus` and `error`
 // may be null.
 LONGHAUL_HOST_DEVICE inline float InputAt(const float* values, const float* minus,
                                           const float* error, float decay, int64_t at) {
   float u = values[at];
   if (minus != nullptr) u = u - minus[at];
-  if (error != nullptr) {
-    const float again = decay * error[at];
-    u = u + again;
-  }
-  return u;
+  return WithError(u, error, decay, at);
 }
 
 // Elements in plain memory, a multiple of kLanes.

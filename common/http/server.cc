@@ -1,9 +1,10 @@
-#include "common/metrics/server.h"
+#include "common/http/server.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -11,10 +12,12 @@
 #include <vector>
 
 #include "CivetServer.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/host_port.h"
 
 namespace longhaul {
 namespace {
@@ -25,37 +28,38 @@ namespace {
 constexpr int kConnectionsServed = 64;
 constexpr absl::Duration kRequestTime = absl::Seconds(1);
 constexpr int kRequestBytesMax = 4096;
-
-struct Page {
-  int code = 200;
-  std::string type = "text/plain; charset=utf-8";
-  std::string body;
-};
+constexpr char kContentPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 // One path, answered to GET.
 class PageHandler : public CivetHandler {
  public:
-  explicit PageHandler(std::function<Page()> page) : page_(std::move(page)) {}
+  PageHandler(std::string path, Pages::Make make)
+      : path_(std::move(path)), make_(std::move(make)) {}
 
   bool handleGet(CivetServer* server, mg_connection* connection) override {
-    const Page page = page_();
-    mg_printf(
-        connection,
-        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-        page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
-        page.body.size());
+    const mg_request_info& request = *mg_get_request_info(connection);
+    // civetweb takes a handler for whole folders, too.
+    if (path_ != request.local_uri) {
+      mg_send_http_error(connection, 404, "there is no such page");
+      return true;
+    }
+    const Page page = make_({.query = request.query_string ? request.query_string : ""});
+    mg_printf(connection,
+              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+              "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+              "Content-Security-Policy: %s\r\nConnection: close\r\n\r\n",
+              page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
+              page.body.size(), kContentPolicy);
     mg_write(connection, page.body.data(), page.body.size());
     return true;
   }
 
  private:
-  const std::function<Page()> page_;
+  const std::string path_;
+  const Pages::Make make_;
 };
-
-Page ReadinessPage(const absl::Status& ready) {
-  if (ready.ok()) return {.body = "ready\n"};
-  return {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
-}
 
 // civetweb looks whether it shall stop when a connection comes, else every two seconds: this brings
 // connections until the server has stopped.
@@ -100,52 +104,60 @@ class StopWaker {
 }  // namespace
 
 // Members are destroyed in reverse: the server stops before its handlers end.
-struct MetricsServer::Http {
-  Http(const MetricRegistry& registry, std::function<absl::Status()> ready)
-      : metrics([&registry] {
-          return Page{.type = "text/plain; version=0.0.4; charset=utf-8", .body = registry.Text()};
-        }),
-        health([] { return Page{.body = "ok\n"}; }),
-        readiness([ready = std::move(ready)] { return ReadinessPage(ready()); }) {}
-
-  PageHandler metrics, health, readiness;
+struct HttpServer::Http {
+  std::deque<PageHandler> handlers;
   std::unique_ptr<CivetServer> server;
   std::string address;
 };
 
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const Options& options, const MetricRegistry& registry, std::function<absl::Status()> ready) {
+absl::StatusOr<HttpServer::Options> HttpServer::OptionsFrom(const std::string& listen) {
+  absl::StatusOr<HostPort> address = ParseHostPort(listen);
+  if (!address.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("HTTP address \"", listen, "\": ", address.status().message()));
+  }
+  const bool v6 = absl::StrContains(address->host, ':');
+  return Options{.address = address->host == "localhost" ? "127.0.0.1"
+                            : v6                         ? absl::StrCat("[", address->host, "]")
+                                                         : address->host,
+                 .port = address->port};
+}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Pages pages) {
   if (options.port < 0 || options.port > 65535) {
     return absl::InvalidArgumentError(
-        absl::StrCat("metrics port ", options.port, ": expected 0 to 65535"));
+        absl::StrCat("HTTP port ", options.port, ": expected 0 to 65535"));
   }
-  if (options.address.empty()) return absl::InvalidArgumentError("metrics: there is no host");
+  if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
   const std::string address = absl::StrCat(options.address, ":", options.port);
-  auto http = std::make_unique<Http>(registry, std::move(ready));
+  auto http = std::make_unique<Http>();
   try {  // civetweb's C++ wrapper reports by exceptions; this is the one call boundary.
     http->server = std::make_unique<CivetServer>(std::vector<std::string>{
         "listening_ports", address, "num_threads", absl::StrCat(kConnectionsServed),
         "request_timeout_ms", absl::StrCat(absl::ToInt64Milliseconds(kRequestTime)),
         "max_request_size", absl::StrCat(kRequestBytesMax)});
   } catch (const CivetException& e) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics at ", address, ": ", e.what()));
+    return absl::UnavailableError(absl::StrCat("cannot serve HTTP at ", address, ": ", e.what(),
+                                               "; is another program listening there?"));
   }
   const std::vector<int> ports = http->server->getListeningPorts();
   if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
   http->address = options.address;
-  http->server->addHandler("/metrics", http->metrics);
-  http->server->addHandler("/healthz", http->health);
-  http->server->addHandler("/readyz", http->readiness);
-  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(http), ports.front()));
+  for (const auto& [path, make] : pages.all()) {
+    // A handler of "/" would otherwise get every path.
+    http->server->addHandler(path + "$", http->handlers.emplace_back(path, make));
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(http), ports.front()));
 }
 
-MetricsServer::MetricsServer(std::unique_ptr<Http> http, int port)
+HttpServer::HttpServer(std::unique_ptr<Http> http, int port)
     : http_(std::move(http)), port_(port) {}
 
-MetricsServer::~MetricsServer() {
+HttpServer::~HttpServer() {
   const StopWaker waker(http_->address, port_);
   http_->server->close();
 }
+
+std::string HttpServer::address() const { return absl::StrCat(http_->address, ":", port_); }
 
 }  // namespace longhaul

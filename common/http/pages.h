@@ -1,0 +1,46 @@
+// The pages that a program serves over HTTP: who has something to show adds a page, the server
+// (server.h) knows none by itself.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace longhaul {
+
+struct PageRequest {
+  std::string query;  // What follows '?', as it came.
+
+  // A parameter of the query, decoded; empty if it is not there.
+  std::string Parameter(const std::string& name) const;
+};
+
+struct Page {
+  int code = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+// A value; not thread-safe. What it refers to outlives the server that gets it.
+class Pages {
+ public:
+  // Called from the server's threads, several at one time; must not block for long.
+  using Make = std::function<Page(const PageRequest&)>;
+
+  // Answers GET of exactly this path. A path has one page (LH_CHECK).
+  void Add(const std::string& path, Make make);
+  const std::map<std::string, Make>& all() const { return pages_; }
+
+ private:
+  std::map<std::string, Make> pages_;
+};
+
+// What an orchestrator asks a program:
+//   /healthz  200 while the process can answer: restart it if not
+//   /readyz   200 if `ready` is OK, else 503 with the reason: send it no work
+void AddProbes(Pages& pages, std::function<absl::Status()> ready);
+
+}  // namespace longhaul
