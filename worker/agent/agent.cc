@@ -73,7 +73,22 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(Options options) {
   std::string token = RandomHex();
   LH_ASSIGN_OR_RETURN(std::unique_ptr<RendezvousServer> rendezvous,
                       ServeRendezvous(options, token));
-  return absl::WrapUnique(new Agent(std::move(options), std::move(token), std::move(rendezvous)));
+  auto agent =
+      absl::WrapUnique(new Agent(std::move(options), std::move(token), std::move(rendezvous)));
+  LH_RETURN_IF_ERROR(agent->ServeHttp());
+  agent->Join();
+  return agent;
+}
+
+absl::Status Agent::ServeHttp() {
+  if (options_.http_listen.empty()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
+                      HttpServer::OptionsFrom(options_.http_listen));
+  Pages pages;
+  metrics_.AddPages(pages);
+  LH_ASSIGN_OR_RETURN(http_, HttpServer::Start(http, std::move(pages)));
+  options_.log.Info(absl::StrCat("metrics at http://", http_->address(), "/metrics"));
+  return absl::OkStatus();
 }
 
 Agent::Agent(Options options, std::string token, std::unique_ptr<RendezvousServer> rendezvous)
@@ -88,6 +103,9 @@ Agent::Agent(Options options, std::string token, std::unique_ptr<RendezvousServe
                   absl::Now()) {
   place_.set_ranks(options_.ranks);
   place_.add_ranks_of_node(options_.ranks);
+}
+
+void Agent::Join() {
   membership_ = std::make_unique<MembershipClient>(
       MembershipClient::Options{
           .log = options_.log,
@@ -136,6 +154,7 @@ absl::Status Agent::Run() {
 
 void Agent::On(const Assigned& event) {
   const MembershipClient::Standing& standing = event.standing;
+  metrics_.CoordinatorAnswered(absl::Now());
   incarnation_ = standing.incarnation;
   assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
   if (standing.node.ranks() > 0) place_ = standing.node;
@@ -147,6 +166,7 @@ void Agent::On(const Assigned& event) {
 void Agent::On(const Reported& event) {
   if (event.group != group_) return;
   if (const auto* status = std::get_if<RankStatus>(&event.report)) {
+    metrics_.RankReported(place_.first_rank() + event.rank, ranks_[event.rank]->pid(), *status);
     Perform(supervisor_.Reported(event.rank, *status, absl::Now()));
   } else {
     PassOn(std::get<v1::HeartbeatRequest>(event.report));
@@ -169,6 +189,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
     const bool last = progress.inner_step() == assignment_.spec().train().steps() ||
                       supervisor_.state() == PoolSupervisor::State::kDraining;
     membership_->SetProgress(of, progress, last);
+    metrics_.Progressed(assignment_.spec().name(), progress);
   }
   // Now the coordinator can say for which rounds the others need not wait.
   if (report.draining()) membership_->SetDraining(of);
@@ -189,6 +210,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
 
 void Agent::On(const Exited& event) {
   if (event.group != group_) return;
+  metrics_.RankExited(event.code);
   Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
   if (supervisor_.completed()) membership_->SetFinished(Subject());
 }
@@ -225,6 +247,7 @@ void Agent::Do(const PoolSupervisor::KillRanks&) {
   for (const auto& rank : ranks_) rank->Signal(SIGKILL);
   for (const auto& rank : ranks_) rank->Kill();
   ranks_.clear();
+  metrics_.RanksEnded();
 }
 
 void Agent::Do(const PoolSupervisor::DrainRanks&) {
@@ -236,6 +259,7 @@ void Agent::Do(const PoolSupervisor::DrainRanks&) {
 void Agent::Do(const PoolSupervisor::Rejoin& action) {
   options_.log.Warning(absl::StrCat(action.reason, "; coming back as a new incarnation in ",
                                     absl::FormatDuration(action.delay)));
+  metrics_.Rejoined();
   membership_->Rejoin(action.reason, action.delay);
 }
 
@@ -286,6 +310,7 @@ absl::Status Agent::StartRanks() {
                                 }}));
     ranks_.push_back(std::move(process));
   }
+  metrics_.RanksStarted(options_.ranks);
   return absl::OkStatus();
 }
 
@@ -353,6 +378,9 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
     options.arguments.insert(
         options.arguments.end(),
         {"--trace", absl::StrCat(options_.trace, ".", place_.first_rank() + local_rank)});
+  }
+  if (!options_.update_rates.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--update-rates", options_.update_rates});
   }
   if (!options_.tls_files.empty()) {
     options.arguments.insert(options.arguments.end(),

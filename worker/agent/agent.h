@@ -16,9 +16,11 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/http/server.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "longhaul/v1/pool.pb.h"
+#include "worker/agent/agent_metrics.h"
 #include "worker/agent/membership_client.h"
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/rank_process.h"
@@ -31,9 +33,10 @@ class Agent {
  public:
   struct Options {
     std::string coordinator, pool;
-    std::string host;  // Of this machine, for people.
-    int ranks = 1;     // Of this node.
-    int nodes = 1;     // Of the pool.
+    std::string host;         // Of this machine, for people.
+    std::string http_listen;  // HOST:PORT of /metrics, /healthz, /readyz. Empty: none.
+    int ranks = 1;            // Of this node.
+    int nodes = 1;            // Of the pool.
 
     // --- Where the pool has several nodes.
 
@@ -52,6 +55,7 @@ class Agent {
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     TlsFiles tls_files;              // What tls was made of, for the ranks.
     std::string trace;  // Path of a timeline of each rank's engine, less its number. Empty: none.
+    std::string update_rates;  // File that keeps measured rates of offloaded updates. Empty: none.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
     std::string rank_program;  // Path of longhaul-rank.
     std::string log_level = "info";  // Of the ranks.
@@ -62,7 +66,7 @@ class Agent {
     absl::Duration return_within = absl::Minutes(10);  // The place is to be kept so long.
     std::vector<std::string> capabilities;             // See JoinRequest.
   };
-  // Joins the coordinator from now on. Errors: those of RendezvousServer::Start.
+  // Joins the coordinator from now on. Errors: those of RendezvousServer::Start and HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(Options options);
   ~Agent();
 
@@ -77,6 +81,8 @@ class Agent {
 
  private:
   Agent(Options options, std::string token, std::unique_ptr<RendezvousServer> rendezvous);
+  absl::Status ServeHttp();
+  void Join();
 
   struct Assigned {
     MembershipClient::Standing standing;
@@ -144,6 +150,8 @@ class Agent {
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
 
+  AgentMetrics metrics_;
+  std::unique_ptr<HttpServer> http_;
   std::unique_ptr<MembershipClient> membership_;
 };
 

@@ -172,9 +172,16 @@ int main(int argc, char** argv) {
       ->envname("LONGHAUL_TLS_KEY");
   app.add_option("--trace", options.trace,
                  "Write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
+  app.add_option("--update-rates", options.update_rates,
+                 "FILE that keeps the rates that offloaded updates are scheduled by, so that ranks "
+                 "measure them once (at most 2 s) and not at every start")
+      ->envname("LONGHAUL_UPDATE_RATES");
   app.add_option("--data-dir", options.data_dir,
                  "relative data paths of jobs begin here (default: current folder)")
       ->envname("LONGHAUL_DATA_DIR");
+  app.add_option("--http-listen", options.http_listen,
+                 "HOST:PORT of /metrics, /healthz and /readyz, as 127.0.0.1:7072 (default: none)")
+      ->envname("LONGHAUL_HTTP_LISTEN");
   app.add_option("--drain-seconds", drain_seconds,
                  "after SIGTERM, how long the ranks have to finish their step and send what they "
                  "owe (default 30)")

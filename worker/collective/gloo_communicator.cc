@@ -67,7 +67,9 @@ class GlooCommunicator : public Communicator {
     std::byte* own = output.data() + parts[rank()].offset;
     if (!input.empty() && own != input.data()) std::memcpy(own, input.data(), input.size());
     GlooExchange exchange = NextExchange(Kind::kAllGather, options);
-    LH_RETURN_IF_ERROR(Annotate("all-gather", Gather(exchange, parts, output.data())));
+    const std::vector<Part> sends(size(), parts[rank()]);
+    LH_RETURN_IF_ERROR(
+        Annotate("all-gather", exchange.Swap(output.data(), sends, output.data(), parts)));
     traffic_.AddAllGather(total, input.size(), size());
     return absl::OkStatus();
   }
@@ -131,12 +133,16 @@ class GlooCommunicator : public Communicator {
   Traffic traffic() const override { return traffic_.Read(); }
 
  private:
+  uint64_t NextNumber(Kind kind) {
+    return (uint64_t{++exchanges_} << 3) | static_cast<uint64_t>(kind);
+  }
+
   GlooExchange NextExchange(Kind kind, const CallOptions& options) {
-    const uint64_t operation = (uint64_t{++exchanges_} << 3) | static_cast<uint64_t>(kind);
     const absl::Duration timeout =
         std::min(options.timeout, absl::Hours(24 * 365));  // keeps the sum in range
-    return GlooExchange(*mesh_, operation,
-                        std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout));
+    return GlooExchange(*mesh_, NextNumber(kind),
+                        std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout),
+                        scratch_);
   }
 
   absl::Status Annotate(absl::string_view operation, const absl::Status& status) const {
@@ -146,26 +152,16 @@ class GlooCommunicator : public Communicator {
                                      "): ", status.message()));
   }
 
-  absl::Status Gather(GlooExchange& exchange, absl::Span<const Part> parts, std::byte* data) const {
-    const std::vector<Part> sends(size(), parts[rank()]);
-    return exchange.Swap(data, sends, data, parts);
-  }
-
   template <typename T>
   absl::Status AllReduce(absl::string_view operation, Kind kind, absl::Span<T> data,
                          const CallOptions& options) {
     LH_RETURN_IF_ERROR(CheckTimeout(operation, options));
     const int64_t count = data.size();
-    std::vector<Part> parts = EvenParts(count, size());
+    const std::vector<Part> parts = EvenParts(count, size());
     const Part own = parts[rank()];
-    GlooExchange reduce = NextExchange(kind, options);
-    LH_RETURN_IF_ERROR(
-        Annotate(operation, reduce.ReduceScatter(data.data(), parts, data.data() + own.offset)));
-    for (Part& part : parts)
-      part = {part.offset * int64_t{sizeof(T)}, part.size * int64_t{sizeof(T)}};
-    GlooExchange gather = NextExchange(kind, options);
-    LH_RETURN_IF_ERROR(
-        Annotate(operation, Gather(gather, parts, reinterpret_cast<std::byte*>(data.data()))));
+    const uint64_t gathering = NextNumber(kind);
+    GlooExchange exchange = NextExchange(kind, options);
+    LH_RETURN_IF_ERROR(Annotate(operation, exchange.AllReduce(data.data(), parts, gathering)));
     traffic_.AddAllReduce(count * sizeof(T), own.size * sizeof(T), size());
     return absl::OkStatus();
   }
@@ -174,6 +170,7 @@ class GlooCommunicator : public Communicator {
   const std::string hostname_;
   uint32_t exchanges_ =
       0;  // equal on all ranks; may wrap around, since only the last few are under way
+  std::vector<std::byte> scratch_;
   TrafficMeter traffic_;
 };
 

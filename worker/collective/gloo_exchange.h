@@ -13,16 +13,14 @@
 
 namespace longhaul {
 
-// Messages cross the network in pieces of this size, so that sums and copies overlap the transfer
-// of the next piece.
-inline constexpr int64_t kSegmentBytes = 1 << 20;
-
 // One collective operation under way. Called from one thread; errors are those of GlooMesh.
 class GlooExchange {
  public:
-  // `operation` (35 bits) is equal on all ranks for one operation and differs from the last few.
-  GlooExchange(GlooMesh& mesh, uint64_t operation, GlooMesh::Deadline deadline)
-      : mesh_(mesh), operation_(operation), deadline_(deadline) {}
+  // `operation` (31 bits) is equal on all ranks for one operation and differs from the last few.
+  // `scratch` keeps memory from one operation to the next.
+  GlooExchange(GlooMesh& mesh, uint64_t operation, GlooMesh::Deadline deadline,
+               std::vector<std::byte>& scratch)
+      : mesh_(mesh), operation_(operation), deadline_(deadline), scratch_(scratch) {}
 
   // For every peer p: sends `sends[p]` of `input` to it and receives `receives[p]` of `output` from
   // it (bytes). The records of this rank itself are ignored.
@@ -32,21 +30,34 @@ class GlooExchange {
   // output = the rank-order sum of this rank's part of every rank's input. `output` may be that
   // part of `input`.
   template <typename T>
-  absl::Status ReduceScatter(const T* input, absl::Span<const Part> parts, T* output);
+  absl::Status ReduceScatter(const T* input, absl::Span<const Part> parts, T* output) {
+    return Reduce(input, parts, output, nullptr);
+  }
+
+  // data = the rank-order sum of every rank's data, each part summed by its rank. Sums go back while
+  // the next ones are made: `gathering` is another operation's number.
+  template <typename T>
+  absl::Status AllReduce(T* data, absl::Span<const Part> parts, uint64_t gathering) {
+    return Reduce(data, parts, data + parts[mesh_.rank()].offset, &gathering);
+  }
 
  private:
   using Transfers = std::vector<std::unique_ptr<GlooMesh::Transfer>>;
 
-  uint64_t Slot(int64_t segment, int64_t bytes) const;
-  absl::Status StartSend(int peer, int64_t segment, const void* data, int64_t bytes,
+  // `gathering`: an AllReduce, whose data `input` is, with this number for its second half.
+  template <typename T>
+  absl::Status Reduce(const T* input, absl::Span<const Part> parts, T* output,
+                      const uint64_t* gathering);
+  absl::Status StartSend(int peer, uint64_t slot, const void* data, int64_t bytes,
                          Transfers* transfers);
-  absl::Status StartReceive(int peer, int64_t segment, void* data, int64_t bytes,
+  absl::Status StartReceive(int peer, uint64_t slot, void* data, int64_t bytes,
                             Transfers* transfers);
   absl::Status WaitAll(Transfers& transfers);
 
   GlooMesh& mesh_;
   const uint64_t operation_;
   const GlooMesh::Deadline deadline_;
+  std::vector<std::byte>& scratch_;
 };
 
 }  // namespace longhaul

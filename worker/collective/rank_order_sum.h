@@ -1,7 +1,6 @@
 // The sum that defines every reduction: ((s0 + s1) + s2) + ..., element by element.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -9,22 +8,29 @@
 
 namespace longhaul {
 
+// The sum of one block; `count` is a constant where it is kBlock, so that it becomes vector code.
+template <typename T>
+inline void AddRankOrderBlock(absl::Span<const T* const> sources, int64_t begin, int64_t count,
+                              T* output) {
+  alignas(64) T sum[4096 / sizeof(T)];
+  std::memcpy(sum, sources[0] + begin, count * sizeof(T));
+  for (const T* source : sources.subspan(1)) {
+    const T* addend = source + begin;
+    for (int64_t i = 0; i < count; ++i) sum[i] += addend[i];
+  }
+  std::memcpy(output + begin, sum, count * sizeof(T));
+}
+
 // output[i] = sum of sources[k][i] in the order of k. `output` may be one of the sources, else they
 // must not overlap. At least one source. Works in blocks that stay in the first-level cache, so
 // that each source is read once.
 template <typename T>
 void RankOrderSum(absl::Span<const T* const> sources, T* output, int64_t count) {
   constexpr int64_t kBlock = 4096 / sizeof(T);
-  T sum[kBlock];
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t length = std::min(kBlock, count - begin);
-    std::memcpy(sum, sources[0] + begin, length * sizeof(T));
-    for (const T* source : sources.subspan(1)) {
-      const T* addend = source + begin;
-      for (int64_t i = 0; i < length; ++i) sum[i] += addend[i];
-    }
-    std::memcpy(output + begin, sum, length * sizeof(T));
-  }
+  int64_t begin = 0;
+  for (; begin + kBlock <= count; begin += kBlock)
+    AddRankOrderBlock<T>(sources, begin, kBlock, output);
+  if (begin < count) AddRankOrderBlock<T>(sources, begin, count - begin, output);
 }
 
 }  // namespace longhaul

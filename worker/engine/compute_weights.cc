@@ -1,10 +1,13 @@
 #include "worker/engine/compute_weights.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/zeros.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "c10/util/Exception.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/unit_gather.h"
@@ -36,26 +39,32 @@ int64_t BytesOf(const UnitValues& values) {
 }  // namespace
 
 ComputeWeights::ComputeWeights(const ModelLayout& layout, const ShardPlan& plan,
-                               PoolExchange& exchange, at::Device device, at::ScalarType compute)
+                               PoolExchange& exchange, at::Device device, at::ScalarType compute,
+                               const WeightPlacement& placement, const SegmentKernels* kernels)
     : layout_(layout),
       plan_(plan),
       exchange_(exchange),
       device_(device),
       compute_(compute),
+      placement_(placement),
       units_(layout.units.size()) {
+  LH_CHECK(!placement.weights || (placement.masters && split()),
+           "weights in host memory go with masters there, and are gathered");
+  LH_CHECK(!placement.masters || placement.movement != nullptr, "nothing moves");
   const PartitionMap& map = plan.map();
   const int computed_bits = IsFloat() ? 32 : 16;
   for (int i = 0; i < static_cast<int>(units_.size()); ++i) {
     Unit& unit = units_[i];
     const UnitLayout& unit_layout = layout.units[i];
     const ElementRange kept = plan.Held(i, map.weights.level), held = plan.Held(i, map.optimizer);
-    unit.kept = MakeValues(unit_layout, kept);
-    unit.master = IsFloat()
-                      ? unit.kept.flat.narrow(0, held.first - kept.first, held.count)
-                      : at::zeros({held.count}, c10::TensorOptions(at::kFloat).device(device));
+    unit.kept = MakeValues(unit_layout, kept, placement.weights ? Memory::kHost : Memory::kDevice);
+    unit.master =
+        IsFloat() && placement.masters == placement.weights
+            ? unit.kept.flat.narrow(0, held.first - kept.first, held.count)
+            : Zeros(held.count, at::kFloat, placement.masters ? Memory::kHost : Memory::kDevice);
     const auto code = [&](int bits) {
       return std::make_unique<UnitCode>(unit_layout, plan.pieces(i),
-                                        bits == 0 ? computed_bits : bits);
+                                        bits == 0 ? computed_bits : bits, kernels);
     };
     if (!IsFloat()) unit.computed = code(0);
     if (split()) unit.wire = code(map.weights.bits);
@@ -69,11 +78,17 @@ ComputeWeights::ComputeWeights(const ModelLayout& layout, const ShardPlan& plan,
   }
 }
 
-UnitValues ComputeWeights::MakeValues(const UnitLayout& layout, const ElementRange& range) const {
-  const auto options = c10::TensorOptions().device(device_);
-  UnitValues values{.flat = at::zeros({range.count}, options.dtype(compute_)),
-                    .first = range.first};
-  if (!IsFloat()) values.vectors = at::zeros({VectorElements(layout)}, options.dtype(at::kFloat));
+at::Tensor ComputeWeights::Zeros(int64_t elements, at::ScalarType type, Memory memory) const {
+  if (memory == Memory::kDevice)
+    return at::zeros({elements}, c10::TensorOptions(type).device(device_));
+  return PlacedZeros(*placement_.movement, memory == Memory::kHost ? Place::kHost : Place::kDevice,
+                     elements, type, device_, "the parameters of a unit");
+}
+
+UnitValues ComputeWeights::MakeValues(const UnitLayout& layout, const ElementRange& range,
+                                      Memory memory) const {
+  UnitValues values{.flat = Zeros(range.count, compute_, memory), .first = range.first};
+  if (!IsFloat()) values.vectors = Zeros(VectorElements(layout), at::kFloat, memory);
   return values;
 }
 
@@ -106,18 +121,45 @@ absl::Status ComputeWeights::SpreadMasters(int unit) {
                       plan_.map().optimizer, Use::kRefresh);
 }
 
-absl::Status ComputeWeights::Refresh(int unit) {
+at::Tensor ComputeWeights::Shadow(int unit, const ElementRange& range) const {
+  if (!HasShadow()) return {};
+  const UnitValues& kept = units_[unit].kept;
+  return kept.flat.narrow(0, range.first - kept.first, range.count);
+}
+
+void ComputeWeights::CopyVectors(int unit) {
+  const Unit& u = units_[unit];
+  const ElementRange held = plan_.Held(unit, plan_.map().optimizer);
+  for (const KindRun& run : RunsOf(layout_.units[unit])) {
+    const int64_t first = std::max(run.range.first, held.first);
+    const int64_t count = std::min(run.range.end(), held.end()) - first;
+    if (!run.vector || count <= 0) continue;
+    u.kept.vectors.narrow(0, run.vectors_before + first - run.range.first, count)
+        .copy_(u.master.narrow(0, first - held.first, count));
+  }
+}
+
+absl::Status ComputeWeights::Refresh(int unit, From from) {
   Unit& u = units_[unit];
   ++u.version;
   const Level masters = plan_.map().optimizer, weights = plan_.map().weights.level;
   if (IsFloat()) {
+    if (placement_.masters && !placement_.weights) {
+      const ElementRange held = plan_.Held(unit, masters);
+      u.kept.flat.narrow(0, held.first - u.kept.first, held.count).copy_(u.master);
+    }
     return GatherFloats(exchange_, plan_, unit, u.kept.flat, u.kept.first, masters, weights,
                         Use::kRefresh);
+  }
+  if (!HasShadow()) from = From::kMasters;
+  if (from == From::kShadow) {
+    CopyVectors(unit);
+    if (exchange_.Path(masters, weights).empty()) return absl::OkStatus();
   }
   const PieceRange held = plan_.topology().Pieces(masters, plan_.rank());
   const UnitValues master{.flat = u.master, .first = plan_.Held(unit, masters).first};
   const at::Tensor coded = Scratch(*u.computed);
-  LH_RETURN_IF_ERROR(u.computed->Encode(held, master, coded, 0, {}, loss_));
+  u.computed->Encode(held, from == From::kShadow ? u.kept : master, coded, 0, {}, loss_);
   LH_RETURN_IF_ERROR(
       GatherCoded(exchange_, plan_, *u.computed, coded, masters, weights, Use::kRefresh));
   u.computed->Decode(plan_.topology().Pieces(weights, plan_.rank()), coded, 0, u.kept);
@@ -130,7 +172,7 @@ at::Tensor ComputeWeights::Scratch(const UnitCode& code) {
   return scratch_.narrow(0, 0, code.bytes());
 }
 
-void ComputeWeights::Open(int unit) {
+void ComputeWeights::Open(int unit, Pass pass) {
   Unit& u = units_[unit];
   LH_CHECK(split() && !u.whole.flat.defined(), "a unit is opened twice");
   std::vector<UnitValues>& free = free_[SizeOf(unit)];
@@ -142,6 +184,44 @@ void ComputeWeights::Open(int unit) {
   }
   Point(u.flat, u.whole.flat, device_);
   if (u.vectors) Point(u.vectors, u.whole.vectors, device_);
+  const bool own = pass != Pass::kBackward || !plan_.map().secondary.has_value();
+  if (placement_.weights && own) Fetch(unit);
+}
+
+void ComputeWeights::Fetch(int unit) {
+  Unit& u = units_[unit];
+  const UnitLayout& layout = layout_.units[unit];
+  std::vector<UnitValues>& free = free_staged_[{u.kept.flat.numel(), VectorElements(layout)}];
+  if (free.empty()) {
+    u.staged = MakeValues(layout, {u.kept.first, u.kept.flat.numel()}, Memory::kStaging);
+  } else {
+    u.staged = std::move(free.back());
+    u.staged.first = u.kept.first;
+    free.pop_back();
+  }
+  // What the device still reads of the staged memory, for another unit.
+  const absl::StatusOr<MoveToken> before = placement_.movement->Fork();
+  TORCH_CHECK(before.ok(), std::string(before.status().message()));
+  u.fetches.clear();
+  for (const auto& [from, to] :
+       {std::pair{&u.kept.flat, &u.staged.flat}, {&u.kept.vectors, &u.staged.vectors}}) {
+    if (!from->defined()) continue;
+    Unit::Fetch& fetch = u.fetches.emplace_back();
+    fetch.from = BufferOn(*from, Place::kHost, layout.name);
+    fetch.to = BufferOn(*to, Place::kDevice, absl::StrCat("staged ", layout.name));
+    fetch.from->SetVersion(u.version);
+    u.fetched = placement_.movement->Copy(
+        {Direction::kUp, MoveClass::kWeights}, {fetch.from.get(), u.version},
+        {fetch.to.get(), u.version}, fetch.from->bytes(), {*before});
+  }
+}
+
+absl::StatusOr<const UnitValues*> ComputeWeights::Fetched(Unit& unit) {
+  if (!placement_.weights) return &unit.kept;
+  LH_RETURN_IF_ERROR(placement_.movement->Wait(unit.fetched, "weights coming from host memory"));
+  for (const Unit::Fetch& fetch : unit.fetches)
+    LH_RETURN_IF_ERROR(Movement::Expect({fetch.to.get(), unit.version}));
+  return &unit.staged;
 }
 
 void ComputeWeights::Close(int unit) {
@@ -150,6 +230,12 @@ void ComputeWeights::Close(int unit) {
   Point(u.flat, {}, device_);
   if (u.vectors) Point(u.vectors, {}, device_);
   free_[SizeOf(unit)].push_back(std::exchange(u.whole, {}));
+  if (!u.staged.flat.defined()) return;
+  // A gather that was never run left the copies on their way.
+  placement_.movement->Wait(u.fetched, "weights that nobody wants").IgnoreError();
+  u.fetches.clear();
+  free_staged_[{u.kept.flat.numel(), VectorElements(layout_.units[unit])}].push_back(
+      std::exchange(u.staged, {}));
 }
 
 absl::Status ComputeWeights::Gather(int unit, Pass pass) {
@@ -177,14 +263,15 @@ absl::Status ComputeWeights::Gather(int unit, Pass pass) {
   }
   const Use use = pass == Pass::kBackward ? Use::kBackward : Use::kForward;
   const bool raw = IsFloat() && u.wire->bits() == 32;
+  LH_ASSIGN_OR_RETURN(const UnitValues* own, Fetched(u));
   at::Tensor coded;
   if (raw) {
-    u.whole.flat.narrow(0, u.kept.first, u.kept.flat.numel()).copy_(u.kept.flat);
+    u.whole.flat.narrow(0, own->first, own->flat.numel()).copy_(own->flat);
     LH_RETURN_IF_ERROR(
         GatherFloats(exchange_, plan_, unit, u.whole.flat, 0, kept, Level::kRank, use));
   } else {
     coded = Scratch(*u.wire);
-    LH_RETURN_IF_ERROR(u.wire->Encode(pieces(kept), u.kept, coded, 0, {}, loss_));
+    u.wire->Encode(pieces(kept), *own, coded, 0, {}, loss_);
     LH_RETURN_IF_ERROR(GatherCoded(exchange_, plan_, *u.wire, coded, kept, Level::kRank, use));
     u.wire->Decode(all, coded, 0, u.whole);
   }
@@ -195,7 +282,8 @@ absl::Status ComputeWeights::Gather(int unit, Pass pass) {
     u.secondary.copy_(own_part(*u.wire, coded, secondary->level));
     return absl::OkStatus();
   }
-  return u.rest->Encode(rests, u.whole, u.secondary, rests.first, {}, loss_);
+  u.rest->Encode(rests, u.whole, u.secondary, rests.first, {}, loss_);
+  return absl::OkStatus();
 }
 
 std::vector<at::Tensor> ComputeWeights::Leaves(int unit,
@@ -209,8 +297,11 @@ ComputeWeights::Bytes ComputeWeights::kept_bytes() const {
   Bytes bytes;
   for (const Unit& unit : units_) {
     const auto masters = static_cast<int64_t>(unit.master.nbytes());
+    const bool inside = IsFloat() && placement_.masters == placement_.weights;
+    const int64_t weights = BytesOf(unit.kept) - (inside ? masters : 0);
     bytes.masters += masters;
-    bytes.weights += BytesOf(unit.kept) - (IsFloat() ? masters : 0);
+    bytes.weights += weights;
+    bytes.host += (placement_.masters ? masters : 0) + (placement_.weights ? weights : 0);
     if (unit.secondary.defined()) bytes.secondary += static_cast<int64_t>(unit.secondary.nbytes());
   }
   return bytes;

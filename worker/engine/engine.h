@@ -7,7 +7,7 @@
 // state is undefined: the rank starts over.
 //
 // Errors: UNAVAILABLE, DEADLINE_EXCEEDED (a peer rank is gone or stands still), RESOURCE_EXHAUSTED
-// (memory), INTERNAL (torch; or a gradient that is not finite, before anything was updated).
+// (memory), INTERNAL (torch; or kSkipsInARowMax gradients in a row that were not finite).
 #pragma once
 
 #include <memory>
@@ -20,11 +20,16 @@
 #include "worker/engine/compute_weights.h"
 #include "worker/engine/flat_gradients.h"
 #include "worker/engine/gradient_reduction.h"
+#include "worker/engine/momentum_exchange.h"
+#include "worker/engine/offload_device.h"
 #include "worker/engine/pool_exchange.h"
 #include "worker/engine/shard_plan.h"
+#include "worker/model/fused_pass.h"
 #include "worker/model/model.h"
-#include "worker/optim/adamw_options.h"
+#include "worker/offload/interleaved_adamw.h"
 #include "worker/optim/optimizer.h"
+#include "worker/optim/optimizer_options.h"
+#include "worker/optim/thread_team.h"
 
 namespace longhaul {
 
@@ -35,10 +40,14 @@ struct TokenBatch {
 };
 
 struct StepResult {
-  double loss_sum = 0;       // Over the tokens of the pool's batch.
-  double gradient_norm = 0;  // Before clipping.
-  // ||x - decoded||^2 / ||x||^2 of what was quantized in this step, estimated over all ranks. 0:
-  // nothing was.
+  double loss_sum = 0;  // Over the tokens of the pool's batch.
+  // Before clipping. Where 1-bit Adam compresses nobody knows the mean gradient: the root mean square
+  // of the norms of the ranks' own, which is at least its norm.
+  double gradient_norm = 0;
+  // It was not finite: nothing was updated, on no rank.
+  bool skipped = false;
+  // ||x - decoded||^2 / ||x||^2 of what was quantized in this step (of 1-bit Adam's momentum: in the
+  // step before), estimated over all ranks. 0: nothing was.
   double weights_nmse = 0, gradients_nmse = 0;
   ReceivedBytes received;  // By this rank, since the step before.
 };
@@ -48,29 +57,52 @@ struct StateBytes {
   int64_t weights = 0, secondary = 0, gradients = 0;
   int64_t optimizer = 0;  // Masters and moments.
   int64_t error_feedback = 0;
+  int64_t host = 0;  // Of all this, in host memory by offloading.
 };
+
+// How far an optimizer is, beside what it remembers of elements.
+struct OptimizerPhase {
+  int64_t updates = 0;
+  // 1-bit Adam: after how many of them the variance was frozen (0: it is not), and what VarianceWatch
+  // saw last.
+  int64_t frozen_at = 0;
+  VarianceLook last_look;
+};
+
+// How units are computed. kAuto: by hand (FusedPass) where the model has that on the device.
+enum class Blocks { kAuto, kFused, kAutograd };
 
 class Engine {
  public:
+  // A step whose gradient is not finite is skipped; this many in a row end the training.
+  static constexpr int kSkipsInARowMax = 10;
+
   struct Options {
     std::unique_ptr<const Model> model;
     PoolLink link;
     PartitionMap partition;
     at::Device device = at::kCPU;         // The model's too.
     at::ScalarType compute = at::kFloat;  // Or kBFloat16, with float32 parameters behind it.
-    AdamWOptions adamw;
+    OptimizerOptions optimizer;
     double clip_norm = 0;    // At most 0: no clipping.
     uint64_t seed = 0;       // Of the initial parameters.
+    int threads = 1;         // Of the optimizer; torch has its own setting.
     int accumulation = 1;    // Micro-batches of a step.
     bool recompute = false;  // Of activations; see PassOptions.
-    int gathers_ahead = 1;   // See WeightStream.
+    Blocks blocks = Blocks::kAuto;
+    int gathers_ahead = 1;  // See WeightStream.
+    OffloadOptions offload;
     std::string trace_path;  // Of a timeline of this rank (Trace). Empty: none.
     // Null: one of the engine's own. Else it must outlive the engine.
     CollectiveQueue* queue = nullptr;
+    // Of 4 and 8 bits: see TileCoder. Null: those of the device.
+    const SegmentKernels* kernels = nullptr;
   };
-  // With initial parameters, equal on all ranks. FAILED_PRECONDITION: this pool cannot be split so (CheckTopology).
-  // UNIMPLEMENTED: the device has no kernels for these bits. Those of
-  // Trace::Create. Collective.
+  // With initial parameters, equal on all ranks. INVALID_ARGUMENT: the optimizer has nothing to do in
+  // this model. FAILED_PRECONDITION: this pool cannot be split so (CheckTopology), or a node has no
+  // memory for what is offloaded. UNIMPLEMENTED: the optimizer cannot work on this device, with this
+  // partition or offloaded, or the model has no fused pass there. Those of Trace::Create,
+  // OpenOffloadDevice and LoadCudaSegmentKernels. Collective.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
@@ -79,9 +111,13 @@ class Engine {
   // Which elements this rank owns.
   const ShardPlan& plan() const { return plan_; }
   StateBytes state_bytes() const;
+  // How the update is interleaved. Null: nothing is offloaded.
+  const UpdateSchedule* schedule() const {
+    return interleaved_ == nullptr ? nullptr : &interleaved_->schedule();
+  }
 
   // One update from the mean gradient over the pool's batch, of which this rank has `share` and all
-  // ranks together `pool_tokens` tokens. Collective.
+  // ranks together `pool_tokens` tokens; none if it is not finite. Collective.
   absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_tokens,
                                   double learning_rate);
   // Sum of the loss over the tokens of all ranks' shares. Collective.
@@ -96,19 +132,32 @@ class Engine {
   // Gives every rank what the owners hold of these units. Collective.
   absl::Status Publish(absl::Span<const int> units);
 
-  // The optimizer's moments of elements that this rank owns. Local. Together with Read and Write and
-  // the number of updates this is the whole state, whatever the partition and the number of ranks;
-  // error feedback alone begins anew.
-  absl::Status ReadMoments(Moment moment, int unit, int64_t offset, absl::Span<float> out) const;
-  absl::Status WriteMoments(Moment moment, int unit, int64_t offset, absl::Span<const float> in);
+  // What the optimizer remembers of elements that this rank owns; zeros where it does not keep that
+  // state. Local. Together with Read and Write and the phase this is the whole state, whatever the
+  // partition and the number of ranks, but for error feedback.
+  absl::Status ReadState(OptimizerState state, int unit, int64_t offset,
+                         absl::Span<float> out) const;
+  // What is written to where the state is not kept is dropped.
+  absl::Status WriteState(OptimizerState state, int unit, int64_t offset,
+                          absl::Span<const float> in);
   int64_t updates() const { return optimizer_->updates(); }
+  OptimizerPhase phase() const;
   // After writes of all ranks: gives every rank that updates an element what its owner holds, and
-  // sets the number of updates. Collective.
-  absl::Status PublishMoments(int64_t updates);
+  // sets the phase. Error feedback begins anew. Collective.
+  absl::Status PublishState(const OptimizerPhase& phase);
+  // What 1-bit Adam owes, from the freeze on: at kWorker of every element of a unit, a value of this
+  // rank alone; at kServer of what it owns. Means something on the same rank of as many ranks. A view
+  // to be read or written between two steps (after PublishState), valid until the next one. Empty:
+  // nothing is owed.
+  absl::Span<float> FeedbackOf(Feedback end, int unit);
 
  private:
-  Engine(Options options, std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace);
+  // The options without their model.
+  Engine(const Options& options, std::unique_ptr<const Model> model,
+         std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace,
+         OffloadDevice offload_device);
 
+  absl::Status MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload);
   absl::Status Initialize();
   absl::StatusOr<double> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
   absl::StatusOr<double> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
@@ -117,11 +166,21 @@ class Engine {
   // On the queue.
   absl::Status ReduceUnit(int unit, bool last);
   absl::Status FreeReduced(size_t pending_max);
-  // Visits the parts of the optimizer's runs inside `range` of a unit.
+  absl::Status PublishState(OptimizerState state, int unit);
+  // Visits the parts of the optimizer's subgroups inside `range` of a unit.
   template <typename Visit>
-  void ForMoments(Moment moment, int unit, const ElementRange& range, Visit&& visit) const;
-  double OwnedSquaredNorm() const;
+  void ForState(OptimizerState state, int unit, const ElementRange& range, Visit&& visit) const;
+  // Whether 1-bit Adam's ranks exchange momentum instead of gradients.
+  bool ExchangesMomentum() const { return momentum_ != nullptr && momentum_->begun(); }
+  // This rank's part of the sum that makes the gradient's norm.
+  double SquaredNormPart();
   absl::Status Update(double learning_rate, double gradient_norm);
+  // By unit; none unless ranks exchange momentum.
+  std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
+  SubgroupUpdate UpdateOf(int subgroup) const;
+  // Of offloaded state; else they do nothing.
+  void FlushGradients(int unit);
+  absl::Status BeginWrite(int unit, const ElementRange& range);
   // Runs something collective on the queue, and waits for it.
   absl::Status RunQueued(std::string name, std::function<absl::Status()> work);
   std::optional<Batch> ToDevice(const TokenBatch& batch) const;
@@ -134,17 +193,24 @@ class Engine {
   const bool recompute_;
   const std::unique_ptr<Trace> trace_;  // May be null.
   const std::unique_ptr<PoolExchange> exchange_;
+  const OffloadDevice offload_device_;  // Empty: nothing is offloaded.
   const ShardPlan plan_;
   ComputeWeights weights_;
   FlatGradients gradients_;
   GradientReduction reduction_;
-  const std::unique_ptr<Optimizer> optimizer_;
+  const std::unique_ptr<FusedPass> fused_;  // Null: autograd.
+  ThreadTeam team_;
+  std::unique_ptr<Optimizer> optimizer_;
+  InterleavedAdamW* interleaved_ = nullptr;     // The same. Null: nothing is offloaded.
+  std::unique_ptr<MomentumExchange> momentum_;  // Of 1-bit Adam alone.
   struct Pending {
     int unit;
+    bool last;  // Of the step.
     CollectiveQueue::Ticket ticket;
   };
   std::vector<Pending> reducing_;  // In the order of their submission.
   ReceivedBytes reported_;         // With earlier steps.
+  int skips_in_a_row_ = 0;         // The same on every rank.
   std::unique_ptr<CollectiveQueue> own_queue_;
   // Its works use the members above: it ends first.
   CollectiveQueue* const queue_;

@@ -50,14 +50,20 @@ at::Tensor FlatGradients::View(TensorRef ref) const {
 }
 
 void FlatGradients::Add(TensorRef ref, const at::Tensor& gradient) {
-  Open(ref.unit);
-  Unit& unit = units_[ref.unit];
-  if (unit.contributed[ref.tensor]) {
+  const bool add = Place(ref).add;
+  if (add) {
     View(ref).add_(gradient);
   } else {
     View(ref).copy_(gradient);
   }
+}
+
+GradientPlace FlatGradients::Place(TensorRef ref) {
+  Open(ref.unit);
+  Unit& unit = units_[ref.unit];
+  const bool add = unit.contributed[ref.tensor];
   unit.contributed[ref.tensor] = true;
+  return {unit.flat.data_ptr<float>() + layout_.units[ref.unit].tensors[ref.tensor].offset, add};
 }
 
 void FlatGradients::Finish(int unit) {

@@ -17,11 +17,12 @@
 #include "ATen/core/Tensor.h"
 #include "common/layout/model_layout.h"
 #include "worker/engine/shard_plan.h"
+#include "worker/model/fused_pass.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
 
-class FlatGradients {
+class FlatGradients : public GradientPlaces {
  public:
   // `layout` and `plan` outlive the object.
   FlatGradients(const ModelLayout& layout, const ShardPlan& plan, at::Device device);
@@ -31,6 +32,8 @@ class FlatGradients {
   // Forgets everything.
   void BeginStep();
   void Add(TensorRef tensor, const at::Tensor& gradient);
+  // The same for a contribution that is written in place.
+  GradientPlace Place(TensorRef tensor) override;
   // Completes a unit's buffer: tensors without a contribution become zero.
   void Finish(int unit);
   // After Finish; where gradients are split, until Release.

@@ -4,7 +4,6 @@
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/zeros.h"
-#include "ATen/ops/zeros_like.h"
 #include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/unit_gather.h"
@@ -19,14 +18,15 @@ at::Tensor MakeBytes(int64_t bytes, at::Device device) {
 }  // namespace
 
 GradientReduction::GradientReduction(const ModelLayout& layout, const ShardPlan& plan,
-                                     PoolExchange& exchange, at::Device device, int computed_bits)
+                                     PoolExchange& exchange, at::Device device, int computed_bits,
+                                     const SegmentKernels* kernels)
     : plan_(plan),
       exchange_(exchange),
       device_(device),
       bits_(plan.map().gradients.bits == 0 ? computed_bits : plan.map().gradients.bits) {
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
     const auto code = [&](int bits) {
-      return std::make_unique<UnitCode>(layout.units[unit], plan.pieces(unit), bits);
+      return std::make_unique<UnitCode>(layout.units[unit], plan.pieces(unit), bits, kernels);
     };
     if (bits_ < 32) codes_.push_back(code(bits_));
     if (computed_bits < 32) computed_.push_back(code(computed_bits));
@@ -37,11 +37,8 @@ absl::Status GradientReduction::Reduce(int unit, const at::Tensor& flat, int64_t
                                        Level narrow, Level wide) {
   std::vector<const Hop*> hops = exchange_.Path(wide, narrow);
   std::reverse(hops.begin(), hops.end());
+  if (bits_ < 32) return ReduceCoded(unit, hops, {.flat = flat, .first = first});
   for (const Hop* hop : hops) {
-    if (bits_ < 32) {
-      LH_RETURN_IF_ERROR(ReduceCoded(unit, *hop, flat, first));
-      continue;
-    }
     const ElementRange held = plan_.Held(unit, hop->narrow);
     std::vector<int64_t> counts;
     for (const int rank : hop->ranks) counts.push_back(plan_.Held(unit, hop->wide, rank).count);
@@ -51,60 +48,61 @@ absl::Status GradientReduction::Reduce(int unit, const at::Tensor& flat, int64_t
   return absl::OkStatus();
 }
 
-absl::Status GradientReduction::ReduceCoded(int unit, const Hop& hop, const at::Tensor& flat,
-                                            int64_t first) {
+absl::Status GradientReduction::ReduceCoded(int unit, absl::Span<const Hop* const> hops,
+                                            const UnitValues& values) {
   const UnitCode& code = *codes_[unit];
   const Topology& topology = plan_.topology();
-  const UnitValues values{.flat = flat, .first = first};
-  const PieceRange held = topology.Pieces(hop.narrow, plan_.rank());
-  const PieceRange own = topology.Pieces(hop.wide, plan_.rank());
-  const int64_t base = code.PartOf(held).offset, size = code.PartOf(own).size;
-  const at::Tensor out = MakeBytes(code.PartOf(held).size, device_);
-  at::Tensor error;
-  if (plan_.map().error_feedback) error = Error(unit, hop, plan_.Held(unit, hop.narrow).count);
-  std::vector<Part> sends, receives;
-  std::vector<int64_t> scales;
-  for (const int rank : hop.ranks) {
-    const PieceRange pieces = topology.Pieces(hop.wide, rank);
-    const Part part = code.PartOf(pieces);
-    const bool self = rank == plan_.rank();
-    sends.push_back({part.offset - base, self ? 0 : part.size});
-    receives.push_back({static_cast<int64_t>(receives.size()) * size, self ? 0 : size});
-    scales.push_back(code.ScaleBytes(own));
-    if (self) continue;
-    at::Tensor lost;
-    if (error.defined()) {
-      const ElementRange range = plan_.Held(unit, hop.wide, rank);
-      lost = error.narrow(0, range.first - plan_.Held(unit, hop.narrow).first, range.count);
+  at::Tensor received;                    // From the ranks of the hop before.
+  std::vector<UnitCode::Addend> addends;  // In it, by rank. Before the first hop: none.
+  // Ends the hop before: sums pieces of what this rank got, and codes them for others.
+  const auto sum = [&](const PieceRange& pieces, const at::Tensor& to, int to_first,
+                       const at::Tensor& error) {
+    if (!addends.empty()) return code.Reduce(pieces, addends, values, to, to_first, error, loss_);
+    if (to.defined()) code.Encode(pieces, values, to, to_first, error, loss_);
+  };
+  for (const Hop* hop : hops) {
+    const PieceRange held = topology.Pieces(hop->narrow, plan_.rank());
+    const PieceRange own = topology.Pieces(hop->wide, plan_.rank());
+    const int64_t base = code.PartOf(held).offset, size = code.PartOf(own).size;
+    const at::Tensor sent = MakeBytes(code.PartOf(held).size, device_);
+    std::vector<Part> sends, receives;
+    std::vector<int64_t> scales;
+    for (const int rank : hop->ranks) {
+      const PieceRange pieces = topology.Pieces(hop->wide, rank);
+      const Part part = code.PartOf(pieces);
+      const bool self = rank == plan_.rank();
+      sends.push_back({part.offset - base, self ? 0 : part.size});
+      receives.push_back({static_cast<int64_t>(receives.size()) * size, self ? 0 : size});
+      scales.push_back(code.ScaleBytes(own));
+      if (self) {
+        sum(pieces, {}, 0, {});
+      } else {
+        sum(pieces, sent, held.first, ErrorFor(unit, *hop, rank));
+      }
     }
-    // Peers wait for this rank's part, and find out with it.
-    if (!code.Encode(pieces, values, out, held.first, lost, found_.loss).ok()) {
-      found_.finite = false;
-      out.zero_();
+    received = MakeBytes(size * static_cast<int64_t>(hop->ranks.size()), device_);
+    LH_RETURN_IF_ERROR(exchange_.AllToAll(*hop, sent, sends, received, receives, scales));
+    addends.clear();
+    for (size_t i = 0; i < hop->ranks.size(); ++i) {
+      if (hop->ranks[i] == plan_.rank()) {
+        addends.push_back({.values = values});
+      } else {
+        addends.push_back({received.narrow(0, receives[i].offset, size), own.first, {}});
+      }
     }
   }
-  const at::Tensor in = MakeBytes(size * static_cast<int64_t>(hop.ranks.size()), device_);
-  LH_RETURN_IF_ERROR(exchange_.AllToAll(hop, out, sends, in, receives, scales));
-  const ElementRange range = plan_.Held(unit, hop.wide);
-  const at::Tensor part = flat.narrow(0, range.first - first, range.count);
-  const UnitValues sum{.flat = at::zeros_like(part), .first = range.first};
-  for (size_t i = 0; i < hop.ranks.size(); ++i) {
-    if (hop.ranks[i] == plan_.rank()) {
-      sum.flat.add_(part);
-    } else {
-      code.DecodeAdd(own, in.narrow(0, receives[i].offset, size), own.first, sum);
-    }
-  }
-  part.copy_(sum.flat);
+  if (!hops.empty()) sum(topology.Pieces(hops.back()->wide, plan_.rank()), {}, 0, {});
   return absl::OkStatus();
 }
 
 // By hop: what a rank owes differs from one to the next.
-at::Tensor& GradientReduction::Error(int unit, const Hop& hop, int64_t elements) {
+at::Tensor GradientReduction::ErrorFor(int unit, const Hop& hop, int rank) {
+  if (!plan_.map().error_feedback) return {};
+  const ElementRange held = plan_.Held(unit, hop.narrow), range = plan_.Held(unit, hop.wide, rank);
   at::Tensor& error = errors_[{unit, hop.narrow}];
   if (!error.defined())
-    error = at::zeros({elements}, c10::TensorOptions(at::kBFloat16).device(device_));
-  return error;
+    error = at::zeros({held.count}, c10::TensorOptions(at::kBFloat16).device(device_));
+  return error.narrow(0, range.first - held.first, range.count);
 }
 
 absl::Status GradientReduction::Spread(int unit, const at::Tensor& flat, int64_t first,
@@ -117,8 +115,7 @@ absl::Status GradientReduction::Spread(int unit, const at::Tensor& flat, int64_t
   const UnitValues values{.flat = flat, .first = first};
   const at::Tensor coded = MakeBytes(code.bytes(), device_);
   const Topology& topology = plan_.topology();
-  LH_RETURN_IF_ERROR(
-      code.Encode(topology.Pieces(Level::kPool, plan_.rank()), values, coded, 0, {}, found_.loss));
+  code.Encode(topology.Pieces(Level::kPool, plan_.rank()), values, coded, 0, {}, loss_);
   LH_RETURN_IF_ERROR(
       GatherCoded(exchange_, plan_, code, coded, Level::kPool, narrow, Use::kGradient));
   // This rank's own piece too: all that hold it must have the same.

@@ -24,32 +24,29 @@ namespace longhaul {
 
 class GradientReduction {
  public:
-  // `computed_bits`: of what the model computes with. `plan` and `exchange` outlive the
-  // object.
+  // `computed_bits`: of what the model computes with. `kernels`: see TileCoder. `plan` and
+  // `exchange` outlive the object.
   GradientReduction(const ModelLayout& layout, const ShardPlan& plan, PoolExchange& exchange,
-                    at::Device device, int computed_bits);
+                    at::Device device, int computed_bits, const SegmentKernels* kernels = nullptr);
 
   // `flat`: float32 elements of the unit from `first` on, at least what this rank holds of `narrow`.
   // What it holds of `wide` becomes the sum over the ranks between the two levels; the rest holds
-  // unspecified values. An element that is not finite makes finite() false instead of being coded.
+  // unspecified values. So does the sum if an element is not finite that is to be coded: Take says
+  // so.
   absl::Status Reduce(int unit, const at::Tensor& flat, int64_t first, Level narrow, Level wide);
   // The other way round: what this rank owns of the pool's sum, on all ranks that hold `narrow` of
   // it.
   absl::Status Spread(int unit, const at::Tensor& flat, int64_t first, Level narrow);
 
-  // --- Of this rank, since the last call of Take.
-
-  struct Found {
-    bool finite = true;
-    UnitCode::Loss loss;
-  };
-  Found Take() { return std::exchange(found_, {}); }
+  // What this rank found out since the last call, when what it has submitted is done.
+  CodingLoss::Sums Take() { return loss_.Take(); }
   // Of the error feedback.
   int64_t kept_bytes() const;
 
  private:
-  absl::Status ReduceCoded(int unit, const Hop& hop, const at::Tensor& flat, int64_t first);
-  at::Tensor& Error(int unit, const Hop& hop, int64_t elements);
+  absl::Status ReduceCoded(int unit, absl::Span<const Hop* const> hops, const UnitValues& values);
+  // What a hop owes to `rank`. Undefined without error feedback.
+  at::Tensor ErrorFor(int unit, const Hop& hop, int rank);
 
   const ShardPlan& plan_;
   PoolExchange& exchange_;
@@ -58,7 +55,7 @@ class GradientReduction {
   std::vector<std::unique_ptr<UnitCode>> codes_;        // By unit. Of bits_; empty if they are 32.
   std::vector<std::unique_ptr<UnitCode>> computed_;     // Of Spread; empty if 32.
   std::map<std::pair<int, Level>, at::Tensor> errors_;  // By unit and the hop's narrow level.
-  Found found_;
+  CodingLoss loss_;
 };
 
 }  // namespace longhaul

@@ -206,6 +206,23 @@ absl::Status PoolExchange::Sum(absl::Span<double> values) {
   return absl::OkStatus();
 }
 
+absl::Status PoolExchange::CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat) {
+  LH_RETURN_IF_ERROR(reduce.Run(*link_.communicator, SpanOf<float>(flat), Options()));
+  Hop pool{.communicator = link_.communicator, .narrow = Level::kRank, .wide = Level::kPool};
+  std::vector<Part> in, out;  // What each rank sent of this one's chunk; its own, averaged.
+  std::vector<int64_t> in_scales, out_scales;
+  for (int r = 0; r < ranks(); ++r) {
+    pool.ranks.push_back(r);
+    in.push_back({0, reduce.CodedBytes(rank())});
+    in_scales.push_back(reduce.ScaleBytes(rank()));
+    out.push_back({0, reduce.CodedBytes(r)});
+    out_scales.push_back(reduce.ScaleBytes(r));
+  }
+  Count(pool, in, in_scales, Use::kGradient);
+  Count(pool, out, out_scales, Use::kGradient);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::vector<int64_t>>> PoolExchange::Gather(
     absl::Span<const int64_t> values) {
   const auto count = static_cast<int64_t>(values.size());

@@ -20,6 +20,7 @@
 #include "common/partition/partition_map.h"
 #include "common/partition/topology.h"
 #include "worker/collective/communicator.h"
+#include "worker/collective/compressed_all_reduce.h"
 
 namespace longhaul {
 
@@ -96,6 +97,9 @@ class PoolExchange {
 
   // Sums by element over the ranks, in rank order.
   absl::Status Sum(absl::Span<double> values);
+  // `flat`, float32 in host memory, becomes the mean over the ranks as `reduce` compresses it. More
+  // than one rank. For gradients.
+  absl::Status CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat);
   // Every rank's values, by rank.
   absl::StatusOr<std::vector<std::vector<int64_t>>> Gather(absl::Span<const int64_t> values);
 

@@ -55,13 +55,44 @@ at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
   return segment.input.defined() ? result.back() : at::Tensor();
 }
 
-Trace::Span SpanOf(const PassOptions& options, const char* what, const Model& model, int unit) {
+Trace::Span TraceSpanOf(const PassOptions& options, const char* what, const Model& model,
+                        int unit) {
   return Trace::Span(
       options.trace, Trace::Track::kCompute,
       options.trace == nullptr ? "" : absl::StrCat(what, model.layout().units[unit].name));
 }
 
 int UnitCount(const Model& model) { return static_cast<int>(model.layout().units.size()); }
+
+absl::StatusOr<double> FusedForwardBackward(const Model& model, const std::optional<Batch>& batch,
+                                            const PassOptions& options, WeightStream& weights,
+                                            FlatGradients& gradients,
+                                            const UnitGradientReady& ready) {
+  using Keep = FusedPass::Keep;
+  FusedPass& fused = *options.fused;
+  if (batch.has_value()) {
+    fused.Begin(*batch, {.keep = options.recompute ? Keep::kInputs : Keep::kActivations,
+                         .scale = options.scale});
+  }
+  for (int unit = 0; unit < UnitCount(model); ++unit) {
+    LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
+    if (batch.has_value()) {
+      const Trace::Span span = TraceSpanOf(options, "forward ", model, unit);
+      fused.Forward(unit, taken);
+    }
+    weights.Done();
+  }
+  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
+    LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
+    if (batch.has_value()) {
+      const Trace::Span span = TraceSpanOf(options, "backward ", model, unit);
+      fused.Backward(unit, taken, gradients);
+    }
+    weights.Done();
+    LH_RETURN_IF_ERROR(ready(unit));
+  }
+  return batch.has_value() ? fused.loss_sum() : 0;
+}
 
 }  // namespace
 
@@ -81,12 +112,14 @@ std::vector<UnitUse> TrainingUses(const Model& model) {
 absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
                                        const PassOptions& options, WeightStream& weights,
                                        FlatGradients& gradients, const UnitGradientReady& ready) {
+  if (options.fused != nullptr)
+    return FusedForwardBackward(model, batch, options, weights, gradients, ready);
   std::vector<Segment> segments;
   at::Tensor x;
   for (int unit = 0; unit < UnitCount(model); ++unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
-      const Trace::Span span = SpanOf(options, "forward ", model, unit);
+      const Trace::Span span = TraceSpanOf(options, "forward ", model, unit);
       segments.push_back(options.recompute ? ForwardToRecompute(model, unit, x, *batch, taken)
                                            : ForwardUnit(model, unit, x, *batch, std::move(taken)));
       x = segments.back().output;
@@ -102,7 +135,7 @@ absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<B
   for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
-      const Trace::Span span = SpanOf(options, "backward ", model, unit);
+      const Trace::Span span = TraceSpanOf(options, "backward ", model, unit);
       Segment& segment = segments.back();
       if (options.recompute)
         segment = ForwardUnit(model, unit, segment.input, *batch, std::move(taken));
@@ -116,14 +149,22 @@ absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<B
 }
 
 absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
-                                   WeightStream& weights) {
+                                   WeightStream& weights, FusedPass* fused) {
   const at::NoGradGuard no_grad;
+  if (fused != nullptr && batch.has_value()) fused->Begin(*batch, {});
   at::Tensor x;
   for (int unit = 0; unit < UnitCount(model); ++unit) {
     LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
-    if (batch.has_value()) x = model.Forward(unit, taken, x, *batch);
+    if (batch.has_value()) {
+      if (fused != nullptr) {
+        fused->Forward(unit, taken);
+      } else {
+        x = model.Forward(unit, taken, x, *batch);
+      }
+    }
     weights.Done();
   }
+  if (fused != nullptr) return batch.has_value() ? fused->loss_sum() : 0;
   return x.defined() ? x.item<double>() : 0;
 }
 

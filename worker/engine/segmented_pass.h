@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "worker/engine/flat_gradients.h"
 #include "worker/engine/weight_stream.h"
+#include "worker/model/fused_pass.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
@@ -24,9 +25,10 @@ std::vector<UnitUse> EvaluationUses(const Model& model);
 using UnitGradientReady = std::function<absl::Status(int unit)>;
 
 struct PassOptions {
-  double scale = 1;        // Of the loss whose gradient is taken.
-  bool recompute = false;  // Keep only the inputs of units, and run forward again for backward.
-  Trace* trace = nullptr;  // Gets a span for each unit's forward and backward.
+  double scale = 1;            // Of the loss whose gradient is taken.
+  bool recompute = false;      // Keep only the inputs of units, and run forward again for backward.
+  Trace* trace = nullptr;      // Gets a span for each unit's forward and backward.
+  FusedPass* fused = nullptr;  // Does the computing. Null: autograd does.
 };
 
 // Returns the sum of the loss over the batch's tokens. `gradients` receive the gradient of that sum
@@ -38,6 +40,6 @@ absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<B
 
 // The same sum without gradients.
 absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
-                                   WeightStream& weights);
+                                   WeightStream& weights, FusedPass* fused = nullptr);
 
 }  // namespace longhaul

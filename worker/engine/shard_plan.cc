@@ -3,48 +3,80 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "common/layout/fragment_layout.h"
 
 namespace longhaul {
 namespace {
 
-std::vector<ElementRange> CutUnit(int64_t elements, int count) {
+std::vector<ElementRange> InElements(const std::vector<BlockRange>& blocks, int64_t elements) {
   std::vector<ElementRange> pieces;
-  for (int piece = 0; piece < count; ++piece) {
-    const BlockRange blocks = OwnedBlocks(elements, piece, count);
-    const int64_t first = std::min(blocks.first * kBlockElements, elements);
-    pieces.push_back({first, std::min(blocks.end() * kBlockElements, elements) - first});
+  for (const BlockRange& range : blocks) {
+    const int64_t first = std::min(range.first * kBlockElements, elements);
+    pieces.push_back({first, std::min(range.end() * kBlockElements, elements) - first});
   }
   return pieces;
 }
 
-// The tensors of a unit inside `range`, neighbours with the same decay joined.
-void AppendRuns(const UnitLayout& layout, int unit, const ElementRange& range,
-                std::vector<UpdateRun>& runs) {
-  const size_t before = runs.size();
+// The tensors of a unit inside `range`, neighbours with the same decay joined; by kMatrices whole
+// hidden matrices apart.
+void AppendSubgroups(const UnitLayout& layout, int unit, const ElementRange& range, CutRule rule,
+                     std::vector<UnitSubgroup>& subgroups) {
+  const size_t before = subgroups.size();
   for (const TensorLayout& tensor : layout.tensors) {
     const int64_t first = std::max(tensor.offset, range.first);
     const int64_t end = std::min(tensor.offset + tensor.elements, range.end());
     if (first >= end) continue;
-    const bool joins = runs.size() > before && runs.back().decay == tensor.decay &&
-                       runs.back().range.end() == first;
-    if (joins) {
-      runs.back().range.count += end - first;
-    } else {
-      runs.push_back({unit, {first, end - first}, tensor.decay});
+    if (rule == CutRule::kMatrices && IsHiddenMatrix(layout, tensor)) {
+      LH_CHECK(end - first == tensor.elements, "a matrix is cut");
+      subgroups.push_back({unit,
+                           {first, end - first},
+                           {.elements = end - first,
+                            .decay = tensor.decay,
+                            .rows = tensor.shape[0],
+                            .columns = tensor.shape[1]}});
+      continue;
     }
+    const bool joins = subgroups.size() > before && subgroups.back().shape.decay == tensor.decay &&
+                       !subgroups.back().shape.matrix() && subgroups.back().range.end() == first;
+    if (!joins) subgroups.push_back({unit, {first, 0}, {.decay = tensor.decay}});
+    subgroups.back().range.count += end - first;
+    subgroups.back().shape.elements += end - first;
+  }
+}
+
+// A subgroup in parts of at most so many elements.
+void AppendCut(const UnitSubgroup& subgroup, int64_t elements_max,
+               std::vector<UnitSubgroup>& subgroups) {
+  for (int64_t first = 0; first < subgroup.range.count; first += elements_max) {
+    UnitSubgroup& part = subgroups.emplace_back(subgroup);
+    part.range = {subgroup.range.first + first,
+                  std::min(elements_max, subgroup.range.count - first)};
+    part.shape.elements = part.range.count;
   }
 }
 
 }  // namespace
 
 ShardPlan::ShardPlan(const ModelLayout& layout, const PartitionMap& map, const Topology& topology,
-                     int rank)
-    : map_(map), topology_(topology), rank_(rank) {
+                     int rank, CutRule rule, int64_t subgroup_elements)
+    : map_(map),
+      topology_(topology),
+      rank_(rank),
+      blocks_(CutUnits(layout, topology.ranks(), rule)) {
   LH_CHECK(CheckTopology(map, topology).ok(), "the pool cannot be split so");
+  LH_CHECK(subgroup_elements >= 0 && subgroup_elements % kSubgroupGrain == 0,
+           "subgroups are cut at grains");
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
-    pieces_.push_back(CutUnit(layout.units[unit].elements, topology.ranks()));
-    AppendRuns(layout.units[unit], unit, Held(unit, map.optimizer), runs_);
+    pieces_.push_back(InElements(blocks_[unit], layout.units[unit].elements));
+    std::vector<UnitSubgroup> whole;
+    AppendSubgroups(layout.units[unit], unit, Held(unit, map.optimizer), rule, whole);
+    for (const UnitSubgroup& subgroup : whole) {
+      if (subgroup_elements > 0 && !subgroup.shape.matrix()) {
+        AppendCut(subgroup, subgroup_elements, subgroups_);
+      } else {
+        subgroups_.push_back(subgroup);
+      }
+    }
+    first_subgroups_.push_back(static_cast<int>(subgroups_.size()));
   }
 }
 

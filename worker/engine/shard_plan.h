@@ -1,6 +1,6 @@
 // Which elements of each unit a rank holds and updates. Pure values, the same on every rank.
 //
-// Each unit is cut into as many pieces as the pool has ranks, at multiples of a block (OwnedBlocks),
+// Each unit is cut into as many pieces as the pool has ranks, at multiples of a block (CutUnits),
 // whatever the partition is: owners hold the truth of what the exchange writes, and compute their
 // part of the gradient norm, so that its bits do not depend on the partition.
 #pragma once
@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/layout/model_layout.h"
+#include "common/layout/unit_pieces.h"
 #include "common/partition/partition_map.h"
+#include "worker/optim/optimizer.h"
 
 namespace longhaul {
 
@@ -19,17 +20,23 @@ struct ElementRange {
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-// A piece of a unit that the optimizer updates as one run.
-struct UpdateRun {
+// A piece of a unit that the optimizer updates as one subgroup.
+struct UnitSubgroup {
   int unit = 0;
   ElementRange range;  // Of the unit.
-  bool decay = false;
+  SubgroupShape shape;
 };
+
+// Subgroups that are cut, are cut here.
+inline constexpr int64_t kSubgroupGrain = 128;
 
 class ShardPlan {
  public:
-  // Requires CheckTopology.
-  ShardPlan(const ModelLayout& layout, const PartitionMap& map, const Topology& topology, int rank);
+  // Requires CheckTopology. With CutRule::kMatrices each hidden matrix is a subgroup of its own.
+  // `subgroup_elements`: at most so many in a subgroup that is none, a multiple of kSubgroupGrain; 0:
+  // no bound.
+  ShardPlan(const ModelLayout& layout, const PartitionMap& map, const Topology& topology, int rank,
+            CutRule rule = CutRule::kBlocks, int64_t subgroup_elements = 0);
 
   const PartitionMap& map() const { return map_; }
   const Topology& topology() const { return topology_; }
@@ -39,18 +46,24 @@ class ShardPlan {
   const std::vector<ElementRange>& pieces(int unit) const { return pieces_[unit]; }
   // This rank's piece.
   const ElementRange& owned(int unit) const { return pieces_[unit][topology_.piece(rank_)]; }
+  BlockRange OwnedBlocks(int unit) const { return blocks_[unit][topology_.piece(rank_)]; }
   // What this rank, or `rank`, holds of something that is split over `level`.
   ElementRange Held(int unit, Level level) const { return Held(unit, level, rank_); }
   ElementRange Held(int unit, Level level, int rank) const;
   // What this rank updates, in the order of the units.
-  const std::vector<UpdateRun>& runs() const { return runs_; }
+  const std::vector<UnitSubgroup>& subgroups() const { return subgroups_; }
+  // The first subgroup of a unit, or of what follows it if it has none; `unit` may be the number of
+  // units.
+  int first_subgroup(int unit) const { return first_subgroups_[unit]; }
 
  private:
   PartitionMap map_;
   Topology topology_;
   int rank_;
-  std::vector<std::vector<ElementRange>> pieces_;  // By unit.
-  std::vector<UpdateRun> runs_;
+  std::vector<std::vector<BlockRange>> blocks_;    // By unit, by piece.
+  std::vector<std::vector<ElementRange>> pieces_;  // The same, in elements.
+  std::vector<UnitSubgroup> subgroups_;
+  std::vector<int> first_subgroups_ = {0};  // By unit, and the number of subgroups.
 };
 
 }  // namespace longhaul

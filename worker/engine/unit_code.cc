@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "ATen/ops/empty_like.h"
 #include "ATen/ops/zeros.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
-#include "common/base/status_macros.h"
-#include "common/layout/fragment_layout.h"
-#include "worker/engine/tensor_span.h"
 
 namespace longhaul {
 namespace {
@@ -25,16 +23,18 @@ at::Tensor Elements(const UnitValues& values, const KindRun& run) {
   return values.flat.narrow(0, run.range.first - values.first, run.range.count);
 }
 
-// The tiles of a run of integers, each a segment of its own.
-template <typename Visit>
-void ForTiles(const Codec& codec, int64_t elements, Visit&& visit) {
-  int64_t byte = 0;
-  for (int64_t first = 0; first < elements; first += kTileElements) {
-    const int64_t count = std::min(kTileElements, elements - first);
-    const int64_t bytes = codec.PayloadBytes(count);
-    visit(first, count, byte, bytes);
-    byte += bytes;
-  }
+// The part of a section in the error feedback of pieces from the element `first` on, in float32.
+at::Tensor ErrorOf(const at::Tensor& error, const ElementRange& range, int64_t first) {
+  return error.defined() ? error.narrow(0, range.first - first, range.count) : at::Tensor();
+}
+
+// Runs code(carried), in which it is changed in float32.
+template <typename Code>
+void Carry(const at::Tensor& error, Code&& code) {
+  if (!error.defined()) return code(at::Tensor());
+  const at::Tensor carried = error.to(at::kFloat);
+  code(carried);
+  error.copy_(carried);
 }
 
 }  // namespace
@@ -60,12 +60,11 @@ int64_t VectorElements(const UnitLayout& layout) {
   return elements;
 }
 
-UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits)
+UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
+                   const SegmentKernels* kernels)
     : bits_(bits) {
   LH_CHECK(bits == 4 || bits == 8 || bits == 16 || bits == 32, "no code of so many bits");
-  if (bits < 16) {
-    codec_ = MakeCodec({.kind = bits == 8 ? CodecKind::kInt8 : CodecKind::kInt4}).value();
-  }
+  if (bits < 16) coder_ = std::make_unique<const TileCoder>(bits, kernels);
   const std::vector<KindRun> runs = RunsOf(layout);
   int64_t offset = 0;
   for (const ElementRange& range : pieces) {
@@ -83,10 +82,8 @@ UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> piec
           section.size = inside.count * (vector ? 32 : bits) / 8;
           payload += section.size;
         } else {
-          ForTiles(*codec_, inside.count, [&](int64_t, int64_t count, int64_t, int64_t bytes) {
-            section.size += bytes;
-            payload += CeilDiv(count * bits, 8);
-          });
+          section.size = coder_->Bytes(inside.count);
+          payload += coder_->CodeBytes(inside.count);
         }
         offset += section.size;
         piece.sections.push_back(section);
@@ -118,90 +115,75 @@ void UnitCode::ForSections(const PieceRange& pieces, Visit&& visit) const {
   }
 }
 
-absl::Status UnitCode::Encode(const PieceRange& pieces, const UnitValues& from,
-                              const at::Tensor& to, int to_first, const at::Tensor& error,
-                              Loss& loss) const {
-  absl::Status status;
-  const int64_t base = pieces_[to_first].part.offset;
+at::Tensor UnitCode::FloatsIn(const Section& section, const at::Tensor& bytes) const {
+  return bytes.view(section.run.vector || bits_ == 32 ? at::kFloat : at::kBFloat16);
+}
+
+void UnitCode::Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to,
+                      int to_first, const at::Tensor& error, CodingLoss& loss) const {
   const int64_t first_element = pieces_[pieces.first].range.first;
   ForSections(pieces, [&](const Section& section) {
-    const at::Tensor values = Elements(from, section.run);
-    const at::Tensor bytes = to.narrow(0, section.offset - base, section.size);
-    if (section.run.vector || bits_ == 32) {
-      bytes.view(at::kFloat).copy_(values);
-    } else if (bits_ == 16) {
-      bytes.view(at::kBFloat16).copy_(values);
+    const at::Tensor values = Elements(from, section.run), bytes = BytesOf(section, to, to_first);
+    if (!IsCoded(section)) {
+      FloatsIn(section, bytes).copy_(values);
+      return;
+    }
+    Carry(ErrorOf(error, section.run.range, first_element), [&](const at::Tensor& carried) {
+      coder_->Encode(values.to(at::kFloat), carried, bytes, loss);
+    });
+  });
+}
+
+void UnitCode::Decode(const PieceRange& pieces, const at::Tensor& from, int from_first,
+                      const UnitValues& to) const {
+  ForSections(pieces, [&](const Section& section) {
+    const at::Tensor values = Elements(to, section.run), bytes = BytesOf(section, from, from_first);
+    if (!IsCoded(section)) {
+      values.copy_(FloatsIn(section, bytes));
+    } else if (values.scalar_type() == at::kFloat) {
+      coder_->Decode(bytes, values);
     } else {
-      const at::Tensor lost =
-          error.defined()
-              ? error.narrow(0, section.run.range.first - first_element, section.run.range.count)
-              : at::Tensor();
-      status.Update(EncodeIntegers(section, values.to(at::kFloat), bytes, lost, loss));
+      const at::Tensor floats = at::empty_like(values, at::kFloat);
+      coder_->Decode(bytes, floats);
+      values.copy_(floats);
     }
   });
-  return status;
 }
 
-absl::Status UnitCode::EncodeIntegers(const Section& section, const at::Tensor& values,
-                                      const at::Tensor& bytes, const at::Tensor& error,
-                                      Loss& loss) const {
-  const absl::Span<const float> all = SpanOf<const float>(values);
-  const absl::Span<uint8_t> out = SpanOf<uint8_t>(bytes);
-  at::Tensor carried;  // The error in float32, before and after.
-  if (error.defined()) carried = error.to(at::kFloat);
-  absl::Status status;
-  ForTiles(*codec_, section.run.range.count,
-           [&](int64_t first, int64_t count, int64_t byte, int64_t size) {
-             EncodeInput in{.values = all.subspan(first, count)};
-             absl::Span<float> lost;
-             if (carried.defined()) {
-               lost = SpanOf<float>(carried).subspan(first, count);
-               in.error = lost;
-             }
-             const auto coded = codec_->Encode(in, lost, out.subspan(byte, size));
-             if (!coded.ok()) return status.Update(coded.status());
-             loss.error_energy += coded->error_energy;
-             loss.signal_energy += coded->signal_energy;
-           });
-  if (error.defined() && status.ok()) error.copy_(carried);
-  return status;
+void UnitCode::Reduce(const PieceRange& pieces, absl::Span<const Addend> addends,
+                      const UnitValues& sum, const at::Tensor& to, int to_first,
+                      const at::Tensor& error, CodingLoss& loss) const {
+  const int64_t first_element = pieces_[pieces.first].range.first;
+  ForSections(pieces, [&](const Section& section) {
+    const at::Tensor bytes = to.defined() ? BytesOf(section, to, to_first) : at::Tensor();
+    ReduceSection(section, addends, sum, bytes, ErrorOf(error, section.run.range, first_element),
+                  loss);
+  });
 }
 
-void UnitCode::DecodeSection(const Section& section, const at::Tensor& bytes, const UnitValues& to,
-                             bool add) const {
-  at::Tensor values = Elements(to, section.run);
-  if (section.run.vector || bits_ >= 16) {
-    const at::Tensor coded =
-        bytes.view(section.run.vector || bits_ == 32 ? at::kFloat : at::kBFloat16);
-    if (add) {
-      values.add_(coded);
+void UnitCode::ReduceSection(const Section& section, absl::Span<const Addend> addends,
+                             const UnitValues& sum, const at::Tensor& bytes,
+                             const at::Tensor& error, CodingLoss& loss) const {
+  const at::Tensor out = bytes.defined() ? at::Tensor() : Elements(sum, section.run);
+  std::vector<TileCoder::Source> sources;
+  for (const Addend& addend : addends) {
+    if (addend.coded.defined()) {
+      sources.push_back({.coded = BytesOf(section, addend.coded, addend.first)});
     } else {
-      values.copy_(coded);
+      sources.push_back({.values = Elements(addend.values, section.run)});
     }
+  }
+  if (IsCoded(section)) {
+    Carry(error, [&](const at::Tensor& carried) {
+      coder_->Reduce(sources, section.run.range.count, out, carried, bytes, loss);
+    });
     return;
   }
-  const at::Tensor floats = values.scalar_type() == at::kFloat
-                                ? values
-                                : at::zeros({section.run.range.count}, at::kFloat);
-  const absl::Span<float> out = SpanOf<float>(floats);
-  const absl::Span<const uint8_t> in = SpanOf<const uint8_t>(bytes);
-  ForTiles(*codec_, section.run.range.count,
-           [&](int64_t first, int64_t count, int64_t byte, int64_t size) {
-             const SegmentView segment{.elements = count, .payload = in.subspan(byte, size)};
-             const absl::Span<float> tile = out.subspan(first, count);
-             const absl::Status status =
-                 add ? codec_->DecodeAccumulate(segment, 1, tile) : codec_->Decode(segment, tile);
-             LH_CHECK(status.ok(), "a peer of this pool sent another code");
-           });
-  if (!floats.is_same(values)) values.copy_(floats);
-}
-
-void UnitCode::DecodePieces(const PieceRange& pieces, const at::Tensor& from, int from_first,
-                            const UnitValues& to, bool add) const {
-  const int64_t base = pieces_[from_first].part.offset;
-  ForSections(pieces, [&](const Section& section) {
-    DecodeSection(section, from.narrow(0, section.offset - base, section.size), to, add);
-  });
+  const at::Tensor& some = sources[0].coded.defined() ? sources[0].coded : sources[0].values;
+  const at::Tensor total = at::zeros({section.run.range.count}, some.options().dtype(at::kFloat));
+  for (const TileCoder::Source& source : sources)
+    total.add_(source.coded.defined() ? FloatsIn(section, source.coded) : source.values);
+  (out.defined() ? out : FloatsIn(section, bytes)).copy_(total);
 }
 
 }  // namespace longhaul

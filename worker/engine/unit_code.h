@@ -3,8 +3,8 @@
 // float32, then those of its matrices in `bits`; scales travel with what they scale (int4, int8 of
 // common/codec/README.md), and zeros follow up to a multiple of kAlignment.
 //
-// Immutable, used from any thread. Does not block. Throws as torch does. Tensors may lie on any
-// device if bits are 16 or 32, else in host memory.
+// Immutable, used from any thread. Does not wait for a device. Throws as torch does. Tensors may lie
+// on any device if bits are 16 or 32, else where the tile coder works.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "absl/status/status.h"
-#include "common/codec/codec.h"
+#include "absl/types/span.h"
 #include "common/layout/model_layout.h"
 #include "worker/collective/parts.h"
 #include "worker/engine/shard_plan.h"
+#include "worker/engine/tile_coder.h"
 
 namespace longhaul {
 
@@ -43,13 +43,9 @@ class UnitCode {
  public:
   static constexpr int64_t kAlignment = 16;
 
-  // How much quantizing lost, as sums over elements.
-  struct Loss {
-    double error_energy = 0, signal_energy = 0;
-  };
-
-  // `bits`: 4, 8, 16 or 32.
-  UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits);
+  // `bits`: 4, 8, 16 or 32. `kernels`: see TileCoder.
+  UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
+           const SegmentKernels* kernels = nullptr);
 
   int bits() const { return bits_; }
   // Of the coded unit.
@@ -60,21 +56,26 @@ class UnitCode {
   int64_t ScaleBytes(const PieceRange& pieces) const;
 
   // Codes pieces of `from` into their parts of `to`, which begins with the piece `to_first` of the
-  // coded unit. INVALID_ARGUMENT: an element is not finite (bits 4 and 8 alone; others pass it on).
-  // `error`, unless undefined, is a bf16 tensor of the pieces' elements: it is added before coding,
-  // and gets what coding lost (bits 4 and 8). `loss` is added to.
-  absl::Status Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to,
-                      int to_first, const at::Tensor& error, Loss& loss) const;
+  // coded unit. `error`, unless undefined, is a bf16 tensor of the pieces' elements: it is added
+  // before coding, and gets what coding lost (bits 4 and 8). `loss` is added to; of what is not
+  // finite bits 4 and 8 make something unspecified, others pass it on.
+  void Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to, int to_first,
+              const at::Tensor& error, CodingLoss& loss) const;
   // The other way round.
   void Decode(const PieceRange& pieces, const at::Tensor& from, int from_first,
-              const UnitValues& to) const {
-    DecodePieces(pieces, from, from_first, to, /*add=*/false);
-  }
-  // Adds to `to`, which is float32.
-  void DecodeAdd(const PieceRange& pieces, const at::Tensor& from, int from_first,
-                 const UnitValues& to) const {
-    DecodePieces(pieces, from, from_first, to, /*add=*/true);
-  }
+              const UnitValues& to) const;
+
+  // What one of several ranks adds to a sum of pieces: coded, beginning with the piece `first` of
+  // the unit; or, if that is undefined, float32 values.
+  struct Addend {
+    at::Tensor coded;
+    int first = 0;
+    UnitValues values;
+  };
+  // Sums pieces in the order of the addends, in float32, from zero. The sum goes to `sum`, float32,
+  // which may be an addend's values; or, if `to` is defined, as coded pieces there, as by Encode.
+  void Reduce(const PieceRange& pieces, absl::Span<const Addend> addends, const UnitValues& sum,
+              const at::Tensor& to, int to_first, const at::Tensor& error, CodingLoss& loss) const;
 
  private:
   struct Section {
@@ -90,15 +91,20 @@ class UnitCode {
 
   template <typename Visit>
   void ForSections(const PieceRange& pieces, Visit&& visit) const;
-  void DecodePieces(const PieceRange& pieces, const at::Tensor& from, int from_first,
-                    const UnitValues& to, bool add) const;
-  void DecodeSection(const Section& section, const at::Tensor& bytes, const UnitValues& to,
-                     bool add) const;
-  absl::Status EncodeIntegers(const Section& section, const at::Tensor& values,
-                              const at::Tensor& bytes, const at::Tensor& error, Loss& loss) const;
+  // Whether its elements are quantized.
+  bool IsCoded(const Section& section) const { return !section.run.vector && bits_ < 16; }
+  // Where a section lies in coded pieces from `first` on.
+  at::Tensor BytesOf(const Section& section, const at::Tensor& coded, int first) const {
+    return coded.narrow(0, section.offset - pieces_[first].part.offset, section.size);
+  }
+  // The elements of a section that is not quantized, in coded bytes.
+  at::Tensor FloatsIn(const Section& section, const at::Tensor& bytes) const;
+  void ReduceSection(const Section& section, absl::Span<const Addend> addends,
+                     const UnitValues& sum, const at::Tensor& bytes, const at::Tensor& error,
+                     CodingLoss& loss) const;
 
   int bits_;
-  std::unique_ptr<Codec> codec_;  // Of bits 4 and 8.
+  std::unique_ptr<const TileCoder> coder_;  // Of bits 4 and 8.
   std::vector<Piece> pieces_;
 };
 

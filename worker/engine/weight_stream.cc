@@ -47,7 +47,7 @@ bool WeightStream::TryGather(int use) {
     Open& open = open_[unit];
     if (open.users++ > 0) continue;
     open.pass = uses_[use].pass;
-    weights_.Open(unit);
+    weights_.Open(unit, open.pass);
     open.ticket =
         queue_.Submit(NameOf(model_.layout(), {unit, open.pass}),
                       [this, unit, pass = open.pass] { return weights_.Gather(unit, pass); });

@@ -8,6 +8,7 @@
 // c10::Error as torch does; the engine converts it.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -30,6 +31,8 @@ struct InitialValues {
   double mean = 0, deviation = 0;
 };
 
+class FusedPass;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -42,6 +45,9 @@ class Model {
   // returns the sum of the cross-entropy over all tokens of the batch, in nats, a float32 scalar.
   virtual at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                              const Batch& batch) const = 0;
+  // The same units by hand, computing in kFloat or kBFloat16 (worker/model/fused_pass.h); the model
+  // outlives it. Null: this model, on this device, has autograd alone.
+  virtual std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const;
 };
 
 }  // namespace longhaul

@@ -7,24 +7,11 @@
 #include "ATen/ops/linear.h"
 #include "absl/strings/match.h"
 #include "common/base/status_macros.h"
+#include "worker/model/block_tensors.h"
+#include "worker/model/fused_decoder.h"
 
 namespace longhaul {
 namespace {
-
-// Places of a block's tensors in its layout.
-enum BlockTensor {
-  kQuery,
-  kKey,
-  kValue,
-  kOutput,
-  kGate,
-  kUp,
-  kDown,
-  kInputNorm,
-  kMlpNorm,
-  kQueryNorm,
-  kKeyNorm
-};
 
 // [B, T, heads * W] -> [B, heads, T, W]
 at::Tensor SplitHeads(const at::Tensor& x_BTD, int64_t heads) {
@@ -69,6 +56,11 @@ at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights
     default:
       return Block(weights, x);
   }
+}
+
+std::unique_ptr<FusedPass> TransformerLm::MakeFusedPass(at::ScalarType compute) const {
+  if (!rotary_.cos_TW.is_cpu()) return nullptr;
+  return std::make_unique<FusedDecoder>(shape_, layout_, rotary_, compute);
 }
 
 at::Tensor TransformerLm::Block(absl::Span<const at::Tensor> weights,

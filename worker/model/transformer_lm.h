@@ -25,6 +25,7 @@ class TransformerLm : public Model {
   std::vector<TensorRef> Borrowed(int unit) const override;
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                      const Batch& batch) const override;
+  std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const override;
 
  private:
   TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary);

@@ -1,43 +1,89 @@
 #include "worker/optim/adamw.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
+#include "worker/optim/adamw_constants.h"
+#include "worker/optim/bfloat16.h"
 
 namespace longhaul {
-
-AdamW::AdamW(const AdamWOptions& options, absl::Span<const OptimizerRun> runs) : options_(options) {
-  for (const OptimizerRun& run : runs) {
-    runs_.push_back(
-        {run.decay, std::vector<float>(run.elements), std::vector<float>(run.elements)});
+AdamW::AdamW(const AdamWOptions& options, absl::Span<const SubgroupShape> subgroups,
+             ThreadTeam* team)
+    : options_(options), team_(team) {
+  for (const SubgroupShape& shape : subgroups) {
+    State& state = subgroups_.emplace_back();
+    state.shape = shape;
+    for (Values* values : {&state.moment, &state.variance}) {
+      if (options.moments == MomentPrecision::kFloat32) {
+        values->wide.resize(shape.elements);
+      } else {
+        values->narrow.resize(shape.elements);
+      }
+    }
   }
 }
 
 void AdamW::Begin(const UpdateOptions& options) {
-  const AdamWStep step(options_, options.learning_rate, ++updates_);
-  const auto f = [](double value) { return static_cast<float>(value); };
-  constants_ = {.gradient_scale = f(options.gradient_scale),
-                .beta1 = f(options_.beta1),
-                .one_minus_beta1 = f(1 - options_.beta1),
-                .beta2 = f(options_.beta2),
-                .one_minus_beta2 = f(1 - options_.beta2),
-                .keep = f(step.keep),
-                .step_size = f(step.step_size),
-                .inverse_root = f(1 / step.root),
-                .eps = f(options_.eps)};
+  ++updates_;
+  update_ = options;
 }
 
-void AdamW::Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) {
-  State& state = runs_[run];
+void AdamW::Submit(const SubgroupUpdate& update) {
+  State& state = subgroups_[update.subgroup];
+  const auto size = static_cast<size_t>(state.shape.elements);
   LH_CHECK(updates_ > 0, "an update outside Begin");
-  LH_CHECK(parameters.size() == state.moment.size() && gradients.size() == state.moment.size(),
-           "a run has another size");
-  AdamWConstants constants = constants_;
-  if (!state.decay) constants.keep = 1;
-  AdamWKernel(constants, static_cast<int64_t>(parameters.size()), gradients.data(),
-              parameters.data(), state.moment.data(), state.variance.data());
+  LH_CHECK(update.parameters.size() == size &&
+               update.gradients.size() + update.narrow_gradients.size() == size &&
+               (update.shadow.empty() || update.shadow.size() == size),
+           "a subgroup has another size");
+  if (size == 0) return;
+  const AdamWConstants constants =
+      MakeAdamWConstants(options_, update_, updates_, state.shape.decay);
+  const auto data = [](auto&& values) { return values.empty() ? nullptr : values.data(); };
+  const AdamWArrays arrays{.gradients = data(update.gradients),
+                           .narrow_gradients = data(update.narrow_gradients),
+                           .parameters = data(update.parameters),
+                           .shadow = data(update.shadow),
+                           .moment = data(state.moment.wide),
+                           .variance = data(state.variance.wide),
+                           .narrow_moment = data(state.moment.narrow),
+                           .narrow_variance = data(state.variance.narrow)};
+  AdamWKernel(constants, state.shape.elements, arrays, team_);
 }
 
-absl::Span<float> AdamW::Moments(Moment moment, int run) {
-  return absl::MakeSpan(moment == Moment::kFirst ? runs_[run].moment : runs_[run].variance);
+void AdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
+                      absl::Span<float> values) const {
+  const State& kept = subgroups_[subgroup];
+  const Values& from = state == OptimizerState::kMoment ? kept.moment : kept.variance;
+  if (options_.moments == MomentPrecision::kFloat32) {
+    std::copy_n(from.wide.begin() + first, values.size(), values.begin());
+  } else {
+    std::transform(from.narrow.begin() + first, from.narrow.begin() + first + values.size(),
+                   values.begin(), FromBfloat16);
+  }
+}
+
+void AdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
+                       absl::Span<const float> values) {
+  State& kept = subgroups_[subgroup];
+  Values& to = state == OptimizerState::kMoment ? kept.moment : kept.variance;
+  if (options_.moments == MomentPrecision::kFloat32) {
+    std::copy(values.begin(), values.end(), to.wide.begin() + first);
+  } else {
+    std::transform(values.begin(), values.end(), to.narrow.begin() + first, ToBfloat16);
+  }
+}
+
+absl::Span<float> AdamW::Wide(OptimizerState state, int subgroup) {
+  State& kept = subgroups_[subgroup];
+  Values& values = state == OptimizerState::kMoment ? kept.moment : kept.variance;
+  return absl::MakeSpan(values.wide);
+}
+
+int64_t AdamW::state_bytes() const {
+  int64_t elements = 0;
+  for (const State& state : subgroups_) elements += state.shape.elements;
+  return elements * 2 * MomentBytes(options_.moments);
 }
 
 }  // namespace longhaul

@@ -1,60 +1,181 @@
 // No fused multiply-add: every instruction set gives the same bits, so the ranks of a pool of
 // unlike machines stay equal.
-#include "worker/optim/adamw_kernel.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/optim/adamw_kernel.cc"
+// clang-format off: before all other includes.
 #include "hwy/foreach_target.h"
+// clang-format on
+
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "worker/optim/adamw_kernel.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace longhaul {
-namespace HWY_NAMESPACE {
+namespace longhaul::HWY_NAMESPACE {
+namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Prefetched this far ahead: the pass computes as long as it waits for memory, so that what
+// processors read ahead by themselves comes late. More at once (ReadAhead) costs more than it brings.
+constexpr int64_t kAhead = 2048 / sizeof(float);
+// From here on the shadow is written past the caches, which it would only run through.
+constexpr int64_t kStreamElements = 1 << 20;
+
+enum class Shadow { kNone, kCached, kStreamed };
+
 template <class D>
-HWY_INLINE void UpdateLanes(D d, const AdamWConstants& c, const float* gradients, float* parameters,
-                            float* moment, float* variance) {
-  const auto g = hn::Mul(hn::LoadU(d, gradients), hn::Set(d, c.gradient_scale));
-  const auto m = hn::Add(hn::Mul(hn::Set(d, c.beta1), hn::LoadU(d, moment)),
-                         hn::Mul(hn::Set(d, c.one_minus_beta1), g));
-  const auto v = hn::Add(hn::Mul(hn::Set(d, c.beta2), hn::LoadU(d, variance)),
-                         hn::Mul(hn::Set(d, c.one_minus_beta2), hn::Mul(g, g)));
-  const auto denominator =
-      hn::Add(hn::Mul(hn::Sqrt(v), hn::Set(d, c.inverse_root)), hn::Set(d, c.eps));
-  const auto kept = hn::Mul(hn::Set(d, c.keep), hn::LoadU(d, parameters));
-  const auto change = hn::Mul(hn::Set(d, c.step_size), hn::Div(m, denominator));
-  hn::StoreU(hn::Sub(kept, change), d, parameters);
+using Words = hn::Vec<hn::RebindToUnsigned<D>>;
+
+template <class D>
+HWY_INLINE hn::Vec<D> ReadFloats(D d, const float* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> ReadFloats(D d, const uint16_t* from) {
+  const hn::RebindToUnsigned<D> word;
+  const auto bits = hn::PromoteTo(word, hn::LoadU(hn::Rebind<uint16_t, D>(), from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+
+// The upper half of the bits of `values` + `rounding`.
+template <class D, bool kStream = false>
+HWY_INLINE void StoreNarrow(D, hn::Vec<D> values, Words<D> rounding, uint16_t* to) {
+  const hn::RebindToUnsigned<D> word;
+  const auto bits = hn::Add(hn::BitCast(word, values), rounding);
+  const hn::Rebind<uint16_t, D> narrow;
+  const auto half = hn::TruncateTo(narrow, hn::ShiftRight<16>(bits));
+  if constexpr (kStream) {
+    hn::Stream(half, narrow, to);
+  } else {
+    hn::StoreU(half, narrow, to);
+  }
+}
+
+template <class D>
+HWY_INLINE Words<D> ToNearestEven(D, hn::Vec<D> values) {
+  const hn::RebindToUnsigned<D> word;
+  const auto odd = hn::And(hn::ShiftRight<16>(hn::BitCast(word, values)), hn::Set(word, 1u));
+  return hn::Add(odd, hn::Set(word, 0x7fffu));
+}
+
+// 32 bits that look random (steps of xxHash's avalanche).
+template <class D>
+HWY_INLINE Words<D> Noise(D, hn::Vec<D> gradient, hn::Vec<D> parameter) {
+  const hn::RebindToUnsigned<D> word;
+  const auto p = hn::BitCast(word, parameter);
+  const auto rotated = hn::Or(hn::ShiftLeft<13>(p), hn::ShiftRight<19>(p));
+  auto x = hn::Add(hn::BitCast(word, gradient), rotated);
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(word, 0x85ebca77u));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(word, 0xc2b2ae3du));
+  return hn::Xor(x, hn::ShiftRight<16>(x));
+}
+
+// The arrays of one instantiation.
+template <typename Gradient, typename Moment>
+struct Pass {
+  const Gradient* gradients;
+  float* parameters;
+  uint16_t* shadow;
+  Moment *moment, *variance;
+};
+
+template <class D>
+HWY_INLINE void StoreMoments(D d, hn::Vec<D> m, hn::Vec<D> v, hn::Vec<D>, hn::Vec<D>, float* moment,
+                             float* variance) {
   hn::StoreU(m, d, moment);
   hn::StoreU(v, d, variance);
 }
+template <class D>
+HWY_INLINE void StoreMoments(D d, hn::Vec<D> m, hn::Vec<D> v, hn::Vec<D> g, hn::Vec<D> p,
+                             uint16_t* moment, uint16_t* variance) {
+  const hn::RebindToUnsigned<D> word;
+  const auto noise = Noise(d, g, p);
+  StoreNarrow(d, m, hn::ShiftRight<16>(noise), moment);
+  StoreNarrow(d, v, hn::And(noise, hn::Set(word, 0xffffu)), variance);
+}
 
-void Run(const AdamWConstants& c, int64_t n, const float* gradients, float* parameters,
-         float* moment, float* variance) {
+template <Shadow kShadow, class D, typename Gradient, typename Moment>
+HWY_INLINE void UpdateLanes(D d, const AdamWConstants& c, int64_t i,
+                            const Pass<Gradient, Moment>& a) {
+  const auto g = hn::Mul(ReadFloats(d, a.gradients + i), hn::Set(d, c.gradient_scale));
+  const auto m = hn::Add(hn::Mul(hn::Set(d, c.beta1), ReadFloats(d, a.moment + i)),
+                         hn::Mul(hn::Set(d, c.one_minus_beta1), g));
+  const auto v = hn::Add(hn::Mul(hn::Set(d, c.beta2), ReadFloats(d, a.variance + i)),
+                         hn::Mul(hn::Set(d, c.one_minus_beta2), hn::Mul(g, g)));
+  const auto denominator =
+      hn::Add(hn::Mul(hn::Sqrt(v), hn::Set(d, c.inverse_root)), hn::Set(d, c.eps));
+  const auto before = hn::LoadU(d, a.parameters + i);
+  const auto kept = hn::Mul(hn::Set(d, c.keep), before);
+  const auto change = hn::Mul(hn::Set(d, c.step_size), hn::Div(m, denominator));
+  const auto p = hn::Sub(kept, change);
+  hn::StoreU(p, d, a.parameters + i);
+  if constexpr (kShadow != Shadow::kNone) {
+    StoreNarrow<D, kShadow == Shadow::kStreamed>(d, p, ToNearestEven(d, p), a.shadow + i);
+  }
+  StoreMoments(d, m, v, g, before, a.moment + i, a.variance + i);
+}
+
+template <Shadow kShadow, typename Gradient, typename Moment>
+void Run(const AdamWConstants& constants, int64_t n, const Pass<Gradient, Moment>& arrays) {
+  // Of its own: stores to the arrays cannot change it.
+  const AdamWConstants c = constants;
+  const Pass<Gradient, Moment> a = arrays;
   const hn::ScalableTag<float> full;
   const hn::CappedTag<float, 1> single;
   const auto lanes = static_cast<int64_t>(hn::Lanes(full));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    UpdateLanes(full, c, gradients + i, parameters + i, moment + i, variance + i);
+    hwy::Prefetch(a.gradients + i + kAhead);
+    hwy::Prefetch(a.parameters + i + kAhead);
+    hwy::Prefetch(a.moment + i + kAhead);
+    hwy::Prefetch(a.variance + i + kAhead);
+    UpdateLanes<kShadow>(full, c, i, a);
   }
+  if constexpr (kShadow == Shadow::kStreamed) hwy::FlushStream();
   for (; i < n; ++i)
-    UpdateLanes(single, c, gradients + i, parameters + i, moment + i, variance + i);
+    UpdateLanes<kShadow == Shadow::kNone ? Shadow::kNone : Shadow::kCached>(single, c, i, a);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace longhaul
+template <typename Gradient, typename Moment>
+void ChooseShadow(const AdamWConstants& c, int64_t n, const AdamWArrays& a,
+                  const Gradient* gradients, Moment* moment, Moment* variance) {
+  const Pass<Gradient, Moment> pass{gradients, a.parameters, a.shadow, moment, variance};
+  if (a.shadow == nullptr) return Run<Shadow::kNone>(c, n, pass);
+  const bool aligned = reinterpret_cast<uintptr_t>(a.shadow) % 64 == 0;
+  if (aligned && n >= kStreamElements) return Run<Shadow::kStreamed>(c, n, pass);
+  Run<Shadow::kCached>(c, n, pass);
+}
+
+template <typename Gradient>
+void ChooseMoments(const AdamWConstants& c, int64_t n, const AdamWArrays& a,
+                   const Gradient* gradients) {
+  if (a.moment != nullptr) {
+    ChooseShadow(c, n, a, gradients, a.moment, a.variance);
+  } else {
+    ChooseShadow(c, n, a, gradients, a.narrow_moment, a.narrow_variance);
+  }
+}
+
+void RunAdamW(const AdamWConstants& c, int64_t n, const AdamWArrays& a) {
+  if (a.gradients != nullptr) {
+    ChooseMoments(c, n, a, a.gradients);
+  } else {
+    ChooseMoments(c, n, a, a.narrow_gradients);
+  }
+}
+
+}  // namespace
+}  // namespace longhaul::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace longhaul {
 
-HWY_EXPORT(Run);
+HWY_EXPORT(RunAdamW);
 
-void AdamWKernel(const AdamWConstants& constants, int64_t n, const float* gradients,
-                 float* parameters, float* moment, float* variance) {
-  HWY_DYNAMIC_DISPATCH(Run)(constants, n, gradients, parameters, moment, variance);
+void AdamWKernel(const AdamWConstants& constants, int64_t n, const AdamWArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(RunAdamW)(constants, n, arrays);
 }
 
 }  // namespace longhaul

@@ -7,9 +7,18 @@
 
 namespace longhaul {
 
+// What the moments are kept as.
+enum class MomentPrecision { kFloat32, kBfloat16 };
+// Of one element of a moment.
+constexpr int64_t MomentBytes(MomentPrecision moments) {
+  return moments == MomentPrecision::kFloat32 ? 4 : 2;
+}
+
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;
-  double weight_decay = 0;  // Of runs with decay; per step it is multiplied by the learning rate.
+  // Of subgroups with decay; per step it is multiplied by the learning rate.
+  double weight_decay = 0;
+  MomentPrecision moments = MomentPrecision::kFloat32;  // kBfloat16: in host memory alone.
 };
 
 // Constants of update `count` (1-based), in the order of PyTorch's own arithmetic:

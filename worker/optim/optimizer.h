@@ -1,21 +1,30 @@
-// Updates parameters from gradients. The parameters are given as runs: contiguous pieces that share
-// one weight-decay setting; the optimizer keeps its own state for each run and knows nothing of
-// models, ranks or shards.
+// Updates parameters from gradients. Parameters are given as subgroups: contiguous pieces with one
+// setting each, a whole matrix where an optimizer needs it whole. The optimizer keeps its own state
+// for each subgroup, and knows nothing of models, ranks or shards.
 //
-// Implementations: AdamW (fused, SIMD), TorchAdamW (worker/engine: any device). ReferenceAdamW has
-// the paper's lines, for tests. Used from one thread. Does not block. All of them agree within 1e-6
-// relative.
+// An update is Begin, Submit of each subgroup at most once, Finish. Submit may return before the
+// subgroup is updated: until it is settled its memory is the optimizer's.
+//
+// Implementations: AdamW (host, fused, SIMD), TorchAdamW and TorchMuon (worker/engine: any device).
+// References in plain lines, for tests: ReferenceAdamW, ReferenceMuon. Used from one thread. Memory
+// lies where the implementation works; on a device "settled" means for work that is enqueued later.
 #pragma once
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 
 namespace longhaul {
 
-struct OptimizerRun {
+// What an optimizer is told of a subgroup when it is made.
+struct SubgroupShape {
   int64_t elements = 0;
   bool decay = false;  // Weight decay applies.
+  // Of a matrix that is updated as one, row-major: rows * columns == elements. 0: the elements are
+  // updated each on its own.
+  int64_t rows = 0, columns = 0;
+  bool matrix() const { return rows > 0; }
 };
 
 struct UpdateOptions {
@@ -23,22 +32,51 @@ struct UpdateOptions {
   double gradient_scale = 1;  // Gradients are multiplied by it first (clipping).
 };
 
-enum class Moment { kFirst, kSecond };  // Of the gradient: its mean, that of its square.
+// All spans have the subgroup's number of elements, or are empty where that is allowed.
+struct SubgroupUpdate {
+  int subgroup = 0;              // By the order in which the optimizer was given them.
+  absl::Span<float> parameters;  // Updated in place.
+  // One of the two; the second are the bits of bf16 numbers.
+  absl::Span<const float> gradients;
+  absl::Span<const uint16_t> narrow_gradients;
+  // Gets the updated parameters as bits of bf16 numbers, rounded to nearest even. Empty: none.
+  absl::Span<uint16_t> shadow;
+};
+
+// What an optimizer may remember of each element.
+enum class OptimizerState {
+  kMoment,    // m of Adam, the momentum of Muon.
+  kVariance,  // v of Adam.
+};
+inline constexpr OptimizerState kOptimizerStates[] = {OptimizerState::kMoment,
+                                                      OptimizerState::kVariance};
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Begins an update: the ones that follow, of each run at most once, belong to it.
-  virtual void Begin(const UpdateOptions& options) = 0;
-  // Updates run `run` in place. Both spans have its number of elements; they lie where the
-  // implementation works (host or device memory).
-  virtual void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) = 0;
 
-  // What it remembers, to be saved and put back: for each element of a run its moments, where the
-  // implementation works, and how many updates were begun. Between two updates.
-  virtual absl::Span<float> Moments(Moment moment, int run) = 0;
+  virtual void Begin(const UpdateOptions& options) = 0;
+  virtual void Submit(const SubgroupUpdate& update) = 0;
+  // Whether a submitted subgroup is updated. Does not block.
+  virtual bool Settled(int subgroup) const = 0;
+  // Waits until every submitted subgroup is settled. Errors end the training.
+  virtual absl::Status Finish() = 0;
+
+  // --- Between two updates: what it remembers, to be saved and put back. Values are given as
+  // float32 in host memory, whatever they are kept as: what was read can be written back without a
+  // change.
+
+  virtual bool Keeps(OptimizerState state, int subgroup) const = 0;
+  // Of elements [first, first + values.size()) of a subgroup that keeps the state.
+  virtual void ReadState(OptimizerState state, int subgroup, int64_t first,
+                         absl::Span<float> values) const = 0;
+  virtual void WriteState(OptimizerState state, int subgroup, int64_t first,
+                          absl::Span<const float> values) = 0;
+  // How many updates were begun.
   virtual int64_t updates() const = 0;
   virtual void SetUpdates(int64_t updates) = 0;
+  // Of what it remembers.
+  virtual int64_t state_bytes() const = 0;
 };
 
 }  // namespace longhaul

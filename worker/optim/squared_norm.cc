@@ -1,6 +1,7 @@
 #include "worker/optim/squared_norm.h"
 
 #include <cstring>
+#include <vector>
 
 namespace longhaul {
 namespace {
@@ -27,13 +28,22 @@ double BlockSum(const float* values) {
 
 }  // namespace
 
-double SquaredNorm(absl::Span<const float> values) {
+double SquaredNorm(absl::Span<const float> values, ThreadTeam* team) {
+  const size_t whole = values.size() - values.size() % kBlock;
   double sum = 0;
-  size_t i = 0;
-  for (; i + kBlock <= values.size(); i += kBlock) sum += BlockSum(values.data() + i);
-  if (i == values.size()) return sum;
+  if (team == nullptr || team->threads() == 1) {
+    for (size_t i = 0; i < whole; i += kBlock) sum += BlockSum(values.data() + i);
+  } else {
+    // Threads make the blocks' sums, and one adds them in their order.
+    std::vector<double> sums(whole / kBlock);
+    team->ForParts(static_cast<int64_t>(whole), kBlock, [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; i += kBlock) sums[i / kBlock] = BlockSum(values.data() + i);
+    });
+    for (const double block : sums) sum += block;
+  }
+  if (whole == values.size()) return sum;
   float last[kBlock] = {};  // A short block is filled up with zeros.
-  std::memcpy(last, values.data() + i, (values.size() - i) * sizeof(float));
+  std::memcpy(last, values.data() + whole, (values.size() - whole) * sizeof(float));
   return sum + BlockSum(last);
 }
 

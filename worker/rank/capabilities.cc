@@ -9,20 +9,22 @@ namespace longhaul {
 namespace {
 
 constexpr const char* kAnywhere[] = {
-    "model:transformer", "model:synthetic",     "data:text",       "data:tokens",
-    "partition:ddp",     "partition:zero1",     "partition:zero2", "partition:zero3",
-    "partition:zeropp",  "partition:frontier3", "partition:map",   "train:accumulation",
-    "train:recompute",   "codec:fp32",          "codec:bf16",      "codec:e3m0",
-    "codec:int8",        "codec:int4",          "codec:sign1",     "codec:topk2",
-    "precision:float32",
+    "model:transformer",  "model:synthetic",     "data:text",          "data:tokens",
+    "partition:ddp",      "partition:zero1",     "partition:zero2",    "partition:zero3",
+    "partition:zeropp",   "partition:frontier3", "partition:map",      "train:accumulation",
+    "train:recompute",    "optimizer:muon",      "codec:fp32",         "codec:bf16",
+    "codec:e3m0",         "codec:int8",          "codec:int4",         "codec:sign1",
+    "codec:topk2",        "precision:float32",   "precision:bfloat16", "offload:optimizer",
+    "offload:parameters",
 };
-constexpr const char* kOnCuda[] = {"precision:bfloat16"};
+constexpr const char* kOnCpu[] = {"optimizer:bfloat16_moments", "optimizer:onebit_adam",
+                                  "train:fused-blocks"};
 
 }  // namespace
 
 std::vector<std::string> CapabilitiesOn(v1::Device device) {
   std::vector<std::string> result(std::begin(kAnywhere), std::end(kAnywhere));
-  if (device == v1::CUDA) result.insert(result.end(), std::begin(kOnCuda), std::end(kOnCuda));
+  if (device == v1::CPU) result.insert(result.end(), std::begin(kOnCpu), std::end(kOnCpu));
   return result;
 }
 

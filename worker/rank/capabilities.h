@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-// In the words of JoinRequest.capabilities; bfloat16 is computed on CUDA devices alone.
+// In the words of JoinRequest.capabilities; blocks are fused on CPUs alone.
 std::vector<std::string> CapabilitiesOn(v1::Device device);
 
 // UNIMPLEMENTED: names what the job needs and this program lacks on that device. `spec` has every

@@ -36,8 +36,8 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
     case FaultPlace::kContribution:
       if (absl::IsInvalidArgument(status)) {
         fault.set_hint(
-            "the parameters of this pool have become infinite: see its data, or lower "
-            "inner.adamw.lr");
+            "the parameters of this pool have become infinite: see its data, or lower the learning "
+            "rate (inner)");
       }
       return;
     case FaultPlace::kMeeting:

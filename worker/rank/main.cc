@@ -46,6 +46,7 @@ struct Arguments {
   std::string coordinator, pool, incarnation, data_dir, log_level = "info";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::vector<int> ranks_of_node;
+  std::string update_rates;                   // Path of kept rates; empty: none.
   std::string trace;                          // Path of a timeline; empty: none.
   std::string rendezvous;                     // host:port; empty with one rank.
   std::string in_pool_address = "127.0.0.1";  // Of this machine.
@@ -165,11 +166,15 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
                            .communicator = communicator->get() == nullptr ? nullptr : &watched,
                            .communicator_on_device = communicator->on_device,
                            .ranks_of_node = arguments.ranks_of_node,
+                           .update_rates_path = arguments.update_rates,
                            .trace_path = arguments.trace,
                            .collective_timeout = monitor.CollectiveTimeout()});
   if (!made.ok()) {
     return end(FaultPlace::kPreparation, made.status(), "while the model was prepared");
   }
+  if (const std::string line = (*made)->Describe(); arguments.rank == 0 && !line.empty())
+    log.Info(line);
+  if (const std::string slow = SlowComputing(spec); !slow.empty()) log.Warning(slow);
   WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
   session::SessionObserver observer;
   observer.on_wait = [&](const std::string& what) { monitor.WaitsFor(what); };
@@ -219,6 +224,7 @@ int main(int argc, char** argv) {
   app.add_option("--local-rank", arguments.local_rank);
   app.add_option("--ranks", arguments.ranks);
   app.add_option("--ranks-of-node", arguments.ranks_of_node)->delimiter(',');
+  app.add_option("--update-rates", arguments.update_rates);
   app.add_option("--trace", arguments.trace);
   app.add_option("--threads", arguments.threads);
   app.add_option("--bulk-channels", arguments.bulk_channels);

@@ -115,6 +115,7 @@ void RankReporter::Flush() {
   Fill(progress.received.refresh, out->mutable_refresh());
   out->set_weights_nmse(progress.weights_nmse);
   out->set_gradients_nmse(progress.gradients_nmse);
+  out->set_skipped_steps(progress.skipped_steps);
   report.set_draining(progress.draining);
   Write(report, /*may_drop=*/progress.inner_step < steps_ && !progress.draining);
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
+#include "worker/kernels/gemm_bf16.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -27,26 +28,72 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& opt
   return SyntheticReplica::Create(result);
 }
 
+AdamWOptions AdamWOf(const v1::AdamWSpec& spec) {
+  return {.beta1 = spec.beta1(),
+          .beta2 = spec.beta2(),
+          .eps = spec.eps(),
+          .weight_decay = spec.weight_decay(),
+          .moments = spec.moments() == v1::BFLOAT16 ? MomentPrecision::kBfloat16
+                                                    : MomentPrecision::kFloat32};
+}
+
+OneBitAdamOptions OneBitAdamOf(const v1::InnerOptimizerSpec& spec) {
+  const v1::OneBitAdamSpec& onebit = spec.onebit_adam();
+  return {.adamw = {.beta1 = onebit.beta1(),
+                    .beta2 = onebit.beta2(),
+                    .eps = onebit.eps(),
+                    .weight_decay = onebit.weight_decay()},
+          .freeze_step = onebit.freeze_step(),
+          .freeze_ratio = onebit.freeze_ratio(),
+          .freeze_not_before = spec.schedule().warmup_steps(),
+          .scale = onebit.mean_scale() ? SignScale::kMeanMagnitude : SignScale::kRootMeanSquare,
+          .scale_block = onebit.scale_block()};
+}
+
+// And its peak learning rate.
+std::pair<OptimizerOptions, double> OptimizerOf(const v1::InnerOptimizerSpec& spec) {
+  if (spec.has_onebit_adam()) return {OneBitAdamOf(spec), spec.onebit_adam().lr()};
+  if (!spec.has_muon()) return {AdamWOf(spec.adamw()), spec.adamw().lr()};
+  const v1::MuonSpec& muon = spec.muon();
+  const MuonOptions options{.momentum = muon.momentum(),
+                            .weight_decay = muon.weight_decay(),
+                            .scaling = muon.scaling() == v1::MATCH_ADAMW ? MuonScaling::kMatchAdamW
+                                                                         : MuonScaling::kSpectral,
+                            .iterations = muon.iterations() == v1::FLOAT32
+                                              ? MuonPrecision::kFloat32
+                                              : MuonPrecision::kBfloat16,
+                            .adamw = AdamWOf(muon.adamw()),
+                            .adamw_rate = muon.adamw().lr() / muon.lr()};
+  return {options, muon.lr()};
+}
+
 absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options) {
   const v1::JobSpec& spec = options.spec;
-  const v1::AdamWSpec& adamw = spec.inner().adamw();
   TorchReplica::Options result;
+  const auto [optimizer, peak] = OptimizerOf(spec.inner());
+  result.optimizer = optimizer;
   result.shape = ShapeOf(spec.model().transformer());
   result.batch = spec.train().batch();
   result.seed = spec.train().seed();
   result.pool = options.ordinal;
-  result.learning_rate = {.peak = adamw.lr(),
+  result.learning_rate = {.peak = peak,
                           .steps = spec.train().steps(),
                           .warmup_steps = spec.inner().schedule().warmup_steps(),
                           .final_fraction = spec.inner().schedule().final_fraction()};
-  result.adamw = {.beta1 = adamw.beta1(),
-                  .beta2 = adamw.beta2(),
-                  .eps = adamw.eps(),
-                  .weight_decay = adamw.weight_decay()};
   result.clip_norm = spec.inner().clip_norm();
   LH_ASSIGN_OR_RETURN(result.partition, PartitionOf(spec.partition()));
   result.accumulation = spec.train().accumulation();
   result.recompute = spec.train().activations() == v1::RECOMPUTE;
+  result.blocks = spec.train().blocks() == v1::FUSED      ? BlockKind::kFused
+                  : spec.train().blocks() == v1::AUTOGRAD ? BlockKind::kAutograd
+                                                          : BlockKind::kAuto;
+  const v1::OffloadSpec& offload = spec.offload();
+  result.offload = {.optimizer = offload.optimizer(),
+                    .parameters = offload.parameters(),
+                    .stride = offload.has_stride() ? offload.stride() : -1,
+                    .device_share = offload.device_share(),
+                    .subgroup_elements = offload.subgroup_elements(),
+                    .profile_path = options.update_rates_path};
   result.data = spec.data().has_tokens() ? DataKind::kNanoGpt : DataKind::kText;
   result.data_path = (std::filesystem::path(options.data_dir) / DataPath(spec.data())).string();
   result.eval_fraction = spec.data().eval_fraction();
@@ -66,6 +113,15 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
 }
 
 }  // namespace
+
+std::string SlowComputing(const v1::JobSpec& spec) {
+  if (!spec.model().has_transformer() || spec.train().device() == v1::CUDA ||
+      spec.train().precision() != v1::BFLOAT16 || kernels::HasFastBf16()) {
+    return "";
+  }
+  return "train.precision: this CPU does not multiply bfloat16 (AVX512-BF16), so that it is slower "
+         "than float32 here";
+}
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
   switch (options.spec.model().kind_case()) {

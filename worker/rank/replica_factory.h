@@ -22,6 +22,7 @@ struct ReplicaOptions {
   Communicator* communicator = nullptr;  // Null with one rank. Outlives the replica.
   bool communicator_on_device = false;
   std::vector<int> ranks_of_node;  // Of the pool. Empty: one node.
+  std::string update_rates_path;   // Of OffloadSettings. Empty: none.
   std::string trace_path;          // Of a timeline of a torch model's engine. Empty: none.
   absl::Duration collective_timeout = absl::Hours(1);
 };
@@ -29,5 +30,9 @@ struct ReplicaOptions {
 // What the spec needs has been checked (capabilities.h). Errors: those of TorchReplica::Create and
 // SyntheticReplica::Create.
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options);
+
+// What to tell the user of a spec whose precision this machine computes without a fast path. Empty:
+// nothing.
+std::string SlowComputing(const v1::JobSpec& spec);
 
 }  // namespace longhaul

@@ -18,7 +18,8 @@ class WatchedReplica : public Replica {
 
   const ModelLayout& layout() const override { return inner_->layout(); }
   int rank() const override { return inner_->rank(); }
-  int piece() const override { return inner_->piece(); }
+  std::string Describe() const override { return inner_->Describe(); }
+  BlockRange OwnedBlocks(int unit) const override { return inner_->OwnedBlocks(unit); }
   int ranks() const override { return inner_->ranks(); }
   absl::StatusOr<StepStats> Step(int64_t step) override {
     const absl::Time begin = absl::Now();

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,6 +50,7 @@ struct StepStats {
   double loss = 0;             // Mean over the pool's tokens of this step, nats.
   int64_t tokens = 0;          // Of the whole pool in this step.
   double gradient_norm = 0;    // Before clipping.
+  bool skipped = false;        // The gradient was not finite: nothing was updated.
   double compute_seconds = 0;  // Forward, backward, in-pool collectives, inner optimizer.
   InPoolTraffic received;      // Since the step before.
   // Of what was quantized for them in this step; 0: nothing was.
@@ -67,8 +69,12 @@ class Replica {
   virtual const ModelLayout& layout() const = 0;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // Which of the ranks() pieces of each unit this rank owns: OwnedBlocks(elements, piece(), ranks()).
-  virtual int piece() const { return rank(); }
+  // What it trains with, in one line for the log. Empty: nothing to say.
+  virtual std::string Describe() const { return {}; }
+  // Which blocks of a unit this rank owns. The ranks together own every block, each once.
+  virtual BlockRange OwnedBlocks(int unit) const {
+    return longhaul::OwnedBlocks(layout().units[unit].elements, rank(), ranks());
+  }
 
   // Runs inner step `step` (1-based). The step number alone decides data and learning rate, so a
   // replica may begin at any step. Collective.

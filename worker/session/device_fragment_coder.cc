@@ -1,5 +1,6 @@
 #include "worker/session/device_fragment_coder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,15 @@ DeviceFragmentCoder::DeviceFragmentCoder(const Options& options,
 absl::Status DeviceFragmentCoder::TakeSnapshot(Replica& replica) {
   snapshot_ = {};
   has_snapshot_ = true;
+  const auto& pieces = options_.map->pieces();
+  const bool in_host_memory =
+      std::any_of(pieces.begin(), pieces.end(), [&](const FragmentMap::Piece& piece) {
+        return replica.DeviceParameters(piece.unit, piece.unit_offset) == nullptr;
+      });
+  if (in_host_memory) {  // Offloaded: coded there too.
+    snapshot_.host.assign(elements_, 0.0f);
+    return options_.map->Read(replica, absl::MakeSpan(snapshot_.host));
+  }
   absl::StatusOr<DeviceFloats> floats = device_->AllocateFloats(elements_);
   if (absl::IsResourceExhausted(floats.status())) {
     WarnOnce(floats.status());
@@ -41,7 +51,6 @@ absl::Status DeviceFragmentCoder::EnqueueSnapshot(Replica& replica, float* to) {
     LH_RETURN_IF_ERROR(runtime.Zero(Queue::kTraining, to, elements_ * sizeof(float)));
   for (const FragmentMap::Piece& piece : options_.map->pieces()) {
     const float* const live = replica.DeviceParameters(piece.unit, piece.unit_offset);
-    LH_CHECK(live != nullptr, "the replica is not on a device");
     LH_RETURN_IF_ERROR(runtime.Copy(Queue::kTraining, to + piece.local_offset, live,
                                     piece.elements * sizeof(float)));
   }

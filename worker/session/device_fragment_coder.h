@@ -24,8 +24,9 @@ namespace longhaul::session {
 
 class DeviceFragmentCoder : public FragmentCoder {
  public:
-  // The replicas given to TakeSnapshot have DeviceParameters, on the device of `device`. `warn`
-  // gets the warning, from any of the threads that call.
+  // Of a replica given to TakeSnapshot that has DeviceParameters they lie on the device of `device`;
+  // what has none (masters in host memory) is coded on the host. `warn` gets the warning, from any of
+  // the threads that call.
   DeviceFragmentCoder(const Options& options, std::shared_ptr<DeviceCodec> device,
                       std::function<void(const std::string&)> warn);
 

@@ -8,9 +8,9 @@
 
 namespace longhaul::session {
 
-FragmentMap::FragmentMap(FragmentLayout layout, int piece, int pieces)
+FragmentMap::FragmentMap(FragmentLayout layout, std::vector<BlockRange> owned)
     : layout_(std::move(layout)),
-      blocks_(OwnedBlocks(layout_, piece, pieces)),
+      blocks_(std::move(owned)),
       segments_(CutSegments(blocks_, layout_.elements)),
       elements_(ElementsOf(blocks_, layout_.elements)) {
   int64_t local = 0;

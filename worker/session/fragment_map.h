@@ -16,8 +16,8 @@ namespace longhaul::session {
 
 class FragmentMap {
  public:
-  // Of piece `piece` of `pieces` (Replica::piece).
-  FragmentMap(FragmentLayout layout, int piece, int pieces);
+  // `owned`: what the rank owns of the fragment (OwnedBlocks).
+  FragmentMap(FragmentLayout layout, std::vector<BlockRange> owned);
 
   const FragmentLayout& layout() const { return layout_; }
   // Owned blocks, ascending. Empty: the fragment has fewer blocks than the pool ranks.

@@ -334,7 +334,8 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
     LH_ASSIGN_OR_RETURN(exact_, MakeCodec({.kind = CodecKind::kFp32}));
     for (const FragmentLayout& layout : layouts) {
       fragments_.push_back(std::make_unique<OuterFragment>(
-          FragmentMap(layout, replica_->piece(), replica_->ranks()),
+          FragmentMap(layout,
+                      OwnedBlocks(layout, [&](int unit) { return replica_->OwnedBlocks(unit); })),
           OuterFragment::Options{.up = up_.get(),
                                  .down = down_.get(),
                                  .exact = exact_.get(),
@@ -504,8 +505,13 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   }
   const absl::Time begin = clock_->Now();
   LH_ASSIGN_OR_RETURN(const StepStats stats, replica_->Step(action.step));
+  if (stats.skipped && replica_->rank() == 0) {
+    log_.Warning(absl::StrCat("step ", action.step, " skipped: its gradient is not finite (loss ",
+                              stats.loss, ")"));
+  }
   progress_.inner_step = action.step;
   progress_.tokens += stats.tokens;
+  progress_.skipped_steps += stats.skipped ? 1 : 0;
   progress_.train_loss = stats.loss;
   progress_.compute_seconds += stats.compute_seconds;
   progress_.received += stats.received;

@@ -29,6 +29,7 @@ struct Progress {
   // The pool was asked to stop, and inner_step is the last.
   bool draining = false;
   int64_t tokens = 0;
+  int64_t skipped_steps = 0;     // Their gradient was not finite.
   double train_loss = 0;         // Of the newest step.
   double tokens_per_second = 0;  // Since training began, without evaluations.
   double compute_seconds = 0;

@@ -11,6 +11,7 @@
 #include "worker/data/token_file_dataset.h"
 #include "worker/engine/device.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/optimizer_factory.h"
 #include "worker/engine/torch_status.h"
 #include "worker/model/transformer_lm.h"
 
@@ -32,9 +33,18 @@ absl::StatusOr<at::ScalarType> ComputeType(const TorchReplica::Options& options)
   const bool cuda = options.device == DeviceKind::kCuda;
   if (options.precision == ComputePrecision::kFloat32) return at::kFloat;
   if (options.precision == ComputePrecision::kDefault) return cuda ? at::kBFloat16 : at::kFloat;
-  if (cuda) return at::kBFloat16;
-  return absl::UnimplementedError(
-      "train.precision: BFLOAT16 is built for device CUDA only; use FLOAT32 on CPUs");
+  return at::kBFloat16;
+}
+
+Blocks BlocksOf(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::kFused:
+      return Blocks::kFused;
+    case BlockKind::kAutograd:
+      return Blocks::kAutograd;
+    default:
+      return Blocks::kAuto;
+  }
 }
 
 // Both settings are the process's; the pool of inter-operation threads can be sized only once.
@@ -45,6 +55,14 @@ void SetThreads(int threads) {
     return true;
   }();
   (void)sized;
+}
+
+OffloadOptions OffloadOf(const OffloadSettings& settings) {
+  return {.optimizer = settings.optimizer,
+          .parameters = settings.parameters,
+          .schedule = {.stride = settings.stride, .device_share = settings.device_share},
+          .subgroup_elements = settings.subgroup_elements,
+          .profile_path = settings.profile_path};
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& options) {
@@ -62,11 +80,14 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .partition = options.partition,
                            .device = device,
                            .compute = compute,
-                           .adamw = options.adamw,
+                           .optimizer = options.optimizer,
                            .clip_norm = options.clip_norm,
                            .seed = options.seed,
+                           .threads = options.threads,
                            .accumulation = options.accumulation,
                            .recompute = options.recompute,
+                           .blocks = BlocksOf(options.blocks),
+                           .offload = OffloadOf(options.offload),
                            .trace_path = options.trace_path});
   });
 }
@@ -104,7 +125,17 @@ TorchReplica::~TorchReplica() = default;
 const ModelLayout& TorchReplica::layout() const { return engine_->layout(); }
 int TorchReplica::rank() const { return engine_->exchange().rank(); }
 int TorchReplica::ranks() const { return engine_->exchange().ranks(); }
-int TorchReplica::piece() const { return engine_->plan().topology().piece(rank()); }
+std::string TorchReplica::Describe() const {
+  const bool on_cpu = options_.device == DeviceKind::kCpu;
+  std::string line = DescribeOptimizer(options_.optimizer, layout(), on_cpu);
+  if (const UpdateSchedule* schedule = engine_->schedule(); schedule != nullptr) {
+    absl::StrAppend(&line, "; offloaded: ", schedule->Describe(), ", ",
+                    engine_->state_bytes().host >> 20, " MiB of each rank in host memory",
+                    on_cpu ? " (the device is emulated: that saves nothing)" : "");
+  }
+  return line;
+}
+BlockRange TorchReplica::OwnedBlocks(int unit) const { return engine_->plan().OwnedBlocks(unit); }
 
 absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
@@ -125,6 +156,7 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
       .loss = result.loss_sum / static_cast<double>(pool_tokens),
       .tokens = pool_tokens,
       .gradient_norm = result.gradient_norm,
+      .skipped = result.skipped,
       .compute_seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
       .received = {.forward = received(Use::kForward),

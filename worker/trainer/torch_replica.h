@@ -13,8 +13,8 @@
 #include "common/partition/partition_map.h"
 #include "worker/data/dataset.h"
 #include "worker/data/windows.h"
-#include "worker/optim/adamw_options.h"
 #include "worker/optim/learning_rate.h"
+#include "worker/optim/optimizer_options.h"
 #include "worker/replica/replica.h"
 
 namespace longhaul {
@@ -30,6 +30,18 @@ enum class ComputePrecision {
   kBfloat16
 };  // Default: float32 on CPU, bf16 on CUDA.
 
+// How blocks are computed: by hand or by autograd. Auto: by hand on CPU.
+enum class BlockKind { kAuto, kFused, kAutograd };
+
+// See OffloadSpec of job.proto. `profile_path`: where measured rates are kept; empty: nowhere.
+struct OffloadSettings {
+  bool optimizer = false, parameters = false;
+  int stride = -1;  // Negative: chosen.
+  double device_share = 0;
+  int64_t subgroup_elements = 0;  // With `optimizer`: above 0.
+  std::string profile_path;
+};
+
 // Not thread-safe. Errors of the methods: see Replica; also RESOURCE_EXHAUSTED (memory).
 class TorchReplica : public Replica {
  public:
@@ -39,11 +51,13 @@ class TorchReplica : public Replica {
     uint64_t seed = 0;  // Of the initial parameters and of the order of the data.
     int64_t pool = 0;   // The pool's ordinal in the job.
     LearningRate learning_rate;
-    AdamWOptions adamw;
+    OptimizerOptions optimizer;
     double clip_norm = 1;  // At most 0: no clipping.
     PartitionMap partition;
     int accumulation = 1;    // Micro-batches of a step.
     bool recompute = false;  // Activations, for backward.
+    BlockKind blocks = BlockKind::kAuto;
+    OffloadSettings offload;
 
     DataKind data = DataKind::kText;
     std::string data_path;
@@ -53,7 +67,7 @@ class TorchReplica : public Replica {
     DeviceKind device = DeviceKind::kCpu;
     int device_index = 0;  // kCuda: of the devices that this process sees.
     ComputePrecision precision = ComputePrecision::kDefault;
-    int threads = 1;  // Of torch, in the whole process.
+    int threads = 1;  // Of torch in the whole process, and of the optimizer.
 
     Communicator* communicator =
         nullptr;  // Null: this rank is the pool. Else it must outlive the replica.
@@ -64,8 +78,9 @@ class TorchReplica : public Replica {
   };
 
   // With the initial parameters ready. Collective. NOT_FOUND: the data is not there.
-  // INVALID_ARGUMENT: an impossible shape, bad data. UNIMPLEMENTED: a precision that this version does
-  // not have. FAILED_PRECONDITION: this pool cannot be split so. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
+  // INVALID_ARGUMENT: an impossible shape, bad data. UNIMPLEMENTED: fused blocks on a device that
+  // lacks them. FAILED_PRECONDITION: this pool cannot be split so, or its nodes have no memory for
+  // what is offloaded. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
   // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;
@@ -73,7 +88,8 @@ class TorchReplica : public Replica {
   const ModelLayout& layout() const override;
   int rank() const override;
   int ranks() const override;
-  int piece() const override;
+  std::string Describe() const override;
+  BlockRange OwnedBlocks(int unit) const override;
   absl::StatusOr<StepStats> Step(int64_t step) override;
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override;
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override;

@@ -1,0 +1,120 @@
+#include "worker/agent/agent_metrics.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/metrics/process_metrics.h"
+#include "worker/agent/pool_supervisor.h"
+
+namespace longhaul {
+namespace {
+
+// The default lease: the coordinator takes the pool for lost.
+constexpr absl::Duration kSilence = absl::Seconds(10);
+
+const char* ReasonOf(int code) {
+  switch (code) {
+    case kRankFinished:
+    case kRankCompleted:
+      return "finished";
+    case kRankStopped:
+      return "stopped";
+    case kRankRestart:
+      return "restart";
+    case kRankFailed:
+      return "failed";
+    default:
+      return "lost";
+  }
+}
+
+}  // namespace
+
+AgentMetrics::AgentMetrics()
+    : last_answer_(registry_.Gauge("longhaul_worker_last_answer_timestamp_seconds",
+                                   "When the coordinator last answered, since 1970.")),
+      ranks_(registry_.Gauge("longhaul_worker_ranks", "Rank processes of this node.")),
+      starts_(registry_.Counter("longhaul_worker_rank_starts_total",
+                                "Rank processes that were started.")),
+      exits_(registry_.Counter(
+          "longhaul_worker_rank_exits_total",
+          "Rank processes that ended by themselves: finished, stopped (asked to), restart (cannot "
+          "go on as this incarnation), failed (reported an error), lost (anything else).")),
+      rejoins_(registry_.Counter("longhaul_worker_rejoins_total",
+                                 "How often the pool came back as a new incarnation.")),
+      rank_step_(registry_.Gauge("longhaul_worker_rank_inner_step", "Inner steps done.")),
+      rank_waits_(
+          registry_.Gauge("longhaul_worker_rank_waiting", "1: it waits for the coordinator.")),
+      rank_memory_(registry_.Gauge("longhaul_worker_rank_resident_memory_bytes",
+                                   "Memory of the process that is resident.")),
+      rank_cpu_(registry_.Counter("longhaul_worker_rank_cpu_seconds_total",
+                                  "User and system time of the process.")),
+      pool_(registry_, "longhaul_worker_pool") {
+  AddProcessMetrics(registry_, "longhaul_worker_build_info", LONGHAUL_VERSION);
+  // There before the first event, so that rates begin at 0.
+  ranks_.With().Set(0);
+  starts_.With();
+  rejoins_.With();
+  for (const int code : {kRankFinished, kRankStopped, kRankRestart, kRankFailed}) {
+    exits_.With({{"reason", ReasonOf(code)}});
+  }
+  exits_.With({{"reason", "lost"}});
+}
+
+void AgentMetrics::AddPages(Pages& pages) {
+  AddMetricsPage(pages, registry_);
+  AddProbes(pages, [this] { return Ready(absl::Now()); });
+}
+
+void AgentMetrics::CoordinatorAnswered(absl::Time now) {
+  last_answer_.With().Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  absl::MutexLock lock(&mutex_);
+  answered_ = now;
+}
+
+absl::Status AgentMetrics::Ready(absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  if (answered_ == absl::InfinitePast())
+    return absl::UnavailableError("the coordinator has not answered yet");
+  const absl::Duration silence = now - answered_;
+  if (silence <= kSilence) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("the coordinator has not answered for ",
+                   absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1)))));
+}
+
+void AgentMetrics::RanksStarted(int ranks) {
+  starts_.With().Increment(ranks);
+  ranks_.With().Set(ranks);
+}
+
+void AgentMetrics::RankReported(int rank, pid_t pid, const RankStatus& status) {
+  const MetricLabels labels = {{"rank", absl::StrCat(rank)}};
+  shown_ranks_.Show(rank_step_, labels).Set(static_cast<double>(status.step));
+  shown_ranks_.Show(rank_waits_, labels).Set(status.waits_for.empty() ? 0 : 1);
+  const std::optional<ProcessFigures> process = ReadProcess(pid);
+  if (!process.has_value()) return;
+  shown_ranks_.Show(rank_memory_, labels).Set(process->resident_bytes);
+  RaiseTo(shown_ranks_.Show(rank_cpu_, labels), process->cpu_seconds);
+}
+
+void AgentMetrics::RankExited(int code) {
+  exits_.With({{"reason", ReasonOf(code)}}).Increment();
+  ranks_.With().Decrement();
+}
+
+void AgentMetrics::RanksEnded() {
+  ranks_.With().Set(0);
+  shown_ranks_.Clear();
+}
+
+void AgentMetrics::Rejoined() { rejoins_.With().Increment(); }
+
+void AgentMetrics::Progressed(const std::string& job, const v1::PoolProgress& progress) {
+  if (std::exchange(job_, job) != job) shown_pool_.Clear();
+  pool_.Show(job, progress, shown_pool_);
+}
+
+}  // namespace longhaul

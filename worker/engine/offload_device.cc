@@ -1,0 +1,130 @@
+#include "worker/engine/offload_device.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "ATen/core/grad_mode.h"
+#include "ATen/ops/_fused_adamw.h"
+#include "ATen/ops/full.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/StreamGuard.h"
+#include "c10/core/impl/VirtualGuardImpl.h"
+#include "common/base/status_macros.h"
+#include "common/io/posix_filesystem.h"
+#include "worker/engine/subgroup_tensors.h"
+#include "worker/engine/torch_status.h"
+#include "worker/engine/unit_code.h"
+#include "worker/movement/cuda/cuda_movement_module.h"
+#include "worker/offload/host_memory.h"
+#include "worker/offload/interleaved_adamw.h"
+#include "worker/offload/update_rates.h"
+
+namespace longhaul {
+namespace {
+
+// Their four arrays lie beyond the caches.
+constexpr int64_t kMeasuredElementsMax = 1 << 23;
+
+// Torch's fused kernel on one of its streams, which is the movement's compute stream.
+absl::Status TorchUpdate(const DeviceUpdate& update, c10::Stream stream) {
+  return CatchTorch("updating on the device", [&]() -> absl::Status {
+    const at::NoGradGuard no_grad;
+    const c10::StreamGuard guard(stream);
+    const at::Device device = stream.device();
+    const auto size = static_cast<size_t>(update.elements);
+    const AdamWArrays& arrays = update.arrays;
+    const auto floats = [&](float* data) { return TensorOf(absl::MakeSpan(data, size), device); };
+    SubgroupUpdate given;
+    if (arrays.gradients != nullptr) {
+      given.gradients = {arrays.gradients, size};
+    } else {
+      given.narrow_gradients = {arrays.narrow_gradients, size};
+    }
+    const at::Tensor parameters = floats(arrays.parameters);
+    const at::Tensor gradient = ScaledGradient(given, update.update.gradient_scale, device);
+    const at::Tensor count = at::full({}, static_cast<double>(update.count),
+                                      c10::TensorOptions(at::kFloat).device(device));
+    at::_fused_adamw_({parameters}, {gradient}, {floats(arrays.moment)}, {floats(arrays.variance)},
+                      /*max_exp_avg_sqs=*/{}, {count}, update.update.learning_rate,
+                      update.options.beta1, update.options.beta2,
+                      update.decay ? update.options.weight_decay : 0, update.options.eps,
+                      /*amsgrad=*/false, /*maximize=*/false);
+    if (arrays.shadow != nullptr)
+      TensorOf(absl::MakeSpan(arrays.shadow, size), device).copy_(parameters);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options) {
+  if (device.is_cpu()) {
+    return OffloadDevice{.movement = std::make_shared<EmulatedMovement>(options.emulation),
+                         .adamw = EmulatedAdamW};
+  }
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  const c10::Stream compute = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
+  CudaMovementOptions cuda{.device = device.index(),
+                           .caller_stream = guard.getStream(device).native_handle(),
+                           .compute_stream = compute.native_handle()};
+  OffloadDevice result;
+  LH_ASSIGN_OR_RETURN(result.movement, LoadCudaMovement(cuda));
+  result.adamw = [compute](const DeviceUpdate& update, void*) {
+    return TorchUpdate(update, compute);
+  };
+  return result;
+}
+
+absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan,
+                                const OffloadOptions& options, const AdamWOptions& adamw,
+                                c10::Device device, bool computes_in_float, int ranks) {
+  OffloadNeed need;
+  const PartitionMap& map = plan.map();
+  for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+    need.masters += 4 * plan.Held(unit, map.optimizer).count;
+    if (!options.parameters) continue;
+    const int64_t kept = plan.Held(unit, map.weights.level).count;
+    need.weights += computes_in_float ? 4 * (kept - plan.Held(unit, map.optimizer).count)
+                                      : 2 * kept + 4 * VectorElements(layout.units[unit]);
+  }
+  std::vector<int64_t> elements;
+  for (const UnitSubgroup& subgroup : plan.subgroups()) elements.push_back(subgroup.range.count);
+  // With an automatic stride: as if none were interleaved, which needs the most of the host.
+  ScheduleOptions schedule = options.schedule;
+  schedule.stride = std::max(0, schedule.stride);
+  const InterleavedAdamW::Bytes bytes = InterleavedAdamW::BytesOf(
+      {.adamw = adamw, .schedule = schedule, .shadow = !computes_in_float}, elements);
+  need.optimizer = bytes.host;
+  if (device.is_cpu()) need.emulated = bytes.device;
+  if (options.host_bytes > 0) return CheckHostMemory(need, ranks, options.host_bytes);
+  LH_ASSIGN_OR_RETURN(const int64_t available, AvailableHostMemory());
+  return CheckHostMemory(need, ranks, available);
+}
+
+absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const OffloadOptions& options,
+                                       const AdamWOptions& adamw, bool shadow, int ranks,
+                                       absl::Span<const int64_t> elements, ThreadTeam& team) {
+  if (options.schedule.stride >= 0) return options.schedule.stride;
+  const int64_t all = std::accumulate(elements.begin(), elements.end(), int64_t{0});
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  const std::string fingerprint =
+      MachineFingerprint(absl::StrCat(team.threads(), " threads, subgroups of ",
+                                      options.subgroup_elements, ", ", all, " elements"));
+  absl::StatusOr<UpdateRates> rates = absl::NotFoundError("not measured");
+  if (!options.profile_path.empty())
+    rates = LoadUpdateRates(*fs, options.profile_path, fingerprint);
+  if (!rates.ok()) {  // A file that cannot be read costs a measurement, not the job.
+    rates = MeasureUpdateRates(
+        *device.movement, device.adamw, &team,
+        {.adamw = adamw, .elements = std::clamp<int64_t>(all, 1, kMeasuredElementsMax)});
+    LH_RETURN_IF_ERROR(rates.status());
+    if (!options.profile_path.empty())
+      SaveUpdateRates(*fs, options.profile_path, fingerprint, *rates).IgnoreError();
+  }
+  UpdateLoad load{.rates = *rates, .ranks = ranks};
+  if (shadow) load.traffic.shadow_up = 2;
+  return ChooseStride(load, elements, options.schedule.device_share);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,33 @@
+// The spans of an optimizer as tensors.
+#pragma once
+
+#include <type_traits>
+
+#include "ATen/core/Tensor.h"
+#include "ATen/ops/from_blob.h"
+#include "worker/optim/optimizer.h"
+
+namespace longhaul {
+
+// On the span's memory, which lies on `device`. T: float, or uint16_t for the bits of bf16 numbers.
+template <typename T>
+at::Tensor TensorOf(absl::Span<T> span, at::Device device) {
+  using Value = std::remove_const_t<T>;
+  static_assert(std::is_same_v<Value, float> || std::is_same_v<Value, uint16_t>);
+  const int64_t sizes[] = {static_cast<int64_t>(span.size())};
+  return at::for_blob(const_cast<Value*>(span.data()), sizes)
+      .options(c10::TensorOptions(std::is_same_v<Value, float> ? at::kFloat : at::kBFloat16)
+                   .device(device))
+      .target_device(device)
+      .make_tensor();
+}
+
+// An update's gradient in float32, scaled. May be its own memory: not to be written.
+inline at::Tensor ScaledGradient(const SubgroupUpdate& update, double scale, at::Device device) {
+  const at::Tensor gradient = update.gradients.empty()
+                                  ? TensorOf(update.narrow_gradients, device).to(at::kFloat)
+                                  : TensorOf(update.gradients, device);
+  return scale == 1 ? gradient : gradient.mul(scale);
+}
+
+}  // namespace longhaul

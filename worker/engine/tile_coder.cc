@@ -1,0 +1,224 @@
+#include "worker/engine/tile_coder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/from_blob.h"
+#include "c10/core/impl/VirtualGuardImpl.h"
+#include "common/base/check.h"
+#include "common/base/checked_math.h"
+#include "common/layout/fragment_layout.h"
+#include "worker/engine/tensor_span.h"
+
+namespace longhaul {
+namespace {
+
+struct Tile {
+  int64_t first, count;  // Elements.
+  int64_t byte, bytes;   // Coded.
+};
+
+template <typename Visit>
+void ForTiles(const Codec& codec, int64_t elements, Visit&& visit) {
+  Tile tile{};
+  for (; tile.first < elements; tile.first += tile.count, tile.byte += tile.bytes) {
+    tile.count = std::min(kTileElements, elements - tile.first);
+    tile.bytes = codec.PayloadBytes(tile.count);
+    visit(tile);
+  }
+}
+
+std::unique_ptr<const Codec> MakeTileCodec(int bits) {
+  LH_CHECK(bits == 4 || bits == 8, "no tiles of so many bits");
+  return MakeCodec({.kind = bits == 8 ? CodecKind::kInt8 : CodecKind::kInt4}).value();
+}
+
+SegmentView ViewOf(const Tile& tile, const at::Tensor& coded) {
+  return {.elements = tile.count,
+          .payload = SpanOf<const uint8_t>(coded).subspan(tile.byte, tile.bytes)};
+}
+
+void CheckDecoded(const absl::Status& status) {
+  LH_CHECK(status.ok(), "a peer of this pool sent another code");
+}
+
+void CheckLaunched(const absl::Status& status) {
+  TORCH_CHECK(status.ok(), std::string(status.message()));
+}
+
+// Plain structs in the memory of a device. They may be freed when the kernels that read them are
+// enqueued: the allocator gives memory to the same stream alone.
+template <typename T>
+at::Tensor OnDevice(std::vector<T>& structs, at::Device device) {
+  const auto bytes = static_cast<int64_t>(structs.size() * sizeof(T));
+  return at::from_blob(structs.data(), {bytes}, at::kByte)
+      .to(c10::TensorOptions(at::kByte).device(device), /*non_blocking=*/false, /*copy=*/true);
+}
+
+at::Tensor MakeReports(size_t count, at::Device device) {
+  return at::empty({static_cast<int64_t>(count * sizeof(cuda::EncodeReport))},
+                   c10::TensorOptions(at::kByte).device(device));
+}
+
+void* CurrentStream(at::Device device) {
+  if (device.is_cpu()) return nullptr;  // Emulated kernels.
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+}
+
+template <typename T>
+T* AddressOf(const at::Tensor& tensor, int64_t element) {
+  return tensor.defined() ? static_cast<T*>(tensor.data_ptr()) + element : nullptr;
+}
+
+}  // namespace
+
+void CodingLoss::Add(double error_energy, double signal_energy) {
+  sums_.error_energy += error_energy;
+  sums_.signal_energy += signal_energy;
+}
+
+void CodingLoss::AddReports(const at::Tensor& reports) { reports_.push_back(reports); }
+
+CodingLoss::Sums CodingLoss::Take() {
+  for (const at::Tensor& reports : std::exchange(reports_, {})) {
+    const at::Tensor host = reports.cpu();
+    for (const cuda::EncodeReport& report : SpanOf<const cuda::EncodeReport>(host)) {
+      if (report.first_bad >= 0) {
+        NoteNotFinite();
+      } else {
+        Add(report.error_energy, report.signal_energy);
+      }
+    }
+  }
+  return std::exchange(sums_, {});
+}
+
+TileCoder::TileCoder(int bits, const SegmentKernels* kernels)
+    : codec_(MakeTileCodec(bits)), bits_(bits), kernels_(kernels) {}
+
+int64_t TileCoder::Bytes(int64_t elements) const { return codec_->FragmentBytes(elements); }
+
+int64_t TileCoder::CodeBytes(int64_t elements) const {
+  int64_t bytes = 0;
+  ForTiles(*codec_, elements, [&](const Tile& tile) { bytes += CeilDiv(tile.count * bits_, 8); });
+  return bytes;
+}
+
+void TileCoder::EncodeTile(const EncodeInput& in, absl::Span<float> error, absl::Span<uint8_t> out,
+                           CodingLoss& loss) const {
+  const auto coded = codec_->Encode(in, error, out);
+  if (!coded.ok()) return loss.NoteNotFinite();
+  loss.Add(coded->error_energy, coded->signal_energy);
+}
+
+void TileCoder::Encode(const at::Tensor& values, const at::Tensor& error, const at::Tensor& out,
+                       CodingLoss& loss) const {
+  if (kernels_ != nullptr) {
+    std::vector<cuda::EncodeJob> jobs;
+    ForTiles(*codec_, values.numel(), [&](const Tile& tile) {
+      jobs.push_back({.values = AddressOf<float>(values, tile.first),
+                      .error = AddressOf<float>(error, tile.first),
+                      .lost = AddressOf<float>(error, tile.first),
+                      .out = AddressOf<uint8_t>(out, tile.byte),
+                      .elements = static_cast<int32_t>(tile.count)});
+    });
+    if (jobs.empty()) return;
+    const at::Tensor table = OnDevice(jobs, values.device());
+    const at::Tensor reports = MakeReports(jobs.size(), values.device());
+    CheckLaunched(kernels_->Encode(codec_->options(), AddressOf<cuda::EncodeJob>(table, 0),
+                                   AddressOf<cuda::EncodeReport>(reports, 0),
+                                   static_cast<int>(jobs.size()), CurrentStream(values.device())));
+    return loss.AddReports(reports);
+  }
+  const absl::Span<const float> all = SpanOf<const float>(values);
+  ForTiles(*codec_, values.numel(), [&](const Tile& tile) {
+    absl::Span<float> lost;
+    if (error.defined()) lost = SpanOf<float>(error).subspan(tile.first, tile.count);
+    EncodeTile({.values = all.subspan(tile.first, tile.count), .error = lost}, lost,
+               SpanOf<uint8_t>(out).subspan(tile.byte, tile.bytes), loss);
+  });
+}
+
+void TileCoder::Decode(const at::Tensor& coded, const at::Tensor& values) const {
+  if (kernels_ != nullptr) {
+    std::vector<cuda::DecodeJob> jobs;
+    ForTiles(*codec_, values.numel(), [&](const Tile& tile) {
+      jobs.push_back({.payload = AddressOf<uint8_t>(coded, tile.byte),
+                      .out = AddressOf<float>(values, tile.first),
+                      .elements = static_cast<int32_t>(tile.count),
+                      .count = static_cast<int32_t>(tile.count)});
+    });
+    if (jobs.empty()) return;
+    const at::Tensor table = OnDevice(jobs, values.device());
+    return CheckLaunched(kernels_->Decode(codec_->kind(), AddressOf<cuda::DecodeJob>(table, 0),
+                                          static_cast<int>(jobs.size()),
+                                          CurrentStream(values.device())));
+  }
+  ForTiles(*codec_, values.numel(), [&](const Tile& tile) {
+    CheckDecoded(
+        codec_->Decode(ViewOf(tile, coded), SpanOf<float>(values).subspan(tile.first, tile.count)));
+  });
+}
+
+void TileCoder::Reduce(absl::Span<const Source> sources, int64_t elements, const at::Tensor& sum,
+                       const at::Tensor& error, const at::Tensor& out, CodingLoss& loss) const {
+  if (kernels_ != nullptr) return ReduceOnDevice(sources, elements, sum, error, out, loss);
+  // Stays in the cache from the decoders to the encoder.
+  std::vector<float> tile_sum(std::min(elements, kTileElements));
+  ForTiles(*codec_, elements, [&](const Tile& tile) {
+    const absl::Span<float> u = absl::MakeSpan(tile_sum).subspan(0, tile.count);
+    std::fill(u.begin(), u.end(), 0.0f);
+    for (const Source& source : sources) {
+      if (source.coded.defined()) {
+        CheckDecoded(codec_->DecodeAccumulate(ViewOf(tile, source.coded), 1, u));
+        continue;
+      }
+      const float* const addend = AddressOf<const float>(source.values, tile.first);
+      for (int64_t i = 0; i < tile.count; ++i) u[i] += addend[i];
+    }
+    if (sum.defined())
+      std::memcpy(AddressOf<float>(sum, tile.first), u.data(), u.size() * sizeof(float));
+    if (!out.defined()) return;
+    absl::Span<float> lost;
+    if (error.defined()) lost = SpanOf<float>(error).subspan(tile.first, tile.count);
+    EncodeTile({.values = u, .error = lost}, lost,
+               SpanOf<uint8_t>(out).subspan(tile.byte, tile.bytes), loss);
+  });
+}
+
+void TileCoder::ReduceOnDevice(absl::Span<const Source> sources, int64_t elements,
+                               const at::Tensor& sum, const at::Tensor& error,
+                               const at::Tensor& out, CodingLoss& loss) const {
+  const at::Device device =
+      (sources[0].coded.defined() ? sources[0].coded : sources[0].values).device();
+  std::vector<cuda::ReduceSource> parts;
+  ForTiles(*codec_, elements, [&](const Tile& tile) {
+    for (const Source& source : sources) {
+      parts.push_back({.payload = AddressOf<uint8_t>(source.coded, tile.byte),
+                       .values = AddressOf<float>(source.values, tile.first)});
+    }
+  });
+  if (parts.empty()) return;
+  const at::Tensor part_table = OnDevice(parts, device);
+  std::vector<cuda::ReduceJob> jobs;
+  ForTiles(*codec_, elements, [&](const Tile& tile) {
+    const auto first_part = static_cast<int64_t>(jobs.size() * sources.size());
+    jobs.push_back({.sources = AddressOf<cuda::ReduceSource>(part_table, 0) + first_part,
+                    .source_count = static_cast<int32_t>(sources.size()),
+                    .elements = static_cast<int32_t>(tile.count),
+                    .sum = AddressOf<float>(sum, tile.first),
+                    .error = AddressOf<float>(error, tile.first),
+                    .lost = AddressOf<float>(error, tile.first),
+                    .out = AddressOf<uint8_t>(out, tile.byte)});
+  });
+  const at::Tensor table = OnDevice(jobs, device);
+  const at::Tensor reports = MakeReports(jobs.size(), device);
+  CheckLaunched(kernels_->Reduce(codec_->kind(), AddressOf<cuda::ReduceJob>(table, 0),
+                                 AddressOf<cuda::EncodeReport>(reports, 0),
+                                 static_cast<int>(jobs.size()), CurrentStream(device)));
+  if (out.defined()) loss.AddReports(reports);
+}
+
+}  // namespace longhaul

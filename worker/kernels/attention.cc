@@ -1,0 +1,250 @@
+#include "worker/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "worker/kernels/attention.cc"
+// clang-format off: before all other includes that use Highway.
+#include "hwy/foreach_target.h"
+// clang-format on
+
+#include "hwy/contrib/math/math-inl.h"
+#include "worker/kernels/gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace longhaul::kernels::HWY_NAMESPACE {
+
+// Rows of queries whose scores are made at once: no key beyond the last of them is looked at.
+constexpr int64_t kQueryRows = 16;
+// Far below every score, and its exponential is zero.
+constexpr float kMasked = -1e30f;
+
+int64_t Padded(int64_t positions) {
+  return (positions + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+}
+int64_t Rounded(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
+
+// Of x [positions, width] as the right side of products: keys across, the width as depth.
+HWY_INLINE void PackAcross(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
+  for (int64_t t = 0; t < s.positions; t += kPanelColumns) {
+    PackPanel({x + t * stride, 1, stride}, s.width, std::min(kPanelColumns, s.positions - t),
+              kPanelColumns, panels + t * s.width);
+  }
+}
+// The width across, positions as depth.
+HWY_INLINE void PackDown(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
+  for (int64_t i = 0; i < s.width; i += kPanelColumns) {
+    const int64_t columns = std::min(kPanelColumns, s.width - i);
+    PackPanel({x + i, stride, 1}, s.positions, columns, WidthOf(columns), panels + i * s.positions);
+  }
+}
+
+// a [rows, width] times the first `limit` columns of panels made by PackAcross.
+HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_t rows,
+                               const AttentionShape& s, int64_t limit, float* c, int64_t c_stride) {
+  for (int64_t t = 0; t < limit; t += kPanelColumns) {
+    MultiplyPanel(a, rows, s.width, {panels + t * s.width, kPanelColumns},
+                  std::min(kPanelColumns, limit - t), c + t, c_stride, false);
+  }
+}
+// a [rows, depth] times positions [first, first + depth) of panels made by PackDown.
+HWY_INLINE void MultiplyDown(const FloatMatrix& a, const float* panels, int64_t rows,
+                             const AttentionShape& s, int64_t first, int64_t depth, float* c,
+                             int64_t c_stride, bool add) {
+  for (int64_t i = 0; i < s.width; i += kPanelColumns) {
+    const int64_t columns = std::min(kPanelColumns, s.width - i), width = WidthOf(columns);
+    MultiplyPanel(a, rows, depth, {panels + i * s.positions + first * width, width}, columns, c + i,
+                  c_stride, add);
+  }
+}
+
+HWY_INLINE void Fill(float* row, int64_t begin, int64_t end, float value) {
+  for (int64_t t = begin; t < end; ++t) row[t] = value;
+}
+
+HWY_INLINE float LargestOf(const float* row, int64_t padded) {
+  FloatVector most = hn::LoadU(kFloat, row);
+  for (int64_t t = kLanes; t < padded; t += kLanes)
+    most = hn::Max(most, hn::LoadU(kFloat, row + t));
+  return hn::GetLane(hn::MaxOfLanes(kFloat, most));
+}
+
+// row[t] = exp(scale row[t] - shift); returns their sum.
+HWY_INLINE float Exponentials(float* row, int64_t padded, float scale, float shift) {
+  FloatVector sum = hn::Zero(kFloat);
+  for (int64_t t = 0; t < padded; t += kLanes) {
+    const auto e = hn::Exp(kFloat, hn::MulSub(hn::LoadU(kFloat, row + t), hn::Set(kFloat, scale),
+                                              hn::Set(kFloat, shift)));
+    sum = hn::Add(sum, e);
+    hn::StoreU(e, kFloat, row + t);
+  }
+  return hn::GetLane(hn::SumOfLanes(kFloat, sum));
+}
+
+float ScaleOf(const AttentionShape& s) {
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(s.width)));
+}
+
+void Attend(const AttentionShape& s, const AttentionInputs& in, float* out, int64_t out_stride,
+            float* log_sum, float* scratch) {
+  const int64_t padded = Padded(s.positions);
+  float* const keys = scratch;
+  float* const values = keys + padded * s.width;
+  float* const scores = values + s.positions * Rounded(s.width);
+  PackAcross(in.k, in.stride, s, keys);
+  PackDown(in.v, in.stride, s, values);
+  const float scale = ScaleOf(s);
+  for (int64_t head = 0; head < s.query_heads; ++head, log_sum += s.positions) {
+    const float* const q = in.q + head * s.width;
+    for (int64_t first = 0; first < s.positions; first += kQueryRows) {
+      const int64_t rows = std::min(kQueryRows, s.positions - first), limit = first + rows;
+      MultiplyAcross({q + first * in.stride, in.stride, 1}, keys, rows, s, limit, scores, padded);
+      float inverse[kQueryRows];
+      for (int64_t r = 0; r < rows; ++r) {
+        float* const row = scores + r * padded;
+        Fill(row, first + r + 1, Rounded(limit), kMasked);
+        const float shift = scale * LargestOf(row, Rounded(limit));
+        const float sum = Exponentials(row, Rounded(limit), scale, shift);
+        log_sum[first + r] = shift + std::log(sum);
+        inverse[r] = 1 / sum;
+      }
+      float* const to = out + first * out_stride + head * s.width;
+      MultiplyDown({scores, padded, 1}, values, rows, s, 0, limit, to, out_stride, false);
+      for (int64_t r = 0; r < rows; ++r) {
+        float* const row = to + r * out_stride;
+        ForLanes(s.width, [&](auto d, int64_t i) HWY_ATTR {
+          hn::StoreU(hn::Mul(hn::LoadU(d, row + i), hn::Set(d, inverse[r])), d, row + i);
+        });
+      }
+    }
+  }
+}
+
+// What backward of one head works on.
+struct HeadBackward {
+  const AttentionShape& s;
+  const float* q;
+  int64_t q_stride;
+  const float *out, *dout;
+  int64_t out_stride;
+  const float* log_sum;
+  AttentionGradients g;  // dq: of this head.
+  float *keys_across, *values_across, *keys_down, *queries_down, *douts_down;
+  float *probabilities, *dscores;  // [kQueryBlock, padded]
+
+  // The probabilities p of some queries, and with dp = dout v^T the gradient of their scores before
+  // scaling: ds = p (dp - dout . out).
+  HWY_INLINE void MakeScores(int64_t first, int64_t rows, float* p, float* ds) const {
+    const int64_t padded = Padded(s.positions), limit = first + rows;
+    const float scale = ScaleOf(s);
+    MultiplyAcross({q + first * q_stride, q_stride, 1}, keys_across, rows, s, limit, p, padded);
+    MultiplyAcross({dout + first * out_stride, out_stride, 1}, values_across, rows, s, limit, ds,
+                   padded);
+    for (int64_t r = 0; r < rows; ++r, p += padded, ds += padded) {
+      const int64_t t = first + r;
+      const float* const a = out + t * out_stride;
+      const float* const b = dout + t * out_stride;
+      const float dot = SumOf(s.width, [&](auto d, int64_t i) HWY_ATTR {
+        return hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+      });
+      Fill(p, t + 1, Rounded(limit), kMasked);
+      Fill(ds, t + 1, Rounded(limit), 0);
+      Exponentials(p, Rounded(limit), scale, log_sum[t]);
+      for (int64_t i = 0; i < Rounded(limit); i += kLanes) {
+        const auto difference = hn::Sub(hn::LoadU(kFloat, ds + i), hn::Set(kFloat, dot));
+        hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(kFloat, p + i), difference), hn::Set(kFloat, scale)),
+                   kFloat, ds + i);
+      }
+    }
+  }
+
+  HWY_INLINE void Run() const {
+    const int64_t padded = Padded(s.positions);
+    PackDown(q, q_stride, s, queries_down);
+    PackDown(dout, out_stride, s, douts_down);
+    for (int64_t block = 0; block < s.positions; block += kQueryBlock) {
+      const int64_t end = std::min(s.positions, block + kQueryBlock);
+      for (int64_t first = block; first < end; first += kQueryRows) {
+        const int64_t rows = std::min(kQueryRows, end - first), row = (first - block) * padded;
+        MakeScores(first, rows, probabilities + row, dscores + row);
+        MultiplyDown({dscores + row, padded, 1}, keys_down, rows, s, 0, first + rows,
+                     g.dq + first * g.stride, g.stride, false);
+      }
+      // Keys that come after a query have no part in it.
+      for (int64_t key = 0; key < end; key += kQueryRows) {
+        const int64_t keys = std::min(kQueryRows, end - key), first = std::max(block, key);
+        const int64_t at = (first - block) * padded + key;
+        MultiplyDown({probabilities + at, 1, padded}, douts_down, keys, s, first, end - first,
+                     g.dv + key * g.stride, g.stride, true);
+        MultiplyDown({dscores + at, 1, padded}, queries_down, keys, s, first, end - first,
+                     g.dk + key * g.stride, g.stride, true);
+      }
+    }
+  }
+};
+
+void AttendBackward(const AttentionShape& s, const AttentionInputs& in, const float* out,
+                    const float* dout, int64_t out_stride, const float* log_sum,
+                    const AttentionGradients& gradients, float* scratch) {
+  const int64_t across = Padded(s.positions) * s.width, down = s.positions * Rounded(s.width);
+  HeadBackward head{.s = s,
+                    .q = in.q,
+                    .q_stride = in.stride,
+                    .out = out,
+                    .dout = dout,
+                    .out_stride = out_stride,
+                    .log_sum = log_sum,
+                    .g = gradients,
+                    .keys_across = scratch,
+                    .values_across = scratch + across,
+                    .keys_down = scratch + 2 * across,
+                    .queries_down = scratch + 2 * across + down,
+                    .douts_down = scratch + 2 * across + 2 * down,
+                    .probabilities = scratch + 2 * across + 3 * down,
+                    .dscores = scratch + 2 * across + 3 * down + kQueryBlock * Padded(s.positions)};
+  PackAcross(in.k, in.stride, s, head.keys_across);
+  PackAcross(in.v, in.stride, s, head.values_across);
+  PackDown(in.k, in.stride, s, head.keys_down);
+  for (int64_t t = 0; t < s.positions; ++t) {
+    Fill(gradients.dk + t * gradients.stride, 0, s.width, 0);
+    Fill(gradients.dv + t * gradients.stride, 0, s.width, 0);
+  }
+  for (int64_t i = 0; i < s.query_heads; ++i) {
+    head.Run();
+    head.q += s.width;
+    head.out += s.width;
+    head.dout += s.width;
+    head.g.dq += s.width;
+    head.log_sum += s.positions;
+  }
+}
+
+}  // namespace longhaul::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace longhaul::kernels {
+
+HWY_EXPORT(Attend);
+HWY_EXPORT(AttendBackward);
+
+int64_t AttentionScratch(const AttentionShape& s) {
+  const int64_t padded = (s.positions + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+  return 2 * padded * s.width + 3 * PanelElements(s.positions, s.width) + 2 * kQueryBlock * padded;
+}
+
+void AttentionForward(const AttentionShape& shape, const AttentionInputs& inputs, float* out,
+                      int64_t out_stride, float* log_sum, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(Attend)(shape, inputs, out, out_stride, log_sum, scratch);
+}
+
+void AttentionBackward(const AttentionShape& shape, const AttentionInputs& inputs, const float* out,
+                       const float* dout, int64_t out_stride, const float* log_sum,
+                       const AttentionGradients& gradients, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(AttendBackward)
+  (shape, inputs, out, dout, out_stride, log_sum, gradients, scratch);
+}
+
+}  // namespace longhaul::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,169 @@
+// The innermost part of a matrix product, for each instruction set: a tile of C held in registers.
+// Panels are as in gemm.h.
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/lanes-inl.h"
+
+#if defined(LONGHAUL_WORKER_KERNELS_GEMM_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef LONGHAUL_WORKER_KERNELS_GEMM_INL
+#undef LONGHAUL_WORKER_KERNELS_GEMM_INL
+#else
+#define LONGHAUL_WORKER_KERNELS_GEMM_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace longhaul::kernels::HWY_NAMESPACE {
+// Rows of a tile: as many as the registers hold beside the columns of a panel.
+constexpr int kTileRows = kLanes == 16 ? 8 : HWY_TARGET == HWY_NEON || kLanes == 8 ? 2 : 1;
+// Panels' widths are multiples of this.
+constexpr int64_t kStep = 16;
+
+// Part of B in memory: rows of `width` elements.
+struct Panel {
+  const float* data = nullptr;
+  int64_t width = 0;
+};
+
+// R rows and V vectors of C. Columns beyond `columns` are not written.
+template <int R, int V>
+HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const Panel& right_side, int64_t columns,
+                     float* HWY_RESTRICT c, int64_t c_stride, bool add) {
+  FloatVector sums[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) sums[r][v] = hn::Zero(kFloat);
+  }
+  const float* left = a.data;
+  const float* HWY_RESTRICT panel = right_side.data;
+  for (int64_t k = 0; k < depth; ++k, left += a.column_stride, panel += right_side.width) {
+    FloatVector right[V];
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) right[v] = hn::LoadU(kFloat, panel + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const auto x = hn::Set(kFloat, left[r * a.row_stride]);
+#pragma GCC unroll 16
+      for (int v = 0; v < V; ++v) sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    float* const row = c + r * c_stride;
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) {
+      const int64_t left_over = columns - v * kLanes;
+      if (left_over >= kLanes) {
+        float* const to = row + v * kLanes;
+        hn::StoreU(add ? hn::Add(hn::LoadU(kFloat, to), sums[r][v]) : sums[r][v], kFloat, to);
+      } else if (left_over > 0) {
+        HWY_ALIGN float last[kLanes];
+        hn::Store(sums[r][v], kFloat, last);
+        for (int64_t i = 0; i < left_over; ++i) {
+          float& to = row[v * kLanes + i];
+          to = add ? to + last[i] : last[i];
+        }
+      }
+    }
+  }
+}
+
+// A panel of V vectors, all rows.
+template <int V>
+HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const Panel& panel,
+                     int64_t columns, float* c, int64_t c_stride, bool add) {
+  const auto advance = [&](int count) {
+    a.data += count * a.row_stride;
+    c += count * c_stride;
+    rows -= count;
+  };
+  for (; rows >= kTileRows; advance(kTileRows))
+    Tile<kTileRows, V>(a, depth, panel, columns, c, c_stride, add);
+  if constexpr (kTileRows > 4) {
+    for (; rows >= 4; advance(4)) Tile<4, V>(a, depth, panel, columns, c, c_stride, add);
+  }
+  for (; rows >= 1; advance(1)) Tile<1, V>(a, depth, panel, columns, c, c_stride, add);
+}
+
+// One panel: `columns` of C, at most kPanelColumns.
+HWY_INLINE void MultiplyPanel(const FloatMatrix& a, int64_t rows, int64_t depth, const Panel& panel,
+                              int64_t columns, float* c, int64_t c_stride, bool add) {
+  constexpr int kVectors = kStep / kLanes;
+  if (columns > 2 * kStep) {
+    Rows<3 * kVectors>(a, rows, depth, panel, columns, c, c_stride, add);
+  } else if (columns > kStep) {
+    Rows<2 * kVectors>(a, rows, depth, panel, columns, c, c_stride, add);
+  } else {
+    Rows<kVectors>(a, rows, depth, panel, columns, c, c_stride, add);
+  }
+}
+
+// The width of a panel of so many columns.
+HWY_INLINE int64_t WidthOf(int64_t columns) {
+  return columns >= kPanelColumns ? kPanelColumns : (columns + kStep - 1) / kStep * kStep;
+}
+
+// 16 columns of B, whose depth is contiguous in memory: 4 by 4 elements at a time.
+HWY_INLINE void PackTransposed(const FloatMatrix& b, int64_t depth, int64_t width, float* to) {
+  const hn::CappedTag<float, 4> four;
+  const hn::Repartition<double, decltype(four)> two;
+  const auto pair = [&](auto lower, auto upper, bool high) HWY_ATTR {
+    const auto x = hn::BitCast(two, lower), y = hn::BitCast(two, upper);
+    return hn::BitCast(four,
+                       high ? hn::InterleaveUpper(two, x, y) : hn::InterleaveLower(two, x, y));
+  };
+  for (int64_t j = 0; j < kStep; j += 4) {
+    const float* const from = b.data + j * b.column_stride;
+    int64_t k = 0;
+    for (; k + 4 <= depth; k += 4) {
+      const auto r0 = hn::LoadU(four, from + k), r1 = hn::LoadU(four, from + b.column_stride + k),
+                 r2 = hn::LoadU(four, from + 2 * b.column_stride + k),
+                 r3 = hn::LoadU(four, from + 3 * b.column_stride + k);
+      const auto low01 = hn::InterleaveLower(four, r0, r1),
+                 low23 = hn::InterleaveLower(four, r2, r3),
+                 high01 = hn::InterleaveUpper(four, r0, r1),
+                 high23 = hn::InterleaveUpper(four, r2, r3);
+      float* const out = to + k * width + j;
+      hn::StoreU(pair(low01, low23, false), four, out);
+      hn::StoreU(pair(low01, low23, true), four, out + width);
+      hn::StoreU(pair(high01, high23, false), four, out + 2 * width);
+      hn::StoreU(pair(high01, high23, true), four, out + 3 * width);
+    }
+    for (; k < depth; ++k) {
+      for (int64_t i = 0; i < 4; ++i) to[k * width + j + i] = from[i * b.column_stride + k];
+    }
+  }
+}
+
+// A panel of `width` columns, of which B has `columns`; the others become zeros.
+HWY_INLINE void PackPanel(const FloatMatrix& b, int64_t depth, int64_t columns, int64_t width,
+                          float* panel) {
+  for (int64_t j = 0; j < width; j += kStep) {
+    const int64_t present = columns - j;
+    const FloatMatrix part{b.data + j * b.column_stride, b.row_stride, b.column_stride};
+    float* const to = panel + j;
+    if (present >= kStep && b.column_stride == 1) {
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t i = 0; i < kStep; i += kLanes) {
+          hn::StoreU(hn::LoadU(kFloat, part.data + k * b.row_stride + i), kFloat,
+                     to + k * width + i);
+        }
+      }
+    } else if (present >= kStep && b.row_stride == 1) {
+      PackTransposed(part, depth, width, to);
+    } else {
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t i = 0; i < kStep; ++i) {
+          to[k * width + i] =
+              i < present ? part.data[k * b.row_stride + i * b.column_stride] : 0.0f;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace longhaul::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

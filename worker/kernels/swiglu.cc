@@ -1,0 +1,72 @@
+#include "worker/kernels/swiglu.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "worker/kernels/swiglu.cc"
+// clang-format off: before all other includes that use Highway.
+#include "hwy/foreach_target.h"
+// clang-format on
+
+#include "hwy/contrib/math/math-inl.h"
+#include "worker/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace longhaul::kernels::HWY_NAMESPACE {
+
+// Exp is defined up to 104; beyond 88 the result is below what float32 has anyway.
+template <class D, class V>
+HWY_INLINE V Sigmoid(D d, V z) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto power = hn::Min(hn::Neg(z), hn::Set(d, 88.0f));
+  return hn::Div(one, hn::Add(one, hn::Exp(d, power)));
+}
+
+void GateRows(const float* gate_up, int64_t rows, int64_t width, float* h) {
+  for (int64_t row = 0; row < rows; ++row, gate_up += 2 * width, h += width) {
+    ForLanes(width, [&](auto d, int64_t i) HWY_ATTR {
+      const auto gate = hn::LoadU(d, gate_up + i), up = hn::LoadU(d, gate_up + width + i);
+      hn::StoreU(hn::Mul(hn::Mul(gate, Sigmoid(d, gate)), up), d, h + i);
+    });
+  }
+}
+
+// With s = sigmoid(gate): silu' = s (1 + gate (1 - s)) = s + silu (1 - s).
+void GateRowsBackward(const float* dh, const float* gate_up, int64_t rows, int64_t width,
+                      float* dgate_up, float* h) {
+  for (int64_t row = 0; row < rows; ++row) {
+    ForLanes(width, [&](auto d, int64_t i) HWY_ATTR {
+      const auto gate = hn::LoadU(d, gate_up + i), up = hn::LoadU(d, gate_up + width + i);
+      const auto gradient = hn::LoadU(d, dh + i);
+      const auto s = Sigmoid(d, gate);
+      const auto silu = hn::Mul(gate, s);
+      const auto slope = hn::MulAdd(silu, hn::Sub(hn::Set(d, 1.0f), s), s);
+      hn::StoreU(hn::Mul(hn::Mul(gradient, up), slope), d, dgate_up + i);
+      hn::StoreU(hn::Mul(gradient, silu), d, dgate_up + width + i);
+      hn::StoreU(hn::Mul(silu, up), d, h + i);
+    });
+    dh += width;
+    h += width;
+    gate_up += 2 * width;
+    dgate_up += 2 * width;
+  }
+}
+
+}  // namespace longhaul::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace longhaul::kernels {
+
+HWY_EXPORT(GateRows);
+HWY_EXPORT(GateRowsBackward);
+
+void SwiGluForward(const float* gate_up, int64_t rows, int64_t width, float* h) {
+  HWY_DYNAMIC_DISPATCH(GateRows)(gate_up, rows, width, h);
+}
+
+void SwiGluBackward(const float* dh, const float* gate_up, int64_t rows, int64_t width,
+                    float* dgate_up, float* h) {
+  HWY_DYNAMIC_DISPATCH(GateRowsBackward)(dh, gate_up, rows, width, dgate_up, h);
+}
+
+}  // namespace longhaul::kernels
+#endif  // HWY_ONCE

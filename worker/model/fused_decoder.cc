@@ -1,0 +1,271 @@
+#include "worker/model/fused_decoder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "c10/util/BFloat16.h"
+#include "c10/util/Exception.h"
+#include "common/base/check.h"
+#include "worker/kernels/cross_entropy.h"
+#include "worker/kernels/rms_norm.h"
+#include "worker/model/block_tensors.h"
+#include "worker/model/parallel.h"
+
+namespace longhaul {
+namespace {
+
+// Of logits that exist at once.
+constexpr int64_t kLogitFloats = int64_t{1} << 23;
+
+void CopyTokens(const at::Tensor& tokens_BT, int64_t vocab, std::vector<int64_t>& out) {
+  const int64_t positions = tokens_BT.size(1);
+  out.resize(tokens_BT.numel());
+  for (int64_t b = 0; b < tokens_BT.size(0); ++b) {
+    const int64_t* const row = tokens_BT.const_data_ptr<int64_t>() + b * tokens_BT.stride(0);
+    for (int64_t t = 0; t < positions; ++t) {
+      const int64_t token = row[t * tokens_BT.stride(1)];
+      TORCH_CHECK_INDEX(token >= 0 && token < vocab, "token ", token, " is not below ", vocab);
+      out[b * positions + t] = token;
+    }
+  }
+}
+
+// The common place of tensors that lie one after another.
+GradientPlace Together(GradientPlaces& gradients, const UnitLayout& layout, int unit, int first,
+                       int count) {
+  const GradientPlace place = gradients.Place({unit, first});
+  for (int t = first + 1; t < first + count; ++t) {
+    const GradientPlace other = gradients.Place({unit, t});
+    LH_CHECK(other.add == place.add &&
+                 other.data == place.data + layout.tensors[t].offset - layout.tensors[first].offset,
+             "tensors of one product are apart");
+  }
+  return place;
+}
+
+}  // namespace
+
+FusedDecoder::FusedDecoder(const TransformerShape& shape, const ModelLayout& layout,
+                           const RotaryTables& rotary, at::ScalarType compute)
+    : shape_(shape),
+      layout_(layout),
+      rotary_(rotary),
+      products_(/*bfloat16=*/compute == at::kBFloat16) {}
+
+void FusedDecoder::Begin(const Batch& batch, const Options& options) {
+  options_ = options;
+  block_ = {.sequences = batch.inputs_BT.size(0),
+            .positions = batch.inputs_BT.size(1),
+            .dim = shape_.dim,
+            .heads = shape_.heads,
+            .kv_heads = shape_.kv_heads,
+            .ff_dim = shape_.ff_dim,
+            .norm_eps = shape_.norm_eps,
+            .qk_norm = shape_.qk_norm};
+  TORCH_CHECK(block_.positions <= rotary_.cos_TW.size(0), "a sequence is longer than the context");
+  threads_ = at::get_num_threads();
+  CopyTokens(batch.inputs_BT, shape_.vocab, inputs_);
+  CopyTokens(batch.targets_BT, shape_.vocab, targets_);
+  losses_.resize(block_.row_blocks());
+  memory_.CutAnew([this](ActivationMemory::Cutter& cutter) { Cut(cutter); });
+}
+
+void FusedDecoder::Cut(ActivationMemory::Cutter& cutter) {
+  const bool backward = options_.keep != Keep::kNothing;
+  const int64_t dim = shape_.dim, vocab = shape_.vocab;
+  stream_.resize(backward ? shape_.layers + 1 : 2);
+  for (float*& stream : stream_) stream = cutter.Floats(rows() * dim);
+  kept_.resize(keeps_all() ? shape_.layers : 1);
+  for (BlockActivations& kept : kept_) kept = BlockActivations::Cut(block_, cutter);
+  scratch_ = BlockScratch::Cut(block_, products_, threads_, backward, cutter);
+  const int64_t run = std::max(kRowBlock, kLogitFloats / vocab / kRowBlock * kRowBlock);
+  logit_rows_ = std::min(run, rows());
+  normed_ = cutter.Floats(rows() * dim);
+  inverse_ = cutter.Floats(rows());
+  head_panels_ = cutter.Floats(products_.PanelFloats(dim, vocab));
+  logits_ = cutter.Floats(logit_rows_ * vocab);
+  converted_ = cutter.Floats(threads_ * products_.ConvertedFloats(kRowBlock, std::max(dim, vocab)));
+  if (!backward) return;
+  gradient_ = cutter.Floats(rows() * dim);
+  next_gradient_ = cutter.Floats(rows() * dim);
+  head_panels_back_ = cutter.Floats(products_.PanelFloats(vocab, dim));
+  dnormed_ = cutter.Floats(logit_rows_ * dim);
+  head_inputs_ = cutter.Floats(products_.PanelFloats(logit_rows_, dim));
+  head_pairs_ = cutter.Floats(products_.PairFloats(logit_rows_, vocab));
+  head_norms_ = cutter.Floats(block_.row_blocks() * dim);
+}
+
+float* FusedDecoder::Stream(int64_t layer) const { return stream_[layer % stream_.size()]; }
+
+WeightMatrix FusedDecoder::Matrix(const at::Tensor& first, int64_t rows, int64_t columns) const {
+  return {first.const_data_ptr(), rows, columns};
+}
+
+FusedBlock FusedDecoder::BlockOf(int unit, absl::Span<const at::Tensor> weights) const {
+  const UnitLayout& layout = layout_.units[unit];
+  const auto end_of = [&](int tensor) {
+    return static_cast<const char*>(weights[tensor].const_data_ptr()) + weights[tensor].nbytes();
+  };
+  for (const int tensor : {kQuery, kKey, kGate}) {
+    LH_CHECK(end_of(tensor) == weights[tensor + 1].const_data_ptr(),
+             "matrices of one product are apart");
+  }
+  const auto vector = [&](int tensor) { return weights[tensor].const_data_ptr<float>(); };
+  BlockWeights w{.qkv = Matrix(weights[kQuery], block_.qkv(), shape_.dim),
+                 .output = Matrix(weights[kOutput], shape_.dim, shape_.dim),
+                 .gate_up = Matrix(weights[kGate], 2 * shape_.ff_dim, shape_.dim),
+                 .down = Matrix(weights[kDown], shape_.dim, shape_.ff_dim),
+                 .input_norm = vector(kInputNorm),
+                 .mlp_norm = vector(kMlpNorm),
+                 .cos = rotary_.cos_TW.const_data_ptr<float>(),
+                 .sin = rotary_.sin_TW.const_data_ptr<float>()};
+  if (shape_.qk_norm) {
+    w.query_norm = vector(kQueryNorm);
+    w.key_norm = vector(kKeyNorm);
+  }
+  return FusedBlock(block_, products_, w, kept_[keeps_all() ? layout.layer : 0], scratch_);
+}
+
+void FusedDecoder::Forward(int unit, absl::Span<const at::Tensor> weights) {
+  const UnitLayout& layout = layout_.units[unit];
+  if (layout.kind == UnitKind::kEmbedding) {
+    Embed(weights[0]);
+  } else if (layout.kind == UnitKind::kBlock) {
+    BlockOf(unit, weights).Forward(Stream(layout.layer), Stream(layout.layer + 1));
+  } else {
+    HeadForward(weights);
+  }
+}
+
+void FusedDecoder::Backward(int unit, absl::Span<const at::Tensor> weights,
+                            GradientPlaces& gradients) {
+  const UnitLayout& layout = layout_.units[unit];
+  if (layout.kind == UnitKind::kEmbedding) {
+    EmbedBackward(gradients.Place({unit, 0}));
+  } else if (layout.kind == UnitKind::kBlock) {
+    const FusedBlock block = BlockOf(unit, weights);
+    const float* const x = Stream(layout.layer);
+    if (!keeps_all()) block.Forward(x, nullptr);
+    block.Backward(x, gradient_, next_gradient_, PlacesOf(unit, gradients));
+    std::swap(gradient_, next_gradient_);
+  } else {
+    HeadBackward(unit, weights, gradients);
+  }
+}
+
+BlockGradients FusedDecoder::PlacesOf(int unit, GradientPlaces& gradients) const {
+  const UnitLayout& layout = layout_.units[unit];
+  const auto place = [&](int tensor) { return gradients.Place({unit, tensor}); };
+  BlockGradients places{.qkv = Together(gradients, layout, unit, kQuery, 3),
+                        .output = place(kOutput),
+                        .gate_up = Together(gradients, layout, unit, kGate, 2),
+                        .down = place(kDown),
+                        .input_norm = place(kInputNorm),
+                        .mlp_norm = place(kMlpNorm)};
+  if (shape_.qk_norm) {
+    places.query_norm = place(kQueryNorm);
+    places.key_norm = place(kKeyNorm);
+  }
+  return places;
+}
+
+void FusedDecoder::Embed(const at::Tensor& table) {
+  const int64_t dim = shape_.dim;
+  ForTasks(block_.row_blocks(), [&](int64_t block, int) {
+    const int64_t end = std::min(rows(), (block + 1) * kRowBlock);
+    for (int64_t row = block * kRowBlock; row < end; ++row) {
+      float* const to = Stream(0) + row * dim;
+      const int64_t at = inputs_[row] * dim;
+      if (products_.bfloat16()) {
+        std::copy_n(table.const_data_ptr<at::BFloat16>() + at, dim, to);
+      } else {
+        std::copy_n(table.const_data_ptr<float>() + at, dim, to);
+      }
+    }
+  });
+}
+
+// Each thread adds all rows, in their order, in columns of its own.
+void FusedDecoder::EmbedBackward(const GradientPlace& place) const {
+  const int64_t dim = shape_.dim;
+  at::parallel_for(0, dim, kRowBlock / 4, [&](int64_t first, int64_t end) {
+    if (!place.add) {
+      for (int64_t token = 0; token < shape_.vocab; ++token)
+        std::fill(place.data + token * dim + first, place.data + token * dim + end, 0.0f);
+    }
+    for (int64_t row = 0; row < rows(); ++row) {
+      float* const to = place.data + inputs_[row] * dim;
+      const float* const from = gradient_ + row * dim;
+      for (int64_t i = first; i < end; ++i) to[i] += from[i];
+    }
+  });
+}
+
+void FusedDecoder::HeadForward(absl::Span<const at::Tensor> weights) {
+  products_.Prepare({{RightSide::From::kWeightTransposed,
+                      Matrix(weights[1], shape_.vocab, shape_.dim), head_panels_}});
+  const float* const x = Stream(shape_.layers);
+  ForTasks(block_.row_blocks(), [&](int64_t block, int) {
+    const int64_t first = block * kRowBlock, count = std::min(kRowBlock, rows() - first);
+    kernels::RmsNormForward(x + first * shape_.dim, weights[0].const_data_ptr<float>(),
+                            shape_.norm_eps, count, shape_.dim, normed_ + first * shape_.dim,
+                            inverse_ + first);
+  });
+  loss_sum_ = 0;
+  for (int64_t first = 0; first < rows(); first += logit_rows_)
+    loss_sum_ += Logits(first, std::min(logit_rows_, rows() - first));
+}
+
+double FusedDecoder::Logits(int64_t first, int64_t count) {
+  const int64_t blocks = (count + kRowBlock - 1) / kRowBlock;
+  const int64_t dim = shape_.dim, vocab = shape_.vocab;
+  ForTasks(blocks, [&](int64_t block, int thread) {
+    const int64_t at = block * kRowBlock, here = std::min(kRowBlock, count - at);
+    float* const logits = logits_ + at * vocab;
+    products_.Multiply(
+        normed_ + (first + at) * dim, head_panels_, {here, dim, vocab}, logits,
+        converted_ + thread * products_.ConvertedFloats(kRowBlock, std::max(dim, vocab)));
+    losses_[block] =
+        kernels::CrossEntropy(logits, targets_.data() + first + at, here, vocab, options_.scale);
+  });
+  return std::accumulate(losses_.begin(), losses_.begin() + blocks, 0.0);
+}
+
+void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
+                                GradientPlaces& gradients) {
+  using From = RightSide::From;
+  const int64_t dim = shape_.dim, vocab = shape_.vocab;
+  const WeightMatrix matrix = Matrix(weights[1], vocab, dim);
+  // The weights may be elsewhere than in forward, but they are the same, so forward's panels are too.
+  products_.Prepare({{From::kWeight, matrix, head_panels_back_}});
+  const GradientPlace norm = gradients.Place({unit, 0});
+  GradientPlace place =
+      gradients.Place(shape_.tie_embeddings ? TensorRef{0, 0} : TensorRef{unit, 1});
+  const float* const x = Stream(shape_.layers);
+  for (int64_t first = 0; first < rows(); first += logit_rows_) {
+    const int64_t count = std::min(logit_rows_, rows() - first);
+    if (logit_rows_ < rows()) Logits(first, count);
+    ForTasks((count + kRowBlock - 1) / kRowBlock, [&](int64_t block, int thread) {
+      const int64_t at = block * kRowBlock, here = std::min(kRowBlock, count - at);
+      float* const dnormed = dnormed_ + at * dim;
+      float* const norms = head_norms_ + (first / kRowBlock + block) * dim;
+      std::fill_n(norms, dim, 0.0f);
+      products_.Multiply(
+          logits_ + at * vocab, head_panels_back_, {here, vocab, dim}, dnormed,
+          converted_ + thread * products_.ConvertedFloats(kRowBlock, std::max(dim, vocab)));
+      kernels::RmsNormBackward(dnormed, x + (first + at) * dim, weights[0].const_data_ptr<float>(),
+                               inverse_ + first + at, here, dim,
+                               {.dx = gradient_ + (first + at) * dim, .dweight = norms});
+    });
+    ForGradientRows(products_, {{logits_, count, vocab, head_pairs_}},
+                    {{From::kInput, {normed_ + first * dim, count, dim}, head_inputs_}}, {place});
+    place.add = true;
+  }
+  if (!norm.add) std::fill_n(norm.data, dim, 0.0f);
+  for (int64_t block = 0; block < block_.row_blocks(); ++block) {
+    for (int64_t i = 0; i < dim; ++i) norm.data[i] += head_norms_[block * dim + i];
+  }
+}
+
+}  // namespace longhaul

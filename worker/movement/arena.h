@@ -1,0 +1,39 @@
+// One allocation of a place, cut into buffers: pinned host memory is slow to get, piece by piece.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/movement/movement.h"
+
+namespace longhaul {
+
+// Used from one thread. Buffers keep the memory.
+class Arena {
+ public:
+  // Errors: those of Movement::Allocate.
+  static absl::StatusOr<Arena> Create(Movement& movement, Place place, int64_t bytes,
+                                      absl::string_view what);
+
+  // What a buffer takes of the arena.
+  static int64_t SizeOf(int64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  // The arena must have room.
+  std::unique_ptr<PlacedBuffer> Take(std::string name, int64_t bytes);
+
+  Place place() const { return place_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr int64_t kAlignment = 256;
+  Arena(Place place, int64_t bytes, std::shared_ptr<std::byte> memory)
+      : place_(place), bytes_(bytes), memory_(std::move(memory)) {}
+
+  Place place_;
+  int64_t bytes_, used_ = 0;
+  std::shared_ptr<std::byte> memory_;
+};
+
+}  // namespace longhaul

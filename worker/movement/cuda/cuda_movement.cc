@@ -1,0 +1,198 @@
+#include "worker/movement/cuda/cuda_movement.h"
+
+#include <array>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/device/cuda_status.h"
+#include "cuda_runtime_api.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Microseconds(50);
+
+class CudaMovement : public Movement {
+ public:
+  explicit CudaMovement(const CudaMovementOptions& options) : options_(options) {
+    streams_[kComputeQueue] = static_cast<cudaStream_t>(options.compute_stream);
+    streams_[kCallerQueue] = static_cast<cudaStream_t>(options.caller_stream);
+  }
+  ~CudaMovement() override {
+    cudaSetDevice(options_.device);
+    for (int queue = 0; queue < kQueues; ++queue) {
+      if (!own_[queue]) continue;
+      cudaStreamSynchronize(streams_[queue]);
+      cudaStreamDestroy(streams_[queue]);
+    }
+    for (const std::deque<Ended>& queue : events_) {
+      for (const Ended& ended : queue) cudaEventDestroy(ended.event);
+    }
+    for (cudaEvent_t event : free_) cudaEventDestroy(event);
+  }
+
+  absl::Status Start() {
+    LH_RETURN_IF_ERROR(OnDevice());
+    for (int queue = 0; queue < kCallerQueue; ++queue) {
+      if (streams_[queue] != nullptr) continue;
+      LH_RETURN_IF_ERROR(CudaStatus(
+          cudaStreamCreateWithFlags(&streams_[queue], cudaStreamNonBlocking), "cudaStreamCreate"));
+      own_[queue] = true;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
+                                                      absl::string_view what) override {
+    LH_RETURN_IF_ERROR(OnDevice());
+    void* memory = nullptr;
+    const bool host = place == Place::kHost;
+    const cudaError_t error =
+        host ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
+    if (error != cudaSuccess) {
+      cudaGetLastError();  // Not sticky: the next call is not to see it.
+      return CudaStatus(
+          error, absl::StrCat(what, ": ",
+                              host ? "pinning host memory of " : "allocating device memory of ",
+                              bytes, " bytes"));
+    }
+    std::shared_ptr<std::byte> result(static_cast<std::byte*>(memory), [host](std::byte* memory) {
+      host ? cudaFreeHost(memory) : cudaFree(memory);
+    });
+    LH_RETURN_IF_ERROR(CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset"));
+    return result;
+  }
+
+  absl::StatusOr<MoveToken> Fork() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    LH_RETURN_IF_ERROR(OnDevice());
+    const MoveToken token{kCallerQueue, ++forks_};
+    LH_RETURN_IF_ERROR(Record(token));
+    return token;
+  }
+  absl::Status Join(const MoveToken& token) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    LH_RETURN_IF_ERROR(error());
+    absl::MutexLock lock(&mutex_);
+    LH_RETURN_IF_ERROR(OnDevice());
+    return Follow(streams_[kCallerQueue], token);
+  }
+
+  bool Done(const MoveToken& token) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (const absl::Status status = OnDevice(); !status.ok()) {
+      Fail(status);
+      return true;
+    }
+    return IsDone(token);
+  }
+  // Without a core, and with a deadline: the runtime has no wait that has both.
+  absl::Status Wait(const MoveToken& token, absl::string_view what) override {
+    const absl::Time deadline = absl::Now() + options_.timeout;
+    while (!Done(token)) {
+      if (absl::Now() > deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat(what, ": not done after ", absl::FormatDuration(options_.timeout)));
+      }
+      absl::SleepFor(kPoll);
+    }
+    return error();
+  }
+
+ private:
+  struct Ended {
+    int64_t number;
+    cudaEvent_t event;
+  };
+
+  absl::Status Enqueue(const MoveToken& token, Work work) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    LH_RETURN_IF_ERROR(OnDevice());
+    const cudaStream_t stream = streams_[token.queue];
+    for (const MoveToken& before : work.after) LH_RETURN_IF_ERROR(Follow(stream, before));
+    if (work.run) {
+      LH_RETURN_IF_ERROR(work.run(stream));
+    } else if (work.bytes > 0) {
+      LH_RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(work.writes[0].buffer->memory().data(),
+                                                    work.reads[0].buffer->memory().data(),
+                                                    work.bytes, cudaMemcpyDefault, stream),
+                                    work.name));
+    }
+    for (const Use& use : work.writes) SetPresent(use);
+    return Record(token);
+  }
+
+  // The current device belongs to the thread.
+  absl::Status OnDevice() const {
+    return CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
+  }
+
+  absl::Status Record(const MoveToken& token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    IsDone(token);  // Gives back the events of what has ended.
+    cudaEvent_t event = nullptr;
+    if (free_.empty()) {
+      LH_RETURN_IF_ERROR(
+          CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"));
+    } else {
+      event = free_.back();
+      free_.pop_back();
+    }
+    events_[token.queue].push_back({token.number, event});
+    return CudaStatus(cudaEventRecord(event, streams_[token.queue]), "cudaEventRecord");
+  }
+
+  absl::Status Follow(cudaStream_t stream, const MoveToken& token)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const Ended& ended : events_[token.queue]) {
+      if (ended.number < token.number) continue;
+      return CudaStatus(cudaStreamWaitEvent(stream, ended.event, 0), "cudaStreamWaitEvent");
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsDone(const MoveToken& token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::deque<Ended>& queue = events_[token.queue];
+    while (!queue.empty()) {
+      const cudaError_t error = cudaEventQuery(queue.front().event);
+      if (error == cudaErrorNotReady) break;
+      if (error != cudaSuccess) {
+        Fail(CudaStatus(error, "cudaEventQuery"));
+        return true;
+      }
+      done_[token.queue] = queue.front().number;
+      free_.push_back(queue.front().event);
+      queue.pop_front();
+    }
+    return done_[token.queue] >= token.number;
+  }
+
+  const CudaMovementOptions options_;
+  std::array<cudaStream_t, kQueues> streams_ = {};
+  std::array<bool, kQueues> own_ = {};
+  absl::Mutex mutex_;
+  std::array<std::deque<Ended>, kQueues> events_ ABSL_GUARDED_BY(mutex_);
+  std::array<int64_t, kQueues> done_ ABSL_GUARDED_BY(mutex_) = {};
+  std::vector<cudaEvent_t> free_ ABSL_GUARDED_BY(mutex_);
+  int64_t forks_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Movement>> MakeCudaMovement(const CudaMovementOptions& options) {
+  LH_RETURN_IF_ERROR(CheckCudaDevice(options.device));
+  auto movement = std::make_shared<CudaMovement>(options);
+  LH_RETURN_IF_ERROR(movement->Start());
+  return movement;
+}
+
+}  // namespace longhaul
+
+extern "C" __attribute__((visibility("default")))
+absl::StatusOr<std::shared_ptr<longhaul::Movement>>
+longhaul_make_cuda_movement(const longhaul::CudaMovementOptions& options) {
+  return longhaul::MakeCudaMovement(options);
+}

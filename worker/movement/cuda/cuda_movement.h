@@ -1,0 +1,33 @@
+// The Movement of CUDA: a stream for each queue, events as tokens, pinned host memory. Part of the
+// shared module longhaul_cuda_movement_streams, which is loaded only where a device is present
+// (cuda_movement_module.h). Nothing else of the program refers to it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "worker/movement/movement.h"
+
+namespace longhaul {
+
+struct CudaMovementOptions {
+  int device = 0;
+  // cudaStream_t. Of the model's kernels (Fork, Join); null: the default stream.
+  void* caller_stream = nullptr;
+  // Of the works of Compute; null: one of its own. Else it outlives the object.
+  void* compute_stream = nullptr;
+  absl::Duration timeout = absl::Minutes(5);
+};
+
+// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE.
+absl::StatusOr<std::shared_ptr<Movement>> MakeCudaMovement(const CudaMovementOptions& options);
+
+}  // namespace longhaul
+
+// The one symbol that is looked up in the module.
+extern "C" {
+using LonghaulMakeCudaMovement =
+    absl::StatusOr<std::shared_ptr<longhaul::Movement>>(const longhaul::CudaMovementOptions&);
+}
+inline constexpr char kLonghaulMakeCudaMovement[] = "longhaul_make_cuda_movement";

@@ -1,0 +1,53 @@
+// A piece of memory in one place, with the version of what lies in it. Versions are numbers that the
+// users choose; who reads says which one he expects (Movement).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+// Host memory is pinned where the device can read it directly.
+enum class Place { kHost, kDevice };
+
+class PlacedBuffer {
+ public:
+  // `owner` keeps the memory; null: somebody else does, longer than the last use of the buffer.
+  PlacedBuffer(std::string name, Place place, absl::Span<std::byte> memory,
+               std::shared_ptr<void> owner = nullptr)
+      : name_(std::move(name)), place_(place), memory_(memory), owner_(std::move(owner)) {}
+  PlacedBuffer(const PlacedBuffer&) = delete;
+
+  const std::string& name() const { return name_; }
+  Place place() const { return place_; }
+  absl::Span<std::byte> memory() const { return memory_; }
+  int64_t bytes() const { return static_cast<int64_t>(memory_.size()); }
+  // Null of an empty buffer.
+  template <typename T>
+  T* as() const {
+    return reinterpret_cast<T*>(memory_.data());
+  }
+
+  // What lies here once everything that was submitted is done, and what lies here now. The second is
+  // known where the implementation runs the works itself, else it is the first.
+  int64_t promised() const { return promised_; }
+  int64_t version() const { return version_; }
+  // By the host itself, or by who changes the memory outside of Movement. No work uses it meanwhile.
+  void SetVersion(int64_t version) { promised_ = version_ = version; }
+
+ private:
+  friend class Movement;
+  const std::string name_;
+  const Place place_;
+  const absl::Span<std::byte> memory_;
+  const std::shared_ptr<void> owner_;
+  std::atomic<int64_t> promised_{0}, version_{0};
+};
+
+}  // namespace longhaul

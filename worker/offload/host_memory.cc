@@ -1,0 +1,59 @@
+#include "worker/offload/host_memory.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "worker/offload/system_file.h"
+
+namespace longhaul {
+namespace {
+
+// The cgroup that the process sees as its root.
+constexpr char kCgroup[] = "/sys/fs/cgroup";
+
+std::string Size(int64_t bytes) {
+  constexpr double kMiB = 1 << 20;
+  const double mib = static_cast<double>(bytes) / kMiB;
+  return mib < 1024 ? absl::StrFormat("%.1f MiB", mib) : absl::StrFormat("%.1f GiB", mib / 1024);
+}
+
+// Of a file that holds one; "max" and what is not there: none.
+std::optional<int64_t> ReadNumber(const std::string& path) {
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(ReadSystemFile(path), &number)) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root) {
+  const std::string text = ReadSystemFile(root + "/proc/meminfo");
+  int64_t available = -1;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&line, "MemAvailable:") || !absl::ConsumeSuffix(&line, " kB"))
+      continue;
+    if (absl::SimpleAtoi(line, &available)) available *= 1024;
+  }
+  if (available < 0) return absl::NotFoundError("/proc/meminfo does not say what is available");
+  const std::string cgroup = root + kCgroup;
+  const auto most = ReadNumber(cgroup + "/memory.max"),
+             used = ReadNumber(cgroup + "/memory.current");
+  if (most && used) available = std::min(available, std::max<int64_t>(0, *most - *used));
+  return available;
+}
+
+absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t available) {
+  if (ranks * need.total() <= available) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "offload: this node needs %s of host memory and has %s left: %d ranks of %s (masters %s, "
+      "weights %s, moments and gradients %s, emulated device %s); use more nodes, or a partition "
+      "that splits the optimizer state over more ranks",
+      Size(ranks * need.total()), Size(available), ranks, Size(need.total()), Size(need.masters),
+      Size(need.weights), Size(need.optimizer), Size(need.emulated)));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,441 @@
+#include "worker/offload/interleaved_adamw.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/optim/bfloat16.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float), kNarrow = sizeof(uint16_t);
+// Host subgroups that may wait for gradients that were not flushed before.
+constexpr size_t kWaitingMax = 2;
+constexpr int kShadowSlots = 2;
+
+constexpr MoveQueue kStateUp{Direction::kUp, MoveClass::kState};
+constexpr MoveQueue kStateDown{Direction::kDown, MoveClass::kState};
+constexpr MoveQueue kGradientsDown{Direction::kDown, MoveClass::kGradients};
+constexpr MoveQueue kWeightsUp{Direction::kUp, MoveClass::kWeights};
+
+int64_t LargestOf(absl::Span<const int64_t> elements, absl::Span<const UpdatePlace> places,
+                  UpdatePlace place) {
+  int64_t largest = 0;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (places[i] == place) largest = std::max(largest, elements[i]);
+  }
+  return largest;
+}
+
+std::vector<int64_t> ElementsOf(absl::Span<const InterleavedAdamW::Subgroup> subgroups) {
+  std::vector<int64_t> elements;
+  for (const auto& subgroup : subgroups) elements.push_back(subgroup.shape.elements);
+  return elements;
+}
+
+}  // namespace
+
+InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
+                                                  absl::Span<const int64_t> elements) {
+  const UpdateSchedule schedule = MakeSchedule(elements, options.schedule);
+  const int64_t moment = MomentBytes(options.adamw.moments);
+  Bytes bytes;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const int64_t moments = 2 * Arena::SizeOf(elements[i] * moment);
+    const int64_t wide = Arena::SizeOf(elements[i] * kFloat);
+    switch (schedule.places[i]) {
+      case UpdatePlace::kHost:
+        bytes.host += moments + wide;
+        break;
+      case UpdatePlace::kInterleaved:
+        bytes.host += moments;
+        break;
+      case UpdatePlace::kResident:
+        bytes.device += moments + wide;
+    }
+  }
+  const int64_t slot = LargestOf(elements, schedule.places, UpdatePlace::kInterleaved);
+  bytes.device += options.slots * (2 * Arena::SizeOf(slot * moment) + Arena::SizeOf(slot * kFloat));
+  const int64_t shadow = LargestOf(elements, schedule.places, UpdatePlace::kHost);
+  if (options.shadow) bytes.host += kShadowSlots * Arena::SizeOf(shadow * kNarrow);
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<InterleavedAdamW>> InterleavedAdamW::Create(
+    const Options& options, absl::Span<const Subgroup> subgroups, Movement& movement,
+    DeviceAdamW device, ThreadTeam* team) {
+  LH_CHECK(options.slots > 0, "the device needs a slot");
+  std::unique_ptr<InterleavedAdamW> optimizer(
+      new InterleavedAdamW(options, MakeSchedule(ElementsOf(subgroups), options.schedule), movement,
+                           std::move(device), team));
+  LH_RETURN_IF_ERROR(optimizer->TakeMemory(subgroups));
+  return optimizer;
+}
+
+InterleavedAdamW::InterleavedAdamW(const Options& options, UpdateSchedule schedule,
+                                   Movement& movement, DeviceAdamW device, ThreadTeam* team)
+    : options_(options),
+      schedule_(std::move(schedule)),
+      movement_(movement),
+      device_(std::move(device)),
+      team_(team) {}
+
+InterleavedAdamW::~InterleavedAdamW() {
+  movement_.WaitAll("ending the interleaved update").IgnoreError();
+}
+
+absl::Status InterleavedAdamW::TakeMemory(absl::Span<const Subgroup> subgroups) {
+  const std::vector<int64_t> elements = ElementsOf(subgroups);
+  bytes_ = BytesOf(options_, elements);
+  LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement_, Place::kHost, bytes_.host,
+                                                "the optimizer's offloaded state"));
+  LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement_, Place::kDevice, bytes_.device,
+                                                  "the optimizer's state on the device"));
+  const int64_t moment = MomentBytes(options_.adamw.moments);
+  for (int i = 0; i < static_cast<int>(subgroups.size()); ++i) {
+    State& state = subgroups_.emplace_back();
+    state.shape = subgroups[i].shape;
+    state.place = schedule_.places[i];
+    const auto name = [&](const char* what) { return absl::StrCat(what, " of subgroup ", i); };
+    const int64_t size = elements[i];
+    LH_CHECK(static_cast<int64_t>(subgroups[i].parameters.size()) == size,
+             "a subgroup has another size");
+    Point(state.parameters, "masters", Place::kHost, subgroups[i].parameters.data(), size * kFloat,
+          0);
+    Arena& rests = state.place == UpdatePlace::kResident ? device : host;
+    state.moment = rests.Take(name("m"), size * moment);
+    state.variance = rests.Take(name("v"), size * moment);
+    if (state.place == UpdatePlace::kResident)
+      state.resident = device.Take(name("resident masters"), size * kFloat);
+    if (state.place == UpdatePlace::kHost)
+      state.gradients = host.Take(name("gradients"), size * kFloat);
+    if (state.place == UpdatePlace::kInterleaved) interleaved_.push_back(i);
+    BeginWrite(i).IgnoreError();  // Gives the first stamp; nothing is under way.
+  }
+  const int64_t largest = LargestOf(elements, schedule_.places, UpdatePlace::kInterleaved);
+  for (int i = 0; i < options_.slots; ++i) {
+    const auto name = [&](const char* what) { return absl::StrCat(what, " in slot ", i); };
+    slots_.push_back({.parameters = device.Take(name("masters"), largest * kFloat),
+                      .moment = device.Take(name("m"), largest * moment),
+                      .variance = device.Take(name("v"), largest * moment)});
+  }
+  if (!options_.shadow) return absl::OkStatus();
+  const int64_t narrow = LargestOf(elements, schedule_.places, UpdatePlace::kHost) * kNarrow;
+  for (int i = 0; i < kShadowSlots; ++i)
+    shadows_.push_back({.buffer = host.Take(absl::StrCat("shadow slot ", i), narrow)});
+  return absl::OkStatus();
+}
+
+void InterleavedAdamW::Point(Buffer& buffer, const char* name, Place place, const void* memory,
+                             int64_t bytes, int64_t version) {
+  auto* const data = static_cast<std::byte*>(const_cast<void*>(memory));
+  if (buffer == nullptr || buffer->memory().data() != data || buffer->bytes() != bytes) {
+    buffer = std::make_unique<PlacedBuffer>(
+        name, place, absl::Span<std::byte>(data, static_cast<size_t>(bytes)));
+  }
+  buffer->SetVersion(version);
+}
+
+void InterleavedAdamW::Note(const absl::Status& status) {
+  if (status_.ok()) status_ = status;
+}
+
+InterleavedAdamW::Slot* InterleavedAdamW::Held(int subgroup) {
+  for (Slot& slot : slots_) {
+    if (slot.subgroup == subgroup && slot.stamp == subgroups_[subgroup].stamp) return &slot;
+  }
+  return nullptr;
+}
+
+InterleavedAdamW::Slot& InterleavedAdamW::Load(int subgroup) {
+  const State& state = subgroups_[subgroup];
+  auto found = std::find_if(slots_.begin(), slots_.end(),
+                            [](const Slot& slot) { return slot.subgroup < 0; });
+  if (found == slots_.end()) found = slots_.begin() + next_slot_++ % slots_.size();
+  Slot& slot = *found;
+  slot.subgroup = subgroup;
+  slot.stamp = state.stamp;
+  for (const auto& [from, to] : {std::pair{&state.parameters, &slot.parameters},
+                                 {&state.moment, &slot.moment},
+                                 {&state.variance, &slot.variance}}) {
+    slot.loaded = movement_.Copy(kStateUp, {from->get(), state.stamp}, {to->get(), state.stamp},
+                                 (*from)->bytes(), {slot.free, state.settled});
+  }
+  return slot;
+}
+
+void InterleavedAdamW::PrefetchAfter(int subgroup) {
+  auto next = std::upper_bound(interleaved_.begin(), interleaved_.end(), subgroup);
+  for (size_t i = 0; i < slots_.size() && next != interleaved_.end(); ++i, ++next) {
+    if (Held(*next) == nullptr) Load(*next);
+  }
+}
+
+void InterleavedAdamW::PrefetchState() { PrefetchAfter(-1); }
+
+void InterleavedAdamW::FlushGradients(const SubgroupUpdate& update) {
+  State& state = subgroups_[update.subgroup];
+  if (state.place != UpdatePlace::kHost || state.flushed == generation_) return;
+  PointSource(state, update);
+  const absl::StatusOr<MoveToken> made = movement_.Fork();
+  if (!made.ok()) return Note(made.status());
+  state.flush =
+      movement_.Copy(kGradientsDown, {state.source.get(), generation_},
+                     {state.gradients.get(), generation_}, state.source->bytes(), {*made});
+  state.flushed = generation_;
+}
+
+absl::Status InterleavedAdamW::ForgetGradients() {
+  for (const State& state : subgroups_) {
+    if (state.flushed == generation_)
+      LH_RETURN_IF_ERROR(movement_.Wait(state.flush, "gradients that nobody wants"));
+  }
+  ++generation_;
+  return std::exchange(status_, absl::OkStatus());
+}
+
+absl::Status InterleavedAdamW::BeginWrite(int subgroup) {
+  State& state = subgroups_[subgroup];
+  for (Slot& slot : slots_) {
+    if (slot.subgroup != subgroup) continue;
+    LH_RETURN_IF_ERROR(movement_.Wait(slot.loaded, "a prefetch that is not needed"));
+    slot.subgroup = -1;
+  }
+  LH_RETURN_IF_ERROR(movement_.Wait(state.settled, "a subgroup's update"));
+  state.stamp = ++stamps_;
+  for (const Buffer* buffer : {&state.parameters, &state.moment, &state.variance})
+    (*buffer)->SetVersion(state.stamp);
+  return absl::OkStatus();
+}
+
+void InterleavedAdamW::Begin(const UpdateOptions& options) {
+  ++updates_;
+  update_ = options;
+}
+
+void InterleavedAdamW::Submit(const SubgroupUpdate& update) {
+  State& state = subgroups_[update.subgroup];
+  const auto size = static_cast<size_t>(state.shape.elements);
+  LH_CHECK(updates_ > 0, "an update outside Begin");
+  LH_CHECK(update.parameters.size() == size &&
+               update.gradients.size() + update.narrow_gradients.size() == size &&
+               update.shadow.size() == (options_.shadow ? size : 0),
+           "a subgroup has another size");
+  LH_CHECK(state.parameters->as<float>() == update.parameters.data(), "masters lie elsewhere");
+  if (size == 0 || !status_.ok()) return;
+  state.update = update;
+  switch (state.place) {
+    case UpdatePlace::kHost:
+      FlushGradients(update);
+      state.waits = true;
+      waiting_.push_back(update.subgroup);
+      break;
+    case UpdatePlace::kInterleaved:
+      SubmitInterleaved(update.subgroup);
+      break;
+    case UpdatePlace::kResident:
+      SubmitResident(update.subgroup);
+  }
+  RunHost(kWaitingMax);
+}
+
+void InterleavedAdamW::SubmitInterleaved(int subgroup) {
+  State& state = subgroups_[subgroup];
+  Slot* const held = Held(subgroup);
+  Slot& slot = held != nullptr ? *held : Load(subgroup);
+  const int64_t stamp = ++stamps_;
+  const MoveToken computed =
+      Compute(state, *slot.parameters, *slot.moment, *slot.variance, slot.loaded, stamp);
+  for (const auto& [from, to] : {std::pair{&slot.parameters, &state.parameters},
+                                 {&slot.moment, &state.moment},
+                                 {&slot.variance, &state.variance}}) {
+    state.settled = movement_.Copy(kStateDown, {from->get(), stamp}, {to->get(), stamp},
+                                   (*to)->bytes(), {computed});
+  }
+  state.stamp = stamp;
+  slot.free = state.settled;
+  slot.subgroup = -1;
+  PrefetchAfter(subgroup);
+}
+
+void InterleavedAdamW::SubmitResident(int subgroup) {
+  State& state = subgroups_[subgroup];
+  MoveToken loaded;
+  if (state.resident->promised() != state.stamp) {  // In the first update, and after a write.
+    loaded = movement_.Copy(kStateUp, {state.parameters.get(), state.stamp},
+                            {state.resident.get(), state.stamp}, state.resident->bytes(),
+                            {state.settled});
+  }
+  const int64_t stamp = ++stamps_;
+  const MoveToken computed =
+      Compute(state, *state.resident, *state.moment, *state.variance, loaded, stamp);
+  state.settled =
+      movement_.Copy(kStateDown, {state.resident.get(), stamp}, {state.parameters.get(), stamp},
+                     state.resident->bytes(), {computed});
+  state.stamp = stamp;
+}
+
+void InterleavedAdamW::PointSource(State& state, const SubgroupUpdate& update) {
+  const bool wide = !update.gradients.empty();
+  const void* const memory =
+      wide ? static_cast<const void*>(update.gradients.data()) : update.narrow_gradients.data();
+  Point(state.source, "gradients on the device", Place::kDevice, memory,
+        state.shape.elements * (wide ? kFloat : kNarrow), generation_);
+}
+
+// `gradients` may lie elsewhere than the update says: in host memory.
+AdamWArrays InterleavedAdamW::Arrays(const State& state, const PlacedBuffer& gradients,
+                                     const PlacedBuffer& parameters, const PlacedBuffer& moment,
+                                     const PlacedBuffer& variance) const {
+  const bool wide = !state.update.gradients.empty();
+  AdamWArrays arrays{.gradients = wide ? gradients.as<float>() : nullptr,
+                     .narrow_gradients = wide ? nullptr : gradients.as<uint16_t>(),
+                     .parameters = parameters.as<float>()};
+  if (options_.adamw.moments == MomentPrecision::kFloat32) {
+    arrays.moment = moment.as<float>();
+    arrays.variance = variance.as<float>();
+  } else {
+    arrays.narrow_moment = moment.as<uint16_t>();
+    arrays.narrow_variance = variance.as<uint16_t>();
+  }
+  return arrays;
+}
+
+MoveToken InterleavedAdamW::Compute(State& state, PlacedBuffer& parameters, PlacedBuffer& moment,
+                                    PlacedBuffer& variance, const MoveToken& loaded,
+                                    int64_t stamp) {
+  const absl::StatusOr<MoveToken> made = movement_.Fork();
+  if (!made.ok()) {
+    Note(made.status());
+    return {};
+  }
+  PointSource(state, state.update);
+  DeviceUpdate update{.options = options_.adamw,
+                      .update = update_,
+                      .count = updates_,
+                      .decay = state.shape.decay,
+                      .elements = state.shape.elements,
+                      .arrays = Arrays(state, *state.source, parameters, moment, variance)};
+  std::vector<Movement::Use> reads = {{state.source.get(), generation_}}, writes;
+  for (PlacedBuffer* buffer : {&parameters, &moment, &variance}) {
+    reads.push_back({buffer, state.stamp});
+    writes.push_back({buffer, stamp});
+  }
+  update.arrays.shadow = state.update.shadow.data();
+  return movement_.Compute([this, update](void* stream) { return device_(update, stream); },
+                           std::move(reads), std::move(writes), {loaded, *made});
+}
+
+void InterleavedAdamW::RunHost(size_t waiting_max) {
+  while (!waiting_.empty()) {
+    State& state = subgroups_[waiting_.front()];
+    if (waiting_.size() <= waiting_max && !movement_.Done(state.flush)) return;
+    waiting_.pop_front();
+    state.waits = false;
+    if (status_.ok()) Note(UpdateOnHost(state));
+  }
+}
+
+absl::Status InterleavedAdamW::UpdateOnHost(State& state) {
+  LH_RETURN_IF_ERROR(movement_.Wait(state.flush, "gradients on their way to the host"));
+  LH_RETURN_IF_ERROR(Movement::Expect({state.gradients.get(), generation_}));
+  for (const Buffer* buffer : {&state.parameters, &state.moment, &state.variance})
+    LH_RETURN_IF_ERROR(Movement::Expect({buffer->get(), state.stamp}));
+  AdamWArrays arrays =
+      Arrays(state, *state.gradients, *state.parameters, *state.moment, *state.variance);
+  ShadowSlot* const shadow =
+      options_.shadow ? &shadows_[next_shadow_++ % shadows_.size()] : nullptr;
+  if (shadow != nullptr) {
+    LH_RETURN_IF_ERROR(movement_.Wait(shadow->free, "an earlier shadow on its way up"));
+    arrays.shadow = shadow->buffer->as<uint16_t>();
+  }
+  const AdamWConstants constants =
+      MakeAdamWConstants(options_.adamw, update_, updates_, state.shape.decay);
+  AdamWKernel(constants, state.shape.elements, arrays, team_);
+  state.stamp = ++stamps_;
+  for (const Buffer* buffer : {&state.parameters, &state.moment, &state.variance})
+    (*buffer)->SetVersion(state.stamp);
+  if (shadow == nullptr) return absl::OkStatus();
+  const int64_t bytes = state.shape.elements * kNarrow;
+  Point(state.shadow, "the shadow", Place::kDevice, state.update.shadow.data(), bytes, 0);
+  shadow->buffer->SetVersion(state.stamp);
+  shadow->free = movement_.Copy(kWeightsUp, {shadow->buffer.get(), state.stamp},
+                                {state.shadow.get(), state.stamp}, bytes);
+  state.settled = shadow->free;
+  return absl::OkStatus();
+}
+
+bool InterleavedAdamW::Settled(int subgroup) const {
+  const State& state = subgroups_[subgroup];
+  return !state.waits && movement_.Done(state.settled);
+}
+
+absl::Status InterleavedAdamW::Finish() {
+  RunHost(0);
+  for (const State& state : subgroups_) {
+    if (status_.ok()) Note(movement_.Wait(state.settled, "the interleaved update"));
+  }
+  ++generation_;
+  return std::exchange(status_, absl::OkStatus());
+}
+
+void InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
+                                 absl::Span<float> values) const {
+  const State& kept = subgroups_[subgroup];
+  const PlacedBuffer& from = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
+  const int64_t size = MomentBytes(options_.adamw.moments);
+  const absl::Span<std::byte> part = from.memory().subspan(first * size, values.size() * size);
+  std::vector<std::byte> host(part.size());
+  if (from.place() == Place::kHost) {
+    std::copy(part.begin(), part.end(), host.begin());
+  } else {
+    PlacedBuffer there("the optimizer's state", Place::kDevice, part);
+    PlacedBuffer here("what is read of it", Place::kHost, absl::MakeSpan(host));
+    const MoveToken read = movement_.Copy(kStateDown, {&there, 0}, {&here, 0}, there.bytes());
+    LH_CHECK(movement_.Wait(read, "reading the optimizer's state").ok(), "the device failed");
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits = 0;
+    if (size == kFloat) {
+      std::memcpy(&values[i], &host[i * size], size);
+    } else {
+      std::memcpy(&bits, &host[i * size], size);
+      values[i] = FromBfloat16(bits);
+    }
+  }
+}
+
+void InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
+                                  absl::Span<const float> values) {
+  LH_CHECK(BeginWrite(subgroup).ok(), "the device failed");
+  const State& kept = subgroups_[subgroup];
+  const PlacedBuffer& to = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
+  const int64_t size = MomentBytes(options_.adamw.moments);
+  std::vector<std::byte> host(values.size() * size);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint16_t bits = ToBfloat16(values[i]);
+    std::memcpy(&host[i * size], size == kFloat ? static_cast<const void*>(&values[i]) : &bits,
+                size);
+  }
+  const absl::Span<std::byte> part = to.memory().subspan(first * size, host.size());
+  if (to.place() == Place::kHost) {
+    std::copy(host.begin(), host.end(), part.begin());
+    return;
+  }
+  PlacedBuffer here("the optimizer's state", Place::kHost, absl::MakeSpan(host));
+  PlacedBuffer there("its place", Place::kDevice, part);
+  const MoveToken written = movement_.Copy(kStateUp, {&here, 0}, {&there, 0}, here.bytes());
+  LH_CHECK(movement_.Wait(written, "writing the optimizer's state").ok(), "the device failed");
+}
+
+int64_t InterleavedAdamW::state_bytes() const {
+  int64_t elements = 0;
+  for (const State& state : subgroups_) elements += state.shape.elements;
+  return elements * 2 * MomentBytes(options_.adamw.moments);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,197 @@
+#include "worker/offload/update_rates.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+#include "worker/movement/arena.h"
+#include "worker/offload/system_file.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::string_view kMagic = "longhaul update rates 1";
+constexpr int64_t kFileBytesMax = 4096;
+constexpr int kArrays = 4;  // p, m, v, g.
+// Host memory is said to limit what runs together when that slows the host by more.
+constexpr double kSlowed = 0.9;
+
+constexpr MoveQueue kUpQueue{Direction::kUp, MoveClass::kState};
+constexpr MoveQueue kDownQueue{Direction::kDown, MoveClass::kState};
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One subgroup on each side. Copies have buffers of their own on the host, so that they may run
+// beside its update.
+class Scratch {
+ public:
+  static absl::StatusOr<Scratch> Create(Movement& movement, const MeasureOptions& options) {
+    const int64_t bytes = options.elements * static_cast<int64_t>(sizeof(float));
+    const int64_t size = Arena::SizeOf(bytes);
+    LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement, Place::kHost, (kArrays + 2) * size,
+                                                  "measuring the host's update"));
+    LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement, Place::kDevice, (kArrays + 2) * size,
+                                                    "measuring the device's update"));
+    Scratch scratch;
+    for (int i = 0; i < kArrays + 2; ++i) {
+      scratch.host_.push_back(host.Take("scratch", bytes));
+      scratch.device_.push_back(device.Take("scratch", bytes));
+    }
+    return scratch;
+  }
+
+  AdamWArrays HostArrays() const { return ArraysOf(host_); }
+  AdamWArrays DeviceArrays() const { return ArraysOf(device_); }
+  MoveToken CopyUp(Movement& movement) {
+    return movement.Copy(kUpQueue, {host_[kArrays].get(), 0}, {device_[kArrays].get(), 0},
+                         host_[kArrays]->bytes());
+  }
+  MoveToken CopyDown(Movement& movement) {
+    return movement.Copy(kDownQueue, {device_[kArrays + 1].get(), 0}, {host_[kArrays + 1].get(), 0},
+                         host_[kArrays]->bytes());
+  }
+
+ private:
+  using Buffers = std::vector<std::unique_ptr<PlacedBuffer>>;
+  static AdamWArrays ArraysOf(const Buffers& buffers) {
+    return {.gradients = buffers[3]->as<float>(),
+            .parameters = buffers[0]->as<float>(),
+            .moment = buffers[1]->as<float>(),
+            .variance = buffers[2]->as<float>()};
+  }
+  Buffers host_, device_;
+};
+
+// Seconds of a run, the first left out.
+struct Times {
+  double least = 0;   // What else runs on the machine only adds to a kernel's.
+  double median = 0;  // Of a link.
+};
+absl::StatusOr<Times> TimeOf(absl::Duration budget, const std::function<absl::Status()>& run) {
+  LH_RETURN_IF_ERROR(run());
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<double> seconds;
+  do {
+    const auto begin = std::chrono::steady_clock::now();
+    LH_RETURN_IF_ERROR(run());
+    seconds.push_back(SecondsSince(begin));
+  } while (SecondsSince(start) < absl::ToDoubleSeconds(budget));
+  std::sort(seconds.begin(), seconds.end());
+  return Times{.least = seconds[0], .median = seconds[seconds.size() / 2]};
+}
+
+}  // namespace
+
+absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
+                                               ThreadTeam* team, const MeasureOptions& options) {
+  LH_ASSIGN_OR_RETURN(Scratch scratch, Scratch::Create(movement, options));
+  const UpdateOptions update{.learning_rate = 1e-3};
+  const auto elements = static_cast<double>(options.elements);
+  const double bytes = elements * sizeof(float);
+  const absl::Duration budget = options.budget / 5;
+  const auto host_run = [&] {
+    const AdamWConstants constants = MakeAdamWConstants(options.adamw, update, 1, true);
+    AdamWKernel(constants, options.elements, scratch.HostArrays(), team);
+    return absl::OkStatus();
+  };
+  const auto wait = [&](const MoveToken& token) {
+    return movement.Wait(token, "measuring the update's rates");
+  };
+  LH_ASSIGN_OR_RETURN(const Times host, TimeOf(budget, host_run));
+  LH_ASSIGN_OR_RETURN(const Times up,
+                      TimeOf(budget, [&] { return wait(scratch.CopyUp(movement)); }));
+  LH_ASSIGN_OR_RETURN(const Times down,
+                      TimeOf(budget, [&] { return wait(scratch.CopyDown(movement)); }));
+  LH_ASSIGN_OR_RETURN(
+      const Times on_device, TimeOf(budget, [&] {
+        const DeviceUpdate work{.options = options.adamw,
+                                .update = update,
+                                .count = 1,
+                                .decay = true,
+                                .elements = options.elements,
+                                .arrays = scratch.DeviceArrays()};
+        return wait(movement.Compute([&device, work](void* stream) { return device(work, stream); },
+                                     {}, {}));
+      }));
+  // The host for as long as both links are busy.
+  double beside = 0;  // The most.
+  LH_RETURN_IF_ERROR(TimeOf(budget, [&]() -> absl::Status {
+                       const MoveToken last_up = scratch.CopyUp(movement);
+                       const MoveToken last_down = scratch.CopyDown(movement);
+                       const auto start = std::chrono::steady_clock::now();
+                       int runs = 0;
+                       do {
+                         LH_RETURN_IF_ERROR(host_run());
+                         ++runs;
+                       } while (!movement.Done(last_up) && !movement.Done(last_down));
+                       beside = std::max(beside, elements * runs / SecondsSince(start));
+                       LH_RETURN_IF_ERROR(wait(last_up));
+                       return wait(last_down);
+                     }).status());
+  UpdateRates rates{.host_elements = elements / host.least,
+                    .device_elements = elements / on_device.least,
+                    .up_bytes = bytes / up.median,
+                    .down_bytes = bytes / down.median};
+  rates.host_elements_beside = std::min(rates.host_elements, beside);
+  if (rates.host_elements_beside < kSlowed * rates.host_elements) {
+    rates.dram_bytes =
+        rates.host_elements_beside * UpdateTraffic().dram_host + rates.up_bytes + rates.down_bytes;
+  }
+  return rates;
+}
+
+std::string MachineFingerprint(absl::string_view of, const std::string& root) {
+  const std::string info = ReadSystemFile(root + "/proc/cpuinfo");
+  std::string model = "unknown processor";
+  int processors = 0;
+  for (absl::string_view line : absl::StrSplit(info, '\n')) {
+    if (absl::StartsWith(line, "processor")) ++processors;
+    if (absl::StartsWith(line, "model name")) model = std::string(line.substr(line.find(':') + 1));
+  }
+  return absl::StrCat(absl::StripAsciiWhitespace(model), " x ", processors, ", ", of);
+}
+
+absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& path,
+                                            absl::string_view fingerprint) {
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadFile(fs, path, kFileBytesMax));
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  const absl::Status none =
+      absl::NotFoundError(absl::StrCat(path, " has no rates of this machine: ", fingerprint));
+  if (lines.size() < 3 || lines[0] != kMagic || lines[1] != fingerprint) return none;
+  UpdateRates rates;
+  const std::vector<std::string> numbers = absl::StrSplit(lines[2], ' ');
+  double* const fields[] = {&rates.host_elements, &rates.device_elements,      &rates.up_bytes,
+                            &rates.down_bytes,    &rates.host_elements_beside, &rates.dram_bytes};
+  if (numbers.size() != std::size(fields)) return none;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool may_be_zero = i >= 4;
+    if (!absl::SimpleAtod(numbers[i], fields[i]) || !(*fields[i] < 1e30) ||
+        !(*fields[i] > 0 || (may_be_zero && *fields[i] == 0))) {
+      return none;
+    }
+  }
+  return rates;
+}
+
+absl::Status SaveUpdateRates(FileSystem& fs, const std::string& path, absl::string_view fingerprint,
+                             const UpdateRates& rates) {
+  return WriteFileAtomically(
+      fs, path,
+      absl::StrFormat("%s\n%s\n%.17g %.17g %.17g %.17g %.17g %.17g\n", kMagic, fingerprint,
+                      rates.host_elements, rates.device_elements, rates.up_bytes, rates.down_bytes,
+                      rates.host_elements_beside, rates.dram_bytes));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,29 @@
+// Settings of 1-bit Adam (Tang et al., "1-bit Adam: communication efficient large-scale training with
+// Adam's convergence speed", arXiv 2102.02888). Pure values.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/collective/compressed_all_reduce.h"
+#include "worker/optim/adamw_options.h"
+
+namespace longhaul {
+
+struct OneBitAdamOptions {
+  AdamWOptions adamw;  // Of the warm-up; float32 moments.
+  // How many updates are Adam's before the variance is frozen. 0: until its norm stands still, see
+  // VarianceWatch.
+  int64_t freeze_step = 0;
+  double freeze_ratio = 0.96;
+  int64_t freeze_not_before = 0;  // With freeze_ratio: the learning rate's warm-up.
+
+  SignScale scale = SignScale::kRootMeanSquare;
+  int64_t scale_block = 0;  // Elements that share a scale at most. 0: those of a tensor.
+
+  // What the paper warns of, for comparisons alone: no error feedback; Adam of compressed gradients
+  // instead of a frozen variance.
+  bool error_feedback = true;
+  bool freeze_variance = true;
+};
+
+}  // namespace longhaul
