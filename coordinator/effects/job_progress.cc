@@ -28,10 +28,12 @@ void AddBytes(const v1::InPoolBytes& from, v1::InPoolBytes* to) {
 
 void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
   to->set_tokens(SaneCount(to->tokens() + from.tokens()));
+  to->set_contributed_tokens(SaneCount(to->contributed_tokens() + from.contributed_tokens()));
   to->set_compute_seconds(to->compute_seconds() + from.compute_seconds());
   to->set_exposed_wait_seconds(to->exposed_wait_seconds() + from.exposed_wait_seconds());
   to->set_eval_seconds(to->eval_seconds() + from.eval_seconds());
   to->set_sync_seconds(to->sync_seconds() + from.sync_seconds());
+  to->set_skipped_steps(SaneCount(to->skipped_steps() + from.skipped_steps()));
   AddBytes(from.forward(), to->mutable_forward());
   AddBytes(from.backward(), to->mutable_backward());
   AddBytes(from.gradient(), to->mutable_gradient());
@@ -56,6 +58,7 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   *progress.mutable_refresh() = Cleaned(progress.refresh());
   progress.set_weights_nmse(Sane(progress.weights_nmse()));
   progress.set_gradients_nmse(Sane(progress.gradients_nmse()));
+  progress.set_skipped_steps(SaneCount(progress.skipped_steps()));
   return progress;
 }
 
@@ -79,10 +82,20 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
     AddSums(history.current, &history.earlier);
     history.earlier.set_inner_step(steps);
     history.incarnation = incarnation;
+    history.current.clear_contributed_tokens();
   }
   history.start_step = start_step;
+  progress.set_contributed_tokens(history.current.contributed_tokens());
   history.current = Cleaned(std::move(progress));
   history.current.set_pool(pool);
+}
+
+void JobProgress::Contributed(const std::vector<std::string>& pools) {
+  for (const std::string& pool : pools) {
+    const auto found = pools_.find(pool);
+    if (found == pools_.end()) continue;
+    found->second.current.set_contributed_tokens(found->second.current.tokens());
+  }
 }
 
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {

@@ -40,6 +40,8 @@ class JobProgress {
   void Report(const std::string& pool, const std::string& incarnation, int64_t start_step,
               v1::PoolProgress progress);
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
+  // A round that these pools contributed to was committed: what they reported until now counts.
+  void Contributed(const std::vector<std::string>& pools);
 
   // A repeated report of the same evaluation replaces the earlier one.
   void AddEvaluation(const EvaluationRecord& evaluation);

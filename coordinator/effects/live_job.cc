@@ -37,6 +37,7 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
                                         .options = JobStoreOptionsOf(resolved)}};
   auto job = std::make_shared<LiveJob>(std::move(record));
   job->progress = JobProgress(resolved.fragments.size());
+  job->history = JobHistory(resolved.schedule);
   LH_ASSIGN_OR_RETURN(job->fragments, JobFragments::Create(std::move(fragments)));
   job->resolved = std::move(resolved);
   return job;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/config/job_spec.h"
+#include "coordinator/effects/job_history.h"
 #include "coordinator/effects/job_progress.h"
 #include "coordinator/fragments/job_fragments.h"
 #include "coordinator/job/job_options.h"
@@ -26,6 +27,7 @@ struct LiveJob {
   // Null with `resolved`.
   std::shared_ptr<JobFragments> fragments;
   JobProgress progress;
+  JobHistory history;
   // Why it is quarantined.
   std::optional<JobFault> quarantine;
   // Set when the job ends.
@@ -33,7 +35,7 @@ struct LiveJob {
   // As they were stored last.
   std::string counters;
 
-  explicit LiveJob(JobRecord stored) : record(std::move(stored)), progress(0) {}
+  explicit LiveJob(JobRecord stored) : record(std::move(stored)), progress(0), history({}) {}
   const std::string& id() const { return record.id; }
   const std::string& name() const { return record.name; }
   JobState state() const {

@@ -6,29 +6,49 @@
 namespace longhaul::coordinator {
 
 EffectMetrics::EffectMetrics(MetricRegistry& registry)
-    : jobs(registry.Gauge("longhaul_coordinator_jobs", "Jobs that are stored, by state.")),
-      pools(registry.Gauge("longhaul_coordinator_pools",
-                           "Pools: live hold a lease, participating contribute to rounds.")),
-      rounds(registry.Counter("longhaul_coordinator_rounds_total",
-                              "Rounds that were committed and published.")),
+    : ready(registry.Gauge("longhaul_coordinator_ready",
+                           "1: decisions take effect; 0: they wait, for disk space.")),
+      live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools that hold a lease.")),
+      jobs(registry.Gauge("longhaul_coordinator_jobs", "Jobs that are stored, by state.")),
+      pools(registry.Gauge("longhaul_coordinator_pools", "Pools that are known, by state.")),
       commit_seconds(registry.Histogram(
           "longhaul_coordinator_commit_seconds",
           "From the last contribution of a round to its published commit.", SecondsBuckets())),
+      rounds(registry.Counter("longhaul_coordinator_rounds_total",
+                              "Rounds that were committed and published.")),
+      last_commit(registry.Gauge("longhaul_coordinator_last_commit_timestamp_seconds",
+                                 "When the job's newest round was published, since 1970.")),
+      eval_loss(registry.Gauge("longhaul_coordinator_eval_loss_nats",
+                               "Newest loss of the outer parameters on held-out data.")),
       outer_gradient_norm(registry.Gauge("longhaul_coordinator_outer_gradient_norm",
                                          "L2 norm of the newest averaged outer gradient.")),
+      outer_gradient_cosine(registry.Gauge(
+          "longhaul_coordinator_outer_gradient_cosine_ratio",
+          "Mean cosine of the pools' newest outer gradients with each other, on a sample. 1: they "
+          "agree; 0: they have nothing in common.")),
+      outer_parameter_norm(registry.Gauge("longhaul_coordinator_outer_parameter_norm",
+                                          "L2 norm of the outer parameters.")),
       downlink_nmse(registry.Gauge("longhaul_coordinator_downlink_nmse_ratio",
-                                   "Normalised mean squared error of the newest downlink.")),
-      eval_loss(registry.Gauge("longhaul_coordinator_eval_loss_nats",
-                               "Newest loss of the outer parameters on held-out data.")) {}
+                                   "Normalised mean squared error of the newest downlink.")) {
+  ready.With().Set(1);
+}
 
-void EffectMetrics::RemoveJob(const std::string& job, int fragments) {
-  eval_loss.Remove({{"job", job}});
-  for (const char* kind : {"seed", "outer", "final", "skipped"})
-    rounds.Remove({{"job", job}, {"kind", kind}});
-  for (int fragment = 0; fragment < fragments; ++fragment) {
-    const MetricLabels labels = {{"job", job}, {"fragment", absl::StrCat(fragment)}};
-    outer_gradient_norm.Remove(labels);
-    downlink_nmse.Remove(labels);
+void EffectMetrics::Show(const std::string& job, const CommitRecord& commit, absl::Time now) {
+  rounds.With({{kJobLabel, job}, {"kind", RoundKindName(commit.kind)}}).Increment();
+  last_commit.With({{kJobLabel, job}}).Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  const MetricLabels labels = {{kJobLabel, job}, {"fragment", absl::StrCat(commit.fragment)}};
+  outer_gradient_norm.With(labels).Set(commit.outer_gradient_norm);
+  outer_parameter_norm.With(labels).Set(commit.outer_parameter_norm);
+  downlink_nmse.With(labels).Set(commit.downlink_nmse);
+  if (commit.contribution_cosine.has_value())
+    outer_gradient_cosine.With(labels).Set(*commit.contribution_cosine);
+}
+
+void EffectMetrics::RemoveJob(const std::string& job) {
+  rounds.RemoveWhere(kJobLabel, job);
+  for (GaugeFamily* family : {&last_commit, &eval_loss, &outer_gradient_norm,
+                              &outer_gradient_cosine, &outer_parameter_norm, &downlink_nmse}) {
+    family->RemoveWhere(kJobLabel, job);
   }
 }
 

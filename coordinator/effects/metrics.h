@@ -1,30 +1,39 @@
-// The metrics of jobs, pools and rounds. Labels: `job` is the name of a live job (its series end
+// The metrics of jobs, pools and rounds. Labels: `job_name` is the name of a live job (its series end
 // with it); `state` and `kind` are words of ours.
 #pragma once
 
 #include <string>
 
+#include "absl/time/time.h"
 #include "common/metrics/registry.h"
+#include "coordinator/store/round_records.h"
 
 namespace longhaul::coordinator {
 
 struct EffectMetrics {
   explicit EffectMetrics(MetricRegistry& registry);
 
+  GaugeFamily& ready;
+  GaugeFamily& live_pools;
   // state
   GaugeFamily& jobs;
   GaugeFamily& pools;
-  // job, kind
-  CounterFamily& rounds;
   HistogramFamily& commit_seconds;
-  // job, fragment
-  GaugeFamily& outer_gradient_norm;
-  GaugeFamily& downlink_nmse;
-  // job
+  // job_name, kind
+  CounterFamily& rounds;
+  // job_name
+  GaugeFamily& last_commit;
   GaugeFamily& eval_loss;
+  // job_name, fragment
+  GaugeFamily& outer_gradient_norm;
+  GaugeFamily& outer_gradient_cosine;
+  GaugeFamily& outer_parameter_norm;
+  GaugeFamily& downlink_nmse;
 
+  // A commit that is published.
+  void Show(const std::string& job, const CommitRecord& commit, absl::Time now);
   // Ends the series of a job.
-  void RemoveJob(const std::string& job, int fragments);
+  void RemoveJob(const std::string& job);
 };
 
 }  // namespace longhaul::coordinator

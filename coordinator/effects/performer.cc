@@ -81,6 +81,11 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
     absl::MutexLock lock(&mutex_);
     decision = core_.Step(event, parts_.now());
   }
+  if (const auto* pushed = std::get_if<ContributionComplete>(&event);
+      pushed != nullptr && !decision.answer.has_value()) {
+    if (const std::shared_ptr<LiveJob> job = Find(pushed->job))
+      job->history.Pushed(pushed->fragment, pushed->version, pushed->kind, pushed->pool, now());
+  }
   // Its lease is extended; what it may do cannot be said before what was decided earlier is durable.
   if (waits && decision.records.empty() && decision.notices.empty() && decision.works.empty()) {
     return on_answer(Refuse{.status = DiskFull("what was decided cannot be stored"),
@@ -197,7 +202,7 @@ void Performer::TakeOver(const Record& record) {
   } else {
     const Evaluation& e = std::get<StoreEvaluation>(record).evaluation;
     job.progress.AddEvaluation({id, e.step, e.version, e.loss, e.tokens, e.final});
-    parts_.metrics->eval_loss.With({{"job", job.name()}}).Set(e.loss);
+    parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(e.loss);
     log.Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
   }
   parts_.publisher->JobChanged(job);
@@ -334,8 +339,8 @@ void Performer::Tick() {
 void Performer::Forget() {
   for (const std::shared_ptr<LiveJob>& job : All()) {
     if (job->forget_at > now()) continue;
-    parts_.metrics->RemoveJob(job->name(), job->fragment_count());
-    parts_.fragments->parts().metrics->RemoveJob(job->name(), job->fragment_count());
+    parts_.metrics->RemoveJob(job->name());
+    parts_.fragments->parts().metrics->RemoveJob(job->name());
     parts_.fragments->Close(job->id());
     jobs_.erase(job->id());
   }
@@ -368,14 +373,23 @@ void Performer::SaveCounters() {
 }
 
 void Performer::ShowGauges() {
-  int live = 0, participating = 0;
+  int live = 0;
+  std::map<PoolStanding, int> standings;
   for (const PoolView& pool : Pools()) {
-    if (pool.lease_end <= now()) continue;
-    ++live;
-    participating += pool.standing == PoolStanding::kParticipating;
+    ++standings[pool.standing];
+    live += pool.lease_end > now();
   }
-  parts_.metrics->pools.With({{"state", "live"}}).Set(live);
-  parts_.metrics->pools.With({{"state", "participating"}}).Set(participating);
+  parts_.metrics->live_pools.With().Set(live);
+  for (const auto& [standing, state] : {std::pair(PoolStanding::kIdle, "idle"),
+                                        {PoolStanding::kAssigned, "assigned"},
+                                        {PoolStanding::kParticipating, "participating"},
+                                        {PoolStanding::kDraining, "draining"},
+                                        {PoolStanding::kAway, "away"},
+                                        {PoolStanding::kLost, "lost"},
+                                        {PoolStanding::kForming, "forming"}}) {
+    parts_.metrics->pools.With({{"state", state}}).Set(standings[standing]);
+  }
+  parts_.metrics->ready.With().Set(health().ok() && parts_.fragments->Health().ok());
   std::map<int, int64_t> states = jobs_by_state_;
   for (const auto& [id, job] : jobs_) {
     if (!job->quarantine.has_value()) continue;

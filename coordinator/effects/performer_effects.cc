@@ -32,15 +32,14 @@ void Performer::Tell(const RequestSeed& notice) {
 }
 
 void Performer::Tell(const PublishCommit& notice) {
-  const LiveJob& job = *Find(notice.job);
+  LiveJob& job = *Find(notice.job);
+  if (notice.kind != RoundKind::kSeed) job.progress.Contributed(notice.pools);
+  job.history.Committed(notice.fragment, notice.version, notice.kind, now());
+  // Who sees the commit finds it in the metrics, too.
+  const CommitRecord& commit = *job.progress.commit(notice.fragment);
+  parts_.metrics->Show(job.name(), commit, now());
   parts_.publisher->CommitPublished(job, notice);
   parts_.publisher->JobChanged(job);
-  const CommitRecord& commit = *job.progress.commit(notice.fragment);
-  const MetricLabels labels = {{"job", job.name()}, {"fragment", absl::StrCat(notice.fragment)}};
-  parts_.metrics->rounds.With({{"job", job.name()}, {"kind", RoundKindName(notice.kind)}})
-      .Increment();
-  parts_.metrics->outer_gradient_norm.With(labels).Set(commit.outer_gradient_norm);
-  parts_.metrics->downlink_nmse.With(labels).Set(commit.downlink_nmse);
   parts_.log->With({.job = job.name(), .round = notice.version})
       .Debug(absl::StrCat("fragment ", notice.fragment, " ", RoundKindName(notice.kind), " from ",
                           notice.pools.size(), " pools, digest ", commit.digest.Hex()));

@@ -1,7 +1,5 @@
 #include "coordinator/fragments/metrics.h"
 
-#include "absl/strings/str_cat.h"
-
 namespace longhaul::coordinator {
 
 std::vector<double> SecondsBuckets() {
@@ -22,9 +20,10 @@ FragmentMetrics::FragmentMetrics(MetricRegistry& registry)
                                  "Normalised mean squared error of the newest uplink stream, as "
                                  "its sender measured it.")) {}
 
-void FragmentMetrics::RemoveJob(const std::string& job, int fragments) {
-  for (int fragment = 0; fragment < fragments; ++fragment)
-    uplink_nmse.Remove({{"job", job}, {"fragment", absl::StrCat(fragment)}});
+void FragmentMetrics::RemoveJob(const std::string& job) {
+  wire_payload_bytes.RemoveWhere(kJobLabel, job);
+  wire_total_bytes.RemoveWhere(kJobLabel, job);
+  uplink_nmse.RemoveWhere(kJobLabel, job);
 }
 
 }  // namespace longhaul::coordinator

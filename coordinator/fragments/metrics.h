@@ -1,5 +1,5 @@
-// The metrics of the bulk exchange. Labels: `job` is the name of a live job (its series end with
-// it), `codec` and `reason` are words of ours.
+// The metrics of the bulk exchange. Labels: `job_name` is the name of a live job (its series end with
+// it; empty: streams that no job took), `codec` and `reason` are words of ours.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace longhaul::coordinator {
 struct FragmentMetrics {
   explicit FragmentMetrics(MetricRegistry& registry);
 
-  // direction, codec
+  // job_name, fragment, direction, codec
   CounterFamily& wire_payload_bytes;
   CounterFamily& wire_total_bytes;
   // reason
   CounterFamily& refused;
   HistogramFamily& apply_seconds;
-  // job, fragment
+  // job_name, fragment
   GaugeFamily& uplink_nmse;
 
   // Ends the series of a job.
-  void RemoveJob(const std::string& job, int fragments);
+  void RemoveJob(const std::string& job);
 };
 
 // Buckets of durations from a millisecond to half a minute.

@@ -90,7 +90,8 @@ class PullStream {
     absl::StatusOr<PullSource> answer = request.whole() ? ReadWhole(pull) : ReadDownlink(pull);
     fragments_->Note(*pull.job, answer.status());
     if (answer.ok())
-      account_ = {pull.job, CodecName(static_cast<CodecKind>(answer->header.codec()))};
+      account_ = {pull.job, pull.fragment,
+                  CodecName(static_cast<CodecKind>(answer->header.codec()))};
     return answer;
   }
 

@@ -75,11 +75,11 @@ class PushStream {
     LH_RETURN_IF_ERROR(CheckCoding(accepted_, header));
     const std::shared_ptr<JobFragments>& job = accepted_.job;
     const Codec& codec = job->CodecFor(accepted_.kind);
-    account_ = {job, codec.name()};
+    account_ = {job, header.fragment(), codec.name()};
     if (std::isfinite(header.nmse())) {
       fragments_->parts()
           .metrics->uplink_nmse
-          .With({{"job", job->name()}, {"fragment", absl::StrCat(header.fragment())}})
+          .With({{kJobLabel, job->name()}, {"fragment", absl::StrCat(header.fragment())}})
           .Set(header.nmse());
     }
     intake_.emplace(job, accepted_.key, accepted_.kind);

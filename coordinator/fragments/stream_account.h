@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/fragments/fragments.h"
 
@@ -13,6 +14,7 @@ namespace longhaul::coordinator {
 // Empty until the stream was accepted.
 struct StreamAccount {
   std::shared_ptr<JobFragments> job;
+  int fragment = 0;
   // A word of ours.
   std::string_view codec = "none";
 
@@ -21,7 +23,9 @@ struct StreamAccount {
             const WireBytes& bytes) const {
     FragmentMetrics& metrics = *parts.metrics;
     if (job) (direction == "up" ? job->bytes_up() : job->bytes_down()).Add(bytes);
-    const MetricLabels labels = {{"direction", std::string(direction)},
+    const MetricLabels labels = {{kJobLabel, job ? job->name() : ""},
+                                 {"fragment", job ? absl::StrCat(fragment) : ""},
+                                 {"direction", std::string(direction)},
                                  {"codec", std::string(codec)}};
     metrics.wire_payload_bytes.With(labels).Increment(static_cast<double>(bytes.payload));
     metrics.wire_total_bytes.With(labels).Increment(static_cast<double>(bytes.total));

@@ -25,9 +25,13 @@ absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Code
     const int64_t count = std::min(kRunElements, elements - first);
     const auto run = absl::MakeSpan(buffer).first(count);
     LH_RETURN_IF_ERROR(mean.Mean(first, run));
-    result.gradient_energy += optimizer.Step(run, state.momentum.subspan(first, count));
+    const double energy = optimizer.Step(run, state.momentum.subspan(first, count));
+    result.gradient_energy += energy;
+    if (first == 0) result.agreement.mean_energy = energy;
     encoder.Add({.values = state.error.subspan(first, count), .minus = run});
   }
+  const auto sample = absl::MakeSpan(buffer).first(std::min(kRunElements, elements));
+  LH_ASSIGN_OR_RETURN(result.agreement.energies, mean.Energies(0, sample));
   LH_ASSIGN_OR_RETURN(const EncodeResult encoded, encoder.Finish());
   result.base_exponent = encoded.base_exponent;
   result.error_energy = encoded.error_energy;

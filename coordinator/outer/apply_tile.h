@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
+#include "coordinator/outer/agreement.h"
 #include "coordinator/outer/outer_optimizer.h"
 #include "coordinator/outer/weighted_mean.h"
 
@@ -30,6 +31,7 @@ struct TileResult {
   double error_energy = 0;      // (d - deq(c'))^2, as EncodeResult.
   double signal_energy = 0;     // d^2, as EncodeResult.
   double parameter_energy = 0;  // theta^2, after the step.
+  AgreementSample agreement;    // Of the tile's first run.
 };
 
 // `mean` holds the contributions to the tile; `coded` has down.PayloadBytes of the tile and gets

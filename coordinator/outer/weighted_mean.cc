@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/layout/fragment_layout.h"
+#include "coordinator/outer/sum_of_squares.h"
 
 namespace longhaul {
 
@@ -20,25 +21,41 @@ void WeightedMean::Reset(int64_t elements) {
   pieces_.clear();
 }
 
-void WeightedMean::Add(const Codec& codec, float share, int64_t offset,
-                       const SegmentView& segment) {
+void WeightedMean::Add(const Codec& codec, float share, int64_t offset, const SegmentView& segment,
+                       int contribution) {
   LH_CHECK(offset >= 0 && offset % kBlockElements == 0 && segment.elements <= elements_ - offset,
            "not within the tile");
-  pieces_.push_back({&codec, share, offset, segment});
+  pieces_.push_back({&codec, share, offset, segment, contribution});
 }
 
 absl::Status WeightedMean::Mean(int64_t first, absl::Span<float> out) const {
   std::fill(out.begin(), out.end(), 0.0f);
-  const int64_t last = first + static_cast<int64_t>(out.size());
-  for (const Piece& piece : pieces_) {
-    const int64_t begin = std::max(first, piece.offset);
-    const int64_t end = std::min(last, piece.offset + piece.segment.elements);
-    if (begin >= end) continue;
-    LH_RETURN_IF_ERROR(piece.codec->DecodeAccumulate(piece.segment, piece.share,
-                                                     out.subspan(begin - first, end - begin),
-                                                     (begin - piece.offset) / kBlockElements));
-  }
+  for (const Piece& piece : pieces_) LH_RETURN_IF_ERROR(Accumulate(piece, first, out));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> WeightedMean::Energies(int64_t first,
+                                                           absl::Span<float> scratch) const {
+  std::vector<double> energies;
+  for (auto piece = pieces_.begin(); piece != pieces_.end();) {
+    const int contribution = piece->contribution;
+    std::fill(scratch.begin(), scratch.end(), 0.0f);
+    for (; piece != pieces_.end() && piece->contribution == contribution; ++piece)
+      LH_RETURN_IF_ERROR(Accumulate(*piece, first, scratch));
+    energies.resize(std::max<size_t>(energies.size(), contribution + 1));
+    energies[contribution] = SumOfSquares(scratch);
+  }
+  return energies;
+}
+
+absl::Status WeightedMean::Accumulate(const Piece& piece, int64_t first, absl::Span<float> out) {
+  const int64_t last = first + static_cast<int64_t>(out.size());
+  const int64_t begin = std::max(first, piece.offset);
+  const int64_t end = std::min(last, piece.offset + piece.segment.elements);
+  if (begin >= end) return absl::OkStatus();
+  return piece.codec->DecodeAccumulate(piece.segment, piece.share,
+                                       out.subspan(begin - first, end - begin),
+                                       (begin - piece.offset) / kBlockElements);
 }
 
 }  // namespace longhaul

@@ -70,7 +70,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
   CoordinatorServerOptions& server = flags.server;
   server.listen = "127.0.0.1:7070";
-  server.metrics_listen = "127.0.0.1:9090";
+  server.http_listen = "127.0.0.1:7071";
   server.data_dir = "./longhaul-data";
   Words words;
   CLI::App app(
@@ -82,11 +82,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
         ->envname(EnvironmentName(name));
   };
   option("listen", server.listen, "HOST:PORT of the gRPC services; port 0 takes any free one");
-  option("metrics-listen", server.metrics_listen,
-         "HOST:PORT of /metrics, /healthz and /readyz; empty: none");
+  option("http-listen", server.http_listen,
+         "HOST:PORT of the status page, /metrics, /healthz and /readyz; empty: none");
   option("data-dir", server.data_dir, "Folder of the durable state; made if it is not there");
   option("ready-file", flags.ready_file,
-         "Written once the coordinator serves: grpc=HOST:PORT and metrics=HOST:PORT");
+         "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
   option("lease", words.lease, "A pool that is silent for so long is lost");
   option("log-level", words.log_level, "debug, info, warning or error");
   option("log-format", words.log_format, "auto (text on a terminal), text or json");
@@ -122,7 +122,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
 std::string ConfigText(const Flags& flags) {
   const CoordinatorServerOptions& server = flags.server;
   return absl::StrCat(
-      "listen: ", server.listen, "\nmetrics-listen: ", server.metrics_listen,
+      "listen: ", server.listen, "\nhttp-listen: ", server.http_listen,
       "\ndata-dir: ", server.data_dir, "\nready-file: ", flags.ready_file,
       "\nlease: ", absl::FormatDuration(server.core.lease),
       "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),

@@ -92,10 +92,9 @@ int Run(Flags flags) {
   if (!server.ok()) return Fail(server.status());
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   if (!flags.ready_file.empty()) {
-    const absl::Status written =
-        WriteFileAtomically(*fs, flags.ready_file,
-                            absl::StrCat("grpc=", (*server)->address(),
-                                         "\nmetrics=", (*server)->metrics_address(), "\n"));
+    const absl::Status written = WriteFileAtomically(
+        *fs, flags.ready_file,
+        absl::StrCat("grpc=", (*server)->address(), "\nhttp=", (*server)->http_address(), "\n"));
     if (!written.ok()) return Fail(written);
   }
   std::cerr << "longhaul-coordinator: serving at " << (*server)->address() << "\n";

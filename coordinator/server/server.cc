@@ -7,18 +7,20 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
+#include "common/http/server.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
+#include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
-#include "common/metrics/server.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
-#include "coordinator/service/job_gauges.h"
+#include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/pool_service.h"
+#include "coordinator/service/status_pages.h"
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
 #include "coordinator/store/data_folder.h"
@@ -32,16 +34,6 @@ constexpr int kTicksPerSecond = 5;
 constexpr int kQueueMax = 1 << 20;
 
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
-
-absl::StatusOr<MetricsServer::Options> MetricsOptions(const std::string& listen) {
-  absl::StatusOr<HostPort> address = ParseHostPort(listen);
-  if (!address.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("metrics address \"", listen, "\": ", address.status().message()));
-  }
-  return MetricsServer::Options{
-      .address = address->host == "localhost" ? "127.0.0.1" : address->host, .port = address->port};
-}
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
   LH_RETURN_IF_ERROR(CreateDirs(fs, JobsFolder(data_dir)));
@@ -88,7 +80,7 @@ class CoordinatorServer::Impl {
         log_(options.log),
         effect_metrics_(registry_),
         fragment_metrics_(registry_),
-        job_gauges_(registry_),
+        job_metrics_(registry_),
         bulk_streams_(
             registry_.Gauge("longhaul_coordinator_bulk_streams", "Bulk streams in flight.")),
         publisher_(&plan_streams_, &watchers_) {}
@@ -97,8 +89,8 @@ class CoordinatorServer::Impl {
     if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
     // Before anything is read or made: a mistake costs nothing.
     LH_RETURN_IF_ERROR(ParseHostPort(options.listen).status());
-    if (!options.metrics_listen.empty())
-      LH_RETURN_IF_ERROR(MetricsOptions(options.metrics_listen).status());
+    if (!options.http_listen.empty())
+      LH_RETURN_IF_ERROR(HttpServer::OptionsFrom(options.http_listen).status());
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
     LH_RETURN_IF_ERROR(CheckFolders(*fs_, options.data_dir, *meta_, log_));
     LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
@@ -124,7 +116,7 @@ class CoordinatorServer::Impl {
   }
 
   const std::string& address() const { return server_->address(); }
-  const std::string& metrics_address() const { return metrics_address_; }
+  std::string http_address() const { return http_server_ ? http_server_->address() : ""; }
 
  private:
   void StartWork(const CoordinatorServerOptions& options, RecoveredState recovered) {
@@ -169,7 +161,7 @@ class CoordinatorServer::Impl {
     publisher_.Flush();
     if (++ticks_ % kTicksPerSecond != 0) return;
     plan_streams_.Sweep();
-    job_gauges_.Show(*performer_);
+    job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
   }
 
@@ -204,12 +196,19 @@ class CoordinatorServer::Impl {
                       .tls = options.tls,
                       .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
                      {job_service_.get(), pool_service_.get(), sync_service_.get()}));
-    if (options.metrics_listen.empty()) return absl::OkStatus();
-    LH_ASSIGN_OR_RETURN(const MetricsServer::Options metrics,
-                        MetricsOptions(options.metrics_listen));
-    LH_ASSIGN_OR_RETURN(metrics_server_,
-                        MetricsServer::Start(metrics, registry_, [this] { return Health(); }));
-    metrics_address_ = absl::StrCat(metrics.address, ":", metrics_server_->port());
+    if (options.http_listen.empty()) return absl::OkStatus();
+    const auto ready = [this] { return Health(); };
+    Pages pages;
+    AddProbes(pages, ready);
+    AddProcessMetrics(registry_, "longhaul_coordinator_build_info", LONGHAUL_VERSION);
+    AddMetricsPage(pages, registry_);
+    AddStatusPages(pages, {.service = service,
+                           .pools = pool_service_.get(),
+                           .ready = ready,
+                           .started = clock_->Now()});
+    LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
+                        HttpServer::OptionsFrom(options.http_listen));
+    LH_ASSIGN_OR_RETURN(http_server_, HttpServer::Start(http, std::move(pages)));
     return absl::OkStatus();
   }
 
@@ -221,7 +220,7 @@ class CoordinatorServer::Impl {
   MetricRegistry registry_;
   EffectMetrics effect_metrics_;
   FragmentMetrics fragment_metrics_;
-  JobGauges job_gauges_;
+  JobMetrics job_metrics_;
   GaugeFamily& bulk_streams_;
   PlanStreams plan_streams_;
   JobWatchers watchers_;
@@ -237,8 +236,7 @@ class CoordinatorServer::Impl {
   std::unique_ptr<PoolService> pool_service_;
   std::unique_ptr<SyncService> sync_service_;
   std::unique_ptr<Server> server_;
-  std::unique_ptr<MetricsServer> metrics_server_;
-  std::string metrics_address_;
+  std::unique_ptr<HttpServer> http_server_;
   // Owner thread.
   bool started_ = false;
   int64_t ticks_ = 0;
@@ -259,7 +257,7 @@ CoordinatorServer::CoordinatorServer(std::unique_ptr<Impl> impl) : impl_(std::mo
 CoordinatorServer::~CoordinatorServer() { Shutdown(absl::ZeroDuration()); }
 
 const std::string& CoordinatorServer::address() const { return impl_->address(); }
-const std::string& CoordinatorServer::metrics_address() const { return impl_->metrics_address(); }
+std::string CoordinatorServer::http_address() const { return impl_->http_address(); }
 
 void CoordinatorServer::Shutdown(absl::Duration grace) { impl_->Shutdown(grace); }
 

@@ -21,9 +21,10 @@ namespace longhaul::coordinator {
 
 struct CoordinatorServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC. Port 0: any free one.
-  std::string metrics_listen;          // HOST:PORT of /metrics, /healthz, /readyz. Empty: none.
-  std::string data_dir;                // Made if it is not there. Required.
-  std::shared_ptr<const Tls> tls;      // Of gRPC. Null: plaintext.
+  std::string
+      http_listen;       // HOST:PORT of the status page, /metrics, /healthz, /readyz. Empty: none.
+  std::string data_dir;  // Made if it is not there. Required.
+  std::shared_ptr<const Tls> tls;  // Of gRPC. Null: plaintext.
   bool allow_plaintext_beyond_localhost = false;
   CoordinatorOptions core;  // Lease, final evaluation, most pools.
   // Rounds that are applied at one time, each on all cores.
@@ -49,8 +50,8 @@ class CoordinatorServer {
   // Shutdown without grace.
   ~CoordinatorServer();
 
-  const std::string& address() const;          // Of gRPC, with the port that was given.
-  const std::string& metrics_address() const;  // Empty: none.
+  const std::string& address() const;  // Of gRPC, with the port that was given.
+  std::string http_address() const;    // Empty: none.
 
   // Health says NOT_SERVING, streams end with UNAVAILABLE, calls in flight have `grace`, state is
   // persisted. Blocks. Later calls return at once.

@@ -87,13 +87,14 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
       if (participant.live) live.insert(participant.pool);
     }
   }
-  int64_t tokens = 0, steps = 0;
+  int64_t tokens = 0, contributed = 0, steps = 0;
   std::optional<int64_t> slowest_live, slowest;
   for (const auto& [name, history] : job.progress.pools()) {
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     pool->set_live(live.contains(name));
     tokens += pool->tokens();
+    contributed += pool->contributed_tokens();
     steps += history.steps();
     slowest = std::min(slowest.value_or(pool->inner_step()), pool->inner_step());
     if (pool->live())
@@ -103,6 +104,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   // Every version of the job was made, whatever the last heartbeats said.
   if (job.state() == JobState::kCompleted) report->set_inner_step(report->spec().train().steps());
   report->set_tokens(tokens);
+  report->set_contributed_tokens(contributed);
   report->set_data_parallel_bytes(CheckedMul(kDataParallelBytes * report->parameters(), steps)
                                       .value_or(std::numeric_limits<int64_t>::max()));
 }

@@ -260,6 +260,8 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   if (!request.has_progress()) return absl::OkStatus();
   job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
                        request.progress());
+  job->history.Reported(job->progress.pools().at(request.pool()).Total(),
+                        service_.performer->now());
   service_.watchers->Changed(job->id(), service_.performer->now());
   return absl::OkStatus();
 }
@@ -280,7 +282,7 @@ grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* contex
                     });
 }
 
-void PoolService::DoList(v1::ListPoolsResponse* response) {
+void PoolService::List(v1::ListPoolsResponse* response) const {
   const absl::Time now = service_.performer->now();
   for (const PoolView& view : service_.performer->Pools()) {
     v1::Pool* pool = response->add_pools();
@@ -319,7 +321,7 @@ grpc::ServerUnaryReactor* PoolService::ListPools(grpc::CallbackServerContext* co
                                                  const v1::ListPoolsRequest* request,
                                                  v1::ListPoolsResponse* response) {
   return AnswerFromOwner(context, service_, [this, response] {
-    DoList(response);
+    List(response);
     return absl::OkStatus();
   });
 }

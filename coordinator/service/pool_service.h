@@ -31,10 +31,12 @@ class PoolService final : public v1::PoolService::CallbackService {
                                       const v1::ListPoolsRequest* request,
                                       v1::ListPoolsResponse* response) override;
 
+  // What ListPools answers. Owner thread.
+  void List(v1::ListPoolsResponse* response) const;
+
  private:
   // Owner thread.
   absl::Status TakeReport(const v1::HeartbeatRequest& request);
-  void DoList(v1::ListPoolsResponse* response);
   void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
   void Remember(const v1::JoinRequest& request, const GrantLease& grant);
 

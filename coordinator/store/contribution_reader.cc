@@ -103,7 +103,8 @@ absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
   for (const Buffer::Loaded& loaded : buffer->loaded_) {  // Only now: loading may move the bytes.
     const SegmentRef& segment = loaded.placed->segment;
     mean->Add(*loaded.placed->codec, loaded.source->weight,
-              (segment.first_block - first_block) * kBlockElements, buffer->ViewOf(loaded));
+              (segment.first_block - first_block) * kBlockElements, buffer->ViewOf(loaded),
+              static_cast<int>(loaded.source - sources_.data()));
   }
   return absl::OkStatus();
 }

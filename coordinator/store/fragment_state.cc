@@ -91,6 +91,7 @@ absl::StatusOr<RoundSums> ApplyOuter(const OuterOptimizer& optimizer, const Code
     sums.error_energy += result.error_energy;
     sums.signal_energy += result.signal_energy;
     sums.parameter_energy += result.parameter_energy;
+    sums.agreement.Add(result.agreement);
     sums.downlink_bytes += coded.size();
     return absl::OkStatus();
   };

@@ -13,6 +13,7 @@
 #include "common/blocks/float_array.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
+#include "coordinator/outer/agreement.h"
 #include "coordinator/outer/outer_optimizer.h"
 #include "coordinator/store/contribution_reader.h"
 #include "coordinator/store/job_store_options.h"
@@ -42,6 +43,7 @@ struct RoundSums {
   Digest128 digest;  // Of theta after the round.
   double gradient_energy = 0, error_energy = 0, signal_energy = 0, parameter_energy = 0;
   int64_t downlink_bytes = 0;
+  AgreementSample agreement;
 };
 
 // How an outer step of the job is made. Constant.

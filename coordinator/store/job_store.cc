@@ -252,6 +252,7 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
   record.outer_gradient_norm = std::sqrt(sums.gradient_energy);
   record.outer_parameter_norm = std::sqrt(sums.parameter_energy);
   record.downlink_bytes = sums.downlink_bytes;
+  record.contribution_cosine = MeanCosine(sums.agreement);
   commit.first_downlink = writer.first_sequence();
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
                       log_->Append(FrameType::kCommit, EncodeCommit(commit), {}, &reservation));

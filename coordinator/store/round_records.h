@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ struct CommitRecord {
   double outer_gradient_norm = 0;   // L2 of the weighted mean D. Seed, skipped: 0.
   double outer_parameter_norm = 0;  // L2 of theta after the step.
   int64_t downlink_bytes = 0;       // Coded bytes of all segments. Seed, skipped: 0.
+  // MeanCosine of the contributions. Not kept: nothing after a restart.
+  std::optional<double> contribution_cosine;
 };
 
 // What recovery needs to make the version again. A frame of type kCommit: the encoded record.

@@ -1,0 +1,99 @@
+#include "coordinator/effects/job_history.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "google/protobuf/util/time_util.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// Pools of a job are bounded by its spec; those that ever reported are not.
+constexpr size_t kCurvesMax = 4096;
+
+google::protobuf::Timestamp Stamp(absl::Time time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
+}
+
+v1::PoolTrace* TraceOf(v1::RoundTrace& round, const std::string& pool) {
+  for (v1::PoolTrace& trace : *round.mutable_pools()) {
+    if (trace.pool() == pool) return &trace;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void LossCurve::Add(int64_t step, double loss) {
+  while (!points_.empty() && points_.back().step() >= step) points_.pop_back();
+  if (!points_.empty() && step < points_.back().step() + stride_) return;
+  v1::LossPoint& point = points_.emplace_back();
+  point.set_step(step);
+  point.set_loss(loss);
+  if (points_.size() < kPointsMax) return;
+  for (size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = std::move(points_[2 * i]);
+  points_.resize((points_.size() + 1) / 2);
+  stride_ *= 2;
+}
+
+void JobHistory::Reported(const v1::PoolProgress& progress, absl::Time now) {
+  if (progress.inner_step() > 0 &&
+      (curves_.size() < kCurvesMax || curves_.contains(progress.pool()))) {
+    curves_[progress.pool()].Add(progress.inner_step(), progress.train_loss());
+  }
+  for (v1::RoundTrace& round : rounds_) MarkMerged(round, progress, now);
+}
+
+// A step that was done is behind the merges at the end of the steps before it.
+void JobHistory::MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progress,
+                            absl::Time now) {
+  if (!round.has_committed_at() || round.merge_step() == 0 ||
+      progress.inner_step() <= round.merge_step()) {
+    return;
+  }
+  v1::PoolTrace* const trace = TraceOf(round, progress.pool());
+  if (trace == nullptr || trace->has_merged_at()) return;
+  *trace->mutable_merged_at() = Stamp(now);
+  double& waited = waited_[progress.pool()];
+  trace->set_waited_seconds(std::max(progress.exposed_wait_seconds() - waited, 0.0));
+  waited = progress.exposed_wait_seconds();
+}
+
+v1::RoundTrace& JobHistory::RoundOf(int fragment, int64_t version, RoundKind kind) {
+  for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
+    if (round->fragment() == fragment && round->version() == version) return *round;
+  }
+  if (rounds_.size() >= kRoundsMax) rounds_.pop_front();
+  v1::RoundTrace& round = rounds_.emplace_back();
+  round.set_fragment(fragment);
+  round.set_version(version);
+  round.set_kind(RoundKindName(kind));
+  if (kind == RoundKind::kOuter) round.set_merge_step(schedule_[fragment].MergeStep(version));
+  return round;
+}
+
+void JobHistory::Pushed(int fragment, int64_t version, RoundKind kind, const std::string& pool,
+                        absl::Time now) {
+  v1::RoundTrace& round = RoundOf(fragment, version, kind);
+  if (TraceOf(round, pool) != nullptr) return;
+  v1::PoolTrace* const trace = round.add_pools();
+  trace->set_pool(pool);
+  *trace->mutable_pushed_at() = Stamp(now);
+}
+
+void JobHistory::Committed(int fragment, int64_t version, RoundKind kind, absl::Time now) {
+  v1::RoundTrace& round = RoundOf(fragment, version, kind);
+  round.set_kind(RoundKindName(kind));
+  *round.mutable_committed_at() = Stamp(now);
+}
+
+void JobHistory::Fill(v1::JobDetail* detail) const {
+  for (const auto& [pool, curve] : curves_) {
+    v1::PoolCurve* const message = detail->add_curves();
+    message->set_pool(pool);
+    message->mutable_points()->Add(curve.points().begin(), curve.points().end());
+  }
+  for (const v1::RoundTrace& round : rounds_) *detail->add_rounds() = round;
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,64 @@
+// How a live job came to where it is, for people to look at: the train loss of its pools, and what became
+// of its newest rounds. In memory, bounded, begun anew with the coordinator: nothing is decided by it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/schedule/round_kind.h"
+#include "common/schedule/schedule.h"
+#include "longhaul/v1/job.pb.h"
+#include "longhaul/v1/status.pb.h"
+
+namespace longhaul::coordinator {
+
+// Losses by step: whenever there are too many, every second one goes, and later ones come half as
+// often.
+class LossCurve {
+ public:
+  static constexpr size_t kPointsMax = 512;
+
+  // A step that is not behind the last one (the pool began again) ends what came from there on.
+  void Add(int64_t step, double loss);
+  const std::vector<v1::LossPoint>& points() const { return points_; }
+
+ private:
+  std::vector<v1::LossPoint> points_;
+  int64_t stride_ = 1;
+};
+
+// Owner thread.
+class JobHistory {
+ public:
+  static constexpr size_t kRoundsMax = 60;
+
+  // `schedule`: of the job's fragments.
+  explicit JobHistory(std::vector<FragmentSchedule> schedule) : schedule_(std::move(schedule)) {}
+
+  // A pool's report: its loss, and which merges it has behind it.
+  void Reported(const v1::PoolProgress& progress, absl::Time now);
+  // A whole contribution came. Repetitions change nothing.
+  void Pushed(int fragment, int64_t version, RoundKind kind, const std::string& pool,
+              absl::Time now);
+  void Committed(int fragment, int64_t version, RoundKind kind, absl::Time now);
+
+  // Sets curves and rounds.
+  void Fill(v1::JobDetail* detail) const;
+
+ private:
+  v1::RoundTrace& RoundOf(int fragment, int64_t version, RoundKind kind);
+  void MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progress, absl::Time now);
+
+  std::vector<FragmentSchedule> schedule_;
+  std::map<std::string, LossCurve> curves_;
+  std::deque<v1::RoundTrace> rounds_;
+  // Exposed wait of a pool up to its newest merge.
+  std::map<std::string, double> waited_;
+};
+
+}  // namespace longhaul::coordinator

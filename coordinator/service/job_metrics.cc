@@ -1,0 +1,65 @@
+#include "coordinator/service/job_metrics.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "coordinator/service/job_report.h"
+
+namespace longhaul::coordinator {
+
+JobMetrics::JobMetrics(MetricRegistry& registry)
+    : inner_step_(registry.Gauge("longhaul_coordinator_job_inner_step",
+                                 "Inner step of the slowest live pool.")),
+      steps_(
+          registry.Gauge("longhaul_coordinator_job_steps", "Inner steps that the job is to have.")),
+      tokens_(registry.Counter("longhaul_coordinator_job_tokens_total",
+                               "Tokens trained on, all pools together.")),
+      contributed_tokens_(
+          registry.Counter("longhaul_coordinator_job_contributed_tokens_total",
+                           "Tokens whose training a committed round took up, all pools together.")),
+      utilization_(registry.Gauge("longhaul_coordinator_job_utilization_ratio",
+                                  "Compute / (compute + exposed wait + sync), mean over pools.")),
+      waiting_seconds_(registry.Gauge("longhaul_coordinator_job_waiting_seconds",
+                                      "How long the job has waited for what it waits for now.")),
+      state_(registry.Gauge("longhaul_coordinator_job_state", "1: the state of the job.")),
+      pools_(registry.Gauge("longhaul_coordinator_job_pools",
+                            "Pools of the job: alive hold a lease, participating contribute to "
+                            "rounds, set_aside reported that they cannot do it.")),
+      pool_(registry, "longhaul_coordinator_pool") {}
+
+void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const JobView& view,
+                         absl::Time now) {
+  const MetricLabels labels = {{kJobLabel, job}};
+  shown_.Show(inner_step_, labels).Set(static_cast<double>(report.inner_step()));
+  shown_.Show(steps_, labels).Set(static_cast<double>(report.spec().train().steps()));
+  RaiseTo(shown_.Show(tokens_, labels), static_cast<double>(report.tokens()));
+  RaiseTo(shown_.Show(contributed_tokens_, labels),
+          static_cast<double>(report.contributed_tokens()));
+  shown_.Show(utilization_, labels).Set(report.utilization());
+  shown_.Show(waiting_seconds_, labels)
+      .Set(view.waiting.has_value() ? absl::ToDoubleSeconds(now - view.waiting->since) : 0);
+  shown_.Show(state_, {{kJobLabel, job}, {"state", v1::JobState_Name(report.state())}}).Set(1);
+  int alive = 0, participating = 0;
+  for (const ParticipantView& place : view.participants) {
+    alive += place.live;
+    participating += place.live && place.start_step.has_value();
+  }
+  for (const auto& [state, pools] : {std::pair("alive", alive),
+                                     {"participating", participating},
+                                     {"set_aside", static_cast<int>(view.set_aside.size())}}) {
+    shown_.Show(pools_, {{kJobLabel, job}, {"state", state}}).Set(pools);
+  }
+  for (const v1::PoolProgress& pool : report.pools()) pool_.Show(job, pool, shown_);
+}
+
+void JobMetrics::Show(const Performer& performer) {
+  for (const std::shared_ptr<LiveJob>& job : performer.All()) {
+    const std::optional<JobView> view = performer.View(job->id());
+    ShowJob(job->name(), ReportLive(*job, view, performer.now()), view.value_or(JobView()),
+            performer.now());
+  }
+  shown_.Sweep();
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,37 @@
+// The metrics of what jobs report: those that need the whole report.
+#pragma once
+
+#include <string>
+
+#include "common/metrics/pool_metrics.h"
+#include "common/metrics/registry.h"
+#include "common/metrics/shown_series.h"
+#include "coordinator/effects/performer.h"
+
+namespace longhaul::coordinator {
+
+// Owner thread.
+class JobMetrics {
+ public:
+  explicit JobMetrics(MetricRegistry& registry);
+  // Shows the jobs that there are, and ends the series of those that there were.
+  void Show(const Performer& performer);
+
+ private:
+  void ShowJob(const std::string& job, const v1::Job& report, const JobView& view, absl::Time now);
+
+  // job_name
+  GaugeFamily& inner_step_;
+  GaugeFamily& steps_;
+  CounterFamily& tokens_;
+  CounterFamily& contributed_tokens_;
+  GaugeFamily& utilization_;
+  GaugeFamily& waiting_seconds_;
+  // job_name, state
+  GaugeFamily& state_;
+  GaugeFamily& pools_;
+  PoolMetrics pool_;
+  ShownSeries shown_;
+};
+
+}  // namespace longhaul::coordinator

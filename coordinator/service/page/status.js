@@ -1,0 +1,283 @@
+// The status page: asks the coordinator for its reports every two seconds and draws them. What comes from there is put
+// into the page as text only.
+"use strict";
+
+const POLL_MS = 2000;
+const PATIENCE_MS = 5000;
+
+// --- Small tools.
+
+const $ = (id) => document.getElementById(id);
+
+function element(name, attributes = {}, ...children) {
+  const node = name.startsWith("svg:")
+    ? document.createElementNS("http://www.w3.org/2000/svg", name.slice(4))
+    : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+// JSON has 64-bit numbers and what is not finite as strings.
+const number = (value) => (value === undefined || value === "" ? 0 : Number(value));
+const time = (stamp) => (stamp ? Date.parse(stamp) / 1000 : undefined);
+const whole = (value) => number(value).toLocaleString("en");
+const loss = (value) => (value === undefined ? "–" : number(value).toFixed(3));
+
+function scaled(value, units, base) {
+  let n = number(value), i = 0;
+  while (n >= base && i + 1 < units.length) { n /= base; ++i; }
+  return (n >= 100 || i === 0 ? n.toFixed(0) : n.toFixed(1)) + units[i];
+}
+const short = (value) => scaled(value, ["", " k", " M", " G", " T"], 1000);
+const bytes = (value) => scaled(value, [" B", " kB", " MB", " GB", " TB"], 1000);
+
+function duration(seconds) {
+  if (!isFinite(seconds)) return "–";
+  if (seconds < 1) return (seconds * 1000).toFixed(0) + " ms";
+  if (seconds < 60) return seconds.toFixed(1) + " s";
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+const STATE_CLASS = {
+  RUNNING: "good", COMPLETED: "good", PARTICIPATING: "good", FAILED: "bad", QUARANTINED: "bad", LOST: "bad",
+  CANCELLED: "dim", IDLE: "dim", PENDING: "warn", SEEDING: "warn", FINISHING: "good", ASSIGNED: "warn",
+  DRAINING: "warn", AWAY: "warn", FORMING: "warn",
+};
+const state = (word) => element("span", {class: STATE_CLASS[word] || "dim"}, word.toLowerCase());
+
+// Cells: text, a node, or {n: number as text} for the right-hand side.
+function fillTable(id, rows, chosen = -1) {
+  const body = $(id).tBodies[0];
+  body.replaceChildren(...rows.map((cells, row) => element("tr", row === chosen ? {class: "chosen"} : {},
+    ...cells.map((cell) => cell && cell.n !== undefined ? element("td", {class: "n"}, cell.n)
+      : cell && cell.wide !== undefined ? element("td", {class: "wide"}, cell.wide) : element("td", {}, cell)))));
+}
+
+// --- Charts.
+
+// Round numbers that cover [low, high] in about `count` steps.
+function ticks(low, high, count) {
+  const raw = (high - low) / count || 1;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  const result = [];
+  for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step) result.push(Number(t.toPrecision(12)));
+  return result;
+}
+
+function curve(points, x, y, className) {
+  const finite = points.filter((p) => isFinite(p.loss));
+  const d = finite.map((p, i) => `${i ? "L" : "M"}${x(p.step).toFixed(1)},${y(p.loss).toFixed(1)}`).join("");
+  return element("svg:path", {class: `curve ${className}`, d});
+}
+
+const plain = (points) => (points || []).map((p) => ({step: number(p.step), loss: number(p.loss)}));
+
+// Of a noisy curve: the mean of its neighbours, wider the more points there are.
+function smooth(points) {
+  const reach = Math.floor(points.length / 40);
+  return points.map((p, i) => {
+    const near = points.slice(Math.max(0, i - reach), i + reach + 1).filter((q) => isFinite(q.loss));
+    return {step: p.step, loss: near.reduce((sum, q) => sum + q.loss, 0) / near.length};
+  });
+}
+
+function lossChart(detail, width) {
+  const evaluations = plain(detail.evaluations);
+  const pools = (detail.curves || []).map((c) => ({name: c.pool, points: smooth(plain(c.points))}));
+  const all = [...evaluations, ...pools.flatMap((p) => p.points)].filter((p) => isFinite(p.loss));
+  if (all.length < 2) return element("p", {class: "dim"}, "No loss was reported yet.");
+  const [W, H, L, B, T] = [width, 240, 40, 22, 6];
+  const lastStep = Math.max(...all.map((p) => p.step), 1);
+  // The first steps are far above the rest, which is what people look at.
+  const sorted = all.map((p) => p.loss).sort((a, b) => a - b);
+  const low = sorted[0], high = sorted[Math.ceil((sorted.length - 1) * 0.98)] || low + 1;
+  const room = (high - low) * 0.05 || 0.1;
+  const x = (step) => L + (step / lastStep) * (W - L - 6);
+  const y = (value) => H - B - ((Math.min(value, high + room) - low + room) / (high - low + 2 * room)) * (H - B - T);
+  const svg = element("svg:svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "loss by inner step"});
+  for (const t of ticks(low, high, 5)) {
+    svg.append(element("svg:line", {class: "grid", x1: L, x2: W - 6, y1: y(t), y2: y(t)}),
+               element("svg:text", {x: L - 5, y: y(t) + 4, "text-anchor": "end"}, String(t)));
+  }
+  for (const t of ticks(0, lastStep, width / 120)) {
+    svg.append(element("svg:text", {x: x(t), y: H - 6, "text-anchor": x(t) > W - 30 ? "end" : "middle"}, t.toLocaleString("en")));
+  }
+  pools.forEach((p, i) => svg.append(curve(p.points, x, y, `s${i % 6}`)));
+  svg.append(curve(evaluations, x, y, "eval"));
+  for (const p of evaluations.filter((e) => isFinite(e.loss))) {
+    svg.append(element("svg:circle", {class: "dot", cx: x(p.step), cy: y(p.loss), r: 2.6},
+                       element("svg:title", {}, `step ${p.step}: ${p.loss.toFixed(4)}`)));
+  }
+  const mark = (className, label) => element("span", {}, element("svg:svg", {viewBox: "0 0 22 10"},
+    element("svg:path", {class: `curve ${className}`, d: "M0,5L22,5"})), label);
+  const legend = element("p", {class: "legend"}, mark("eval", "outer parameters, held-out text"),
+                         ...pools.map((p, i) => mark(`s${i % 6}`, `${p.name}, training`)));
+  return element("div", {}, svg, legend);
+}
+
+function roundsChart(detail, width) {
+  const now = time(detail.now);
+  const rounds = (detail.rounds || []).filter((r) => (r.pools || []).length > 0);
+  if (rounds.length === 0) return element("p", {class: "dim"}, "No round has begun since the coordinator started.");
+  const begin = (r) => Math.min(...r.pools.map((p) => time(p.pushed_at)).filter(isFinite));
+  const end = (r) => Math.max(time(r.committed_at) || now, ...r.pools.map((p) => time(p.merged_at) || 0));
+  const lanes = [...new Set(rounds.map((r) => r.fragment || 0))].sort((a, b) => a - b);
+  const from = Math.min(...rounds.map(begin)), to = Math.max(...rounds.map(end), from + 1);
+  const [W, L, B, LANE] = [width, 78, 20, 24];
+  const H = lanes.length * LANE + B + 4;
+  const x = (t) => L + ((t - from) / (to - from)) * (W - L - 6);
+  const svg = element("svg:svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "newest rounds by time"});
+  lanes.forEach((fragment, lane) => svg.append(
+    element("svg:text", {x: 0, y: lane * LANE + 17}, `fragment ${fragment}`),
+    element("svg:line", {class: "grid", x1: L, x2: W - 6, y1: (lane + 1) * LANE, y2: (lane + 1) * LANE})));
+  for (const t of ticks(from - to, 0, width / 120)) {
+    svg.append(element("svg:text", {x: x(to + t), y: H - 4, "text-anchor": t === 0 ? "end" : "middle"}, t === 0 ? "0" : `${t} s`));
+  }
+  for (const r of rounds) {
+    const y = lanes.indexOf(r.fragment || 0) * LANE + 6;
+    const committed = time(r.committed_at);
+    const bar = (a, b, className, height, top) => element("svg:rect",
+      {class: className, x: x(a), y: y + top, width: Math.max(x(b) - x(a), 2), height});
+    const group = element("svg:g", {}, element("svg:title", {}, describeRound(r)));
+    group.append(bar(begin(r), committed || now, committed ? "exchange" : "open", 12, 0));
+    if (committed && end(r) > committed) group.append(bar(committed, end(r), "merge", 12, 0));
+    for (const p of r.pools) {
+      const waited = number(p.waited_seconds), merged = time(p.merged_at);
+      if (merged && waited > 0.02) group.append(bar(Math.max(merged - waited, from), merged, "waited", 3, 12));
+    }
+    svg.append(group);
+  }
+  const mark = (className, label) => element("span", {}, element("svg:svg", {viewBox: "0 0 22 10"},
+    element("svg:rect", {class: className, x: 0, y: 0, width: 22, height: 10})), label);
+  return element("div", {}, svg, element("p", {class: "legend"}, mark("open", "pushed, not committed"),
+    mark("exchange", "first push to commit"), mark("merge", "until all merged"), mark("waited", "a pool stood still")));
+}
+
+function describeRound(r) {
+  const committed = time(r.committed_at);
+  const lines = r.pools.map((p) => {
+    const pushed = time(p.pushed_at), merged = time(p.merged_at);
+    const commit = committed ? `, committed ${duration(committed - pushed)} later` : ", not committed yet";
+    const merge = merged ? `, merged ${duration(merged - pushed)} after the push, waited ${duration(number(p.waited_seconds))}` : "";
+    return `${p.pool}: pushed${commit}${merge}`;
+  });
+  return [`fragment ${r.fragment || 0}, version ${r.version || 0} (${r.kind})`, ...lines].join("\n");
+}
+
+// --- The page.
+
+function showOverview(overview, chosen) {
+  $("version").textContent = overview.version;
+  const health = $("health");
+  health.className = overview.not_ready ? "bad" : "good";
+  health.textContent = overview.not_ready ? `not ready: ${overview.not_ready}`
+    : `ready, up ${duration(time(overview.now) - time(overview.started_at))}`;
+  const jobs = overview.jobs || [], pools = overview.pools || [];
+  const nameOf = Object.fromEntries(jobs.map((j) => [j.id, j.spec.name]));
+  $("jobs").hidden = jobs.length === 0;
+  $("no-jobs").hidden = jobs.length > 0;
+  fillTable("jobs", jobs.map((j) => [
+    element("a", {href: `#${encodeURIComponent(j.spec.name)}`}, j.spec.name), state(j.state),
+    {n: `${whole(j.inner_step)} / ${whole(j.spec.train.steps)}`}, {n: loss((j.eval_loss || {}).last)}, {n: short(j.tokens)}]),
+    jobs.findIndex((j) => j.spec.name === chosen));
+  $("pools").hidden = pools.length === 0;
+  $("no-pools").hidden = pools.length > 0;
+  fillTable("pools", pools.map((p) => [p.name, state(p.state), nameOf[p.job_id] || p.job_id || "–", {n: whole(p.ranks)},
+    p.device === "CUDA" ? "GPU" : "CPU", p.host, p.version, {wide: describeNodes(p)}]));
+}
+
+function describeNodes(pool) {
+  if (!(pool.nodes || []).length) return pool.waiting_for || "1";
+  const nodes = pool.nodes.map((n) => `${n.node || 0}: ${n.here ? n.host || n.address : "missing"}`).join(", ");
+  return pool.waiting_for ? `${nodes}; waits for ${pool.waiting_for}` : nodes;
+}
+
+function showFacts(job, pools) {
+  const mine = pools.filter((p) => p.job_id === job.id);
+  const alive = mine.filter((p) => (p.progress || {}).live || ["ASSIGNED", "PARTICIPATING", "DRAINING"].includes(p.state));
+  const rate = (job.pools || []).filter((p) => p.live).reduce((sum, p) => sum + number(p.tokens_per_second), 0);
+  const wire = job.wire_bytes || {}, evaluation = job.eval_loss || {};
+  const moved = number(wire.up_total) + number(wire.down_total);
+  const running = ["RUNNING", "SEEDING"].includes(job.state);
+  const tokensLeft = number(job.tokens) / Math.max(number(job.inner_step), 1) * (number(job.spec.train.steps) - number(job.inner_step));
+  const facts = [
+    ["pools alive", alive.length],
+    ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length],
+    ["contributing tokens", `${short(job.contributed_tokens)} of ${short(job.tokens)}`],
+    ["eval loss", `${loss(evaluation.last)} (best ${loss(evaluation.best)})`],
+    ["speed", running ? `${short(rate)} tokens/s` : "–"],
+    ["time left", running && rate > 0 ? duration(tokensLeft / rate) : "–"],
+    ["computing", `${(number(job.utilization) * 100).toFixed(1)} %`],
+    ["stood still", duration(number(job.exposed_wait_seconds))],
+    ["bytes up", bytes(wire.up_total)],
+    ["bytes down", bytes(wire.down_total)],
+    ["data parallel would send", moved > 0 ? `${bytes(job.data_parallel_bytes)} (${(number(job.data_parallel_bytes) / moved).toFixed(0)}×)` : "–"],
+    ["parameters", short(job.parameters)],
+  ];
+  $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value)))));
+}
+
+function showJob(detail, pools) {
+  const job = detail.job;
+  $("job").hidden = false;
+  $("job-title").replaceChildren(job.spec.name + " ", state(job.state));
+  const error = job.error ? `${job.error.message}${job.error.hint ? ` (${job.error.hint})` : ""}` : "";
+  const notice = $("notice");
+  const words = [error, job.waiting_for ? `waits for ${job.waiting_for}` : "", ...(job.warnings || [])].filter(Boolean);
+  notice.hidden = words.length === 0;
+  notice.className = error ? "bad" : "";
+  notice.textContent = words.join("; ");
+  $("progress").value = number(job.inner_step) / number(job.spec.train.steps);
+  showFacts(job, pools);
+  // One unit is one pixel, so that words have their size on a phone as well.
+  const width = Math.max($("job").clientWidth - 32, 280);
+  $("loss").replaceChildren(lossChart(detail, width));
+  $("rounds").replaceChildren(roundsChart(detail, width));
+  const stateOf = Object.fromEntries(pools.filter((p) => p.job_id === job.id).map((p) => [p.name, p.state]));
+  fillTable("job-pools", (job.pools || []).map((p) => [p.pool, stateOf[p.pool] ? state(stateOf[p.pool]) : element("span", {class: "dim"}, "left"),
+    {n: whole(p.inner_step)}, {n: loss(p.train_loss)}, {n: short(p.tokens_per_second)}, {n: short(p.tokens)},
+    {n: short(p.contributed_tokens)}, {n: duration(number(p.exposed_wait_seconds))},
+    {n: number(p.uplink_nmse) ? number(p.uplink_nmse).toFixed(4) : "exact"}]));
+  $("set-aside").replaceChildren(...(job.set_aside || []).map((s) => element("li", {class: "warn"},
+    `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${s.error.message}`)));
+}
+
+async function ask(path) {
+  const response = await fetch(path, {signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store"});
+  if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+  return response.json();
+}
+
+async function refresh() {
+  try {
+    const overview = await ask("/api/v1/overview");
+    const jobs = overview.jobs || [];
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    const chosen = jobs.some((j) => j.spec.name === wanted) ? wanted
+      : (jobs.find((j) => j.state === "RUNNING") || jobs[0] || {spec: {}}).spec.name;
+    showOverview(overview, chosen);
+    $("job").hidden = chosen === undefined;
+    if (chosen !== undefined) showJob(await ask(`/api/v1/job?name=${encodeURIComponent(chosen)}`), overview.pools || []);
+    $("clock").textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`;
+    document.body.dataset.drawn = "yes";
+  } catch (error) {
+    $("health").className = "bad";
+    $("health").textContent = `the coordinator does not answer (${error.message}); trying again`;
+  }
+}
+
+let refreshing = false;
+async function tick() {
+  if (refreshing) return;
+  refreshing = true;
+  await refresh();
+  refreshing = false;
+}
+addEventListener("hashchange", tick);
+setInterval(tick, POLL_MS);
+tick();
