@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Trains a small language model on two pools on this machine, from nothing: installs what is missing, builds, starts a
 # coordinator and two pools on localhost, submits deploy/examples/quickstart.yaml, shows the progress and a report.
-#   deploy/quickstart.sh [--data PATH] [--steps N] [--json FILE] [--set PATH=VALUE]... [--skip-setup]
+#   deploy/quickstart.sh [--data PATH] [--steps N] [--ranks N] [--json FILE] [--set PATH=VALUE]... [--skip-setup]
 #     --data PATH     text file, or folder of text files, to train on (default: English text found on the machine)
 #     --steps N       inner steps instead of those of the example; a tenth of them, 100 at most, warm up
+#     --ranks N       ranks of each pool (default: 1)
 #     --json FILE     write the report as JSON too
 #     --set P=V       any other field of the job, as sync.h=100
 #     --dry-run       show the job with every default, and train nothing
@@ -14,9 +15,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "quickstart: $*"; exit 1; }
-usage() { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
+usage() { sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
 
-data= json= setup=1 dry_run= steps=() overrides=()
+data= json= ranks=1 setup=1 dry_run= steps=() overrides=()
 warm_up() { local tenth=$(( ${1} / 10 )); echo $(( tenth < 100 ? tenth : 100 )); }
 while [ $# -gt 0 ]; do
   case $1 in
@@ -26,6 +27,7 @@ while [ $# -gt 0 ]; do
       # What is no number is refused with the job.
       case $2 in *[!0-9]*|????????????????*) ;; *) steps+=(--set "inner.schedule.warmup_steps=$(warm_up "10#$2")") ;; esac
       shift 2 ;;
+    --ranks) ranks=${2:?--ranks needs a number}; shift 2 ;;
     --json) json=${2:?--json needs a file}; shift 2 ;;
     --set) overrides+=(--set "${2:?--set needs PATH=VALUE}"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
@@ -35,6 +37,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 case $json in ''|/*) ;; *) json=$PWD/$json ;; esac
+case $ranks in [1-9]|[1-9][0-9]) ;; *) say "quickstart: --ranks '$ranks' is not a number from 1 to 99"; usage 4 ;; esac
 build=${BUILD_DIR:-build}
 
 if [ -n "$setup" ]; then
@@ -90,19 +93,20 @@ wait_for_file() {  # FILE PID NAME
   done
 }
 
-"$bin/longhaul-coordinator" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --data-dir "$state/coordinator" \
+"$bin/longhaul-coordinator" --listen 127.0.0.1:0 --http-listen 127.0.0.1:0 --data-dir "$state/coordinator" \
   --ready-file "$state/coordinator.ready" >"$state/coordinator.log" 2>&1 </dev/null &
 pids+=($!)
 wait_for_file "$state/coordinator.ready" "${pids[0]}" coordinator
 server=$(sed -n 's/^grpc=//p' "$state/coordinator.ready")
-say "quickstart: coordinator at $server, metrics at http://$(sed -n 's/^metrics=//p' "$state/coordinator.ready")/metrics, logs in $state"
+say "quickstart: coordinator at $server, status page http://$(sed -n 's/^http=//p' "$state/coordinator.ready")/, logs in $state"
 if [ -n "$dry_run" ]; then
   "$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
     "${steps[@]}" "${overrides[@]}" --dry-run
   exit
 fi
+threads=$(( ($(nproc) + 1) / 2 / ranks ))  # Of each rank; the pools share the machine.
 for pool in site-a site-b; do
-  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks 1 --threads "$(( ($(nproc) + 1) / 2 ))" --drain-seconds 2 \
+  "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks "$ranks" --threads "$(( threads > 0 ? threads : 1 ))" --drain-seconds 2 \
     >"$state/$pool.log" 2>&1 </dev/null &
   pids+=($!)
 done

@@ -1,0 +1,128 @@
+"""Makes the dashboards beside it from the lists below: one for who runs the service, one for who trains.
+
+    python3 deploy/grafana/make_dashboards.py          writes deploy/grafana/dashboards/*.json
+"""
+
+import json
+import pathlib
+
+FOLDER = pathlib.Path(__file__).parent / "dashboards"
+WIDTH, HEIGHT = 24, 8  # Of Grafana's grid: a row; a panel's height.
+C, W = "longhaul_coordinator", "longhaul_worker"
+JOB = '{job_name=~"$job_name"}'
+WAITED = '{job_name=~"$job_name",activity="exposed_wait"}'
+
+
+def panel(title, unit, *queries, kind="timeseries", width=8, says="", height=HEIGHT):
+    """queries: (expression, legend)."""
+    return {"title": title, "unit": unit, "queries": queries, "kind": kind, "width": width, "says": says, "height": height}
+
+
+def stat(title, unit, expression, says=""):
+    return panel(title, unit, (expression, ""), kind="stat", width=4, says=says, height=4)
+
+
+OPERATOR = [
+    stat("Coordinators up", "none", 'sum(up{job="longhaul-coordinator"})'),
+    stat("Ready", "bool_yes_no", f"min({C}_ready)", "No: decisions wait for disk space"),
+    stat("Pools live", "none", f"sum({C}_live_pools)"),
+    stat("Pools participating", "none", f'sum({C}_pools{{state="participating"}})'),
+    stat("Jobs running", "none", f'sum({C}_jobs{{state="RUNNING"}})'),
+    stat("Jobs quarantined", "none", f'sum({C}_jobs{{state="QUARANTINED"}})'),
+    panel("Pools by state", "none", (f"sum by (state) ({C}_pools)", "{{state}}")),
+    panel("Pools of each job", "none", (f"{C}_job_pools{JOB}", "{{job_name}} {{state}}"), says="Alive and not participating: look at its log"),
+    panel("Jobs wait", "s", (f"{C}_job_waiting_seconds{JOB}", "{{job_name}}")),
+    panel("Bytes between sites", "Bps", (f"sum by (job_name, direction) (rate({C}_wire_bytes_total{JOB}[$__rate_interval]))", "{{job_name}} {{direction}}"),
+          says="With chunk headers and framing"),
+    panel("Payload by codec", "Bps", (f"sum by (codec, direction) (rate({C}_wire_payload_bytes_total{JOB}[$__rate_interval]))", "{{codec}} {{direction}}")),
+    panel("Streams refused", "cps", (f"sum by (reason) (rate({C}_refused_streams_total[$__rate_interval]))", "{{reason}}")),
+    panel("Commit, behind the last contribution", "s",
+          (f"histogram_quantile(0.5, sum by (le) (rate({C}_commit_seconds_bucket[$__rate_interval])))", "median"),
+          (f"histogram_quantile(0.99, sum by (le) (rate({C}_commit_seconds_bucket[$__rate_interval])))", "99 %")),
+    panel("Outer step", "s", (f"histogram_quantile(0.9, sum by (le) (rate({C}_apply_seconds_bucket[$__rate_interval])))", "90 %")),
+    panel("Heartbeats and streams", "none", (f"sum(rate({C}_heartbeats_total[$__rate_interval]))", "heartbeats a second"), (f"sum({C}_bulk_streams)", "bulk streams")),
+    panel("Processor", "none", ("sum by (job, instance) (rate(process_cpu_seconds_total{job=~\"longhaul-.*\"}[$__rate_interval]))", "{{job}} {{instance}}"),
+          (f"sum by (instance) (rate({W}_rank_cpu_seconds_total[$__rate_interval]))", "ranks of {{instance}}"), says="Cores in use"),
+    panel("Memory", "bytes", ("process_resident_memory_bytes{job=~\"longhaul-.*\"}", "{{job}} {{instance}}"),
+          (f"sum by (instance) ({W}_rank_resident_memory_bytes)", "ranks of {{instance}}")),
+    panel("Open files", "none", ("process_open_fds{job=~\"longhaul-.*\"} / process_max_fds", "{{job}} {{instance}}"), says="Share of the limit"),
+    panel("Ranks of workers", "none", (f"{W}_ranks", "{{instance}}")),
+    panel("Ranks that ended", "none", (f"sum by (instance, reason) (increase({W}_rank_exits_total[1h]))", "{{instance}} {{reason}}"), says="In the last hour"),
+    panel("Silence of the coordinator", "s", (f"time() - {W}_last_answer_timestamp_seconds", "{{instance}}")),
+    panel("Versions", "none", (f"sum by (version) ({C}_build_info)", "coordinator {{version}}"), (f"sum by (version) ({W}_build_info)", "worker {{version}}")),
+]
+
+RESEARCHER = [
+    stat("Progress", "percentunit", f"min({C}_job_inner_step{JOB} / {C}_job_steps{JOB})"),
+    stat("Time left", "s", f"max(({C}_job_steps{JOB} - {C}_job_inner_step{JOB}) / deriv({C}_job_inner_step{JOB}[$__rate_interval]))"),
+    stat("Eval loss", "none", f"min({C}_eval_loss_nats{JOB})", "Nats a token, of the outer parameters"),
+    stat("Tokens", "short", f"sum({C}_job_tokens_total{JOB})"),
+    stat("Contributing tokens", "short", f"sum({C}_job_contributed_tokens_total{JOB})", "Whose training a committed round took up"),
+    stat("Computing", "percentunit", f"avg({C}_job_utilization_ratio{JOB})"),
+    panel("Eval loss of the outer parameters", "none", (f"{C}_eval_loss_nats{JOB}", "{{job_name}}"), width=12, says="Nats a token, held-out data"),
+    panel("Train loss", "none", (f"{C}_pool_train_loss_nats{JOB}", "{{pool}}"), width=12, says="Nats a token, of each pool"),
+    panel("Tokens a second", "none", (f"sum by (pool) (rate({C}_pool_tokens_total{JOB}[$__rate_interval]))", "{{pool}}")),
+    panel("Inner steps", "none", (f"{C}_pool_inner_step{JOB}", "{{pool}}")),
+    panel("Rounds", "none", (f"sum by (kind) (rate({C}_rounds_total{JOB}[$__rate_interval])) * 60", "{{kind}} a minute")),
+    panel("Where the time goes", "percentunit", (
+        f"sum by (activity) (rate({C}_pool_training_seconds_total{JOB}[$__rate_interval])) / "
+        f"ignoring(activity) group_left sum(rate({C}_pool_training_seconds_total{JOB}[$__rate_interval]))", "{{activity}}"),
+          says="exposed_wait: training stood still for a commit"),
+    panel("Stood still", "percentunit", (
+        f"sum by (pool) (rate({C}_pool_training_seconds_total{WAITED}[$__rate_interval])) / "
+        f"sum by (pool) (rate({C}_pool_training_seconds_total{JOB}[$__rate_interval]))", "{{pool}}")),
+    panel("Bytes by fragment", "Bps", (f"sum by (fragment, direction) (rate({C}_wire_payload_bytes_total{JOB}[$__rate_interval]))", "fragment {{fragment}} {{direction}}")),
+    panel("Outer gradient norm", "none", (f"{C}_outer_gradient_norm{JOB}", "fragment {{fragment}}")),
+    panel("Agreement of the pools", "none", (f"{C}_outer_gradient_cosine_ratio{JOB}", "fragment {{fragment}}"),
+          says="Mean cosine of their outer gradients with each other; near 0 they have nothing in common"),
+    panel("Outer parameter norm", "none", (f"{C}_outer_parameter_norm{JOB}", "fragment {{fragment}}"), says="Growth is an early sign of divergence"),
+    panel("Codec error, up", "none", (f"{C}_pool_uplink_nmse_ratio{JOB}", "{{pool}}"), says="NMSE of the newest contribution"),
+    panel("Codec error, down", "none", (f"{C}_downlink_nmse_ratio{JOB}", "fragment {{fragment}}"), says="NMSE of the newest downlink"),
+    panel("Error feedback", "none", (f"{C}_pool_error_feedback_norm{JOB}", "{{pool}}"), says="L2 norm of what the uplink's codec owes; 0 without"),
+    panel("Bytes inside pools", "Bps", (f"sum by (pool, use, level) (rate({C}_pool_in_pool_received_bytes_total{JOB}[$__rate_interval]))", "{{pool}} {{use}} {{level}}"),
+          says="What rank 0 received; empty for pools of one rank"),
+    panel("Error inside pools", "none", (f"{C}_pool_in_pool_nmse_ratio{JOB}", "{{pool}} {{what}}"), says="Of partitions that quantize"),
+]
+
+
+def target(index, query):
+    expression, legend = query
+    return {"refId": chr(ord("A") + index), "expr": expression, "legendFormat": legend or "__auto", "datasource": {"type": "prometheus", "uid": "$datasource"}}
+
+
+def lay_out(panels):
+    x = y = row = 0
+    for number, p in enumerate(panels, 1):
+        if x + p["width"] > WIDTH:
+            x, y, row = 0, y + row, 0
+        yield {"id": number, "title": p["title"], "description": p["says"], "type": p["kind"],
+               "gridPos": {"x": x, "y": y, "w": p["width"], "h": p["height"]},
+               "datasource": {"type": "prometheus", "uid": "$datasource"},
+               "fieldConfig": {"defaults": {"unit": p["unit"]}, "overrides": []},
+               "targets": [target(i, q) for i, q in enumerate(p["queries"])]}
+        x, row = x + p["width"], max(row, p["height"])
+
+
+def dashboard(uid, title, panels):
+    variables = [
+        {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"},
+        {"name": "job_name", "type": "query", "label": "job", "datasource": {"type": "prometheus", "uid": "$datasource"},
+         "query": {"query": f"label_values({C}_job_steps, job_name)", "refId": "jobs"}, "includeAll": True, "allValue": ".*", "refresh": 2},
+    ]
+    return {"uid": uid, "title": title, "tags": ["longhaul"], "schemaVersion": 38, "version": 1, "editable": True, "refresh": "15s",
+            "time": {"from": "now-3h", "to": "now"}, "timezone": "browser", "templating": {"list": variables}, "panels": list(lay_out(panels))}
+
+
+def make():
+    return {"operator.json": dashboard("longhaul-operator", "Longhaul: the service", OPERATOR),
+            "researcher.json": dashboard("longhaul-researcher", "Longhaul: training", RESEARCHER)}
+
+
+def text(board):
+    return json.dumps(board, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, board in make().items():
+        (FOLDER / name).write_text(text(board), encoding="utf-8")

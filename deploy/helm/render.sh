@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Renders the chart without Helm, by Go's text/template and sprig, Helm's own engine (deploy/helm/render).
+#   deploy/helm/render.sh RELEASE [VALUES.yaml ...]      manifests on standard output
+#   deploy/helm/render.sh --write                        makes deploy/kubernetes/*.yaml anew
+# GO names the go program (Debian: golang-go), GOPATH where sprig and yaml.v3 are (Debian: golang-github-masterminds-sprig-dev).
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export GO111MODULE=off GOPATH=${GOPATH:-/usr/share/gocode} GOCACHE=${GOCACHE:-$work/cache} GOFLAGS=
+"${GO:-go}" build -o "$work/render" "$here/render/main.go"
+head='# Made of deploy/helm/longhaul by deploy/helm/render.sh --write: change the chart.'
+if [ "${1:-}" = --write ]; then
+  mkdir -p "$here/../kubernetes"
+  { echo "$head"; "$work/render" "$here/longhaul" longhaul; } > "$here/../kubernetes/longhaul.yaml"
+  for values in "$here"/values/*.yaml; do
+    { echo "$head"; "$work/render" "$here/longhaul" longhaul "$values"; } > "$here/../kubernetes/$(basename "$values")"
+  done
+else
+  "$work/render" "$here/longhaul" "${@:?usage: render.sh RELEASE [VALUES.yaml ...]}"
+fi
