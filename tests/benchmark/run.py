@@ -15,12 +15,18 @@ import sys
 BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
     "cuda": ["{build}/benchmark/cuda_codec_benchmark"],  # No rows where there is no CUDA device.
+    "mfu": ["{build}/benchmark/mfu_benchmark"],  # No rows where there is no CUDA device.
     "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
     "outer": ["{build}/benchmark/outer_benchmark"],
     "coordinator": ["{build}/benchmark/coordinator_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
+    "collective": [sys.executable, "-B", "tests/benchmark/collective/collectives.py", "{build}"],
+    "optimizer": [sys.executable, "-B", "tests/benchmark/optimizer/optimizer.py", "{build}"],
+    "engine": [sys.executable, "-B", "tests/benchmark/engine/eager.py", "{build}"],
+    "offload": ["{build}/benchmark/offload_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.
+    "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],

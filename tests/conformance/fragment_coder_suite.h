@@ -79,7 +79,7 @@ class CoderPair {
   CoderPair(std::shared_ptr<DeviceCodec> device, const CodecOptions& up, bool feedback,
             int rank = 0, int ranks = 1)
       : up_(MakeCodec(up).value()),
-        map_(Layout(), rank, ranks),
+        map_(Layout(), OwnedBlocks(Layout(), rank, ranks)),
         replica_(Units(), device),
         host_replica_(Units(), nullptr),
         options_{.map = &map_, .up = up_.get(), .exact = exact_.get(), .error_feedback = feedback},

@@ -235,7 +235,7 @@ absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
   const TempDir folder;
   LH_ASSIGN_OR_RETURN(const auto server,
                       coordinator::CoordinatorServer::Start(
-                          {.metrics_listen = "",
+                          {.http_listen = "",
                            .data_dir = folder.path(),
                            .log = {.program = "coordinator", .level = LogLevel::kError}}));
   const auto jobs = v1::JobService::NewStub(MakeChannel({.address = server->address()}));

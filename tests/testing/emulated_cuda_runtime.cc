@@ -18,6 +18,11 @@ absl::Mutex& OfKernels() {
   return *mutex;
 }
 
+absl::Status RunNow(int blocks, absl::FunctionRef<void()> kernel) {
+  absl::MutexLock one_at_a_time(&OfKernels());
+  return cuda_emulation::Launch(blocks, cuda::kThreads, Order::kBackwards, kernel);
+}
+
 }  // namespace
 
 EmulatedCudaRuntime::~EmulatedCudaRuntime() {
@@ -126,6 +131,25 @@ int EmulatedCudaRuntime::launches() const {
 int EmulatedCudaRuntime::waits() const {
   absl::MutexLock lock(&mutex_);
   return waits_;
+}
+
+absl::Status EmulatedSegmentKernels::Encode(const CodecOptions& options,
+                                            const cuda::EncodeJob* jobs,
+                                            cuda::EncodeReport* reports, int count, void*) const {
+  const cuda::EncodeKernel kernel = cuda::EncodeKernelOf(options);
+  return RunNow(count, [&] { kernel(jobs, reports, options.feedback_decay); });
+}
+
+absl::Status EmulatedSegmentKernels::Decode(CodecKind kind, const cuda::DecodeJob* jobs, int count,
+                                            void*) const {
+  const cuda::DecodeKernel kernel = cuda::DecodeKernelOf(kind);
+  return RunNow(count, [&] { kernel(jobs, 1, /*accumulate=*/false); });
+}
+
+absl::Status EmulatedSegmentKernels::Reduce(CodecKind kind, const cuda::ReduceJob* jobs,
+                                            cuda::EncodeReport* reports, int count, void*) const {
+  const cuda::ReduceKernel kernel = cuda::ReduceKernelOf(kind);
+  return RunNow(count, [&] { kernel(jobs, reports, 1); });
 }
 
 }  // namespace longhaul::testing_support

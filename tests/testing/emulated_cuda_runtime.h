@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/codec/cuda/device_runtime.h"
+#include "common/codec/cuda/segment_kernels.h"
 #include "tests/testing/cuda_emulation.h"
 
 namespace longhaul::testing_support {
@@ -46,6 +47,17 @@ class EmulatedCudaRuntime : public DeviceRuntime {
   int64_t free_device_bytes_ ABSL_GUARDED_BY(mutex_) = int64_t{1} << 40;
   int64_t device_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int launches_ ABSL_GUARDED_BY(mutex_) = 0, waits_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// The kernels alone, which run at once. Thread-safe, one at a time in the whole process.
+class EmulatedSegmentKernels : public SegmentKernels {
+ public:
+  absl::Status Encode(const CodecOptions& options, const cuda::EncodeJob* jobs,
+                      cuda::EncodeReport* reports, int count, void* stream) const override;
+  absl::Status Decode(CodecKind kind, const cuda::DecodeJob* jobs, int count,
+                      void* stream) const override;
+  absl::Status Reduce(CodecKind kind, const cuda::ReduceJob* jobs, cuda::EncodeReport* reports,
+                      int count, void* stream) const override;
 };
 
 }  // namespace longhaul::testing_support

@@ -34,9 +34,9 @@ struct SingleRank {
     gradients.BeginStep();
     return longhaul::ForwardBackward(model, batch, options, stream, gradients, ready);
   }
-  double ForwardOnly(const Batch& batch) {
+  double ForwardOnly(const Batch& batch, FusedPass* fused = nullptr) {
     WeightStream stream(model, weights, *queue, EvaluationUses(model), 1);
-    return longhaul::ForwardOnly(model, batch, stream).value();
+    return longhaul::ForwardOnly(model, batch, stream, fused).value();
   }
 
   const Model& model;

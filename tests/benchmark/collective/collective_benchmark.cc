@@ -1,114 +1,232 @@
-// All-reduce over loopback TCP: this project's gloo communicator against gloo's own ring,
-// alternating, ranks as threads.
+// The gloo communicator between processes of this machine, over loopback.
 //
-//   collective_benchmark [--smoke]
-//
-// Bus bandwidth is bytes * 2 (n - 1) / n / time: what each rank's link must carry at least, so
-// figures of different n compare. One line for each case: ranks, MiB, own best and median, ring
-// best and median (GB/s).
+//   collective_benchmark time [--ranks N] [--mib M]
+//     Runs one collective for each line of standard input, which names it (all_reduce, all_gather,
+//     reduce_scatter, all_to_all), and prints its seconds, until the input ends: the counterpart of
+//     torch_gloo.py, whose sizes these are (collectives.py runs both in turn).
+//   collective_benchmark kill [--ranks N] [--rounds R]
+//     So many times: SIGKILL of one rank, at some moment of an endless all-reduce, and how long it
+//     takes until each survivor has its error. Prints a row; the reference is 100 ms.
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <functional>
+#include <iostream>
 #include <memory>
-#include <thread>
+#include <random>
+#include <string>
 #include <vector>
 
-#include "common/base/check.h"
-#include "gloo/allreduce.h"
-#include "gloo/math.h"
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "tests/benchmark/harness/buffer.h"
+#include "tests/benchmark/harness/row.h"
+#include "tests/benchmark/harness/self_process.h"
 #include "worker/collective/gloo_communicator.h"
-#include "worker/collective/gloo_context.h"
-#include "worker/collective/in_process_rendezvous.h"
+#include "worker/rendezvous/rendezvous_client.h"
+#include "worker/rendezvous/rendezvous_server.h"
 
-namespace longhaul {
+namespace longhaul::benchmark {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Minutes(5);
+constexpr char kToken[] = "collective benchmark";
+constexpr CallOptions kCall{.timeout = absl::Minutes(1)};
+constexpr absl::string_view kOperations[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                             "all_to_all"};
+// How long a survivor may take.
+constexpr double kKnownWithinMs = 100;
 
-void OnEveryRank(int size, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
-  for (std::thread& thread : threads) thread.join();
+// On the clock that all processes share.
+double MonotonicSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-struct Rank {
-  std::unique_ptr<Communicator> own;
-  std::shared_ptr<gloo::Context> ring;
-  std::vector<float> data;
+struct Arguments {
+  int ranks = 2, mib = 64, rounds = 100;
+  int rank = -1, generation = 0;
+  std::string rendezvous;
 };
 
-std::vector<Rank> MakeRanks(int size, int64_t count) {
-  std::vector<Rank> ranks(size);
-  InProcessRendezvous first(size), second(size);
-  OnEveryRank(size, [&](int r) {
-    auto own =
-        MakeGlooCommunicator({.rank = r, .size = size, .rendezvous = &first, .timeout = kTimeout});
-    auto ring = GlooContext::Connect(r, size, "127.0.0.1", second, kTimeout);
-    LH_CHECK(own.ok() && ring.ok(), "cannot connect the ranks");
-    ranks[r] = {*std::move(own), *std::move(ring), std::vector<float>(count, 1)};
-    ranks[r].ring->setTimeout(absl::ToChronoMilliseconds(kTimeout));
-  });
-  return ranks;
+absl::StatusOr<std::unique_ptr<Communicator>> Connect(const Arguments& arguments) {
+  RendezvousClient rendezvous({.address = arguments.rendezvous,
+                               .token = kToken,
+                               .generation = static_cast<uint64_t>(arguments.generation),
+                               .size = arguments.ranks});
+  return MakeGlooCommunicator({.rank = arguments.rank,
+                               .size = arguments.ranks,
+                               .rendezvous = &rendezvous,
+                               .timeout = kCall.timeout});
 }
 
-void RunOwn(Rank& rank) {
-  const absl::Status status =
-      rank.own->AllReduceSum(absl::MakeSpan(rank.data), {.timeout = kTimeout});
-  LH_CHECK(status.ok(), status.ToString().c_str());
-}
-
-void RunRing(Rank& rank) {
-  gloo::AllreduceOptions options(rank.ring);
-  options.setOutput(rank.data.data(), rank.data.size());
-  options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-  options.setReduceFunction(
-      [](void* out, const void* a, const void* b, size_t n) { gloo::sum<float>(out, a, b, n); });
-  gloo::allreduce(options);
-}
-
-double SecondsOf(std::vector<Rank>& ranks, const std::function<void(Rank&)>& run) {
-  const auto start = std::chrono::steady_clock::now();
-  OnEveryRank(static_cast<int>(ranks.size()), [&](int r) { run(ranks[r]); });
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-void Measure(int size, int64_t bytes, int repetitions) {
-  std::vector<Rank> ranks = MakeRanks(size, bytes / sizeof(float));
-  SecondsOf(ranks, RunOwn);  // first touch, socket buffers
-  SecondsOf(ranks, RunRing);
-  std::vector<double> own, ring;
-  for (int i = 0; i < repetitions; ++i) {
-    own.push_back(SecondsOf(ranks, RunOwn));
-    ring.push_back(SecondsOf(ranks, RunRing));
-  }
-  const auto bandwidth = [&](std::vector<double>& seconds, size_t index) {
-    std::sort(seconds.begin(), seconds.end());
-    return bytes * 2.0 * (size - 1) / size / seconds[index] / 1e9;
+absl::Status RunOperation(Communicator& communicator, int operation, absl::Span<float> whole,
+                          absl::Span<float> other) {
+  const int rank = communicator.rank(), ranks = communicator.size();
+  const auto bytes = [](absl::Span<float> values) {
+    return absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                          values.size() * sizeof(float));
   };
-  const size_t middle = repetitions / 2;
-  std::printf("%5d %7.2f %9.2f %9.2f %9.2f %9.2f\n", size, bytes / 1048576.0, bandwidth(own, 0),
-              bandwidth(own, middle), bandwidth(ring, 0), bandwidth(ring, middle));
+  const std::vector<Part> parts = EvenParts(bytes(whole).size(), ranks);
+  const int64_t share = whole.size() / ranks;
+  switch (operation) {
+    case 0:
+      return communicator.AllReduceSum(whole, kCall);
+    case 1:
+      return communicator.AllGather(bytes(whole).subspan(parts[rank].offset, parts[rank].size),
+                                    parts, bytes(whole), kCall);
+    case 2:
+      return communicator.ReduceScatterSum(whole, std::vector<int64_t>(ranks, share),
+                                           other.subspan(0, share), kCall);
+    default:
+      return communicator.AllToAll(bytes(whole), parts, bytes(other), parts, kCall);
+  }
+}
+
+// Rank 0 reads what to do and tells the others; -1: the end.
+absl::Status TimeOnRank(const Arguments& arguments) {
+  LH_ASSIGN_OR_RETURN(const auto communicator, Connect(arguments));
+  const size_t tensor_bytes = (size_t{1} << 20) * arguments.mib;
+  const Buffer whole(tensor_bytes), other(tensor_bytes);
+  while (true) {
+    int32_t operation = -1;
+    std::string name;
+    if (arguments.rank == 0 && std::getline(std::cin, name)) {
+      const auto* known = std::find(std::begin(kOperations), std::end(kOperations), name);
+      if (known == std::end(kOperations))
+        return absl::InvalidArgumentError(absl::StrCat("no collective is called ", name));
+      operation = static_cast<int32_t>(known - std::begin(kOperations));
+    }
+    LH_RETURN_IF_ERROR(communicator->Broadcast(
+        {reinterpret_cast<std::byte*>(&operation), sizeof(operation)}, 0, kCall));
+    if (operation < 0) return absl::OkStatus();
+    LH_RETURN_IF_ERROR(communicator->Barrier(kCall));
+    const double begin = MonotonicSeconds();
+    LH_RETURN_IF_ERROR(RunOperation(*communicator, operation, whole.floats(), other.floats()));
+    LH_RETURN_IF_ERROR(communicator->Barrier(kCall));
+    if (arguments.rank == 0) std::cout << MonotonicSeconds() - begin << std::endl;
+  }
+}
+
+// Prints a line when it begins and the monotonic clock when a peer is known to be gone.
+absl::Status ReduceUntilKilled(const Arguments& arguments) {
+  LH_ASSIGN_OR_RETURN(const auto communicator, Connect(arguments));
+  std::vector<float> values(1 << 20);
+  std::cout << "begins" << std::endl;
+  absl::Status status;
+  while (status.ok()) status = communicator->AllReduceSum(absl::MakeSpan(values), kCall);
+  const double now = MonotonicSeconds();
+  if (!absl::IsUnavailable(status)) return status;
+  std::cout << absl::StrCat(absl::Dec(static_cast<int64_t>(now * 1e9))) << std::endl;
+  return absl::OkStatus();
+}
+
+class Pool {
+ public:
+  static absl::StatusOr<Pool> Start(const std::string& mode, const Arguments& arguments) {
+    LH_ASSIGN_OR_RETURN(auto server, RendezvousServer::Start({.token = kToken}));
+    return Pool(mode, arguments, std::move(server));
+  }
+  // A new group of processes.
+  absl::StatusOr<std::vector<std::unique_ptr<SelfProcess>>> StartRanks() {
+    LH_RETURN_IF_ERROR(server_->StartGeneration(++generation_, arguments_.ranks));
+    std::vector<std::unique_ptr<SelfProcess>> ranks;
+    for (int rank = 0; rank < arguments_.ranks; ++rank) {
+      ranks.push_back(std::make_unique<SelfProcess>(std::vector<std::string>{
+          "collective_benchmark", mode_, absl::StrCat("--ranks=", arguments_.ranks),
+          absl::StrCat("--mib=", arguments_.mib), absl::StrCat("--rank=", rank),
+          absl::StrCat("--generation=", generation_),
+          absl::StrCat("--rendezvous=", server_->address())}));
+    }
+    return ranks;
+  }
+
+ private:
+  Pool(const std::string& mode, const Arguments& arguments,
+       std::unique_ptr<RendezvousServer> server)
+      : mode_(mode), arguments_(arguments), server_(std::move(server)) {}
+
+  std::string mode_;
+  Arguments arguments_;
+  std::unique_ptr<RendezvousServer> server_;
+  int generation_ = 0;
+};
+
+absl::Status Time(const Arguments& arguments) {
+  LH_ASSIGN_OR_RETURN(Pool pool, Pool::Start("time", arguments));
+  LH_ASSIGN_OR_RETURN(const auto ranks, pool.StartRanks());
+  for (std::string line; !(line = ranks[0]->ReadLine()).empty();) std::cout << line << std::endl;
+  return absl::OkStatus();
+}
+
+// Milliseconds until the last survivor knew.
+absl::StatusOr<double> KillOne(Pool& pool, std::mt19937& random) {
+  LH_ASSIGN_OR_RETURN(const auto ranks, pool.StartRanks());
+  for (const auto& rank : ranks) {
+    if (rank->ReadLine() != "begins") return absl::InternalError("a rank failed");
+  }
+  absl::SleepFor(absl::Milliseconds(1 + random() % 50));
+  const size_t victim = random() % ranks.size();
+  const double killed = MonotonicSeconds();
+  ranks[victim]->Kill();
+  double worst = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (rank == victim) continue;
+    int64_t known_ns = 0;
+    if (!absl::SimpleAtoi(ranks[rank]->ReadLine(), &known_ns))
+      return absl::InternalError("a survivor failed");
+    worst = std::max(worst, known_ns / 1e6 - killed * 1e3);
+  }
+  return worst;
+}
+
+absl::Status Kill(const Arguments& arguments) {
+  LH_ASSIGN_OR_RETURN(Pool pool, Pool::Start("kill", arguments));
+  std::mt19937 random(1);
+  std::vector<double> worst;
+  for (int round = 0; round < arguments.rounds; ++round) {
+    LH_ASSIGN_OR_RETURN(const double ms, KillOne(pool, random));
+    worst.push_back(ms);
+  }
+  const double most = *std::max_element(worst.begin(), worst.end());
+  Print({.name = absl::StrCat("killed_rank_known_", arguments.ranks),
+         .ours = most,
+         .reference = kKnownWithinMs,
+         .ratio = kKnownWithinMs / most,
+         .target = 1,
+         .unit = "ms",
+         .note = absl::StrCat("worst of ", arguments.rounds, " kills, until the last survivor's ",
+                              "all-reduce returns; median ", Median(worst), " ms")});
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  Arguments arguments;
+  CLI::App app{"The gloo communicator between processes of this machine."};
+  app.require_subcommand(1);
+  const CLI::Range positive(1, 1 << 20);
+  CLI::App* time = app.add_subcommand("time", "seconds of the collectives that stdin names");
+  CLI::App* kill = app.add_subcommand("kill", "how soon survivors know that a rank was killed");
+  for (CLI::App* mode : {time, kill}) {
+    mode->add_option("--ranks", arguments.ranks)->check(CLI::Range(2, 256));
+    mode->add_option("--mib", arguments.mib)->check(positive);
+    mode->add_option("--rank", arguments.rank)->group("");
+    mode->add_option("--generation", arguments.generation)->group("");
+    mode->add_option("--rendezvous", arguments.rendezvous)->group("");
+  }
+  kill->add_option("--rounds", arguments.rounds)->check(positive);
+  CLI11_PARSE(app, argc, argv);
+  const bool rank = arguments.rank >= 0;
+  const absl::Status status = time->parsed() ? (rank ? TimeOnRank : Time)(arguments)
+                                             : (rank ? ReduceUntilKilled : Kill)(arguments);
+  if (status.ok()) return 0;
+  std::cerr << "collective_benchmark: " << status.message() << std::endl;
+  return 1;
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::benchmark
 
-int main(int argc, char** argv) {
-  signal(SIGPIPE, SIG_IGN);
-  const bool smoke = argc == 2 && std::strcmp(argv[1], "--smoke") == 0;
-  if (argc > 1 && !smoke) {
-    std::fprintf(stderr, "usage: %s [--smoke]\n", argv[0]);
-    return 2;
-  }
-  std::printf("ranks     MiB  own best    median ring best    median   (bus GB/s)\n");
-  const std::vector<int64_t> sizes =
-      smoke ? std::vector<int64_t>{1 << 20} : std::vector<int64_t>{1 << 16, 1 << 20, 64 << 20};
-  for (const int size : {2, 4}) {
-    for (const int64_t bytes : sizes) longhaul::Measure(size, bytes, smoke ? 3 : 21);
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return longhaul::benchmark::Main(argc, argv); }

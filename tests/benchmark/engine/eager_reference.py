@@ -1,20 +1,36 @@
 #!/usr/bin/env python3
-"""The quickstart model in plain eager PyTorch on one CPU thread: what engine_benchmark is compared with.
-
-    eager_reference.py TEXT_FILE [STEPS]     prints tokens per second, the median over the measured steps
+"""A Llama-style decoder in plain eager PyTorch on the CPU, with the fused AdamW: what engine_benchmark is compared with, whose
+options it takes. Prints one row of JSON: tokens per second (the median over the measured steps), largest resident memory, page
+faults of a step.
 """
 
+import argparse
+import contextlib
+import json
 import math
+import resource
 import statistics
-import sys
 import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-LAYERS, DIM, HEADS, FF, CONTEXT, VOCAB, BATCH = 4, 96, 4, 256, 128, 256, 4
-WARMUP = 20
+VOCAB = 256
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("text")
+    for name, value in {"steps": 100, "threads": 1, "layers": 4, "dim": 96, "heads": 4, "ff": 256, "context": 128, "batch": 4}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    return parser.parse_args()
+
+
+OPTIONS = parse()
+WARMUP = min(10, OPTIONS.steps)
+LAYERS, DIM, HEADS, FF, CONTEXT, BATCH = (getattr(OPTIONS, name) for name in ("layers", "dim", "heads", "ff", "context", "batch"))
 
 
 def rotary_tables():
@@ -82,20 +98,26 @@ def learning_rate(step, peak=4e-3, warmup=100, steps=1000, final=0.05):
     return peak * (final + (1 - final) * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))))
 
 
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
 def main():
-    steps = int(sys.argv[2]) if len(sys.argv) > 2 else 100
-    torch.set_num_threads(1)
+    torch.set_num_threads(OPTIONS.threads)
     torch.manual_seed(0)
-    with open(sys.argv[1], "rb") as file:
+    with open(OPTIONS.text, "rb") as file:
         data = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
     model, tables = Decoder(), rotary_tables()
-    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.99), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.99), weight_decay=0.01, fused=True)
     times = []
-    for step in range(1, WARMUP + steps + 1):
+    for step in range(1, WARMUP + OPTIONS.steps + 1):
+        if step == WARMUP + 1:
+            before = faults()
         start = time.perf_counter()
         places = torch.randint(len(data) - CONTEXT, (BATCH,))
         window = torch.stack([data[i : i + CONTEXT + 1] for i in places.tolist()])
-        loss = model(window[:, :-1], window[:, 1:], tables)
+        with torch.autocast("cpu", torch.bfloat16) if OPTIONS.precision == "bf16" else contextlib.nullcontext():
+            loss = model(window[:, :-1], window[:, 1:], tables)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.param_groups[0]["lr"] = learning_rate(step)
@@ -103,7 +125,11 @@ def main():
         optimizer.zero_grad()
         loss.item()
         times.append(time.perf_counter() - start)
-    print(f"{BATCH * CONTEXT / statistics.median(times[WARMUP:]):.1f}")
+    print(json.dumps({
+        "tokens_per_second": round(BATCH * CONTEXT / statistics.median(times[WARMUP:]), 1),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "faults_per_step": round((faults() - before) / OPTIONS.steps, 1),
+    }))
 
 
 main()

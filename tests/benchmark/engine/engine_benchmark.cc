@@ -1,40 +1,71 @@
-// Tokens per second of a rank on one CPU thread: whole steps of TorchReplica, data and update
-// included, on the quickstart model. Prints one number: the median over the measured steps.
-// eager_reference.py does the same in PyTorch, paired.py compares.
-//   engine_benchmark TEXT_FILE [STEPS]
+// Tokens per second of a rank: whole steps of TorchReplica, data and update included. Prints one row of
+// JSON: the median over the measured steps, the largest resident memory, and the page faults of a
+// measured step. eager_reference.py does the same in PyTorch, eager.py compares.
+//   engine_benchmark TEXT_FILE [--steps N] [--threads N] [--layers N] [--dim N] [--heads N] [--ff N]
+//                    [--context N] [--batch N] [--blocks fused|autograd] [--precision fp32|bf16]
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "worker/trainer/torch_replica.h"
 
-int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: %s TEXT_FILE [STEPS]\n", argv[0]);
-    return 2;
-  }
-  const int steps = argc > 2 ? std::atoi(argv[2]) : 100;
-  const int warmup = 20;
-  const auto replica = longhaul::TorchReplica::Create(
-      {.shape = {.layers = 4,
-                 .dim = 96,
-                 .heads = 4,
-                 .kv_heads = 4,
-                 .ff_dim = 256,
-                 .context = 128,
-                 .vocab = 256},
-       .batch = 4,
-       .learning_rate = {.peak = 4e-3, .steps = 1000, .warmup_steps = 100},
-       .adamw = {.weight_decay = 0.01},
-       .data_path = argv[1],
-       .threads = 1});
+namespace longhaul {
+namespace {
+
+using Flags = std::map<std::string, std::string>;
+
+TorchReplica::Options OptionsOf(const std::string& text, const Flags& flags) {
+  const auto number = [&](const char* name, int64_t otherwise) {
+    const auto found = flags.find(name);
+    return found == flags.end() ? otherwise : std::atoll(found->second.c_str());
+  };
+  const auto is = [&](const char* name, const char* value) {
+    const auto found = flags.find(name);
+    return found != flags.end() && found->second == value;
+  };
+  const int64_t heads = number("--heads", 4);
+  return {.shape = {.layers = number("--layers", 4),
+                    .dim = number("--dim", 96),
+                    .heads = heads,
+                    .kv_heads = heads,
+                    .ff_dim = number("--ff", 256),
+                    .context = number("--context", 128),
+                    .vocab = 256},
+          .batch = number("--batch", 4),
+          .learning_rate = {.peak = 1e-3, .steps = 1000, .warmup_steps = 100},
+          .optimizer = AdamWOptions{.weight_decay = 0.01},
+          .blocks = is("--blocks", "autograd") ? BlockKind::kAutograd : BlockKind::kAuto,
+          .data_path = text,
+          .precision =
+              is("--precision", "bf16") ? ComputePrecision::kBfloat16 : ComputePrecision::kFloat32,
+          .threads = static_cast<int>(number("--threads", 1))};
+}
+
+rusage Usage() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+
+int Run(const std::string& text, const Flags& flags) {
+  const auto given = flags.find("--steps");
+  const int steps = given == flags.end() ? 100 : std::atoi(given->second.c_str());
+  const int warmup = std::min(10, steps);
+  const TorchReplica::Options options = OptionsOf(text, flags);
+  const auto replica = TorchReplica::Create(options);
   if (!replica.ok()) {
     std::fprintf(stderr, "%s\n", replica.status().ToString().c_str());
     return 1;
   }
   std::vector<double> seconds;
+  rusage before = Usage();
   for (int step = 1; step <= warmup + steps; ++step) {
+    if (step == warmup + 1) before = Usage();
     const auto stats = (*replica)->Step(step);
     if (!stats.ok()) {
       std::fprintf(stderr, "%s\n", stats.status().ToString().c_str());
@@ -42,6 +73,25 @@ int main(int argc, char** argv) {
     }
     if (step > warmup) seconds.push_back(stats->compute_seconds);
   }
+  const rusage after = Usage();
   std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  std::printf("%.1f\n", 4 * 128 / seconds[seconds.size() / 2]);
+  std::printf(
+      "{\"tokens_per_second\": %.1f, \"peak_mb\": %.1f, \"faults_per_step\": %.1f}\n",
+      static_cast<double>(options.batch * options.shape.context) / seconds[seconds.size() / 2],
+      static_cast<double>(after.ru_maxrss) / 1024,
+      static_cast<double>(after.ru_minflt - before.ru_minflt) / steps);
+  return 0;
+}
+
+}  // namespace
+}  // namespace longhaul
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc % 2 != 0) {
+    std::fprintf(stderr, "usage: %s TEXT_FILE [--NAME VALUE]...\n", argv[0]);
+    return 2;
+  }
+  longhaul::Flags flags;
+  for (int i = 2; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
+  return longhaul::Run(argv[1], flags);
 }

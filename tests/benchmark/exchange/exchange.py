@@ -23,8 +23,9 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path.insert(0, str(ROOT / "tests/integration/processes"))
+sys.path[:0] = [str(ROOT / "tests/integration/processes"), str(ROOT / "tests/benchmark/harness")]
 import cluster as processes  # noqa: E402  (reads the folder of the programs from sys.argv[1])
+from answering import Answering  # noqa: E402
 
 JOB = """
 name: exchange
@@ -37,29 +38,6 @@ evaluation: {{every_cycles: -1}}
 POOLS = ("site-a", "site-b")
 
 
-class Answering:
-    """A process that is asked by lines on its standard input and answers by lines."""
-
-    def __init__(self, name, command):
-        self.name = name
-        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, bufsize=1)
-
-    def ask(self):
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise AssertionError(f"{self.name} ended with status {self.process.wait()}")
-        return line.split()
-
-    def close(self):
-        self.process.stdin.close()  # Ends it.
-        self.process.wait(timeout=30)
-
-
 class CoordinatorGauges:
     """What the coordinator tells of itself, from outside."""
 
@@ -70,7 +48,7 @@ class CoordinatorGauges:
         return time.clock_gettime((~self.cluster.coordinator.pid << 3) | 2)  # As clock_getcpuclockid(3) makes it.
 
     def seconds_sum(self, name):
-        with urllib.request.urlopen(f"http://{self.cluster.metrics}/metrics") as response:
+        with urllib.request.urlopen(f"http://{self.cluster.http}/metrics") as response:
             text = response.read().decode()
         found = re.search(rf"^longhaul_coordinator_{name}_seconds_sum (\S+)$", text, re.M)
         return float(found[1]) if found else 0.0
@@ -124,12 +102,12 @@ def measure(options):
         program = processes.BIN.parent / "benchmark/exchange_pool"
         pools = [start(name, [program, cluster.address, name]) for name in POOLS]
         venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], check=True, capture_output=True, text=True).stdout.strip()
-        reference = start("allreduce.py", [f"{venv}/bin/python", "-B", ROOT / "tests/benchmark/link/allreduce.py", "--mib",
-                                           options.mib, "--on-demand"])
+        reference = start("torch_gloo.py", [f"{venv}/bin/python", "-B", ROOT / "tests/benchmark/collective/torch_gloo.py", "--mib",
+                                            options.mib])
         gauges = CoordinatorGauges(cluster)
         rounds, references = [], []
         for version in range(1, 2 + options.rounds):
-            reference.ask()
+            reference.ask("all_reduce")
             references.append(float(reference.answer()[0]))
             rounds.append(exchange(pools, gauges, version))
             print(" ".join(f"{name} {value:.3f}" for name, value in rounds[-1].items()), f"all-reduce {references[-1]:.3f}",

@@ -44,8 +44,8 @@ class OuterBenchmark {
       mean.Reset(kTileElements);
       for (int pool = 0; pool < 2; ++pool) {
         const int64_t which = 2 * t + pool;
-        mean.Add(*codec_, 0.5f, 0,
-                 {kTileElements, exponents_[which], Coded(contributions_, which)});
+        mean.Add(*codec_, 0.5f, 0, {kTileElements, exponents_[which], Coded(contributions_, which)},
+                 pool);
       }
       const auto part = [&](int array) {
         return state_.floats().subspan((array * tiles_ + t) * kTileElements, kTileElements);

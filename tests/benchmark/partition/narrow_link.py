@@ -1,5 +1,5 @@
-"""Gathers and reductions in fewer bits over a narrow link: two nodes of one rank on a loopback that is shaped to 1 Gbit/s
-(both directions together), in a network namespace of its own. Needs root.
+"""Gathers and reductions in fewer bits over a narrow link: two nodes of one rank on a loopback of 1 Gbit/s (shaped_link.py).
+Needs root.
 
     python3 -B tests/benchmark/partition/narrow_link.py BUILD/bin
 
@@ -8,20 +8,14 @@ both is bf16 in the same run.
 """
 
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
+import shaped_link
+
 RATE = "1gbit"
-
-
-def enter_namespace():
-    if os.environ.get("LONGHAUL_IN_NAMESPACE"):
-        return
-    os.environ["LONGHAUL_IN_NAMESPACE"] = "1"
-    os.execvp("unshare", ["unshare", "-n", sys.executable, "-B", *sys.argv])
 
 
 def measure(program, *flags):
@@ -35,10 +29,8 @@ def measure(program, *flags):
 
 
 def main():
-    enter_namespace()
+    shaped_link.enter(RATE)
     program = pathlib.Path(sys.argv[1]) / "partition_traffic"
-    for command in ("ip link set lo up", f"tc qdisc add dev lo root tbf rate {RATE} burst 256kb limit 4mb"):
-        subprocess.run(command.split(), check=True)
     gather, reduction = measure(program)
     rows = (("int8 gather", gather, measure(program, "--weights-bits", 8)[0], 1.7),
             ("int4 reduction", reduction, measure(program, "--gradients-bits", 4)[1], 3))

@@ -8,12 +8,8 @@
 // ranks' pairs and from other pairs of their nodes (means over ranks) and from other nodes (mean
 // over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds of a step,
 // and of its collectives with their coding.
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -23,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tests/benchmark/harness/self_process.h"
 #include "tests/benchmark/partition/traffic_rank.h"
 #include "worker/collective/gloo_communicator.h"
 #include "worker/rendezvous/rendezvous_client.h"
@@ -75,43 +72,6 @@ absl::Status RunRank(const Arguments& arguments) {
   return absl::OkStatus();
 }
 
-class RankProcess {
- public:
-  explicit RankProcess(const std::vector<std::string>& arguments) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return;
-    std::vector<char*> pointers;
-    for (const std::string& argument : arguments)
-      pointers.push_back(const_cast<char*>(argument.c_str()));
-    pointers.push_back(nullptr);
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      execv("/proc/self/exe", pointers.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    output_ = fdopen(ends[0], "r");
-  }
-  ~RankProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    fclose(output_);
-  }
-  RankProcess(const RankProcess&) = delete;
-
-  // Discarded: the rank failed, and said why.
-  Json Read() {
-    char line[8192];
-    return Json::parse(fgets(line, sizeof(line), output_) != nullptr ? line : "", nullptr,
-                       /*allow_exceptions=*/false);
-  }
-
- private:
-  pid_t pid_ = 0;
-  FILE* output_ = nullptr;
-};
-
 // Sums numbers that have the same names.
 void Add(const Json& from, Json& to) {
   for (const auto& [name, value] : from.items()) {
@@ -137,15 +97,15 @@ absl::Status RunPool(const Arguments& arguments, std::vector<std::string> comman
   LH_RETURN_IF_ERROR(MapOf(arguments).status());
   LH_ASSIGN_OR_RETURN(const auto server, RendezvousServer::Start({.token = kToken}));
   LH_RETURN_IF_ERROR(server->StartGeneration(0, arguments.ranks()));
-  std::vector<std::unique_ptr<RankProcess>> ranks;
+  std::vector<std::unique_ptr<SelfProcess>> ranks;
   command.insert(command.end(), {"--rendezvous", server->address(), "--rank", ""});
   for (int rank = 0; rank < arguments.ranks(); ++rank) {
     command.back() = absl::StrCat(rank);
-    ranks.push_back(std::make_unique<RankProcess>(command));
+    ranks.push_back(std::make_unique<SelfProcess>(command));
   }
   Json sum = Json::object();
   for (const auto& rank : ranks) {
-    const Json result = rank->Read();
+    const Json result = Json::parse(rank->ReadLine(), nullptr, /*allow_exceptions=*/false);
     if (result.is_discarded()) return absl::InternalError("a rank failed");
     Add(result, sum);
   }

@@ -1,3 +1,4 @@
+#include "absl/algorithm/container.h"
 #include "tests/conformance/optimizer/optimizer_suite.h"
 #include "worker/engine/torch_adamw.h"
 #include "worker/optim/adamw.h"
@@ -6,27 +7,37 @@ namespace longhaul {
 namespace {
 
 template <typename T>
-std::unique_ptr<Optimizer> Make(const AdamWOptions& options, absl::Span<const OptimizerRun> runs) {
-  return std::make_unique<T>(options, runs);
+std::unique_ptr<Optimizer> Make(const AdamWOptions& options,
+                                absl::Span<const SubgroupShape> subgroups) {
+  return std::make_unique<T>(options, subgroups);
 }
 
 std::unique_ptr<Optimizer> MakeTorch(const AdamWOptions& options,
-                                     absl::Span<const OptimizerRun> runs) {
-  return std::make_unique<TorchAdamW>(options, runs, at::kCPU);
+                                     absl::Span<const SubgroupShape> subgroups) {
+  return std::make_unique<TorchAdamW>(options, subgroups, at::kCPU);
 }
 
 // The reference, too, does what every AdamW promises; its moments are doubles.
 class ReferenceOptimizer : public Optimizer {
  public:
-  ReferenceOptimizer(const AdamWOptions& options, absl::Span<const OptimizerRun> runs)
-      : reference_(options, runs) {}
+  ReferenceOptimizer(const AdamWOptions& options, absl::Span<const SubgroupShape> subgroups)
+      : reference_(options, subgroups) {}
   void Begin(const UpdateOptions& options) override { reference_.Begin(options); }
-  void Update(int run, absl::Span<float> parameters, absl::Span<const float> gradients) override {
-    reference_.Update(run, parameters, gradients);
+  void Submit(const SubgroupUpdate& update) override {
+    std::vector<float> gradients(update.gradients.begin(), update.gradients.end());
+    for (const uint16_t bits : update.narrow_gradients) gradients.push_back(FromBfloat16(bits));
+    reference_.Update(update.subgroup, update.parameters, gradients);
+    if (!update.shadow.empty())
+      absl::c_transform(update.parameters, update.shadow.begin(), ToBfloat16);
   }
-  absl::Span<float> Moments(Moment, int) override { return {}; }
+  bool Settled(int) const override { return true; }
+  absl::Status Finish() override { return absl::OkStatus(); }
+  bool Keeps(OptimizerState, int) const override { return false; }
+  void ReadState(OptimizerState, int, int64_t, absl::Span<float>) const override {}
+  void WriteState(OptimizerState, int, int64_t, absl::Span<const float>) override {}
   int64_t updates() const override { return 0; }
   void SetUpdates(int64_t) override {}
+  int64_t state_bytes() const override { return 0; }
 
  private:
   ReferenceAdamW reference_;

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "worker/optim/bfloat16.h"
 #include "worker/optim/reference_adamw.h"
 
 namespace longhaul {
 
 using OptimizerMaker = std::function<std::unique_ptr<Optimizer>(
-    const AdamWOptions& options, absl::Span<const OptimizerRun> runs)>;
+    const AdamWOptions& options, absl::Span<const SubgroupShape> subgroups)>;
 
 class OptimizerSuite : public testing::TestWithParam<OptimizerMaker> {
  protected:
@@ -39,9 +40,9 @@ class OptimizerSuite : public testing::TestWithParam<OptimizerMaker> {
 TEST_P(OptimizerSuite, AgreesWithTheReference) {
   const AdamWOptions options{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1};
   for (int64_t size : {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 127, 128, 129, 4099}) {
-    const std::vector<OptimizerRun> runs = {{size, true}, {size, false}};
-    const auto optimizer = GetParam()(options, runs);
-    ReferenceAdamW reference(options, runs);
+    const std::vector<SubgroupShape> subgroups = {{size, true}, {size, false}};
+    const auto optimizer = GetParam()(options, subgroups);
+    ReferenceAdamW reference(options, subgroups);
     Random random(static_cast<uint64_t>(size));
     std::vector<float> decayed = Noise(random, size, 1), plain = Noise(random, size, 1);
     std::vector<float> expected_decayed = decayed, expected_plain = plain;
@@ -51,8 +52,8 @@ TEST_P(OptimizerSuite, AgreesWithTheReference) {
       const std::vector<float> g1 = Noise(random, size, std::pow(10, -step)),
                                g2 = Noise(random, size, 10);
       optimizer->Begin(update);
-      optimizer->Update(0, absl::MakeSpan(decayed), g1);
-      optimizer->Update(1, absl::MakeSpan(plain), g2);
+      optimizer->Submit({0, absl::MakeSpan(decayed), g1});
+      optimizer->Submit({1, absl::MakeSpan(plain), g2});
       reference.Begin(update);
       reference.Update(0, absl::MakeSpan(expected_decayed), g1);
       reference.Update(1, absl::MakeSpan(expected_plain), g2);
@@ -62,26 +63,54 @@ TEST_P(OptimizerSuite, AgreesWithTheReference) {
   }
 }
 
+// bf16 gradients are those numbers; the shadow is what the parameters are rounded to.
+TEST_P(OptimizerSuite, ReadsNarrowGradientsAndWritesTheShadow) {
+  for (int64_t size : {1, 15, 16, 17, 1000}) {
+    Random random(static_cast<uint64_t>(size));
+    std::vector<float> wide = Noise(random, size, 1), narrow = wide, gradients;
+    std::vector<uint16_t> bits, shadow(size);
+    for (const float value : Noise(random, size, 1)) {
+      bits.push_back(ToBfloat16(value));
+      gradients.push_back(FromBfloat16(bits.back()));
+    }
+    const std::vector<SubgroupShape> subgroups = {{size, true}};
+    const auto one = GetParam()({.weight_decay = 0.1}, subgroups);
+    const auto other = GetParam()({.weight_decay = 0.1}, subgroups);
+    for (int step = 1; step <= 3; ++step) {
+      const UpdateOptions update{.learning_rate = 0.01, .gradient_scale = 0.5};
+      one->Begin(update);
+      one->Submit({.parameters = absl::MakeSpan(wide), .gradients = gradients});
+      other->Begin(update);
+      other->Submit({.parameters = absl::MakeSpan(narrow),
+                     .narrow_gradients = bits,
+                     .shadow = absl::MakeSpan(shadow)});
+      ASSERT_TRUE(one->Finish().ok() && other->Finish().ok());
+      EXPECT_EQ(wide, narrow);
+      for (int64_t i = 0; i < size; ++i) EXPECT_EQ(shadow[i], ToBfloat16(narrow[i]));
+    }
+  }
+}
+
 TEST_P(OptimizerSuite, ZeroGradientsDecayOnly) {
-  const std::vector<OptimizerRun> runs = {{1, true}, {1, false}};
-  const auto optimizer = GetParam()({.weight_decay = 0.5}, runs);
+  const std::vector<SubgroupShape> subgroups = {{1, true}, {1, false}};
+  const auto optimizer = GetParam()({.weight_decay = 0.5}, subgroups);
   std::vector<float> decayed = {2}, plain = {2};
   const std::vector<float> zero = {0};
   optimizer->Begin({.learning_rate = 0.1});
-  optimizer->Update(0, absl::MakeSpan(decayed), zero);
-  optimizer->Update(1, absl::MakeSpan(plain), zero);
+  optimizer->Submit({0, absl::MakeSpan(decayed), zero});
+  optimizer->Submit({1, absl::MakeSpan(plain), zero});
   EXPECT_FLOAT_EQ(decayed[0], 2 * (1 - 0.1 * 0.5));
   EXPECT_EQ(plain[0], 2);
 }
 
 // The first step of Adam has the size of the learning rate, whatever the gradient's.
 TEST_P(OptimizerSuite, TheFirstStepHasTheSizeOfTheRate) {
-  const std::vector<OptimizerRun> runs = {{2, false}};
-  const auto optimizer = GetParam()({}, runs);
+  const std::vector<SubgroupShape> subgroups = {{2, false}};
+  const auto optimizer = GetParam()({}, subgroups);
   std::vector<float> parameters = {1, 1};
   const std::vector<float> gradients = {1e-3f, -1e3f};
   optimizer->Begin({.learning_rate = 0.25});
-  optimizer->Update(0, absl::MakeSpan(parameters), gradients);
+  optimizer->Submit({0, absl::MakeSpan(parameters), gradients});
   EXPECT_NEAR(parameters[0], 0.75, 1e-5);
   EXPECT_NEAR(parameters[1], 1.25, 1e-5);
 }

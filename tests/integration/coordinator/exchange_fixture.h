@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "common/io/digest.h"
 #include "tests/integration/coordinator/coordinator_fixture.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul {
 
@@ -161,6 +163,23 @@ class ExchangeFixture : public CoordinatorFixture {
     for (const std::string& name : names)
       members.push_back(std::make_unique<HandMember>(address(), name));
     return members;
+  }
+};
+
+// One whose coordinator serves its pages, too.
+class PagesFixture : public ExchangeFixture {
+ protected:
+  coordinator::CoordinatorServerOptions Options() override {
+    coordinator::CoordinatorServerOptions options = ExchangeFixture::Options();
+    options.http_listen = "127.0.0.1:0";
+    return options;
+  }
+  // The answer as it comes.
+  std::string Get(const std::string& path) {
+    const std::string address = server_->http_address();
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) << address;
+    return HttpGet(port, path);
   }
 };
 

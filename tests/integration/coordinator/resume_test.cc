@@ -50,7 +50,8 @@ class ResumeTest : public ExchangeFixture {
     return values;
   }
   static FragmentMap Map() {
-    return FragmentMap({.name = "0", .units = {{0, 0, kLarge}}, .elements = kLarge}, 0, 1);
+    const FragmentLayout layout{.name = "0", .units = {{0, 0, kLarge}}, .elements = kLarge};
+    return FragmentMap(layout, OwnedBlocks(layout, 0, 1));
   }
   std::shared_ptr<const CodedContribution> Coded(const std::vector<float>& values) const {
     auto coded = std::make_shared<CodedContribution>();

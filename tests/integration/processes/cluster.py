@@ -14,11 +14,12 @@ import unittest
 BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None
 TEXT = "/usr/share/common-licenses"  # English text that every Debian system has.
 
+# Autograd is slow on so small a model: that leaves the tests time to look at a job, and to kill its processes.
 TINY_JOB = """
 name: {name}
 model: {{transformer: {{layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}}}}
 data: {{text: {{path: {text}}}}}
-train: {{steps: {steps}, batch: 4, seed: 7}}
+train: {{steps: {steps}, batch: 4, seed: 7, blocks: autograd}}
 inner: {{adamw: {{lr: 0.005}}, schedule: {{warmup_steps: 20}}}}
 sync: {{h: 10, tau: 1, fragments: {{balanced: 2}}, up: {{codec: e3m0}}, down: {{codec: e3m0}}}}
 pools: {{min: {pools}}}
@@ -63,14 +64,14 @@ class Cluster:
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
         self.coordinator = self._start("coordinator", [
-            BIN / "longhaul-coordinator", "--listen", self.address, "--metrics-listen", "127.0.0.1:0",
+            BIN / "longhaul-coordinator", "--listen", self.address, "--http-listen", "127.0.0.1:0",
             "--data-dir", self.folder / "data", "--ready-file", ready, *flags])
         wait_until(lambda: ready.exists() or self.coordinator.poll() is not None, 30, "the coordinator to start")
         if not ready.exists():
             raise AssertionError("the coordinator ended: " + self.log("coordinator"))
         lines = dict(line.split("=", 1) for line in ready.read_text().split())
         self.address = lines["grpc"]
-        self.metrics = lines["metrics"]
+        self.http = lines["http"]
 
     def start_worker(self, pool, ranks=1, *flags, name=None):
         """`name`: of the process; where a pool has several nodes it is not the pool's."""

@@ -157,7 +157,7 @@ class FullDiskTest(unittest.TestCase):
 
     def ready(self):
         try:
-            with urllib.request.urlopen(f"http://{self.cluster.metrics}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{self.cluster.http}/readyz", timeout=5) as answer:
                 return answer.status
         except urllib.error.HTTPError as error:
             return error.code

@@ -25,10 +25,10 @@ class JobsTest(ClusterTest):
         self.assertGreater(job["utilization"], 0)
         self.assertGreater(job["data_parallel_bytes"], 20 * (job["wire_bytes"]["up"]["total"] + 0))
         self.check_checkpoint(job)
-        metrics = urllib.request.urlopen(f"http://{self.cluster.metrics}/metrics", timeout=5).read().decode()
+        metrics = urllib.request.urlopen(f"http://{self.cluster.http}/metrics", timeout=5).read().decode()
         self.assertIn("longhaul_coordinator_", metrics)
         for page in ("healthz", "readyz"):
-            self.assertEqual(urllib.request.urlopen(f"http://{self.cluster.metrics}/{page}", timeout=5).status, 200)
+            self.assertEqual(urllib.request.urlopen(f"http://{self.cluster.http}/{page}", timeout=5).status, 200)
 
     def check_checkpoint(self, job):
         result = self.cluster.cli("checkpoints", "tiny", "-o", "json")

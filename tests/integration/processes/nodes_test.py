@@ -28,7 +28,7 @@ class NodesTest(ClusterTest):
         return next((pool for pool in pools if pool["name"] == name), None)
 
     def metrics(self):
-        return urllib.request.urlopen(f"http://{self.cluster.metrics}/metrics", timeout=5).read().decode()
+        return urllib.request.urlopen(f"http://{self.cluster.http}/metrics", timeout=5).read().decode()
 
     def start(self, steps=500, sets=(), flags=()):
         self.cluster.start_worker("site-a", 1)
@@ -53,7 +53,7 @@ class NodesTest(ClusterTest):
     def test_two_nodes_train_beside_a_pool_of_one_rank(self):
         trace = self.cluster.folder / "trace"
         self.start(steps=200, sets=("partition.preset=zeropp",), flags=("--trace", trace))
-        series = 'longhaul_coordinator_in_pool_received_bytes{job="tiny",level="pool",pool="site-b",use="forward"}'
+        series = 'longhaul_coordinator_pool_in_pool_received_bytes_total{job_name="tiny",level="pool",pool="site-b",use="forward"}'
         wait_until(lambda: series in self.metrics(), 30, "the metric of what crosses between the nodes")
         job = self.cluster.wait_job()
         self.assertEqual(job["tokens"], 2 * 200 * 4 * 32)

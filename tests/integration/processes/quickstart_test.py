@@ -42,6 +42,18 @@ class QuickstartTest(unittest.TestCase):
         for word in ("eval loss", "bytes exchanged", "utilization", "checkpoint"):
             self.assertIn(word, output)
 
+    def test_one_bit_adam_on_two_ranks(self):
+        process = self.start("--steps", "60", "--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3, freeze_step: 30}")
+        output, _ = process.communicate(timeout=200)
+        self.assertEqual(process.returncode, 0, output)
+        self.assertIn("COMPLETED", output)
+        process = self.start("--dry-run", "--ranks", "2", "--set", "inner.onebit_adam={freeze_step: 30}", "--set",
+                             "partition.preset=zero1")
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, output)
+        self.assertIn("partition.preset", output)
+        self.assertIn("use preset ddp", output)
+
     def test_ctrl_c_leaves_no_process_behind(self):
         process = self.start()
         wait_until(lambda: len(descendants(process.pid)) >= 6, 60, "the pools to train")

@@ -27,7 +27,7 @@ class RefusalsTest(ClusterTest):
         self.refused("sync.up.rms_scale", "sync.up={codec: int4, rms_scale: true}")
         self.refused("partition.preset", "partition.preset=zero4")
         self.refused("partition.map.weights.level", "partition={map: {weights: {level: pool}}}")
-        self.refused("partition.preset", "partition.preset=zeropp", "train.device=cuda", code="UNIMPLEMENTED")
+        self.refused("train.blocks", "train.blocks=fused", "train.device=cuda", code="UNIMPLEMENTED")
         self.assertEqual(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"], [])
 
     def test_a_name_that_is_taken(self):

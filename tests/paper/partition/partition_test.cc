@@ -5,11 +5,8 @@
 
 #include <cstdio>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "worker/collective/thread_communicator.h"
-#include "worker/trainer/torch_replica.h"
+#include "tests/paper/held_out_loss.h"
 
 namespace longhaul {
 namespace {
@@ -17,49 +14,34 @@ namespace {
 constexpr int kSteps = 300;
 constexpr char kText[] = "/usr/share/common-licenses/GPL-3";
 
-double HeldOutLoss(const PartitionMap& map) {
-  auto communicators = MakeThreadCommunicators(4);
-  std::vector<std::thread> ranks;
-  double loss = 0;
-  for (int rank = 0; rank < 4; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const auto replica = TorchReplica::Create(
-          {.shape = {.layers = 2,
-                     .dim = 64,
-                     .heads = 4,
-                     .kv_heads = 4,
-                     .ff_dim = 128,
-                     .context = 64,
-                     .vocab = 256},
-           .batch = 8,
-           .seed = 1,
-           .learning_rate = {.peak = 4e-3, .steps = kSteps, .warmup_steps = 30},
-           .adamw = {.weight_decay = 0.01},
-           .partition = map,
-           .data_path = kText,
-           .eval_batches = 8,
-           .communicator = communicators[rank].get(),
-           .ranks_of_node = {2, 2}});
-      ASSERT_TRUE(replica.ok()) << replica.status();
-      for (int step = 1; step <= kSteps; ++step) ASSERT_TRUE((*replica)->Step(step).ok());
-      const auto evaluated = (*replica)->Evaluate();
-      ASSERT_TRUE(evaluated.ok()) << evaluated.status();
-      if (rank == 0) loss = evaluated->loss;
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
-  return loss;
+double LossOf(const PartitionMap& map) {
+  return HeldOutLoss({.shape = {.layers = 2,
+                                .dim = 64,
+                                .heads = 4,
+                                .kv_heads = 4,
+                                .ff_dim = 128,
+                                .context = 64,
+                                .vocab = 256},
+                      .batch = 8,
+                      .seed = 1,
+                      .learning_rate = {.peak = 4e-3, .steps = kSteps, .warmup_steps = 30},
+                      .optimizer = AdamWOptions{.weight_decay = 0.01},
+                      .partition = map,
+                      .data_path = kText,
+                      .eval_batches = 8,
+                      .ranks_of_node = {2, 2}},
+                     /*ranks=*/4, kSteps);
 }
 
 double ExactLoss() {
-  static const double loss = HeldOutLoss(*PartitionPreset("zero3"));
+  static const double loss = LossOf(*PartitionPreset("zero3"));
   return loss;
 }
 
 // By how much of the exact partition's loss.
 double Excess(const PartitionMap& map) {
   const double exact = ExactLoss();
-  const double quantized = HeldOutLoss(map);
+  const double quantized = LossOf(map);
   std::printf("held-out loss %.4f, exact %.4f: %+.2f %%\n", quantized, exact,
               100 * (quantized / exact - 1));
   return quantized / exact - 1;
@@ -70,7 +52,7 @@ PartitionMap Zeropp() { return *PartitionPreset("zeropp"); }
 // Those that reduce at the same moment add in the same order.
 TEST(PartitionTest, ExactPartitionsStayEqualBitForBit) {
   for (const char* preset : {"ddp", "zero1", "zero2"})
-    EXPECT_EQ(HeldOutLoss(*PartitionPreset(preset)), ExactLoss()) << preset;
+    EXPECT_EQ(LossOf(*PartitionPreset(preset)), ExactLoss()) << preset;
 }
 
 TEST(PartitionTest, EightBitWeights) {

@@ -31,7 +31,7 @@ void CheckLayouts(const std::vector<FragmentLayout>& layouts, const ModelLayout&
       elements += unit.elements;
     }
     for (int rank = 0; rank < 3; ++rank) {
-      const session::FragmentMap map(layout, rank, 3);
+      const session::FragmentMap map(layout, OwnedBlocks(layout, rank, 3));
       LH_CHECK(map.elements() <= layout.elements, "a rank owns a part");
     }
   }

@@ -11,6 +11,7 @@ namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -211,6 +212,41 @@ TEST(JobSpecTest, RefusesContradictions) {
   EXPECT_THAT(FaultsWith({"sync.tau=-1"}), ElementsAre("sync.tau"));
 }
 
+TEST(JobSpecTest, FillsMuonAndItsAdamW) {
+  const v1::MuonSpec muon =
+      ResolveJobSpec(Small({"inner.muon.scaling=match_adamw", "inner.muon.adamw.lr=2e-3"}))
+          ->spec.inner()
+          .muon();
+  EXPECT_EQ(muon.lr(), 0.02);
+  EXPECT_EQ(muon.momentum(), 0.9);
+  EXPECT_EQ(muon.weight_decay(), 1.0 / 600);
+  EXPECT_EQ(muon.scaling(), v1::MATCH_ADAMW);
+  EXPECT_EQ(muon.iterations(), v1::BFLOAT16);
+  EXPECT_EQ(muon.adamw().lr(), 2e-3);
+  EXPECT_EQ(muon.adamw().beta2(), 0.99);
+  EXPECT_EQ(muon.adamw().weight_decay(), 1.0 / 600);
+}
+
+TEST(JobSpecTest, RefusesMuonOutOfRangeOrOutOfPlace) {
+  EXPECT_THAT(FaultsWith({"inner.muon.lr=-1", "inner.muon.momentum=1", "inner.muon.weight_decay=2",
+                          "inner.muon.adamw.beta1=1"}),
+              UnorderedElementsAre("inner.muon.lr", "inner.muon.momentum",
+                                   "inner.muon.weight_decay", "inner.muon.adamw.beta1"));
+  v1::JobSpec synthetic;
+  synthetic.set_name("a");
+  synthetic.mutable_model()->mutable_synthetic()->set_units(1);
+  synthetic.mutable_model()->mutable_synthetic()->set_elements(10);
+  synthetic.mutable_train()->set_steps(10);
+  synthetic.mutable_inner()->mutable_muon();
+  EXPECT_THAT(FaultsOf(synthetic), ElementsAre("inner.muon"));
+}
+
+TEST(JobSpecTest, Bfloat16MomentsAreForTheCpu) {
+  EXPECT_THAT(FaultsWith({"inner.adamw.moments=bfloat16"}), IsEmpty());
+  EXPECT_THAT(FaultsWith({"inner.adamw.moments=bfloat16", "train.device=cuda"}),
+              ElementsAre("~inner.adamw.moments"));
+}
+
 TEST(JobSpecTest, NamesTheFieldThatMakesTheModelImpossible) {
   EXPECT_THAT(FaultsWith({"model.transformer.heads=5"}), ElementsAre("model.transformer.heads"));
   EXPECT_THAT(FaultsWith({"model.transformer.kv_heads=3"}),
@@ -240,16 +276,68 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
            {"data.graph.path=x", "~data.graph"},
            {"data.tokens={path: x, format: llmc}", "~data.tokens.format"},
            {"data.text.tokenizer=x.model", "~data.text.tokenizer"},
-           {"train.precision=bfloat16", "~train.precision"},
-           {"inner.onebit_adam={lr: 1}", "~inner.onebit_adam"},
-           {"offload.optimizer=true", "~offload.optimizer"},
-           {"offload.parameters=true", "~offload.parameters"},
            {"sync.mode=quorum", "~sync.mode"},
            {"sync.quorum={pools: 2}", "~sync.quorum"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
     EXPECT_EQ(ResolveJobSpec(Small({assignment})).status().code(), absl::StatusCode::kUnimplemented)
         << assignment;
   }
+}
+
+TEST(JobSpecTest, OneBitAdamHasAdamsDefaults) {
+  const auto job = ResolveJobSpec(Small({"inner.onebit_adam={freeze_step: 150}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::OneBitAdamSpec& onebit = job->spec.inner().onebit_adam();
+  EXPECT_FALSE(job->spec.inner().has_adamw());
+  EXPECT_EQ(onebit.lr(), 1e-3);
+  EXPECT_EQ(onebit.beta1(), 0.9);
+  EXPECT_EQ(onebit.beta2(), 0.99);
+  EXPECT_EQ(onebit.eps(), 1e-8);
+  EXPECT_EQ(onebit.weight_decay(), 1.0 / 600);
+  EXPECT_EQ(onebit.freeze_ratio(), 0.96);
+  EXPECT_THAT(job->warnings, IsEmpty());
+}
+
+TEST(JobSpecTest, RefusesWhatOneBitAdamCannotDo) {
+  for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
+           {"inner.onebit_adam.lr=-1", "inner.onebit_adam.lr"},
+           {"inner.onebit_adam.beta2=1", "inner.onebit_adam.beta2"},
+           {"inner.onebit_adam.freeze_step=600", "inner.onebit_adam.freeze_step"},
+           {"inner.onebit_adam.freeze_step=-1", "inner.onebit_adam.freeze_step"},
+           {"inner.onebit_adam.freeze_ratio=1.5", "inner.onebit_adam.freeze_ratio"},
+           {"inner.onebit_adam.scale_block=63", "inner.onebit_adam.scale_block"},
+           {"train.device=cuda", "~inner.onebit_adam"},
+           {"partition.preset=zero1", "partition.preset"},
+           {"partition.preset=zero2", "partition.preset"},
+           {"partition.preset=zero3", "partition.preset"},
+           {"partition.preset=zeropp", "partition.preset"},
+           {"partition.preset=frontier3", "partition.preset"},
+           {"partition.map={optimizer: node}", "partition.map"},
+           {"partition.map={gradients: {bits: 8}}", "partition.map"}}) {
+    EXPECT_THAT(FaultsWith({"inner.onebit_adam={lr: 0.01}", assignment}), ElementsAre(field))
+        << assignment;
+  }
+  EXPECT_THAT(
+      FaultsWith({"inner.onebit_adam={lr: 0.01}", "partition.map={weights: {level: rank}}"}),
+      IsEmpty());
+}
+
+TEST(JobSpecTest, WarnsOfAnEarlyFreeze) {
+  for (const char* early :
+       {"inner.onebit_adam={freeze_step: 99}",
+        "inner={onebit_adam: {freeze_step: 150}, schedule: {warmup_steps: 151}}"}) {
+    const auto job = ResolveJobSpec(Small({early}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_THAT(job->warnings, ElementsAre(testing::HasSubstr("inner.onebit_adam.freeze_step")));
+  }
+}
+
+TEST(JobSpecTest, BlocksAreFusedOnCpuOnly) {
+  EXPECT_EQ(ResolveJobSpec(Small())->spec.train().blocks(), v1::AUTO);
+  for (const char* blocks : {"auto", "fused", "autograd"})
+    EXPECT_THAT(FaultsWith({absl::StrCat("train.blocks=", blocks)}), ElementsAre()) << blocks;
+  EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=auto"}), ElementsAre());
+  EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=fused"}), ElementsAre("~train.blocks"));
 }
 
 TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {
@@ -284,9 +372,36 @@ TEST(JobSpecTest, RefusesPartitionsThatMakeNoSense) {
   }
 }
 
+TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
+  for (const auto& [assignments, fields] :
+       std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
+           {{"offload.optimizer=true"}, {}},
+           {{"offload={optimizer: true, stride: 0, device_share: 0.3}"}, {}},
+           {{"offload={optimizer: true, parameters: true}", "partition.preset=zero3"}, {}},
+           {{"offload={optimizer: true, parameters: true}", "partition.preset=zeropp"}, {}},
+           {{"offload={optimizer: true, parameters: true}"}, {"offload.parameters"}},
+           {{"offload.parameters=true"}, {"offload.parameters"}},
+           {{"offload.stride=2"}, {"offload.stride"}},
+           {{"offload.device_share=1"}, {"offload.device_share"}},
+           {{"offload.subgroup_elements=128"}, {"offload.subgroup_elements"}},
+           {{"offload={optimizer: true, stride: -1}"}, {"offload.stride"}},
+           {{"offload={optimizer: true, stride: 1025}"}, {"offload.stride"}},
+           {{"offload={optimizer: true, device_share: 1.5}"}, {"offload.device_share"}},
+           {{"offload={optimizer: true, subgroup_elements: 1000}"},
+            {"offload.subgroup_elements"}}}) {
+    EXPECT_THAT(FaultsWith(assignments), ElementsAreArray(fields)) << assignments[0];
+  }
+  const auto job = ResolveJobSpec(Small({"offload.optimizer=true"}));
+  EXPECT_EQ(job->spec.offload().subgroup_elements(), 4'194'304);
+  EXPECT_FALSE(job->spec.offload().has_stride());
+  EXPECT_EQ(
+      ResolveJobSpec(Small({"offload={optimizer: true, subgroup_elements: 1000}"})).status().code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
 TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
   std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"sync.mode=quorum", "offload.optimizer=true"}), &violations);
+  (void)ResolveJobSpec(Small({"sync.mode=quorum", "data.text.tokenizer=x.model"}), &violations);
   ASSERT_EQ(violations.size(), 2);
   for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
 }

@@ -49,6 +49,35 @@ TEST(MetricRegistryTest, RemovedSeriesMakeRoom) {
   EXPECT_THAT(registry.Text(), Not(HasSubstr("{job=\"a\"}")));
 }
 
+TEST(MetricRegistryTest, AJobsSeriesEndTogether) {
+  MetricRegistry registry;
+  CounterFamily& bytes = registry.Counter("longhaul_sync_bytes_total", "Bytes.");
+  for (const char* fragment : {"0", "1"}) {
+    bytes.With({{kJobLabel, "ended"}, {"fragment", fragment}}).Increment();
+    bytes.With({{kJobLabel, "goes-on"}, {"fragment", fragment}}).Increment();
+  }
+  bytes.With().Increment();
+  bytes.RemoveWhere(kJobLabel, "ended");
+  EXPECT_THAT(registry.Text(), Not(HasSubstr("ended")));
+  EXPECT_THAT(registry.Text(), HasSubstr("{fragment=\"1\",job_name=\"goes-on\"} 1"));
+  EXPECT_THAT(registry.Text(), HasSubstr("longhaul_sync_bytes_total 1"));
+}
+
+TEST(MetricRegistryTest, ASumThatIsKeptElsewhereNeverFalls) {
+  MetricRegistry registry;
+  prometheus::Counter& tokens = registry.Counter("longhaul_pool_tokens_total", "Tokens.").With();
+  for (const double value : {5.0, 3.0, 8.0}) RaiseTo(tokens, value);
+  EXPECT_EQ(tokens.Value(), 8);
+}
+
+TEST(MetricRegistryTest, IsAPage) {
+  MetricRegistry registry;
+  registry.Gauge("longhaul_job_jobs", "Jobs.").With().Set(2);
+  Pages pages;
+  AddMetricsPage(pages, registry);
+  EXPECT_THAT(pages.all().at("/metrics")({}).body, HasSubstr("longhaul_job_jobs 2"));
+}
+
 TEST(MetricRegistryDeathTest, RefusesNamesThatBreakTheRule) {
   MetricRegistry registry;
   EXPECT_DEATH(registry.Counter("longhaul_sync_bytes", "No _total."), "longhaul_sync_bytes");

@@ -26,13 +26,30 @@ TEST(JobProgressTest, TheNewestReportOfAnIncarnationCounts) {
 
 TEST(JobProgressTest, AnotherIncarnationGoesOnCounting) {
   JobProgress progress(1);
-  progress.Report("a", "1", 0, Told(20, 200, 2));
-  progress.Report("a", "2", 15, Told(25, 50, 1));  // It began at step 15.
+  v1::PoolProgress first = Told(20, 200, 2), second = Told(25, 50, 1);
+  first.set_skipped_steps(3), second.set_skipped_steps(1);
+  progress.Report("a", "1", 0, first);
+  progress.Report("a", "2", 15, second);  // It began at step 15.
   const PoolHistory& pool = progress.pools().at("a");
   EXPECT_EQ(pool.Total().tokens(), 250);
+  EXPECT_EQ(pool.Total().skipped_steps(), 4);
   EXPECT_DOUBLE_EQ(pool.Total().compute_seconds(), 3);
   EXPECT_EQ(pool.Total().inner_step(), 25);
   EXPECT_EQ(pool.steps(), 30);
+}
+
+TEST(JobProgressTest, WhatALostPoolHadNotPushedIsNotContributed) {
+  JobProgress progress(1);
+  progress.Report("a", "1", 0, Told(10, 100));
+  progress.Contributed({"a", "never reported"});
+  progress.Report("a", "1", 0, Told(14, 140));
+  EXPECT_EQ(progress.pools().at("a").Total().contributed_tokens(), 100);
+  progress.Report("a", "2", 10, Told(20, 70));  // 40 are lost.
+  EXPECT_EQ(progress.pools().at("a").Total().contributed_tokens(), 100);
+  progress.Contributed({"a"});
+  EXPECT_EQ(progress.pools().at("a").Total().contributed_tokens(), 170);
+  EXPECT_EQ(progress.pools().at("a").Total().tokens(), 210);
+  EXPECT_EQ(progress.pools().size(), 1);
 }
 
 TEST(JobProgressTest, AnIncarnationThatBeginsASecondTimeGoesOnCounting) {

@@ -27,7 +27,7 @@ struct Contribution {
   explicit Contribution(const std::vector<float>& gradient) : payload(gradient.size() * 4) {
     EXPECT_TRUE(codec->Encode({gradient}, {}, absl::MakeSpan(payload)).ok());
     mean.Reset(gradient.size());
-    mean.Add(*codec, 1, 0, {static_cast<int64_t>(gradient.size()), 0, payload});
+    mean.Add(*codec, 1, 0, {static_cast<int64_t>(gradient.size()), 0, payload}, 0);
   }
   const std::unique_ptr<Codec> codec = *MakeCodec({.kind = CodecKind::kFp32});
   std::vector<uint8_t> payload;

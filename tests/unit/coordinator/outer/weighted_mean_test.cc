@@ -13,10 +13,11 @@ namespace {
 class WeightedMeanTest : public testing::Test {
  protected:
   // Adds values of one contribution at an offset, coded fp32.
-  void Add(float share, int64_t offset, const std::vector<float>& values) {
+  void Add(float share, int64_t offset, const std::vector<float>& values, int contribution = 0) {
     auto& payload = payloads_.emplace_back(codec_->PayloadBytes(values.size()));
     ASSERT_TRUE(codec_->Encode({values}, {}, absl::MakeSpan(payload)).ok());
-    mean_.Add(*codec_, share, offset, {static_cast<int64_t>(values.size()), 0, payload});
+    mean_.Add(*codec_, share, offset, {static_cast<int64_t>(values.size()), 0, payload},
+              contribution);
   }
   std::vector<float> Mean(int64_t first, int64_t count) {
     std::vector<float> out(count, 42.0f);
@@ -74,9 +75,21 @@ TEST_F(WeightedMeanTest, ResetForgets) {
 TEST_F(WeightedMeanTest, RefusesAPayloadOfTheWrongSize) {
   mean_.Reset(128);
   const std::vector<uint8_t> payload(10);
-  mean_.Add(*codec_, 1, 0, {128, 0, payload});
+  mean_.Add(*codec_, 1, 0, {128, 0, payload}, 0);
   std::vector<float> out(128);
   EXPECT_FALSE(mean_.Mean(0, absl::MakeSpan(out)).ok());
+}
+
+TEST_F(WeightedMeanTest, EnergiesAreThoseOfWholeContributions) {
+  const std::vector<float> ones(128, 1.0f), twos(128, 2.0f);
+  mean_.Reset(256);
+  // The first in two segments, the second in the second half alone.
+  Add(0.5f, 0, ones, 0);
+  Add(0.5f, 128, ones, 0);
+  Add(0.5f, 128, twos, 1);
+  std::vector<float> scratch(256);
+  EXPECT_EQ(*mean_.Energies(0, absl::MakeSpan(scratch)), (std::vector<double>{64, 128}));
+  EXPECT_EQ(*mean_.Energies(0, absl::MakeSpan(scratch).first(128)), (std::vector<double>{32, 0}));
 }
 
 }  // namespace

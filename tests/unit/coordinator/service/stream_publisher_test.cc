@@ -1,7 +1,7 @@
 // Reports of the performer's jobs, with what the publisher keeps of them.
 #include "coordinator/service/stream_publisher.h"
 
-#include "coordinator/service/job_gauges.h"
+#include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_report.h"
 #include "tests/unit/coordinator/effects/performer_testing.h"
 
@@ -64,12 +64,12 @@ TEST_F(StreamPublisherTest, AJobThatIsNotUnderstoodIsShownCancelledAndShownAgain
                          .created = now_};
   ASSERT_TRUE(meta_->Commit({NewJob{record}}).ok());
   Restart();
-  JobGauges gauges(registry_);
-  gauges.Show(*performer_);
+  JobMetrics metrics(registry_);
+  metrics.Show(*performer_);
   EXPECT_EQ(Stored("bytes").state(), v1::QUARANTINED);
   EXPECT_EQ(Watched("bytes").state(), v1::QUARANTINED);
   Step(CancelJob{"bytes", "no use"});
-  gauges.Show(*performer_);
+  metrics.Show(*performer_);
   EXPECT_EQ(Stored("bytes").state(), v1::CANCELLED);
   EXPECT_EQ(Watched("bytes").state(), v1::CANCELLED);
   EXPECT_EQ(Watched("bytes").error().message(), "no use");

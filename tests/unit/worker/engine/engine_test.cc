@@ -12,130 +12,14 @@
 #include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
-#include "tests/unit/worker/engine/run_ranks.h"
+#include "tests/testing/emulated_cuda_runtime.h"
+#include "tests/unit/worker/engine/engine_training.h"
 #include "worker/data/windows.h"
 #include "worker/model/bigram_model.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {
 namespace {
-
-constexpr int64_t kContext = 8, kVocab = 11;
-using Parameters = std::vector<std::vector<float>>;  // By unit.
-
-std::unique_ptr<Model> Decoder(bool tied = false) {
-  return TransformerLm::Create({.layers = 2,
-                                .dim = 16,
-                                .heads = 2,
-                                .kv_heads = 1,
-                                .ff_dim = 24,
-                                .context = kContext,
-                                .vocab = kVocab,
-                                .tie_embeddings = tied},
-                               at::kCPU)
-      .value();
-}
-
-Engine::Options MakeOptions(std::unique_ptr<Model> model, const PartitionMap& partition,
-                            Communicator* communicator) {
-  return {.model = std::move(model),
-          .link = {.communicator = communicator},
-          .partition = partition,
-          .adamw = {.weight_decay = 0.1},
-          .clip_norm = 0.5,
-          .seed = 4};
-}
-Engine::Options MakeOptions(std::unique_ptr<Model> model, std::string_view preset,
-                            Communicator* communicator) {
-  return MakeOptions(std::move(model), PartitionPreset(preset).value(), communicator);
-}
-
-// The tokens of the sequences of `share` in the batch of a step.
-std::vector<int64_t> Tokens(int step, const Share& share) {
-  std::vector<int64_t> tokens;
-  for (int64_t s = share.first; s < share.first + share.count; ++s) {
-    Random random(100 * step + s);
-    for (int i = 0; i <= kContext; ++i)
-      tokens.push_back(static_cast<int64_t>(random.Below(kVocab)));
-  }
-  return tokens;
-}
-
-Parameters Zeros(const Engine& engine) {
-  Parameters units;
-  for (const UnitLayout& unit : engine.layout().units) units.emplace_back(unit.elements);
-  return units;
-}
-
-// What this rank owns, into its place.
-void ReadOwned(const Engine& engine, Parameters& units) {
-  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
-    const ElementRange& owned = engine.plan().owned(unit);
-    EXPECT_TRUE(
-        engine
-            .Read(unit, owned.first, absl::MakeSpan(units[unit]).subspan(owned.first, owned.count))
-            .ok());
-  }
-}
-
-Parameters ReadAll(const Engine& engine) {
-  Parameters units = Zeros(engine);
-  ReadOwned(engine, units);
-  return units;
-}
-
-struct Run {
-  std::vector<int> nodes = {1};  // Ranks of each.
-  PartitionMap partition;
-  int64_t batch = 1;
-  bool tied = false;
-  int accumulation = 1;
-  bool recompute = false;
-  int steps = 4;
-  at::ScalarType compute = at::kFloat;
-};
-
-struct Trained {
-  std::vector<double> losses, norms;  // By step.
-  Parameters parameters;
-  StepResult last;
-};
-
-Trained Train(const Run& run) {
-  Trained result;
-  std::mutex mutex;
-  int ranks = 0;
-  for (const int of_node : run.nodes) ranks += of_node;
-  RunRanks(ranks, [&](int rank, Communicator& communicator) {
-    at::set_num_threads(1);
-    Engine::Options options = MakeOptions(Decoder(run.tied), run.partition, &communicator);
-    options.link.ranks_of_node = run.nodes;
-    options.accumulation = run.accumulation;
-    options.recompute = run.recompute;
-    options.compute = run.compute;
-    auto made = Engine::Create(std::move(options));
-    ASSERT_TRUE(made.ok()) << made.status();
-    Engine& engine = **made;
-    const Share share = ShareOf(run.batch, rank, ranks);
-    for (int step = 1; step <= run.steps; ++step) {
-      const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine.Step({share.count, kContext, tokens}, run.batch * kContext, 0.01);
-      ASSERT_TRUE(stats.ok()) << stats.status();
-      if (rank != 0) continue;
-      result.losses.push_back(stats->loss_sum);
-      result.norms.push_back(stats->gradient_norm);
-      result.last = *stats;
-    }
-    const std::lock_guard lock(mutex);
-    if (result.parameters.empty()) result.parameters = Zeros(engine);
-    ReadOwned(engine, result.parameters);
-  });
-  return result;
-}
-Trained Train(std::vector<int> nodes, std::string_view preset, int64_t batch) {
-  return Train(
-      {.nodes = std::move(nodes), .partition = PartitionPreset(preset).value(), .batch = batch});
-}
 
 // Presets without quantization, and maps that users write.
 std::vector<std::pair<std::string, PartitionMap>> ExactMaps(bool nested, bool pairs) {
@@ -173,6 +57,51 @@ TEST(EngineTest, PartitionsAreEqualBitForBit) {
       EXPECT_EQ(other.last.weights_nmse, 0);
     }
   }
+}
+
+// Each matrix is updated by its owner, or by every rank: the bits are the same.
+TEST(EngineTest, PartitionsAreEqualBitForBitWithMuon) {
+  for (const MuonPrecision iterations : {MuonPrecision::kFloat32, MuonPrecision::kBfloat16}) {
+    const MuonOptions muon{.weight_decay = 0.1, .iterations = iterations, .adamw_rate = 0.5};
+    for (const std::vector<int>& nodes :
+         {std::vector<int>{1}, {2}, {4}, {2, 2}, {2, 1}, {5}, {32}}) {
+      const auto train = [&](const PartitionMap& map) {
+        return Train({.nodes = nodes, .partition = map, .batch = 5, .optimizer = muon});
+      };
+      const Trained ddp = train({});
+      const bool nested = nodes.size() == 1 || nodes[0] == nodes[1];
+      for (const auto& [name, map] : ExactMaps(nested, nested && nodes[0] % 2 == 0)) {
+        SCOPED_TRACE(absl::StrCat(name, " on ", nodes.size(), " nodes of ", nodes[0]));
+        const Trained other = train(map);
+        EXPECT_EQ(ddp.losses, other.losses);
+        EXPECT_EQ(ddp.parameters, other.parameters);
+      }
+    }
+  }
+}
+
+TEST(EngineTest, QuantizedPartitionsTrainWithMuon) {
+  const auto train = [](const char* preset) {
+    return Train({.nodes = {2, 2},
+                  .partition = PartitionPreset(preset).value(),
+                  .batch = 4,
+                  .compute = at::kBFloat16,
+                  .optimizer = MuonOptions{}});
+  };
+  const Trained exact = train("zero3");
+  for (const char* preset : {"zeropp", "frontier3"}) {
+    const Trained quantized = train(preset);
+    for (size_t step = 0; step < exact.losses.size(); ++step)
+      EXPECT_NEAR(quantized.losses[step], exact.losses[step], 0.02 * exact.losses[step]) << preset;
+  }
+}
+
+TEST(EngineTest, RefusesMuonWhereItWouldUpdateNothing) {
+  Engine::Options options = MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr);
+  options.optimizer = MuonOptions{};
+  const absl::Status status = Engine::Create(std::move(options)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no hidden matrix"));
 }
 
 TEST(EngineTest, PartitionsAreEqualWithTiedEmbeddings) {
@@ -242,6 +171,21 @@ TEST(EngineTest, QuantizedPartitionsStayNearTheExactOnesAndSayHowFar) {
   }
 }
 
+// The kernels of a device give the host's bytes, so training is the same.
+TEST(EngineTest, ADevicesKernelsQuantizeAsTheHost) {
+  const testing_support::EmulatedSegmentKernels kernels;
+  for (const char* preset : {"zeropp", "frontier3"}) {
+    PartitionMap map = PartitionPreset(preset).value();
+    map.error_feedback = true;
+    const Trained host = Train({.nodes = {2, 2}, .partition = map, .batch = 4, .steps = 2});
+    const Trained device =
+        Train({.nodes = {2, 2}, .partition = map, .batch = 4, .steps = 2, .kernels = &kernels});
+    EXPECT_EQ(host.losses, device.losses) << preset;
+    EXPECT_EQ(host.parameters, device.parameters) << preset;
+    EXPECT_EQ(host.last.gradients_nmse, device.last.gradients_nmse) << preset;
+  }
+}
+
 TEST(EngineTest, PartitionsComputeInBfloat16) {
   for (const char* preset : {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
     const PartitionMap map = PartitionPreset(preset).value();
@@ -304,69 +248,6 @@ TEST(EngineTest, StateIsSplitAsTheMapSays) {
       EXPECT_NEAR(bytes.optimizer / elements, expected.optimizer, 2 * tolerance) << expected.preset;
     });
   }
-}
-
-// What a pool knows between two steps, by unit.
-struct Saved {
-  Parameters masters, first, second;
-  int64_t updates = 0;
-};
-
-void Save(const Engine& engine, std::mutex& mutex, Saved& saved) {
-  const std::lock_guard lock(mutex);
-  if (saved.masters.empty()) saved.masters = saved.first = saved.second = Zeros(engine);
-  ReadOwned(engine, saved.masters);
-  for (int unit = 0; unit < static_cast<int>(saved.first.size()); ++unit) {
-    const ElementRange& owned = engine.plan().owned(unit);
-    const auto part = [&](Parameters& units) {
-      return absl::MakeSpan(units[unit]).subspan(owned.first, owned.count);
-    };
-    EXPECT_TRUE(engine.ReadMoments(Moment::kFirst, unit, owned.first, part(saved.first)).ok());
-    EXPECT_TRUE(engine.ReadMoments(Moment::kSecond, unit, owned.first, part(saved.second)).ok());
-  }
-  saved.updates = engine.updates();
-}
-
-void Restore(const Saved& saved, Engine& engine) {
-  std::vector<int> units;
-  for (int unit = 0; unit < static_cast<int>(saved.masters.size()); ++unit) {
-    const ElementRange& owned = engine.plan().owned(unit);
-    const auto part = [&](const Parameters& all) {
-      return absl::MakeConstSpan(all[unit]).subspan(owned.first, owned.count);
-    };
-    ASSERT_TRUE(engine.Write(unit, owned.first, part(saved.masters)).ok());
-    ASSERT_TRUE(engine.WriteMoments(Moment::kFirst, unit, owned.first, part(saved.first)).ok());
-    ASSERT_TRUE(engine.WriteMoments(Moment::kSecond, unit, owned.first, part(saved.second)).ok());
-    units.push_back(unit);
-  }
-  ASSERT_TRUE(engine.Publish(units).ok());
-  ASSERT_TRUE(engine.PublishMoments(saved.updates).ok());
-}
-
-// Trains steps 1 to 3, or from what was saved on steps 4 to 6.
-std::vector<double> TrainHalf(const std::vector<int>& nodes, std::string_view preset,
-                              bool from_saved, Saved& saved) {
-  std::vector<double> losses;
-  std::mutex mutex;
-  const int ranks = std::accumulate(nodes.begin(), nodes.end(), 0);
-  const Saved before = saved;
-  saved = {};
-  RunRanks(ranks, [&](int rank, Communicator& communicator) {
-    at::set_num_threads(1);
-    Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
-    options.link.ranks_of_node = nodes;
-    const auto engine = Engine::Create(std::move(options)).value();
-    if (from_saved) Restore(before, *engine);
-    const Share share = ShareOf(4, rank, ranks);
-    for (int step = from_saved ? 4 : 1; step <= (from_saved ? 6 : 3); ++step) {
-      const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 4 * kContext, 0.01);
-      ASSERT_TRUE(stats.ok()) << stats.status();
-      if (rank == 0) losses.push_back(stats->loss_sum);
-    }
-    Save(*engine, mutex, saved);
-  });
-  return losses;
 }
 
 TEST(EngineTest, StateGoesOnInAnotherPartitionOnOtherRanks) {
@@ -446,16 +327,47 @@ TEST(EngineTest, TrainsAnyModelOfTheSeam) {
 }
 
 TEST(EngineTest, ComputesInBfloat16OverFloat32Parameters) {
-  Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.compute = at::kBFloat16;
-  const auto narrow = Engine::Create(std::move(options)).value();
-  const auto wide = Engine::Create(MakeOptions(Decoder(), "ddp", nullptr)).value();
-  for (int step = 1; step <= 10; ++step) {
-    const std::vector<int64_t> tokens = Tokens(1, {0, 4});
-    const double expected = wide->Step({4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum;
-    EXPECT_NEAR(narrow->Step({4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum, expected,
-                0.02 * expected);
+  for (const Blocks blocks : {Blocks::kFused, Blocks::kAutograd}) {
+    Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
+    options.compute = at::kBFloat16;
+    options.blocks = blocks;
+    const auto narrow = Engine::Create(std::move(options)).value();
+    const auto wide = Engine::Create(MakeOptions(Decoder(), "ddp", nullptr)).value();
+    for (int step = 1; step <= 10; ++step) {
+      const std::vector<int64_t> tokens = Tokens(1, {0, 4});
+      const double expected = wide->Step({4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum;
+      EXPECT_NEAR(narrow->Step({4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum, expected,
+                  0.03 * expected);
+    }
   }
+}
+
+// The losses of steps, each on tokens of its own.
+std::vector<double> Curve(Blocks blocks, int steps) {
+  Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
+  options.blocks = blocks;
+  const auto engine = Engine::Create(std::move(options)).value();
+  std::vector<double> losses;
+  for (int step = 1; step <= steps; ++step) {
+    const std::vector<int64_t> tokens = Tokens(step % 5, {0, 4});
+    losses.push_back(engine->Step({4, kContext, tokens}, 4 * kContext, 2e-3)->loss_sum);
+  }
+  return losses;
+}
+
+TEST(EngineTest, FusedBlocksTrainAsAutogradDoes) {
+  const std::vector<double> fused = Curve(Blocks::kFused, 40),
+                            autograd = Curve(Blocks::kAutograd, 40);
+  EXPECT_NE(fused, autograd);  // Two ways of computing.
+  for (size_t i = 0; i < fused.size(); ++i)
+    EXPECT_NEAR(fused[i], autograd[i], 1e-3 * autograd[i]) << "step " << i;
+  EXPECT_LT(fused.back(), 0.95 * fused.front());
+}
+
+TEST(EngineTest, RefusesFusedBlocksThatAModelLacks) {
+  Engine::Options options = MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr);
+  options.blocks = Blocks::kFused;
+  EXPECT_EQ(Engine::Create(std::move(options)).status().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(EngineTest, ALostPeerEndsTheStep) {
@@ -468,13 +380,57 @@ TEST(EngineTest, ALostPeerEndsTheStep) {
   });
 }
 
-TEST(EngineTest, RefusesToUpdateFromAGradientThatIsNotFinite) {
+// On one rank's share alone: all ranks skip the step, and go on.
+TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
+  const std::vector<std::pair<std::string, OffloadOptions>> cases = {
+      {"ddp", {}}, {"zero1", {}}, {"zero3", {}}, {"zero3", Offload({2, 0.3}, true)}};
+  for (const auto& [preset, offload] : cases) {
+    SCOPED_TRACE(preset);
+    RunRanks(2, [&, preset = preset, offload = offload](int rank, Communicator& communicator) {
+      Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
+      options.offload = offload;
+      const auto engine = Engine::Create(std::move(options)).value();
+      const int head = static_cast<int>(engine->layout().units.size()) - 1;
+      const ElementRange& owned = engine->plan().owned(head);
+      const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
+      const auto step = [&] { return engine->Step({1, kContext, tokens}, 2 * kContext, 0.01); };
+      ASSERT_TRUE(step().ok());
+      std::vector<float> good(owned.count), bad(owned.count);
+      ASSERT_TRUE(engine->Read(head, owned.first, absl::MakeSpan(good)).ok());
+      bad = good;
+      if (rank == 1) bad.back() = std::numeric_limits<float>::infinity();
+      const auto write = [&](const std::vector<float>& values) {
+        ASSERT_TRUE(engine->Write(head, owned.first, values).ok());
+        ASSERT_TRUE(engine->Publish({head}).ok());
+      };
+      write(bad);
+      const Parameters before = ReadAll(*engine);
+      for (int skip = 0; skip < 3; ++skip) {
+        const auto skipped = step();
+        ASSERT_TRUE(skipped.ok()) << skipped.status();
+        EXPECT_TRUE(skipped->skipped);
+      }
+      EXPECT_EQ(ReadAll(*engine), before);
+      EXPECT_EQ(engine->updates(), 1);
+      write(good);
+      const auto again = step();
+      ASSERT_TRUE(again.ok());
+      EXPECT_FALSE(again->skipped);
+      EXPECT_EQ(engine->updates(), 2);
+    });
+  }
+}
+
+TEST(EngineTest, StopsWhenTooManyGradientsInARowAreNotFinite) {
   const auto engine = Engine::Create(MakeOptions(Decoder(), "ddp", nullptr)).value();
   ASSERT_TRUE(engine->Write(1, 0, {std::numeric_limits<float>::infinity()}).ok());
   const Parameters before = ReadAll(*engine);
   const std::vector<int64_t> tokens = Tokens(1, {0, 1});
-  EXPECT_EQ(engine->Step({1, kContext, tokens}, kContext, 0.01).status().code(),
-            absl::StatusCode::kInternal);
+  const auto step = [&] { return engine->Step({1, kContext, tokens}, kContext, 0.01).status(); };
+  for (int skip = 1; skip < Engine::kSkipsInARowMax; ++skip) ASSERT_TRUE(step().ok());
+  const absl::Status last = step();
+  EXPECT_EQ(last.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(last.message()), testing::HasSubstr("10 steps in a row"));
   EXPECT_EQ(ReadAll(*engine), before);
 }
 

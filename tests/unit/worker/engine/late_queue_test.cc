@@ -16,6 +16,7 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kLateContext = 8, kLateVocab = 11;
+constexpr char kOneBit[] = "1-bit Adam";  // With preset ddp.
 
 class LateQueue : public CollectiveQueue {
  public:
@@ -53,6 +54,11 @@ class LateQueue : public CollectiveQueue {
   absl::Status status_;
 };
 
+OptimizerOptions LateOptimizer(std::string_view preset) {
+  if (preset == kOneBit) return OneBitAdamOptions{.freeze_step = 1};
+  return AdamWOptions{};
+}
+
 // The losses and norms of rank 0 in four steps of a pool of two nodes of two. Seed 0: the product's queue.
 std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
                             const std::string& unwaited = "") {
@@ -60,19 +66,21 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
   RunRanks(4, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     LateQueue queue(seed + rank, unwaited);
-    Engine::Options options{.model = TransformerLm::Create({.layers = 3,
-                                                            .dim = 16,
-                                                            .heads = 2,
-                                                            .kv_heads = 2,
-                                                            .ff_dim = 24,
-                                                            .context = kLateContext,
-                                                            .vocab = kLateVocab,
-                                                            .tie_embeddings = tied},
-                                                           at::kCPU)
-                                         .value(),
-                            .link = {.communicator = &communicator, .ranks_of_node = {2, 2}},
-                            .partition = PartitionPreset(preset).value(),
-                            .accumulation = 2};
+    Engine::Options options{
+        .model = TransformerLm::Create({.layers = 3,
+                                        .dim = 16,
+                                        .heads = 2,
+                                        .kv_heads = 2,
+                                        .ff_dim = 24,
+                                        .context = kLateContext,
+                                        .vocab = kLateVocab,
+                                        .tie_embeddings = tied},
+                                       at::kCPU)
+                     .value(),
+        .link = {.communicator = &communicator, .ranks_of_node = {2, 2}},
+        .partition = PartitionPreset(preset == kOneBit ? "ddp" : preset).value(),
+        .optimizer = LateOptimizer(preset),
+        .accumulation = 2};
     if (seed > 0) options.queue = &queue;
     const auto engine = Engine::Create(std::move(options));
     if (!engine.ok()) return;
@@ -81,7 +89,9 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
       std::vector<int64_t> tokens;
       for (int i = 0; i < 2 * (kLateContext + 1); ++i)
         tokens.push_back(static_cast<int64_t>(random.Below(kLateVocab)));
-      const auto result = (*engine)->Step({2, kLateContext, tokens}, 8 * kLateContext, 0.05);
+      // 1-bit Adam takes full steps where the variance is frozen while it is small.
+      const double rate = preset == kOneBit ? 1e-3 : 0.05;
+      const auto result = (*engine)->Step({2, kLateContext, tokens}, 8 * kLateContext, rate);
       if (!result.ok()) return;
       if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
     }
@@ -90,7 +100,7 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
 }
 
 TEST(LateQueueTest, WhenCollectivesRunChangesNoBit) {
-  for (const char* preset : {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
+  for (const char* preset : {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3", kOneBit}) {
     // Tied weights: the head's backward adds to the gradient of the first unit.
     for (const bool tied : {false, true}) {
       const std::vector<double> expected = Results(preset, 0, tied);
@@ -108,7 +118,8 @@ TEST(LateQueueTest, AMissingWaitIsFound) {
   } cases[] = {
       {"zero3", "gathering layer 1 for forward"},   {"zero3", "gathering layer 1 for backward"},
       {"zeropp", "gathering layer 2 for backward"}, {"zero2", "reducing the gradient of layer"},
-      {"zero1", "refreshing the weights of"},       {"ddp", "reducing the gradient of"}};
+      {"zero1", "refreshing the weights of"},       {"ddp", "reducing the gradient of"},
+      {kOneBit, "averaging the momentum of"}};
   for (const auto& planted : cases) {
     const std::vector<double> expected = Results(planted.preset, 0, false);
     int found = 0;

@@ -65,7 +65,7 @@ TEST(ShardPlanTest, DdpUpdatesEverythingOnEveryRank) {
   const ModelLayout layout = DecoderLayout();
   const ShardPlan plan(layout, kDdp, Nodes({3}), 1);
   int64_t updated = 0;
-  for (const UpdateRun& run : plan.runs()) updated += run.range.count;
+  for (const UnitSubgroup& subgroup : plan.subgroups()) updated += subgroup.range.count;
   EXPECT_EQ(updated, layout.elements());
 }
 
@@ -74,27 +74,49 @@ TEST(ShardPlanTest, Zero1UpdatesWhatItOwns) {
   for (int rank = 0; rank < 3; ++rank) {
     const ShardPlan plan(layout, kZero1, Nodes({2, 1}), rank);
     std::vector<int64_t> updated(layout.units.size());
-    for (const UpdateRun& run : plan.runs()) {
-      EXPECT_GE(run.range.first, plan.owned(run.unit).first);
-      EXPECT_LE(run.range.end(), plan.owned(run.unit).end());
-      updated[run.unit] += run.range.count;
+    for (const UnitSubgroup& subgroup : plan.subgroups()) {
+      EXPECT_GE(subgroup.range.first, plan.owned(subgroup.unit).first);
+      EXPECT_LE(subgroup.range.end(), plan.owned(subgroup.unit).end());
+      updated[subgroup.unit] += subgroup.range.count;
     }
     for (size_t unit = 0; unit < updated.size(); ++unit)
       EXPECT_EQ(updated[unit], plan.owned(unit).count);
   }
 }
 
-TEST(ShardPlanTest, RunsSeparateDecayFromNoDecay) {
+TEST(ShardPlanTest, SubgroupsAreCutToTheirBound) {
+  const ModelLayout layout = DecoderLayout();
+  const ShardPlan whole(layout, kZero1, Nodes({2}), 1),
+      cut(layout, kZero1, Nodes({2}), 1, CutRule::kBlocks, 128);
+  size_t i = 0;
+  for (const UnitSubgroup& subgroup : whole.subgroups()) {
+    int64_t next = subgroup.range.first;
+    for (; next < subgroup.range.end(); ++i) {
+      const UnitSubgroup& part = cut.subgroups().at(i);
+      EXPECT_EQ(part.unit, subgroup.unit);
+      EXPECT_EQ(part.shape.decay, subgroup.shape.decay);
+      EXPECT_EQ(part.range.first, next);
+      EXPECT_EQ(part.range.count, part.shape.elements);
+      EXPECT_LE(part.range.count, 128);
+      next = part.range.end();
+    }
+    EXPECT_EQ(next, subgroup.range.end());
+  }
+  EXPECT_EQ(i, cut.subgroups().size());
+  EXPECT_GT(i, whole.subgroups().size());
+}
+
+TEST(ShardPlanTest, SubgroupsSeparateDecayFromNoDecay) {
   const ModelLayout layout = DecoderLayout();
   const ShardPlan plan(layout, kDdp, Nodes({1}), 0);
-  for (const UpdateRun& run : plan.runs()) {
-    for (const TensorLayout& tensor : layout.units[run.unit].tensors) {
-      const bool overlaps =
-          tensor.offset < run.range.end() && run.range.first < tensor.offset + tensor.elements;
-      EXPECT_TRUE(!overlaps || tensor.decay == run.decay) << tensor.name;
+  for (const UnitSubgroup& subgroup : plan.subgroups()) {
+    for (const TensorLayout& tensor : layout.units[subgroup.unit].tensors) {
+      const bool overlaps = tensor.offset < subgroup.range.end() &&
+                            subgroup.range.first < tensor.offset + tensor.elements;
+      EXPECT_TRUE(!overlaps || tensor.decay == subgroup.shape.decay) << tensor.name;
     }
   }
-  EXPECT_EQ(plan.runs().size(),
+  EXPECT_EQ(plan.subgroups().size(),
             1u + 2 * 2 + 2);  // Embedding; matrices and norms of a block; norm and projection.
 }
 

@@ -41,20 +41,20 @@ TEST(UnitCodeTest, WhatIsCodedComesBack) {
     const UnitCode code(CodedUnit(), kPieces, bits);
     const UnitValues values{.flat = at::randn({1000})};
     const at::Tensor coded = Coded(code);
-    UnitCode::Loss loss;
+    CodingLoss loss;
     // Piece after piece, as ranks do.
-    for (int piece = 0; piece < 5; ++piece)
-      ASSERT_TRUE(code.Encode({piece, 1}, values, coded, 0, {}, loss).ok());
+    for (int piece = 0; piece < 5; ++piece) code.Encode({piece, 1}, values, coded, 0, {}, loss);
     const UnitValues decoded = Blank();
     code.Decode({0, 5}, coded, 0, decoded);
     const double tolerance = bits == 32 ? 0 : bits == 16 ? 0.02 : bits == 8 ? 0.04 : 0.6;
     EXPECT_LE(Difference(values.flat, decoded.flat), tolerance) << bits;
-    EXPECT_EQ(loss.signal_energy > 0, bits < 16);
+    EXPECT_EQ(loss.Take().signal_energy > 0, bits < 16);
     // Vectors cross exactly.
     EXPECT_EQ(Difference(values.flat.narrow(0, 0, 10), decoded.flat.narrow(0, 0, 10)), 0);
     EXPECT_EQ(Difference(values.flat.narrow(0, 990, 10), decoded.flat.narrow(0, 990, 10)), 0);
-    code.DecodeAdd({0, 5}, coded, 0, decoded);
-    EXPECT_LE(Difference(2 * values.flat, decoded.flat), 2 * tolerance + 1e-6);
+    const UnitCode::Addend addends[] = {{coded, 0, {}}, {.values = decoded}, {coded, 0, {}}};
+    code.Reduce({0, 5}, addends, decoded, {}, 0, {}, loss);
+    EXPECT_LE(Difference(3 * values.flat, decoded.flat), 3 * tolerance + 1e-5);
   }
 }
 
@@ -81,11 +81,11 @@ TEST(UnitCodeTest, PiecesStandAlone) {
   const at::Tensor whole = Coded(code);
   const Part part = code.PartOf({1, 2});
   const at::Tensor alone = at::zeros({part.size}, at::kByte);
-  UnitCode::Loss loss;
-  ASSERT_TRUE(code.Encode({0, 5}, values, whole, 0, {}, loss).ok());
+  CodingLoss loss;
+  code.Encode({0, 5}, values, whole, 0, {}, loss);
   // Values that begin where the pieces do.
   const UnitValues slice{.flat = values.flat.narrow(0, 256, 640), .first = 256};
-  ASSERT_TRUE(code.Encode({1, 2}, slice, alone, 1, {}, loss).ok());
+  code.Encode({1, 2}, slice, alone, 1, {}, loss);
   EXPECT_TRUE(at::equal(alone, whole.narrow(0, part.offset, part.size)));
   const UnitValues decoded{.flat = at::zeros({640}), .first = 256};
   code.Decode({1, 2}, alone, 1, decoded);
@@ -98,8 +98,8 @@ TEST(UnitCodeTest, VectorsMayLieApart) {
     const UnitValues values{.flat = at::randn({1000}).to(at::kBFloat16),
                             .vectors = at::arange(20.0).add(0.001)};
     const at::Tensor coded = Coded(code);
-    UnitCode::Loss loss;
-    ASSERT_TRUE(code.Encode({0, 5}, values, coded, 0, {}, loss).ok());
+    CodingLoss loss;
+    code.Encode({0, 5}, values, coded, 0, {}, loss);
     const UnitValues decoded{.flat = at::zeros({1000}, at::kBFloat16), .vectors = at::zeros({20})};
     code.Decode({0, 5}, coded, 0, decoded);
     EXPECT_TRUE(at::equal(decoded.vectors, values.vectors));
@@ -114,23 +114,45 @@ TEST(UnitCodeTest, FeedbackHoldsWhatCodingLost) {
   const UnitCode code(CodedUnit(), kPieces, 4);
   const UnitValues values{.flat = at::randn({1000})};
   const at::Tensor coded = Coded(code), error = at::zeros({1000}, at::kBFloat16);
-  UnitCode::Loss loss;
+  CodingLoss loss;
   const UnitValues sum{.flat = at::zeros({1000})};
   for (int time = 0; time < 50; ++time) {
-    ASSERT_TRUE(code.Encode({0, 5}, values, coded, 0, error, loss).ok());
-    code.DecodeAdd({0, 5}, coded, 0, sum);
+    code.Encode({0, 5}, values, coded, 0, error, loss);
+    const UnitCode::Addend addends[] = {{.values = sum}, {coded, 0, {}}};
+    code.Reduce({0, 5}, addends, sum, {}, 0, {}, loss);
   }
   // Rounded to bf16 each time.
   EXPECT_LE(Difference(50 * values.flat, sum.flat + error.to(at::kFloat)), 0.1);
   EXPECT_LE(error.to(at::kFloat).abs().max().item<double>(), 1);
 }
 
-TEST(UnitCodeTest, RefusesWhatHasNoCode) {
+// As if the sum had been kept and coded later.
+TEST(UnitCodeTest, ASumCanBeCodedAtOnce) {
+  for (const int bits : {4, 8, 16, 32}) {
+    const UnitCode code(CodedUnit(), kPieces, bits);
+    const UnitValues own{.flat = at::randn({1000})}, other{.flat = at::randn({1000})};
+    const at::Tensor sent = Coded(code), expected = Coded(code), got = Coded(code);
+    CodingLoss loss;
+    code.Encode({0, 5}, other, sent, 0, {}, loss);
+    const UnitCode::Addend addends[] = {{.values = own}, {sent, 0, {}}};
+    const UnitValues sum = Blank();
+    code.Reduce({0, 5}, addends, sum, {}, 0, {}, loss);
+    code.Encode({0, 5}, sum, expected, 0, {}, loss);
+    for (const PieceRange& pieces : {PieceRange{0, 2}, PieceRange{2, 3}})
+      code.Reduce(pieces, addends, {}, got, 0, {}, loss);
+    EXPECT_TRUE(at::equal(got, expected)) << bits;
+    EXPECT_EQ(loss.Take().error_energy > 0, bits < 16);
+  }
+}
+
+TEST(UnitCodeTest, TellsOfWhatHasNoCode) {
   const UnitCode code(CodedUnit(), kPieces, 8), wide(CodedUnit(), kPieces, 16);
   const UnitValues values{.flat = at::full({1000}, std::numeric_limits<float>::quiet_NaN())};
-  UnitCode::Loss loss;
-  EXPECT_TRUE(absl::IsInvalidArgument(code.Encode({0, 5}, values, Coded(code), 0, {}, loss)));
-  EXPECT_TRUE(wide.Encode({0, 5}, values, Coded(wide), 0, {}, loss).ok());
+  CodingLoss loss;
+  code.Encode({0, 5}, values, Coded(code), 0, {}, loss);
+  EXPECT_FALSE(loss.Take().finite);
+  wide.Encode({0, 5}, values, Coded(wide), 0, {}, loss);
+  EXPECT_TRUE(loss.Take().finite);
 }
 
 }  // namespace

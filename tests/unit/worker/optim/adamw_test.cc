@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -27,8 +28,11 @@ TEST(AdamWTest, EqualsPyTorch) {
   for (int64_t step = 1; step <= steps; ++step) {
     const std::string suffix = "_" + std::to_string(step);
     optimizer.Begin({.learning_rate = 0.02 / static_cast<double>(step)});
-    optimizer.Update(0, absl::MakeSpan(matrix), golden.Get("matrix_gradient" + suffix));
-    optimizer.Update(1, absl::MakeSpan(vector), golden.Get("vector_gradient" + suffix));
+    const std::vector<float> matrix_gradient = golden.Get("matrix_gradient" + suffix),
+                             vector_gradient = golden.Get("vector_gradient" + suffix);
+    optimizer.Submit({0, absl::MakeSpan(matrix), matrix_gradient});
+    optimizer.Submit({1, absl::MakeSpan(vector), vector_gradient});
+    ASSERT_TRUE(optimizer.Finish().ok());
     ExpectNear(matrix, golden.Get<double>("matrix" + suffix), 1e-6);
     ExpectNear(vector, golden.Get<double>("vector" + suffix), 1e-6);
   }
@@ -48,13 +52,106 @@ TEST(AdamWTest, AnyCutGivesTheSameBits) {
     for (int step = 1; step <= 3; ++step) {
       const UpdateOptions options{.learning_rate = 0.01, .gradient_scale = 0.3};
       single.Begin(options);
-      single.Update(0, absl::MakeSpan(one), gradients);
+      single.Submit({0, absl::MakeSpan(one), gradients});
       split.Begin(options);
-      split.Update(0, absl::MakeSpan(two).first(cut), absl::MakeSpan(gradients).first(cut));
-      split.Update(1, absl::MakeSpan(two).subspan(cut), absl::MakeSpan(gradients).subspan(cut));
+      split.Submit({0, absl::MakeSpan(two).first(cut), absl::MakeSpan(gradients).first(cut)});
+      split.Submit({1, absl::MakeSpan(two).subspan(cut), absl::MakeSpan(gradients).subspan(cut)});
     }
     EXPECT_EQ(std::memcmp(one.data(), two.data(), kElements * sizeof(float)), 0)
         << "cut at " << cut;
+  }
+}
+
+struct Arrays {
+  explicit Arrays(int64_t elements, uint64_t seed) {
+    Random random(seed);
+    const auto noise = [&] {
+      std::vector<float> values(elements);
+      for (float& value : values) value = static_cast<float>(random.Uniform() - 0.5);
+      return values;
+    };
+    parameters = noise(), gradients = noise();
+    shadow.resize(elements);
+  }
+  SubgroupUpdate update() {
+    return {0, absl::MakeSpan(parameters), gradients, {}, absl::MakeSpan(shadow)};
+  }
+  std::vector<float> parameters, gradients;
+  std::vector<uint16_t> shadow;
+};
+
+std::vector<float> State(const AdamW& optimizer, OptimizerState state, int64_t elements) {
+  std::vector<float> values(elements);
+  optimizer.ReadState(state, 0, 0, absl::MakeSpan(values));
+  return values;
+}
+
+TEST(AdamWTest, AnyNumberOfThreadsGivesTheSameBits) {
+  constexpr int64_t kElements = 200'001;
+  for (const MomentPrecision moments : {MomentPrecision::kFloat32, MomentPrecision::kBfloat16}) {
+    const AdamWOptions options{.weight_decay = 0.1, .moments = moments};
+    Arrays expected(kElements, 5);
+    AdamW alone(options, {{kElements, true}});
+    for (int step = 0; step < 3; ++step) {
+      alone.Begin({.learning_rate = 0.01});
+      alone.Submit(expected.update());
+    }
+    for (const int threads : {2, 3}) {
+      ThreadTeam team(threads);
+      Arrays arrays(kElements, 5);
+      AdamW shared(options, {{kElements, true}}, &team);
+      for (int step = 0; step < 3; ++step) {
+        shared.Begin({.learning_rate = 0.01});
+        shared.Submit(arrays.update());
+      }
+      EXPECT_EQ(arrays.parameters, expected.parameters);
+      EXPECT_EQ(arrays.shadow, expected.shadow);
+      EXPECT_EQ(State(shared, OptimizerState::kVariance, kElements),
+                State(alone, OptimizerState::kVariance, kElements));
+    }
+  }
+}
+
+TEST(AdamWTest, Bfloat16MomentsFollowTheGradientOnTheAverage) {
+  // 1 - beta2 of this gradient's square is a hundredth of a bf16 step of v: rounding to nearest
+  // would leave v where it is.
+  constexpr int64_t kElements = 4096;
+  AdamW optimizer({.beta2 = 0.9999, .moments = MomentPrecision::kBfloat16}, {{kElements, false}});
+  Arrays arrays(kElements, 6);
+  optimizer.WriteState(OptimizerState::kVariance, 0, 0, std::vector<float>(kElements, 1.0f));
+  for (int step = 0; step < 200; ++step) {
+    for (float& gradient : arrays.gradients) gradient = std::copysign(std::sqrt(2.0f), gradient);
+    optimizer.Begin({.learning_rate = 0.01});
+    optimizer.Submit(arrays.update());
+  }
+  double mean = 0;
+  for (const float v : State(optimizer, OptimizerState::kVariance, kElements))
+    mean += v / kElements;
+  EXPECT_NEAR(mean, 2 - std::pow(0.9999, 200), 1e-3);
+}
+
+TEST(AdamWTest, StateThatWasReadCanBeWrittenBack) {
+  constexpr int64_t kElements = 1000;
+  for (const MomentPrecision moments : {MomentPrecision::kFloat32, MomentPrecision::kBfloat16}) {
+    Arrays arrays(kElements, 7);
+    AdamW first({.moments = moments}, {{kElements, false}});
+    first.Begin({.learning_rate = 0.01});
+    first.Submit(arrays.update());
+    AdamW second({.moments = moments}, {{kElements, false}});
+    for (const OptimizerState state : kOptimizerStates) {
+      const std::vector<float> values = State(first, state, kElements);
+      second.WriteState(state, 0, 0, absl::MakeConstSpan(values).first(300));
+      second.WriteState(state, 0, 300, absl::MakeConstSpan(values).subspan(300));
+      EXPECT_EQ(State(second, state, kElements), values);
+    }
+    second.SetUpdates(first.updates());
+    Arrays again = arrays;
+    for (const auto& [optimizer, its] : {std::pair(&first, &arrays), {&second, &again}}) {
+      optimizer->Begin({.learning_rate = 0.01});
+      optimizer->Submit(its->update());
+    }
+    EXPECT_EQ(arrays.parameters, again.parameters);
+    EXPECT_EQ(first.state_bytes(), kElements * (moments == MomentPrecision::kFloat32 ? 8 : 4));
   }
 }
 

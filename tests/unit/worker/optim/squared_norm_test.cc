@@ -30,6 +30,16 @@ TEST(SquaredNormTest, AddsBlockByBlock) {
                                   SquaredNorm(all.subspan(256)));
 }
 
+TEST(SquaredNormTest, AnyNumberOfThreadsGivesTheSameBits) {
+  Random random(4);
+  std::vector<float> values(300'003);
+  for (float& value : values) value = static_cast<float>(random.Uniform() - 0.5);
+  for (const int threads : {1, 2, 3}) {
+    ThreadTeam team(threads);
+    EXPECT_EQ(SquaredNorm(values, &team), SquaredNorm(values)) << threads;
+  }
+}
+
 TEST(SquaredNormTest, DoesNotOverflowFloat) {
   const std::vector<float> values(2, 1e30f);
   EXPECT_NEAR(SquaredNorm(values), 2e60, 1e54);

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/codec/codec.h"
+#include "common/config/capabilities.h"
 #include "common/config/job_spec.h"
 
 namespace longhaul {
@@ -34,13 +36,41 @@ TEST(CapabilitiesTest, WhatIsNeededIsThere) {
   EXPECT_TRUE(CheckCapabilities(ResolveJobSpec(synthetic)->spec, v1::CPU).ok());
 }
 
+TEST(CapabilitiesTest, OffloadingIsACapability) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_offload()->set_optimizer(true);
+  spec.mutable_offload()->set_parameters(true);
+  spec.mutable_partition()->set_preset("zero3");
+  const std::vector<std::string> needs = NeedsOf(spec);
+  EXPECT_EQ(std::count(needs.begin(), needs.end(), "offload:optimizer"), 1);
+  EXPECT_EQ(std::count(needs.begin(), needs.end(), "offload:parameters"), 1);
+  EXPECT_TRUE(CheckCapabilities(spec, v1::CPU).ok());
+  EXPECT_TRUE(CheckCapabilities(spec, v1::CUDA).ok());
+}
+
 TEST(CapabilitiesTest, NamesWhatIsLacking) {
   v1::JobSpec spec = Spec();
-  spec.mutable_train()->set_precision(v1::BFLOAT16);
+  spec.mutable_train()->set_blocks(v1::FUSED);
+  EXPECT_TRUE(CheckCapabilities(spec, v1::CPU).ok());
   spec.mutable_partition()->set_preset("zero9");
-  const absl::Status status = CheckCapabilities(spec, v1::CPU);
+  const absl::Status status = CheckCapabilities(spec, v1::CUDA);
   EXPECT_TRUE(absl::IsUnimplemented(status));
-  EXPECT_EQ(status.message(), "this worker lacks partition:zero9, precision:bfloat16");
+  EXPECT_EQ(status.message(), "this worker lacks partition:zero9, train:fused-blocks");
+}
+
+TEST(CapabilitiesTest, OptimizersAreNeededByName) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_inner()->mutable_muon()->mutable_adamw()->set_moments(v1::BFLOAT16);
+  EXPECT_TRUE(CheckCapabilities(spec, v1::CPU).ok());
+  EXPECT_EQ(CheckCapabilities(spec, v1::CUDA).message(),
+            "this worker lacks optimizer:bfloat16_moments");
+}
+
+TEST(CapabilitiesTest, OneBitAdamIsForCpus) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_inner()->mutable_onebit_adam();
+  EXPECT_TRUE(CheckCapabilities(spec, v1::CPU).ok());
+  EXPECT_EQ(CheckCapabilities(spec, v1::CUDA).message(), "this worker lacks optimizer:onebit_adam");
 }
 
 TEST(CapabilitiesTest, EveryCodecOfThisProgramIsInTheTable) {

@@ -20,7 +20,7 @@ std::unique_ptr<SyntheticReplica> MakeReplica() {
 }
 
 TEST(FragmentMapTest, OneRankOwnsTheWholeFragment) {
-  const FragmentMap map(TwoUnits(), 0, 1);
+  const FragmentMap map(TwoUnits(), OwnedBlocks(TwoUnits(), 0, 1));
   EXPECT_EQ(map.elements(), 684);
   EXPECT_EQ(map.units(), (std::vector<int>{0, 1}));
 }
@@ -29,7 +29,7 @@ TEST(FragmentMapTest, RanksOwnEveryBlockOnce) {
   for (int ranks = 1; ranks <= 5; ++ranks) {
     std::vector<int> owners(6);
     for (int rank = 0; rank < ranks; ++rank) {
-      const FragmentMap map(TwoUnits(), rank, ranks);
+      const FragmentMap map(TwoUnits(), OwnedBlocks(TwoUnits(), rank, ranks));
       for (const BlockRange& range : map.blocks()) {
         for (int64_t b = range.first; b < range.end(); ++b) ++owners[b];
       }
@@ -41,7 +41,7 @@ TEST(FragmentMapTest, RanksOwnEveryBlockOnce) {
 TEST(FragmentMapTest, WhatIsWrittenIsReadBackAndGapsAreZero) {
   auto replica = MakeReplica();
   for (int rank = 0; rank < 2; ++rank) {
-    const FragmentMap map(TwoUnits(), rank, 2);
+    const FragmentMap map(TwoUnits(), OwnedBlocks(TwoUnits(), rank, 2));
     std::vector<float> local(map.elements());
     std::iota(local.begin(), local.end(), 1.0f);
     ASSERT_TRUE(map.Write(*replica, local).ok());
@@ -59,7 +59,7 @@ TEST(FragmentMapTest, WhatIsWrittenIsReadBackAndGapsAreZero) {
 }
 
 TEST(FragmentMapTest, LocalOffsetsFollowTheSegments) {
-  const FragmentMap map(TwoUnits(), 1, 2);
+  const FragmentMap map(TwoUnits(), OwnedBlocks(TwoUnits(), 1, 2));
   int64_t expected = 0;
   for (const SegmentRef& segment : map.segments()) {
     EXPECT_EQ(map.LocalOffset(segment), expected);
@@ -70,9 +70,9 @@ TEST(FragmentMapTest, LocalOffsetsFollowTheSegments) {
 
 TEST(FragmentMapTest, AFragmentOfOneBlockLeavesLaterRanksNothing) {
   const FragmentLayout tiny{.name = "0", .units = {{0, 0, 1}}, .elements = 1};
-  EXPECT_EQ(FragmentMap(tiny, 0, 2).elements(), 1);
-  EXPECT_TRUE(FragmentMap(tiny, 1, 2).blocks().empty());
-  EXPECT_EQ(FragmentMap(tiny, 1, 2).elements(), 0);
+  EXPECT_EQ(FragmentMap(tiny, OwnedBlocks(tiny, 0, 2)).elements(), 1);
+  EXPECT_TRUE(FragmentMap(tiny, OwnedBlocks(tiny, 1, 2)).blocks().empty());
+  EXPECT_EQ(FragmentMap(tiny, OwnedBlocks(tiny, 1, 2)).elements(), 0);
 }
 
 }  // namespace

@@ -22,10 +22,11 @@ class OuterFragmentTest : public testing::Test {
 
   OuterFragment Make(bool feedback = false) {
     const FragmentLayout layout{.name = "0", .units = {{0, 0, kElements}}, .elements = kElements};
-    return OuterFragment(FragmentMap(layout, 0, 1), {.up = e3m0_.get(),
-                                                     .down = exact_.get(),
-                                                     .exact = exact_.get(),
-                                                     .error_feedback = feedback});
+    return OuterFragment(FragmentMap(layout, OwnedBlocks(layout, 0, 1)),
+                         {.up = e3m0_.get(),
+                          .down = exact_.get(),
+                          .exact = exact_.get(),
+                          .error_feedback = feedback});
   }
 
   // fp32 blocks as a pull brings them; verified against the digest of `digest_of`.

@@ -38,8 +38,9 @@ class PulledParametersTest : public testing::Test {
     return DigestOf(BytesOf(absl::MakeConstSpan(values).subspan(begin, end - begin)));
   }
 
-  const FragmentMap map_{
-      {.name = "0", .units = {{0, 0, kPulledElements}}, .elements = kPulledElements}, 0, 1};
+  const FragmentLayout layout_{
+      .name = "0", .units = {{0, 0, kPulledElements}}, .elements = kPulledElements};
+  const FragmentMap map_{layout_, OwnedBlocks(layout_, 0, 1)};
   const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
   const std::vector<float> twos_ = std::vector<float>(kPulledElements, 2);
 };

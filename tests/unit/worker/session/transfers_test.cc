@@ -119,8 +119,9 @@ class TransfersTest : public ::testing::Test {
     return std::move(into).Release();
   }
 
-  const FragmentMap map_{
-      {.name = "0", .units = {{0, 0, kSentElements}}, .elements = kSentElements}, 0, 1};
+  const FragmentLayout layout_{
+      .name = "0", .units = {{0, 0, kSentElements}}, .elements = kSentElements};
+  const FragmentMap map_{layout_, OwnedBlocks(layout_, 0, 1)};
   const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
   SyncServer server_;
   Transfers transfers_{Options(server_.address())};

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <fstream>
+#include <thread>
 
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "worker/collective/thread_communicator.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
@@ -25,7 +27,7 @@ TorchReplica::Options TinyOptions(DeviceKind device, ComputePrecision precision)
           .batch = 4,
           .seed = 5,
           .learning_rate = {.peak = 3e-3, .steps = 100, .warmup_steps = 5},
-          .adamw = {.weight_decay = 0.01},
+          .optimizer = AdamWOptions{.weight_decay = 0.01},
           .data_path = path,
           .eval_batches = 2,
           .device = device,
@@ -113,6 +115,37 @@ TEST_F(TorchReplicaCudaTest, ACopyOnItsStreamIsOfTheStepsSoFar) {
   std::vector<float> copied(elements);
   ASSERT_TRUE((*codec)->Download(copy.get(), absl::MakeSpan(copied)).ok());
   EXPECT_EQ(copied, expected);
+}
+
+// Ranks that share a device, as threads: their collectives cross host memory, everything else is on
+// streams of the device.
+TEST_F(TorchReplicaCudaTest, APoolTrainsAsOneOfTheHost) {
+  for (const char* preset : {"zero3", "zeropp"}) {
+    std::vector<double> losses[2];
+    for (const DeviceKind device : {DeviceKind::kCuda, DeviceKind::kCpu}) {
+      auto communicators = MakeThreadCommunicators(4);
+      std::vector<std::thread> ranks;
+      for (int rank = 0; rank < 4; ++rank) {
+        ranks.emplace_back([&, rank] {
+          TorchReplica::Options options = TinyOptions(device, ComputePrecision::kFloat32);
+          options.partition = PartitionPreset(preset).value();
+          options.communicator = communicators[rank].get();
+          options.ranks_of_node = {2, 2};
+          const auto replica = TorchReplica::Create(options);
+          ASSERT_TRUE(replica.ok()) << replica.status();
+          for (int step = 1; step <= 20; ++step) {
+            const auto stats = (*replica)->Step(step);
+            ASSERT_TRUE(stats.ok()) << stats.status();
+            if (rank == 0) losses[device == DeviceKind::kCpu].push_back(stats->loss);
+          }
+        });
+      }
+      for (std::thread& rank : ranks) rank.join();
+    }
+    ASSERT_EQ(losses[0].size(), losses[1].size());
+    for (size_t step = 0; step < losses[0].size(); ++step)
+      EXPECT_NEAR(losses[0][step], losses[1][step], 5e-3 * losses[1][step]) << preset;
+  }
 }
 
 }  // namespace

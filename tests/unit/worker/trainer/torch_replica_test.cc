@@ -31,7 +31,7 @@ TorchReplica::Options TinyOptions() {
           .batch = 4,
           .seed = 5,
           .learning_rate = {.peak = 5e-3, .steps = 100, .warmup_steps = 5},
-          .adamw = {.weight_decay = 0.01},
+          .optimizer = AdamWOptions{.weight_decay = 0.01},
           .data_path = WriteText(),
           .eval_batches = 2};
 }
@@ -125,18 +125,37 @@ TEST(TorchReplicaTest, RefusesWhatItCannotDo) {
   options.ranks_of_node = {1, 1};
   EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
 
-  options = TinyOptions();
-  options.precision = ComputePrecision::kBfloat16;
-  EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(TorchReplicaTest, TrainsInEachPrecisionAndWayOfComputing) {
+  for (const ComputePrecision precision :
+       {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
+    for (const BlockKind blocks : {BlockKind::kFused, BlockKind::kAutograd}) {
+      TorchReplica::Options options = TinyOptions();
+      options.precision = precision;
+      options.blocks = blocks;
+      const auto replica = TorchReplica::Create(options).value();
+      const double before = replica->Evaluate().value().loss;
+      for (int step = 1; step <= 20; ++step) ASSERT_TRUE(replica->Step(step).ok());
+      EXPECT_LT(replica->Evaluate().value().loss, before);
+    }
+  }
 }
 
 TEST(TorchReplicaTest, ReportsDivergenceInsteadOfTrainingOn) {
   const auto replica = TorchReplica::Create(TinyOptions()).value();
   const std::vector<float> bad = {std::numeric_limits<float>::quiet_NaN()};
   ASSERT_TRUE(replica->Write(1, 0, bad).ok());
-  const auto stats = replica->Step(1);
-  EXPECT_EQ(stats.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(stats.status().message()), HasSubstr("not finite"));
+  absl::Status status;
+  int64_t skipped = 0;
+  for (int64_t step = 1; status.ok() && step <= 20; ++step) {
+    const auto stats = replica->Step(step);
+    status = stats.status();
+    if (stats.ok() && stats->skipped) ++skipped;
+  }
+  EXPECT_EQ(skipped, 9);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not finite"));
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+// What every Movement promises. An implementation instantiates MovementSuite with its maker.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "worker/movement/arena.h"
+#include "worker/movement/movement.h"
+
+namespace longhaul {
+
+using MovementMaker = std::function<absl::StatusOr<std::shared_ptr<Movement>>()>;
+
+class MovementSuite : public testing::TestWithParam<MovementMaker> {
+ protected:
+  void SetUp() override {
+    auto made = GetParam()();
+    if (absl::IsFailedPrecondition(made.status())) GTEST_SKIP() << made.status().message();
+    ASSERT_TRUE(made.ok()) << made.status();
+    movement_ = *std::move(made);
+  }
+  std::unique_ptr<PlacedBuffer> Make(Place place, int64_t bytes) {
+    auto arena = Arena::Create(*movement_, place, Arena::SizeOf(bytes), "a test");
+    EXPECT_TRUE(arena.ok()) << arena.status();
+    return arena->Take(place == Place::kHost ? "host" : "device", bytes);
+  }
+  static void Fill(PlacedBuffer& buffer, int64_t version) {
+    for (int64_t i = 0; i < buffer.bytes(); ++i)
+      buffer.memory()[i] = static_cast<std::byte>(7 * version + i);
+    buffer.SetVersion(version);
+  }
+  static void ExpectFilled(const PlacedBuffer& buffer, int64_t version) {
+    EXPECT_TRUE(Movement::Expect({const_cast<PlacedBuffer*>(&buffer), version}).ok());
+    for (int64_t i = 0; i < buffer.bytes(); ++i)
+      ASSERT_EQ(buffer.memory()[i], static_cast<std::byte>(7 * version + i)) << i;
+  }
+
+  static constexpr MoveQueue kStateUp{Direction::kUp, MoveClass::kState};
+  static constexpr MoveQueue kStateDown{Direction::kDown, MoveClass::kState};
+  static constexpr MoveQueue kWeightsDown{Direction::kDown, MoveClass::kWeights};
+  std::shared_ptr<Movement> movement_;
+};
+
+TEST_P(MovementSuite, BytesGoUpAndComeBack) {
+  for (const int64_t bytes : {0, 1, 255, 256, 257, 1 << 20}) {
+    const auto from = Make(Place::kHost, bytes), to = Make(Place::kHost, bytes),
+               device = Make(Place::kDevice, bytes);
+    Fill(*from, 3);
+    const MoveToken up = movement_->Copy(kStateUp, {from.get(), 3}, {device.get(), 3}, bytes);
+    const MoveToken down =
+        movement_->Copy(kStateDown, {device.get(), 3}, {to.get(), 3}, bytes, {up});
+    ASSERT_TRUE(movement_->Wait(down, "the test").ok());
+    EXPECT_TRUE(movement_->Done(up) && movement_->Done(down));
+    ExpectFilled(*to, 3);
+  }
+}
+
+// One slot on the device for many buffers: tokens alone keep them apart.
+TEST_P(MovementSuite, TokensOrderQueues) {
+  constexpr int kBuffers = 50;
+  const auto slot = Make(Place::kDevice, 4096);
+  std::vector<std::unique_ptr<PlacedBuffer>> from, to;
+  MoveToken free;
+  for (int i = 0; i < kBuffers; ++i) {
+    from.push_back(Make(Place::kHost, 4096));
+    to.push_back(Make(Place::kHost, 4096));
+    Fill(*from.back(), i);
+    const MoveToken up =
+        movement_->Copy(kStateUp, {from.back().get(), i}, {slot.get(), i}, 4096, {free});
+    const MoveToken work = movement_->Compute([](void*) { return absl::OkStatus(); },
+                                              {{slot.get(), i}}, {{slot.get(), i + 1000}}, {up});
+    const MoveQueue down = i % 2 == 0 ? kStateDown : kWeightsDown;
+    free = movement_->Copy(down, {slot.get(), i + 1000}, {to.back().get(), i}, 4096, {work});
+  }
+  ASSERT_TRUE(movement_->WaitAll("the test").ok());
+  for (int i = 0; i < kBuffers; ++i) ExpectFilled(*to[i], i);
+}
+
+TEST_P(MovementSuite, AQueueKeepsItsOrder) {
+  const auto first = Make(Place::kHost, 64), second = Make(Place::kHost, 64),
+             back = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  Fill(*first, 1);
+  Fill(*second, 2);
+  movement_->Copy(kStateUp, {first.get(), 1}, {device.get(), 1}, 64);
+  const MoveToken last = movement_->Copy(kStateUp, {second.get(), 2}, {device.get(), 2}, 64);
+  const MoveToken down =
+      movement_->Copy(kStateDown, {device.get(), 2}, {back.get(), 2}, 64, {last});
+  ASSERT_TRUE(movement_->Wait(down, "the test").ok());
+  ExpectFilled(*back, 2);
+}
+
+TEST_P(MovementSuite, AWrongVersionIsAnErrorThatStays) {
+  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  Fill(*host, 1);
+  const MoveToken token = movement_->Copy(kStateUp, {host.get(), 2}, {device.get(), 2}, 64);
+  const absl::Status status = movement_->Wait(token, "the test");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("read at version 2 and has 1"));
+  EXPECT_EQ(movement_->Join({}), status);
+  EXPECT_FALSE(Movement::Expect({host.get(), 2}).ok());
+}
+
+TEST_P(MovementSuite, RefusesCopiesThatCannotBe) {
+  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 32);
+  movement_->Copy(kStateUp, {host.get(), 0}, {device.get(), 0}, 64);
+  EXPECT_THAT(std::string(movement_->WaitAll("the test").message()),
+              testing::HasSubstr("64 bytes, of 64 and 32"));
+}
+
+TEST_P(MovementSuite, RefusesAQueueOfTheOtherDirection) {
+  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  movement_->Copy(kStateDown, {host.get(), 0}, {device.get(), 0}, 64);
+  EXPECT_EQ(movement_->WaitAll("the test").code(), absl::StatusCode::kInternal);
+}
+
+TEST_P(MovementSuite, AFailedWorkIsAnErrorThatStays) {
+  movement_->Compute([](void*) { return absl::DataLossError("a broken kernel"); }, {}, {});
+  EXPECT_EQ(movement_->WaitAll("the test"), absl::DataLossError("a broken kernel"));
+}
+
+TEST_P(MovementSuite, MemoryThatIsNotThereIsNamed) {
+  for (const Place place : {Place::kHost, Place::kDevice}) {
+    const auto refused = movement_->Allocate(place, int64_t{1} << 46, "the moments");
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("the moments"));
+    EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("70368744177664"));
+  }
+}
+
+TEST_P(MovementSuite, TheCallersOwnWorkIsATokenToo) {
+  const auto token = movement_->Fork();
+  ASSERT_TRUE(token.ok());
+  EXPECT_TRUE(movement_->Wait(*token, "the test").ok());
+  EXPECT_TRUE(movement_->Join(*token).ok());
+}
+
+}  // namespace longhaul

@@ -1,0 +1,232 @@
+// optimizer_vectors: runs the product's own optimizers on anybody's numbers.
+//
+// Reads little-endian float32: R x C initial parameters, and N gradients of that shape, step after
+// step (K x N for onebit_adam, rank by rank within a step). Writes the parameters after every step.
+// Exit codes: 0 ok, 1 the output could not be written, 4 bad arguments or input.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "tests/conformance/optimizer/onebit_vectors.h"
+#include "worker/engine/optimizer_factory.h"
+#include "worker/movement/emulated_movement.h"
+#include "worker/offload/interleaved_adamw.h"
+
+namespace longhaul {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+struct Arguments {
+  std::string optimizer, placement = "host", scaling = "spectral", iterations = "bfloat16",
+                         moments = "float32";
+  std::string initial, gradients, out;
+  int64_t rows = 0, columns = 0, steps = 0;
+  double rate = 0, weight_decay = 0, beta1 = 0.9, beta2 = 0.99, eps = 1e-8, momentum = 0.9;
+  // Of onebit_adam, of the interleaved placement.
+  int64_t freeze_step = 0, ranks = 1;
+  int stride = 0;  // 0: not given.
+  double static_share = 0;
+};
+
+// The floats of a file that has `count` of them. INVALID_ARGUMENT: it has not, or one is not finite.
+absl::StatusOr<std::vector<float>> ReadFloats(const std::string& path, const char* what,
+                                              int64_t count) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return absl::InvalidArgumentError(absl::StrCat(what, ": cannot read ", path));
+  const auto bytes = static_cast<int64_t>(file.tellg());
+  if (bytes != 4 * count) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: found %d bytes in %s, expected %d (%d float32)", what, bytes, path, 4 * count, count));
+  }
+  std::vector<float> values(count);
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(values.data()), bytes);
+  if (!file) return absl::InvalidArgumentError(absl::StrCat(what, ": cannot read ", path));
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::isfinite(values[i])) continue;
+    return absl::InvalidArgumentError(absl::StrFormat("%s: value %d is not finite", what, i));
+  }
+  return values;
+}
+
+absl::StatusOr<OptimizerOptions> OptionsOf(const Arguments& a) {
+  if (a.optimizer != "onebit_adam" && (a.freeze_step != 0 || a.ranks != 1))
+    return absl::InvalidArgumentError("--freeze-step, --ranks: belong to --optimizer onebit_adam");
+  const bool interleaved = a.placement == "interleaved";
+  if (interleaved && a.optimizer != "adamw")
+    return absl::InvalidArgumentError("--placement interleaved: built for --optimizer adamw only");
+  if (!interleaved && (a.stride != 0 || a.static_share != 0)) {
+    return absl::InvalidArgumentError(
+        "--stride, --static-share: belong to --placement interleaved");
+  }
+  const AdamWOptions adamw{
+      .beta1 = a.beta1,
+      .beta2 = a.beta2,
+      .eps = a.eps,
+      .weight_decay = a.weight_decay,
+      .moments = a.moments == "bfloat16" ? MomentPrecision::kBfloat16 : MomentPrecision::kFloat32};
+  if (a.optimizer == "adamw") return adamw;
+  if (a.optimizer == "onebit_adam") {
+    if (adamw.moments == MomentPrecision::kBfloat16)
+      return absl::InvalidArgumentError("--moments bfloat16: onebit_adam keeps float32 moments");
+    return OneBitAdamOptions{.adamw = adamw, .freeze_step = a.freeze_step};
+  }
+  return MuonOptions{
+      .momentum = a.momentum,
+      .weight_decay = a.weight_decay,
+      .scaling = a.scaling == "match_adamw" ? MuonScaling::kMatchAdamW : MuonScaling::kSpectral,
+      .iterations = a.iterations == "float32" ? MuonPrecision::kFloat32 : MuonPrecision::kBfloat16,
+      .adamw = adamw};
+}
+
+struct Placed {
+  std::vector<SubgroupShape> shapes;  // One after another.
+  std::unique_ptr<Optimizer> optimizer;
+};
+
+// All of it one subgroup in host memory; or about kInterleavedSubgroups of whole rows, updated on the
+// host and on the emulated device.
+absl::StatusOr<Placed> MakePlaced(const Arguments& a, const OptimizerOptions& options,
+                                  absl::Span<float> parameters, Movement& movement,
+                                  ThreadTeam& team) {
+  constexpr int64_t kInterleavedSubgroups = 16;
+  Placed placed;
+  if (a.placement == "host") {
+    SubgroupShape shape{.elements = a.rows * a.columns, .decay = true};
+    if (CutRuleOf(options) == CutRule::kMatrices) shape.rows = a.rows, shape.columns = a.columns;
+    placed.shapes = {shape};
+    placed.optimizer = MakeOptimizer(options, placed.shapes, at::kCPU, team);
+    return placed;
+  }
+  const int64_t rows_of_each = (a.rows + kInterleavedSubgroups - 1) / kInterleavedSubgroups;
+  std::vector<InterleavedAdamW::Subgroup> subgroups;
+  for (int64_t row = 0; row < a.rows; row += rows_of_each) {
+    const int64_t elements = std::min(rows_of_each, a.rows - row) * a.columns;
+    placed.shapes.push_back({.elements = elements, .decay = true});
+    subgroups.push_back({placed.shapes.back(), parameters.subspan(row * a.columns, elements)});
+  }
+  const int stride = a.stride == 0 ? 2 : a.stride;
+  LH_ASSIGN_OR_RETURN(
+      placed.optimizer,
+      InterleavedAdamW::Create({.adamw = std::get<AdamWOptions>(options),
+                                .schedule = {.stride = stride, .device_share = a.static_share}},
+                               subgroups, movement, EmulatedAdamW, &team));
+  return placed;
+}
+
+// Parameters after each step, one after another.
+absl::StatusOr<std::vector<float>> Run(const Arguments& a) {
+  LH_ASSIGN_OR_RETURN(const OptimizerOptions options, OptionsOf(a));
+  constexpr int64_t kElementsMax = int64_t{1} << 31;
+  if (a.rows > kElementsMax / a.columns || a.steps > kElementsMax / (a.rows * a.columns * a.ranks))
+    return absl::InvalidArgumentError(
+        "--rows, --columns, --steps, --ranks: more than 2^31 numbers");
+  const int64_t elements = a.rows * a.columns;
+  LH_ASSIGN_OR_RETURN(std::vector<float> parameters, ReadFloats(a.initial, "--initial", elements));
+  LH_ASSIGN_OR_RETURN(const std::vector<float> gradients,
+                      ReadFloats(a.gradients, "--gradients", a.steps * a.ranks * elements));
+  if (const auto* onebit = std::get_if<OneBitAdamOptions>(&options)) {
+    return RunOneBitVectors({.options = *onebit,
+                             .rate = a.rate,
+                             .ranks = static_cast<int>(a.ranks),
+                             .rows = a.rows,
+                             .columns = a.columns,
+                             .steps = a.steps,
+                             .initial = parameters,
+                             .gradients = gradients});
+  }
+  at::set_num_threads(1);
+  ThreadTeam team;
+  // Its queues are as late and out of order as they may be.
+  EmulatedMovement movement({});
+  LH_ASSIGN_OR_RETURN(const Placed placed,
+                      MakePlaced(a, options, absl::MakeSpan(parameters), movement, team));
+  std::vector<float> out;
+  for (int64_t step = 0; step < a.steps; ++step) {
+    placed.optimizer->Begin({.learning_rate = a.rate});
+    int64_t first = 0;
+    for (int i = 0; i < static_cast<int>(placed.shapes.size()); ++i) {
+      const int64_t count = placed.shapes[i].elements;
+      placed.optimizer->Submit(
+          {.subgroup = i,
+           .parameters = absl::MakeSpan(parameters).subspan(first, count),
+           .gradients = absl::MakeConstSpan(gradients).subspan(step * elements + first, count)});
+      first += count;
+    }
+    LH_RETURN_IF_ERROR(placed.optimizer->Finish());
+    out.insert(out.end(), parameters.begin(), parameters.end());
+  }
+  return out;
+}
+
+void AddOptions(CLI::App& app, Arguments& a) {
+  const CLI::Range below_one(0.0, 0.9999999);
+  app.add_option("--optimizer", a.optimizer, "adamw, muon, onebit_adam")
+      ->required()
+      ->check(CLI::IsMember({"adamw", "muon", "onebit_adam"}));
+  app.add_option("--rows", a.rows, "R")->required()->check(CLI::PositiveNumber);
+  app.add_option("--columns", a.columns, "C")->required()->check(CLI::PositiveNumber);
+  app.add_option("--steps", a.steps, "N")->required()->check(CLI::PositiveNumber);
+  app.add_option("--lr", a.rate, "learning rate")->required()->check(CLI::NonNegativeNumber);
+  app.add_option("--weight-decay", a.weight_decay)->check(CLI::Range(0.0, 1.0));
+  app.add_option("--beta1", a.beta1, "adamw, onebit_adam")->check(below_one);
+  app.add_option("--beta2", a.beta2, "adamw, onebit_adam")->check(below_one);
+  app.add_option("--eps", a.eps, "adamw, onebit_adam")->check(CLI::PositiveNumber);
+  app.add_option("--moments", a.moments, "adamw")->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--momentum", a.momentum, "muon")->check(below_one);
+  app.add_option("--scaling", a.scaling, "muon")->check(CLI::IsMember({"spectral", "match_adamw"}));
+  app.add_option("--iterations", a.iterations, "muon")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--freeze-step", a.freeze_step,
+                 "onebit_adam: updates before the variance is frozen; 0: until it stands still")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ranks", a.ranks, "onebit_adam: K")->check(CLI::Range(1, 64));
+  app.add_option("--placement", a.placement, "host, interleaved")
+      ->check(CLI::IsMember({"host", "interleaved"}));
+  app.add_option("--stride", a.stride, "interleaved; default 2")->check(CLI::PositiveNumber);
+  app.add_option("--static-share", a.static_share, "interleaved")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--initial", a.initial, "file")->required();
+  app.add_option("--gradients", a.gradients, "file")->required();
+  app.add_option("--out", a.out, "file")->required();
+}
+
+}  // namespace
+}  // namespace longhaul
+
+int main(int argc, char** argv) {
+  longhaul::Arguments arguments;
+  CLI::App app{"Parameters after every step of one of the product's optimizers."};
+  longhaul::AddOptions(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 4;
+  }
+  const auto result = longhaul::Run(arguments);
+  if (!result.ok()) {
+    std::cerr << result.status().message() << "\n";
+    return absl::IsInvalidArgument(result.status()) ? 4 : 1;
+  }
+  std::ofstream out(arguments.out, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(result->data()),
+            static_cast<std::streamsize>(result->size() * sizeof(float)));
+  out.close();
+  if (out.fail()) {
+    std::cerr << "--out: cannot write " << arguments.out << "\n";
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,112 @@
+"""What can be said of the images without building them: that what they name is there, and that they install what the programs link.
+
+    images_test.py BUILD/bin [unittest arguments]          images_run_test.py builds and runs them
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration/processes"))
+import cluster  # noqa: E402  (reads the first argument)
+
+IMAGES = ROOT / "deploy/images"
+PROGRAMS = {"coordinator": ["longhaul-coordinator", "longhaul"], "worker": ["longhaul-worker", "longhaul-rank"]}
+
+
+def instructions(path):
+    """(word, rest) of a Dockerfile, with lines joined and comments left out."""
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    text = re.sub(r"\\\n", " ", "\n".join(lines))
+    return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
+
+
+def packages(name):
+    return {line.split("#")[0].strip() for line in (IMAGES / name).read_text().splitlines()} - {""}
+
+
+class ImagesTest(unittest.TestCase):
+    def dockerfiles(self):
+        paths = sorted(IMAGES.glob("*.Dockerfile"), key=lambda path: path.name.split(".")[0])
+        self.assertEqual([p.name.split(".")[0] for p in paths], ["coordinator", "worker", "worker-cuda"])
+        for path in paths:
+            with self.subTest(path.name):
+                yield path, instructions(path)
+
+    def test_what_is_copied_is_there(self):
+        for _, lines in self.dockerfiles():
+            for word, rest in lines:
+                sources = [] if word != "COPY" or rest.startswith("--from") else rest.split()[:-1]
+                for source in sources:
+                    self.assertTrue((ROOT / source).exists(), source)
+
+    def test_base_and_mirror_are_arguments(self):
+        for _, lines in self.dockerfiles():
+            self.assertEqual({rest.split()[0] for word, rest in lines if word == "FROM"}, {"${BASE}"})
+            self.assertEqual(len([1 for word, _ in lines if word == "FROM"]), 2)
+            self.assertGreaterEqual(len([1 for word, rest in lines if (word, rest) == ("ARG", "DEBIAN_MIRROR=")]), 2)
+
+    def test_each_runs_as_somebody_under_an_init_and_can_be_asked(self):
+        for path, lines in self.dockerfiles():
+            last = {word: rest for word, rest in lines}
+            self.assertEqual(last["USER"], "10001:10001")
+            program = "longhaul-coordinator" if "coordinator" in path.name else "longhaul-worker"
+            self.assertEqual(last["ENTRYPOINT"], f'["/usr/bin/tini", "--", "{program}"]')
+            self.assertIn('CMD ["healthcheck"]', last["HEALTHCHECK"])
+            self.assertEqual(last["STOPSIGNAL"], "SIGTERM")
+            for label in ("title", "description", "version", "revision", "licenses"):
+                self.assertIn(f"org.opencontainers.image.{label}=", last["LABEL"])
+            self.assertIn("MIT License", (ROOT / "LICENSE").read_text())
+
+    def test_the_environment_is_that_of_the_programs(self):
+        for path, lines in self.dockerfiles():
+            program = "longhaul-coordinator" if "coordinator" in path.name else "longhaul-worker"
+            known = subprocess.run([cluster.BIN / program, "--help"], capture_output=True, text=True, check=True).stdout
+            variables = re.findall(r"(LONGHAUL_\w+)=", " ".join(rest for word, rest in lines if word == "ENV"))
+            self.assertGreaterEqual(len(variables), 2)
+            for variable in variables:
+                self.assertIn(variable, known)
+
+    def test_what_the_programs_link_is_installed(self):
+        """The package of every library outside /opt/longhaul, on this machine of the same Debian."""
+        for image, programs in PROGRAMS.items():
+            linked = set()
+            for program in programs:
+                text = subprocess.run(["ldd", cluster.BIN / program], capture_output=True, text=True, check=True).stdout
+                linked |= {os.path.realpath(p) for p in re.findall(r"=> (/(?:usr/)?lib/\S+)", text)}
+            owners = subprocess.run(["dpkg", "-S", *linked], capture_output=True, text=True, check=False).stdout
+            needed = {line.split(":")[0] for line in owners.splitlines()} - {"libc6", "libgcc-s1", "zlib1g"}  # Of every Debian.
+            # What only other packages link comes with them.
+            indirect = {"libgrpc29", "libhiredis0.14", "libibverbs1", "libnl-3-200", "libnl-route-3-200"}
+            self.assertEqual(needed - indirect - packages(f"{image}.packages"), set())
+            self.assertIn("tini", packages(f"{image}.packages"))
+
+    def test_a_cpu_worker_takes_the_pinned_torch(self):
+        pins = [re.search(r"^torch==.*$", path.read_text(), re.MULTILINE)[0] for path in (ROOT / "deploy/requirements.txt", IMAGES / "requirements-cpu.txt")]
+        self.assertEqual(pins[0], pins[1])
+
+    def test_scripts_are_sound(self):
+        for script in [IMAGES / "build.sh", IMAGES / "install.sh", IMAGES / "healthcheck", ROOT / "deploy/helm/render.sh", ROOT / "tests/deploy/run.sh"]:
+            subprocess.run(["bash", "-n", script], check=True)
+            self.assertTrue(os.access(script, os.X_OK), script)
+
+    def test_compose_names_what_is_there(self):
+        text = (ROOT / "deploy/compose.yaml").read_text()
+        for path in re.findall(r'"\./([\w/.-]+):', text):
+            self.assertTrue((ROOT / "deploy" / path).exists(), path)
+        for path in re.findall(r"dockerfile: (\S+?)}", text):
+            self.assertTrue((ROOT / path).exists(), path)
+        targets = set(re.findall(r'"([\w-]+):70\d\d"', (ROOT / "deploy/prometheus/prometheus.yaml").read_text()))
+        services = set(re.findall(r"^  ([\w-]+):$", text, re.MULTILINE))
+        self.assertLessEqual(targets, services)
+        for variable in set(re.findall(r"(LONGHAUL_\w+):", text)):
+            helps = [subprocess.run([cluster.BIN / p, "--help"], capture_output=True, text=True, check=True).stdout for p in ("longhaul-worker", "longhaul-coordinator")]
+            self.assertIn(variable, "".join(helps))
+
+
+if __name__ == "__main__":
+    cluster.main()

@@ -1,0 +1,118 @@
+"""The status page in a headless Chromium, beside a live job: what it shows is what the job reports; light and dark, desk and phone. Needs the Debian
+packages chromium and fonts-dejavu-core.
+
+    page_test.py BUILD/bin [unittest arguments]        PAGE_SHOTS=FOLDER keeps the screenshots to look at
+"""
+
+import html.parser
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration/processes"))
+import cluster  # noqa: E402  (reads the first argument)
+
+DARK, LIGHT = 0, 1  # Blink's preferredColorScheme.
+DESK, PHONE = (1100, 1500), (500, 2300)  # Chromium's windows are at least 500 wide.
+
+
+class Text(html.parser.HTMLParser):
+    """The visible words of each element that has an id."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.of = [], {}
+        self.tags = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in ("meta", "link", "br", "hr", "input", "img"):
+            self.open.append((tag, dict(attributes).get("id")))
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        for _, name in self.open:
+            if name and data.strip():
+                self.of.setdefault(name, []).append(data.strip())
+
+
+class PageTest(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.browser = shutil.which("chromium")
+        self.assertTrue(self.browser, "the Debian package chromium is not installed")
+        self.shots = pathlib.Path(os.environ.get("PAGE_SHOTS") or self.cluster.folder)
+        self.shots.mkdir(parents=True, exist_ok=True)
+
+    def chromium(self, *flags, fragment=""):
+        with tempfile.TemporaryDirectory() as profile:
+            return subprocess.run(
+                [self.browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                 f"--user-data-dir={profile}", "--hide-scrollbars", "--virtual-time-budget=4000", *flags, f"http://{self.cluster.http}/{fragment}"],
+                capture_output=True, text=True, timeout=120, check=True).stdout
+
+    def dom(self, fragment=""):
+        return Text(self.chromium("--dump-dom", fragment=fragment))
+
+    def shot(self, name, size, scheme):
+        path = self.shots / f"{name}.png"
+        self.chromium(f"--screenshot={path}", f"--window-size={size[0]},{size[1]}", f"--blink-settings=preferredColorScheme={scheme}")
+        self.assertGreater(path.stat().st_size, 10_000)
+
+    def detail(self, name):
+        with urllib.request.urlopen(f"http://{self.cluster.http}/api/v1/job?name={name}", timeout=10) as answer:
+            return json.loads(answer.read())
+
+    def test_an_empty_coordinator_says_what_to_do(self):
+        page = self.dom()
+        self.assertIn("ready", " ".join(page.of["health"]))
+        self.assertIn("longhaul submit", " ".join(page.of["no-jobs"]))
+        self.assertIn("longhaul-worker", " ".join(page.of["no-pools"]))
+
+    def test_shows_what_a_job_reports(self):
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool)
+        self.cluster.start_worker("site-c", 1, "--data-dir", self.cluster.folder)  # Cannot do the second job.
+        self.assertEqual(self.cluster.submit("first", steps=3000, pools=2, sets=["pools.names=[site-a,site-b]"]).returncode, 0)
+        self.cluster.wait_step(100, "first", 60)
+        # It waits for site-a, too, which is busy: one pool's word does not end it.
+        self.assertEqual(self.cluster.submit("second", steps=100, pools=1, text="nowhere", sets=["pools.names=[site-a,site-c]"]).returncode, 0)
+        self.cluster.wait_step(500, "first", 120)
+        cluster.wait_until(lambda: self.detail("second")["job"]["set_aside"], 60, "site-c to be set aside")
+        for name, size, scheme in (("desk-light", DESK, LIGHT), ("desk-dark", DESK, DARK), ("phone-light", PHONE, LIGHT), ("phone-dark", PHONE, DARK)):
+            self.shot(name, size, scheme)
+        live = self.dom("#first")
+        self.assertIn("running", live.of["job-title"])
+        self.assertGreaterEqual(live.tags.count("path"), 3)  # Two pools and the outer parameters.
+        self.assertGreaterEqual(live.tags.count("rect"), 10)  # Rounds.
+        self.assertIn("participating", live.of["job-pools"])
+        self.assertRegex(" ".join(self.dom("#second").of["set-aside"]), r"site-c is set aside.*nowhere")
+        self.cluster.wait_job("first", seconds=120)
+        self.check_end(self.dom("#first"))
+
+    def check_end(self, page):
+        job = self.detail("first")["job"]
+        self.assertIn("completed", page.of["job-title"])
+        facts = dict(zip(page.of["facts"][::2], page.of["facts"][1::2]))
+        self.assertEqual(facts["eval loss"].split()[0], f"{job['eval_loss']['last']:.3f}")
+        self.assertEqual(facts["bytes up"], f"{int(job['wire_bytes']['up_total']) / 1e6:.1f} MB")
+        self.assertEqual(facts["computing"], f"{job['utilization'] * 100:.1f} %")
+        self.assertIn("3,000 / 3,000", page.of["jobs"])
+        for pool in job["pools"]:
+            self.assertIn(pool["pool"], page.of["job-pools"])
+            self.assertIn(f"{pool['train_loss']:.3f}", page.of["job-pools"])
+
+
+if __name__ == "__main__":
+    cluster.main()

@@ -1,0 +1,37 @@
+"""The GPU bundle is made, unpacked elsewhere, and run on this host's CPU: bundle_test.py BUILD [unittest arguments]."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+
+
+class BundleTest(unittest.TestCase):
+    def test_its_parts_for_the_cpu_run_from_another_folder(self):
+        venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], check=True, capture_output=True, text=True).stdout.strip()
+        torch = next(pathlib.Path(venv).glob("lib/python*/site-packages/torch/lib"))
+        with tempfile.TemporaryDirectory() as scratch:
+            archive = pathlib.Path(scratch) / "bundle.tar.zst"
+            made = subprocess.run([ROOT / "tests/gpu/bundle.sh", archive], env={**os.environ, "BUILD_DIR": str(BUILD)},
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+            subprocess.run(["tar", "-C", scratch, "-xf", archive], check=True)
+            ran = subprocess.run([f"{scratch}/longhaul-gpu/run.sh", "--device", "cpu", "--torch", torch], capture_output=True, text=True,
+                                 env={"PATH": os.environ["PATH"], "HOME": scratch}, check=False)
+            report = pathlib.Path(scratch, "longhaul-gpu/report.txt").read_text()
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr + report)
+        lines = [line.split() for line in ran.stdout.splitlines()]
+        verdicts = {words[1]: words[0] for words in lines if words[0] in ("PASSED", "SKIPPED", "FAILED")}
+        self.assertEqual(verdicts.pop("small_job"), "PASSED")
+        # Nothing of the rest runs without a device, and each says so.
+        self.assertEqual(set(verdicts.values()), {"SKIPPED"}, verdicts)
+        self.assertIn("codec_cuda_test", verdicts)
+        self.assertIn("mfu_benchmark", verdicts)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,67 @@
+// The status page and the JSON behind it, over HTTP.
+#include "google/protobuf/util/json_util.h"
+#include "longhaul/v1/status.pb.h"
+#include "tests/integration/coordinator/exchange_fixture.h"
+
+namespace longhaul {
+namespace {
+
+class StatusPagesTest : public PagesFixture {
+ protected:
+  template <typename Message>
+  Message Read(const std::string& path) {
+    const std::string answer = Get(path);
+    EXPECT_NE(answer.find("HTTP/1.1 200"), std::string::npos) << answer;
+    Message message;
+    const auto parsed = google::protobuf::util::JsonStringToMessage(
+        answer.substr(answer.find("\r\n\r\n") + 4), &message);
+    EXPECT_TRUE(parsed.ok()) << answer;
+    return message;
+  }
+};
+
+TEST_F(StatusPagesTest, ShowsJobsPoolsAndRounds) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  SubmitAndBegin(Spec("shown"), members);
+  if (HasFatalFailure()) return;
+  Round(members, 1, 1, v1::OUTER);
+  const auto overview = Read<v1::Overview>("/api/v1/overview");
+  EXPECT_EQ(overview.not_ready(), "");
+  ASSERT_EQ(overview.jobs_size(), 1);
+  EXPECT_EQ(overview.jobs(0).spec().name(), "shown");
+  EXPECT_EQ(overview.jobs(0).state(), v1::RUNNING);
+  ASSERT_EQ(overview.pools_size(), 2);
+  EXPECT_EQ(overview.pools(1).name(), "site-b");
+  EXPECT_EQ(overview.pools(1).state(), v1::PARTICIPATING);
+  const auto detail = Read<v1::JobDetail>("/api/v1/job?name=shown");
+  EXPECT_EQ(detail.job().id(), overview.jobs(0).id());
+  ASSERT_GE(detail.rounds_size(), 3);  // Two seeds, and:
+  const v1::RoundTrace& round = *detail.rounds().rbegin();
+  EXPECT_EQ(round.fragment(), 1);
+  EXPECT_EQ(round.kind(), "outer");
+  EXPECT_EQ(round.pools_size(), 2);
+  EXPECT_GE(round.committed_at().seconds(), round.pools(0).pushed_at().seconds());
+}
+
+TEST_F(StatusPagesTest, UnknownJobsAndPathsAreNotFound) {
+  EXPECT_NE(Get("/api/v1/job?name=nobody").find("HTTP/1.1 404"), std::string::npos);
+  EXPECT_NE(Get("/api/v1/job").find("HTTP/1.1 404"), std::string::npos);
+  EXPECT_NE(Get("/api/v1/secret").find("HTTP/1.1 404"), std::string::npos);
+}
+
+TEST_F(StatusPagesTest, ThePageIsWholeAndLoadsNothingFromElsewhere) {
+  const std::string page = Get("/");
+  EXPECT_NE(page.find("text/html"), std::string::npos);
+  EXPECT_NE(page.find("</html>"), std::string::npos);
+  EXPECT_NE(Get("/status.js").find("text/javascript"), std::string::npos);
+  EXPECT_NE(Get("/status.css").find("prefers-color-scheme: dark"), std::string::npos);
+  for (const char* path : {"/", "/status.js", "/status.css"}) {
+    const std::string text = Get(path);
+    EXPECT_EQ(text.find("src=\"http"), std::string::npos) << path;
+    EXPECT_EQ(text.find("href=\"http"), std::string::npos) << path;
+    EXPECT_EQ(text.find("url("), std::string::npos) << path;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,103 @@
+#include "common/http/server.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/tcp.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Pages Probes() {
+  Pages pages;
+  AddProbes(pages, [] { return absl::OkStatus(); });
+  return pages;
+}
+
+TEST(HttpServerTest, ServesThePagesThatItIsGiven) {
+  Pages pages;
+  pages.Add("/", [](const PageRequest&) { return Page{.type = "text/html", .body = "<p>root"}; });
+  pages.Add("/echo", [](const PageRequest& request) {
+    return Page{.body = request.Parameter("word") + "|" + request.Parameter("none")};
+  });
+  const auto server = HttpServer::Start({}, pages).value();
+  ASSERT_GT(server->port(), 0);
+  const std::string root = HttpGet(server->port(), "/");
+  EXPECT_THAT(root, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(root, HasSubstr("Content-Type: text/html"));
+  EXPECT_THAT(root, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(HttpGet(server->port(), "/echo?a=1&word=%3Cx%3E"), EndsWith("\r\n<x>|"));
+  for (const char* other : {"/other", "/echo/below", "/echo2"}) {
+    EXPECT_THAT(HttpGet(server->port(), other), StartsWith("HTTP/1.1 404 ")) << other;
+  }
+}
+
+TEST(HttpServerTest, ProbesTellHealthFromReadiness) {
+  std::atomic<bool> ready = false;
+  Pages pages;
+  AddProbes(pages,
+            [&] { return ready ? absl::OkStatus() : absl::UnavailableError("replaying the log"); });
+  const auto server = HttpServer::Start({}, pages).value();
+  EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(HttpGet(server->port(), "/readyz"), HasSubstr("replaying the log"));
+  ready = true;
+  EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(HttpServerTest, TakesAnAddressInWords) {
+  EXPECT_EQ(HttpServer::OptionsFrom("localhost:7071")->address, "127.0.0.1");
+  EXPECT_EQ(HttpServer::OptionsFrom("[::1]:7071")->address, "[::1]");
+  EXPECT_THAT(std::string(HttpServer::OptionsFrom("nonsense").status().message()),
+              HasSubstr("HTTP address \"nonsense\""));
+}
+
+TEST(HttpServerTest, HalfRequestsDoNotHoldUpOthers) {
+  const auto server = HttpServer::Start({}, Probes()).value();
+  constexpr absl::string_view kHalf = "GET /metr";
+  std::vector<int> half_open;
+  for (int i = 0; i < 50; ++i) {
+    half_open.push_back(ConnectTcp(server->port()));
+    ASSERT_TRUE(
+        SendAll(half_open.back(), {reinterpret_cast<const uint8_t*>(kHalf.data()), kHalf.size()}));
+  }
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  }
+  // Nobody waits for the rest for long.
+  for (const int connection : half_open) {
+    char answer[512];
+    while (read(connection, answer, sizeof(answer)) > 0) {
+    }
+    close(connection);
+  }
+}
+
+TEST(HttpServerTest, RefusesAPortThatIsTakenOrImpossible) {
+  const auto first = HttpServer::Start({}, Probes()).value();
+  EXPECT_EQ(HttpServer::Start({.port = first->port()}, Probes()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(HttpServer::Start({.address = ""}, Probes()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(HttpServer::Start({.port = 70000}, Probes()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HttpServerTest, StopsListeningWhenDestroyed) {
+  auto server = HttpServer::Start({}, Probes()).value();
+  const int port = server->port();
+  server.reset();
+  EXPECT_EQ(HttpGet(port, "/healthz"), "");
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,91 @@
+#include "coordinator/effects/job_history.h"
+
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+v1::PoolProgress At(const std::string& pool, int64_t step, double waited = 0) {
+  v1::PoolProgress progress;
+  progress.set_pool(pool);
+  progress.set_inner_step(step);
+  progress.set_train_loss(1.0 / static_cast<double>(step));
+  progress.set_exposed_wait_seconds(waited);
+  return progress;
+}
+
+v1::JobDetail Filled(const JobHistory& history) {
+  v1::JobDetail detail;
+  history.Fill(&detail);
+  return detail;
+}
+
+TEST(LossCurveTest, StaysWithinItsBoundAndCoversAllSteps) {
+  LossCurve curve;
+  for (int step = 1; step <= 100'000; ++step) curve.Add(step, step);
+  EXPECT_LE(curve.points().size(), LossCurve::kPointsMax);
+  EXPECT_GE(curve.points().size(), LossCurve::kPointsMax / 4);
+  EXPECT_EQ(curve.points().front().step(), 1);
+  EXPECT_GT(curve.points().back().step(), 99'000);
+}
+
+TEST(LossCurveTest, APoolThatBeginsAgainReplacesWhatCameAfter) {
+  LossCurve curve;
+  for (int step = 1; step <= 10; ++step) curve.Add(step, 1);
+  curve.Add(4, 2);
+  ASSERT_EQ(curve.points().size(), 4);
+  EXPECT_EQ(curve.points().back().loss(), 2);
+}
+
+class JobHistoryTest : public testing::Test {
+ protected:
+  JobHistory history_{
+      std::vector<FragmentSchedule>{{.first_push_step = 9, .period = 10, .tau = 1, .rounds = 5}}};
+  const absl::Time start_ = absl::UnixEpoch() + absl::Hours(1);
+};
+
+TEST_F(JobHistoryTest, ARoundIsPushedCommittedMerged) {
+  history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_);
+  history_.Pushed(0, 1, RoundKind::kOuter, "site-b", start_ + absl::Seconds(1));
+  history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_ + absl::Seconds(2));  // Asked again.
+  history_.Reported(At("site-a", 11), start_ + absl::Seconds(2));  // Nothing to merge yet.
+  history_.Committed(0, 1, RoundKind::kOuter, start_ + absl::Seconds(3));
+  history_.Reported(At("site-a", 10), start_ + absl::Seconds(4));  // It may still wait for it.
+  history_.Reported(At("site-a", 11, 0.5), start_ + absl::Seconds(5));
+  history_.Reported(At("site-a", 12, 0.7), start_ + absl::Seconds(6));
+  const v1::JobDetail detail = Filled(history_);
+  ASSERT_EQ(detail.rounds_size(), 1);
+  const v1::RoundTrace& round = detail.rounds(0);
+  EXPECT_EQ(round.kind(), "outer");
+  EXPECT_EQ(round.merge_step(), 10);
+  EXPECT_EQ(round.committed_at().seconds(), 3603);
+  ASSERT_EQ(round.pools_size(), 2);
+  EXPECT_EQ(round.pools(0).pushed_at().seconds(), 3600);
+  EXPECT_EQ(round.pools(0).merged_at().seconds(), 3605);
+  EXPECT_EQ(round.pools(0).waited_seconds(), 0.5);
+  EXPECT_FALSE(round.pools(1).has_merged_at());
+}
+
+TEST_F(JobHistoryTest, KeepsTheNewestRounds) {
+  for (int version = 0; version <= 200; ++version)
+    history_.Committed(0, version, RoundKind::kSkipped, start_);
+  const v1::JobDetail detail = Filled(history_);
+  EXPECT_EQ(detail.rounds_size(), JobHistory::kRoundsMax);
+  EXPECT_EQ(detail.rounds().rbegin()->version(), 200);
+}
+
+TEST_F(JobHistoryTest, KeepsACurveOfEachPool) {
+  history_.Reported(At("site-b", 2), start_);
+  history_.Reported(At("site-a", 1), start_);
+  history_.Reported(At("site-a", 0), start_);  // Before its first step a pool has no loss.
+  const v1::JobDetail detail = Filled(history_);
+  ASSERT_EQ(detail.curves_size(), 2);
+  EXPECT_EQ(detail.curves(0).pool(), "site-a");
+  EXPECT_EQ(detail.curves(0).points(0).loss(), 1);
+  EXPECT_EQ(detail.curves(1).points(0).step(), 2);
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

@@ -1,0 +1,67 @@
+#include "worker/agent/agent_metrics.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/agent/pool_supervisor.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AgentMetricsTest : public testing::Test {
+ protected:
+  AgentMetricsTest() { metrics_.AddPages(pages_); }
+  std::string Text() const { return pages_.all().at("/metrics")({}).body; }
+
+  AgentMetrics metrics_;
+  Pages pages_;
+};
+
+TEST_F(AgentMetricsTest, CountsHowRanksEnd) {
+  metrics_.RanksStarted(3);
+  metrics_.RankExited(kRankCompleted);
+  metrics_.RankExited(128 + SIGKILL);
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_starts_total 3"));
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_ranks 1"));
+  EXPECT_THAT(Text(), HasSubstr("exits_total{reason=\"finished\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("exits_total{reason=\"lost\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("exits_total{reason=\"failed\"} 0"));
+}
+
+TEST_F(AgentMetricsTest, ShowsRanksWhileTheyRun) {
+  metrics_.RankReported(4, getpid(), {.step = 17, .waits_for = "fragment 1 version 3"});
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_inner_step{rank=\"4\"} 17"));
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_waiting{rank=\"4\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_resident_memory_bytes{rank=\"4\"} "));
+  metrics_.RanksEnded();
+  EXPECT_THAT(Text(), Not(HasSubstr("rank=\"4\"")));
+}
+
+TEST_F(AgentMetricsTest, ShowsTheJobAtHandAlone) {
+  v1::PoolProgress progress;
+  progress.set_pool("site-a");
+  progress.set_tokens(9);
+  metrics_.Progressed("first", progress);
+  EXPECT_THAT(Text(), HasSubstr("pool_tokens_total{job_name=\"first\",pool=\"site-a\"} 9"));
+  metrics_.Progressed("second", progress);
+  EXPECT_THAT(Text(), HasSubstr("job_name=\"second\""));
+  EXPECT_THAT(Text(), Not(HasSubstr("job_name=\"first\"")));
+}
+
+TEST_F(AgentMetricsTest, IsReadyWhileTheCoordinatorAnswers) {
+  const absl::Time start = absl::UnixEpoch() + absl::Hours(1);
+  EXPECT_EQ(pages_.all().at("/readyz")({}).code, 503);
+  EXPECT_THAT(std::string(metrics_.Ready(start).message()), HasSubstr("not answered yet"));
+  metrics_.CoordinatorAnswered(start);
+  EXPECT_TRUE(metrics_.Ready(start + absl::Seconds(9)).ok());
+  EXPECT_THAT(std::string(metrics_.Ready(start + absl::Seconds(75)).message()),
+              HasSubstr("for 1m15s"));
+}
+
+}  // namespace
+}  // namespace longhaul

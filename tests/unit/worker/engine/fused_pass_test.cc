@@ -1,0 +1,266 @@
+// The hand-written pass against autograd, through the engine's own pass over units.
+#include "worker/model/fused_pass.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ATen/Parallel.h"
+#include "ATen/ops/empty.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/Allocator.h"
+#include "c10/util/ThreadLocalDebugInfo.h"
+#include "common/base/random.h"
+#include "tests/testing/single_rank.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+std::vector<TransformerShape> Shapes() {
+  const TransformerShape plain{
+      .layers = 2, .dim = 32, .heads = 4, .kv_heads = 4, .ff_dim = 56, .context = 37, .vocab = 50};
+  TransformerShape grouped = plain, normed = plain, tied = plain, wide = plain, odd = plain;
+  grouped.kv_heads = 2;
+  normed.qk_norm = true;
+  normed.kv_heads = 1;
+  tied.tie_embeddings = true;
+  wide.dim = 192;
+  wide.heads = 3;
+  wide.kv_heads = 1;
+  wide.context = 150;
+  wide.qk_norm = true;
+  odd.dim = 18;
+  odd.heads = 3;
+  odd.kv_heads = 3;
+  odd.ff_dim = 7;
+  odd.vocab = 3;
+  odd.context = 3;
+  return {plain, grouped, normed, tied, wide, odd};
+}
+
+std::string ShapeName(const TransformerShape& s) {
+  return absl::StrCat("dim ", s.dim, " heads ", s.heads, "/", s.kv_heads, " qk_norm ", s.qk_norm,
+                      " tied ", s.tie_embeddings);
+}
+
+struct TestedDecoder {
+  TestedDecoder(const TransformerShape& shape, at::ScalarType compute)
+      : model(TransformerLm::Create(shape, at::kCPU).value()),
+        rank(*model, compute),
+        fused(model->MakeFusedPass(compute)) {
+    at::set_num_threads(1);
+    Random random(7);
+    for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
+      std::vector<float> values(model->layout().units[unit].elements);
+      for (float& value : values) value = static_cast<float>(random.Below(2000)) / 10000.0f - 0.09f;
+      rank.Write(unit, values);
+    }
+  }
+
+  // Of `sequences` sequences of `positions` tokens.
+  Batch MakeBatch(int64_t sequences, int64_t positions, int64_t vocab) {
+    Random random(sequences + 100 * positions);
+    const at::Tensor tokens = at::empty({sequences, positions + 1}, at::kLong);
+    for (int64_t i = 0; i < tokens.numel(); ++i)
+      tokens.data_ptr<int64_t>()[i] = static_cast<int64_t>(random.Below(vocab));
+    return {tokens.narrow(1, 0, positions), tokens.narrow(1, 1, positions)};
+  }
+
+  std::unique_ptr<TransformerLm> model;
+  SingleRank rank;
+  std::unique_ptr<FusedPass> fused;
+};
+
+struct PassOutcome {
+  double loss = 0;
+  std::vector<std::vector<float>> gradients;  // By tensor.
+};
+
+PassOutcome Differentiate(TestedDecoder& decoder, const Batch& batch, PassOptions options,
+                          int passes = 1) {
+  FlatGradients gradients = decoder.rank.MakeGradients();
+  PassOutcome outcome;
+  for (int pass = 0; pass < passes; ++pass) {
+    WeightStream stream(*decoder.model, decoder.rank.weights, *decoder.rank.queue,
+                        TrainingUses(*decoder.model), 1);
+    if (pass == 0) gradients.BeginStep();
+    outcome.loss = *ForwardBackward(*decoder.model, batch, options, stream, gradients,
+                                    [](int) { return absl::OkStatus(); });
+  }
+  const ModelLayout& layout = decoder.model->layout();
+  for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+    gradients.Finish(unit);
+    const float* const flat = gradients.unit(unit).data_ptr<float>();
+    for (const TensorLayout& tensor : layout.units[unit].tensors)
+      outcome.gradients.emplace_back(flat + tensor.offset, flat + tensor.offset + tensor.elements);
+  }
+  return outcome;
+}
+
+// Of the difference, by the size of `b`.
+double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    error += (a[i] - b[i]) * (a[i] - b[i]);
+    size += b[i] * b[i];
+  }
+  return std::sqrt(error / (size + 1e-30));
+}
+
+double SizeOf(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+// Each tensor's gradient, relative to itself.
+void ExpectNear(const PassOutcome& actual, const PassOutcome& expected, double bound) {
+  EXPECT_NEAR(actual.loss, expected.loss, bound * std::abs(expected.loss));
+  ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+  for (size_t i = 0; i < actual.gradients.size(); ++i) {
+    EXPECT_LT(RelativeDistance(actual.gradients[i], expected.gradients[i]), bound)
+        << "tensor " << i;
+  }
+}
+
+TEST(FusedPassTest, EqualsAutograd) {
+  for (const TransformerShape& shape : Shapes()) {
+    SCOPED_TRACE(ShapeName(shape));
+    TestedDecoder decoder(shape, at::kFloat);
+    for (const int64_t positions : {int64_t{2}, int64_t{3}, shape.context}) {
+      const Batch batch = decoder.MakeBatch(3, positions, shape.vocab);
+      const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25});
+      ExpectNear(Differentiate(decoder, batch, {.scale = 0.25, .fused = decoder.fused.get()}),
+                 expected, 1e-5);
+      EXPECT_NEAR(decoder.rank.ForwardOnly(batch, decoder.fused.get()), expected.loss,
+                  1e-5 * expected.loss);
+    }
+  }
+}
+
+// Nothing depends on queries and keys then: where autograd has rounding errors, so have we.
+TEST(FusedPassTest, EqualsAutogradOnSinglePositions) {
+  for (const TransformerShape& shape : Shapes()) {
+    TestedDecoder decoder(shape, at::kFloat);
+    const Batch batch = decoder.MakeBatch(5, 1, shape.vocab);
+    const PassOutcome expected = Differentiate(decoder, batch, {});
+    const PassOutcome actual = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
+    double size = 0;
+    for (const auto& gradient : expected.gradients) size = std::max(size, SizeOf(gradient));
+    for (size_t i = 0; i < expected.gradients.size(); ++i) {
+      const double distance = RelativeDistance(actual.gradients[i], expected.gradients[i]);
+      EXPECT_LT(distance * SizeOf(expected.gradients[i]), 1e-5 * size)
+          << ShapeName(shape) << " " << i;
+    }
+  }
+}
+
+TEST(FusedPassTest, RecomputesToTheSameBits) {
+  for (const TransformerShape& shape : Shapes()) {
+    TestedDecoder decoder(shape, at::kFloat);
+    const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+    const PassOutcome kept = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
+    const PassOutcome again =
+        Differentiate(decoder, batch, {.recompute = true, .fused = decoder.fused.get()});
+    EXPECT_EQ(kept.loss, again.loss);
+    EXPECT_EQ(kept.gradients, again.gradients) << ShapeName(shape);
+    EXPECT_EQ(kept.loss, decoder.rank.ForwardOnly(batch, decoder.fused.get()));
+  }
+}
+
+TEST(FusedPassTest, AddsToWhatGradientsHave) {
+  for (const TransformerShape& shape : Shapes()) {
+    SCOPED_TRACE(ShapeName(shape));
+    TestedDecoder decoder(shape, at::kFloat);
+    const Batch batch = decoder.MakeBatch(2, shape.context, shape.vocab);
+    ExpectNear(Differentiate(decoder, batch, {.fused = decoder.fused.get()}, 3),
+               Differentiate(decoder, batch, {}, 3), 1e-5);
+  }
+}
+
+TEST(FusedPassTest, TheNumberOfThreadsChangesNoBit) {
+  for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    for (const TransformerShape& shape : Shapes()) {
+      TestedDecoder decoder(shape, compute);
+      const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+      const PassOutcome one = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
+      for (const int threads : {2, 3}) {
+        at::set_num_threads(threads);
+        const PassOutcome more = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
+        EXPECT_EQ(one.loss, more.loss);
+        EXPECT_EQ(one.gradients, more.gradients) << ShapeName(shape);
+      }
+      at::set_num_threads(1);
+    }
+  }
+}
+
+// Of both from float32; ours keeps activations in float32, so that it is the nearer one.
+TEST(FusedPassTest, Bfloat16IsAsNearAsAutogradIs) {
+  for (const TransformerShape& shape : Shapes()) {
+    SCOPED_TRACE(ShapeName(shape));
+    TestedDecoder decoder(shape, at::kBFloat16), exact(shape, at::kFloat);
+    const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+    const PassOutcome expected = Differentiate(exact, batch, {});
+    const PassOutcome autograd = Differentiate(decoder, batch, {});
+    const PassOutcome actual = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
+    EXPECT_NEAR(actual.loss, expected.loss, 2e-3 * expected.loss);
+    for (size_t i = 0; i < expected.gradients.size(); ++i) {
+      const double ours = RelativeDistance(actual.gradients[i], expected.gradients[i]);
+      EXPECT_LT(ours, 0.02 + 1.5 * RelativeDistance(autograd.gradients[i], expected.gradients[i]))
+          << i;
+      EXPECT_LT(ours, 0.1) << i;
+    }
+  }
+}
+
+// Counts what torch allocates on this thread.
+class AllocationCount : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
+    if (bytes > 0) ++count;
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int count = 0;
+};
+
+TEST(FusedPassTest, AllocatesNothingAfterTheFirstStep) {
+  const TransformerShape shape = Shapes()[1];
+  TestedDecoder decoder(shape, at::kFloat);
+  const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+  const Batch smaller = decoder.MakeBatch(2, shape.context, shape.vocab);
+  FlatGradients gradients = decoder.rank.MakeGradients();
+  const auto step = [&](const Batch& tokens, FusedPass* fused) {
+    ASSERT_TRUE(decoder.rank.ForwardBackward(tokens, {.fused = fused}, gradients).ok());
+    decoder.rank.ForwardOnly(tokens, fused);
+  };
+  step(batch, decoder.fused.get());
+  const int64_t bytes = decoder.fused->bytes();
+  const auto count = std::make_shared<AllocationCount>();
+  {
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, count);
+    for (int i = 0; i < 3; ++i) {
+      step(batch, decoder.fused.get());
+      step(smaller, decoder.fused.get());
+    }
+  }
+  EXPECT_EQ(count->count, 0);
+  EXPECT_EQ(decoder.fused->bytes(), bytes);
+  {
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, count);
+    step(batch, nullptr);
+  }
+  EXPECT_GT(count->count, 50);  // The count counts.
+}
+
+TEST(FusedPassTest, RefusesATokenBeyondTheVocabulary) {
+  const TransformerShape shape = Shapes()[0];
+  TestedDecoder decoder(shape, at::kFloat);
+  const Batch batch = decoder.MakeBatch(2, 4, shape.vocab + 100);
+  EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,43 @@
+#include "worker/kernels/cross_entropy.h"
+
+#include "tests/unit/worker/kernels/reference.h"
+
+namespace longhaul::kernels {
+namespace {
+
+TEST(CrossEntropyTest, EqualsTheDefinition) {
+  OnEachTarget([] {
+    for (const int64_t rows : {0, 1, 5}) {
+      for (const int64_t classes : {1, 2, 15, 16, 17, 250, 256}) {
+        Values logits(rows * classes);
+        for (int64_t i = 0; i < logits.size(); ++i) logits.data()[i] *= 30;
+        std::vector<int64_t> targets;
+        for (int64_t row = 0; row < rows; ++row) targets.push_back((row * 7 + 1) % classes);
+        Doubles gradient(logits.size());
+        double loss = 0;
+        for (int64_t row = 0; row < rows; ++row) {
+          double sum = 0;
+          for (int64_t i = 0; i < classes; ++i) sum += std::exp(logits[row * classes + i]);
+          loss += std::log(sum) - logits[row * classes + targets[row]];
+          for (int64_t i = 0; i < classes; ++i) {
+            gradient[row * classes + i] =
+                0.5 * (std::exp(logits[row * classes + i]) / sum - (i == targets[row]));
+          }
+        }
+        EXPECT_NEAR(CrossEntropy(logits.data(), targets.data(), rows, classes, 0.5), loss,
+                    1e-5 * (1 + loss));
+        ExpectNear(logits, gradient, 1e-6);
+      }
+    }
+  });
+}
+
+TEST(CrossEntropyTest, LargeLogitsStayFinite) {
+  float logits[] = {1e30f, -1e30f, 0};
+  const int64_t target = 0;
+  EXPECT_EQ(CrossEntropy(logits, &target, 1, 3, 1), 0);
+  for (const float gradient : logits) EXPECT_EQ(gradient, 0);
+}
+
+}  // namespace
+}  // namespace longhaul::kernels

@@ -1,0 +1,75 @@
+#include "worker/movement/emulated_movement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "worker/movement/arena.h"
+
+namespace longhaul {
+namespace {
+
+constexpr MoveQueue kUp{Direction::kUp, MoveClass::kState};
+constexpr MoveQueue kDown{Direction::kDown, MoveClass::kState};
+
+std::unique_ptr<PlacedBuffer> Make(Movement& movement, Place place) {
+  return Arena::Create(movement, place, 256, "a test")->Take("a buffer", 256);
+}
+
+// The slot is given to the second buffer before the first one has left it.
+absl::Status ReuseWithoutAWait(uint64_t seed) {
+  EmulatedMovement movement({.seed = seed});
+  const auto first = Make(movement, Place::kHost), second = Make(movement, Place::kHost),
+             back = Make(movement, Place::kHost), slot = Make(movement, Place::kDevice);
+  first->SetVersion(1);
+  second->SetVersion(2);
+  const MoveToken up = movement.Copy(kUp, {first.get(), 1}, {slot.get(), 1}, 256);
+  movement.Copy(kDown, {slot.get(), 1}, {back.get(), 1}, 256, {up});
+  movement.Copy(kUp, {second.get(), 2}, {slot.get(), 2}, 256);
+  return movement.WaitAll("the test");
+}
+
+TEST(EmulatedMovementTest, AMissingWaitIsFound) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const absl::Status status = ReuseWithoutAWait(seed);
+    if (status.ok()) continue;
+    ++found;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a wait is missing"));
+  }
+  EXPECT_GT(found, 3);
+}
+
+TEST(EmulatedMovementTest, NothingRunsBeforeSomebodyWaits) {
+  EmulatedMovement movement({});
+  const auto host = Make(movement, Place::kHost), device = Make(movement, Place::kDevice);
+  const MoveToken up = movement.Copy(kUp, {host.get(), 0}, {device.get(), 5}, 256);
+  EXPECT_FALSE(movement.Done(up));
+  EXPECT_EQ(device->version(), 0);
+  EXPECT_EQ(device->promised(), 5);
+  EXPECT_TRUE(movement.Join(up).ok());
+  EXPECT_TRUE(movement.Done(up));
+  EXPECT_EQ(device->version(), 5);
+}
+
+TEST(EmulatedMovementTest, PlacesHaveBounds) {
+  EmulatedMovement movement({.host_bytes_max = 1000, .device_bytes_max = 2000});
+  EXPECT_TRUE(movement.Allocate(Place::kHost, 1000, "masters").ok());
+  const absl::Status status = movement.Allocate(Place::kHost, 1, "moments").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "moments: pinning host memory of 1 bytes, 1000 of 1000 are in use");
+  EXPECT_TRUE(movement.Allocate(Place::kDevice, 2000, "slots").ok());
+}
+
+TEST(EmulatedMovementTest, AWaitHasADeadlineAndAName) {
+  EmulatedMovement movement({.mode = EmulatedMovement::Mode::kThreads,
+                             .up_bytes_per_second = 1e-3,
+                             .timeout = absl::Milliseconds(1)});
+  const auto host = Make(movement, Place::kHost), device = Make(movement, Place::kDevice);
+  const MoveToken up = movement.Copy(kUp, {host.get(), 0}, {device.get(), 0}, 256);
+  const absl::Status status = movement.Wait(up, "the state of subgroup 3");
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("the state of subgroup 3"));
+}
+
+}  // namespace
+}  // namespace longhaul
