@@ -1,5 +1,9 @@
 #include "worker/collective/gloo_context.h"
 
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -9,6 +13,26 @@
 #include "common/base/status_macros.h"
 #include "gloo/transport/tcp/address.h"
 #include "gloo/transport/tcp/device.h"
+
+// gloo's loop thread looks after a connection with try_lock: while another thread of the process
+// sends on it, the loop asks epoll again at once, and again. Where all cores are busy it keeps the
+// sender from the core that would end the wait, for a whole slice of the scheduler. This definition
+// takes the place of libc's for this program and its libraries: a thread that comes back without
+// having done anything gives its core away first. Two ranks on two cores train two to seven times
+// as fast (`tests/benchmark/run.sh collective`, engine of 60,000 parameters).
+extern "C" int epoll_wait(int epoll, epoll_event* events, int events_max, int timeout) {
+  using Clock = std::chrono::steady_clock;
+  // Reading one message takes longer.
+  constexpr auto kNothingDone = std::chrono::microseconds(3);
+  static const auto next = reinterpret_cast<decltype(&epoll_wait)>(dlsym(RTLD_NEXT, "epoll_wait"));
+  thread_local Clock::time_point returned;
+  thread_local int idle_returns = 0;
+  idle_returns = Clock::now() - returned < kNothingDone ? idle_returns + 1 : 0;
+  if (idle_returns >= 2) sched_yield();
+  const int ready = next(epoll, events, events_max, timeout);
+  returned = Clock::now();
+  return ready;
+}
 
 namespace longhaul {
 namespace {

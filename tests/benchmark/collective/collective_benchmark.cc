@@ -1,9 +1,10 @@
 // The gloo communicator between processes of this machine, over loopback.
 //
-//   collective_benchmark time [--ranks N] [--mib M]
-//     Runs one collective for each line of standard input, which names it (all_reduce, all_gather,
-//     reduce_scatter, all_to_all), and prints its seconds, until the input ends: the counterpart of
-//     torch_gloo.py, whose sizes these are (collectives.py runs both in turn).
+//   collective_benchmark time [--ranks N] [--kib K] [--count C]
+//     Runs one collective, C times in a row, for each line of standard input, which names it
+//     (all_reduce, all_gather, reduce_scatter, all_to_all), and prints the seconds of one, until the
+//     input ends: the counterpart of torch_gloo.py, whose sizes these are (collectives.py runs both
+//     in turn).
 //   collective_benchmark kill [--ranks N] [--rounds R]
 //     So many times: SIGKILL of one rank, at some moment of an endless all-reduce, and how long it
 //     takes until each survivor has its error. Prints a row; the reference is 100 ms.
@@ -45,7 +46,7 @@ double MonotonicSeconds() {
 }
 
 struct Arguments {
-  int ranks = 2, mib = 64, rounds = 100;
+  int ranks = 2, kib = 64 << 10, count = 1, rounds = 100;
   int rank = -1, generation = 0;
   std::string rendezvous;
 };
@@ -87,7 +88,7 @@ absl::Status RunOperation(Communicator& communicator, int operation, absl::Span<
 // Rank 0 reads what to do and tells the others; -1: the end.
 absl::Status TimeOnRank(const Arguments& arguments) {
   LH_ASSIGN_OR_RETURN(const auto communicator, Connect(arguments));
-  const size_t tensor_bytes = (size_t{1} << 20) * arguments.mib;
+  const size_t tensor_bytes = (size_t{1} << 10) * arguments.kib;
   const Buffer whole(tensor_bytes), other(tensor_bytes);
   while (true) {
     int32_t operation = -1;
@@ -103,9 +104,11 @@ absl::Status TimeOnRank(const Arguments& arguments) {
     if (operation < 0) return absl::OkStatus();
     LH_RETURN_IF_ERROR(communicator->Barrier(kCall));
     const double begin = MonotonicSeconds();
-    LH_RETURN_IF_ERROR(RunOperation(*communicator, operation, whole.floats(), other.floats()));
+    for (int i = 0; i < arguments.count; ++i)
+      LH_RETURN_IF_ERROR(RunOperation(*communicator, operation, whole.floats(), other.floats()));
     LH_RETURN_IF_ERROR(communicator->Barrier(kCall));
-    if (arguments.rank == 0) std::cout << MonotonicSeconds() - begin << std::endl;
+    if (arguments.rank == 0)
+      std::cout << (MonotonicSeconds() - begin) / arguments.count << std::endl;
   }
 }
 
@@ -135,7 +138,8 @@ class Pool {
     for (int rank = 0; rank < arguments_.ranks; ++rank) {
       ranks.push_back(std::make_unique<SelfProcess>(std::vector<std::string>{
           "collective_benchmark", mode_, absl::StrCat("--ranks=", arguments_.ranks),
-          absl::StrCat("--mib=", arguments_.mib), absl::StrCat("--rank=", rank),
+          absl::StrCat("--kib=", arguments_.kib),
+          absl::StrCat("--count=", arguments_.count), absl::StrCat("--rank=", rank),
           absl::StrCat("--generation=", generation_),
           absl::StrCat("--rendezvous=", server_->address())}));
     }
@@ -206,12 +210,13 @@ int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"The gloo communicator between processes of this machine."};
   app.require_subcommand(1);
-  const CLI::Range positive(1, 1 << 20);
+  const CLI::Range positive(1, 1 << 22);
   CLI::App* time = app.add_subcommand("time", "seconds of the collectives that stdin names");
   CLI::App* kill = app.add_subcommand("kill", "how soon survivors know that a rank was killed");
   for (CLI::App* mode : {time, kill}) {
     mode->add_option("--ranks", arguments.ranks)->check(CLI::Range(2, 256));
-    mode->add_option("--mib", arguments.mib)->check(positive);
+    mode->add_option("--kib", arguments.kib)->check(positive);
+    mode->add_option("--count", arguments.count)->check(positive);
     mode->add_option("--rank", arguments.rank)->group("");
     mode->add_option("--generation", arguments.generation)->group("");
     mode->add_option("--rendezvous", arguments.rendezvous)->group("");

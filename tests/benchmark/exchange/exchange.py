@@ -102,8 +102,8 @@ def measure(options):
         program = processes.BIN.parent / "benchmark/exchange_pool"
         pools = [start(name, [program, cluster.address, name]) for name in POOLS]
         venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], check=True, capture_output=True, text=True).stdout.strip()
-        reference = start("torch_gloo.py", [f"{venv}/bin/python", "-B", ROOT / "tests/benchmark/collective/torch_gloo.py", "--mib",
-                                            options.mib])
+        reference = start("torch_gloo.py", [f"{venv}/bin/python", "-B", ROOT / "tests/benchmark/collective/torch_gloo.py", "--kib",
+                                            options.mib << 10])
         gauges = CoordinatorGauges(cluster)
         rounds, references = [], []
         for version in range(1, 2 + options.rounds):
