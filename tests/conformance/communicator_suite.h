@@ -3,6 +3,7 @@
 // threads of this process:
 //
 //   static constexpr bool kRankOrderSums;  // sums are the rank-order sum bit for bit
+//   static constexpr bool kTellsWhoLeft;   // a peer that left in peace gives CANCELLED
 //   static std::vector<int> Sizes();       // group sizes to try; empty: it cannot run here
 //   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size);
 //   // Memory that the communicator and this process can touch.
@@ -408,8 +409,13 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatHasLeftIsReported) {
     own.back().reset();
     OnEveryRank(group, [&](Communicator& communicator) {
       const absl::Status status = communicator.Barrier(TypeParam::Options(kAmple));
-      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("lost rank"));
+      EXPECT_EQ(status.code(), TypeParam::kTellsWhoLeft ? absl::StatusCode::kCancelled
+                                                        : absl::StatusCode::kUnavailable)
+          << status;
+      EXPECT_THAT(std::string(status.message()),
+                  testing::HasSubstr(TypeParam::kTellsWhoLeft ? "has left" : "lost rank"));
+      // Who sees it leaves in peace, too.
+      if (communicator.rank() > 0) own[communicator.rank()].reset();
     });
   });
 }

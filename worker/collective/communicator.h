@@ -13,10 +13,12 @@
 //   DEADLINE_EXCEEDED    the timeout passed; the message says what was waited for
 //   UNAVAILABLE          a peer is gone or the communicator was aborted; the message names the
 //                        operation and the peer
+//   CANCELLED            a peer has left in peace: it destroyed its communicator, or saw another one
+//                        do so (`nccl` cannot tell this from UNAVAILABLE)
 //   FAILED_PRECONDITION  the ranks called different operations or sizes (reported by `thread`
 //                        alone: elsewhere this ends in DEADLINE_EXCEEDED)
 // After any of these but INVALID_ARGUMENT the communicator is aborted on this rank, its peers soon
-// fail with UNAVAILABLE, output buffers hold unspecified values, and the group has to be made anew.
+// fail with UNAVAILABLE (after CANCELLED with CANCELLED), output buffers hold unspecified values, and the group has to be made anew.
 #pragma once
 
 #include <cstddef>

@@ -47,9 +47,9 @@ absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Connect(int rank, int size,
   auto mesh = absl::WrapUnique(new GlooMesh(std::move(context)));
   if (size == 1) return mesh;
   try {
-    mesh->goodbyes_ = mesh->context_->createUnboundBuffer(&mesh->goodbye_byte_, 1);
+    mesh->goodbyes_ = mesh->context_->createUnboundBuffer(mesh->said_.data(), size);
     for (int peer = 0; peer < size; ++peer) {
-      if (peer != rank) mesh->goodbyes_->recv(peer, kGoodbyeSlot);
+      if (peer != rank) mesh->goodbyes_->recv(peer, kGoodbyeSlot, peer, 1);
     }
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("a peer left while connecting: ", error.what()));
@@ -58,7 +58,8 @@ absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Connect(int rank, int size,
   return mesh;
 }
 
-GlooMesh::GlooMesh(std::unique_ptr<GlooContext> context) : context_(std::move(context)) {}
+GlooMesh::GlooMesh(std::unique_ptr<GlooContext> context)
+    : context_(std::move(context)), said_(context_->size) {}
 
 GlooMesh::~GlooMesh() {
   if (!sentinel_.joinable()) return;
@@ -87,7 +88,7 @@ absl::StatusOr<std::unique_ptr<GlooMesh::Transfer>> GlooMesh::Start(Transfer::Ki
     {
       absl::MutexLock lock(&mutex_);
       // From here on either this thread sees the abort or the abort sees the buffer.
-      if (aborted_) return absl::UnavailableError(reason_);
+      LH_RETURN_IF_ERROR(end_);
       buffers_.insert(transfer->buffer_.get());
     }
     if (kind == Transfer::Kind::kSend) {
@@ -119,16 +120,22 @@ absl::Status GlooMesh::Wait(Transfer& transfer, Deadline deadline) {
 }
 
 void GlooMesh::Abort(absl::string_view reason) {
+  End(absl::UnavailableError(absl::StrCat("aborted: ", reason)));
+}
+
+void GlooMesh::End(absl::Status reason) {
+  const bool in_peace = absl::IsCancelled(reason);
   {
     absl::MutexLock lock(&mutex_);
-    if (aborted_) return;
-    aborted_ = true;
-    reason_ = absl::StrCat("aborted: ", reason);
+    if (!end_.ok()) return;
+    end_ = std::move(reason);
     for (gloo::transport::UnboundBuffer* buffer : buffers_) {
       buffer->abortWaitRecv();
       buffer->abortWaitSend();
     }
   }
+  // The peers learn what ended here, not that a connection broke.
+  if (in_peace) SayGoodbye();
   try {
     char byte;
     context_->createUnboundBuffer(&byte, 1)->waitRecv(nullptr, milliseconds(1));
@@ -139,11 +146,15 @@ void GlooMesh::Abort(absl::string_view reason) {
 
 absl::Status GlooMesh::status() const {
   absl::MutexLock lock(&mutex_);
-  return aborted_ ? absl::UnavailableError(reason_) : absl::OkStatus();
+  return end_;
 }
 
 absl::Status GlooMesh::Lost(int peer, absl::string_view cause) {
-  Abort(absl::StrCat("lost rank ", peer, " (", cause, ")"));
+  if (said_[peer] != 0) {
+    End(absl::CancelledError(absl::StrCat("rank ", peer, " has left")));
+  } else {
+    Abort(absl::StrCat("lost rank ", peer, " (", cause, ")"));
+  }
   return status();
 }
 
@@ -170,8 +181,8 @@ void GlooMesh::SayGoodbye() {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
     try {
-      char byte = 0;
-      auto buffer = context_->createUnboundBuffer(&byte, 1);
+      char goodbye = 1;
+      auto buffer = context_->createUnboundBuffer(&goodbye, 1);
       buffer->send(peer, kGoodbyeSlot);
       buffer->waitSend(nullptr, kGoodbyeWait);
     } catch (const std::exception&) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -63,17 +64,17 @@ class GlooMesh {
 
   // Start a message of `bytes` > 0 to or from `peer`. Both sides name the same slot and size;
   // messages of one slot arrive in order. UNAVAILABLE: the mesh is aborted, or becomes so because
-  // the peer is gone.
+  // the peer is gone. CANCELLED: the same, where a peer has said goodbye.
   absl::StatusOr<std::unique_ptr<Transfer>> Send(int peer, uint64_t slot, const void* data,
                                                  int64_t bytes);
   absl::StatusOr<std::unique_ptr<Transfer>> Receive(int peer, uint64_t slot, void* data,
                                                     int64_t bytes);
 
-  // Blocks until the transfer is complete. UNAVAILABLE: as above. DEADLINE_EXCEEDED: the deadline
-  // passed. Both abort the mesh and name the peer.
+  // Blocks until the transfer is complete. UNAVAILABLE, CANCELLED: as above. DEADLINE_EXCEEDED: the
+  // deadline passed. All abort the mesh and name the peer.
   absl::Status Wait(Transfer& transfer, Deadline deadline);
 
-  // UNAVAILABLE with the reason once the mesh is aborted.
+  // UNAVAILABLE or CANCELLED with the reason once the mesh is aborted.
   absl::Status status() const;
 
   // The first reason stays. Does nothing when already aborted. Blocks for about a millisecond.
@@ -84,6 +85,7 @@ class GlooMesh {
 
   absl::StatusOr<std::unique_ptr<Transfer>> Start(Transfer::Kind kind, int peer, uint64_t slot,
                                                   void* data, int64_t bytes);
+  void End(absl::Status reason);
   absl::Status Lost(int peer, absl::string_view cause);
   void WatchPeers();
   std::string FailedPeers();
@@ -94,12 +96,12 @@ class GlooMesh {
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_set<gloo::transport::UnboundBuffer*> buffers_ ABSL_GUARDED_BY(mutex_);
-  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // Not OK: the mesh is aborted.
 
-  char goodbye_byte_ = 0;
-  std::unique_ptr<gloo::transport::UnboundBuffer>
-      goodbyes_;  // the receives that the sentinel waits for
+  // By rank, what it said: not 0 once it said goodbye. A connection delivers it before its end.
+  std::vector<char> said_;
+  // The receives of these that the sentinel waits for.
+  std::unique_ptr<gloo::transport::UnboundBuffer> goodbyes_;
   std::thread sentinel_;
 };
 

@@ -10,7 +10,7 @@ namespace longhaul {
 absl::Status ThreadGroup::Meet(int rank, Call call, absl::Duration timeout) {
   const absl::string_view operation = call.operation;
   absl::MutexLock lock(&mutex_);
-  if (aborted_) return absl::UnavailableError(absl::StrCat(operation, ": ", reason_));
+  if (!end_.ok()) return EndOf(operation);
   calls_[rank] = std::move(call);
   arrived_[rank] = true;
   const int64_t meeting = meetings_;
@@ -21,7 +21,7 @@ absl::Status ThreadGroup::Meet(int rank, Call call, absl::Duration timeout) {
     ++meetings_;
   }
   const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return meetings_ != meeting || aborted_ || WaitsForDeparted();
+    return meetings_ != meeting || !end_.ok() || WaitsForDeparted();
   };
   mutex_.AwaitWithTimeout(absl::Condition(&decided), timeout);
   // A complete meeting stands even if the group was aborted meanwhile: others may already be
@@ -36,11 +36,12 @@ absl::Status ThreadGroup::Meet(int rank, Call call, absl::Duration timeout) {
     }
     return Fail(agreed);
   }
-  if (aborted_) return absl::UnavailableError(absl::StrCat(operation, ": ", reason_));
+  if (!end_.ok()) return EndOf(operation);
   if (WaitsForDeparted()) {
     std::vector<bool> present(size());
     for (int i = 0; i < size(); ++i) present[i] = !departed_[i] || arrived_[i];
-    return Fail(absl::UnavailableError(absl::StrCat(operation, ": lost ", MissingRanks(present))));
+    return Fail(
+        absl::CancelledError(absl::StrCat(operation, ": ", MissingRanks(present), " has left")));
   }
   return Fail(absl::DeadlineExceededError(absl::StrCat(
       operation, ": waited ", absl::FormatDuration(timeout), " for ", MissingRanks(arrived_))));
@@ -55,14 +56,16 @@ void ThreadGroup::Leave() {
 
 void ThreadGroup::Abort(absl::string_view reason) {
   absl::MutexLock lock(&mutex_);
-  if (aborted_) return;
-  aborted_ = true;
-  reason_ = absl::StrCat("aborted: ", reason);
+  if (end_.ok()) end_ = absl::UnavailableError(absl::StrCat("aborted: ", reason));
 }
 
 void ThreadGroup::Depart(int rank) {
   absl::MutexLock lock(&mutex_);
   departed_[rank] = true;
+}
+
+absl::Status ThreadGroup::EndOf(absl::string_view operation) const {
+  return absl::Status(end_.code(), absl::StrCat(operation, ": ", end_.message()));
 }
 
 std::string ThreadGroup::MissingRanks(const std::vector<bool>& present) const {
@@ -81,9 +84,10 @@ bool ThreadGroup::WaitsForDeparted() const {
 }
 
 absl::Status ThreadGroup::Fail(absl::Status status) {
-  if (!aborted_) {
-    aborted_ = true;
-    reason_ = absl::StrCat("aborted: ", status.message());
+  if (end_.ok()) {
+    end_ = absl::Status(
+        absl::IsCancelled(status) ? absl::StatusCode::kCancelled : absl::StatusCode::kUnavailable,
+        absl::StrCat("aborted: ", status.message()));
   }
   return status;
 }

@@ -29,8 +29,8 @@ class ThreadGroup {
   explicit ThreadGroup(int size) : calls_(size), arrived_(size), departed_(size) {}
 
   // Blocks until every rank has come. OK: this rank may read every call's input until it calls
-  // Leave, which it must. DEADLINE_EXCEEDED names the ranks that did not come, UNAVAILABLE the
-  // ranks that never will or the reason of Abort, FAILED_PRECONDITION how the calls differ. Any
+  // Leave, which it must. DEADLINE_EXCEEDED names the ranks that did not come, CANCELLED the
+  // ranks that never will, UNAVAILABLE the reason of Abort, FAILED_PRECONDITION how the calls differ. Any
   // error aborts the group.
   absl::Status Meet(int rank, Call call, absl::Duration timeout);
   const Call& call(int rank) const { return calls_[rank]; }
@@ -46,6 +46,7 @@ class ThreadGroup {
 
  private:
   int size() const { return static_cast<int>(calls_.size()); }
+  absl::Status EndOf(absl::string_view operation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string MissingRanks(const std::vector<bool>& present) const;
   bool WaitsForDeparted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -59,8 +60,7 @@ class ThreadGroup {
   int arrived_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int readers_ ABSL_GUARDED_BY(mutex_) = 0;  // ranks between Meet and Leave
   int64_t meetings_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // Not OK: the group is aborted.
 };
 
 }  // namespace longhaul

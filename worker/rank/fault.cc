@@ -10,7 +10,8 @@ namespace {
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
   const bool among_ranks = place == FaultPlace::kMeeting || place == FaultPlace::kPreparation ||
                            place == FaultPlace::kTraining;
-  if (among_ranks && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status))) {
+  if (among_ranks && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+                      absl::IsCancelled(status))) {
     return v1::PEER_FAULT;
   }
   if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;

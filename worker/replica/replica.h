@@ -7,7 +7,7 @@
 //
 // Used from one thread, the training thread. Every rank of a pool calls the collective methods in
 // the same order. All methods may block. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (a peer rank is
-// gone or stands still), INTERNAL (framework).
+// gone or stands still), CANCELLED (it has ended in peace), INTERNAL (framework).
 #pragma once
 
 #include <cstdint>

@@ -279,10 +279,13 @@ Outcome RankSession::Impl::Run() {
   }
 }
 
-// Whether a collective failed because the pool drains and another rank was done before this one.
+// Whether a collective failed because the pool drains and another rank was done before this one:
+// one of another node, too, which alone was asked.
 bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;
-  {
+  if (absl::IsCancelled(status)) {
+    log_.Info(absl::StrCat("stops with another rank of the pool: ", status.message()));
+  } else {
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;
     absl::MutexLock lock(&mutex_);
     if (!drain_asked_) return false;
   }

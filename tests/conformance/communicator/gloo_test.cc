@@ -10,6 +10,7 @@ namespace {
 // Ranks are threads, but each has its own gloo context: all data crosses loopback TCP.
 struct GlooBackend {
   static constexpr bool kRankOrderSums = true;
+  static constexpr bool kTellsWhoLeft = true;
   static std::vector<int> Sizes() { return {1, 2, 3, 4}; }
   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size) {
     signal(SIGPIPE, SIG_IGN);

@@ -11,6 +11,7 @@ namespace {
 
 struct NcclBackend {
   static constexpr bool kRankOrderSums = false;
+  static constexpr bool kTellsWhoLeft = false;
   static std::vector<int> Sizes() {
     return CudaDeviceCount().ok() ? std::vector<int>{1} : std::vector<int>{};
   }

@@ -6,6 +6,7 @@ namespace {
 
 struct ThreadBackend {
   static constexpr bool kRankOrderSums = true;
+  static constexpr bool kTellsWhoLeft = true;
   static std::vector<int> Sizes() { return {1, 2, 3, 4}; }
   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size) {
     return MakeThreadCommunicators(size);
