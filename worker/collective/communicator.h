@@ -18,7 +18,8 @@
 //   FAILED_PRECONDITION  the ranks called different operations or sizes (reported by `thread`
 //                        alone: elsewhere this ends in DEADLINE_EXCEEDED)
 // After any of these but INVALID_ARGUMENT the communicator is aborted on this rank, its peers soon
-// fail with UNAVAILABLE (after CANCELLED with CANCELLED), output buffers hold unspecified values, and the group has to be made anew.
+// fail with UNAVAILABLE (after CANCELLED with CANCELLED), output buffers hold unspecified values,
+// and the group has to be made anew.
 #pragma once
 
 #include <cstddef>

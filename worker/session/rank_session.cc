@@ -154,7 +154,6 @@ class RankSession::Impl {
 };
 
 // --- events in, actions out
-// ------------------------------------------------------------------------------------------
 
 void RankSession::Impl::Post(const Event& event) {
   absl::MutexLock lock(&mutex_);
@@ -295,7 +294,6 @@ bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
 }
 
 // --- the stream
-// ------------------------------------------------------------------------------------------------------
 
 void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
   absl::Status status;
@@ -369,7 +367,6 @@ void RankSession::Impl::OnDisconnected() {
 }
 
 // --- background
-// ------------------------------------------------------------------------------------------------------
 
 void RankSession::Impl::InBackground(Task task) {
   if (!executor_->Submit(
@@ -463,7 +460,6 @@ absl::Status RankSession::Impl::PullDownlink(OuterFragment& outer, int fragment,
 }
 
 // --- foreground
-// ------------------------------------------------------------------------------------------------------
 
 absl::Status RankSession::Impl::Perform(const Action& action) {
   return std::visit(
