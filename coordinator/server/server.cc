@@ -81,14 +81,19 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
   std::vector<std::string> open;
   LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
   if (!options.tls && !IsLoopback(rpc.host)) {
-    open.push_back(absl::StrCat("--listen ", options.listen,
-                                ": everybody who reaches it may submit, cancel, join and read "
-                                "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
-                                "(longhaul certs init)"));
+    open.push_back(absl::StrCat(
+        "--listen ", options.listen,
+        ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
+        "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
+        "(longhaul certs init)"));
   }
-  if (!options.http_listen.empty() && options.tokens_file.empty()) {
+  if (!options.http_listen.empty()) {
     LH_ASSIGN_OR_RETURN(const HostPort http, ParseHostPort(options.http_listen));
-    if (!IsLoopback(http.host)) {
+    if (!IsLoopback(http.host) && !options.tokens_file.empty()) {
+      log.Warning(absl::StrCat("--http-listen ", options.http_listen,
+                               ": HTTP has no TLS, so tokens can be read on the way to it: keep "
+                               "it within a network that is private"));
+    } else if (!IsLoopback(http.host)) {
       open.push_back(absl::StrCat("--http-listen ", options.http_listen,
                                   ": everybody who reaches it may read jobs, pools and metrics. "
                                   "Give --tokens"));
@@ -232,6 +237,9 @@ class CoordinatorServer::Impl {
     door_ = std::make_shared<Door>(Door::Options{.tokens = tokens_.get(),
                                                  .audit = audit_.get(),
                                                  .calls_per_second = options.calls_per_second});
+    if (options.tls && !tokens_) {
+      log_.Info("without --tokens every certificate of the authority may submit and cancel jobs");
+    }
     return absl::OkStatus();
   }
 

@@ -237,5 +237,21 @@ class SecurityTest(unittest.TestCase):
         self.assertIn("longhaul certs init --dir", nowhere.stderr)
 
 
+    def test_the_documented_commands(self):
+        readme = (pathlib.Path(__file__).resolve().parents[3] / "deploy/README.md").read_text()
+        block = readme.split("## Who may do what", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
+        setup, start = block.split("longhaul-coordinator ", 1)
+        environment = {**os.environ, "PATH": f"{cluster.BIN}:{os.environ['PATH']}"}
+        setup = setup.replace("issue coordinator longhaul.example.org", "issue coordinator longhaul.example.org --host localhost")
+        subprocess.run(["bash", "-euc", setup], cwd=self.cluster.folder, env=environment, check=True, capture_output=True)
+        flags = start.replace("\\\n", " ").split()
+        self.assertEqual(flags[:2], ["--listen", "0.0.0.0:7070"])
+        flags = [str(self.cluster.folder / flag) if (self.cluster.folder / flag).exists() or flag.endswith(".jsonl") else flag for flag in flags[2:]]
+        self.cluster.address = "localhost:0"
+        self.cluster.start_coordinator(*flags)
+        bob = ["--tls-ca", self.cluster.folder / "longhaul-ca/ca.pem", "--token-file", self.cluster.folder / "bob.token"]
+        self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
+
+
 if __name__ == "__main__":
     cluster.main()
