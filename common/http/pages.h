@@ -45,6 +45,7 @@ class Pages {
   struct Entry {
     Make make;
     bool open = false;
+    Page operator()(const PageRequest& request) const { return make(request); }
   };
   const std::map<std::string, Entry>& all() const { return pages_; }
   const Gate& gate() const { return gate_; }

@@ -75,7 +75,7 @@ TEST(MetricRegistryTest, IsAPage) {
   registry.Gauge("longhaul_job_jobs", "Jobs.").With().Set(2);
   Pages pages;
   AddMetricsPage(pages, registry);
-  EXPECT_THAT(pages.all().at("/metrics").make({}).body, HasSubstr("longhaul_job_jobs 2"));
+  EXPECT_THAT(pages.all().at("/metrics")({}).body, HasSubstr("longhaul_job_jobs 2"));
 }
 
 TEST(MetricRegistryDeathTest, RefusesNamesThatBreakTheRule) {
