@@ -5,7 +5,6 @@ packages chromium and fonts-dejavu-core.
 """
 
 import base64
-import hashlib
 import html.parser
 import json
 import os
@@ -153,14 +152,8 @@ class PageTest(cluster.ClusterTest):
     def test_asks_for_a_token_and_then_shows_jobs(self):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
-        ca = self.cluster.folder / "ca"
-        for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"]):
-            subprocess.run([cluster.BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
-        tokens, secret = self.cluster.folder / "tokens", "0123456789abcdef0123"
-        tokens.touch(mode=0o600)
-        tokens.write_text(f"ann viewer sha256:{hashlib.sha256(secret.encode()).hexdigest()}\n")
-        self.cluster.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key",
-                                       "--tokens", tokens)
+        self.cluster.address = "127.0.0.1:0"
+        secret = self.cluster.start_closed_coordinator().read_text()
         browser = Browser(self.browser, f"http://{self.cluster.http}/")
         self.addCleanup(browser.close)
         shown = "[...document.querySelectorAll('main > section')].filter(s => !s.hidden).map(s => s.id).join()"
