@@ -18,12 +18,17 @@ std::string PageRequest::Parameter(const std::string& name) const {
 
 void Pages::Add(const std::string& path, Make make) {
   LH_CHECK(absl::StartsWith(path, "/"), path.c_str());
-  LH_CHECK(pages_.emplace(path, std::move(make)).second, path.c_str());
+  LH_CHECK(pages_.emplace(path, Entry{std::move(make)}).second, path.c_str());
+}
+
+void Pages::AddOpen(const std::string& path, Make make) {
+  Add(path, std::move(make));
+  pages_[path].open = true;
 }
 
 void AddProbes(Pages& pages, std::function<absl::Status()> ready) {
-  pages.Add("/healthz", [](const PageRequest&) { return Page{.body = "ok\n"}; });
-  pages.Add("/readyz", [ready = std::move(ready)](const PageRequest&) -> Page {
+  pages.AddOpen("/healthz", [](const PageRequest&) { return Page{.body = "ok\n"}; });
+  pages.AddOpen("/readyz", [ready = std::move(ready)](const PageRequest&) -> Page {
     const absl::Status status = ready();
     if (status.ok()) return {.body = "ready\n"};
     return {.code = 503, .body = absl::StrCat("not ready: ", status.message(), "\n")};

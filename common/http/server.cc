@@ -35,8 +35,9 @@ constexpr char kContentPolicy[] =
 // One path, answered to GET.
 class PageHandler : public CivetHandler {
  public:
-  PageHandler(std::string path, Pages::Make make)
-      : path_(std::move(path)), make_(std::move(make)) {}
+  // Without `gate` everybody passes.
+  PageHandler(std::string path, Pages::Make make, Pages::Gate gate)
+      : path_(std::move(path)), make_(std::move(make)), gate_(std::move(gate)) {}
 
   bool handleGet(CivetServer* server, mg_connection* connection) override {
     const mg_request_info& request = *mg_get_request_info(connection);
@@ -45,20 +46,31 @@ class PageHandler : public CivetHandler {
       mg_send_http_error(connection, 404, "there is no such page");
       return true;
     }
-    const Page page = make_({.query = request.query_string ? request.query_string : ""});
+    const Page page = Answer(mg_get_header(connection, "Authorization"),
+                             {.query = request.query_string ? request.query_string : ""});
     mg_printf(connection,
-              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s"
               "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
               "Content-Security-Policy: %s\r\nConnection: close\r\n\r\n",
               page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
-              page.body.size(), kContentPolicy);
+              page.body.size(), page.code == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
+              kContentPolicy);
     mg_write(connection, page.body.data(), page.body.size());
     return true;
   }
 
  private:
+  Page Answer(const char* authorization, const PageRequest& request) const {
+    if (gate_) {
+      const absl::Status passes = gate_(authorization == nullptr ? "" : authorization);
+      if (!passes.ok()) return {.code = 401, .body = absl::StrCat(passes.message(), "\n")};
+    }
+    return make_(request);
+  }
+
   const std::string path_;
   const Pages::Make make_;
+  const Pages::Gate gate_;
 };
 
 // civetweb looks whether it shall stop when a connection comes, else every two seconds: this brings
@@ -143,9 +155,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   const std::vector<int> ports = http->server->getListeningPorts();
   if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
   http->address = options.address;
-  for (const auto& [path, make] : pages.all()) {
+  for (const auto& [path, page] : pages.all()) {
     // A handler of "/" would otherwise get every path.
-    http->server->addHandler(path + "$", http->handlers.emplace_back(path, make));
+    http->server->addHandler(
+        path + "$",
+        http->handlers.emplace_back(path, page.make, page.open ? Pages::Gate() : pages.gate()));
   }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(http), ports.front()));
 }

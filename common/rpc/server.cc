@@ -34,6 +34,7 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConnectionStreamsMax);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port in use is an error.
   // Reflection is a synchronous service: a thread of its pool may miss the shutdown and then waits
   // for so long (by default 10 s).
@@ -68,19 +69,31 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (!options.tls && !options.allow_plaintext_beyond_localhost) {
     LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
   }
+  if (options.door && !options.tls) {
+    return absl::InvalidArgumentError("callers are known by their TLS connection: there is none");
+  }
   // Both act on builders made later in this process; calling them again changes nothing.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Configure(options, builder);
+  if (options.observer) {
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> observers;
+    observers.push_back(options.observer());
+    builder.experimental().SetInterceptorCreators(std::move(observers));
+  }
+  const std::shared_ptr<grpc::ServerCredentials> credentials =
+      options.tls ? options.tls->MakeServer(options.client_certificates)
+                  : grpc::InsecureServerCredentials();
+  if (options.door) credentials->SetAuthMetadataProcessor(options.door);
   int port = 0;
-  builder.AddListeningPort(options.address,
-                           options.tls ? options.tls->server() : grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort(options.address, credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.address,
+                     ": is another program listening there, or is it no address of this machine?"));
   }
   if (IsUnixSocket(options.address)) {
     return std::unique_ptr<Server>(new Server(std::move(server), options.address, 0));

@@ -3,6 +3,7 @@
 // either direction.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
+#include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server.h"
+#include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul {
 
@@ -21,6 +24,12 @@ struct ServerOptions {
   std::shared_ptr<const Tls> tls;       // Null: plaintext.
   // Plaintext on an address that other machines reach must be asked for.
   bool allow_plaintext_beyond_localhost = false;
+  ClientCertificates client_certificates = ClientCertificates::kRequired;
+  // Asked about every call, also of health, reflection and methods that nobody serves, before its
+  // handler. With `tls` only.
+  std::shared_ptr<grpc::AuthMetadataProcessor> door;
+  // Makes what watches calls. Empty: nothing does.
+  std::function<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>()> observer;
   int64_t receive_bytes_max = kControlMessageBytesMax;
   int64_t send_bytes_max = kControlMessageBytesMax;
   Keepalive keepalive;
@@ -35,7 +44,8 @@ class Server {
  public:
   // Serves at once. The services must outlive the server, and what their handlers use must outlive
   // Shutdown.
-  //   INVALID_ARGUMENT  malformed address, or plaintext beyond localhost that was not asked for
+  //   INVALID_ARGUMENT  malformed address, plaintext beyond localhost that was not asked for, or a
+  //                     door without TLS
   //   UNAVAILABLE       the address cannot be bound (in use, not of this machine)
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::vector<grpc::Service*>& services);

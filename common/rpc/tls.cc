@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/status_macros.h"
-#include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
 
 namespace longhaul {
@@ -17,22 +16,30 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::Load(const TlsFiles& files,
   return std::shared_ptr<const Tls>(new Tls(files, refresh));
 }
 
-Tls::Tls(const TlsFiles& files, absl::Duration refresh) {
-  const auto seconds = std::max<int64_t>(1, absl::ToInt64Seconds(refresh));
-  const auto watcher = std::make_shared<tls::FileWatcherCertificateProvider>(
-      files.key, files.certificate, files.ca, static_cast<unsigned>(seconds));
+absl::StatusOr<std::shared_ptr<const Tls>> Tls::LoadAuthorities(const std::string& ca) {
+  LH_RETURN_IF_ERROR(CheckAuthorities(ca));
+  return std::shared_ptr<const Tls>(new Tls({.ca = ca}, absl::Minutes(1)));
+}
 
+Tls::Tls(const TlsFiles& files, absl::Duration refresh)
+    : watcher_(std::make_shared<tls::FileWatcherCertificateProvider>(
+          files.key, files.certificate, files.ca,
+          static_cast<unsigned>(std::max<int64_t>(1, absl::ToInt64Seconds(refresh))))) {
   tls::TlsChannelCredentialsOptions channel;
-  channel.set_certificate_provider(watcher);
+  channel.set_certificate_provider(watcher_);
   channel.watch_root_certs();
-  channel.watch_identity_key_cert_pairs();
+  if (!files.certificate.empty()) channel.watch_identity_key_cert_pairs();
   channel_ = tls::TlsCredentials(channel);
+}
 
-  tls::TlsServerCredentialsOptions server(watcher);
+std::shared_ptr<grpc::ServerCredentials> Tls::MakeServer(ClientCertificates clients) const {
+  tls::TlsServerCredentialsOptions server(watcher_);
   server.watch_root_certs();
   server.watch_identity_key_cert_pairs();
-  server.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  server_ = tls::TlsServerCredentials(server);
+  server.set_cert_request_type(clients == ClientCertificates::kRequired
+                                   ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                   : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  return tls::TlsServerCredentials(server);
 }
 
 absl::StatusOr<std::shared_ptr<const Tls>> LoadTlsIfGiven(const TlsFiles& files) {

@@ -15,8 +15,13 @@
 #include "common/rpc/tls_files.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
+#include "grpcpp/security/tls_certificate_provider.h"
 
 namespace longhaul {
+
+// Whether a server lets in a client that shows no certificate, to be known by other means. One that
+// is shown is always verified.
+enum class ClientCertificates { kRequired, kOptional };
 
 // Thread-safe. One for a process: all its channels and servers share the credentials, and the
 // thread that looks after the files.
@@ -27,14 +32,19 @@ class Tls {
   static absl::StatusOr<std::shared_ptr<const Tls>> Load(const TlsFiles& files,
                                                          absl::Duration refresh = absl::Minutes(1));
 
+  // For a client that shows no certificate: it only verifies the server's. Errors: those of
+  // CheckAuthorities.
+  static absl::StatusOr<std::shared_ptr<const Tls>> LoadAuthorities(const std::string& ca);
+
   const std::shared_ptr<grpc::ChannelCredentials>& channel() const { return channel_; }
-  const std::shared_ptr<grpc::ServerCredentials>& server() const { return server_; }
+  // For one server. Not of what LoadAuthorities gave.
+  std::shared_ptr<grpc::ServerCredentials> MakeServer(ClientCertificates clients) const;
 
  private:
   Tls(const TlsFiles& files, absl::Duration refresh);
 
+  const std::shared_ptr<grpc::experimental::CertificateProviderInterface> watcher_;
   std::shared_ptr<grpc::ChannelCredentials> channel_;
-  std::shared_ptr<grpc::ServerCredentials> server_;
 };
 
 // For flags: null when no file is given.

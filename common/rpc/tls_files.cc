@@ -61,16 +61,45 @@ absl::StatusOr<KeyPtr> ReadKey(const std::string& flag, const std::string& path)
       absl::StrCat(flag, " ", path, " has no private key in PEM without a password"));
 }
 
+std::string TimeText(const ASN1_TIME* time) {
+  const BioPtr text(BIO_new(BIO_s_mem()));
+  if (time != nullptr) ASN1_TIME_print(text.get(), time);
+  char* data = nullptr;
+  const int64_t size = BIO_get_mem_data(text.get(), &data);
+  return std::string(data, size);
+}
+
+// Shown, it would be refused by everybody: better said here, where the file's name is known.
+absl::Status CheckValidity(const X509* certificate, const std::string& path) {
+  const ASN1_TIME* const begin = X509_get0_notBefore(certificate);
+  const ASN1_TIME* const end = X509_get0_notAfter(certificate);
+  if (X509_cmp_current_time(end) < 0) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("--tls-certificate ", path, " expired on ", TimeText(end),
+                     ": issue a new one (longhaul certs issue), or correct this machine's clock"));
+  }
+  if (X509_cmp_current_time(begin) > 0) {
+    return absl::UnauthenticatedError(absl::StrCat("--tls-certificate ", path,
+                                                   " is valid only from ", TimeText(begin),
+                                                   ": is this machine's clock right?"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
+absl::Status CheckAuthorities(const std::string& ca) {
+  return ReadCertificates("--tls-ca", ca).status();
+}
+
 absl::Status CheckTlsFiles(const TlsFiles& files) {
-  LH_RETURN_IF_ERROR(ReadCertificates("--tls-ca", files.ca).status());
+  LH_RETURN_IF_ERROR(CheckAuthorities(files.ca));
   LH_ASSIGN_OR_RETURN(const std::vector<CertificatePtr> chain,
                       ReadCertificates("--tls-certificate", files.certificate));
   LH_ASSIGN_OR_RETURN(const KeyPtr key, ReadKey("--tls-key", files.key));
   const bool match = X509_check_private_key(chain.front().get(), key.get()) == 1;
   ERR_clear_error();
-  if (match) return absl::OkStatus();
+  if (match) return CheckValidity(chain.front().get(), files.certificate);
   return absl::InvalidArgumentError(absl::StrCat(
       "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate));
 }

@@ -20,9 +20,13 @@ struct TlsFiles {
 // Reads all of them. Blocks on the file system.
 //   INVALID_ARGUMENT  a path is not given; a file is not PEM of its kind, or damaged; the key is
 //                     encrypted, or of another certificate
+//   UNAUTHENTICATED   the certificate has expired, or is not valid yet
 //   NOT_FOUND         a file is not there
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
 absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// The first of them alone.
+absl::Status CheckAuthorities(const std::string& ca);
 
 // The first DNS name that the certificate is for: what programs that show the same certificate, or
 // certificates with this name, ask of each other where addresses are in none. Also the errors of

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -93,27 +94,146 @@ absl::StatusOr<bool> Ask(int fd, absl::Time deadline) {
   return absl::UnknownError("the answer to a probe is neither TLS nor HTTP/2");
 }
 
-}  // namespace
-
-absl::StatusOr<bool> SpeaksTls(const std::string& address, absl::Time deadline) {
+// Connects to one of the addresses of HOST:PORT; `host` gets the name.
+absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socket,
+                  std::string& host) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return absl::UnavailableError(address + " is not HOST:PORT");
-  absl::string_view host(address.data(), colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  absl::string_view name(address.data(), colon);
+  if (absl::ConsumePrefix(&name, "[")) absl::ConsumeSuffix(&name, "]");
+  host = std::string(name);
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(std::string(host).c_str(), address.c_str() + colon + 1, &hints, &found) != 0) {
+  if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0) {
     return absl::UnavailableError(absl::StrCat("the name ", host, " is not known"));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
   absl::Status status = absl::UnavailableError("nobody listens there");
   for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    Socket socket;
+    if (socket.fd >= 0) close(socket.fd);
     status = Connect(*to, deadline, socket);
-    if (status.ok()) return Ask(socket.fd, deadline);
+    if (status.ok()) break;
   }
   return status;
+}
+
+// How long a server may take to say that it does not accept this side's certificate: with TLS 1.3
+// it does so after the handshake.
+constexpr absl::Duration kVerdict = absl::Seconds(1);
+
+class Handshake {
+ public:
+  Handshake(const TlsFiles& files, const std::string& host, int fd)
+      : context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free), files_(files) {
+    SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_load_verify_file(context_.get(), files.ca.c_str());
+    if (!files.certificate.empty()) {
+      SSL_CTX_use_certificate_chain_file(context_.get(), files.certificate.c_str());
+      SSL_CTX_use_PrivateKey_file(context_.get(), files.key.c_str(), SSL_FILETYPE_PEM);
+    }
+    ssl_.reset(SSL_new(context_.get()));
+    // As gRPC does: a name may be an address.
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) != 1) {
+      SSL_set1_host(ssl_.get(), host.c_str());
+    }
+    SSL_set_tlsext_host_name(ssl_.get(), host.c_str());
+    constexpr std::array<uint8_t, 3> kHttp2 = {2, 'h', '2'};
+    SSL_set_alpn_protos(ssl_.get(), kHttp2.data(), kHttp2.size());
+    SSL_set_fd(ssl_.get(), fd);
+  }
+
+  absl::Status Run(absl::Time deadline) {
+    absl::Status status = Repeat([this] { return SSL_connect(ssl_.get()); }, deadline);
+    if (const int64_t wrong = SSL_get_verify_result(ssl_.get()); wrong != X509_V_OK) {
+      return absl::FailedPreconditionError(WrongServer(wrong));
+    }
+    if (status.ok()) {
+      char byte;
+      status = Repeat([&] { return SSL_read(ssl_.get(), &byte, 1); },
+                      std::min(deadline, absl::Now() + kVerdict));
+    }
+    if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();  // Nothing was found.
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the server does not accept ",
+        files_.certificate.empty() ? "a client without a certificate (--tls-certificate, --tls-key)"
+                                   : absl::StrCat("--tls-certificate ", files_.certificate),
+        ": ", status.message(),
+        ". It must come from an authority of the server's --tls-ca, and be in date by its clock"));
+  }
+
+ private:
+  // FAILED_PRECONDITION: an alert, in words.
+  template <typename Call>
+  absl::Status Repeat(Call call, absl::Time deadline) {
+    for (;;) {
+      ERR_clear_error();
+      const int result = call();
+      if (result > 0) return absl::OkStatus();
+      const int error = SSL_get_error(ssl_.get(), result);
+      if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
+        const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+        ERR_clear_error();
+        if (error == SSL_ERROR_SSL && reason != nullptr)
+          return absl::FailedPreconditionError(reason);
+        return absl::UnavailableError("the connection ended");
+      }
+      LH_RETURN_IF_ERROR(
+          Await(SSL_get_fd(ssl_.get()), error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline));
+    }
+  }
+
+  std::string WrongServer(int64_t verdict) const {
+    std::string next = "";
+    switch (verdict) {
+      case X509_V_ERR_CERT_HAS_EXPIRED:
+      case X509_V_ERR_CERT_NOT_YET_VALID:
+        next = "issue a new one for the server, or correct this machine's clock";
+        break;
+      case X509_V_ERR_HOSTNAME_MISMATCH:
+      case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        next = "dial a name that it is for, or issue one for this name";
+        break;
+      default:
+        next = absl::StrCat("--tls-ca ", files_.ca, " must have the authority that it comes from");
+    }
+    return absl::StrCat("the server's certificate is not accepted: ",
+                        X509_verify_cert_error_string(verdict), "; ", next);
+  }
+
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
+  const TlsFiles files_;
+  std::unique_ptr<SSL, decltype(&SSL_free)> ssl_{nullptr, SSL_free};
+};
+
+}  // namespace
+
+absl::StatusOr<bool> SpeaksTls(const std::string& address, absl::Time deadline) {
+  Socket socket;
+  std::string host;
+  LH_RETURN_IF_ERROR(Dial(address, deadline, socket, host));
+  return Ask(socket.fd, deadline);
+}
+
+absl::Status ExplainConnection(const std::string& address, const TlsFiles& files,
+                               absl::Time deadline) {
+  const absl::StatusOr<bool> tls = SpeaksTls(address, deadline);
+  if (!tls.ok()) return absl::OkStatus();
+  if (files.empty() && *tls) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        address, " wants TLS: give --tls-ca, and --tls-certificate with --tls-key or a token"));
+  }
+  if (!files.empty() && !*tls) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        address,
+        " speaks plaintext: leave out --tls-ca, --tls-certificate and --tls-key, or start "
+        "it with them"));
+  }
+  if (files.empty()) return absl::OkStatus();
+  Socket socket;
+  std::string host;
+  if (!Dial(address, deadline, socket, host).ok()) return absl::OkStatus();
+  return Handshake(files, host, socket.fd).Run(deadline);
 }
 
 }  // namespace longhaul

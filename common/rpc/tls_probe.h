@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/tls_files.h"
 
 namespace longhaul {
 
@@ -16,5 +18,13 @@ namespace longhaul {
 //   DEADLINE_EXCEEDED  no answer
 //   UNKNOWN            an answer that is neither
 absl::StatusOr<bool> SpeaksTls(const std::string& address, absl::Time deadline);
+
+// Why a client with these files (none: plaintext) is not connected to HOST:PORT, where gRPC only
+// says that a handshake failed: does one of its own, and verifies as gRPC does. FAILED_PRECONDITION
+// with cause and next step: one side speaks plaintext, the server's certificate is not accepted
+// (authority, dates, name), or the server does not accept this side's. OK: nothing was found.
+// Blocks, at most until `deadline`.
+absl::Status ExplainConnection(const std::string& address, const TlsFiles& files,
+                               absl::Time deadline);
 
 }  // namespace longhaul

@@ -18,8 +18,8 @@ Exit codes: 0 ok; 1 the job failed, was cancelled or is quarantined, the server 
 standard output could not be written; 2 no connection, or not allowed in; 3 a deadline passed; 4 bad
 arguments or spec; 5 internal error. Data goes to standard output, messages for people to standard
 error. The server's address is --server, else LONGHAUL_SERVER, else `server: host:port` in
-~/.config/longhaul/config.yaml, else localhost:7070. Likewise LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE
-and LONGHAUL_TLS_KEY stand for the options of those names.)";
+~/.config/longhaul/config.yaml, else localhost:7070. Likewise LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE,
+LONGHAUL_TLS_KEY and LONGHAUL_TOKEN_FILE stand for the options of those names.)";
 
 const std::map<std::string, OutputFormat> kFormats = {
     {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"yaml", OutputFormat::kYaml}};
@@ -30,9 +30,12 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
                  "PEM file of the authorities that the coordinator's certificate comes from")
       ->type_name("FILE");
   app.add_option("--tls-certificate", arguments.tls.certificate,
-                 "PEM file of your certificate; with --tls-ca and --tls-key")
+                 "PEM file of your certificate; with --tls-ca and --tls-key. A token does as well")
       ->type_name("FILE");
   app.add_option("--tls-key", arguments.tls.key, "PEM file of its private key")->type_name("FILE");
+  app.add_option("--token-file", arguments.token_file,
+                 "File with your token, where the coordinator wants one; with --tls-ca")
+      ->type_name("FILE");
   app.add_option("-o,--output", arguments.output, "Form of the data: table, json or yaml")
       ->type_name("FORM")
       ->transform(CLI::CheckedTransformer(kFormats).description(""));
@@ -77,6 +80,32 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
   submit->add_flag("--follow", arguments.follow, "Show progress until the job has ended");
 }
 
+void AddCerts(CLI::App& app, Arguments& arguments) {
+  CLI::App* certs = app.add_subcommand(
+      "certs", "A private authority for TLS: `certs init`, then `certs issue` for each program");
+  certs->require_subcommand(1);
+  certs->add_option("--dir", arguments.certs_dir, "Folder of the authority (longhaul-ca)")
+      ->type_name("FOLDER");
+  certs->add_option("--days", arguments.days, "How long it is valid (init: 3650, issue: 365)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 36500).description(""));
+  certs->add_subcommand("init", "Make the authority: ca.pem for every program, ca.key for none");
+  CLI::App* issue = certs->add_subcommand("issue", "Make a certificate and its key");
+  issue->add_option("KIND", arguments.certificate_kind, "pool, coordinator or user")
+      ->required()
+      ->check(CLI::IsMember({"pool", "coordinator", "user"}).description(""));
+  issue
+      ->add_option("NAME", arguments.certificate_name,
+                   "The pool's or user's name; of a coordinator the host name that is dialled")
+      ->required();
+  issue
+      ->add_option("--host", arguments.hosts,
+                   "Another name or address under which a coordinator is dialled; repeatable")
+      ->type_name("HOST")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSubmit(app, arguments);
   app.add_subcommand("list", "List jobs, newest first")
@@ -89,6 +118,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
       ->add_option("--reason", arguments.reason, "Recorded with the job");
   app.add_subcommand("pools", "List pools");
   AddJobCommand(app, arguments, "checkpoints", "List the checkpoints of a job");
+  AddCerts(app, arguments);
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")
@@ -110,7 +140,10 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
     }
   };
   add(app);
-  for (const CLI::App* command : app.get_subcommands({})) add(*command);
+  for (const CLI::App* command : app.get_subcommands({})) {
+    add(*command);
+    for (const CLI::App* below : command->get_subcommands({})) add(*below);
+  }
   return names;
 }
 
@@ -160,7 +193,10 @@ std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::st
   } catch (const CLI::ParseError& e) {
     return ExplainParseError(*app, e, args);
   }
-  arguments.command = app->get_subcommands().front()->get_name();
+  const CLI::App* const command = app->get_subcommands().front();
+  arguments.command = command->get_name();
+  if (!command->get_subcommands().empty())
+    arguments.subcommand = command->get_subcommands().front()->get_name();
   return arguments;
 }
 

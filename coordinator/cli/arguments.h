@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,9 +20,10 @@ namespace longhaul::cli {
 enum class OutputFormat { kTable, kJson, kYaml };
 
 struct Arguments {
-  std::string command;  // "submit", "get", ...
-  std::string server;   // Empty: not given.
-  TlsFiles tls;         // Likewise, each.
+  std::string command;     // "submit", "get", ...
+  std::string server;      // Empty: not given.
+  TlsFiles tls;            // Likewise, each.
+  std::string token_file;  // Likewise.
   OutputFormat output = OutputFormat::kTable;
   absl::Duration timeout = absl::Seconds(30);
   bool timeout_given = false;
@@ -30,10 +32,14 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::string token;
   bool wait = false, follow = false, dry_run = false;
-  int limit = 1000;    // list
-  std::string job;     // get, watch, cancel, checkpoints
-  std::string reason;  // cancel
-  std::string shell;   // completion
+  int limit = 1000;        // list
+  std::string job;         // get, watch, cancel, checkpoints
+  std::string reason;      // cancel
+  std::string shell;       // completion
+  std::string subcommand;  // certs
+  std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
+  std::vector<std::string> hosts;
+  std::optional<int> days;
 };
 
 struct Help {

@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/secret_file.h"
 #include "common/rpc/tls.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
@@ -29,14 +31,39 @@ TlsFiles TlsFilesOf(TlsFiles files, const Environment& environment) {
   return files;
 }
 
+// How this user is known. The files are read once here: what is wrong with them is the user's to mend.
+absl::StatusOr<ClientAccess> AccessOf(const Arguments& arguments, const Environment& environment) {
+  ClientAccess access{.files = TlsFilesOf(arguments.tls, environment),
+                      .token_file = arguments.token_file};
+  if (access.token_file.empty())
+    access.token_file = environment.variable("LONGHAUL_TOKEN_FILE").value_or("");
+  const bool token = !access.token_file.empty();
+  if (token && access.files.ca.empty()) {
+    return absl::InvalidArgumentError(
+        "--token-file needs --tls-ca: a token is not sent in plaintext");
+  }
+  if (token) LH_RETURN_IF_ERROR(ReadTokenFile("--token-file", access.token_file).status());
+  const bool certificate = !access.files.certificate.empty() || !access.files.key.empty();
+  LH_ASSIGN_OR_RETURN(access.tls, token && !certificate ? Tls::LoadAuthorities(access.files.ca)
+                                                        : LoadTlsIfGiven(access.files));
+  return access;
+}
+
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
+  if (arguments.command == "certs") return Certs(arguments);
   absl::StatusOr<std::string> address = ServerAddress(arguments.server, environment);
   if (!address.ok()) return UsageError(std::string(address.status().message()));
-  absl::StatusOr<std::shared_ptr<const Tls>> tls =
-      LoadTlsIfGiven(TlsFilesOf(arguments.tls, environment));
-  if (!tls.ok()) return UsageError(std::string(tls.status().message()));
-  Client client(*std::move(address), arguments.timeout, *std::move(tls));
+  absl::StatusOr<ClientAccess> access = AccessOf(arguments, environment);
+  if (!access.ok()) {
+    CliError error = UsageError(std::string(access.status().message()));
+    if (absl::IsUnauthenticated(access.status())) {  // A certificate out of date: nothing mistyped.
+      error.exit = ExitCode::kConnection;
+      error.code = "UNAUTHENTICATED";
+    }
+    return error;
+  }
+  Client client(*std::move(address), arguments.timeout, *std::move(access));
   return RunCommand(arguments, client, environment);
 }
 

@@ -31,12 +31,17 @@ ExitCode ExitOf(const absl::Status& status) {
 std::string HintOf(const absl::Status& status, const std::string& address) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
+      if (WasExplained(status)) return "";
       if (WasAnswered(status)) return absl::StrCat("that is what ", address, " says; try again");
       return absl::StrCat("is the coordinator running at ", address,
                           "? --server or LONGHAUL_SERVER name another");
     case absl::StatusCode::kDeadlineExceeded:
       if (WasAnswered(status)) return "--timeout allows more";
       return absl::StrCat("no answer from ", address, " in time; --timeout allows more");
+    case absl::StatusCode::kUnimplemented:
+      if (!FieldViolationsOf(status).empty()) return "";
+      return "bring `longhaul` and the coordinator to the same version; `longhaul version` shows "
+             "this one's";
     case absl::StatusCode::kNotFound:
       return "`longhaul list` shows the jobs";
     case absl::StatusCode::kAlreadyExists:
@@ -54,6 +59,8 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
                  .message = std::string(status.message()),
                  .hint = HintOf(status, address),
                  .retry_after = RetryDelayOf(status)};
+  if (error.message.empty() && absl::IsUnimplemented(status))
+    error.message = "the server does not know this call";  // gRPC's own answer has no words.
   for (const FieldViolation& violation : FieldViolationsOf(status)) {
     error.fields.push_back({violation.field, violation.description});
   }

@@ -6,8 +6,10 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/secret_file.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
+#include "common/rpc/tls_probe.h"
 #include "grpcpp/client_context.h"
 
 namespace longhaul::cli {
@@ -16,22 +18,41 @@ namespace {
 constexpr int kPageSize = 100;
 constexpr char kNotAnswered[] = "longhaul.cli/not-answered";
 
-// The status of a call that failed.
-absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
-                     absl::Time deadline) {
+constexpr char kExplained[] = "longhaul.cli/explained";
+constexpr absl::Duration kExplainTime = absl::Seconds(2);
+
+}  // namespace
+
+absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
+                             absl::Time deadline) const {
   absl::Status error = FromGrpcStatus(status);
   const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline;
   const bool unreached = absl::IsUnavailable(error) && context.peer().empty();
+  if (absl::IsUnavailable(error)) {
+    const absl::Status why = ExplainConnection(address_, access_.files, absl::Now() + kExplainTime);
+    if (!why.ok()) {
+      error = absl::UnavailableError(why.message());
+      error.SetPayload(kExplained, absl::Cord());
+    }
+  }
   if (late || unreached) error.SetPayload(kNotAnswered, absl::Cord());
   return error;
 }
 
+absl::Status Client::AddToken(grpc::ClientContext& context) const {
+  if (access_.token_file.empty()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile("--token-file", access_.token_file));
+  context.AddMetadata("authorization", "Bearer " + token);
+  return absl::OkStatus();
+}
+
 template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(Stub& stub, absl::Duration timeout, const Request& request,
-                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                           Response*)) {
+absl::StatusOr<Response> Client::Call(Stub& stub, const Request& request,
+                                      grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                                   const Request&, Response*)) {
   grpc::ClientContext context;
-  const absl::Time deadline = absl::Now() + timeout;
+  LH_RETURN_IF_ERROR(AddToken(context));
+  const absl::Time deadline = absl::Now() + timeout_;
   context.set_deadline(absl::ToChronoTime(deadline));
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
@@ -39,24 +60,22 @@ absl::StatusOr<Response> Call(Stub& stub, absl::Duration timeout, const Request&
   return response;
 }
 
-}  // namespace
-
-Client::Client(std::string address, absl::Duration timeout, std::shared_ptr<const Tls> tls)
-    : address_(std::move(address)), timeout_(timeout) {
-  const auto channel = MakeChannel({.address = address_, .tls = std::move(tls)});
+Client::Client(std::string address, absl::Duration timeout, ClientAccess access)
+    : address_(std::move(address)), timeout_(timeout), access_(std::move(access)) {
+  const auto channel = MakeChannel({.address = address_, .tls = access_.tls});
   jobs_ = v1::JobService::NewStub(channel);
   pools_ = v1::PoolService::NewStub(channel);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
-  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::SubmitJob);
+  return Call(*jobs_, request, &v1::JobService::Stub::SubmitJob);
 }
 
 absl::StatusOr<v1::Job> Client::GetJob(const std::string& job) {
   v1::GetJobRequest request;
   request.set_job(job);
   LH_ASSIGN_OR_RETURN(v1::GetJobResponse response,
-                      Call(*jobs_, timeout_, request, &v1::JobService::Stub::GetJob));
+                      Call(*jobs_, request, &v1::JobService::Stub::GetJob));
   return std::move(*response.mutable_job());
 }
 
@@ -66,7 +85,7 @@ absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(int limit) {
   int page_size = kPageSize;
   while (all.jobs_size() < limit) {
     request.set_page_size(std::min(page_size, limit - all.jobs_size()));
-    const auto page = Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListJobs);
+    const auto page = Call(*jobs_, request, &v1::JobService::Stub::ListJobs);
     const bool too_large = absl::IsResourceExhausted(page.status()) && !RetryDelayOf(page.status());
     if (too_large && request.page_size() > 1) {
       page_size = request.page_size() / 2;
@@ -87,23 +106,24 @@ absl::StatusOr<v1::Job> Client::CancelJob(const std::string& job, const std::str
   request.set_job(job);
   request.set_reason(reason);
   LH_ASSIGN_OR_RETURN(v1::CancelJobResponse response,
-                      Call(*jobs_, timeout_, request, &v1::JobService::Stub::CancelJob));
+                      Call(*jobs_, request, &v1::JobService::Stub::CancelJob));
   return std::move(*response.mutable_job());
 }
 
 absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::string& job) {
   v1::ListCheckpointsRequest request;
   request.set_job(job);
-  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListCheckpoints);
+  return Call(*jobs_, request, &v1::JobService::Stub::ListCheckpoints);
 }
 
 absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
-  return Call(*pools_, timeout_, v1::ListPoolsRequest(), &v1::PoolService::Stub::ListPools);
+  return Call(*pools_, v1::ListPoolsRequest(), &v1::PoolService::Stub::ListPools);
 }
 
 absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
                               const std::function<void(const v1::WatchJobResponse&)>& on_update) {
   grpc::ClientContext context;
+  LH_RETURN_IF_ERROR(AddToken(context));
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::WatchJobRequest request;
   request.set_job(job);
@@ -115,5 +135,7 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
 }
 
 bool WasAnswered(const absl::Status& status) { return !status.GetPayload(kNotAnswered); }
+
+bool WasExplained(const absl::Status& status) { return status.GetPayload(kExplained).has_value(); }
 
 }  // namespace longhaul::cli

@@ -13,13 +13,20 @@
 
 namespace longhaul::cli {
 
+// How the coordinator knows this user, and this user the coordinator.
+struct ClientAccess {
+  std::shared_ptr<const Tls> tls;  // Null: plaintext.
+  TlsFiles files;                  // What tls was made of, to say what is wrong with a connection.
+  std::string token_file;          // Read for each call. Empty: none.
+};
+
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
 // there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. Those that no server gave are
 // told by WasAnswered. Not thread-safe.
 class Client {
  public:
-  // `address`: host:port. `timeout`: of each call. `tls`: null for plaintext.
-  Client(std::string address, absl::Duration timeout, std::shared_ptr<const Tls> tls);
+  // `address`: host:port. `timeout`: of each call.
+  Client(std::string address, absl::Duration timeout, ClientAccess access);
 
   absl::StatusOr<v1::SubmitJobResponse> SubmitJob(const v1::SubmitJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& job);
@@ -37,8 +44,18 @@ class Client {
   absl::Duration timeout() const { return timeout_; }
 
  private:
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(Stub& stub, const Request& request,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*));
+  absl::Status AddToken(grpc::ClientContext& context) const;
+  // Of a call that failed.
+  absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
+                       absl::Time deadline) const;
+
   const std::string address_;
   const absl::Duration timeout_;
+  const ClientAccess access_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
 };
@@ -46,5 +63,7 @@ class Client {
 // Whether a server said this, as far as this side can know: false when none was reached, or none
 // answered in time.
 bool WasAnswered(const absl::Status& status);
+// Whether the message has the cause of a connection that failed, and what to do.
+bool WasExplained(const absl::Status& status);
 
 }  // namespace longhaul::cli

@@ -10,6 +10,9 @@ namespace longhaul::cli {
 // The command that needs a server which `arguments` names.
 Outcome RunCommand(const Arguments& arguments, Client& client, const Environment& environment);
 
+// Without a server.
+Outcome Certs(const Arguments& arguments);
+
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Watch(const Arguments& arguments, Client& client, const Environment& environment);
 

@@ -95,9 +95,20 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   option("tls-certificate", flags.tls_files.certificate,
          "PEM file of the coordinator's certificate, for the host name that clients dial");
   option("tls-key", flags.tls_files.key, "PEM file of its private key");
-  app.add_flag("--allow-plaintext-beyond-localhost", server.allow_plaintext_beyond_localhost,
-               "Serve other machines without TLS: for networks that are private by other means")
-      ->envname(EnvironmentName("allow-plaintext-beyond-localhost"));
+  option("tokens", server.tokens_file,
+         "File of users' tokens, a line each: NAME ROLE sha256:HEX, with ROLE viewer, submitter or "
+         "admin and HEX the SHA-256 of the token. Then people need a token, with RPC and HTTP, and "
+         "only pools need certificates. Read again while it runs; with TLS only");
+  option("audit-log", server.audit_log,
+         "File that gets a JSON line for each call that changes something: who, what, result");
+  option(
+      "calls-per-second", server.calls_per_second,
+      "Of each caller, with TLS; twice as many at once. Bulk transfers do not count. 0: no limit")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_flag("--insecure,--allow-plaintext-beyond-localhost", server.insecure,
+               "Serve other machines without TLS, or HTTP without tokens: for networks that are "
+               "private by other means")
+      ->envname(EnvironmentName("insecure"));
   app.add_flag("--print-config", flags.print_config, "Show what is in force and end");
   app.add_flag("--check", flags.check,
                "Verify the data folder while no coordinator runs: every digest, every round since "
@@ -127,8 +138,9 @@ std::string ConfigText(const Flags& flags) {
       "\nlease: ", absl::FormatDuration(server.core.lease),
       "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),
       "\ntls-ca: ", flags.tls_files.ca, "\ntls-certificate: ", flags.tls_files.certificate,
-      "\ntls-key: ", flags.tls_files.key, "\nallow-plaintext-beyond-localhost: ",
-      server.allow_plaintext_beyond_localhost ? "true" : "false", "\n");
+      "\ntls-key: ", flags.tls_files.key, "\ntokens: ", server.tokens_file,
+      "\naudit-log: ", server.audit_log, "\ncalls-per-second: ", server.calls_per_second,
+      "\ninsecure: ", server.insecure ? "true" : "false", "\n");
 }
 
 }  // namespace longhaul::coordinator

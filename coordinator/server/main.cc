@@ -41,9 +41,12 @@ void WaitForSignal(const sigset_t& signals) {
   sigwait(&signals, &signal);
 }
 
-int Fail(const absl::Status& status) {
+// As of all programs: 4, a flag, or a file that one names, is at fault; 2, a certificate is out of
+// date.
+int Fail(const absl::Status& status, bool of_flags = false) {
   std::cerr << "longhaul-coordinator: " << status.message() << "\n";
-  return 1;
+  if (absl::IsUnauthenticated(status)) return 2;
+  return of_flags || absl::IsInvalidArgument(status) ? 4 : 1;
 }
 
 // One line for each finding; the exit code of the program.
@@ -80,7 +83,7 @@ int Run(Flags flags) {
   const sigset_t signals = BlockSignals();
   SendProtobufLogTo(Logger(flags.server.log));
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
-  if (!tls.ok()) return Fail(tls.status());
+  if (!tls.ok()) return Fail(tls.status(), /*of_flags=*/true);
   flags.server.tls = *std::move(tls);
   if (flags.adopt) {
     if (const absl::Status adopted = Adopt(flags.server.data_dir); !adopted.ok()) {

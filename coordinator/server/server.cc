@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -14,6 +15,9 @@
 #include "common/metrics/registry.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
+#include "coordinator/access/audit_log.h"
+#include "coordinator/access/door.h"
+#include "coordinator/access/tokens.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
@@ -67,6 +71,44 @@ absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore
   return absl::OkStatus();
 }
 
+// What other machines reach without TLS, or without a token, must be asked for, and is told.
+absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger& log) {
+  if (!options.tokens_file.empty() && !options.tls) {
+    return absl::InvalidArgumentError(
+        "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens do not travel in "
+        "plaintext, and pools are known by their certificates (longhaul certs init)");
+  }
+  std::vector<std::string> open;
+  LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
+  if (!options.tls && !IsLoopback(rpc.host)) {
+    open.push_back(absl::StrCat(
+        "--listen ", options.listen,
+        ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
+        "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
+        "(longhaul certs init)"));
+  }
+  if (!options.http_listen.empty()) {
+    LH_ASSIGN_OR_RETURN(const HostPort http, ParseHostPort(options.http_listen));
+    if (!IsLoopback(http.host) && !options.tokens_file.empty()) {
+      log.Warning(absl::StrCat("--http-listen ", options.http_listen,
+                               ": HTTP has no TLS, so tokens can be read on the way to it: keep "
+                               "it within a network that is private"));
+    } else if (!IsLoopback(http.host)) {
+      open.push_back(absl::StrCat("--http-listen ", options.http_listen,
+                                  ": everybody who reaches it may read jobs, pools and metrics. "
+                                  "Give --tokens"));
+    }
+  }
+  for (const std::string& what : open) {
+    if (!options.insecure) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, ", or listen on localhost, or say --insecure where that network is private"));
+    }
+    log.Warning(absl::StrCat("INSECURE: ", what));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // In the order of construction; destroyed the other way round.
@@ -91,6 +133,8 @@ class CoordinatorServer::Impl {
     LH_RETURN_IF_ERROR(ParseHostPort(options.listen).status());
     if (!options.http_listen.empty())
       LH_RETURN_IF_ERROR(HttpServer::OptionsFrom(options.http_listen).status());
+    LH_RETURN_IF_ERROR(CheckOpenness(options, log_));
+    LH_RETURN_IF_ERROR(OpenAccess(options));
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
     LH_RETURN_IF_ERROR(CheckFolders(*fs_, options.data_dir, *meta_, log_));
     LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
@@ -180,25 +224,63 @@ class CoordinatorServer::Impl {
     return fragments_->Health();
   }
 
+  absl::Status OpenAccess(const CoordinatorServerOptions& options) {
+    if (!options.tokens_file.empty()) {
+      absl::StatusOr<std::unique_ptr<Tokens>> tokens =
+          Tokens::Open("--tokens", options.tokens_file, log_);
+      if (!tokens.ok()) return absl::InvalidArgumentError(tokens.status().message());
+      tokens_ = *std::move(tokens);
+    }
+    if (!options.audit_log.empty()) {
+      LH_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.audit_log, log_));
+    }
+    door_ = std::make_shared<Door>(Door::Options{.tokens = tokens_.get(),
+                                                 .audit = audit_.get(),
+                                                 .calls_per_second = options.calls_per_second});
+    if (options.tls && !tokens_) {
+      log_.Info("without --tokens every certificate of the authority may submit and cancel jobs");
+    }
+    return absl::OkStatus();
+  }
+
+  ServerOptions RpcOptions(const CoordinatorServerOptions& options) {
+    ServerOptions rpc{.address = options.listen,
+                      .tls = options.tls,
+                      .allow_plaintext_beyond_localhost = options.insecure};
+    if (options.tls) rpc.door = door_;
+    if (tokens_) rpc.client_certificates = ClientCertificates::kOptional;
+    if (audit_) {
+      rpc.observer = [this] {
+        return audit_->MakeObserver([this](const grpc::ServerContextBase& call) {
+          return door_->Who(NamesOf(*call.auth_context()), AuthorizationOf(call.client_metadata()));
+        });
+      };
+    }
+    return rpc;
+  }
+
   absl::Status Serve(const CoordinatorServerOptions& options) {
     const ServiceContext service{.owner = owner_.get(),
                                  .performer = performer_.get(),
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
                                  .beside = bulk_.get(),
-                                 .bulk = {.executor = bulk_.get(), .admission = &admission_}};
+                                 .bulk = {.executor = bulk_.get(), .admission = &admission_},
+                                 .certificates = options.tls != nullptr};
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
     LH_ASSIGN_OR_RETURN(
-        server_, Server::Start(
-                     {.address = options.listen,
-                      .tls = options.tls,
-                      .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
-                     {job_service_.get(), pool_service_.get(), sync_service_.get()}));
+        server_, Server::Start(RpcOptions(options),
+                               {job_service_.get(), pool_service_.get(), sync_service_.get()}));
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
+    if (tokens_) {
+      pages.SetGate([this](absl::string_view authorization) {  // Any role may look.
+        return tokens_->Authenticate(authorization).status();
+      });
+    }
     AddProbes(pages, ready);
     AddProcessMetrics(registry_, "longhaul_coordinator_build_info", LONGHAUL_VERSION);
     AddMetricsPage(pages, registry_);
@@ -227,6 +309,9 @@ class CoordinatorServer::Impl {
   StreamPublisher publisher_;
   OwnerArbiter arbiter_;
   StreamAdmission admission_{{}};
+  std::unique_ptr<Tokens> tokens_;
+  std::unique_ptr<AuditLog> audit_;
+  std::shared_ptr<Door> door_;
   std::unique_ptr<MetaStore> meta_;
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;

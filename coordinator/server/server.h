@@ -25,7 +25,13 @@ struct CoordinatorServerOptions {
       http_listen;       // HOST:PORT of the status page, /metrics, /healthz, /readyz. Empty: none.
   std::string data_dir;  // Made if it is not there. Required.
   std::shared_ptr<const Tls> tls;  // Of gRPC. Null: plaintext.
-  bool allow_plaintext_beyond_localhost = false;
+  // Of users' bearer tokens (coordinator/access/tokens.h). Empty: none; certificates alone tell who
+  // calls. Needs tls: no token travels in plaintext.
+  std::string tokens_file;
+  std::string audit_log;           // File; empty: none.
+  double calls_per_second = 1000;  // Of each caller, with tls. 0: no limit.
+  // What other machines reach without TLS or tokens is open to everybody there: must be asked for.
+  bool insecure = false;
   CoordinatorOptions core;  // Lease, final evaluation, most pools.
   // Rounds that are applied at one time, each on all cores.
   int apply_threads = 2;
@@ -41,8 +47,10 @@ struct CoordinatorServerOptions {
 
 class CoordinatorServer {
  public:
-  //   INVALID_ARGUMENT     a malformed address, or plaintext beyond localhost, not asked for
-  //   UNAVAILABLE          an address cannot be bound, or another coordinator uses the data folder
+  //   INVALID_ARGUMENT     a malformed address; what is open beyond localhost, not asked for; tokens
+  //                        without TLS, or a file of them that cannot be used
+  //   UNAVAILABLE          an address cannot be bound, a file not written, or another coordinator
+  //                        uses the data folder
   //   DATA_LOSS, FAILED_PRECONDITION
   //                        the data folder is damaged, or of another version; the message names the
   //                        file

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
 
 namespace longhaul::coordinator {
@@ -14,6 +15,12 @@ absl::Status CheckPool(absl::string_view pool, absl::string_view incarnation) {
     violations.push_back({"incarnation", absl::StrCat("is not ", kIncarnationForm)});
   }
   return violations.empty() ? absl::OkStatus() : BadRequestError(violations);
+}
+
+absl::Status CheckPool(const PoolCaller& caller, absl::string_view pool,
+                       absl::string_view incarnation) {
+  LH_RETURN_IF_ERROR(CheckPool(pool, incarnation));
+  return caller.MayActFor(pool);
 }
 
 }  // namespace longhaul::coordinator

@@ -1,13 +1,19 @@
-// Whether a pool is named as it must be (common/base/names.h). Pure.
+// Whether a pool is named as it must be (common/base/names.h), and by whom. Pure.
 #pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/base/names.h"
+#include "coordinator/access/caller.h"
 
 namespace longhaul::coordinator {
 
 // INVALID_ARGUMENT with one violation for each of `pool` and `incarnation` that is malformed.
 absl::Status CheckPool(absl::string_view pool, absl::string_view incarnation);
+
+// Likewise; then PERMISSION_DENIED unless the caller may act for the pool. Every method that names
+// a pool passes here.
+absl::Status CheckPool(const PoolCaller& caller, absl::string_view pool,
+                       absl::string_view incarnation);
 
 }  // namespace longhaul::coordinator

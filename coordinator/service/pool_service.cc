@@ -77,8 +77,8 @@ void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
   *message->mutable_missing_for() = ToProto(now - place.since);
 }
 
-absl::Status CheckJoin(const v1::JoinRequest& request) {
-  LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
+absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request) {
+  LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
   if (request.ranks() < 1 || request.ranks() > kRanksMax) {
     return BadRequestError(
         {{"ranks", absl::StrCat(request.ranks(), " is not within 1 to ", kRanksMax)}});
@@ -98,8 +98,8 @@ absl::Status CheckJoin(const v1::JoinRequest& request) {
   return request.nodes() > 1 ? CheckNode(request) : absl::OkStatus();
 }
 
-absl::Status CheckHeartbeat(const v1::HeartbeatRequest& request) {
-  LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
+absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest& request) {
+  LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
   if (request.evaluations_size() > kEvaluationsMax) {
     return BadRequestError({{"evaluations", absl::StrCat("has more than ", kEvaluationsMax)}});
   }
@@ -189,7 +189,8 @@ void PoolService::Remember(const v1::JoinRequest& request, const GrantLease& gra
 grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context,
                                             const v1::JoinRequest* request,
                                             v1::JoinResponse* response) {
-  if (const absl::Status valid = CheckJoin(*request); !valid.ok()) return Answered(context, valid);
+  const absl::Status valid = CheckJoin(service_.CallerOf(*context), *request);
+  if (!valid.ok()) return Answered(context, valid);
   return AnswerStep(context, service_, EventOf(*request),
                     [this, request, response](const std::optional<Answer>& answer) {
                       const auto& grant = std::get<GrantLease>(*answer);
@@ -213,8 +214,8 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
                                                  const v1::HeartbeatRequest* request,
                                                  v1::HeartbeatResponse* response) {
-  if (const absl::Status valid = CheckHeartbeat(*request); !valid.ok())
-    return Answered(context, valid);
+  const absl::Status valid = CheckHeartbeat(service_.CallerOf(*context), *request);
+  if (!valid.ok()) return Answered(context, valid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool posted = service_.owner->Post([this, reactor, request, response] {
     if (const absl::Status valid = TakeReport(*request); !valid.ok())
@@ -269,9 +270,9 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
 grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* context,
                                              const v1::LeaveRequest* request,
                                              v1::LeaveResponse* response) {
-  if (const absl::Status valid = CheckPool(request->pool(), request->incarnation()); !valid.ok()) {
-    return Answered(context, valid);
-  }
+  const absl::Status valid =
+      CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
+  if (!valid.ok()) return Answered(context, valid);
   LeavePool event{request->pool(), request->incarnation(), DurationOf(request->return_within())};
   return AnswerStep(context, service_, std::move(event),
                     [this, request](const std::optional<Answer>&) {

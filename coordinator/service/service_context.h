@@ -3,6 +3,7 @@
 
 #include "common/base/task_runner.h"
 #include "common/rpc/fragment_server.h"
+#include "coordinator/access/caller.h"
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/service/job_watchers.h"
@@ -20,6 +21,10 @@ struct ServiceContext {
   // For reading files without holding up the owner thread.
   TaskRunner* beside = nullptr;
   BulkResources bulk;
+  // Pools are known by their certificates: the server has TLS.
+  bool certificates = false;
+
+  PoolCaller CallerOf(const grpc::ServerContextBase& call) const { return {call, certificates}; }
 };
 
 }  // namespace longhaul::coordinator

@@ -89,7 +89,7 @@ absl::StatusOr<v1::JobDetail> MakeJobDetail(const StatusSource& source, const st
 
 void AddStatusPages(Pages& pages, const StatusSource& source) {
   const auto add_file = [&](const char* path, const char* type, const unsigned char* bytes) {
-    pages.Add(path, [type, bytes](const PageRequest&) {
+    pages.AddOpen(path, [type, bytes](const PageRequest&) {
       return Page{.type = type, .body = reinterpret_cast<const char*>(bytes)};
     });
   };

@@ -1,6 +1,7 @@
 // What the coordinator shows of itself on its HTTP port, read only: the status page for people, and the JSON
 // behind it (status.proto), made of the reports that gRPC gives.
-//   /               the page; /status.css and /status.js beside it. Nothing comes from elsewhere.
+//   /               the page; /status.css and /status.js beside it. Nothing comes from elsewhere. These have
+//                   nothing of jobs, and are open; where the JSON needs a token the page asks for one.
 //   /api/v1/overview
 //   /api/v1/job?name=NAME
 #pragma once

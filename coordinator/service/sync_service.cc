@@ -14,8 +14,8 @@
 namespace longhaul::coordinator {
 namespace {
 
-absl::Status CheckRequest(const v1::WatchPlanRequest& request) {
-  LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
+absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& request) {
+  LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
   if (request.ranks() < 1 || request.ranks() > kRanksMax) {
     return BadRequestError(
         {{"ranks", absl::StrCat(request.ranks(), " is not within 1 to ", kRanksMax)}});
@@ -32,7 +32,8 @@ absl::Status CheckRequest(const v1::WatchPlanRequest& request) {
 grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
     grpc::CallbackServerContext* context, const v1::WatchPlanRequest* request) {
   std::shared_ptr<PlanStream> stream = PlanStream::Open(kPlanEventsMax);
-  if (const absl::Status valid = CheckRequest(*request); !valid.ok()) {
+  const absl::Status valid = CheckRequest(service_.CallerOf(*context), *request);
+  if (!valid.ok()) {
     stream->End(valid);
     return stream.get();
   }
@@ -63,8 +64,9 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
 grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerContext* context,
                                                        const v1::GetContributionRequest* request,
                                                        v1::GetContributionResponse* response) {
-  if (const absl::Status valid = CheckPool(request->pool(), request->incarnation()); !valid.ok())
-    return Answered(context, valid);
+  const absl::Status valid =
+      CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
+  if (!valid.ok()) return Answered(context, valid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Fragments* fragments = &service_.performer->fragments();
   const bool accepted = service_.beside->Submit([fragments, reactor, request, response] {
@@ -79,9 +81,9 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
   PushHandler handler = service_.performer->fragments().MakePushHandler();
-  handler.on_header = [begin = std::move(handler.on_header)](
+  handler.on_header = [begin = std::move(handler.on_header), caller = service_.CallerOf(*context)](
                           const v1::PushHeader& header) -> absl::StatusOr<StreamLimits> {
-    LH_RETURN_IF_ERROR(CheckPool(header.pool(), header.incarnation()));
+    LH_RETURN_IF_ERROR(CheckPool(caller, header.pool(), header.incarnation()));
     return begin(header);
   };
   return ReceivePush(context, response, std::move(handler), service_.bulk);
@@ -90,9 +92,9 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SyncService::PullFragment(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   PullHandler handler = service_.performer->fragments().MakePullHandler();
-  handler.on_request = [read = std::move(handler.on_request)](
+  handler.on_request = [read = std::move(handler.on_request), caller = service_.CallerOf(*context)](
                            const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    LH_RETURN_IF_ERROR(CheckPool(request.pool(), request.incarnation()));
+    LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
     return read(request);
   };
   return SendPull(context, request, std::move(handler), service_.bulk);

@@ -31,7 +31,7 @@ LABEL org.opencontainers.image.title="longhaul-coordinator" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.licenses="MIT"
 # Nothing but the volume is written: the root file system may be read-only. Beyond localhost the coordinator wants
-# TLS (LONGHAUL_TLS_CA, _CERTIFICATE, _KEY) or LONGHAUL_ALLOW_PLAINTEXT_BEYOND_LOCALHOST=true, and says so.
+# TLS (LONGHAUL_TLS_CA, _CERTIFICATE, _KEY) and LONGHAUL_TOKENS, or LONGHAUL_INSECURE=true, and says so.
 ENV LONGHAUL_LISTEN=0.0.0.0:7070 LONGHAUL_HTTP_LISTEN=0.0.0.0:7071 LONGHAUL_DATA_DIR=/var/lib/longhaul
 WORKDIR /var/lib/longhaul
 VOLUME /var/lib/longhaul

@@ -79,6 +79,18 @@ class ChartTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("pool.coordinator: HOST:PORT is required", result.stderr)
 
+    def test_tokens_need_tls_and_keep_prometheus_out_without_one(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
+            values.write("tokens: {secret: longhaul-tokens}")
+            values.flush()
+            result = render(values.name)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("tokens.secret needs tls.coordinatorSecret", result.stderr)
+        site = (PLAIN / "coordinator-site.yaml").read_text()
+        self.assertIn("LONGHAUL_TOKENS, value: /tokens/tokens", site)
+        self.assertIn("authorization: {type: Bearer, credentials:", site)
+        self.assertNotIn("LONGHAUL_INSECURE", site)
+
     def test_programs_know_every_flag_and_variable(self):
         for name, component in (("worker", "pool"), ("coordinator", "coordinator")):
             known = subprocess.run([cluster.BIN / f"longhaul-{name}", "--help"], capture_output=True, text=True, check=True).stdout

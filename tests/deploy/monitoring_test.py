@@ -59,6 +59,17 @@ class RulesTest(unittest.TestCase):
             self.assertEqual((BOARDS / name).read_text(), script.text(board), f"run {path}")
 
 
+class TokenTest(unittest.TestCase):
+    def test_prometheus_is_let_in_with_a_token_alone(self):
+        closed = cluster.Cluster()
+        self.addCleanup(closed.close)
+        token = closed.start_closed_coordinator()
+        for token_file, up in ((token, 1), (None, 0)):
+            prometheus = Prometheus({"longhaul-coordinator": [closed.http]}, RULES, token_file)
+            self.addCleanup(prometheus.close)
+            prometheus.await_value("up", lambda value, up=up: value == up, 60)
+
+
 class LiveJobTest(cluster.ClusterTest):
     def setUp(self):
         super().setUp()

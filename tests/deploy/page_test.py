@@ -4,6 +4,7 @@ packages chromium and fonts-dejavu-core.
     page_test.py BUILD/bin [unittest arguments]        PAGE_SHOTS=FOLDER keeps the screenshots to look at
 """
 
+import base64
 import html.parser
 import json
 import os
@@ -45,6 +46,53 @@ class Text(html.parser.HTMLParser):
         for _, name in self.open:
             if name and data.strip():
                 self.of.setdefault(name, []).append(data.strip())
+
+
+class Browser:
+    """A headless Chromium that is driven: DevTools messages over a pair of pipes, each ended by a zero."""
+
+    def __init__(self, program, url):
+        to_read, self.out = os.pipe()
+        self.back, to_write = os.pipe()
+        self.profile = tempfile.TemporaryDirectory()
+        launch = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
+        self.process = subprocess.Popen(
+            ["bash", "-c", launch, "bash", str(to_read), str(to_write), program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", f"--user-data-dir={self.profile.name}", "--remote-debugging-pipe", "--window-size=700,500"],
+            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self.sent, self.rest, self.session = 0, b"", None
+        target = self.ask("Target.createTarget", url=url)["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.out)
+        os.close(self.back)
+        self.profile.cleanup()
+
+    def ask(self, method, **parameters):
+        self.sent += 1
+        message = {"id": self.sent, "method": method, "params": parameters, **({"sessionId": self.session} if self.session else {})}
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                received = os.read(self.back, 1 << 16)
+                if not received:
+                    raise AssertionError("the browser ended")
+                self.rest += received
+            text, self.rest = self.rest.split(b"\0", 1)
+            answer = json.loads(text)
+            if answer.get("id") == self.sent:
+                return answer["result"]
+
+    def run(self, script):
+        return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+
+    def shot(self, path):
+        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
 
 
 class PageTest(cluster.ClusterTest):
@@ -100,6 +148,31 @@ class PageTest(cluster.ClusterTest):
         self.assertRegex(" ".join(self.dom("#second").of["set-aside"]), r"site-c is set aside.*nowhere")
         self.cluster.wait_job("first", seconds=120)
         self.check_end(self.dom("#first"))
+
+    def test_asks_for_a_token_and_then_shows_jobs(self):
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.address = "127.0.0.1:0"
+        secret = self.cluster.start_closed_coordinator().read_text()
+        browser = Browser(self.browser, f"http://{self.cluster.http}/")
+        self.addCleanup(browser.close)
+        shown = "[...document.querySelectorAll('main > section')].filter(s => !s.hidden).map(s => s.id).join()"
+        health = "document.getElementById('health').textContent"
+        cluster.wait_until(lambda: browser.run(health) == "waits for a token", 30, "the page to ask")
+        self.assertEqual(browser.run(shown), "ask-token")
+        browser.shot(self.shots / "token.png")
+
+        def give(token):
+            browser.run(f"document.getElementById('token').value = '{token}'; document.querySelector('#token-form button').click()")
+
+        give("nobodys-0123456789abcdef")
+        cluster.wait_until(lambda: browser.run("document.getElementById('token-why').textContent") == "This token is not accepted.", 30, "the refusal")
+        give(secret)
+        cluster.wait_until(lambda: browser.run("document.body.dataset.drawn") == "yes", 30, "the page to be drawn")
+        self.assertEqual(browser.run("document.getElementById('ask-token').hidden"), True)
+        self.assertIn("ready", browser.run(health))
+        self.assertEqual(browser.run("sessionStorage.getItem('longhaul-token')"), secret)
+        self.assertEqual(browser.run("localStorage.length + document.cookie.length"), 0)
 
     def check_end(self, page):
         job = self.detail("first")["job"]

@@ -14,13 +14,13 @@ import tools
 
 
 class Prometheus:
-    def __init__(self, targets, rules):
-        """targets: addresses by scrape job."""
+    def __init__(self, targets, rules, token_file=None):
+        """targets: addresses by scrape job. token_file: what it shows them."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-prometheus-"))
         config = self.folder / "prometheus.yaml"
         config.write_text(json.dumps({  # JSON is YAML.
             "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms", "evaluation_interval": "1s"}, "rule_files": [str(rules)],
-            "scrape_configs": [{"job_name": name, "static_configs": [{"targets": addresses}]} for name, addresses in targets.items()]}))
+            "scrape_configs": [{"job_name": name, **({"authorization": {"credentials_file": str(token_file)}} if token_file else {}), "static_configs": [{"targets": addresses}]} for name, addresses in targets.items()]}))
         with socket.socket() as free:  # Prometheus cannot choose a port itself.
             free.bind(("127.0.0.1", 0))
             self.address = "127.0.0.1:%d" % free.getsockname()[1]

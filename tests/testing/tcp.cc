@@ -50,10 +50,12 @@ bool SendAll(int connection, absl::Span<const uint8_t> bytes) {
   return true;
 }
 
-std::string HttpGet(int port, const std::string& path) {
+std::string HttpGet(int port, const std::string& path, const std::string& authorization) {
   const int connection = ConnectTcp(port);
   if (connection < 0) return "";
-  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n";
+  if (!authorization.empty()) request += "Authorization: " + authorization + "\r\n";
+  request += "\r\n";
   std::string answer;
   if (SendAll(connection, {reinterpret_cast<const uint8_t*>(request.data()), request.size()})) {
     char buffer[4096];

@@ -24,6 +24,6 @@ int ConnectTcp(int port, const std::string& host = kLoopback);
 [[nodiscard]] bool SendAll(int connection, absl::Span<const uint8_t> bytes);
 
 // The whole answer to a GET, headers and all; empty if nobody listens.
-std::string HttpGet(int port, const std::string& path);
+std::string HttpGet(int port, const std::string& path, const std::string& authorization = "");
 
 }  // namespace longhaul

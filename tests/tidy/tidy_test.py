@@ -36,8 +36,9 @@ ALLOWED = {
     "coordinator/fragments": ["common/", "coordinator/outer", "coordinator/store", "proto"],
     "coordinator/effects": ["common/", "coordinator/core", "coordinator/fragments", "coordinator/job", "coordinator/pool", "coordinator/store",
                             "coordinator/sync", "proto"],
+    "coordinator/access": ["common/base", "common/logging", "common/rpc", "proto"],
     # Core, jobs and places are seen through effects alone; of the store only the values that reports show.
-    "coordinator/service": ["common/", "coordinator/effects", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "proto"],
+    "coordinator/service": ["common/", "coordinator/access", "coordinator/effects", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
     "coordinator/cli": ["common/base", "common/config", "common/rpc", "proto"],
     "worker/replica": ["common/base", "common/layout"],

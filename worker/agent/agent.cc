@@ -111,6 +111,7 @@ void Agent::Join() {
           .log = options_.log,
           .coordinator = options_.coordinator,
           .tls = options_.tls,
+          .tls_files = options_.tls_files,
           .join = MakeJoinRequest(options_, rendezvous_token_, rendezvous_.get()),
           .heartbeat = options_.heartbeat},
       [this](const MembershipClient::Standing& standing) { Post(Assigned{standing}); },

@@ -249,8 +249,8 @@ int main(int argc, char** argv) {
                   nullptr);  // Before any other thread: all of them inherit it.
   const auto tls = longhaul::LoadTlsIfGiven(options.tls_files);
   if (!tls.ok()) {
-    std::cerr << tls.status().message() << "\n";
-    return 4;
+    std::cerr << "longhaul-worker: " << tls.status().message() << "\n";
+    return absl::IsUnauthenticated(tls.status()) ? 2 : 4;
   }
   options.tls = *tls;
   const auto agent = Agent::Start(options);

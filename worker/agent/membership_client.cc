@@ -68,6 +68,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
     if (lease.ok()) {
       if (!trouble_.empty()) options_.log.Info("the coordinator answers again");
       trouble_.clear();
+      link_trouble_.clear();
       failures = 0;
       Pause(std::min(options_.heartbeat, *lease / 3), stop);
       continue;
@@ -127,7 +128,15 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
   if (ever_joined_ || probes_-- > 0) return absl::OkStatus();
   probes_ = kFailuresBetweenProbes;
   const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, absl::Now() + kCallDeadline);
-  if (!tls.ok() || *tls == (options_.tls != nullptr)) return absl::OkStatus();
+  link_trouble_.clear();
+  if (!tls.ok()) return absl::OkStatus();
+  if (*tls == (options_.tls != nullptr)) {
+    // Files may be replaced while this waits: not final.
+    link_trouble_ = std::string(
+        ExplainConnection(options_.coordinator, options_.tls_files, absl::Now() + kCallDeadline)
+            .message());
+    return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(
       *tls ? absl::StrCat("the coordinator at ", options_.coordinator,
                           " wants TLS: give --tls-ca, --tls-certificate and --tls-key")
@@ -148,8 +157,9 @@ void MembershipClient::Complain(const absl::Status& trouble) {
   // The other holder's lease runs down, so the text alone is new each time.
   const std::string text =
       absl::IsAlreadyExists(trouble) ? "the name is taken"
-      : absl::IsCancelled(trouble)
-          ? "the coordinator is going down"
+      : absl::IsCancelled(trouble)   ? "the coordinator is going down"
+      : absl::IsUnavailable(trouble) && !link_trouble_.empty()
+          ? link_trouble_
           : absl::StrCat(absl::StatusCodeToString(trouble.code()), ": ", trouble.message());
   const bool is_new = text != trouble_;
   if (is_new) {

@@ -30,6 +30,7 @@ class MembershipClient {
     Logger log = Logger({});
     std::string coordinator;         // host:port
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
+    TlsFiles tls_files;              // What tls was made of, to say what is wrong with a link.
     v1::JoinRequest join;            // Without incarnation: each Rejoin makes a new one.
     absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
     absl::Duration complaints = absl::Seconds(10);  // Between two lines about a name that is taken.
@@ -129,6 +130,7 @@ class MembershipClient {
   absl::Time troubled_since_, complained_at_;
   absl::Duration lease_seen_;  // The longest rest of another agent's lease on our name.
   int probes_ = 0;             // Failures until the link is looked at again.
+  std::string link_trouble_;   // What was seen then. Empty: nothing.
 
   absl::Mutex mutex_;
   std::optional<Subject> subject_ ABSL_GUARDED_BY(mutex_);  // As last handed on.

@@ -247,8 +247,18 @@ function showJob(detail, pools) {
     `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${s.error.message}`)));
 }
 
+// A coordinator with tokens answers 401 without one. It is kept as long as the tab is open.
+class TokenNeeded extends Error {}
+const TOKEN = "longhaul-token";
+
 async function ask(path) {
-  const response = await fetch(path, {signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store"});
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = token ? {Authorization: `Bearer ${token}`} : {};
+  const response = await fetch(path, {signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store", headers});
+  if (response.status === 401) {
+    sessionStorage.removeItem(TOKEN);
+    throw new TokenNeeded(token ? "This token is not accepted." : "This coordinator shows its jobs to those who have a token.");
+  }
   if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
   return response.json();
 }
@@ -264,12 +274,30 @@ async function refresh() {
     $("job").hidden = chosen === undefined;
     if (chosen !== undefined) showJob(await ask(`/api/v1/job?name=${encodeURIComponent(chosen)}`), overview.pools || []);
     $("clock").textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`;
+    $("ask-token").hidden = true;
     document.body.dataset.drawn = "yes";
   } catch (error) {
+    if (error instanceof TokenNeeded) return askForToken(error.message);
     $("health").className = "bad";
     $("health").textContent = `the coordinator does not answer (${error.message}); trying again`;
   }
 }
+
+function askForToken(why) {
+  $("token-why").textContent = why;
+  for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== "ask-token";
+  $("health").className = "warn";
+  $("health").textContent = "waits for a token";
+  clearInterval(polling);
+}
+$("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();  // Nothing is sent but the next question.
+  sessionStorage.setItem(TOKEN, $("token").value.trim());
+  $("token").value = "";
+  for (const section of document.querySelectorAll("main > section")) section.hidden = section.id === "ask-token";
+  polling = setInterval(tick, POLL_MS);
+  tick();
+});
 
 let refreshing = false;
 async function tick() {
@@ -279,5 +307,5 @@ async function tick() {
   refreshing = false;
 }
 addEventListener("hashchange", tick);
-setInterval(tick, POLL_MS);
+let polling = setInterval(tick, POLL_MS);
 tick();

@@ -1,5 +1,6 @@
 """A coordinator and workers of the real programs on localhost, for tests. Everything ends with the test."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -81,6 +82,18 @@ class Cluster:
     def start_program(self, name, program, *arguments):
         self.workers[name] = self._start(name, [BIN / program, *arguments])
         return self.workers[name]
+
+    def start_closed_coordinator(self):
+        """With TLS and tokens; the file with the token of a viewer."""
+        ca, tokens, token = self.folder / "ca", self.folder / "tokens", self.folder / "viewer.token"
+        for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"]):
+            subprocess.run([BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
+        for path, text in ((token, os.urandom(16).hex()), (tokens, "")):
+            path.touch(mode=0o600)
+            path.write_text(text)
+        tokens.write_text(f"viewer viewer sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
+        self.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key", "--tokens", tokens)
+        return token
 
     def ranks_of(self, pool):
         return children(self.workers[pool].pid)

@@ -56,7 +56,7 @@ class TlsTest(unittest.TestCase):
 
     def test_a_worker_joins_and_a_restarted_coordinator_finds_it_again(self):
         self.start_coordinator()
-        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a"))
+        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a", "DNS:site-a"))
         cluster.wait_until(lambda: self.pools() == ["site-a"], 30, "the pool to join")
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
@@ -66,7 +66,7 @@ class TlsTest(unittest.TestCase):
     def test_a_job_trains(self):
         self.start_coordinator()
         for site, ranks in (("site-a", 1), ("site-b", 2)):
-            self.cluster.start_worker(site, ranks, *self.authority.issue(site))
+            self.cluster.start_worker(site, ranks, *self.authority.issue(site, f"DNS:{site}"))
         self.cluster.flags = self.user
         self.assertEqual(self.cluster.submit(wait=True).returncode, 0)
 
@@ -76,7 +76,7 @@ class TlsTest(unittest.TestCase):
             flags = self.authority.issue(f"node-{node}", "DNS:site-b")  # Of no address.
             self.cluster.start_worker("site-b", 1, "--nodes", "2", "--in-pool-address", f"127.0.0.{2 + node}", *flags,
                                       name=f"node-{node}")
-        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a"))
+        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a", "DNS:site-a"))
         self.cluster.flags = self.user
         self.assertEqual(self.cluster.submit(wait=True).returncode, 0)
 

@@ -15,6 +15,7 @@
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/tls_probe.h"
+#include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -27,6 +28,8 @@
 
 namespace longhaul {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr char kLocal[] = "DNS:localhost,IP:127.0.0.1";
 constexpr int64_t kElements = 300'001;
@@ -103,6 +106,29 @@ TEST_F(TlsTest, AProbeOfASilentServerEnds) {
       SpeaksTls(absl::StrCat(kLoopback, ":", silent.port), absl::Now() + absl::Milliseconds(50))
           .status()));
   close(silent.socket);
+}
+
+TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
+  const auto explain = [&](const TlsFiles& files) {
+    return std::string(
+        ExplainConnection(server_->address(), files, absl::Now() + absl::Seconds(60)).message());
+  };
+  Serve(Load(ours_, ours_.Issue("elsewhere", "DNS:elsewhere.example.org")));
+  Load(ours_, ours_.Issue("client", "DNS:client"));
+  const TlsFiles ours = files_;
+  EXPECT_THAT(explain(ours), HasSubstr("dial a name that it is for"));
+  Serve(Load(ours_, ours_.Issue("server", kLocal)));
+  EXPECT_EQ(explain(ours), "");
+  Load(theirs_, ours_.Issue("client", "DNS:client"));
+  EXPECT_THAT(explain(files_), HasSubstr("must have the authority that it comes from"));
+  Load(ours_, theirs_.Issue("client", "DNS:client"));
+  EXPECT_THAT(explain(files_), HasSubstr("does not accept --tls-certificate"));
+  EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("a client without a certificate"));
+  EXPECT_THAT(explain({}), HasSubstr("wants TLS"));
+  Serve(nullptr);
+  EXPECT_THAT(explain(ours), HasSubstr("speaks plaintext"));
+  server_->Shutdown(absl::ZeroDuration());
+  EXPECT_EQ(explain(ours), "");
 }
 
 TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {

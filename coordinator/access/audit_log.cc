@@ -1,0 +1,127 @@
+#include "coordinator/access/audit_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "common/rpc/status_conversion.h"
+#include "coordinator/access/methods.h"
+#include "google/protobuf/message.h"
+#include "nlohmann/json.hpp"
+
+namespace longhaul::coordinator {
+namespace {
+
+namespace interception = grpc::experimental;
+
+// Of what callers write.
+constexpr size_t kTextMax = 256;
+
+std::string TextField(const google::protobuf::Message& message, const std::string& name) {
+  const google::protobuf::FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
+  if (field == nullptr || field->is_repeated() ||
+      field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_STRING) {
+    return "";
+  }
+  return message.GetReflection()->GetString(message, field).substr(0, kTextMax);
+}
+
+// The job that a request is about: its field `job`, or the name in its `spec`.
+std::string JobOf(const google::protobuf::Message& request) {
+  if (std::string job = TextField(request, "job"); !job.empty()) return job;
+  const google::protobuf::FieldDescriptor* spec = request.GetDescriptor()->FindFieldByName("spec");
+  if (spec == nullptr || spec->is_repeated() || spec->message_type() == nullptr) return "";
+  return TextField(request.GetReflection()->GetMessage(request, spec), "name");
+}
+
+class AuditedCall : public interception::Interceptor {
+ public:
+  AuditedCall(AuditLog* log, const AuditLog::Who* who, interception::ServerRpcInfo* info)
+      : log_(log), who_(who), info_(info) {
+    entry_.method = std::string(absl::StripPrefix(info->method(), "/"));
+  }
+
+  void Intercept(interception::InterceptorBatchMethods* call) override {
+    using Point = interception::InterceptionHookPoints;
+    if (call->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE)) {
+      // Audited methods are unary: what was received is the request.
+      const auto* request = static_cast<const google::protobuf::Message*>(call->GetRecvMessage());
+      if (request != nullptr) {
+        entry_.job = JobOf(*request);
+        entry_.pool = TextField(*request, "pool");
+      }
+    }
+    if (call->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS)) {
+      const absl::Status status = FromGrpcStatus(call->GetSendStatus());
+      entry_.who = (*who_)(*info_->server_context());
+      entry_.peer = info_->server_context()->peer();
+      entry_.result = absl::StatusCodeToString(status.code());
+      entry_.message = std::string(status.message().substr(0, kTextMax));
+      log_->Write(entry_);
+    }
+    call->Proceed();
+  }
+
+ private:
+  AuditLog* const log_;
+  const AuditLog::Who* const who_;
+  interception::ServerRpcInfo* const info_;
+  AuditEntry entry_;
+};
+
+class AuditObserver : public interception::ServerInterceptorFactoryInterface {
+ public:
+  AuditObserver(AuditLog* log, AuditLog::Who who) : log_(log), who_(std::move(who)) {}
+
+  interception::Interceptor* CreateServerInterceptor(interception::ServerRpcInfo* info) override {
+    const MethodRule* rule = FindMethod(info->method());
+    if (rule == nullptr || !rule->audited) return nullptr;
+    return new AuditedCall(log_, &who_, info);
+  }
+
+ private:
+  AuditLog* const log_;
+  const AuditLog::Who who_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, Logger log) {
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd >= 0) return std::unique_ptr<AuditLog>(new AuditLog(fd, path, std::move(log)));
+  return absl::UnavailableError(
+      absl::StrCat("--audit-log ", path, ": ", std::strerror(errno),
+                   ": name a file in a folder that exists and that this user may write to"));
+}
+
+AuditLog::~AuditLog() { close(fd_); }
+
+void AuditLog::Write(const AuditEntry& entry) {
+  const nlohmann::ordered_json json = {
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},
+      {"who", entry.who},
+      {"peer", entry.peer},
+      {"method", entry.method},
+      {"job", entry.job},
+      {"pool", entry.pool},
+      {"result", entry.result},
+      {"message", entry.message}};
+  const std::string line =
+      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  absl::MutexLock lock(&mutex_);
+  const bool written = write(fd_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (!written && !failed_)
+    log_.Error(absl::StrCat("cannot write the audit log ", path_, ": ", std::strerror(errno)));
+  failed_ = !written;
+}
+
+std::unique_ptr<interception::ServerInterceptorFactoryInterface> AuditLog::MakeObserver(Who who) {
+  return std::make_unique<AuditObserver>(this, std::move(who));
+}
+
+}  // namespace longhaul::coordinator

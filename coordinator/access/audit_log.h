@@ -1,0 +1,53 @@
+// Who changed what: one JSON object a line for each call of an audited method (methods.h), refused
+// or not. A file of its own, appended to; move it away with copytruncate.
+//   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
+//    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
+//    "result": canonical code, "message": of a refusal}
+// No line has a secret. Calls that the door refuses have no peer, job and pool: nobody read them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "common/logging/logging.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_interceptor.h"
+
+namespace longhaul::coordinator {
+
+struct AuditEntry {
+  std::string who, peer, method, job, pool, result, message;
+};
+
+// Thread-safe. A write that fails is told in the program's log; the call goes on.
+class AuditLog {
+ public:
+  // Makes the file, mode 0600. UNAVAILABLE: it cannot be opened; the message names it.
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path, Logger log);
+  ~AuditLog();
+
+  void Write(const AuditEntry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Who makes a call, in words.
+  using Who = std::function<std::string(const grpc::ServerContextBase&)>;
+  // Watches the calls of audited methods; other calls are not touched. The log outlives the server.
+  std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeObserver(Who who);
+
+ private:
+  AuditLog(int fd, std::string path, Logger log)
+      : path_(std::move(path)), log_(std::move(log)), fd_(fd) {}
+
+  const std::string path_;
+  const Logger log_;
+  absl::Mutex mutex_;
+  const int fd_;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace longhaul::coordinator

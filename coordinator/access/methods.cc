@@ -1,0 +1,52 @@
+#include "coordinator/access/methods.h"
+
+#include "absl/strings/match.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+constexpr MethodRule kRules[] = {
+    {"/longhaul.v1.JobService/SubmitJob", Need::kSubmitter, /*audited=*/true},
+    {"/longhaul.v1.JobService/CancelJob", Need::kSubmitter, /*audited=*/true},
+    {"/longhaul.v1.JobService/GetJob", Need::kViewer},
+    {"/longhaul.v1.JobService/ListJobs", Need::kViewer},
+    {"/longhaul.v1.JobService/WatchJob", Need::kViewer},
+    {"/longhaul.v1.JobService/ListCheckpoints", Need::kViewer},
+    {"/longhaul.v1.PoolService/ListPools", Need::kViewer},
+    {"/longhaul.v1.PoolService/Join", Need::kPool, /*audited=*/true},
+    {"/longhaul.v1.PoolService/Heartbeat", Need::kPool},
+    {"/longhaul.v1.PoolService/Leave", Need::kPool, /*audited=*/true},
+    {"/longhaul.v1.SyncService/WatchPlan", Need::kPool},
+    {"/longhaul.v1.SyncService/PushFragment", Need::kPool, /*audited=*/false, /*counted=*/false},
+    {"/longhaul.v1.SyncService/GetContribution", Need::kPool, /*audited=*/false, /*counted=*/false},
+    {"/longhaul.v1.SyncService/PullFragment", Need::kPool, /*audited=*/false, /*counted=*/false},
+    // As open as /healthz, and for the same callers.
+    {"/grpc.health.v1.Health/", Need::kNothing},
+    {"/grpc.reflection.v1alpha.ServerReflection/", Need::kViewer},
+};
+
+}  // namespace
+
+absl::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kViewer:
+      return "viewer";
+    case Role::kSubmitter:
+      return "submitter";
+    case Role::kAdmin:
+      return "admin";
+  }
+  return "";
+}
+
+absl::Span<const MethodRule> MethodRules() { return kRules; }
+
+const MethodRule* FindMethod(absl::string_view method) {
+  for (const MethodRule& rule : kRules) {
+    if (rule.method == method) return &rule;
+    if (absl::EndsWith(rule.method, "/") && absl::StartsWith(method, rule.method)) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,54 @@
+// `longhaul certs`: needs no coordinator.
+#include "absl/strings/str_cat.h"
+#include "coordinator/cli/certificate_authority.h"
+#include "coordinator/cli/commands.h"
+
+namespace longhaul::cli {
+namespace {
+
+CliError ErrorOfFiles(const absl::Status& status) {
+  const bool usage = absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+  return {.exit = absl::IsInternal(status) ? ExitCode::kInternal
+                  : usage                  ? ExitCode::kUsage
+                                           : ExitCode::kFailed,
+          .code = absl::StatusCodeToString(status.code()),
+          .message = std::string(status.message())};
+}
+
+std::string DateOf(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
+}
+
+CertificateKind KindOf(const std::string& word) {
+  return word == "pool"          ? CertificateKind::kPool
+         : word == "coordinator" ? CertificateKind::kCoordinator
+                                 : CertificateKind::kUser;
+}
+
+}  // namespace
+
+Outcome Certs(const Arguments& arguments) {
+  const std::string ca = arguments.certs_dir + "/ca.pem";
+  const bool init = arguments.subcommand == "init";
+  const absl::StatusOr<CertificateFiles> files =
+      init ? InitAuthority(arguments.certs_dir, arguments.days.value_or(3650))
+           : IssueCertificate(arguments.certs_dir,
+                              {KindOf(arguments.certificate_kind), arguments.certificate_name,
+                               arguments.hosts, arguments.days.value_or(365)});
+  if (!files.ok()) return ErrorOfFiles(files.status());
+  const std::string text =
+      init ? absl::StrCat("the authority is in ", arguments.certs_dir, ", until ",
+                          DateOf(files->end), ". Every program gets ", ca, "; ", files->key,
+                          " stays here, secret: it makes certificates\n")
+           : absl::StrCat("valid until ", DateOf(files->end), ":\n  --tls-ca ", ca,
+                          " --tls-certificate ", files->certificate, " --tls-key ", files->key,
+                          "\n");
+  return {Json{{"ca", ca},
+               {"certificate", files->certificate},
+               {"key", files->key},
+               {"valid_until",
+                absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", files->end, absl::UTCTimeZone())}},
+          text};
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,357 @@
+// Who is let in: every method of every service that the coordinator's own reflection names, and its
+// pages. A method that is added is in this test by itself.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coordinator/access/methods.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
+#include "openssl/sha.h"
+#include "tests/integration/coordinator/any_call.h"
+#include "tests/integration/coordinator/coordinator_fixture.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/tcp.h"
+
+namespace longhaul {
+namespace {
+
+using coordinator::FindMethod;
+using coordinator::MethodRule;
+using coordinator::Need;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kHealth[] = "grpc.health.v1.Health";
+constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
+const char* const kViewerToken = "viewer-0123456789abcdef";
+const char* const kSubmitterToken = "submitter-0123456789abcdef";
+const char* const kNobodysToken = "nobody-0123456789abcdef";
+
+std::string TokenLine(const std::string& name, const std::string& role, const std::string& token) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return absl::StrCat(name, " ", role, " sha256:", absl::BytesToHexString(digest), "\n");
+}
+
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
+}
+
+// As ReadSecretFile wants it.
+void WriteSecret(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+}
+
+class AccessTest : public CoordinatorFixture {
+ protected:
+  coordinator::CoordinatorServerOptions Options() override {
+    coordinator::CoordinatorServerOptions options = CoordinatorFixture::Options();
+    WriteSecret(tokens_, TokenLine("ann", "viewer", kViewerToken) +
+                             TokenLine("bob", "submitter", kSubmitterToken));
+    options.tls = Load("server", "DNS:localhost,IP:127.0.0.1");
+    if (with_tokens_) options.tokens_file = tokens_;
+    options.audit_log = audit_;
+    options.http_listen = "127.0.0.1:0";
+    options.calls_per_second = calls_per_second_;
+    return options;
+  }
+  std::shared_ptr<const Tls> Load(const std::string& name, const std::string& hosts) {
+    const std::string folder = files_.Join(name);
+    std::filesystem::create_directory(folder);
+    const TlsFiles files =
+        WriteTlsFiles(folder, authority_.certificate(), authority_.Issue(name, hosts));
+    auto tls = Tls::Load(files);
+    EXPECT_TRUE(tls.ok()) << tls.status();
+    return *std::move(tls);
+  }
+  std::shared_ptr<grpc::Channel> Dial(std::shared_ptr<const Tls> tls) {
+    return MakeChannel({.address = address(), .tls = std::move(tls)});
+  }
+  // Shows no certificate.
+  std::shared_ptr<grpc::Channel> Anybody() {
+    const std::string ca = files_.Join("ca-alone.pem");
+    std::ofstream(ca) << authority_.certificate();
+    return Dial(*Tls::LoadAuthorities(ca));
+  }
+  std::shared_ptr<grpc::Channel> SiteA() { return Dial(Load("site-a", "DNS:site-a")); }
+
+  // "/service/method" of all services that the server has.
+  std::vector<std::string> Methods() {
+    const auto services = ListServices(Anybody(), kViewerToken);
+    EXPECT_TRUE(services.ok()) << services.status();
+    std::vector<std::string> methods;
+    for (const std::string& name : services.value_or(std::vector<std::string>())) {
+      const auto* service =
+          google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+      if (service == nullptr) {  // gRPC's own have no descriptors here.
+        EXPECT_TRUE(name == kHealth || name == kReflection) << name;
+        methods.push_back(
+            absl::StrCat("/", name, name == kHealth ? "/Check" : "/ServerReflectionInfo"));
+        continue;
+      }
+      for (int i = 0; i < service->method_count(); ++i)
+        methods.push_back(absl::StrCat("/", name, "/", service->method(i)->name()));
+    }
+    EXPECT_GE(methods.size(), 16u);
+    return methods;
+  }
+  // A request of the method that names this pool; empty: the method names none.
+  static std::string RequestNaming(const std::string& method, const std::string& pool);
+
+  std::string Get(const std::string& path, const std::string& authorization = "") {
+    const std::string at = server_->http_address();
+    return HttpGet(std::stoi(at.substr(at.rfind(':') + 1)), path, authorization);
+  }
+  std::string Audited() const {
+    std::ostringstream text;
+    text << std::ifstream(audit_).rdbuf();
+    return text.str();
+  }
+
+  const TestAuthority authority_{"ours"};
+  const TempDir files_;
+  const std::string tokens_ = files_.Join("tokens"), audit_ = files_.Join("audit.jsonl");
+  bool with_tokens_ = true;
+  double calls_per_second_ = 0;
+};
+
+std::string AccessTest::RequestNaming(const std::string& method, const std::string& pool) {
+  using google::protobuf::FieldDescriptor;
+  const std::vector<std::string> parts = absl::StrSplit(method.substr(1), '/');
+  const auto* service =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(parts[0]);
+  if (service == nullptr) return "";
+  const auto* type = service->FindMethodByName(parts[1])->input_type();
+  const std::unique_ptr<google::protobuf::Message> request(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
+  google::protobuf::Message* named = request.get();
+  if (const FieldDescriptor* header = type->FindFieldByName("header"))
+    named = request->GetReflection()->MutableMessage(named, header);
+  const auto set = [named](const char* name, const auto& value) {
+    const FieldDescriptor* field = named->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) return false;
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, int>) {
+      named->GetReflection()->SetInt32(named, field, value);
+    } else {
+      named->GetReflection()->SetString(named, field, value);
+    }
+    return true;
+  };
+  if (!set("pool", pool)) return "";
+  set("incarnation", std::string("0123456789abcdef"));
+  set("ranks", 1);
+  set("job_id", std::string("a-job"));
+  if (auto* header = dynamic_cast<v1::PushHeader*>(named)) {
+    header->set_version(1);
+    header->set_kind(v1::OUTER);
+    header->set_codec(v1::FP32);
+    header->set_payload_bytes(512);
+    header->set_weight(1);
+    v1::BlockRange& range = *header->add_blocks();
+    range.set_count(1);
+  }
+  if (auto* pull = dynamic_cast<v1::PullRequest*>(named)) pull->add_blocks()->set_count(1);
+  return request->SerializeAsString();
+}
+
+TEST_F(AccessTest, EveryMethodIsDeclaredAndEveryDeclarationIsAMethod) {
+  const std::vector<std::string> methods = Methods();
+  std::set<absl::string_view> used;
+  for (const std::string& method : methods) {
+    const MethodRule* rule = FindMethod(method);
+    ASSERT_NE(rule, nullptr) << method << " is not in coordinator/access/methods.cc";
+    used.insert(rule->method);
+    const bool names_pool = !RequestNaming(method, "a").empty();
+    EXPECT_EQ(rule->need == Need::kPool, names_pool) << method;
+    EXPECT_TRUE(rule->need != Need::kNothing || absl::StrContains(method, kHealth)) << method;
+  }
+  EXPECT_EQ(used.size(), coordinator::MethodRules().size());
+  EXPECT_EQ(FindMethod("/longhaul.v1.JobService/Undeclared"), nullptr);
+}
+
+TEST_F(AccessTest, WithoutCredentialsEveryMethodIsRefused) {
+  const auto anybody = Anybody();
+  for (const std::string& method : Methods()) {
+    for (const char* token : {"", kNobodysToken}) {
+      const absl::Status status = CallAny(anybody, method, "", token);
+      if (absl::StrContains(method, kHealth)) {
+        EXPECT_FALSE(IsRefusal(status)) << status;
+        continue;
+      }
+      EXPECT_TRUE(absl::IsUnauthenticated(status)) << method << ": " << status;
+      EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kNobodysToken)));
+    }
+  }
+}
+
+TEST_F(AccessTest, WithATooSmallRoleEveryMethodIsRefused) {
+  const auto anybody = Anybody();
+  for (const std::string& method : Methods()) {
+    const MethodRule* rule = FindMethod(method);
+    ASSERT_NE(rule, nullptr);
+    const absl::Status viewer = CallAny(anybody, method, "", kViewerToken);
+    const absl::Status submitter = CallAny(anybody, method, "", kSubmitterToken);
+    switch (rule->need) {
+      case Need::kNothing:
+      case Need::kViewer:
+        EXPECT_FALSE(IsRefusal(viewer)) << method << ": " << viewer;
+        EXPECT_FALSE(IsRefusal(submitter)) << method << ": " << submitter;
+        break;
+      case Need::kSubmitter:
+        EXPECT_TRUE(absl::IsPermissionDenied(viewer)) << method << ": " << viewer;
+        EXPECT_THAT(std::string(viewer.message()), HasSubstr("needs the role submitter"));
+        EXPECT_FALSE(IsRefusal(submitter)) << method << ": " << submitter;
+        break;
+      case Need::kAdmin:
+        EXPECT_TRUE(absl::IsPermissionDenied(viewer)) << method << ": " << viewer;
+        EXPECT_TRUE(absl::IsPermissionDenied(submitter)) << method << ": " << submitter;
+        break;
+      case Need::kPool:  // A token is no pool's certificate.
+        EXPECT_TRUE(absl::IsUnauthenticated(submitter)) << method << ": " << submitter;
+        EXPECT_THAT(std::string(submitter.message()), HasSubstr("certificate"));
+    }
+  }
+}
+
+TEST_F(AccessTest, APoolActsForItselfAlone) {
+  const auto site_a = SiteA();
+  int pool_methods = 0;
+  for (const std::string& method : Methods()) {
+    if (RequestNaming(method, "site-b").empty()) {
+      // Nor does its certificate make it a user.
+      if (FindMethod(method)->need != Need::kNothing)
+        EXPECT_TRUE(absl::IsUnauthenticated(CallAny(site_a, method, "", ""))) << method;
+      continue;
+    }
+    ++pool_methods;
+    const absl::Status other = CallAny(site_a, method, RequestNaming(method, "site-b"), "");
+    EXPECT_TRUE(absl::IsPermissionDenied(other)) << method << ": " << other;
+    EXPECT_EQ(ReasonOf(other), "NOT_THIS_POOL") << method;
+    EXPECT_THAT(ErrorInfoOf(other)->metadata.at("hint"), HasSubstr("site-b")) << method;
+    const absl::Status itself = CallAny(site_a, method, RequestNaming(method, "site-a"), "");
+    EXPECT_FALSE(IsRefusal(itself)) << method << ": " << itself;
+  }
+  EXPECT_GE(pool_methods, 7);
+}
+
+TEST_F(AccessTest, AnUnknownMethodIsNamedToThoseWhoAreLetIn) {
+  const absl::Status known = CallAny(Anybody(), "/longhaul.v1.JobService/Frob", "", kViewerToken);
+  EXPECT_TRUE(absl::IsUnimplemented(known)) << known;
+  EXPECT_THAT(std::string(known.message()), HasSubstr("same version"));
+  const absl::Status stranger = CallAny(Anybody(), "/longhaul.v1.JobService/Frob", "", "");
+  EXPECT_TRUE(absl::IsUnauthenticated(stranger)) << stranger;
+}
+
+TEST_F(AccessTest, PagesAreClosedButForProbesAndTheirFrame) {
+  for (const char* path : {"/healthz", "/readyz", "/", "/status.css", "/status.js"})
+    EXPECT_THAT(Get(path), HasSubstr(" 200 ")) << path;
+  for (const char* path : {"/metrics", "/api/v1/overview", "/api/v1/job?name=x"}) {
+    for (const std::string authorization :
+         {"", "Basic YTpi", "Bearer", "Bearer nobody-0123456789abcdef"}) {
+      const std::string answer = Get(path, authorization);
+      EXPECT_THAT(answer, HasSubstr(" 401 ")) << path << " " << authorization;
+      EXPECT_THAT(answer, HasSubstr("WWW-Authenticate: Bearer"));
+    }
+    EXPECT_THAT(Get(path, absl::StrCat("Bearer ", kViewerToken)), Not(HasSubstr(" 401 "))) << path;
+  }
+}
+
+TEST_F(AccessTest, WhatChangesSomethingIsAudited) {
+  const auto anybody = Anybody();
+  const auto site_a = SiteA();
+  v1::SubmitJobRequest submit;
+  *submit.mutable_spec() = Spec("told");
+  const std::string request = submit.SerializeAsString();
+  EXPECT_EQ(CallAny(anybody, "/longhaul.v1.JobService/SubmitJob", request, kSubmitterToken),
+            absl::OkStatus());
+  (void)CallAny(anybody, "/longhaul.v1.JobService/SubmitJob", request, kViewerToken);
+  (void)CallAny(site_a, "/longhaul.v1.PoolService/Join",
+                RequestNaming("/longhaul.v1.PoolService/Join", "site-b"), "");
+  (void)CallAny(anybody, "/longhaul.v1.JobService/ListJobs", "", kViewerToken);
+  const std::vector<std::string> lines = absl::StrSplit(Audited(), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 3u) << Audited();
+  EXPECT_THAT(lines[0], HasSubstr(R"("who":"token:bob")"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("method":"longhaul.v1.JobService/SubmitJob","job":"told")"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("result":"OK")"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("peer":"ipv4:127.0.0.1:)"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("who":"token:ann")"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("result":"PERMISSION_DENIED")"));
+  EXPECT_THAT(lines[2], HasSubstr(R"("who":"certificate:site-a")"));
+  EXPECT_THAT(lines[2], HasSubstr(R"("pool":"site-b","result":"PERMISSION_DENIED")"));
+  for (const char* token : {kViewerToken, kSubmitterToken}) {
+    EXPECT_THAT(Audited(), Not(HasSubstr(token)));
+    EXPECT_THAT(log_.str(), Not(HasSubstr(token)));
+    EXPECT_THAT(Get("/metrics", absl::StrCat("Bearer ", kViewerToken)), Not(HasSubstr(token)));
+  }
+}
+
+class RateTest : public AccessTest {
+ protected:
+  RateTest() { calls_per_second_ = 0.001; }  // Two calls, then a quarter of an hour.
+};
+
+TEST_F(RateTest, WhoCallsTooOftenIsToldSoAndNobodyElse) {
+  const auto anybody = Anybody();
+  const std::string method = "/longhaul.v1.JobService/ListJobs";
+  absl::Status status;
+  for (int i = 0; i < 3; ++i) status = CallAny(anybody, method, "", kViewerToken);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("token:ann makes more than"));
+  EXPECT_EQ(CallAny(anybody, method, "", kSubmitterToken), absl::OkStatus());
+}
+
+class CertificatesAloneTest : public AccessTest {
+ protected:
+  CertificatesAloneTest() { with_tokens_ = false; }
+};
+
+TEST_F(CertificatesAloneTest, WithoutACertificateNoConnectionIsMade) {
+  const auto anybody = Anybody();
+  for (const MethodRule& rule : coordinator::MethodRules()) {
+    const absl::Status status = CallAny(anybody, std::string(rule.method), "", kViewerToken);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << rule.method << ": " << status;
+  }
+}
+
+TEST_F(CertificatesAloneTest, ACertificateIsAUserAndOnePoolAtMost) {
+  const auto site_a = SiteA();
+  EXPECT_EQ(CallAny(site_a, "/longhaul.v1.JobService/ListJobs", "", ""), absl::OkStatus());
+  const std::string join = "/longhaul.v1.PoolService/Join";
+  EXPECT_EQ(CallAny(site_a, join, RequestNaming(join, "site-a"), ""), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(CallAny(site_a, join, RequestNaming(join, "site-b"), "")), "NOT_THIS_POOL");
+  const auto user = Dial(Load("carol", "email:carol@example.org"));
+  EXPECT_EQ(CallAny(user, "/longhaul.v1.JobService/ListJobs", "", ""), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnauthenticated(CallAny(user, join, RequestNaming(join, "carol"), "")));
+}
+
+TEST_F(AccessTest, TokensAreReadAgainAndWithdrawnWhileItRuns) {
+  const auto anybody = Anybody();
+  const std::string method = "/longhaul.v1.JobService/ListJobs";
+  const auto until = [&](const char* token, absl::StatusCode code) {
+    for (const absl::Time end = absl::Now() + kCallTimeout; absl::Now() < end;) {
+      if (CallAny(anybody, method, "", token).code() == code) return true;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    return false;
+  };
+  WriteSecret(tokens_, TokenLine("eve", "viewer", kNobodysToken));
+  EXPECT_TRUE(until(kNobodysToken, absl::StatusCode::kOk));
+  EXPECT_TRUE(until(kViewerToken, absl::StatusCode::kUnauthenticated));
+  // One that cannot be used leaves what was in force.
+  WriteSecret(tokens_, "eve viewer " + std::string(kNobodysToken) + "\n");
+  EXPECT_FALSE(absl::IsUnauthenticated(CallAny(anybody, method, "", kNobodysToken)));
+}
+
+}  // namespace
+}  // namespace longhaul

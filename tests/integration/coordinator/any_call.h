@@ -1,0 +1,24 @@
+// Any method of a server, called by its name: for tests of what all of them do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/channel.h"
+
+namespace longhaul {
+
+// How it ends, after one message was sent and at most one received. `method`: "/package.Service/Method".
+// `response`, if not null, gets what was received.
+absl::Status CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                     const std::string& request, const std::string& token,
+                     std::string* response = nullptr);
+
+// The services that the server's reflection names.
+absl::StatusOr<std::vector<std::string>> ListServices(const std::shared_ptr<grpc::Channel>& channel,
+                                                      const std::string& token);
+
+}  // namespace longhaul

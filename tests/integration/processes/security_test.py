@@ -1,0 +1,257 @@
+"""Certificates by `longhaul certs`, tokens, and what is refused, between the real programs: python3 security_test.py BUILD/bin [-v]"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+import cluster
+
+
+class SecurityTest(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.close)
+        self.ca = self.cluster.folder / "ca"
+        self.secrets = []
+
+    def longhaul(self, *arguments):
+        return subprocess.run([cluster.BIN / "longhaul", *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+    def certs(self, *arguments):
+        result = self.longhaul("certs", "--dir", self.ca, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def issue(self, kind, name, *more):
+        """The flags of a program that shows a new certificate."""
+        if not self.ca.exists():
+            self.certs("init")
+        self.certs("issue", kind, name, *more)
+        return self.shown(name)
+
+    def shown(self, name):
+        return ["--tls-ca", str(self.ca / "ca.pem"), "--tls-certificate", str(self.ca / f"{name}.pem"), "--tls-key", str(self.ca / f"{name}.key")]
+
+    def add_user(self, name, role):
+        """The flags of a user with a new token."""
+        token = self.cluster.folder / f"{name}.token"
+        token.touch(mode=0o600)
+        secret = os.urandom(32).hex()
+        token.write_text(secret + "\n")
+        self.secrets.append(secret)
+        tokens = self.cluster.folder / "tokens"
+        tokens.touch(mode=0o600)
+        with tokens.open("a") as file:
+            file.write(f"{name} {role} sha256:{hashlib.sha256(secret.encode()).hexdigest()}\n")
+        return ["--tls-ca", str(self.ca / "ca.pem"), "--token-file", str(token)]
+
+    def start(self, *flags):
+        """A coordinator with tokens, and a submitter's flags."""
+        certificate = self.issue("coordinator", "localhost", "--host", "127.0.0.1")
+        user = self.add_user("bob", "submitter")
+        self.cluster.start_coordinator(*certificate, "--tokens", str(self.cluster.folder / "tokens"),
+                                       "--audit-log", str(self.cluster.folder / "audit.jsonl"), *flags)
+        return user
+
+    def run_coordinator(self, *flags):
+        """One that is to end by itself; the exit code and what it says."""
+        usual = {"--http-listen": "", "--listen": "127.0.0.1:0", "--data-dir": str(self.cluster.folder / "other")}
+        usual = [word for flag, value in usual.items() if flag not in flags for word in (flag, value)]
+        result = subprocess.run([cluster.BIN / "longhaul-coordinator", *usual, *flags], capture_output=True, text=True, timeout=60, check=False)
+        return result.returncode, result.stderr
+
+    def http(self, path, token=None):
+        request = urllib.request.Request(f"http://{self.cluster.http}{path}")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    # --- Who may do what.
+
+    def test_a_job_trains_and_no_secret_is_seen(self):
+        self.cluster.flags = self.start()
+        for site, ranks in (("site-a", 1), ("site-b", 2)):
+            self.cluster.start_worker(site, ranks, *self.issue("pool", site))
+        self.assertEqual(self.cluster.submit(steps=60, wait=True).returncode, 0)
+        seen = [self.http("/metrics", self.secrets[0])[1]]
+        self.assertIn("longhaul_", seen[0])
+        seen += [(self.cluster.folder / name).read_text() for name in ("coordinator.log", "site-a.log", "site-b.log", "audit.jsonl")]
+        for process in [self.cluster.coordinator, *self.cluster.workers.values()]:
+            for pid in [process.pid, *cluster.children(process.pid)]:
+                seen.append(pathlib.Path(f"/proc/{pid}/cmdline").read_text())
+        keys = ["".join(key.read_text().splitlines()[1:3]) for key in self.ca.glob("*.key")]
+        for text in seen:
+            for secret in [*self.secrets, *keys]:
+                self.assertNotIn(secret, text)
+        audit = [json.loads(line) for line in (self.cluster.folder / "audit.jsonl").read_text().splitlines()]
+        self.assertIn(("token:bob", "longhaul.v1.JobService/SubmitJob", "tiny", "OK"),
+                      [(line["who"], line["method"], line["job"], line["result"]) for line in audit])
+        self.assertIn(("certificate:site-b", "site-b", "OK"), [(line["who"], line["pool"], line["result"]) for line in audit])
+
+    def test_a_pool_cannot_act_for_another(self):
+        self.start()
+        worker = self.cluster.start_worker("site-b", 1, *self.issue("pool", "site-a"))
+        self.assertEqual(worker.wait(timeout=30), 2)
+        self.assertIn('is that of pool "site-a", not of "site-b"', self.cluster.log("site-b"))
+
+    def test_roles_and_tokens(self):
+        bob = self.start()
+        ann = self.add_user("ann", "viewer")
+        cluster.wait_until(lambda: self.cluster.cli("list", *ann).returncode == 0, 30, "the new token to be read")
+        spec = self.cluster.folder / "job.yaml"
+        spec.write_text(cluster.TINY_JOB.format(name="tiny", steps=60, pools=2, text=cluster.TEXT))
+        refused = self.cluster.cli("submit", "-f", spec, *ann)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("ann is a viewer; this needs the role submitter", refused.stderr)
+        self.assertEqual(self.cluster.cli("submit", "-f", spec, *bob).returncode, 0)
+        nobody = self.cluster.cli("list", "--tls-ca", self.ca / "ca.pem", "--tls-certificate", self.ca / "localhost.pem", "--tls-key",
+                                  self.ca / "localhost.key")
+        self.assertEqual(nobody.returncode, 2)
+        site = self.cluster.cli("list", *self.issue("pool", "site-a"))
+        self.assertEqual(site.returncode, 2)
+        self.assertIn("--token-file", site.stderr)
+        wrong = self.cluster.folder / "wrong.token"
+        wrong.touch(mode=0o600)
+        wrong.write_text("0123456789abcdef0123456789abcdef\n")
+        self.assertEqual(self.cluster.cli("list", "--tls-ca", self.ca / "ca.pem", "--token-file", wrong).returncode, 2)
+
+    def test_http_is_closed_but_for_probes(self):
+        self.start()
+        self.assertEqual([self.http(path)[0] for path in ("/healthz", "/readyz", "/")], [200, 200, 200])
+        self.assertEqual([self.http(path)[0] for path in ("/metrics", "/api/v1/overview")], [401, 401])
+        self.assertEqual([self.http(path, self.secrets[0])[0] for path in ("/metrics", "/api/v1/overview")], [200, 200])
+
+    def test_a_token_file_that_others_may_read_is_refused(self):
+        bob = self.start()
+        os.chmod(bob[-1], 0o644)
+        refused = self.cluster.cli("list", *bob)
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn(f"chmod 600 {bob[-1]}", refused.stderr)
+        tokens = self.cluster.folder / "tokens"
+        os.chmod(tokens, 0o640)
+        code, error = self.run_coordinator(*self.shown("localhost"), "--tokens", tokens)
+        self.assertEqual(code, 4, error)
+        self.assertIn(f"chmod 600 {tokens}", error)
+
+    # --- Secure by default.
+
+    def test_what_is_open_beyond_localhost_must_be_asked_for(self):
+        certificate = self.issue("coordinator", "localhost")
+        for flags, flag in ((["--listen", "0.0.0.0:0"], "--listen"), (["--http-listen", "0.0.0.0:0", *certificate], "--http-listen")):
+            code, error = self.run_coordinator(*flags)
+            self.assertEqual(code, 4, error)
+            self.assertIn(flag, error)
+            self.assertIn("--insecure", error)
+        code, error = self.run_coordinator("--tokens", "/nowhere")
+        self.assertEqual(code, 4, error)
+        self.assertIn("--tls-ca", error)
+        self.cluster.address = "0.0.0.0:0"
+        self.cluster.start_coordinator("--insecure")
+        self.assertIn("INSECURE: --listen 0.0.0.0:0", self.cluster.log("coordinator"))
+
+    # --- Connections that cannot be made, and where to look.
+
+    def test_wrong_authority_plaintext_and_dates(self):
+        bob = self.start()
+        ours, self.ca = self.ca, self.cluster.folder / "theirs"
+        stranger = self.issue("user", "bob")
+        result = self.cluster.cli("list", *stranger)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--tls-ca", result.stderr)
+        self.assertIn("must have the authority", result.stderr)
+        unknown = self.cluster.cli("list", "--tls-ca", ours / "ca.pem", *stranger[2:])
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn("does not accept --tls-certificate", unknown.stderr)
+        plain = self.cluster.cli("list")
+        self.assertEqual(plain.returncode, 2)
+        self.assertIn("wants TLS", plain.stderr)
+        worker = self.cluster.start_worker("site-a", 1, *self.issue("pool", "site-a"))
+        cluster.wait_until(lambda: "must have the authority" in self.cluster.log("site-a"), 30, "the worker to say what is wrong")
+        worker.kill()
+        self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl command")
+    def test_an_expired_certificate_is_named(self):
+        self.issue("user", "bob")
+        subprocess.run(["openssl", "req", "-new", "-subj", "/CN=old", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", "old.key", "-out", "old.csr"], cwd=self.ca, check=True, capture_output=True)
+        subprocess.run(["openssl", "x509", "-req", "-in", "old.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "-1",
+                        "-out", "old.pem"], cwd=self.ca, check=True, capture_output=True)
+        code, error = self.run_coordinator(*self.shown("old"))
+        self.assertEqual(code, 2, error)
+        self.assertIn("old.pem expired on", error)
+        result = self.longhaul("list", *self.shown("old"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("longhaul certs issue", result.stderr)
+
+    def test_ports_and_data_folders_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            code, error = self.run_coordinator("--listen", address)
+            self.assertEqual(code, 1, error)
+            self.assertIn(f"cannot listen on {address}: is another program", error)
+            code, error = self.run_coordinator("--http-listen", address)
+            self.assertEqual(code, 1, error)
+            self.assertIn("is another program", error)
+        self.cluster.start_coordinator()
+        code, error = self.run_coordinator("--data-dir", self.cluster.folder / "data")
+        self.assertEqual(code, 1, error)
+        self.assertIn("another coordinator uses the data folder", error)
+        code, error = self.run_coordinator("--data-dir", "/proc/longhaul")  # Nobody may write there, not even root.
+        self.assertEqual(code, 1, error)
+        self.assertIn("/proc/longhaul", error)
+
+    # --- The authority.
+
+    def test_certs_overwrite_nothing_and_keep_keys_to_their_owner(self):
+        self.issue("pool", "site-a")
+        self.issue("user", "carol")
+        for key in self.ca.glob("*.key"):
+            self.assertEqual(stat.S_IMODE(key.stat().st_mode), 0o600, key)
+        before = {file: file.read_bytes() for file in self.ca.iterdir()}
+        for again in (["init"], ["issue", "pool", "site-a"]):
+            result = self.longhaul("certs", "--dir", self.ca, *again)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("not overwritten", result.stderr)
+        self.assertEqual(before, {file: file.read_bytes() for file in self.ca.iterdir()})
+        for bad, words in ((["issue", "pool", "Site A"], "is not 1 to 63 of"), (["issue", "coordinator", "a,DNS:b"], "no host name"),
+                           (["issue", "pool", "site-c", "--days", "36500"], "at most --days"), (["issue", "pool"], "NAME")):
+            result = self.longhaul("certs", "--dir", self.ca, *bad)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertIn(words, result.stderr)
+        nowhere = self.longhaul("certs", "--dir", self.cluster.folder / "none", "issue", "pool", "site-a")
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertIn("longhaul certs init --dir", nowhere.stderr)
+
+
+    def test_the_documented_commands(self):
+        readme = (pathlib.Path(__file__).resolve().parents[3] / "deploy/README.md").read_text()
+        block = readme.split("## Who may do what", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
+        setup, start = block.split("longhaul-coordinator ", 1)
+        environment = {**os.environ, "PATH": f"{cluster.BIN}:{os.environ['PATH']}"}
+        setup = setup.replace("issue coordinator longhaul.example.org", "issue coordinator longhaul.example.org --host localhost")
+        subprocess.run(["bash", "-euc", setup], cwd=self.cluster.folder, env=environment, check=True, capture_output=True)
+        flags = start.replace("\\\n", " ").split()
+        self.assertEqual(flags[:2], ["--listen", "0.0.0.0:7070"])
+        flags = [str(self.cluster.folder / flag) if (self.cluster.folder / flag).exists() or flag.endswith(".jsonl") else flag for flag in flags[2:]]
+        self.cluster.address = "localhost:0"
+        self.cluster.start_coordinator(*flags)
+        bob = ["--tls-ca", self.cluster.folder / "longhaul-ca/ca.pem", "--token-file", self.cluster.folder / "bob.token"]
+        self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
+
+
+if __name__ == "__main__":
+    cluster.main()
