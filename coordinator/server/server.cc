@@ -186,7 +186,8 @@ class CoordinatorServer::Impl {
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
                                  .beside = bulk_.get(),
-                                 .bulk = {.executor = bulk_.get(), .admission = &admission_}};
+                                 .bulk = {.executor = bulk_.get(), .admission = &admission_},
+                                 .import_dir = options.import_dir};
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);

@@ -24,6 +24,8 @@ struct CoordinatorServerOptions {
   std::string
       http_listen;       // HOST:PORT of the status page, /metrics, /healthz, /readyz. Empty: none.
   std::string data_dir;  // Made if it is not there. Required.
+  // Folders of checkpoints that jobs may begin with (init.folder) lie in it. Empty: nowhere.
+  std::string import_dir;
   std::shared_ptr<const Tls> tls;  // Of gRPC. Null: plaintext.
   bool allow_plaintext_beyond_localhost = false;
   CoordinatorOptions core;  // Lease, final evaluation, most pools.

@@ -1,6 +1,8 @@
 // What the gRPC adapters share.
 #pragma once
 
+#include <string>
+
 #include "common/base/task_runner.h"
 #include "common/rpc/fragment_server.h"
 #include "coordinator/effects/owner_thread.h"
@@ -20,6 +22,8 @@ struct ServiceContext {
   // For reading files without holding up the owner thread.
   TaskRunner* beside = nullptr;
   BulkResources bulk;
+  // Folders of checkpoints that jobs may begin with lie in it. Empty: nowhere.
+  std::string import_dir;
 };
 
 }  // namespace longhaul::coordinator

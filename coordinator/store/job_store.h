@@ -24,8 +24,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,10 @@
 #include "longhaul/v1/checkpoint.pb.h"
 
 namespace longhaul {
+
+// Removes the folder of a job's store, which nobody has open. OK if there is none; after an error
+// or a crash it may be repeated. Durable.
+absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir);
 
 struct RoundInput {
   int fragment = 0;
@@ -146,10 +152,13 @@ class JobStore {
 
   // Writes a checkpoint of one cut through all fragments, without holding off anybody: fragments
   // that went on meanwhile are made again from a snapshot and the log, one at a time (12 bytes an
-  // element of the fragment, by one thread). Removes the oldest beyond options().checkpoints_keep. The
-  // caller fills job_id, job_name, step, final, created_at and tensors; the result has the rest.
+  // element of the fragment, by one thread). Removes the oldest beyond options().checkpoints_keep, but
+  // for the steps that `in_use`, asked then, names. The caller fills job_id, job_name, step, final,
+  // created_at, tensors, and what it likes; the result has the rest.
   // FAILED_PRECONDITION: a fragment is not seeded.
-  absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(v1::CheckpointManifest manifest);
+  absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(
+      v1::CheckpointManifest manifest,
+      const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
   struct Fragment {

@@ -136,7 +136,8 @@ absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragm
                                           " of fragment ", fragment));
 }
 
-absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(v1::CheckpointManifest manifest) {
+absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(
+    v1::CheckpointManifest manifest, const std::function<std::set<int64_t>()>& in_use) {
   absl::MutexLock checkpoint_lock(&checkpoint_mutex_);
   LH_RETURN_IF_ERROR(log_->status());
   LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut());
@@ -147,7 +148,7 @@ absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(v1::CheckpointM
       LH_ASSIGN_OR_RETURN(const FloatArray theta, ParametersAt(cut, i));
       LH_RETURN_IF_ERROR(writer.AddFragment(cut.commits[i].version, cut.commits[i].digest, theta));
     }
-    return writer.Finish(options().checkpoints_keep);
+    return writer.Finish(options().checkpoints_keep, in_use ? in_use() : std::set<int64_t>());
   };
   absl::StatusOr<v1::CheckpointManifest> written = write();
   if (!written.ok()) (void)CleanCheckpoints(*fs_, dir_);  // gives the space back
