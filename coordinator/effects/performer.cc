@@ -307,11 +307,11 @@ void Performer::Forget() {
 
 // What a full disk does not take is tried again at the next second.
 void Performer::SaveCounters() {
-  std::vector<MetaRecord> records;
+  std::vector<MetaRecord> records, events;
   std::vector<std::pair<LiveJob*, std::string>> saved;
   std::vector<std::pair<LiveJob*, int64_t>> told;
   for (const auto& [id, job] : jobs_) {
-    for (EventRecord& event : job->events.Unsaved(id)) records.push_back(std::move(event));
+    for (EventRecord& event : job->events.Unsaved(id)) events.push_back(std::move(event));
     told.emplace_back(job.get(), job->events.newest());
     if (!job->fragments) continue;
     v1::Job counters;
@@ -327,6 +327,7 @@ void Performer::SaveCounters() {
     records.push_back(JobCounters{id, bytes});
     saved.emplace_back(job.get(), std::move(bytes));
   }
+  records.insert(records.end(), events.begin(), events.end());
   if (records.empty()) return;
   const absl::Status written = parts_.records->Commit(records);
   Note(written);

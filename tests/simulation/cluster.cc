@@ -135,6 +135,12 @@ void Cluster::Submit(const v1::JobSpec& spec) {
 void Cluster::PlanFaults() {
   const int64_t count = Pick(1, 12);
   for (int64_t i = 0; i < count; ++i) PlanFault();
+  if (world_.Chance(0.3)) {
+    world_.loop.At(Sometime(), [this] {
+      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok())
+        coordinator_.AskCheckpoint("job0");
+    });
+  }
   if (world_.Chance(0.1)) {
     may_cancel_ = true;
     world_.loop.At(Sometime(), [this] {
