@@ -102,7 +102,9 @@ void Coordinator::On(const DeleteJob& event) {
                          "JOB_LIVE"});
   }
   for (const auto& [order, job] : in_order_) {
-    if (job->options.from_job != event.job || job->state() > JobState::kSeeding) continue;
+    const bool begun = job->state() == JobState::kRunning || job->state() == JobState::kFinishing ||
+                       (job->exchange.has_value() && job->exchange->Seeded());
+    if (job->options.from_job != event.job || begun) continue;
     return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
                              "job %s has not begun, and takes its initial parameters from a "
                              "checkpoint of this one",
