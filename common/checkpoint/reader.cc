@@ -71,8 +71,7 @@ std::string TensorDifferences(const v1::CheckpointManifest& manifest,
     here.erase(found);
   }
   for (const v1::CheckpointTensor& tensor : manifest.tensors()) {
-    if (here.contains(tensor.name()))
-      differs(absl::StrCat("the model has no ", tensor.name()));
+    if (here.contains(tensor.name())) differs(absl::StrCat("the model has no ", tensor.name()));
   }
   std::string words = absl::StrJoin(differences, "; ");
   if (count > kDifferencesMax) absl::StrAppend(&words, "; and ", count - kDifferencesMax, " more");
@@ -107,8 +106,7 @@ CheckpointReader::CheckpointReader(FileSystem* fs, std::string folder,
       manifest_(std::move(manifest)),
       verified_(manifest_.fragments_size()) {}
 
-absl::StatusOr<CheckpointReader> CheckpointReader::Open(FileSystem* fs,
-                                                        const std::string& folder) {
+absl::StatusOr<CheckpointReader> CheckpointReader::Open(FileSystem* fs, const std::string& folder) {
   LH_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(*fs, folder));
   return CheckpointReader(fs, folder, std::move(manifest));
 }
@@ -143,10 +141,10 @@ absl::StatusOr<FloatArray> CheckpointReader::Read(int64_t elements,
       const std::string& name = manifest_.fragments(source.fragment()).file();
       LH_ASSIGN_OR_RETURN(file, fs_->Open(JoinPath(folder_, name)));
     }
-    LH_RETURN_IF_ERROR(file->ReadExactly(
-        source.offset() * static_cast<int64_t>(sizeof(float)),
-        absl::MakeSpan(reinterpret_cast<char*>(values.data() + tensor.offset()),
-                       count * sizeof(float))));
+    LH_RETURN_IF_ERROR(
+        file->ReadExactly(source.offset() * static_cast<int64_t>(sizeof(float)),
+                          absl::MakeSpan(reinterpret_cast<char*>(values.data() + tensor.offset()),
+                                         count * sizeof(float))));
   }
   return values;
 }

@@ -39,8 +39,7 @@ class CheckpointReader {
   // A fragment of `elements` that has these tensors, each with name, shape and offset in it, and
   // zeros between them. Blocks on the disk. NOT_FOUND: the checkpoint has no such tensor, or it has
   // another shape. INVALID_ARGUMENT: one lies outside of the fragment. DATA_LOSS: a file is damaged.
-  absl::StatusOr<FloatArray> Read(int64_t elements,
-                                  absl::Span<const v1::CheckpointTensor> tensors);
+  absl::StatusOr<FloatArray> Read(int64_t elements, absl::Span<const v1::CheckpointTensor> tensors);
 
  private:
   CheckpointReader(FileSystem* fs, std::string folder, v1::CheckpointManifest manifest);

@@ -55,8 +55,9 @@ class Downloading {
     LH_RETURN_IF_ERROR(Local(fs_.SyncDir(partial_)));
     LH_RETURN_IF_ERROR(Local(fs_.Rename(partial_, out_)));
     const size_t slash = out_.find_last_of('/');
-    LH_RETURN_IF_ERROR(
-        Local(fs_.SyncDir(slash == std::string::npos ? "." : slash == 0 ? "/" : out_.substr(0, slash))));
+    LH_RETURN_IF_ERROR(Local(fs_.SyncDir(slash == std::string::npos ? "."
+                                         : slash == 0               ? "/"
+                                                                    : out_.substr(0, slash))));
     EndProgress();
     return result_;
   }
@@ -82,7 +83,8 @@ class Downloading {
     if (names.ok() && names->empty()) return false;
     absl::StatusOr<v1::CheckpointManifest> manifest = longhaul::ReadManifest(fs_, out_);
     if (!manifest.ok() || !IsWanted(*manifest)) {
-      return Local(absl::AlreadyExistsError(absl::StrCat(out_, " exists, and is not this checkpoint")));
+      return Local(
+          absl::AlreadyExistsError(absl::StrCat(out_, " exists, and is not this checkpoint")));
     }
     for (const v1::CheckpointFragment& fragment : manifest->fragments()) {
       const absl::Status sound = VerifyFile(fs_, out_, fragment);
@@ -121,8 +123,7 @@ class Downloading {
     LH_ASSIGN_OR_RETURN(manifest_, ManifestFromJson(json, "the server's manifest"));
     step_ = manifest_.step();
     LH_RETURN_IF_ERROR(Local(CreateDirs(fs_, partial_)));
-    LH_RETURN_IF_ERROR(
-        Local(WriteFileAtomically(fs_, JoinPath(partial_, kManifestFile), json)));
+    LH_RETURN_IF_ERROR(Local(WriteFileAtomically(fs_, JoinPath(partial_, kManifestFile), json)));
     Describe();
     return absl::OkStatus();
   }
@@ -137,13 +138,14 @@ class Downloading {
   }
 
   absl::Status FetchManifest(std::string* json) {
-    return Stream(kManifestFile, [json] { return static_cast<int64_t>(json->size()); },
-                  [json](absl::string_view data) {
-                    if (json->size() + data.size() > static_cast<size_t>(kManifestBytesMax))
-                      return absl::DataLossError("the server's manifest is too large");
-                    json->append(data.data(), data.size());
-                    return absl::OkStatus();
-                  });
+    return Stream(
+        kManifestFile, [json] { return static_cast<int64_t>(json->size()); },
+        [json](absl::string_view data) {
+          if (json->size() + data.size() > static_cast<size_t>(kManifestBytesMax))
+            return absl::DataLossError("the server's manifest is too large");
+          json->append(data.data(), data.size());
+          return absl::OkStatus();
+        });
   }
 
   // What came damaged is fetched once more.
@@ -187,7 +189,9 @@ class Downloading {
       ShowProgress();
       return absl::OkStatus();
     };
-    if (at < size) LH_RETURN_IF_ERROR(Stream(fragment.file(), [&] { return at; }, take));
+    if (at < size)
+      LH_RETURN_IF_ERROR(Stream(
+          fragment.file(), [&] { return at; }, take));
     if (at != size || digester.Value() != longhaul::DigestOf(fragment)) {
       done_ -= at;
       return Local(absl::DataLossError(absl::StrCat(path, " came damaged: its digest differs")));
@@ -223,9 +227,9 @@ class Downloading {
       }
       if (any) heard = now, attempt = 0;
       if (now >= options_.deadline) {
-        return absl::DeadlineExceededError(
-            absl::StrCat("not all came in time: ", BytesText(done_), " of ",
-                         BytesText(result_.bytes), "; the same command goes on"));
+        return absl::DeadlineExceededError(absl::StrCat("not all came in time: ", BytesText(done_),
+                                                        " of ", BytesText(result_.bytes),
+                                                        "; the same command goes on"));
       }
       const bool again = absl::IsUnavailable(status) || absl::IsCancelled(status) ||
                          absl::IsDeadlineExceeded(status) || RetryDelayOf(status).has_value();
@@ -246,7 +250,8 @@ class Downloading {
       lost_ = false;
       Say("connected again");
     }
-    const absl::Duration period = environment_.err_is_terminal ? absl::Milliseconds(200) : absl::Seconds(5);
+    const absl::Duration period =
+        environment_.err_is_terminal ? absl::Milliseconds(200) : absl::Seconds(5);
     if (now - shown_at_ < period) return;
     if (shown_at_ != absl::InfinitePast() || environment_.err_is_terminal) {
       const std::string text =

@@ -35,8 +35,7 @@ struct Downloaded {
 //   DATA_LOSS           a file is not what the manifest says, twice
 //   others              the server's
 absl::StatusOr<Downloaded> Download(const CheckpointName& name, const DownloadOptions& options,
-                                    Client& client, FileSystem& fs,
-                                    const Environment& environment);
+                                    Client& client, FileSystem& fs, const Environment& environment);
 
 // Whether an error of Download arose here, and what to do about it.
 bool IsLocal(const absl::Status& status);

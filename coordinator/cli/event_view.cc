@@ -46,7 +46,8 @@ Json EventsJson(const v1::ListEventsResponse& events) {
 }
 
 std::string EventsTable(const v1::ListEventsResponse& events) {
-  std::vector<std::vector<std::string>> rows = {{"TIME (UTC)", "SEVERITY", "EVENT", "POOL", "WHAT"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"TIME (UTC)", "SEVERITY", "EVENT", "POOL", "WHAT"}};
   for (const v1::JobEvent& event : events.events()) {
     rows.push_back({TimeOf(event), SeverityOf(event), KindOf(event),
                     event.pool().empty() ? "-" : event.pool(), WordsOf(event)});

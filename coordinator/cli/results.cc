@@ -48,9 +48,8 @@ absl::Status AwaitCheckpoint(const Arguments& arguments, int64_t step, Client& c
       });
       if (there) return absl::OkStatus();
       if (Rests(*job)) {
-        return absl::FailedPreconditionError(absl::StrCat("job ", arguments.job, " is ",
-                                                          StateName(job->state()),
-                                                          " without the checkpoint"));
+        return absl::FailedPreconditionError(absl::StrCat(
+            "job ", arguments.job, " is ", StateName(job->state()), " without the checkpoint"));
       }
     }
     if (now >= deadline) {
@@ -85,11 +84,10 @@ Outcome Delete(const Arguments& arguments, Client& client) {
       error.hint = absl::StrCat("`longhaul cancel ", arguments.job, "` stops it");
     return error;
   }
-  return {Json{{"job", arguments.job},
-               {"job_id", deleted->job_id()},
-               {"deleted", deleted->deleted()}},
-          absl::StrCat(Printable(arguments.job),
-                       deleted->deleted() ? " is deleted\n" : " was deleted before\n")};
+  return {
+      Json{{"job", arguments.job}, {"job_id", deleted->job_id()}, {"deleted", deleted->deleted()}},
+      absl::StrCat(Printable(arguments.job),
+                   deleted->deleted() ? " is deleted\n" : " was deleted before\n")};
 }
 
 Outcome Events(const Arguments& arguments, Client& client, const Environment& environment) {

@@ -36,10 +36,10 @@ class Watching {
   // True if anything came.
   bool StreamOnce() {
     const int64_t before = updates_;
-    status_ =
-        client_.WatchJob(name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
-                         [this](const v1::WatchJobResponse& update) { OnUpdate(update); },
-                         options_.on_event ? std::optional(events_after_) : std::nullopt);
+    status_ = client_.WatchJob(
+        name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
+        [this](const v1::WatchJobResponse& update) { OnUpdate(update); },
+        options_.on_event ? std::optional(events_after_) : std::nullopt);
     return updates_ != before;
   }
 

@@ -84,8 +84,7 @@ void Coordinator::On(const CheckpointFailed& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   const RoundPlan& plan = job->exchange->plan();
   if (event.final) {
-    return Block(*job, event.fault.fault.message,
-                 WriteCheckpoint{job->id, 0, plan.steps(), true});
+    return Block(*job, event.fault.fault.message, WriteCheckpoint{job->id, 0, plan.steps(), true});
   }
   const bool asked = job->checkpoint_asked > 0 && job->checkpoint_asked <= event.cycle;
   if (!asked) return;
@@ -96,9 +95,9 @@ void Coordinator::On(const CheckpointFailed& event) {
 
 void Coordinator::On(const DeleteJob& event) {
   if (const Job* job = Find(event.job); job != nullptr) {
-    return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                             "job %s has not ended: it is %s; cancel it first", job->options.name,
-                             JobStateName(job->state()))),
+    return Answer(Refuse{absl::FailedPreconditionError(
+                             absl::StrFormat("job %s has not ended: it is %s; cancel it first",
+                                             job->options.name, JobStateName(job->state()))),
                          "JOB_LIVE"});
   }
   for (const auto& [order, job] : in_order_) {

@@ -161,10 +161,9 @@ struct StoreFailed {
 // --- Clock. At least once a second; also at next_deadline().
 struct Tick {};
 
-using Event =
-    std::variant<SubmitJob, CancelJob, AskCheckpoint, DeleteJob, JoinPool, Heartbeat, LeavePool,
-                 RankReady, ContributionComplete, StoreOpened, RoundApplied, CheckpointWritten,
-                 OpenFailed, ApplyFailed, CheckpointFailed, StoreFailed, FilesRemoved, RemoveFailed,
-                 Tick>;
+using Event = std::variant<SubmitJob, CancelJob, AskCheckpoint, DeleteJob, JoinPool, Heartbeat,
+                           LeavePool, RankReady, ContributionComplete, StoreOpened, RoundApplied,
+                           CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed,
+                           StoreFailed, FilesRemoved, RemoveFailed, Tick>;
 
 }  // namespace longhaul::coordinator

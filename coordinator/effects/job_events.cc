@@ -86,9 +86,10 @@ std::optional<std::string> NormWatch::Observe(const CommitRecord& commit) {
   }
   if (std::exchange(fragment.alerted, true)) return std::nullopt;
   if (!finite) {
-    return absl::StrFormat("fragment %d version %d: the outer gradient or the parameters are not "
-                           "finite: training has diverged",
-                           commit.fragment, commit.version);
+    return absl::StrFormat(
+        "fragment %d version %d: the outer gradient or the parameters are not "
+        "finite: training has diverged",
+        commit.fragment, commit.version);
   }
   return absl::StrFormat(
       "fragment %d version %d: the outer gradient's norm is %.3g, %.0f times the usual %.3g",
@@ -118,8 +119,7 @@ v1::JobEvent EventOf(const StorePlace& record) {
   const RecoveredPlace& place = record.place;
   v1::JobEvent event;
   if (record.late) {
-    event = MakeEvent(v1::POOL_LATE, v1::WARNING,
-                      "a round went on without it; it must begin anew");
+    event = MakeEvent(v1::POOL_LATE, v1::WARNING, "a round went on without it; it must begin anew");
   } else if (place.gone) {
     event = MakeEvent(v1::POOL_LEFT, v1::INFO, absl::StrCat("gave up place ", place.ordinal));
   } else if (place.return_until != absl::InfinitePast()) {
@@ -128,31 +128,31 @@ v1::JobEvent EventOf(const StorePlace& record) {
         absl::StrCat("drained and left; place ", place.ordinal, " is kept until ",
                      absl::FormatTime(absl::RFC3339_sec, place.return_until, absl::UTCTimeZone())));
   } else if (place.start_step.has_value()) {
-    event = MakeEvent(v1::POOL_JOINED, v1::INFO,
-                      absl::StrCat("is ready in place ", place.ordinal, ", from step ",
-                                   *place.start_step));
+    event = MakeEvent(
+        v1::POOL_JOINED, v1::INFO,
+        absl::StrCat("is ready in place ", place.ordinal, ", from step ", *place.start_step));
     event.set_step(*place.start_step);
   } else {
-    event = MakeEvent(v1::POOL_ASSIGNED, v1::INFO,
-                      absl::StrCat("is assigned place ", place.ordinal));
+    event =
+        MakeEvent(v1::POOL_ASSIGNED, v1::INFO, absl::StrCat("is assigned place ", place.ordinal));
   }
   event.set_pool(place.pool);
   return event;
 }
 
 v1::JobEvent EventOf(const PoolPresence& notice) {
-  v1::JobEvent event =
-      notice.live ? MakeEvent(v1::POOL_BACK, v1::INFO, "is back; nothing was missed")
-                  : MakeEvent(v1::POOL_LOST, v1::WARNING, "is lost: its lease ended");
+  v1::JobEvent event = notice.live
+                           ? MakeEvent(v1::POOL_BACK, v1::INFO, "is back; nothing was missed")
+                           : MakeEvent(v1::POOL_LOST, v1::WARNING, "is lost: its lease ended");
   event.set_pool(notice.pool);
   return event;
 }
 
 v1::JobEvent EventOf(const PoolSetAside& notice) {
-  v1::JobEvent event = MakeEvent(v1::POOL_SET_ASIDE, v1::WARNING,
-                                 absl::StrCat("is set aside for ",
-                                              absl::FormatDuration(notice.retry_after), ": ",
-                                              notice.fault.message));
+  v1::JobEvent event =
+      MakeEvent(v1::POOL_SET_ASIDE, v1::WARNING,
+                absl::StrCat("is set aside for ", absl::FormatDuration(notice.retry_after), ": ",
+                             notice.fault.message));
   event.set_pool(notice.pool);
   SetFault(notice.fault, event);
   return event;

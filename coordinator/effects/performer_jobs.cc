@@ -87,9 +87,9 @@ void Performer::Delete(const std::string& name_or_id,
   if (absl::IsNotFound(record.status())) {
     const absl::StatusOr<std::string> before = parts_.meta->FindDeleted(name_or_id);
     if (before.ok()) return done(Deleted{*before, false});
-    return done(WithErrorInfo(absl::NotFoundError(absl::StrCat("no job has the name or id \"",
-                                                               name_or_id, "\"")),
-                              {"JOB_UNKNOWN", {}}));
+    return done(WithErrorInfo(
+        absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
+        {"JOB_UNKNOWN", {}}));
   }
   if (!record.ok()) return done(record.status());
   auto answer = [id = record->id,
@@ -98,8 +98,7 @@ void Performer::Delete(const std::string& name_or_id,
     if (refusal != nullptr) return done(ToStatus(*refusal));
     done(Deleted{id, true});
   };
-  Step(coordinator::DeleteJob{record->id, static_cast<JobState>(record->state)},
-       std::move(answer));
+  Step(coordinator::DeleteJob{record->id, static_cast<JobState>(record->state)}, std::move(answer));
 }
 
 std::vector<v1::JobEvent> Performer::EventsAfter(const std::string& id, int64_t sequence) const {

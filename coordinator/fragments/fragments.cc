@@ -181,9 +181,8 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
   auto shared = std::make_shared<Done<v1::CheckpointManifest>>(std::move(done));
   const bool accepted =
       parts_.background->Submit([this, job, shared, manifest = std::move(manifest)]() mutable {
-        absl::StatusOr<v1::CheckpointManifest> written =
-            job->store()->WriteCheckpoint(std::move(manifest),
-                                          [this, job] { return Pinned(job->id()); });
+        absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
+            std::move(manifest), [this, job] { return Pinned(job->id()); });
         Note(*job, written.status());
         (*shared)(std::move(written));
       });

@@ -127,8 +127,7 @@ std::string ConfigText(const Flags& flags) {
   return absl::StrCat(
       "listen: ", server.listen, "\nhttp-listen: ", server.http_listen,
       "\ndata-dir: ", server.data_dir, "\nimport-dir: ", server.import_dir,
-      "\nready-file: ", flags.ready_file,
-      "\nlease: ", absl::FormatDuration(server.core.lease),
+      "\nready-file: ", flags.ready_file, "\nlease: ", absl::FormatDuration(server.core.lease),
       "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),
       "\ntls-ca: ", flags.tls_files.ca, "\ntls-certificate: ", flags.tls_files.certificate,
       "\ntls-key: ", flags.tls_files.key, "\nallow-plaintext-beyond-localhost: ",

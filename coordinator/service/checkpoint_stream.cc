@@ -195,9 +195,10 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request, OpenCheckpointFile open,
-    const BulkResources& resources) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(grpc::CallbackServerContext* context,
+                                                               const grpc::ByteBuffer* request,
+                                                               OpenCheckpointFile open,
+                                                               const BulkResources& resources) {
   auto reactor = std::make_shared<CheckpointReactor>(context, std::move(open), resources);
   reactor->Start(*request, reactor);
   return reactor.get();

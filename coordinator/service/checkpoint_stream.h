@@ -25,8 +25,9 @@ using OpenCheckpointFile =
     std::function<absl::StatusOr<CheckpointFile>(const v1::DownloadCheckpointRequest&)>;
 
 // What answers DownloadCheckpoint.
-grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request, OpenCheckpointFile open,
-    const BulkResources& resources);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(grpc::CallbackServerContext* context,
+                                                               const grpc::ByteBuffer* request,
+                                                               OpenCheckpointFile open,
+                                                               const BulkResources& resources);
 
 }  // namespace longhaul::coordinator

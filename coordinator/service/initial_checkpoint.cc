@@ -62,7 +62,8 @@ absl::StatusOr<std::string> FindFolder(const ServiceContext& service, v1::InitSp
       std::mismatch(allowed.begin(), allowed.end(), folder.begin(), folder.end());
   if (error || end != allowed.end() || folder == allowed) {
     return Fault("init.folder",
-                 absl::StrCat("found '", init.folder(), "', which is no folder in the "
+                 absl::StrCat("found '", init.folder(),
+                              "', which is no folder in the "
                               "coordinator's --import-dir"),
                  "copy the checkpoint's folder there");
   }

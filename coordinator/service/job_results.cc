@@ -17,10 +17,10 @@ namespace longhaul::coordinator {
 namespace {
 
 absl::Status UnknownCheckpoint(const std::string& job, absl::string_view what) {
-  return WithErrorInfo(absl::NotFoundError(absl::StrCat("job ", job, " has no ", what)),
-                       {"CHECKPOINT_UNKNOWN",
-                        {{"hint", absl::StrCat("`longhaul checkpoints ", job,
-                                               "` shows what is kept")}}});
+  return WithErrorInfo(
+      absl::NotFoundError(absl::StrCat("job ", job, " has no ", what)),
+      {"CHECKPOINT_UNKNOWN",
+       {{"hint", absl::StrCat("`longhaul checkpoints ", job, "` shows what is kept")}}});
 }
 
 absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
@@ -61,18 +61,18 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
           absl::FailedPreconditionError(
               absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
           {"JOB_ENDED",
-           {{"hint", absl::StrCat("`longhaul checkpoints ", record->name, "` shows what it left")}}})));
+           {{"hint",
+             absl::StrCat("`longhaul checkpoints ", record->name, "` shows what it left")}}})));
     }
     service_.performer->Step(
-        AskCheckpoint{record->id},
-        [this, reactor, response](const std::optional<Answer>& answer) {
+        AskCheckpoint{record->id}, [this, reactor, response](const std::optional<Answer>& answer) {
           const auto* promise =
               answer.has_value() ? std::get_if<PromiseCheckpoint>(&*answer) : nullptr;
           if (promise == nullptr)
             return reactor->Finish(ToGrpcStatus(ToStatus(std::get<Refuse>(*answer))));
           response->set_step(promise->step);
-          response->set_path(CheckpointPath(service_.performer->fragments().JobDir(promise->job),
-                                            promise->step));
+          response->set_path(
+              CheckpointPath(service_.performer->fragments().JobDir(promise->job), promise->step));
           reactor->Finish(grpc::Status::OK);
         });
   });
@@ -95,14 +95,14 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                                 v1::DeleteJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool posted = service_.owner->Post([this, reactor, request, response] {
-    service_.performer->Delete(
-        request->job(), [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {
-          if (deleted.ok()) {
-            response->set_job_id(deleted->job);
-            response->set_deleted(deleted->deleted);
-          }
-          reactor->Finish(ToGrpcStatus(deleted.status()));
-        });
+    service_.performer->Delete(request->job(),
+                               [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {
+                                 if (deleted.ok()) {
+                                   response->set_job_id(deleted->job);
+                                   response->set_deleted(deleted->deleted);
+                                 }
+                                 reactor->Finish(ToGrpcStatus(deleted.status()));
+                               });
   });
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;

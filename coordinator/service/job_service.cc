@@ -40,39 +40,43 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                                                 v1::SubmitJobResponse* response) {
   absl::StatusOr<ResolvedJob> resolved = ResolveSubmission(*request);
   if (!resolved.ok()) return Answered(context, resolved.status());
-  if (!resolved->spec.has_init()) return Submit(context, request, response, *std::move(resolved));
-  // The checkpoint that it begins with is looked at beside gRPC's threads.
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!resolved->spec.has_init()) {
+    Submit(reactor, request, response, *std::move(resolved));
+    return reactor;
+  }
+  // The checkpoint that it begins with is looked at beside gRPC's threads.
   auto shared = std::make_shared<ResolvedJob>(*std::move(resolved));
   const bool accepted = service_.beside->Submit([=, this] {
     if (const absl::Status found = ResolveInitial(service_, *shared); !found.ok())
       return reactor->Finish(ToGrpcStatus(found));
-    Submit(context, request, response, std::move(*shared));
+    Submit(reactor, request, response, std::move(*shared));
   });
   if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
 
-grpc::ServerUnaryReactor* JobService::Submit(grpc::CallbackServerContext* context,
-                                             const v1::SubmitJobRequest* request,
-                                             v1::SubmitJobResponse* response,
-                                             ResolvedJob resolved) {
+void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
+                        v1::SubmitJobResponse* response, ResolvedJob resolved) {
   if (request->validate_only()) {
     *response->mutable_job() = ReportUnstored(resolved);
-    return Answered(context, absl::OkStatus());
+    return reactor->Finish(grpc::Status::OK);
   }
-  return AnswerFromOwner(
-      context, service_, [=, this, resolved = std::move(resolved)]() mutable -> absl::Status {
-        LH_ASSIGN_OR_RETURN(
-            const Submitted submitted,
-            service_.performer->Submit(std::move(resolved), request->idempotency_token()));
-        response->set_created(submitted.created);
-        return Get(submitted.job, response->mutable_job());
-      });
+  auto submit = [=, this, resolved = std::move(resolved)]() mutable -> absl::Status {
+    LH_ASSIGN_OR_RETURN(
+        const Submitted submitted,
+        service_.performer->Submit(std::move(resolved), request->idempotency_token()));
+    response->set_created(submitted.created);
+    return Get(submitted.job, response->mutable_job());
+  };
+  const bool posted = service_.owner->Post(
+      [reactor, submit = std::move(submit)]() mutable { reactor->Finish(ToGrpcStatus(submit())); });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
 }
 
 absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {
-  LH_ASSIGN_OR_RETURN(const JobRecord record, FindJobRecord(service_.performer->meta(), name_or_id));
+  LH_ASSIGN_OR_RETURN(const JobRecord record,
+                      FindJobRecord(service_.performer->meta(), name_or_id));
   *job = Report(*service_.performer, record);
   return absl::OkStatus();
 }
@@ -111,16 +115,14 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted =
-      service_.owner->Post([this, stream, request = *request] {
-        v1::Job job;
-        if (const absl::Status found = Get(request.job(), &job); !found.ok())
-          return stream->End(found);
-        JobWatcher watcher{.stream = stream};
-        if (request.has_events_after()) watcher.events_after = request.events_after();
-        service_.watchers->Add(std::move(watcher), job, request.cursor(),
-                               service_.performer->now(), EventSourceOf(*service_.performer));
-      });
+  const bool posted = service_.owner->Post([this, stream, request = *request] {
+    v1::Job job;
+    if (const absl::Status found = Get(request.job(), &job); !found.ok()) return stream->End(found);
+    JobWatcher watcher{.stream = stream};
+    if (request.has_events_after()) watcher.events_after = request.events_after();
+    service_.watchers->Add(std::move(watcher), job, request.cursor(), service_.performer->now(),
+                           EventSourceOf(*service_.performer));
+  });
   if (!posted) stream->End(Overloaded());
   return stream.get();
 }
@@ -130,7 +132,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 v1::CancelJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool posted = service_.owner->Post([this, reactor, request, response] {
-    const absl::StatusOr<JobRecord> record = FindJobRecord(service_.performer->meta(), request->job());
+    const absl::StatusOr<JobRecord> record =
+        FindJobRecord(service_.performer->meta(), request->job());
     if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
     const auto state = static_cast<JobState>(record->state);
     if (IsEnded(state) && state != JobState::kCancelled) {

@@ -46,9 +46,9 @@ class JobService final : public RawJobService {
                                        v1::ListEventsResponse* response) override;
 
  private:
-  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
-                                   const v1::SubmitJobRequest* request,
-                                   v1::SubmitJobResponse* response, ResolvedJob resolved);
+  // Answers, at once or from the owner thread.
+  void Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
+              v1::SubmitJobResponse* response, ResolvedJob resolved);
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
 
   const ServiceContext service_;

@@ -157,8 +157,7 @@ class JobStore {
   // created_at, tensors, and what it likes; the result has the rest.
   // FAILED_PRECONDITION: a fragment is not seeded.
   absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(
-      v1::CheckpointManifest manifest,
-      const std::function<std::set<int64_t>()>& in_use = nullptr);
+      v1::CheckpointManifest manifest, const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
   struct Fragment {

@@ -88,9 +88,8 @@ struct RemovedJob {
   std::string job_id;
 };
 
-using MetaRecord =
-    std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters, EventRecord,
-                 CheckpointRequestRecord, DeletedJob, RemovedJob>;
+using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
+                                EventRecord, CheckpointRequestRecord, DeletedJob, RemovedJob>;
 
 // Where records become durable. Implementations are thread-safe and block on the disk.
 class MetaLog {

@@ -222,9 +222,10 @@ absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
   }
   // The oldest are forgotten.
   return database
-      .Query("DELETE FROM deleted WHERE removed = 1 AND"
-             " position <= (SELECT MAX(position) FROM deleted) - ?",
-             {kDeletedMax})
+      .Query(
+          "DELETE FROM deleted WHERE removed = 1 AND"
+          " position <= (SELECT MAX(position) FROM deleted) - ?",
+          {kDeletedMax})
       .status();
 }
 

@@ -71,8 +71,9 @@ std::string Text(const coordinator::StoreEvaluation& a) {
                          a.evaluation.loss, a.evaluation.final ? " final" : "");
 }
 std::string Text(const coordinator::StoreCheckpointRequest& a) {
-  return a.cycle == 0 ? absl::StrCat("store ", a.job, " no checkpoint is wanted")
-                      : absl::StrFormat("store %s a checkpoint of cycle %d is wanted", a.job, a.cycle);
+  return a.cycle == 0
+             ? absl::StrCat("store ", a.job, " no checkpoint is wanted")
+             : absl::StrFormat("store %s a checkpoint of cycle %d is wanted", a.job, a.cycle);
 }
 std::string Text(const coordinator::StoreDeleted& a) {
   return absl::StrCat("store ", a.job, " is deleted");

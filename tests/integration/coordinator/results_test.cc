@@ -309,8 +309,7 @@ TEST_F(ResultsTest, WhatCannotBeBegunWithIsRefusedByField) {
   Complete("base");
   if (HasFatalFailure()) return;
   const auto refusal = [&](const v1::JobSpec& spec, const std::string& from) {
-    const Said said =
-        Longhaul({"submit", "-f", "-", "--from", from, "-o", "json"}, YamlOf(spec));
+    const Said said = Longhaul({"submit", "-f", "-", "--from", from, "-o", "json"}, YamlOf(spec));
     EXPECT_EQ(said.exit, 4) << said.out;
     const Json error = said.error();
     return error["fields"].empty() ? std::string(error["message"])

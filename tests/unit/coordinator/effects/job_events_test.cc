@@ -58,8 +58,11 @@ TEST(JobEventsTest, SaysWhatBecameOfAPool) {
   place.late = true;
   EXPECT_EQ(EventOf(place).kind(), v1::POOL_LATE);
   EXPECT_EQ(EventOf(place).pool(), "east");
-  const v1::JobEvent aside = EventOf(PoolSetAside{
-      "j", "west", {.code = "NOT_FOUND", .message = "no data", .hint = "put it there"}, absl::Seconds(5)});
+  const v1::JobEvent aside =
+      EventOf(PoolSetAside{"j",
+                           "west",
+                           {.code = "NOT_FOUND", .message = "no data", .hint = "put it there"},
+                           absl::Seconds(5)});
   EXPECT_EQ(aside.message(), "is set aside for 5s: no data");
   EXPECT_EQ(aside.code(), "NOT_FOUND");
   EXPECT_EQ(aside.hint(), "put it there");

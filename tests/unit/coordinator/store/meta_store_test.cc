@@ -228,10 +228,10 @@ TEST_F(MetaStoreTest, BringsAnEarlierSchemaUpToDate) {
 }
 
 TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {
-  const MetaRecord records[] = {NewJob{Job("id1", "alpha")}, EventRecord{"id1", 1, 1, "one"},
-                                EventRecord{"id1", 2, 1, "two"}, EventRecord{"id1", 3, 2, "three"},
-                                CheckpointRequestRecord{"id1", 4},
-                                CheckpointRequestRecord{"id1", 5}};
+  const MetaRecord records[] = {
+      NewJob{Job("id1", "alpha")},       EventRecord{"id1", 1, 1, "one"},
+      EventRecord{"id1", 2, 1, "two"},   EventRecord{"id1", 3, 2, "three"},
+      CheckpointRequestRecord{"id1", 4}, CheckpointRequestRecord{"id1", 5}};
   ASSERT_TRUE(store_->Commit(records).ok());
   Reopen();
   EXPECT_THAT(*store_->ListEvents("id1"), testing::ElementsAre("two", "three"));
