@@ -169,7 +169,8 @@ struct ApplyRound {
 };
 // Write the outer parameters of all fragments. cycle: the completed cycle (0 for the final one, and
 // for what a job leaves that was cancelled or failed). step: the inner step of the newest push in
-// it. Ends in CheckpointWritten or CheckpointFailed.
+// it. Of every fragment the version of the cycle, where it can still be made; else its newest. Ends in
+// CheckpointWritten or CheckpointFailed.
 struct WriteCheckpoint {
   std::string job;
   int64_t cycle = 0;

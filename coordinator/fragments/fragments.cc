@@ -175,14 +175,14 @@ void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
 }
 
 void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifest,
-                           Done<v1::CheckpointManifest> done) {
+                           std::optional<int64_t> version, Done<v1::CheckpointManifest> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return done(NoJob(id));
   auto shared = std::make_shared<Done<v1::CheckpointManifest>>(std::move(done));
-  const bool accepted =
-      parts_.background->Submit([this, job, shared, manifest = std::move(manifest)]() mutable {
+  const bool accepted = parts_.background->Submit(
+      [this, job, shared, version, manifest = std::move(manifest)]() mutable {
         absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
-            std::move(manifest), [this, job] { return Pinned(job->id()); });
+            std::move(manifest), version, [this, job] { return Pinned(job->id()); });
         Note(*job, written.status());
         (*shared)(std::move(written));
       });

@@ -100,9 +100,10 @@ class Fragments {
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
   // Performs a round; OK: it is durable.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
-  // The manifest has job_id, job_name, step, final, created_at and tensors.
+  // Of the newest versions, or of `version`: JobStore::WriteCheckpoint. The manifest has job_id,
+  // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
-                  Done<v1::CheckpointManifest> done);
+                  std::optional<int64_t> version, Done<v1::CheckpointManifest> done);
   // The job has ended: gives back the disk space that was made ready for its next rounds.
   void Retire(const std::string& job);
   // Forgets the job: later streams are refused, those in flight end by themselves.

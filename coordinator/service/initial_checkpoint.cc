@@ -61,11 +61,12 @@ absl::StatusOr<std::string> FindFolder(const ServiceContext& service, v1::InitSp
   const auto [end, unused] =
       std::mismatch(allowed.begin(), allowed.end(), folder.begin(), folder.end());
   if (error || end != allowed.end() || folder == allowed) {
-    return Fault("init.folder",
-                 absl::StrCat("found '", init.folder(),
-                              "', which is no folder in the "
-                              "coordinator's --import-dir"),
-                 "copy the checkpoint's folder there");
+    return Fault(
+        "init.folder",
+        absl::StrCat("found '", init.folder(),
+                     "', which is no folder in the "
+                     "coordinator's --import-dir"),
+        "copy the checkpoint's folder there; --set init.folder=NAME names it by its place in it");
   }
   init.set_folder(folder.string());
   return folder.string();

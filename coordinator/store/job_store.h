@@ -156,8 +156,11 @@ class JobStore {
   // for the steps that `in_use`, asked then, names. The caller fills job_id, job_name, step, final,
   // created_at, tensors, and what it likes; the result has the rest.
   // FAILED_PRECONDITION: a fragment is not seeded.
+  // `version`: of every fragment, though some are beyond it already; those whose log does not reach
+  // back so far are as they are.
   absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(
-      v1::CheckpointManifest manifest, const std::function<std::set<int64_t>()>& in_use = nullptr);
+      v1::CheckpointManifest manifest, std::optional<int64_t> version = std::nullopt,
+      const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
   struct Fragment {
@@ -193,15 +196,16 @@ class JobStore {
   absl::Status ReplayCommit(const LogFrame& frame, const LoggedCommit& commit,
                             const Replay& replay) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // A version of every fragment at one moment, and what is needed to make it again.
+  // A version of every fragment, and what is needed to make it again.
   struct Cut {
-    std::vector<CommitRecord> commits;                   // By fragment.
+    std::vector<int64_t> versions;                       // By fragment.
     std::vector<std::optional<SnapshotFile>> snapshots;  // Likewise: the newest that is not newer.
     std::vector<std::shared_ptr<const File>> files;      // Of the snapshots, open.
     uint64_t log_end = 0;                                // Every commit has a smaller sequence.
     std::optional<Log::Pin> pin;
   };
-  absl::StatusOr<Cut> TakeCut();
+  // Of the newest versions, or of `version` where a fragment is beyond it and can still be made.
+  absl::StatusOr<Cut> TakeCut(std::optional<int64_t> version);
   // The state of a fragment at the cut: copied if it is still there, made again otherwise.
   absl::StatusOr<FloatArray> ParametersAt(const Cut& cut, int fragment);
   absl::StatusOr<FloatArray> RebuildParameters(const Cut& cut, int fragment) const;

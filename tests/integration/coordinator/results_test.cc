@@ -215,7 +215,7 @@ TEST_F(ResultsTest, ADownloadGoesOnWhereItBroke) {
   // Connections that break in the manifest, in a file, and in their greeting.
   CuttingProxy proxy({.target_port = ParseHostPort(address())->port,
                       .direction = CuttingProxy::Direction::kDown,
-                      .bytes_each = 2500,
+                      .bytes_each = 1500,
                       .cuts = 3});
   const std::string out = downloads_.Join("base");
   // Once it was reached it is awaited: until then it is tried here.
