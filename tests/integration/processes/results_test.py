@@ -8,10 +8,10 @@ import subprocess
 
 from cluster import BIN, TEXT, ClusterTest, main, wait_until
 
-# 134 MB of parameters, so that a download can be stopped in the middle; two steps of little work.
+# 67 MB of parameters, so that a download can be stopped in the middle; two steps of little work.
 WIDE_JOB = """
 name: wide
-model: {{transformer: {{layers: 1, dim: 128, heads: 2, ff_dim: 128, context: 8, vocab: 131072}}}}
+model: {{transformer: {{layers: 1, dim: 128, heads: 2, ff_dim: 128, context: 8, vocab: 65536}}}}
 data: {{text: {{path: {text}}}}}
 train: {{steps: 2, batch: 1, seed: 7}}
 sync: {{h: 2, tau: 1, up: {{codec: e3m0}}, down: {{codec: e3m0}}}}
@@ -55,12 +55,12 @@ class ResultsTest(ClusterTest):
 
     def test_a_job_trains_on_from_another(self):
         self.cluster.start_worker("site-a")
-        self.assertEqual(self.cluster.submit("base", steps=200, pools=1, wait=True).returncode, 0)
+        self.assertEqual(self.cluster.submit("base", steps=120, pools=1, wait=True).returncode, 0)
         base = self.cluster.job("base")["eval_loss"]
         spec = self.cluster.folder / "next.yaml"
         spec.write_text((self.cluster.folder / "base.yaml").read_text().replace("name: base", "name: next"))
         # Cut into other fragments than its base.
-        result = self.cluster.cli("submit", "-f", spec, "--from", "base", "--set", "train.steps=60", "--set",
+        result = self.cluster.cli("submit", "-f", spec, "--from", "base", "--set", "train.steps=30", "--set",
                                   "sync.fragments.balanced=1", "--set", "inner.adamw.lr=0.001", "--wait", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         after = self.cluster.job("next")["eval_loss"]
