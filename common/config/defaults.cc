@@ -60,6 +60,7 @@ constexpr Default kDefaults[] = {
     {"sync.final_round", "true"},
     {"pools.min", "1"},
     {"pools.max", "64"},
+    {"checkpoint.every_cycles", "10"},
     {"checkpoint.keep", "3"},
     {"evaluation.every_cycles", "1"},
     {"evaluation.batches", "8"},

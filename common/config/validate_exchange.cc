@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/config/checkpoint_name.h"
 #include "common/config/checks.h"
 #include "common/config/validate.h"
 
@@ -95,18 +96,30 @@ void ValidatePools(const v1::PoolsSpec& pools, ViolationList& violations) {
   }
 }
 
+// JOB or JOB@STEP, where JOB is a name or an id.
+void ValidateInit(const v1::InitSpec& init, ViolationList& violations) {
+  if (init.has_folder()) RequirePath(violations, "init.folder", init.folder());
+  if (!init.has_checkpoint()) return;
+  const bool valid = ParseCheckpointName(init.checkpoint()).has_value();
+  if (valid) return;
+  violations.Invalid("init.checkpoint",
+                     absl::StrCat("found '", init.checkpoint().substr(0, 128),
+                                  "', expected JOB or JOB@STEP, as quickstart@900"));
+}
+
 }  // namespace
 
 void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateSync(spec.sync(), violations);
   ValidatePools(spec.pools(), violations);
-  RequireInteger(violations, "checkpoint.every_cycles", spec.checkpoint().every_cycles(), 0,
-                 kCyclesMax, "0: only at the end");
+  RequireInteger(violations, "checkpoint.every_cycles", spec.checkpoint().every_cycles(),
+                 -kCyclesMax, kCyclesMax, "negative: only at the end");
   RequireInteger(violations, "checkpoint.keep", spec.checkpoint().keep(), 1, kCheckpointsMax);
   RequireInteger(violations, "evaluation.every_cycles", spec.evaluation().every_cycles(),
                  -kCyclesMax, kCyclesMax, "negative: only at the end");
   RequireInteger(violations, "evaluation.batches", spec.evaluation().batches(), 1,
                  kEvaluationBatchesMax);
+  ValidateInit(spec.init(), violations);
 }
 
 }  // namespace longhaul

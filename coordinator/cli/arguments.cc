@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/nearest_name.h"
+#include "coordinator/cli/results.h"
 
 namespace longhaul::cli {
 namespace {
@@ -72,6 +73,11 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  submit
+      ->add_option("--from", arguments.from,
+                   "Begin with the parameters of a checkpoint: JOB, JOB@STEP, or a folder in the "
+                   "coordinator's --import-dir")
+      ->type_name("JOB@STEP|DIR");
   submit->add_option("--token", arguments.token,
                      "Idempotency token: a repeated one gets the first answer");
   submit->add_flag("--dry-run", arguments.dry_run,
@@ -119,6 +125,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   app.add_subcommand("pools", "List pools");
   AddJobCommand(app, arguments, "checkpoints", "List the checkpoints of a job");
   AddCerts(app, arguments);
+  AddResultCommands(app, arguments);
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")

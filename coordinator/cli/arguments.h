@@ -33,7 +33,9 @@ struct Arguments {
   std::string token;
   bool wait = false, follow = false, dry_run = false;
   int limit = 1000;        // list
-  std::string job;         // get, watch, cancel, checkpoints
+  std::string from;        // submit
+  std::string out;         // download
+  std::string job;         // get, watch, cancel, checkpoints, and those of results.h
   std::string reason;      // cancel
   std::string shell;       // completion
   std::string subcommand;  // certs

@@ -121,16 +121,54 @@ absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
 }
 
 absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
-                              const std::function<void(const v1::WatchJobResponse&)>& on_update) {
+                              const std::function<void(const v1::WatchJobResponse&)>& on_update,
+                              std::optional<int64_t> events_after) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::WatchJobRequest request;
   request.set_job(job);
   request.set_cursor(cursor);
+  if (events_after.has_value()) request.set_events_after(*events_after);
   const auto stream = jobs_->WatchJob(&context, request);
   for (v1::WatchJobResponse update; stream->Read(&update);) on_update(update);
   const grpc::Status status = stream->Finish();
+  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+}
+
+absl::StatusOr<v1::CreateCheckpointResponse> Client::CreateCheckpoint(const std::string& job) {
+  v1::CreateCheckpointRequest request;
+  request.set_job(job);
+  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::CreateCheckpoint);
+}
+
+absl::StatusOr<v1::DeleteJobResponse> Client::DeleteJob(const std::string& job) {
+  v1::DeleteJobRequest request;
+  request.set_job(job);
+  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::DeleteJob);
+}
+
+absl::StatusOr<v1::ListEventsResponse> Client::ListEvents(const std::string& job) {
+  v1::ListEventsRequest request;
+  request.set_job(job);
+  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListEvents);
+}
+
+absl::Status Client::DownloadCheckpoint(
+    const v1::DownloadCheckpointRequest& request, absl::Time deadline,
+    const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  const auto stream = jobs_->DownloadCheckpoint(&context, request);
+  absl::Status taken;
+  for (v1::DownloadCheckpointResponse chunk; stream->Read(&chunk);) {
+    taken = on_chunk(chunk);
+    if (taken.ok()) continue;
+    context.TryCancel();
+    break;
+  }
+  const grpc::Status status = stream->Finish();
+  if (!taken.ok()) return taken;
   return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -36,9 +37,18 @@ class Client {
   absl::StatusOr<v1::Job> CancelJob(const std::string& job, const std::string& reason);
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job);
   absl::StatusOr<v1::ListPoolsResponse> ListPools();
-  // One stream, until it ends or `deadline`; `on_update` gets each message.
+  // One stream, until it ends or `deadline`; `on_update` gets each message. `events_after`: nothing
+  // for no events.
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
-                        const std::function<void(const v1::WatchJobResponse&)>& on_update);
+                        const std::function<void(const v1::WatchJobResponse&)>& on_update,
+                        std::optional<int64_t> events_after = std::nullopt);
+  absl::StatusOr<v1::CreateCheckpointResponse> CreateCheckpoint(const std::string& job);
+  absl::StatusOr<v1::DeleteJobResponse> DeleteJob(const std::string& job);
+  absl::StatusOr<v1::ListEventsResponse> ListEvents(const std::string& job);
+  // One stream, until the file's end or `deadline`; an error of `on_chunk` ends it and is returned.
+  absl::Status DownloadCheckpoint(
+      const v1::DownloadCheckpointRequest& request, absl::Time deadline,
+      const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk);
 
   const std::string& address() const { return address_; }
   absl::Duration timeout() const { return timeout_; }

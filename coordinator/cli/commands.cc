@@ -1,6 +1,10 @@
 #include "coordinator/cli/commands.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "coordinator/cli/results.h"
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
@@ -46,6 +50,8 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
   if (arguments.command == "cancel") return Cancel(arguments, client, environment);
   if (arguments.command == "pools") return Pools(client);
   if (arguments.command == "checkpoints") return Checkpoints(arguments, client);
+  if (std::optional<Outcome> outcome = RunResultCommand(arguments, client, environment))
+    return *std::move(outcome);
   return CliError{.code = "INTERNAL",
                   .message = absl::StrCat("no such command: ", arguments.command)};
 }

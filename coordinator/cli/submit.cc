@@ -1,8 +1,10 @@
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_name.h"
 #include "common/config/load.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/message_json.h"
@@ -46,6 +48,21 @@ void TellWarnings(const v1::Job& job, const Environment& environment) {
   }
 }
 
+// A folder has a slash in its name, or is one.
+absl::Status SetInitial(const std::string& from, v1::InitSpec& init) {
+  std::error_code error;
+  if (from.find('/') != std::string::npos || std::filesystem::is_directory(from, error)) {
+    init.set_folder(std::filesystem::absolute(from, error).lexically_normal().string());
+    return absl::OkStatus();
+  }
+  if (!ParseCheckpointName(from).has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--from: '", from, "' is neither JOB@STEP, as quickstart@900, nor a folder"));
+  }
+  init.set_checkpoint(from);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment) {
@@ -57,6 +74,10 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
   if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
 
+  if (!arguments.from.empty()) {
+    const absl::Status set = SetInitial(arguments.from, *spec->mutable_init());
+    if (!set.ok()) return UsageError(std::string(set.message()));
+  }
   v1::SubmitJobRequest request;
   *request.mutable_spec() = *std::move(spec);
   request.set_validate_only(arguments.dry_run);

@@ -1,6 +1,7 @@
 #include "coordinator/cli/watch.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/retry.h"
@@ -35,9 +36,10 @@ class Watching {
   // True if anything came.
   bool StreamOnce() {
     const int64_t before = updates_;
-    status_ =
-        client_.WatchJob(name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
-                         [this](const v1::WatchJobResponse& update) { OnUpdate(update); });
+    status_ = client_.WatchJob(
+        name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
+        [this](const v1::WatchJobResponse& update) { OnUpdate(update); },
+        options_.on_event ? std::optional(events_after_) : std::nullopt);
     return updates_ != before;
   }
 
@@ -49,6 +51,11 @@ class Watching {
     ++updates_;
     cursor_ = update.cursor();
     job_ = update.job();
+    for (const v1::JobEvent& event : update.events()) {
+      if (event.sequence() <= events_after_) continue;
+      events_after_ = event.sequence();
+      options_.on_event(event);
+    }
     if (!options_.quiet) progress_.Show(job_, now);
   }
 
@@ -97,6 +104,7 @@ class Watching {
 
   v1::Job job_;
   int64_t cursor_ = 0;
+  int64_t events_after_ = options_.events_after;
   int64_t updates_ = 0;
   absl::Time heard_at_ = clock_.Now();  // Of the newest update.
   absl::Status status_;                 // Of the newest stream.

@@ -1,6 +1,8 @@
 // Follows a job to its end (or its quarantine), across restarts of the coordinator.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +18,9 @@ struct WatchOptions {
   absl::Duration reconnect_for = absl::Minutes(10);  // Without any answer: UNAVAILABLE.
   bool contacted = false;                            // The server has answered an earlier call.
   bool quiet = false;                                // Show only what went wrong, not each update.
+  // Gets the job's events behind `events_after`, each once, as they come. Empty: no events.
+  std::function<void(const v1::JobEvent&)> on_event = nullptr;
+  int64_t events_after = 0;
 };
 
 // Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server has answered (or

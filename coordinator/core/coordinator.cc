@@ -16,6 +16,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& reco
       nodes_({.lease = options.lease, .pools_max = options.pools_max}),
       now_(now) {
   for (const RecoveredJob& job : recovery.jobs) Recover(job);
+  for (const std::string& id : recovery.removing) removing_[id] = now_;
 }
 
 Job& Coordinator::AddJob(const std::string& id, const JobOptions& options, JobState state) {
@@ -40,6 +41,7 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
   const JobOptions& options = job.options;
   job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
   job.final_evaluation = recovered.final_evaluation;
+  job.checkpoint_asked = recovered.checkpoint_asked;
   for (const RecoveredPlace& place : recovered.places) {
     Participant participant{.pool = place.pool,
                             .incarnation = place.incarnation,
@@ -81,6 +83,7 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
       Reschedule(*job);
     }
   }
+  RemoveDue();
   if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();
   if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value()) {
@@ -93,6 +96,7 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
 absl::Time Coordinator::next_deadline() const {
   absl::Time deadline = std::min({membership_.next_expiry(), nodes_.next_expiry(), placement_at_});
   if (!due_.empty()) deadline = std::min(deadline, due_.begin()->first);
+  for (const auto& [id, at] : removing_) deadline = std::min(deadline, at);
   return deadline;
 }
 

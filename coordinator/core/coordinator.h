@@ -90,6 +90,8 @@ class Coordinator {
 
   void On(const SubmitJob& event);
   void On(const CancelJob& event);
+  void On(const AskCheckpoint& event);
+  void On(const DeleteJob& event);
   void On(const JoinPool& event);
   void On(const Heartbeat& event);
   void On(const LeavePool& event);
@@ -102,6 +104,8 @@ class Coordinator {
   void On(const ApplyFailed& event);
   void On(const CheckpointFailed& event);
   void On(const StoreFailed& event);
+  void On(const FilesRemoved& event);
+  void On(const RemoveFailed& event);
   void On(const Tick&) {}
 
   Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
@@ -114,6 +118,12 @@ class Coordinator {
   void Block(Job& job, const std::string& what, Work work);
   void Unblock(Job& job);
   void Retire();
+
+  // coordinator_checkpoints.cc: what is kept of jobs, and for how long.
+  void CheckpointDue(const Job& job, int fragment, int64_t version);
+  void CheckpointLeft(const Job& job);
+  void ClearRequest(Job& job, int64_t cycle);
+  void RemoveDue();
 
   // coordinator_nodes.cc: from the nodes of a pool to the pool.
   void JoinNode(const JoinPool& event);
@@ -157,7 +167,6 @@ class Coordinator {
   void Seed(Job& job);
   void ApplyDue(Job& job);
   std::string ChooseEvaluator(const Job& job, const DueRound& round) const;
-  void CheckpointDue(const Job& job, int fragment, int64_t version);
   void FinishWhenReady(Job& job);
   bool AwaitsPools(const Job& job) const;
   void Reschedule(Job& job);
@@ -191,6 +200,9 @@ class Coordinator {
   // How the newest of those that ended did, for latecomers; the oldest are forgotten.
   std::map<std::string, JobState, std::less<>> ended_;
   std::vector<std::string> ended_order_;
+  // Deleted jobs whose files are to be removed, and when that is tried. InfiniteFuture: it
+  // is under way.
+  std::map<std::string, absl::Time> removing_;
   // By pool: live, lost and away ones.
   ByName<Place> places_;
   // Incarnations that may not come back: a job went on without them. By pool.

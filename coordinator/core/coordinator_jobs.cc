@@ -58,6 +58,14 @@ void Coordinator::On(const StoreOpened& event) {
     }
     exchange.Restore(f, fragment.version, fragment.evaluator, contributors, now_);
   }
+  // Asked for before a restart that came between its cycle and its writing.
+  int64_t completed = exchange.plan().cycles();
+  for (int f = 0; f < exchange.plan().fragments(); ++f)
+    completed = std::min(completed, exchange.fragment(f).version);
+  if (job->checkpoint_asked > 0 && completed >= job->checkpoint_asked) {
+    out_.works.push_back(
+        WriteCheckpoint{job->id, completed, exchange.plan().CycleStep(completed), false});
+  }
   placement_due_ = true;
   Touch(*job);
 }
@@ -86,25 +94,6 @@ void Coordinator::On(const ApplyFailed& event) {
   Block(*job, event.fault.fault.message, std::move(again));
 }
 
-void Coordinator::On(const CheckpointWritten& event) {
-  Job* job = Find(event.job);
-  if (job == nullptr || job->ended()) return;
-  Unblock(*job);
-  if (!event.final) return;
-  LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");
-  job->final_checkpoint = FinalCheckpoint::kWritten;
-  Touch(*job);
-}
-
-// Without its final checkpoint a job does not end: it is tried until it is written. Others are left
-// out.
-void Coordinator::On(const CheckpointFailed& event) {
-  Job* job = Find(event.job);
-  if (job == nullptr || job->store != StoreState::kOpen || !event.final) return;
-  Block(*job, event.fault.fault.message,
-        WriteCheckpoint{job->id, 0, job->exchange->plan().steps(), true});
-}
-
 void Coordinator::On(const StoreFailed& event) {
   Job* job = Find(event.job);
   if (job != nullptr && !job->ended()) Quarantine(*job, event.fault);
@@ -130,6 +119,7 @@ void Coordinator::MoveTo(Job& job, JobState state) {
 }
 
 void Coordinator::End(Job& job, JobState state) {
+  if (state != JobState::kCompleted) CheckpointLeft(job);
   MoveTo(job, state);
   out_.notices.push_back(EndJob{job.id, state, job.fault});
   if (job.exchange.has_value()) {

@@ -188,6 +188,7 @@ void Coordinator::TakeBack(const std::string& pool, const std::string& incarnati
   if (place == nullptr) return;
   if (place->presence == Presence::kLost && place->incarnation == incarnation) {
     place->presence = Presence::kLive;
+    out_.notices.push_back(PoolPresence{job->id, pool, true});
     job->exchange->PoolsChanged();
     return Touch(*job);
   }
@@ -210,7 +211,8 @@ void Coordinator::Persist(const Job& job, const Participant& p) {
   out_.records.push_back(
       StorePlace{job.id,
                  {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
-                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
+                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()},
+                 p.presence == Presence::kMissed});
 }
 
 void Coordinator::Drop(Job& job, Participant& participant, Presence presence, absl::Status why) {
@@ -225,7 +227,11 @@ void Coordinator::Drop(Job& job, Participant& participant, Presence presence, ab
     out_.notices.push_back(ReleasePool{job.id, participant.pool, participant.incarnation, why});
   }
   if (presence == Presence::kMissed) outdated_[participant.pool] = participant.incarnation;
-  if (presence != Presence::kLost) Persist(job, participant);
+  if (presence != Presence::kLost) {
+    Persist(job, participant);
+  } else {
+    out_.notices.push_back(PoolPresence{job.id, participant.pool, false});
+  }
   if (was_ready && job.exchange->participants().ready_count() == 0) job.changed_at = now_;
   job.exchange->PoolsChanged();
   placement_due_ = true;

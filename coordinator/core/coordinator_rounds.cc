@@ -135,6 +135,11 @@ void Coordinator::Advance(Job& job) {
 
 void Coordinator::Seed(Job& job) {
   Exchange& rounds = *job.exchange;
+  if (job.options.from_checkpoint) {
+    for (const DueRound& round : rounds.CloseSeeds())
+      out_.works.push_back(ApplyRound{job.id, round.fragment, round.version, round.kind, {}, ""});
+    return;
+  }
   const std::optional<int> before = rounds.seeder();
   const Participant* seeder = rounds.PickSeeder();
   if (seeder != nullptr && before != seeder->ordinal)
@@ -167,17 +172,6 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
     if (rounds.participants().at(ordinal).ready()) return rounds.participants().at(ordinal).pool;
   }
   return "";
-}
-
-void Coordinator::CheckpointDue(const Job& job, int fragment, int64_t version) {
-  const Exchange& rounds = *job.exchange;
-  const int64_t every = job.options.checkpoint_every_cycles;
-  if (every <= 0 || version < 1 || version > rounds.plan().cycles() || version % every != 0) return;
-  for (int p = 0; p < rounds.plan().fragments(); ++p) {
-    if (rounds.fragment(p).version < version) return;
-  }
-  // Every fragment passes `version` once; the last one to do so completes the cycle.
-  out_.works.push_back(WriteCheckpoint{job.id, version, rounds.plan().CycleStep(version), false});
 }
 
 // Whether the final evaluation is expected and not here, or a pool still merges the last commits.

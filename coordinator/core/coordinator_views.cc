@@ -52,6 +52,8 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
                                      participants.ready_count(), job.options.pools_min),
                      job.changed_at, forever};
     case JobState::kSeeding: {
+      if (job.options.from_checkpoint)
+        return Waiting{"the initial parameters from a checkpoint", job.changed_at, forever};
       const std::optional<int> seeder = rounds.seeder();
       return Waiting{seeder.has_value() ? absl::StrCat("the initial parameters from pool ",
                                                        participants.at(*seeder).pool)

@@ -37,19 +37,37 @@ struct StoreJobState {
 struct StorePlace {
   std::string job;
   RecoveredPlace place;
+  // Gone because a round went on without it. Not kept.
+  bool late = false;
 };
 struct StoreEvaluation {
   std::string job;
   Evaluation evaluation;
 };
-using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation>;
+// The cycle of which a checkpoint is wanted. 0: none any more.
+struct StoreCheckpointRequest {
+  std::string job;
+  int64_t cycle = 0;
+};
+// The job is forgotten, but for the fact that it was deleted; and then its files, too.
+struct StoreDeleted {
+  std::string job;
+  // It was in.
+  JobState state = JobState::kCompleted;
+};
+struct StoreRemoved {
+  std::string job;
+};
+using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation, StoreCheckpointRequest,
+                            StoreDeleted, StoreRemoved>;
 
 // --- Answers.
 
 // The event is refused. `reason` is the stable word of ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
-// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, STORE_OPENING, POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED,
-// POOL_LOST, POOLS_FULL, NODES_DISAGREE, NODE_LIVE, NOT_ASSIGNED, NOT_READY, NOT_SEEDER,
-// NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH, VERSION_MISMATCH (with `have`), ROUND_CLOSED.
+// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_LIVE, CHECKPOINT_IN_USE, STORE_OPENING,
+// POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED, POOL_LOST, POOLS_FULL, NODES_DISAGREE, NODE_LIVE,
+// NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH,
+// VERSION_MISMATCH (with `have`), ROUND_CLOSED.
 struct Refuse {
   absl::Status status;
   std::string reason;
@@ -78,7 +96,12 @@ struct AdmitRank {
   int ordinal = 0;
   bool seed = false;
 };
-using Answer = std::variant<Refuse, GrantLease, AdmitRank>;
+// Answers AskCheckpoint: there will be one of this inner step.
+struct PromiseCheckpoint {
+  std::string job;
+  int64_t step = 0;
+};
+using Answer = std::variant<Refuse, GrantLease, AdmitRank, PromiseCheckpoint>;
 
 // --- Notices.
 
@@ -103,6 +126,11 @@ struct ReleasePool {
   std::string job, pool, incarnation;
   absl::Status status;
 };
+// The pool's lease ended and its place waits for it; or it came back, and nothing was missed.
+struct PoolPresence {
+  std::string job, pool;
+  bool live = false;
+};
 // The pool cannot do this job now.
 struct PoolSetAside {
   std::string job, pool;
@@ -116,7 +144,8 @@ struct EndJob {
   JobState state = JobState::kCompleted;
   std::optional<JobFault> fault;
 };
-using Notice = std::variant<RequestSeed, PublishCommit, ReleasePool, PoolSetAside, EndJob>;
+using Notice =
+    std::variant<RequestSeed, PublishCommit, ReleasePool, PoolPresence, PoolSetAside, EndJob>;
 
 // --- Works.
 
@@ -127,8 +156,8 @@ struct OpenStore {
   bool create = false;
 };
 // Average the contributions in this order, step, make the commit durable (with pools and
-// evaluator). SKIPPED: no contributors; the version advances. SEED: exactly one. Ends in
-// RoundApplied or ApplyFailed.
+// evaluator). SKIPPED: no contributors; the version advances. SEED: exactly one, or none: the
+// checkpoint that the job begins with. Ends in RoundApplied or ApplyFailed.
 struct ApplyRound {
   std::string job;
   int fragment = 0;
@@ -138,15 +167,21 @@ struct ApplyRound {
   // Pool that evaluates after it merged this commit, or empty.
   std::string evaluator;
 };
-// Write the outer parameters of all fragments. cycle: the completed cycle (0 for the final one).
-// step: the inner step of the cycle's last push. Ends in CheckpointWritten or CheckpointFailed.
+// Write the outer parameters of all fragments. cycle: the completed cycle (0 for the final one, and
+// for what a job leaves that was cancelled or failed). step: the inner step of the newest push in
+// it. Of every fragment the version of the cycle, where it can still be made; else its newest. Ends in
+// CheckpointWritten or CheckpointFailed.
 struct WriteCheckpoint {
   std::string job;
   int64_t cycle = 0;
   int64_t step = 0;
   bool final = false;
 };
-using Work = std::variant<OpenStore, ApplyRound, WriteCheckpoint>;
+// Remove the files of a deleted job. Ends in FilesRemoved or RemoveFailed.
+struct RemoveFiles {
+  std::string job;
+};
+using Work = std::variant<OpenStore, ApplyRound, WriteCheckpoint, RemoveFiles>;
 
 struct Decision {
   std::vector<Record> records;

@@ -14,6 +14,7 @@
 #include "common/schedule/round_kind.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/job/job_options.h"
+#include "coordinator/job/lifecycle.h"
 
 namespace longhaul::coordinator {
 
@@ -27,6 +28,16 @@ struct SubmitJob {
 struct CancelJob {
   std::string job;
   std::string reason;
+};
+// A checkpoint of the next whole version is wanted.
+struct AskCheckpoint {
+  std::string job;
+};
+// A job that is stored, to be forgotten. `state`: as it is stored, for those that ended before this
+// start.
+struct DeleteJob {
+  std::string job;
+  JobState state = JobState::kCompleted;
 };
 
 // --- Pools.
@@ -115,6 +126,8 @@ struct RoundApplied {
 struct CheckpointWritten {
   std::string job;
   bool final = false;
+  // As it was asked for.
+  int64_t cycle = 0;
 };
 struct OpenFailed {
   std::string job;
@@ -130,6 +143,14 @@ struct CheckpointFailed {
   std::string job;
   bool final = false;
   WorkFault fault;
+  int64_t cycle = 0;
+};
+// The files of a deleted job are gone, or not yet.
+struct FilesRemoved {
+  std::string job;
+};
+struct RemoveFailed {
+  std::string job;
 };
 // The job's store failed outside of these works: while contributions were logged.
 struct StoreFailed {
@@ -140,8 +161,9 @@ struct StoreFailed {
 // --- Clock. At least once a second; also at next_deadline().
 struct Tick {};
 
-using Event = std::variant<SubmitJob, CancelJob, JoinPool, Heartbeat, LeavePool, RankReady,
-                           ContributionComplete, StoreOpened, RoundApplied, CheckpointWritten,
-                           OpenFailed, ApplyFailed, CheckpointFailed, StoreFailed, Tick>;
+using Event = std::variant<SubmitJob, CancelJob, AskCheckpoint, DeleteJob, JoinPool, Heartbeat,
+                           LeavePool, RankReady, ContributionComplete, StoreOpened, RoundApplied,
+                           CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed,
+                           StoreFailed, FilesRemoved, RemoveFailed, Tick>;
 
 }  // namespace longhaul::coordinator

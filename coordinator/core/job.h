@@ -43,6 +43,8 @@ struct Job {
   bool final_evaluation = false;
   absl::Time finish_until = absl::InfiniteFuture();
   FinalCheckpoint final_checkpoint = FinalCheckpoint::kNone;
+  // The cycle of which somebody asked for a checkpoint. 0: none.
+  int64_t checkpoint_asked = 0;
 
   // What the coordinator itself lacks for this job, in words, and since when. Empty: nothing.
   std::string blocked;

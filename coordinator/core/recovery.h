@@ -47,6 +47,8 @@ struct RecoveredJob {
   bool final_evaluation = false;
   // Also those that are gone, so that no ordinal is given twice.
   std::vector<RecoveredPlace> places;
+  // Of a checkpoint that was asked for and is not there yet. 0: none.
+  int64_t checkpoint_asked = 0;
   // Why this program cannot use the job: it is quarantined. `options` has the name alone then.
   std::optional<JobFault> unusable;
 };
@@ -54,6 +56,8 @@ struct RecoveredJob {
 // Jobs in the order of their submission; those that ended need not be here.
 struct Recovery {
   std::vector<RecoveredJob> jobs;
+  // Deleted ones whose files may still be there.
+  std::vector<std::string> removing;
 };
 
 }  // namespace longhaul::coordinator

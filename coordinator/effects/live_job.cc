@@ -4,6 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
+#include "common/config/checkpoint_name.h"
 #include "common/rpc/codec_proto.h"
 
 namespace longhaul::coordinator {
@@ -24,6 +25,17 @@ JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
   return options;
 }
 
+std::optional<InitialCheckpoint> InitialOf(const ResolvedJob& resolved) {
+  const v1::InitSpec& init = resolved.spec.init();
+  if (!init.has_checkpoint() && !init.has_folder()) return std::nullopt;
+  InitialCheckpoint initial{.folder = init.folder(), .tensors = TensorsOf(resolved)};
+  if (const auto name = ParseCheckpointName(init.checkpoint()); name.has_value()) {
+    initial.job = name->job;
+    initial.step = name->step.value_or(0);
+  }
+  return initial;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJob resolved) {
@@ -34,7 +46,8 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
                                         .idempotency_token = record.idempotency_token,
                                         .created = record.created,
                                         .spec = record.spec,
-                                        .options = JobStoreOptionsOf(resolved)}};
+                                        .options = JobStoreOptionsOf(resolved)},
+                           .initial = InitialOf(resolved)};
   auto job = std::make_shared<LiveJob>(std::move(record));
   job->progress = JobProgress(resolved.fragments.size());
   job->history = JobHistory(resolved.schedule);
@@ -42,6 +55,15 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
   job->resolved = std::move(resolved);
   return job;
 }
+
+namespace {
+
+std::string FromJobOf(const v1::InitSpec& init) {
+  const auto name = ParseCheckpointName(init.checkpoint());
+  return name.has_value() ? name->job : "";
+}
+
+}  // namespace
 
 JobOptions JobOptionsOf(const ResolvedJob& resolved) {
   const v1::JobSpec& spec = resolved.spec;
@@ -55,7 +77,9 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
           .steps = spec.train().steps(),
           .final_round = spec.sync().final_round(),
           .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
-          .evaluation_every_cycles = spec.evaluation().every_cycles()};
+          .evaluation_every_cycles = spec.evaluation().every_cycles(),
+          .from_checkpoint = spec.init().has_checkpoint() || spec.init().has_folder(),
+          .from_job = FromJobOf(spec.init())};
 }
 
 std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved) {

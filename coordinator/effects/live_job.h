@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/config/job_spec.h"
+#include "coordinator/effects/job_events.h"
 #include "coordinator/effects/job_history.h"
 #include "coordinator/effects/job_progress.h"
 #include "coordinator/fragments/job_fragments.h"
@@ -28,6 +29,8 @@ struct LiveJob {
   std::shared_ptr<JobFragments> fragments;
   JobProgress progress;
   JobHistory history;
+  JobEvents events;
+  NormWatch norms;
   // Why it is quarantined.
   std::optional<JobFault> quarantine;
   // Set when the job ends.

@@ -1,44 +1,13 @@
 #include "coordinator/effects/performer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "common/base/check.h"
-#include "common/base/status_macros.h"
-#include "common/rpc/status_details.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/store/fatal.h"
 
 namespace longhaul::coordinator {
-namespace {
-
-Refuse Halted() {
-  return {.status = absl::UnavailableError("the coordinator is going down"), .reason = "HALTED"};
-}
-
-absl::Status DiskFull(absl::string_view why) {
-  return WithRetryDelay(
-      absl::ResourceExhaustedError(absl::StrCat("the coordinator's disk is full: ", why)),
-      absl::Seconds(5));
-}
-
-// Begins with a digit, so that it is never the name of a job. Sorts by time, for people.
-std::string MakeJobId(absl::Time now) {
-  std::random_device random;
-  return absl::StrFormat("%s-%06x", absl::FormatTime("%Y%m%d-%H%M%S", now, absl::UTCTimeZone()),
-                         random() & 0xffffff);
-}
-
-absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRecord& job) {
-  return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
-}
-
-}  // namespace
 
 Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered)
     : options_(std::move(options)),
@@ -47,6 +16,14 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       jobs_by_state_(std::move(recovered.jobs_by_state)) {
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
+    if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job);
+    job->events.Add(MakeEvent(v1::COORDINATOR_STARTED, v1::INFO,
+                              "was found again after a restart of the coordinator"),
+                    parts_.now());
+    if (job->quarantine.has_value()) {
+      job->events.Add(EventOf(EndJob{job->id(), JobState::kQuarantined, job->quarantine}),
+                      parts_.now());
+    }
     jobs_[job->id()] = std::move(job);
   }
 }
@@ -58,11 +35,12 @@ void Performer::Step(const Event& event) {
 }
 
 void Performer::Step(const Event& event, OnAnswer on_answer) {
-  if (halted_) return on_answer(Halted());
+  if (halted_) return on_answer(HaltedRefusal());
   const bool waits = full();
   if (waits &&
-      (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event))) {
-    return on_answer(Refuse{.status = DiskFull("nothing new can be stored"),
+      (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event) ||
+       std::holds_alternative<AskCheckpoint>(event) || std::holds_alternative<DeleteJob>(event))) {
+    return on_answer(Refuse{.status = DiskFullError("nothing new can be stored"),
                             .reason = "DISK_FULL",
                             .retry_after = absl::Seconds(5)});
   }
@@ -72,7 +50,7 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
     Heartbeat rest = *heartbeat;
     rest.evaluations.clear();
     Step(rest, [](const std::optional<Answer>&) {});
-    return on_answer(Refuse{.status = DiskFull("evaluations cannot be stored"),
+    return on_answer(Refuse{.status = DiskFullError("evaluations cannot be stored"),
                             .reason = "DISK_FULL",
                             .retry_after = absl::Seconds(1)});
   }
@@ -88,7 +66,7 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   }
   // Its lease is extended; what it may do cannot be said before what was decided earlier is durable.
   if (waits && decision.records.empty() && decision.notices.empty() && decision.works.empty()) {
-    return on_answer(Refuse{.status = DiskFull("what was decided cannot be stored"),
+    return on_answer(Refuse{.status = DiskFullError("what was decided cannot be stored"),
                             .reason = "DISK_FULL",
                             .retry_after = absl::Seconds(1)});
   }
@@ -110,7 +88,7 @@ void Performer::Drain() {
   }
   draining_ = false;
   if (!halted_) return;
-  for (Pending& pending : std::exchange(backlog_, {})) pending.on_answer(Halted());
+  for (Pending& pending : std::exchange(backlog_, {})) pending.on_answer(HaltedRefusal());
 }
 
 // False: its turn has not come, or will not.
@@ -161,9 +139,15 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       const RecoveredPlace& p = place->place;
       records.push_back(ParticipantRecord{place->job, p.pool, p.incarnation, p.ordinal,
                                           p.start_step, p.gone, p.return_until});
-    } else {
-      const auto& [job, e] = std::get<StoreEvaluation>(record);
+    } else if (const auto* evaluation = std::get_if<StoreEvaluation>(&record)) {
+      const auto& [job, e] = *evaluation;
       records.push_back(EvaluationRecord{job, e.step, e.version, e.loss, e.tokens, e.final});
+    } else if (const auto* request = std::get_if<StoreCheckpointRequest>(&record)) {
+      records.push_back(CheckpointRequestRecord{request->job, request->cycle});
+    } else if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
+      records.push_back(DeletedJob{deleted->job, now()});
+    } else {
+      records.push_back(RemovedJob{std::get<StoreRemoved>(record).job});
     }
   }
   return records;
@@ -171,97 +155,72 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
 
 // What is durable is shown.
 void Performer::TakeOver(const Record& record) {
+  if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
+    --jobs_by_state_[static_cast<int>(deleted->state)];
+    parts_.fragments->Close(deleted->job);
+    const std::shared_ptr<LiveJob> job = Find(deleted->job);
+    if (job != nullptr) {
+      parts_.metrics->RemoveJob(job->name());
+      parts_.fragments->parts().metrics->RemoveJob(job->name());
+      jobs_.erase(deleted->job);
+    }
+    return parts_.log->Info(absl::StrCat("job ", deleted->job, " is deleted"));
+  }
   const std::string& id =
       std::visit([](const auto& r) -> const std::string& { return r.job; }, record);
+  if (std::holds_alternative<StoreCheckpointRequest>(record) ||
+      std::holds_alternative<StoreRemoved>(record))
+    return;
   LiveJob& job = *Find(id);
-  const Logger log = parts_.log->With({.job = job.name()});
   if (const auto* state = std::get_if<StoreJobState>(&record)) {
-    --jobs_by_state_[job.record.state];
-    ++jobs_by_state_[static_cast<int>(state->state)];
-    job.record.state = static_cast<int>(state->state);
-    if (state->state == JobState::kSeeding) job.record.started = now();
-    if (IsEnded(state->state)) {
-      job.record.ended = now();
-      job.quarantine.reset();
-    }
-    log.Info(absl::StrCat("is ", JobStateName(state->state)));
+    TakeOver(job, *state);
   } else if (const auto* place = std::get_if<StorePlace>(&record)) {
-    const RecoveredPlace& p = place->place;
-    const Logger pool = parts_.log->With({.job = job.name(), .pool = p.pool});
-    if (p.gone) {
-      pool.Info(absl::StrCat("gave up place ", p.ordinal));
-    } else if (p.return_until != absl::InfinitePast()) {
-      pool.Info(
-          absl::StrCat("is away, place ", p.ordinal, " is kept until ",
-                       absl::FormatTime(absl::RFC3339_sec, p.return_until, absl::UTCTimeZone())));
-    } else if (p.start_step.has_value()) {
-      pool.Info(absl::StrCat("is ready, place ", p.ordinal, ", from step ", *p.start_step));
-    } else {
-      pool.Info(absl::StrCat("is assigned, place ", p.ordinal));
-    }
+    TakeOver(job, *place);
   } else {
-    const Evaluation& e = std::get<StoreEvaluation>(record).evaluation;
-    job.progress.AddEvaluation({id, e.step, e.version, e.loss, e.tokens, e.final});
-    parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(e.loss);
-    log.Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
+    TakeOver(job, std::get<StoreEvaluation>(record));
   }
   parts_.publisher->JobChanged(job);
 }
 
-absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::string& token) {
-  if (halted_) return ToStatus(Halted());
-  MetaStore& meta = *parts_.meta;
-  const std::string spec = resolved.spec.SerializeAsString();
-  if (!token.empty()) {
-    const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
-    if (first.ok() && first->spec == spec) return Submitted{first->id};
-    if (first.ok()) {
-      return Taken(
-          absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
-          "TOKEN_TAKEN", *first);
-    }
-    if (!absl::IsNotFound(first.status())) return first.status();
+void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
+  --jobs_by_state_[job.record.state];
+  ++jobs_by_state_[static_cast<int>(state.state)];
+  const bool pinned = job.record.state < static_cast<int>(JobState::kRunning);
+  job.record.state = static_cast<int>(state.state);
+  if (pinned && state.state >= JobState::kRunning) UnpinInitial(job);
+  if (state.state == JobState::kSeeding) job.record.started = now();
+  if (IsEnded(state.state)) {
+    job.record.ended = now();
+    job.quarantine.reset();
   }
-  const absl::StatusOr<JobRecord> same = meta.GetJob(resolved.spec.name());
-  if (same.ok()) {
-    const auto state = static_cast<JobState>(same->state);
-    if (state == JobState::kFailed || state == JobState::kCancelled) {
-      return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
-                                ", which is ", JobStateName(state), "; give this one another name"),
-                   "NAME_TAKEN", *same);
-    }
-    if (same->spec == spec) return Submitted{same->id};
-    return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
-                              ", which has another spec"),
-                 "NAME_TAKEN", *same);
-  }
-  if (!absl::IsNotFound(same.status())) return same.status();
-  if (full()) return DiskFull("no job can be stored");
-  JobRecord record{.id = NewJobId(),
-                   .name = resolved.spec.name(),
-                   .idempotency_token = token,
-                   .state = static_cast<int>(JobState::kPending),
-                   .spec = spec,
-                   .created = now()};
-  const JobOptions job_options = JobOptionsOf(resolved);
-  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
-  record.status = parts_.publisher->StatusOf(*job, std::nullopt);
-  const absl::Status stored = parts_.records->Commit({NewJob{record}});
-  if (absl::IsResourceExhausted(stored)) return DiskFull(stored.message());
-  Note(stored);
-  LH_RETURN_IF_ERROR(stored);
-  ++jobs_by_state_[record.state];
-  parts_.fragments->Add(job->fragments);
-  jobs_[record.id] = job;
-  Step(SubmitJob{record.id, job_options});
-  return Submitted{record.id, true};
+  job.events.Add(EventOf(state), now());
+  parts_.log->With({.job = job.name()}).Info(absl::StrCat("is ", JobStateName(state.state)));
 }
 
-std::string Performer::NewJobId() const {
-  if (parts_.job_id) return parts_.job_id();
-  std::string id = MakeJobId(now());
-  while (jobs_.contains(id)) id = MakeJobId(now());
-  return id;
+void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
+  v1::JobEvent event = EventOf(place);
+  parts_.log->With({.job = job.name(), .pool = place.place.pool}).Info(event.message());
+  job.events.Add(std::move(event), now());
+}
+
+void Performer::TakeOver(LiveJob& job, const StoreEvaluation& evaluation) {
+  const Evaluation& e = evaluation.evaluation;
+  job.progress.AddEvaluation({job.id(), e.step, e.version, e.loss, e.tokens, e.final});
+  parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(e.loss);
+  parts_.log->With({.job = job.name()})
+      .Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
+}
+
+void Performer::PinInitial(const LiveJob& job) {
+  if (!job.fragments || !job.fragments->initial().has_value()) return;
+  const InitialCheckpoint& initial = *job.fragments->initial();
+  if (!initial.job.empty()) parts_.fragments->Pin(initial.job, initial.step);
+}
+
+void Performer::UnpinInitial(const LiveJob& job) {
+  if (!job.fragments || !job.fragments->initial().has_value()) return;
+  const InitialCheckpoint& initial = *job.fragments->initial();
+  if (!initial.job.empty()) parts_.fragments->Unpin(initial.job, initial.step);
 }
 
 std::shared_ptr<LiveJob> Performer::Find(absl::string_view id) const {
@@ -294,7 +253,7 @@ std::vector<PoolView> Performer::Pools() const {
 }
 
 absl::Status Performer::Judge(const ContributionComplete& contribution) const {
-  if (halted_) return ToStatus(Halted());
+  if (halted_) return ToStatus(HaltedRefusal());
   absl::ReaderMutexLock lock(&mutex_);
   const std::optional<Refuse> refusal = core_.Judge(contribution);
   return refusal.has_value() ? ToStatus(*refusal) : absl::OkStatus();
@@ -348,9 +307,12 @@ void Performer::Forget() {
 
 // What a full disk does not take is tried again at the next second.
 void Performer::SaveCounters() {
-  std::vector<MetaRecord> records;
+  std::vector<MetaRecord> records, events;
   std::vector<std::pair<LiveJob*, std::string>> saved;
+  std::vector<std::pair<LiveJob*, int64_t>> told;
   for (const auto& [id, job] : jobs_) {
+    for (EventRecord& event : job->events.Unsaved(id)) events.push_back(std::move(event));
+    told.emplace_back(job.get(), job->events.newest());
     if (!job->fragments) continue;
     v1::Job counters;
     const WireBytes up = job->fragments->bytes_up().Value();
@@ -365,11 +327,13 @@ void Performer::SaveCounters() {
     records.push_back(JobCounters{id, bytes});
     saved.emplace_back(job.get(), std::move(bytes));
   }
+  records.insert(records.end(), events.begin(), events.end());
   if (records.empty()) return;
   const absl::Status written = parts_.records->Commit(records);
   Note(written);
   if (!written.ok()) return;
   for (auto& [job, bytes] : saved) job->counters = std::move(bytes);
+  for (const auto& [job, newest] : told) job->events.Saved(newest);
 }
 
 void Performer::ShowGauges() {

@@ -90,11 +90,25 @@ class Performer {
   // Stores and admits the job, or finds the one that an earlier submission made. Blocks on the disk.
   //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
   //                       cancelled; TOKEN_TAKEN: the token came with another spec
+  //   FAILED_PRECONDITION the checkpoint that it begins with is not there any more
   //   RESOURCE_EXHAUSTED  the disk is full
   absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token);
 
+  // Forgets a job that has ended, by name or id, and frees its name; its files are removed behind
+  // that. `done` gets its id, and whether this did it.
+  //   NOT_FOUND   JOB_UNKNOWN: there is none, and none of that name was deleted
+  //   others      the core's refusals (DeleteJob)
+  struct Deleted {
+    std::string job;
+    bool deleted = false;
+  };
+  void Delete(const std::string& name_or_id,
+              absl::AnyInvocable<void(absl::StatusOr<Deleted>)> done);
+
   // --- For reports.
 
+  // Of a job that is here or in the database, behind a sequence. None: no such job.
+  std::vector<v1::JobEvent> EventsAfter(const std::string& job, int64_t sequence) const;
   // Null: ended some time ago, or unknown.
   std::shared_ptr<LiveJob> Find(absl::string_view id) const;
   std::vector<std::shared_ptr<LiveJob>> All() const;
@@ -133,16 +147,24 @@ class Performer {
   std::string NewJobId() const;
   std::vector<MetaRecord> RecordsOf(const Decision& decision);
   void TakeOver(const Record& record);
+  void TakeOver(LiveJob& job, const StoreJobState& state);
+  void TakeOver(LiveJob& job, const StorePlace& place);
+  void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
+  // While a job has not begun, the checkpoint that it begins with stays.
+  void PinInitial(const LiveJob& job);
+  void UnpinInitial(const LiveJob& job);
 
   // performer_effects.cc.
   void Tell(const RequestSeed& notice);
   void Tell(const PublishCommit& notice);
   void Tell(const ReleasePool& notice);
+  void Tell(const PoolPresence& notice);
   void Tell(const PoolSetAside& notice);
   void Tell(const EndJob& notice);
   void Begin(const OpenStore& work);
   void Begin(const ApplyRound& work);
   void Begin(const WriteCheckpoint& work);
+  void Begin(const RemoveFiles& work);
   // Runs on the owner thread what a work ended with.
   template <typename T>
   Fragments::Done<T> Ended(std::function<void(absl::StatusOr<T>)> then);

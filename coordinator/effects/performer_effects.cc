@@ -38,6 +38,14 @@ void Performer::Tell(const PublishCommit& notice) {
   // Who sees the commit finds it in the metrics, too.
   const CommitRecord& commit = *job.progress.commit(notice.fragment);
   parts_.metrics->Show(job.name(), commit, now());
+  if (notice.kind == RoundKind::kSkipped) job.events.Add(EventOf(notice), now());
+  if (std::optional<std::string> alert = job.norms.Observe(commit); alert.has_value()) {
+    v1::JobEvent event = MakeEvent(v1::NORM_ALERT, v1::WARNING, *std::move(alert));
+    event.set_fragment(notice.fragment);
+    event.set_version(notice.version);
+    parts_.log->With({.job = job.name()}).Warning(event.message());
+    job.events.Add(std::move(event), now());
+  }
   parts_.publisher->CommitPublished(job, notice);
   parts_.publisher->JobChanged(job);
   parts_.log->With({.job = job.name(), .round = notice.version})
@@ -50,8 +58,17 @@ void Performer::Tell(const ReleasePool& notice) {
   parts_.publisher->PoolReleased(job, notice);
 }
 
+void Performer::Tell(const PoolPresence& notice) {
+  LiveJob& job = *Find(notice.job);
+  v1::JobEvent event = EventOf(notice);
+  parts_.log->With({.job = job.name(), .pool = notice.pool}).Info(event.message());
+  job.events.Add(std::move(event), now());
+  parts_.publisher->JobChanged(job);
+}
+
 void Performer::Tell(const PoolSetAside& notice) {
-  const LiveJob& job = *Find(notice.job);
+  LiveJob& job = *Find(notice.job);
+  job.events.Add(EventOf(notice), now());
   parts_.log->With({.job = job.name(), .pool = notice.pool})
       .Warning(absl::StrCat("is set aside for ", absl::FormatDuration(notice.retry_after), ": ",
                             notice.fault.code, ": ", notice.fault.message));
@@ -62,6 +79,7 @@ void Performer::Tell(const EndJob& notice) {
   LiveJob& job = *Find(notice.job);
   if (notice.state == JobState::kQuarantined) {
     job.quarantine = notice.fault;
+    job.events.Add(EventOf(notice), now());
   } else {
     job.forget_at = now() + options_.linger;
     parts_.fragments->Retire(job.id());
@@ -147,23 +165,49 @@ void Performer::Begin(const WriteCheckpoint& work) {
   manifest.set_step(work.step);
   manifest.set_final(work.final);
   manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now()));
+  manifest.set_longhaul_version(LONGHAUL_VERSION);
+  *manifest.mutable_model() = job.resolved->spec.model();
+  manifest.set_steps(job.resolved->spec.train().steps());
   for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
     *manifest.add_tensors() = std::move(tensor);
   parts_.fragments->Checkpoint(
-      work.job, std::move(manifest),
+      work.job, std::move(manifest), work.cycle > 0 ? std::optional(work.cycle) : std::nullopt,
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
         const std::shared_ptr<LiveJob> job = Find(work.job);
         if (!job) return;
         const Logger log = parts_.log->With({.job = job->name()});
         if (!written.ok()) {
-          log.Warning(absl::StrCat("no checkpoint of step ", work.step, ": ",
-                                   std::string(written.status().message())));
+          v1::JobEvent event = MakeEvent(
+              v1::CHECKPOINT_FAILED, v1::WARNING,
+              absl::StrCat("no checkpoint of step ", work.step, ": ", written.status().message()));
+          event.set_step(work.step);
+          event.set_code(absl::StatusCodeToString(written.status().code()));
+          log.Warning(event.message());
+          job->events.Add(std::move(event), now());
+          parts_.publisher->JobChanged(*job);
           return Step(CheckpointFailed{work.job, work.final,
-                                       WorkFaultOf(written.status(), "writing a checkpoint")});
+                                       WorkFaultOf(written.status(), "writing a checkpoint"),
+                                       work.cycle});
         }
-        log.Info(absl::StrCat("has a checkpoint of step ", work.step));
-        Step(CheckpointWritten{work.job, work.final});
+        v1::JobEvent event = MakeEvent(v1::CHECKPOINT_WRITTEN, v1::INFO,
+                                       absl::StrCat("has a checkpoint of step ", work.step));
+        event.set_step(work.step);
+        log.Info(event.message());
+        job->events.Add(std::move(event), now());
+        parts_.publisher->JobChanged(*job);
+        Step(CheckpointWritten{work.job, work.final, work.cycle});
       }));
+}
+
+void Performer::Begin(const RemoveFiles& work) {
+  parts_.fragments->Remove(work.job, [this, id = work.job](absl::Status removed) {
+    (void)parts_.owner->Submit([this, id, removed] {
+      if (removed.ok()) return Step(FilesRemoved{id});
+      parts_.log->Warning(absl::StrCat("the files of deleted job ", id,
+                                       " cannot be removed yet: ", removed.message()));
+      Step(RemoveFailed{id});
+    });
+  });
 }
 
 }  // namespace longhaul::coordinator

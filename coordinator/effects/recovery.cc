@@ -54,6 +54,7 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_ASSIGN_OR_RETURN(std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   LH_RETURN_IF_ERROR(RecoverPlaces(meta, record.id, recovered));
   LH_RETURN_IF_ERROR(RecoverCounters(meta, *job));
+  LH_ASSIGN_OR_RETURN(recovered->checkpoint_asked, meta.GetCheckpointRequest(record.id));
   LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> evaluations,
                       meta.ListEvaluations(record.id));
   for (const EvaluationRecord& evaluation : evaluations) {
@@ -68,6 +69,7 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
 absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) {
   RecoveredState state;
   LH_ASSIGN_OR_RETURN(state.jobs_by_state, meta.CountByState());
+  LH_ASSIGN_OR_RETURN(state.core.removing, meta.ListUnremoved());
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());
   for (const JobRecord& record : records) {
     RecoveredJob recovered{.job = record.id, .state = static_cast<JobState>(record.state)};
@@ -88,6 +90,8 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) 
           .Info(absl::StrCat("recovered in state ", JobStateName(recovered.state), ", ",
                              recovered.places.size(), " places"));
     }
+    LH_ASSIGN_OR_RETURN(const std::vector<std::string> events, meta.ListEvents(record.id));
+    (*job)->events.Restore(events);
     state.jobs.push_back(*std::move(job));
     state.core.jobs.push_back(std::move(recovered));
   }

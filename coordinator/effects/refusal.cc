@@ -15,6 +15,16 @@ absl::Status ToStatus(const Refuse& refusal) {
   return status;
 }
 
+Refuse HaltedRefusal() {
+  return {.status = absl::UnavailableError("the coordinator is going down"), .reason = "HALTED"};
+}
+
+absl::Status DiskFullError(absl::string_view why) {
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("the coordinator's disk is full: ", why)),
+      absl::Seconds(5));
+}
+
 absl::Status Overloaded() {
   return WithRetryDelay(absl::ResourceExhaustedError("too many calls wait for the coordinator"),
                         absl::Seconds(1));

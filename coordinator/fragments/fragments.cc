@@ -134,7 +134,14 @@ void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> don
                      .version = round.version,
                      .kind = round.kind,
                      .evaluator = round.evaluator};
-    for (const Round::Contributor& c : round.contributors) {
+    std::vector<Round::Contributor> contributors = round.contributors;
+    if (round.kind == RoundKind::kSeed && contributors.empty()) {
+      const absl::Status logged = LogSeed(*job, round.fragment);
+      Note(*job, logged);
+      if (!logged.ok()) return (*shared)(logged);
+      contributors.push_back({kCheckpointPool, kCheckpointPool});
+    }
+    for (const Round::Contributor& c : contributors) {
       input.contributions.push_back({.pool = c.pool,
                                      .parts = job->contributions().Parts(
                                          {round.fragment, round.version, c.pool, c.incarnation})});
@@ -168,18 +175,46 @@ void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
 }
 
 void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifest,
-                           Done<v1::CheckpointManifest> done) {
+                           std::optional<int64_t> version, Done<v1::CheckpointManifest> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return done(NoJob(id));
   auto shared = std::make_shared<Done<v1::CheckpointManifest>>(std::move(done));
-  const bool accepted =
-      parts_.background->Submit([this, job, shared, manifest = std::move(manifest)]() mutable {
-        absl::StatusOr<v1::CheckpointManifest> written =
-            job->store()->WriteCheckpoint(std::move(manifest));
+  const bool accepted = parts_.background->Submit(
+      [this, job, shared, version, manifest = std::move(manifest)]() mutable {
+        absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
+            std::move(manifest), version, [this, job] { return Pinned(job->id()); });
         Note(*job, written.status());
         (*shared)(std::move(written));
       });
   if (!accepted) (*shared)(TooMuchWaits());
+}
+
+void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {
+  auto shared = std::make_shared<absl::AnyInvocable<void(absl::Status)>>(std::move(done));
+  const bool accepted = parts_.background->Submit(
+      [this, dir = JobDir(job), shared] { (*shared)(RemoveJobStore(*parts_.fs, dir)); });
+  if (!accepted) (*shared)(TooMuchWaits());
+}
+
+void Fragments::Pin(const std::string& job, int64_t step) {
+  absl::MutexLock lock(&mutex_);
+  pinned_[job].insert(step);
+}
+
+void Fragments::Unpin(const std::string& job, int64_t step) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = pinned_.find(job);
+  if (found == pinned_.end()) return;
+  if (const auto pin = found->second.find(step); pin != found->second.end())
+    found->second.erase(pin);
+  if (found->second.empty()) pinned_.erase(found);
+}
+
+std::set<int64_t> Fragments::Pinned(const std::string& job) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = pinned_.find(job);
+  if (found == pinned_.end()) return {};
+  return {found->second.begin(), found->second.end()};
 }
 
 }  // namespace longhaul::coordinator

@@ -14,6 +14,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,12 +49,16 @@ struct OpenedStore {
   RecoveryReport recovery;
 };
 
+// Whose contribution a seed from a checkpoint is, in the log and in the commit. No pool has this
+// name.
+inline constexpr char kCheckpointPool[] = "@checkpoint";
+
 struct Round {
   int fragment = 0;
   // That the round makes.
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  // Whole ones, in the order of the sum.
+  // Whole ones, in the order of the sum. None, for a seed: the checkpoint that the job begins with.
   struct Contributor {
     std::string pool, incarnation;
   };
@@ -95,13 +100,25 @@ class Fragments {
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
   // Performs a round; OK: it is durable.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
-  // The manifest has job_id, job_name, step, final, created_at and tensors.
+  // Of the newest versions, or of `version`: JobStore::WriteCheckpoint. The manifest has job_id,
+  // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
-                  Done<v1::CheckpointManifest> done);
+                  std::optional<int64_t> version, Done<v1::CheckpointManifest> done);
   // The job has ended: gives back the disk space that was made ready for its next rounds.
   void Retire(const std::string& job);
   // Forgets the job: later streams are refused, those in flight end by themselves.
   void Close(const std::string& job);
+  // Removes the files of a job that was closed.
+  void Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done);
+
+  // --- Checkpoints that other jobs begin with.
+
+  // FAILED_PRECONDITION: the folder of the checkpoint that the job begins with is not there. One look
+  // at the disk.
+  absl::Status CheckInitial(const JobFragments& job) const;
+  // While it is pinned, as often as it is, a checkpoint is not removed to make room for newer ones.
+  void Pin(const std::string& job, int64_t step);
+  void Unpin(const std::string& job, int64_t step);
 
   // --- Bulk streams.
 
@@ -135,11 +152,16 @@ class Fragments {
  private:
   absl::StatusOr<OpenedStore> OpenNow(JobFragments& job, bool create);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job);
+  std::set<int64_t> Pinned(const std::string& job) const;
+  // seeding.cc: brings the blocks of a fragment from the initial checkpoint to the log.
+  absl::Status LogSeed(JobFragments& job, int fragment);
+  std::string InitialFolder(const InitialCheckpoint& initial) const;
 
   const Options options_;
   const Parts parts_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::coordinator

@@ -8,12 +8,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/checkpoint/reader.h"
 #include "common/codec/codec.h"
 #include "coordinator/fragments/contributions.h"
 #include "coordinator/fragments/wire_counter.h"
@@ -21,10 +24,21 @@
 
 namespace longhaul::coordinator {
 
+// The checkpoint that a job begins with.
+struct InitialCheckpoint {
+  // Of a job here, or a folder.
+  std::string job;
+  int64_t step = 0;
+  std::string folder;
+  // Where each tensor lies in the fragments.
+  std::vector<v1::CheckpointTensor> tensors;
+};
+
 // What the fragments need to know of a job.
 struct FragmentsOfJob {
   CodecOptions up;
   JobManifest manifest;
+  std::optional<InitialCheckpoint> initial;
 };
 
 // Thread-safe.
@@ -36,6 +50,7 @@ class JobFragments {
   const std::string& id() const { return job_.manifest.id; }
   const std::string& name() const { return job_.manifest.name; }
   const JobManifest& manifest() const { return job_.manifest; }
+  const std::optional<InitialCheckpoint>& initial() const { return job_.initial; }
   int count() const { return static_cast<int>(manifest().options.fragment_elements.size()); }
   bool Has(int64_t fragment) const { return fragment >= 0 && fragment < count(); }
   int64_t elements(int fragment) const { return manifest().options.fragment_elements[fragment]; }
@@ -60,6 +75,13 @@ class JobFragments {
   std::string full() const;
   void set_full(absl::string_view why);
 
+  // The checkpoint of initial(), open while the job is seeded; its reader is used under the mutex.
+  struct SeedSource {
+    absl::Mutex mutex;
+    std::optional<CheckpointReader> reader ABSL_GUARDED_BY(mutex);
+  };
+  SeedSource& seed_source() { return seed_source_; }
+
   // True once: the first fatal error of the store is to be told.
   bool TellFailure() { return !failed_.exchange(true); }
   // A look at the snapshots waits in the background.
@@ -72,6 +94,7 @@ class JobFragments {
   std::unique_ptr<Codec> up_, down_, exact_;
   Contributions contributions_;
   WireCounter bytes_up_, bytes_down_;
+  SeedSource seed_source_;
   std::atomic<bool> failed_ = false;
   mutable absl::Mutex mutex_;
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);

@@ -25,10 +25,13 @@ struct JobOptions {
   // Inner steps of every pool.
   int64_t steps = 0;
   bool final_round = true;
-  // 0: only at the end.
+  // 0 or negative: only at the end.
   int64_t checkpoint_every_cycles = 0;
   // 0 or negative: only at the end.
   int64_t evaluation_every_cycles = 1;
+  // The initial parameters come from a checkpoint, not from a pool; and of which job, if of one.
+  bool from_checkpoint = false;
+  std::string from_job = {};
 };
 
 // Why a job failed, was cancelled or cannot go on, or why a pool cannot do it (JobError in

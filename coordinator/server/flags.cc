@@ -85,6 +85,9 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   option("http-listen", server.http_listen,
          "HOST:PORT of the status page, /metrics, /healthz and /readyz; empty: none");
   option("data-dir", server.data_dir, "Folder of the durable state; made if it is not there");
+  option("import-dir", server.import_dir,
+         "Folder of checkpoints, one folder each, that jobs may begin with (init.folder); empty: "
+         "none");
   option("ready-file", flags.ready_file,
          "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
   option("lease", words.lease, "A pool that is silent for so long is lost");
@@ -134,8 +137,8 @@ std::string ConfigText(const Flags& flags) {
   const CoordinatorServerOptions& server = flags.server;
   return absl::StrCat(
       "listen: ", server.listen, "\nhttp-listen: ", server.http_listen,
-      "\ndata-dir: ", server.data_dir, "\nready-file: ", flags.ready_file,
-      "\nlease: ", absl::FormatDuration(server.core.lease),
+      "\ndata-dir: ", server.data_dir, "\nimport-dir: ", server.import_dir,
+      "\nready-file: ", flags.ready_file, "\nlease: ", absl::FormatDuration(server.core.lease),
       "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),
       "\ntls-ca: ", flags.tls_files.ca, "\ntls-certificate: ", flags.tls_files.certificate,
       "\ntls-key: ", flags.tls_files.key, "\ntokens: ", server.tokens_file,

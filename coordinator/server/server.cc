@@ -266,7 +266,8 @@ class CoordinatorServer::Impl {
                                  .watchers = &watchers_,
                                  .beside = bulk_.get(),
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
-                                 .certificates = options.tls != nullptr};
+                                 .certificates = options.tls != nullptr,
+                                 .import_dir = options.import_dir};
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);

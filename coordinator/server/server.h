@@ -24,6 +24,8 @@ struct CoordinatorServerOptions {
   std::string
       http_listen;       // HOST:PORT of the status page, /metrics, /healthz, /readyz. Empty: none.
   std::string data_dir;  // Made if it is not there. Required.
+  // Folders of checkpoints that jobs may begin with (init.folder) lie in it. Empty: nowhere.
+  std::string import_dir;
   std::shared_ptr<const Tls> tls;  // Of gRPC. Null: plaintext.
   // Of users' bearer tokens (coordinator/access/tokens.h). Empty: none; certificates alone tell who
   // calls. Needs tls: no token travels in plaintext.

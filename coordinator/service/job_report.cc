@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
+#include "common/rpc/status_details.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -41,6 +42,20 @@ void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* r
 }
 
 }  // namespace
+
+absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id) {
+  absl::StatusOr<JobRecord> record = meta.GetJob(name_or_id);
+  if (!absl::IsNotFound(record.status())) return record;
+  return WithErrorInfo(
+      absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
+      {"JOB_UNKNOWN", {}});
+}
+
+JobWatchers::EventSource EventSourceOf(const Performer& performer) {
+  return [&performer](const std::string& job, int64_t sequence) {
+    return performer.EventsAfter(job, sequence);
+  };
+}
 
 std::string InWords(const Waiting& waiting, absl::Time now) {
   const auto whole = [](absl::Duration d) {

@@ -7,9 +7,15 @@
 
 #include "absl/time/time.h"
 #include "coordinator/effects/performer.h"
+#include "coordinator/service/job_watchers.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::coordinator {
+
+// By name or id. NOT_FOUND: JOB_UNKNOWN. Any thread.
+absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id);
+// The events of the performer's jobs, and of stored ones.
+JobWatchers::EventSource EventSourceOf(const Performer& performer);
 
 // A stored job as it is now. The record is that of the store.
 v1::Job Report(const Performer& performer, const JobRecord& record);

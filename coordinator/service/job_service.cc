@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/service/initial_checkpoint.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/submission.h"
@@ -32,14 +33,6 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
   return order;
 }
 
-absl::StatusOr<JobRecord> FindRecord(MetaStore& meta, const std::string& name_or_id) {
-  absl::StatusOr<JobRecord> record = meta.GetJob(name_or_id);
-  if (!absl::IsNotFound(record.status())) return record;
-  return WithErrorInfo(
-      absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
-      {"JOB_UNKNOWN", {}});
-}
-
 }  // namespace
 
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
@@ -47,22 +40,43 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                                                 v1::SubmitJobResponse* response) {
   absl::StatusOr<ResolvedJob> resolved = ResolveSubmission(*request);
   if (!resolved.ok()) return Answered(context, resolved.status());
-  if (request->validate_only()) {
-    *response->mutable_job() = ReportUnstored(*resolved);
-    return Answered(context, absl::OkStatus());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!resolved->spec.has_init()) {
+    Submit(reactor, request, response, *std::move(resolved));
+    return reactor;
   }
-  return AnswerFromOwner(
-      context, service_, [=, this, resolved = *std::move(resolved)]() mutable -> absl::Status {
-        LH_ASSIGN_OR_RETURN(
-            const Submitted submitted,
-            service_.performer->Submit(std::move(resolved), request->idempotency_token()));
-        response->set_created(submitted.created);
-        return Get(submitted.job, response->mutable_job());
-      });
+  // The checkpoint that it begins with is looked at beside gRPC's threads.
+  auto shared = std::make_shared<ResolvedJob>(*std::move(resolved));
+  const bool accepted = service_.beside->Submit([=, this] {
+    if (const absl::Status found = ResolveInitial(service_, *shared); !found.ok())
+      return reactor->Finish(ToGrpcStatus(found));
+    Submit(reactor, request, response, std::move(*shared));
+  });
+  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
+                        v1::SubmitJobResponse* response, ResolvedJob resolved) {
+  if (request->validate_only()) {
+    *response->mutable_job() = ReportUnstored(resolved);
+    return reactor->Finish(grpc::Status::OK);
+  }
+  auto submit = [=, this, resolved = std::move(resolved)]() mutable -> absl::Status {
+    LH_ASSIGN_OR_RETURN(
+        const Submitted submitted,
+        service_.performer->Submit(std::move(resolved), request->idempotency_token()));
+    response->set_created(submitted.created);
+    return Get(submitted.job, response->mutable_job());
+  };
+  const bool posted = service_.owner->Post(
+      [reactor, submit = std::move(submit)]() mutable { reactor->Finish(ToGrpcStatus(submit())); });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
 }
 
 absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {
-  LH_ASSIGN_OR_RETURN(const JobRecord record, FindRecord(service_.performer->meta(), name_or_id));
+  LH_ASSIGN_OR_RETURN(const JobRecord record,
+                      FindJobRecord(service_.performer->meta(), name_or_id));
   *job = Report(*service_.performer, record);
   return absl::OkStatus();
 }
@@ -101,12 +115,14 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted =
-      service_.owner->Post([this, stream, name = request->job(), cursor = request->cursor()] {
-        v1::Job job;
-        if (const absl::Status found = Get(name, &job); !found.ok()) return stream->End(found);
-        service_.watchers->Add(stream, job, cursor, service_.performer->now());
-      });
+  const bool posted = service_.owner->Post([this, stream, request = *request] {
+    v1::Job job;
+    if (const absl::Status found = Get(request.job(), &job); !found.ok()) return stream->End(found);
+    JobWatcher watcher{.stream = stream};
+    if (request.has_events_after()) watcher.events_after = request.events_after();
+    service_.watchers->Add(std::move(watcher), job, request.cursor(), service_.performer->now(),
+                           EventSourceOf(*service_.performer));
+  });
   if (!posted) stream->End(Overloaded());
   return stream.get();
 }
@@ -116,7 +132,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 v1::CancelJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool posted = service_.owner->Post([this, reactor, request, response] {
-    const absl::StatusOr<JobRecord> record = FindRecord(service_.performer->meta(), request->job());
+    const absl::StatusOr<JobRecord> record =
+        FindJobRecord(service_.performer->meta(), request->job());
     if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
     const auto state = static_cast<JobState>(record->state);
     if (IsEnded(state) && state != JobState::kCancelled) {
@@ -147,7 +164,7 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
   const bool accepted = service_.beside->Submit([=, this] {
     const auto list = [&]() -> absl::Status {
       LH_ASSIGN_OR_RETURN(const JobRecord record,
-                          FindRecord(service_.performer->meta(), request->job()));
+                          FindJobRecord(service_.performer->meta(), request->job()));
       const Fragments& fragments = service_.performer->fragments();
       auto manifests =
           longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id));
@@ -155,6 +172,9 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
       LH_RETURN_IF_ERROR(manifests.status());
       for (v1::CheckpointManifest& manifest : *manifests)
         *response->add_checkpoints() = std::move(manifest);
+      if (response->ByteSizeLong() <= kPageBytesMax) return absl::OkStatus();
+      for (v1::CheckpointManifest& manifest : *response->mutable_checkpoints())
+        manifest.clear_tensors();
       return absl::OkStatus();
     };
     reactor->Finish(ToGrpcStatus(list()));

@@ -6,8 +6,12 @@
 
 namespace longhaul::coordinator {
 
+// The callback service whose downloads give serialized messages.
+using RawJobService =
+    v1::JobService::WithRawCallbackMethod_DownloadCheckpoint<v1::JobService::CallbackService>;
+
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
-class JobService final : public v1::JobService::CallbackService {
+class JobService final : public RawJobService {
  public:
   explicit JobService(const ServiceContext& service) : service_(service) {}
 
@@ -28,8 +32,23 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
+  // job_results.cc: what jobs leave.
+  grpc::ServerUnaryReactor* CreateCheckpoint(grpc::CallbackServerContext* context,
+                                             const v1::CreateCheckpointRequest* request,
+                                             v1::CreateCheckpointResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* DownloadCheckpoint(
+      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override;
+  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      v1::DeleteJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* context,
+                                       const v1::ListEventsRequest* request,
+                                       v1::ListEventsResponse* response) override;
 
  private:
+  // Answers, at once or from the owner thread.
+  void Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
+              v1::SubmitJobResponse* response, ResolvedJob resolved);
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
 
   const ServiceContext service_;

@@ -10,29 +10,42 @@ namespace {
 
 bool Ended(const v1::Job& job) { return IsEnded(static_cast<JobState>(job.state())); }
 
+// What was not sent of an older message, but for the state.
+void TakeOver(v1::WatchJobResponse& older, v1::WatchJobResponse& newer) {
+  older.mutable_events()->MergeFrom(newer.events());
+  newer.mutable_events()->Swap(older.mutable_events());
+}
+
 }  // namespace
 
-void JobWatchers::SendTo(JobWatchStream& stream, const v1::Job& job, int64_t cursor) {
+void JobWatchers::SendTo(JobWatcher& watcher, const v1::Job& job, int64_t cursor,
+                         const EventSource& events) {
   v1::WatchJobResponse response;
   response.set_cursor(cursor);
   *response.mutable_job() = job;
-  stream.SendNewest(std::move(response));
-  if (Ended(job)) stream.End(absl::OkStatus());
+  if (watcher.events_after.has_value()) {
+    for (v1::JobEvent& event : events(job.id(), *watcher.events_after)) {
+      watcher.events_after = event.sequence();
+      *response.add_events() = std::move(event);
+    }
+  }
+  watcher.stream->SendNewest(std::move(response), TakeOver);
+  if (Ended(job)) watcher.stream->End(absl::OkStatus());
 }
 
-void JobWatchers::Add(std::shared_ptr<JobWatchStream> stream, const v1::Job& job, int64_t cursor,
-                      absl::Time now) {
-  if (!closed_.ok()) return stream->End(closed_);
+void JobWatchers::Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
+                      const EventSource& events) {
+  if (!closed_.ok()) return watcher.stream->End(closed_);
   const auto found = watched_.find(job.id());
   const int64_t changed = found == watched_.end() ? 0 : found->second.changed;
   const int64_t newest = std::max(changed, absl::ToUnixMicros(now));
   if (cursor < 0 || cursor > newest) {
-    stream->End(absl::OutOfRangeError("the cursor is newer than anything that exists"));
+    watcher.stream->End(absl::OutOfRangeError("the cursor is newer than anything that exists"));
     return;
   }
   const bool seen = cursor > 0 && changed > 0 && cursor >= changed;
-  if (!seen || Ended(job)) SendTo(*stream, job, changed > 0 ? changed : newest);
-  if (!Ended(job)) watched_[job.id()].streams.push_back(std::move(stream));
+  if (!seen || Ended(job)) SendTo(watcher, job, changed > 0 ? changed : newest, events);
+  if (!Ended(job)) watched_[job.id()].watchers.push_back(std::move(watcher));
 }
 
 void JobWatchers::Changed(const std::string& job_id, absl::Time now) {
@@ -42,17 +55,19 @@ void JobWatchers::Changed(const std::string& job_id, absl::Time now) {
   found->second.pending = true;
 }
 
-void JobWatchers::Flush(const std::function<v1::Job(const std::string& job_id)>& report) {
+void JobWatchers::Flush(const std::function<v1::Job(const std::string& job_id)>& report,
+                        const EventSource& events) {
   for (auto it = watched_.begin(); it != watched_.end();) {
     Watched& watched = it->second;
-    std::erase_if(watched.streams, [](const auto& stream) { return stream->ended(); });
-    if (watched.streams.empty()) {
+    std::erase_if(watched.watchers,
+                  [](const JobWatcher& watcher) { return watcher.stream->ended(); });
+    if (watched.watchers.empty()) {
       it = watched_.erase(it);
       continue;
     }
     if (std::exchange(watched.pending, false)) {
       const v1::Job job = report(it->first);
-      for (const auto& stream : watched.streams) SendTo(*stream, job, watched.changed);
+      for (JobWatcher& watcher : watched.watchers) SendTo(watcher, job, watched.changed, events);
     }
     ++it;
   }
@@ -61,7 +76,7 @@ void JobWatchers::Flush(const std::function<v1::Job(const std::string& job_id)>&
 void JobWatchers::EndAll(const absl::Status& status) {
   closed_ = status;
   for (auto& [id, watched] : watched_) {
-    for (const auto& stream : watched.streams) stream->End(status);
+    for (const JobWatcher& watcher : watched.watchers) watcher.stream->End(status);
   }
   watched_.clear();
 }

@@ -1,5 +1,6 @@
 // The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at
-// most once a tick, and never more than one that it has not read.
+// most once a tick, and never more than one that it has not read. Events are gathered likewise, and
+// none is left out that is kept.
 //
 // A cursor is the time of a change in microseconds, so that it means the same after a restart.
 #pragma once
@@ -8,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,20 +22,31 @@ namespace longhaul::coordinator {
 
 using JobWatchStream = OutgoingStream<v1::WatchJobResponse>;
 
+struct JobWatcher {
+  std::shared_ptr<JobWatchStream> stream;
+  // The last event that it knows, or was sent. Nothing: it wants none.
+  std::optional<int64_t> events_after;
+};
+
 // Owner thread.
 class JobWatchers {
  public:
+  // The events of a job behind a sequence, oldest first.
+  using EventSource =
+      std::function<std::vector<v1::JobEvent>(const std::string& job_id, int64_t sequence)>;
+
   // The streams of a job are ended with OK after the state in which it ended was sent. `job`: as it
   // is now. `cursor`: what the watcher saw already, or 0. OUT_OF_RANGE, through the stream: later
   // than now.
-  void Add(std::shared_ptr<JobWatchStream> stream, const v1::Job& job, int64_t cursor,
-           absl::Time now);
+  void Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
+           const EventSource& events);
 
   // Something about the job is different. Cheap.
   void Changed(const std::string& job_id, absl::Time now);
 
   // Sends what changed. `report` is called once for each watched job that changed.
-  void Flush(const std::function<v1::Job(const std::string& job_id)>& report);
+  void Flush(const std::function<v1::Job(const std::string& job_id)>& report,
+             const EventSource& events);
   // Also those that are added later.
   void EndAll(const absl::Status& status);
 
@@ -41,9 +54,10 @@ class JobWatchers {
   struct Watched {
     int64_t changed = 0;  // Cursor of the newest change; 0: none since the coordinator started.
     bool pending = false;
-    std::vector<std::shared_ptr<JobWatchStream>> streams;
+    std::vector<JobWatcher> watchers;
   };
-  static void SendTo(JobWatchStream& stream, const v1::Job& job, int64_t cursor);
+  static void SendTo(JobWatcher& watcher, const v1::Job& job, int64_t cursor,
+                     const EventSource& events);
 
   std::map<std::string, Watched> watched_;
   absl::Status closed_;  // Not OK after EndAll.

@@ -43,10 +43,14 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     Do(step);
   }
 
-  // As Send; what was not sent yet is forgotten.
-  void SendNewest(Message message) {
+  // As Send; what was not sent yet is forgotten, but for what `take_over(older, newer)` takes of it,
+  // which is called from the newest to the oldest.
+  template <typename TakeOver>
+  void SendNewest(Message message, TakeOver take_over) {
     {
       absl::MutexLock lock(&mutex_);
+      for (auto older = queue_.rbegin(); older != queue_.rend(); ++older)
+        take_over(*older, message);
       queue_.clear();
     }
     Send(std::move(message));

@@ -1,6 +1,8 @@
 // What the gRPC adapters share.
 #pragma once
 
+#include <string>
+
 #include "common/base/task_runner.h"
 #include "common/rpc/fragment_server.h"
 #include "coordinator/access/caller.h"
@@ -25,6 +27,8 @@ struct ServiceContext {
   bool certificates = false;
 
   PoolCaller CallerOf(const grpc::ServerContextBase& call) const { return {call, certificates}; }
+  // Folders of checkpoints that jobs may begin with lie in it. Empty: nowhere.
+  std::string import_dir;
 };
 
 }  // namespace longhaul::coordinator

@@ -83,6 +83,8 @@ absl::StatusOr<v1::JobDetail> MakeJobDetail(const StatusSource& source, const st
     point->set_step(evaluation.step);
     point->set_loss(evaluation.loss);
   }
+  for (v1::JobEvent& event : performer.EventsAfter(record.id, 0))
+    *detail.add_events() = std::move(event);
   if (const std::shared_ptr<LiveJob> live = performer.Find(record.id)) live->history.Fill(&detail);
   return detail;
 }

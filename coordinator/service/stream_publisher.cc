@@ -52,7 +52,8 @@ std::string StreamPublisher::StatusOf(const LiveJob& job, const std::optional<Jo
 }
 
 void StreamPublisher::Flush() {
-  watchers_->Flush([this](const std::string& id) { return Report(*performer_, id); });
+  watchers_->Flush([this](const std::string& id) { return Report(*performer_, id); },
+                   EventSourceOf(*performer_));
 }
 
 }  // namespace longhaul::coordinator

@@ -214,8 +214,13 @@ absl::StatusOr<std::unique_ptr<MetaStore>> ReadDatabase(FileSystem& fs, const st
   return MetaStore::OpenImage(database, path);
 }
 
-void CheckDatabase(FileSystem& fs, const std::string& data_dir, CheckReport* report) {
-  const auto find = [&](absl::string_view what) { report->findings.emplace_back(what); };
+// Gives the deleted jobs whose files may be there.
+std::vector<std::string> CheckDatabase(FileSystem& fs, const std::string& data_dir,
+                                       CheckReport* report) {
+  const auto find = [&](absl::string_view what) {
+    report->findings.emplace_back(what);
+    return std::vector<std::string>();
+  };
   const absl::StatusOr<std::unique_ptr<MetaStore>> meta = ReadDatabase(fs, DatabasePath(data_dir));
   if (absl::IsNotFound(meta.status())) {
     return find(absl::StrCat(DatabasePath(data_dir), " is missing"));
@@ -230,6 +235,7 @@ void CheckDatabase(FileSystem& fs, const std::string& data_dir, CheckReport* rep
   for (const JobKey& job : folders->missing_folders) {
     find(absl::StrCat(JobFolder(data_dir, job.id), " is missing: the folder of job ", job.name));
   }
+  return (*meta)->ListUnremoved().value_or(std::vector<std::string>());
 }
 
 }  // namespace
@@ -242,7 +248,7 @@ std::string CheckReport::Summary() const {
 
 CheckReport CheckDataFolder(FileSystem& fs, const std::string& data_dir, int threads) {
   CheckReport report;
-  CheckDatabase(fs, data_dir, &report);
+  const std::vector<std::string> removing = CheckDatabase(fs, data_dir, &report);
   const absl::StatusOr<std::vector<std::string>> names = fs.List(JobsFolder(data_dir));
   if (!names.ok()) {
     report.findings.push_back(std::string(names.status().message()));
@@ -252,6 +258,9 @@ CheckReport CheckDataFolder(FileSystem& fs, const std::string& data_dir, int thr
     const std::string dir = JobFolder(data_dir, name);
     if (absl::EndsWith(name, ".tmp")) {
       report.notes.push_back(absl::StrCat(dir, " was left by an interrupted writer"));
+    } else if (std::find(removing.begin(), removing.end(), name) != removing.end()) {
+      report.notes.push_back(
+          absl::StrCat(dir, " is of a deleted job: the next start removes the rest"));
     } else {
       JobCheck(fs, dir, name, threads, &report).Run();
     }

@@ -5,20 +5,22 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/reader.h"
 #include "common/io/file_util.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/paced_write.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace longhaul {
 namespace {
 
 constexpr int kFormatVersion = 1;
-constexpr int64_t kManifestBytesMax = 64 << 20;
 constexpr absl::string_view kPrefix = "step-", kTemporary = ".tmp", kReplaced = ".old";
 
 bool IsCheckpoint(absl::string_view name) {
@@ -26,23 +28,12 @@ bool IsCheckpoint(absl::string_view name) {
          !absl::EndsWith(name, kReplaced);
 }
 
-absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::string& folder) {
-  LH_ASSIGN_OR_RETURN(const std::string json,
-                      ReadFile(fs, JoinPath(folder, "manifest.json"), kManifestBytesMax));
-  v1::CheckpointManifest manifest;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // of a later program
-  if (!google::protobuf::util::JsonStringToMessage(json, &manifest, options).ok()) {
-    return absl::DataLossError(absl::StrCat(folder, "/manifest.json is not a manifest"));
-  }
-  manifest.set_path(folder);  // the data folder may have moved
-  return manifest;
-}
-
 absl::Status WriteNewFile(FileSystem& fs, const std::string& path, absl::string_view bytes) {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Create(path));
   return WritePaced(*file, 0, bytes);
 }
+
+std::string NameOf(int64_t step) { return absl::StrFormat("%s%08d", kPrefix, step); }
 
 // By step: numbers beyond the zeros are longer.
 void SortByStep(std::vector<std::string>& names) {
@@ -72,45 +63,27 @@ absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& 
   return manifests;
 }
 
-namespace {
-
-absl::Status CheckFile(FileSystem& fs, const std::string& path,
-                       const v1::CheckpointFragment& fragment) {
-  constexpr int64_t kReadBytes = 1 << 20;
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(path));
-  LH_ASSIGN_OR_RETURN(const int64_t size, file->Size());
-  if (fragment.elements() < 0 || size / 4 != fragment.elements() || size % 4 != 0) {
-    return absl::DataLossError(absl::StrCat(path, " has ", size,
-                                            " bytes instead of four for each of ",
-                                            fragment.elements(), " elements"));
-  }
-  Digester digester;
-  std::string buffer;
-  for (int64_t at = 0; at < size; at += buffer.size()) {
-    buffer.resize(std::min(kReadBytes, size - at));
-    LH_RETURN_IF_ERROR(file->ReadExactly(at, absl::MakeSpan(buffer)));
-    digester.Update(buffer);
-  }
-  if (digester.Value() == DigestFromProto(fragment.digest())) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
+std::string CheckpointPath(const std::string& job_dir, int64_t step) {
+  return JoinPath(CheckpointFolder(job_dir), NameOf(step));
 }
 
-}  // namespace
+absl::StatusOr<std::vector<int64_t>> CheckpointSteps(FileSystem& fs, const std::string& job_dir) {
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                      ListNames(fs, CheckpointFolder(job_dir)));
+  std::vector<int64_t> steps;
+  for (const std::string& name : names) {
+    int64_t step = 0;
+    if (absl::SimpleAtoi(absl::StripPrefix(name, kPrefix), &step)) steps.push_back(step);
+  }
+  return steps;
+}
 
 std::vector<absl::Status> CheckCheckpoint(FileSystem& fs, const std::string& folder) {
   std::vector<absl::Status> faults;
   const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
   if (!manifest.ok()) return {manifest.status()};
-  if (manifest->fragments().empty()) {
-    faults.push_back(absl::DataLossError(absl::StrCat(folder, "/manifest.json has no fragments")));
-  }
   for (const v1::CheckpointFragment& fragment : manifest->fragments()) {
-    if (absl::StrContains(fragment.file(), '/')) {
-      faults.push_back(absl::DataLossError(
-          absl::StrCat(folder, "/manifest.json names a file elsewhere: ", fragment.file())));
-      continue;
-    }
-    absl::Status checked = CheckFile(fs, JoinPath(folder, fragment.file()), fragment);
+    absl::Status checked = VerifyFile(fs, folder, fragment);
     if (!checked.ok()) faults.push_back(std::move(checked));
   }
   return faults;
@@ -120,7 +93,7 @@ CheckpointWriter::CheckpointWriter(FileSystem* fs, std::string job_dir,
                                    v1::CheckpointManifest manifest)
     : fs_(fs),
       folder_(CheckpointFolder(job_dir)),
-      name_(absl::StrFormat("%s%08d", kPrefix, manifest.step())),
+      name_(NameOf(manifest.step())),
       temporary_(JoinPath(folder_, absl::StrCat(name_, kTemporary))),
       manifest_(std::move(manifest)) {
   manifest_.set_format_version(kFormatVersion);
@@ -147,14 +120,11 @@ absl::Status CheckpointWriter::AddFragment(int64_t version, const Digest128& dig
   return WriteNewFile(*fs_, JoinPath(temporary_, fragment.file()), BytesOf(values));
 }
 
-absl::StatusOr<v1::CheckpointManifest> CheckpointWriter::Finish(int keep) {
-  std::string json;
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  if (!google::protobuf::util::MessageToJsonString(manifest_, &json, options).ok()) {
-    return absl::InvalidArgumentError("the manifest has no JSON form");
-  }
-  LH_RETURN_IF_ERROR(WriteNewFile(*fs_, JoinPath(temporary_, "manifest.json"), json));
+absl::StatusOr<v1::CheckpointManifest> CheckpointWriter::Finish(int keep,
+                                                                const std::set<int64_t>& in_use) {
+  CompleteManifest(manifest_);
+  LH_ASSIGN_OR_RETURN(const std::string json, ManifestToJson(manifest_));
+  LH_RETURN_IF_ERROR(WriteNewFile(*fs_, JoinPath(temporary_, kManifestFile), json));
   LH_RETURN_IF_ERROR(fs_->SyncDir(temporary_));
   LH_ASSIGN_OR_RETURN(std::vector<std::string> names, ListNames(*fs_, folder_));
   const std::string target = JoinPath(folder_, name_), replaced = absl::StrCat(target, kReplaced);
@@ -168,7 +138,10 @@ absl::StatusOr<v1::CheckpointManifest> CheckpointWriter::Finish(int keep) {
   LH_RETURN_IF_ERROR(fs_->Rename(temporary_, target));
   LH_RETURN_IF_ERROR(fs_->SyncDir(folder_));
   if (replaces) LH_RETURN_IF_ERROR(RemoveFolder(*fs_, replaced));
+  std::set<std::string> kept;
+  for (const int64_t step : in_use) kept.insert(NameOf(step));
   for (int i = 0; i + keep < static_cast<int>(names.size()); ++i) {
+    if (kept.contains(names[i])) continue;
     LH_RETURN_IF_ERROR(RemoveFolder(*fs_, JoinPath(folder_, names[i])));
   }
   return manifest_;

@@ -51,6 +51,8 @@ absl::StatusOr<FolderFindings> CompareFolders(FileSystem& fs, const std::string&
     const bool found = folders.erase(key.id) > 0;
     if (!found && HasStore(key.state)) findings.missing_folders.push_back(key);
   }
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> unremoved, meta.ListUnremoved());
+  for (const std::string& id : unremoved) folders.erase(id);
   for (const std::string& name : folders) {
     if (!absl::EndsWith(name, ".tmp")) findings.unknown_folders.push_back(name);
   }

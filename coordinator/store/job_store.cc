@@ -38,6 +38,12 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Make(FileSystem* fs, const s
 namespace {
 
 absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
+  const absl::StatusOr<std::vector<std::string>> checkpoints = fs.List(CheckpointFolder(dir));
+  if (!checkpoints.ok() && !absl::IsNotFound(checkpoints.status())) return checkpoints.status();
+  if (checkpoints.ok()) {
+    for (const std::string& name : *checkpoints)
+      LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(CheckpointFolder(dir), name)));
+  }
   for (const std::string& folder :
        {LogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir), dir}) {
     LH_RETURN_IF_ERROR(RemoveFolder(fs, folder));
@@ -60,6 +66,12 @@ absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
 }
 
 }  // namespace
+
+absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir) {
+  for (const std::string& folder : {dir, absl::StrCat(dir, ".tmp")})
+    LH_RETURN_IF_ERROR(RemoveJobFolder(fs, folder));
+  return fs.SyncDir(FolderAbove(dir));
+}
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,
                                                            const JobManifest& manifest,

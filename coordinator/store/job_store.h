@@ -24,8 +24,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,10 @@
 #include "longhaul/v1/checkpoint.pb.h"
 
 namespace longhaul {
+
+// Removes the folder of a job's store, which nobody has open. OK if there is none; after an error
+// or a crash it may be repeated. Durable.
+absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir);
 
 struct RoundInput {
   int fragment = 0;
@@ -146,10 +152,15 @@ class JobStore {
 
   // Writes a checkpoint of one cut through all fragments, without holding off anybody: fragments
   // that went on meanwhile are made again from a snapshot and the log, one at a time (12 bytes an
-  // element of the fragment, by one thread). Removes the oldest beyond options().checkpoints_keep. The
-  // caller fills job_id, job_name, step, final, created_at and tensors; the result has the rest.
+  // element of the fragment, by one thread). Removes the oldest beyond options().checkpoints_keep, but
+  // for the steps that `in_use`, asked then, names. The caller fills job_id, job_name, step, final,
+  // created_at, tensors, and what it likes; the result has the rest.
   // FAILED_PRECONDITION: a fragment is not seeded.
-  absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(v1::CheckpointManifest manifest);
+  // `version`: of every fragment, though some are beyond it already; those whose log does not reach
+  // back so far are as they are.
+  absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(
+      v1::CheckpointManifest manifest, std::optional<int64_t> version = std::nullopt,
+      const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
   struct Fragment {
@@ -185,15 +196,16 @@ class JobStore {
   absl::Status ReplayCommit(const LogFrame& frame, const LoggedCommit& commit,
                             const Replay& replay) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // A version of every fragment at one moment, and what is needed to make it again.
+  // A version of every fragment, and what is needed to make it again.
   struct Cut {
-    std::vector<CommitRecord> commits;                   // By fragment.
+    std::vector<int64_t> versions;                       // By fragment.
     std::vector<std::optional<SnapshotFile>> snapshots;  // Likewise: the newest that is not newer.
     std::vector<std::shared_ptr<const File>> files;      // Of the snapshots, open.
     uint64_t log_end = 0;                                // Every commit has a smaller sequence.
     std::optional<Log::Pin> pin;
   };
-  absl::StatusOr<Cut> TakeCut();
+  // Of the newest versions, or of `version` where a fragment is beyond it and can still be made.
+  absl::StatusOr<Cut> TakeCut(std::optional<int64_t> version);
   // The state of a fragment at the cut: copied if it is still there, made again otherwise.
   absl::StatusOr<FloatArray> ParametersAt(const Cut& cut, int fragment);
   absl::StatusOr<FloatArray> RebuildParameters(const Cut& cut, int fragment) const;

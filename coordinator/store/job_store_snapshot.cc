@@ -74,7 +74,7 @@ absl::Status JobStore::WriteDueSnapshot(int index) {
 
 absl::Status JobStore::Retire() { return log_->GiveBack(); }
 
-absl::StatusOr<JobStore::Cut> JobStore::TakeCut() {
+absl::StatusOr<JobStore::Cut> JobStore::TakeCut(std::optional<int64_t> version) {
   Cut cut;
   // Snapshots neither come nor go meanwhile, so that what they leave to the log is still in it.
   absl::MutexLock files_lock(&files_mutex_);
@@ -82,16 +82,20 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut() {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < fragments_.size(); ++i) {
       if (fragments_[i]->committed.version < 0) return NotSeeded(i);
-      cut.commits.push_back(fragments_[i]->committed);
+      cut.versions.push_back(fragments_[i]->committed.version);
     }
   }
   cut.log_end = log_->next_sequence();
   uint64_t needed_from = cut.log_end;
   for (size_t i = 0; i < fragments_.size(); ++i) {
+    const std::vector<SnapshotFile>& kept = fragments_[i]->snapshots;
+    // Without snapshots the log is whole.
+    const bool reaches = version.has_value() && (kept.empty() || kept[0].version <= *version);
+    if (reaches) cut.versions[i] = std::min(cut.versions[i], *version);
     std::optional<SnapshotFile>& chosen = cut.snapshots.emplace_back();
     std::shared_ptr<const File>& file = cut.files.emplace_back();
-    for (const SnapshotFile& kept : fragments_[i]->snapshots) {
-      if (kept.version <= cut.commits[i].version) chosen = kept;
+    for (const SnapshotFile& snapshot : kept) {
+      if (snapshot.version <= cut.versions[i]) chosen = snapshot;
     }
     if (chosen.has_value()) {
       LH_ASSIGN_OR_RETURN(file, fs_->Open(chosen->path));
@@ -107,14 +111,14 @@ absl::StatusOr<FloatArray> JobStore::ParametersAt(const Cut& cut, int fragment) 
     const Fragment& found = *fragments_[fragment];
     absl::ReaderMutexLock lock(&found.mutex);
     LH_RETURN_IF_ERROR(log_->status());
-    if (found.state.version == cut.commits[fragment].version) return found.state.theta;
+    if (found.state.version == cut.versions[fragment]) return found.state.theta;
   }
   return RebuildParameters(cut, fragment);
 }
 
 absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragment) const {
   constexpr int kThreads = 1;  // The others are for rounds.
-  const int64_t version = cut.commits[fragment].version;
+  const int64_t version = cut.versions[fragment];
   FragmentState state(options().fragment_elements[fragment]);
   if (cut.snapshots[fragment].has_value()) {
     LH_RETURN_IF_ERROR(ReadSnapshot(*cut.files[fragment], *cut.snapshots[fragment], &state));
@@ -136,18 +140,21 @@ absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragm
                                           " of fragment ", fragment));
 }
 
-absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(v1::CheckpointManifest manifest) {
+absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(
+    v1::CheckpointManifest manifest, std::optional<int64_t> version,
+    const std::function<std::set<int64_t>()>& in_use) {
   absl::MutexLock checkpoint_lock(&checkpoint_mutex_);
   LH_RETURN_IF_ERROR(log_->status());
-  LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut());
+  LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut(version));
   const auto write = [&]() -> absl::StatusOr<v1::CheckpointManifest> {
     LH_ASSIGN_OR_RETURN(CheckpointWriter writer,
                         CheckpointWriter::Begin(fs_, dir_, std::move(manifest)));
     for (size_t i = 0; i < fragments_.size(); ++i) {
       LH_ASSIGN_OR_RETURN(const FloatArray theta, ParametersAt(cut, i));
-      LH_RETURN_IF_ERROR(writer.AddFragment(cut.commits[i].version, cut.commits[i].digest, theta));
+      LH_RETURN_IF_ERROR(writer.AddFragment(cut.versions[i],
+                                            DigestOf(BytesOf(absl::MakeConstSpan(theta))), theta));
     }
-    return writer.Finish(options().checkpoints_keep);
+    return writer.Finish(options().checkpoints_keep, in_use ? in_use() : std::set<int64_t>());
   };
   absl::StatusOr<v1::CheckpointManifest> written = write();
   if (!written.ok()) (void)CleanCheckpoints(*fs_, dir_);  // gives the space back

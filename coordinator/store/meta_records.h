@@ -65,8 +65,31 @@ struct JobCounters {
   std::string counters;  // Bytes of the caller's message.
 };
 
-using MetaRecord =
-    std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters>;
+// An event of the job; those before `oldest` are forgotten.
+struct EventRecord {
+  std::string job_id;
+  int64_t sequence = 0, oldest = 0;
+  std::string event;  // Bytes of the caller's message.
+};
+
+// The cycle of which a checkpoint is wanted. 0: none any more.
+struct CheckpointRequestRecord {
+  std::string job_id;
+  int64_t cycle = 0;
+};
+
+// Removes the job and all records of it; its id and name stay known as those of a deleted one.
+struct DeletedJob {
+  std::string job_id;
+  absl::Time at;
+};
+// The files of a deleted job are gone.
+struct RemovedJob {
+  std::string job_id;
+};
+
+using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
+                                EventRecord, CheckpointRequestRecord, DeletedJob, RemovedJob>;
 
 // Where records become durable. Implementations are thread-safe and block on the disk.
 class MetaLog {

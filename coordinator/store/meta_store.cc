@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kSchemaVersion = 2;
+constexpr int64_t kSchemaVersion = 3, kSchemaUpgraded = 2;
 
 // Names and tokens are blobs as well, so that nothing but their bytes decides what is equal. What
 // is large comes last in a row and has pages of its own, which lists do not read.
@@ -34,9 +34,25 @@ CREATE TABLE evaluation (
   PRIMARY KEY (job, step, final)) WITHOUT ROWID;
 CREATE TABLE counters (
   job BLOB NOT NULL PRIMARY KEY REFERENCES job (id), counters BLOB NOT NULL);
-PRAGMA user_version = 2;
+)sql";
+
+// What schema 3 has more than 2.
+constexpr char kSchema3[] = R"sql(
+CREATE TABLE event (
+  job BLOB NOT NULL REFERENCES job (id), sequence INTEGER NOT NULL, event BLOB NOT NULL,
+  PRIMARY KEY (job, sequence)) WITHOUT ROWID;
+CREATE TABLE checkpoint_request (
+  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id), cycle INTEGER NOT NULL);
+CREATE TABLE deleted (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE, name BLOB NOT NULL,
+  at INTEGER, removed INTEGER NOT NULL);
+CREATE INDEX deleted_name ON deleted (name);
+PRAGMA user_version = 3;
 COMMIT;
 )sql";
+
+// Deleted jobs that are remembered.
+constexpr int64_t kDeletedMax = 10000;
 
 #define LH_JOB_COLUMNS "position, id, name, token, state, created, started, ended, status, spec"
 
@@ -105,10 +121,11 @@ absl::Status OtherSchema(const std::string& path, int64_t version) {
                    " version of the program, which alone can use it"));
 }
 
-// Makes the tables in a new file.
+// Makes the tables in a new file, or those that an earlier one lacks.
 absl::Status PrepareSchema(SqliteDatabase& database, const std::string& path) {
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(database));
-  if (version == 0) return database.Execute(kSchema);
+  if (version == 0) return database.Execute(absl::StrCat(kSchema, kSchema3));
+  if (version == kSchemaUpgraded) return database.Execute(absl::StrCat("BEGIN;", kSchema3));
   return version == kSchemaVersion ? absl::OkStatus() : OtherSchema(path, version);
 }
 
@@ -168,6 +185,54 @@ absl::Status Write(SqliteDatabase& database, const JobCounters& counters) {
       .status();
 }
 
+absl::Status Write(SqliteDatabase& database, const EventRecord& event) {
+  LH_RETURN_IF_ERROR(
+      database
+          .Query("INSERT OR REPLACE INTO event (job, sequence, event) VALUES (?, ?, ?)",
+                 {event.job_id, event.sequence, event.event})
+          .status());
+  return database
+      .Query("DELETE FROM event WHERE job = ? AND sequence < ?", {event.job_id, event.oldest})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const CheckpointRequestRecord& request) {
+  if (request.cycle == 0) {
+    return database.Query("DELETE FROM checkpoint_request WHERE job = ?", {request.job_id})
+        .status();
+  }
+  return database
+      .Query("INSERT OR REPLACE INTO checkpoint_request (job, cycle) VALUES (?, ?)",
+             {request.job_id, request.cycle})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
+  LH_RETURN_IF_ERROR(database
+                         .Query("INSERT INTO deleted (id, name, at, removed)"
+                                " SELECT id, name, ?, 0 FROM job WHERE id = ?",
+                                {TimeValue(job.at), job.job_id})
+                         .status());
+  if (database.Changes() != 1) return NoJob(job.job_id);
+  for (const char* const statement :
+       {"DELETE FROM event WHERE job = ?", "DELETE FROM checkpoint_request WHERE job = ?",
+        "DELETE FROM counters WHERE job = ?", "DELETE FROM evaluation WHERE job = ?",
+        "DELETE FROM participant WHERE job = ?", "DELETE FROM job WHERE id = ?"}) {
+    LH_RETURN_IF_ERROR(database.Query(statement, {job.job_id}).status());
+  }
+  // The oldest are forgotten.
+  return database
+      .Query(
+          "DELETE FROM deleted WHERE removed = 1 AND"
+          " position <= (SELECT MAX(position) FROM deleted) - ?",
+          {kDeletedMax})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const RemovedJob& job) {
+  return database.Query("UPDATE deleted SET removed = 1 WHERE id = ?", {job.job_id}).status();
+}
+
 }  // namespace
 
 MetaStore::MetaStore(std::unique_ptr<SqliteDatabase> database) : database_(std::move(database)) {}
@@ -184,7 +249,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_vie
   LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                       SqliteDatabase::OpenImage(image, path));
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(*database));
-  if (version != kSchemaVersion) return OtherSchema(path, version);
+  if (version != kSchemaVersion && version != kSchemaUpgraded) return OtherSchema(path, version);
   return absl::WrapUnique(new MetaStore(std::move(database)));
 }
 
@@ -316,6 +381,46 @@ absl::StatusOr<std::string> MetaStore::GetCounters(const std::string& job_id) {
                        {job_id}));
   if (rows.empty()) return NoJob(job_id);
   return BytesOf(rows[0][0]);
+}
+
+absl::StatusOr<std::vector<std::string>> MetaStore::ListEvents(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT event FROM event WHERE job = ? ORDER BY sequence", {job_id}));
+  std::vector<std::string> events;
+  for (const SqlRow& row : rows) events.push_back(BytesOf(row[0]));
+  return events;
+}
+
+absl::StatusOr<int64_t> MetaStore::GetCheckpointRequest(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT cycle FROM checkpoint_request WHERE job = ?", {job_id}));
+  return rows.empty() ? 0 : IntegerOf(rows[0][0]);
+}
+
+absl::StatusOr<std::string> MetaStore::FindDeleted(const std::string& name_or_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT id FROM deleted WHERE id = ?1 OR name = ?1"
+                                       " ORDER BY id <> ?1, position DESC LIMIT 1",
+                                       {name_or_id}));
+  if (rows.empty()) return NoJob(name_or_id);
+  return BytesOf(rows[0][0]);
+}
+
+absl::StatusOr<std::vector<std::string>> MetaStore::ListUnremoved() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> ids;
+  // An image of schema 2 has no such table.
+  LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(*database_));
+  if (version < kSchemaVersion) return ids;
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT id FROM deleted WHERE removed = 0", {}));
+  for (const SqlRow& row : rows) ids.push_back(BytesOf(row[0]));
+  return ids;
 }
 
 }  // namespace longhaul

@@ -35,9 +35,11 @@ class MetaStore : public MetaLog {
  public:
   // Opens or makes the file; `path` lies in a folder that exists. Verifies what is there
   // (SqliteDatabase::Open). ":memory:": nothing is kept.
+  // A file of schema 2 is brought up to date, which earlier programs then refuse.
   // FAILED_PRECONDITION: another version of the program made it.
   static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path);
-  // The bytes of its file, to read only; `path` is for messages.
+  // The bytes of its file, to read only; `path` is for messages. Also one of schema 2, which
+  // has no events, no requests and no deleted jobs.
   static absl::StatusOr<std::unique_ptr<MetaStore>> OpenImage(absl::string_view image,
                                                               const std::string& path);
   ~MetaStore() override;
@@ -66,6 +68,14 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<EvaluationRecord>> ListEvaluations(const std::string& job_id);
   // Of one job. Empty: none were written. NOT_FOUND: no such job.
   absl::StatusOr<std::string> GetCounters(const std::string& job_id);
+  // Of one job, oldest first: the bytes of each event.
+  absl::StatusOr<std::vector<std::string>> ListEvents(const std::string& job_id);
+  // Of one job. 0: none.
+  absl::StatusOr<int64_t> GetCheckpointRequest(const std::string& job_id);
+  // Id of the newest job of this name or id that was deleted. NOT_FOUND. The newest ones are known.
+  absl::StatusOr<std::string> FindDeleted(const std::string& name_or_id);
+  // Ids of deleted jobs whose files may be there.
+  absl::StatusOr<std::vector<std::string>> ListUnremoved();
 
  private:
   explicit MetaStore(std::unique_ptr<SqliteDatabase> database);

@@ -95,6 +95,19 @@ std::vector<DueRound> Exchange::Due() {
   return due;
 }
 
+std::vector<DueRound> Exchange::CloseSeeds() {
+  std::vector<DueRound> due;
+  for (int p = 0; p < plan_.fragments(); ++p) {
+    FragmentProgress& progress = fragments_[p];
+    if (progress.version >= 0 || progress.round->applying()) continue;
+    progress.kind = RoundKind::kSeed;
+    progress.evaluator.clear();
+    progress.round->Close();
+    due.push_back({.fragment = p, .version = 0, .kind = RoundKind::kSeed});
+  }
+  return due;
+}
+
 bool Exchange::Commit(int fragment, int64_t version) {
   if (fragment < 0 || fragment >= plan_.fragments()) return false;
   FragmentProgress& progress = fragments_[fragment];

@@ -80,6 +80,9 @@ class Exchange {
   // Closes and returns the rounds that are to be applied; marks the lost pools that owed them
   // kMissed.
   std::vector<DueRound> Due();
+  // Closes and returns the seeds that are not committed and not being applied: they come from
+  // nobody.
+  std::vector<DueRound> CloseSeeds();
   void SetEvaluator(int fragment, std::string pool) {
     fragments_[fragment].evaluator = std::move(pool);
   }

@@ -146,6 +146,7 @@ class PageTest(cluster.ClusterTest):
         self.assertGreaterEqual(live.tags.count("rect"), 10)  # Rounds.
         self.assertIn("participating", live.of["job-pools"])
         self.assertRegex(" ".join(self.dom("#second").of["set-aside"]), r"site-c is set aside.*nowhere")
+        self.assertIn("pool set aside", " ".join(self.dom("#second").of["events"]))
         self.cluster.wait_job("first", seconds=120)
         self.check_end(self.dom("#first"))
 

@@ -28,6 +28,9 @@ Lines CoordinatorScenario::Run(const Command& command) {
       {"at", &CoordinatorScenario::At},
       {"submit", &CoordinatorScenario::Submit},
       {"cancel", &CoordinatorScenario::Cancel},
+      {"ask", &CoordinatorScenario::Ask},
+      {"delete", &CoordinatorScenario::Delete},
+      {"removed", &CoordinatorScenario::Removed},
       {"join", &CoordinatorScenario::Join},
       {"heartbeat", &CoordinatorScenario::Heartbeat},
       {"leave", &CoordinatorScenario::Leave},
@@ -74,7 +77,9 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .steps = schedule.steps,
                      .final_round = !c.Has("no-final"),
                      .checkpoint_every_cycles = c.Number("checkpoint"),
-                     .evaluation_every_cycles = c.Number("evaluate", 1)};
+                     .evaluation_every_cycles = c.Number("evaluate", 1),
+                     .from_checkpoint = c.Has("from") || !c.Text("from").empty(),
+                     .from_job = c.Text("from")};
   order_.push_back(c.word(0));
   stored_[c.word(0)] = {.job = c.word(0), .options = options};
   fragments_[c.word(0)].resize(schedule.fragments);
@@ -83,6 +88,21 @@ Lines CoordinatorScenario::Submit(const Command& c) {
 
 Lines CoordinatorScenario::Cancel(const Command& c) {
   return Step(coordinator::CancelJob{c.word(0), c.Text("reason")});
+}
+
+Lines CoordinatorScenario::Ask(const Command& c) {
+  return Step(coordinator::AskCheckpoint{c.word(0)});
+}
+
+Lines CoordinatorScenario::Delete(const Command& c) {
+  const auto stored = stored_.find(c.word(0));
+  return Step(coordinator::DeleteJob{
+      c.word(0), stored == stored_.end() ? JobState::kCompleted : stored->second.state});
+}
+
+Lines CoordinatorScenario::Removed(const Command& c) {
+  if (c.Has("failed")) return Step(coordinator::RemoveFailed{c.word(0)});
+  return Step(coordinator::FilesRemoved{c.word(0)});
 }
 
 Lines CoordinatorScenario::Join(const Command& c) {
@@ -179,7 +199,8 @@ Lines CoordinatorScenario::Applied(const Command& c) {
 }
 
 Lines CoordinatorScenario::Checkpointed(const Command& c) {
-  return Step(coordinator::CheckpointWritten{c.word(0), !c.Has("cycle")});
+  return Step(
+      coordinator::CheckpointWritten{c.word(0), c.Text("cycle").empty(), c.Number("cycle")});
 }
 
 namespace {
@@ -201,7 +222,8 @@ Lines CoordinatorScenario::ApplyFailed(const Command& c) {
 }
 
 Lines CoordinatorScenario::CheckpointFailed(const Command& c) {
-  return Step(coordinator::CheckpointFailed{c.word(0), true, FaultOf(c)});
+  return Step(coordinator::CheckpointFailed{c.word(0), c.Text("cycle").empty(), FaultOf(c),
+                                            c.Number("cycle")});
 }
 
 Lines CoordinatorScenario::StoreFailed(const Command& c) {
@@ -211,7 +233,7 @@ Lines CoordinatorScenario::StoreFailed(const Command& c) {
 Lines CoordinatorScenario::Tick(const Command&) { return Step(coordinator::Tick{}); }
 
 Lines CoordinatorScenario::Restart(const Command& c) {
-  coordinator::Recovery recovery;
+  coordinator::Recovery recovery{.removing = removing_};
   for (const std::string& id : order_) {
     coordinator::RecoveredJob job = stored_.at(id);
     if (IsEnded(job.state)) continue;
@@ -286,6 +308,13 @@ void CoordinatorScenario::Save(const coordinator::Record& record) {
     places[place->place.ordinal] = place->place;
   } else if (const auto* evaluation = std::get_if<coordinator::StoreEvaluation>(&record)) {
     stored_.at(evaluation->job).final_evaluation |= evaluation->evaluation.final;
+  } else if (const auto* request = std::get_if<coordinator::StoreCheckpointRequest>(&record)) {
+    stored_.at(request->job).checkpoint_asked = request->cycle;
+  } else if (const auto* deleted = std::get_if<coordinator::StoreDeleted>(&record)) {
+    std::erase(order_, deleted->job);
+    removing_.push_back(deleted->job);
+  } else if (const auto* removed = std::get_if<coordinator::StoreRemoved>(&record)) {
+    std::erase(removing_, removed->job);
   }
 }
 

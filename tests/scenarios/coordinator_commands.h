@@ -3,8 +3,11 @@
 //
 //   at 12s                                  the time; nothing is told to the core
 //   submit JOB fragments=1 h=4 tau=1 steps=8 [min=1] [max=64] [names=a,b] [evaluate=1]
-//          [checkpoint=0] [no-final] [cuda] [needs=codec:e3m0]
+//          [checkpoint=0] [no-final] [cuda] [needs=codec:e3m0] [from=JOB]
 //   cancel JOB [reason=R]
+//   ask JOB                                 a checkpoint is wanted
+//   delete JOB
+//   removed JOB [failed]                    its files are gone, or not yet
 //   join POOL... [cuda=1] [can=codec:e3m0]
 //   heartbeat POOL... [job=JOB step=N] [draining=1] [finished=1]
 //   leave POOL... [return=10m]
@@ -15,10 +18,10 @@
 //   failed JOB POOL field=F hint=H          the pool cannot go on with the job
 //   opened JOB                              how works ended: the store is open,
 //   applied JOB fragment=0 version=1        the commit is durable,
-//   checkpointed JOB [cycle]                the final checkpoint is written (or a cycle's),
+//   checkpointed JOB [cycle=N]              the final checkpoint is written (or a cycle's),
 //   open-failed JOB [full]                  or not; full: the disk was, it may succeed later
 //   apply-failed JOB fragment=0 version=1 [full]
-//   checkpoint-failed JOB
+//   checkpoint-failed JOB [cycle=N] [full]
 //   store-failed JOB
 //   tick
 //   restart [unusable=JOB]                  the coordinator starts anew from what was made durable
@@ -46,6 +49,9 @@ class CoordinatorScenario {
   Lines At(const Command& c);
   Lines Submit(const Command& c);
   Lines Cancel(const Command& c);
+  Lines Ask(const Command& c);
+  Lines Delete(const Command& c);
+  Lines Removed(const Command& c);
   Lines Join(const Command& c);
   Lines Heartbeat(const Command& c);
   Lines Leave(const Command& c);
@@ -71,6 +77,7 @@ class CoordinatorScenario {
   absl::Time now_ = absl::UnixEpoch();
   // What is durable: the records of each job, and what its store holds. By id.
   std::vector<std::string> order_;
+  std::vector<std::string> removing_;
   std::map<std::string, coordinator::RecoveredJob> stored_;
   std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
   coordinator::Coordinator core_{coordinator::CoordinatorOptions{}, coordinator::Recovery{}, now_};

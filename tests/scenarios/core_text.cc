@@ -70,6 +70,26 @@ std::string Text(const coordinator::StoreEvaluation& a) {
   return absl::StrFormat("store %s evaluation step %d loss %g%s", a.job, a.evaluation.step,
                          a.evaluation.loss, a.evaluation.final ? " final" : "");
 }
+std::string Text(const coordinator::StoreCheckpointRequest& a) {
+  return a.cycle == 0
+             ? absl::StrCat("store ", a.job, " no checkpoint is wanted")
+             : absl::StrFormat("store %s a checkpoint of cycle %d is wanted", a.job, a.cycle);
+}
+std::string Text(const coordinator::StoreDeleted& a) {
+  return absl::StrCat("store ", a.job, " is deleted");
+}
+std::string Text(const coordinator::StoreRemoved& a) {
+  return absl::StrCat("store ", a.job, " has no files");
+}
+std::string Text(const coordinator::PromiseCheckpoint& a) {
+  return absl::StrFormat("promise a checkpoint of %s at step %d", a.job, a.step);
+}
+std::string Text(const coordinator::PoolPresence& a) {
+  return absl::StrFormat("%s %s of %s", a.live ? "back" : "lost", a.pool, a.job);
+}
+std::string Text(const coordinator::RemoveFiles& a) {
+  return absl::StrCat("remove the files of ", a.job);
+}
 std::string Text(const coordinator::AdmitRank& a) {
   return absl::StrFormat("admit %s rank %d ordinal=%d start=%d%s", a.pool, a.rank, a.ordinal,
                          a.start_step, a.seed ? " seed" : "");

@@ -106,7 +106,7 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
     spec.mutable_pools()->set_max(static_cast<int>(Pick(spec.pools().min(), 3)));
   sync.set_final_round(!world_.Chance(0.15));
   spec.mutable_evaluation()->set_every_cycles(world_.Chance(0.3) ? -1 : Pick(1, 2));
-  spec.mutable_checkpoint()->set_every_cycles(Pick(0, 2));
+  spec.mutable_checkpoint()->set_every_cycles(Pick(-1, 2));
   absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ", name,
                         spec.model().synthetic().units(), sync.h(), sync.tau(),
                         spec.train().steps(), spec.pools().min(), spec.pools().max(),
@@ -135,6 +135,12 @@ void Cluster::Submit(const v1::JobSpec& spec) {
 void Cluster::PlanFaults() {
   const int64_t count = Pick(1, 12);
   for (int64_t i = 0; i < count; ++i) PlanFault();
+  if (world_.Chance(0.3)) {
+    world_.loop.At(Sometime(), [this] {
+      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok())
+        coordinator_.AskCheckpoint("job0");
+    });
+  }
   if (world_.Chance(0.1)) {
     may_cancel_ = true;
     world_.loop.At(Sometime(), [this] {

@@ -263,6 +263,10 @@ void CoordinatorNode::Cancel(const std::string& job) {
   Enter([&] { Step(coordinator::CancelJob{job, "by the user"}, nullptr); });
 }
 
+void CoordinatorNode::AskCheckpoint(const std::string& job) {
+  Enter([&] { Step(coordinator::AskCheckpoint{job}, nullptr); });
+}
+
 void CoordinatorNode::Join(const coordinator::JoinPool& join, const Answer& answer) {
   Enter([&] { Step(join, answer); });
 }

@@ -58,6 +58,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // False: it died before it answered.
   bool Submit(const v1::JobSpec& spec);
   void Cancel(const std::string& job);
+  void AskCheckpoint(const std::string& job);
   void Join(const coordinator::JoinPool& join, const Answer& answer);
   void Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer);
   void Leave(const coordinator::LeavePool& leave);

@@ -245,6 +245,16 @@ function showJob(detail, pools) {
     {n: number(p.uplink_nmse) ? number(p.uplink_nmse).toFixed(4) : "exact"}]));
   $("set-aside").replaceChildren(...(job.set_aside || []).map((s) => element("li", {class: "warn"},
     `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${s.error.message}`)));
+  showEvents(detail);
+}
+
+const EVENTS_SHOWN = 100;
+
+function showEvents(detail) {
+  const events = (detail.events || []).slice(-EVENTS_SHOWN).reverse();
+  fillTable("events", events.map((e) => [new Date(e.at).toLocaleString(),
+    element("span", {class: {WARNING: "warn", ERROR: "bad"}[e.severity] || "dim"}, e.severity.toLowerCase()),
+    e.kind.toLowerCase().replaceAll("_", " "), e.pool, {wide: e.hint ? `${e.message} (${e.hint})` : e.message}]));
 }
 
 // A coordinator with tokens answers 401 without one. It is kept as long as the tab is open.

@@ -89,7 +89,7 @@ v1::JobSpec SpecOf(const std::string& name, int units, int64_t elements, int64_t
   sync.mutable_outer()->set_momentum(0);
   sync.mutable_up()->set_codec(codec);
   sync.mutable_down()->set_codec(codec);
-  spec.mutable_checkpoint()->set_every_cycles(0);
+  spec.mutable_checkpoint()->set_every_cycles(-1);
   const int count = std::max<int>(1, static_cast<int>(pools.size()));
   spec.mutable_pools()->set_min(count);
   spec.mutable_pools()->set_max(count);

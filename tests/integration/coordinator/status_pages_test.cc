@@ -41,6 +41,9 @@ TEST_F(StatusPagesTest, ShowsJobsPoolsAndRounds) {
   EXPECT_EQ(round.kind(), "outer");
   EXPECT_EQ(round.pools_size(), 2);
   EXPECT_GE(round.committed_at().seconds(), round.pools(0).pushed_at().seconds());
+  ASSERT_GE(detail.events_size(), 5);  // Submitted; two pools, each assigned and ready.
+  EXPECT_EQ(detail.events(0).message(), "was submitted");
+  EXPECT_EQ(detail.events(1).sequence(), 2);
 }
 
 TEST_F(StatusPagesTest, UnknownJobsAndPathsAreNotFound) {

@@ -75,7 +75,7 @@ TEST(JobSpecTest, FillsInEveryDocumentedDefault) {
   EXPECT_TRUE(spec.sync().final_round());
   EXPECT_EQ(spec.pools().min(), 1);
   EXPECT_EQ(spec.pools().max(), 64);
-  EXPECT_EQ(spec.checkpoint().every_cycles(), 0);
+  EXPECT_EQ(spec.checkpoint().every_cycles(), 10);
   EXPECT_EQ(spec.checkpoint().keep(), 3);
   EXPECT_EQ(spec.evaluation().every_cycles(), 1);
   EXPECT_EQ(spec.evaluation().batches(), 8);
@@ -161,10 +161,10 @@ TEST(JobSpecTest, ReportsEveryFieldOutOfRange) {
   EXPECT_THAT(
       FaultsWith({"name=Small", "train.steps=-1", "train.batch=-1", "sync.h=5", "sync.tau=5",
                   "sync.alpha=1.5", "sync.outer.lr=0", "sync.outer.momentum=1", "pools.min=-1",
-                  "checkpoint.keep=-1", "checkpoint.every_cycles=-1", "evaluation.batches=-1",
-                  "data.eval_fraction=0.6", "inner.adamw.lr=-1", "inner.adamw.beta1=1",
-                  "inner.adamw.weight_decay=-0.1", "inner.schedule.final_fraction=2",
-                  "data.text.path=''"}),
+                  "checkpoint.keep=-1", "checkpoint.every_cycles=-2000000000",
+                  "evaluation.batches=-1", "data.eval_fraction=0.6", "inner.adamw.lr=-1",
+                  "inner.adamw.beta1=1", "inner.adamw.weight_decay=-0.1",
+                  "inner.schedule.final_fraction=2", "data.text.path=''"}),
       UnorderedElementsAre("name", "train.steps", "train.batch", "sync.tau", "sync.alpha",
                            "sync.outer.lr", "sync.outer.momentum", "pools.min", "checkpoint.keep",
                            "checkpoint.every_cycles", "evaluation.batches", "data.eval_fraction",
@@ -337,7 +337,8 @@ TEST(JobSpecTest, BlocksAreFusedOnCpuOnly) {
   for (const char* blocks : {"auto", "fused", "autograd"})
     EXPECT_THAT(FaultsWith({absl::StrCat("train.blocks=", blocks)}), ElementsAre()) << blocks;
   EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=auto"}), ElementsAre());
-  EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=fused"}), ElementsAre("~train.blocks"));
+  EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=fused"}),
+              ElementsAre("~train.blocks"));
 }
 
 TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {

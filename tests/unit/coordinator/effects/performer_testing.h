@@ -52,15 +52,18 @@ class Records : public MetaLog {
  public:
   Records(MetaStore* meta, Trace* trace) : meta_(meta), trace_(trace) {}
   absl::Status Commit(absl::Span<const MetaRecord> records) override {
-    const bool counters = std::holds_alternative<JobCounters>(records[0]);
+    const bool counters = std::holds_alternative<JobCounters>(records[0]) ||
+                          std::holds_alternative<EventRecord>(records[0]);
     if (const absl::Status& refusal = counters ? counters_refusal : refusal_; !refusal.ok())
       return refusal;
     const absl::Status written = meta_->Commit(records);
     if (!written.ok()) return written;
-    trace_->push_back("store " +
-                      absl::StrJoin(records, ", ", [](std::string* out, const MetaRecord& record) {
-                        out->append(Words(record));
-                      }));
+    // Events are for people: nothing follows from them.
+    std::vector<std::string> words;
+    for (const MetaRecord& record : records) {
+      if (!std::holds_alternative<EventRecord>(record)) words.push_back(Words(record));
+    }
+    if (!words.empty()) trace_->push_back("store " + absl::StrJoin(words, ", "));
     return absl::OkStatus();
   }
   // What everything but counters is refused with.

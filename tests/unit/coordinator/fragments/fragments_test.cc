@@ -53,7 +53,8 @@ class FragmentsTest : public testing::Test {
     manifest.set_job_id(id);
     manifest.set_step(60);
     fragments_.Checkpoint(
-        id, manifest, [&](absl::StatusOr<v1::CheckpointManifest> written) { result = written; });
+        id, manifest, std::nullopt,
+        [&](absl::StatusOr<v1::CheckpointManifest> written) { result = written; });
     RunAll();
     return result;
   }

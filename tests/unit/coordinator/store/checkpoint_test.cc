@@ -23,14 +23,15 @@ class CheckpointTest : public testing::Test {
       ASSERT_TRUE(Round(*store_, fragment, kind, {NoiseOf(elements, 1)}).ok());
     }
   }
-  absl::StatusOr<v1::CheckpointManifest> Write(int64_t step) {
+  absl::StatusOr<v1::CheckpointManifest> Write(int64_t step,
+                                               std::optional<int64_t> version = std::nullopt) {
     v1::CheckpointManifest manifest;
     manifest.set_step(step);
     manifest.set_job_name("alpha");
     v1::CheckpointTensor& tensor = *manifest.add_tensors();
     tensor.set_name("w");
     tensor.add_shape(1000);
-    return store_->WriteCheckpoint(manifest);
+    return store_->WriteCheckpoint(manifest, version);
   }
 
   MemoryFileSystem fs_;
@@ -57,6 +58,31 @@ TEST_F(CheckpointTest, HoldsTheOuterParametersOfEveryFragment) {
   ASSERT_TRUE(listed.ok());
   ASSERT_EQ(listed->size(), 1u);
   EXPECT_EQ(listed->front().SerializeAsString(), manifest->SerializeAsString());
+}
+
+TEST_F(CheckpointTest, IsOfOneVersionThoughRoundsWentOn) {
+  Advance();
+  Advance();
+  const auto outer = *store_->ReadOuter(1, AllBlocks(*store_, 1));
+  Advance();
+  ASSERT_TRUE(
+      Round(*store_, 0, RoundKind::kOuter, {NoiseOf(store_->options().fragment_elements[0], 1)})
+          .ok());
+  const auto manifest = Write(30, 1);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->fragments(0).version(), 1);
+  EXPECT_EQ(manifest->fragments(1).version(), 1);
+  EXPECT_EQ(*ReadFile(fs_, JoinPath(manifest->path(), manifest->fragments(1).file()), 1 << 20),
+            BytesOf(outer.values));
+  EXPECT_TRUE(CheckCheckpoint(fs_, manifest->path()).empty());
+  // So far back only as snapshots and log reach.
+  for (int i = 0; i < 20; ++i) {
+    Advance();
+    ASSERT_TRUE(store_->MaybeSnapshot().ok());
+  }
+  const auto late = Write(60, 1);
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_GT(late->fragments(0).version(), 1);
 }
 
 TEST_F(CheckpointTest, RefusesAnUnseededJob) {

@@ -210,6 +210,56 @@ TEST_F(MetaStoreTest, RefusesASecondProgram) {
   EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
 }
 
+TEST_F(MetaStoreTest, BringsAnEarlierSchemaUpToDate) {
+  const MetaRecord job = NewJob{Job("id1", "alpha")};
+  ASSERT_TRUE(store_->Commit({&job, 1}).ok());
+  store_.reset();
+  {
+    auto database = *SqliteDatabase::Open(dir_.Join("coordinator.db"));
+    ASSERT_TRUE(database
+                    ->Execute("DROP TABLE event; DROP TABLE checkpoint_request;"
+                              "DROP TABLE deleted; PRAGMA user_version = 2")
+                    .ok());
+  }
+  Reopen();
+  EXPECT_TRUE(store_->GetJob("alpha").ok());
+  EXPECT_TRUE(store_->ListEvents("id1")->empty());
+  EXPECT_TRUE(store_->ListUnremoved()->empty());
+}
+
+TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {
+  const MetaRecord records[] = {
+      NewJob{Job("id1", "alpha")},       EventRecord{"id1", 1, 1, "one"},
+      EventRecord{"id1", 2, 1, "two"},   EventRecord{"id1", 3, 2, "three"},
+      CheckpointRequestRecord{"id1", 4}, CheckpointRequestRecord{"id1", 5}};
+  ASSERT_TRUE(store_->Commit(records).ok());
+  Reopen();
+  EXPECT_THAT(*store_->ListEvents("id1"), testing::ElementsAre("two", "three"));
+  EXPECT_EQ(*store_->GetCheckpointRequest("id1"), 5);
+  const MetaRecord none = CheckpointRequestRecord{"id1", 0};
+  ASSERT_TRUE(store_->Commit({&none, 1}).ok());
+  EXPECT_EQ(*store_->GetCheckpointRequest("id1"), 0);
+}
+
+TEST_F(MetaStoreTest, RemembersWhatWasDeleted) {
+  const MetaRecord records[] = {NewJob{Job("id1", "alpha")}, EventRecord{"id1", 1, 1, "one"},
+                                JobCounters{"id1", "c"}, CheckpointRequestRecord{"id1", 4},
+                                DeletedJob{"id1", absl::UnixEpoch()}};
+  ASSERT_TRUE(store_->Commit(records).ok());
+  Reopen();
+  EXPECT_TRUE(absl::IsNotFound(store_->GetJob("alpha").status()));
+  EXPECT_EQ(*store_->FindDeleted("alpha"), "id1");
+  EXPECT_EQ(*store_->FindDeleted("id1"), "id1");
+  EXPECT_TRUE(absl::IsNotFound(store_->FindDeleted("beta").status()));
+  EXPECT_THAT(*store_->ListUnremoved(), testing::ElementsAre("id1"));
+  // The name is free.
+  const MetaRecord again[] = {RemovedJob{"id1"}, NewJob{Job("id2", "alpha")}};
+  ASSERT_TRUE(store_->Commit(again).ok());
+  EXPECT_TRUE(store_->ListUnremoved()->empty());
+  const MetaRecord nobody = DeletedJob{"id1", absl::UnixEpoch()};
+  EXPECT_TRUE(absl::IsNotFound(store_->Commit({&nobody, 1})));
+}
+
 TEST_F(MetaStoreTest, RefusesAnotherSchema) {
   for (const std::string version : {"1", "99"}) {
     store_.reset();

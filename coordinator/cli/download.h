@@ -1,0 +1,44 @@
+// Copies a checkpoint from the coordinator into a folder. What has come stays in `<out>.partial`, so
+// that the next try, in this call or in another one, goes on behind it; the folder has its name only
+// when every file is there, verified and synced.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/config/checkpoint_name.h"
+#include "common/io/filesystem.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/environment.h"
+
+namespace longhaul::cli {
+
+struct DownloadOptions {
+  std::string out;                                   // The folder that it becomes.
+  absl::Time deadline = absl::InfiniteFuture();      // Of everything: DEADLINE_EXCEEDED.
+  absl::Duration reconnect_for = absl::Minutes(10);  // Without a byte: UNAVAILABLE.
+};
+
+struct Downloaded {
+  std::string job;
+  int64_t step = 0;
+  int64_t bytes = 0;     // Of all files but the manifest.
+  int64_t received = 0;  // By this call.
+};
+
+// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the byte that is
+// missing. A folder of that name that is this checkpoint is verified and left.
+//   ALREADY_EXISTS      out (or out.partial) is something else
+//   RESOURCE_EXHAUSTED  the disk is full; what came stays
+//   DATA_LOSS           a file is not what the manifest says, twice
+//   others              the server's
+absl::StatusOr<Downloaded> Download(const CheckpointName& name, const DownloadOptions& options,
+                                    Client& client, FileSystem& fs, const Environment& environment);
+
+// Whether an error of Download arose here, and what to do about it.
+bool IsLocal(const absl::Status& status);
+std::string HintOfDownload(const absl::Status& status);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,64 @@
+#include "coordinator/cli/event_view.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "coordinator/cli/message_json.h"
+#include "coordinator/cli/text.h"
+
+namespace longhaul::cli {
+namespace {
+
+// In UTC.
+std::string TimeOf(const v1::JobEvent& event) {
+  const absl::Time at =
+      absl::FromUnixSeconds(event.at().seconds()) + absl::Nanoseconds(event.at().nanos());
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", at, absl::UTCTimeZone());
+}
+
+// A newer server may have kinds that this program does not know.
+std::string KindOf(const v1::JobEvent& event) {
+  const std::string& name = v1::EventKind_Name(event.kind());
+  return name.empty() ? absl::StrCat("KIND_", static_cast<int>(event.kind())) : name;
+}
+
+std::string SeverityOf(const v1::JobEvent& event) {
+  const std::string& name = v1::EventSeverity_Name(event.severity());
+  return name.empty() ? absl::StrCat("SEVERITY_", static_cast<int>(event.severity())) : name;
+}
+
+std::string WordsOf(const v1::JobEvent& event) {
+  std::string words = event.message();
+  if (!event.code().empty()) absl::StrAppend(&words, " (", event.code(), ")");
+  if (!event.hint().empty()) absl::StrAppend(&words, "; ", event.hint());
+  return words;
+}
+
+}  // namespace
+
+Json EventsJson(const v1::ListEventsResponse& events) {
+  Json json = Json::array();
+  for (const v1::JobEvent& event : events.events())
+    json.push_back(MessageToJson(event, JsonFields::kAll));
+  return json;
+}
+
+std::string EventsTable(const v1::ListEventsResponse& events) {
+  std::vector<std::vector<std::string>> rows = {
+      {"TIME (UTC)", "SEVERITY", "EVENT", "POOL", "WHAT"}};
+  for (const v1::JobEvent& event : events.events()) {
+    rows.push_back({TimeOf(event), SeverityOf(event), KindOf(event),
+                    event.pool().empty() ? "-" : event.pool(), WordsOf(event)});
+  }
+  return TableText(rows);
+}
+
+std::string EventLine(const v1::JobEvent& event) {
+  return absl::StrFormat("%s  %-8s  %-19s  %s%s\n", TimeOf(event), SeverityOf(event), KindOf(event),
+                         event.pool().empty() ? "" : absl::StrCat(Printable(event.pool()), ": "),
+                         Printable(WordsOf(event)));
+}
+
+}  // namespace longhaul::cli

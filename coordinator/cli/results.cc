@@ -1,0 +1,170 @@
+#include "coordinator/cli/results.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/config/checkpoint_name.h"
+#include "common/io/posix_filesystem.h"
+#include "coordinator/cli/download.h"
+#include "coordinator/cli/event_view.h"
+#include "coordinator/cli/text.h"
+#include "coordinator/cli/views.h"
+#include "coordinator/cli/watch.h"
+
+namespace longhaul::cli {
+namespace {
+
+// Between two looks for a checkpoint that was asked for; and how long the server may be away.
+constexpr absl::Duration kPollPeriod = absl::Milliseconds(500);
+constexpr absl::Duration kAwayMax = absl::Minutes(10);
+
+absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment) {
+  return arguments.timeout_given ? environment.clock.Now() + arguments.timeout
+                                 : absl::InfiniteFuture();
+}
+
+// Waits until the checkpoint of this step is there.
+absl::Status AwaitCheckpoint(const Arguments& arguments, int64_t step, Client& client,
+                             const Environment& environment) {
+  const absl::Time deadline = DeadlineOf(arguments, environment);
+  absl::Time heard = environment.clock.Now();
+  while (true) {
+    // Asked first: what is there after the end is all there will be.
+    const absl::StatusOr<v1::Job> job = client.GetJob(arguments.job);
+    const auto checkpoints = client.ListCheckpoints(arguments.job);
+    const absl::Status status = job.ok() ? checkpoints.status() : job.status();
+    const absl::Time now = environment.clock.Now();
+    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kAwayMax)) return status;
+    if (status.ok()) {
+      heard = now;
+      const auto& all = checkpoints->checkpoints();
+      const bool there = std::any_of(all.begin(), all.end(), [&](const auto& checkpoint) {
+        return checkpoint.step() == step;
+      });
+      if (there) return absl::OkStatus();
+      if (Rests(*job)) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "job ", arguments.job, " is ", StateName(job->state()), " without the checkpoint"));
+      }
+    }
+    if (now >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the checkpoint of step ", step, " is not there in time; it will come"));
+    }
+    environment.clock.SleepUntil(std::min(deadline, now + kPollPeriod));
+  }
+}
+
+Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment& environment) {
+  const auto promised = client.CreateCheckpoint(arguments.job);
+  if (!promised.ok()) return ErrorOfCall(promised.status(), client.address());
+  if (arguments.wait) {
+    const absl::Status there = AwaitCheckpoint(arguments, promised->step(), client, environment);
+    if (!there.ok()) return ErrorOfCall(there, client.address());
+  }
+  return {Json{{"job", arguments.job},
+               {"step", promised->step()},
+               {"path", promised->path()},
+               {"written", arguments.wait}},
+          absl::StrCat(Printable(arguments.job), "@", promised->step(),
+                       arguments.wait ? " is written: " : " will be written: ",
+                       Printable(promised->path()), "\n")};
+}
+
+Outcome Delete(const Arguments& arguments, Client& client) {
+  const auto deleted = client.DeleteJob(arguments.job);
+  if (!deleted.ok()) {
+    CliError error = ErrorOfCall(deleted.status(), client.address());
+    if (error.reason == "JOB_LIVE")
+      error.hint = absl::StrCat("`longhaul cancel ", arguments.job, "` stops it");
+    return error;
+  }
+  return {
+      Json{{"job", arguments.job}, {"job_id", deleted->job_id()}, {"deleted", deleted->deleted()}},
+      absl::StrCat(Printable(arguments.job),
+                   deleted->deleted() ? " is deleted\n" : " was deleted before\n")};
+}
+
+Outcome Events(const Arguments& arguments, Client& client, const Environment& environment) {
+  if (!arguments.follow) {
+    const auto events = client.ListEvents(arguments.job);
+    if (!events.ok()) return ErrorOfCall(events.status(), client.address());
+    return {EventsJson(*events), EventsTable(*events)};
+  }
+  if (arguments.output != OutputFormat::kTable) {
+    return UsageError("--follow shows lines, not one document",
+                      "leave -o out, or leave --follow out and ask again");
+  }
+  Progress progress(environment.err, environment.err_is_terminal);
+  WatchOptions options{.deadline = DeadlineOf(arguments, environment), .quiet = true};
+  options.on_event = [&](const v1::JobEvent& event) {
+    environment.out << EventLine(event) << std::flush;
+  };
+  const absl::StatusOr<v1::Job> ended =
+      WatchToEnd(client, environment.clock, arguments.job, options, progress);
+  if (!ended.ok()) return ErrorOfCall(ended.status(), client.address());
+  return {Json::object(), ""};
+}
+
+Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment& environment) {
+  const std::optional<CheckpointName> name = ParseCheckpointName(arguments.job);
+  if (!name.has_value()) {
+    return UsageError(absl::StrCat("'", arguments.job, "' is neither JOB nor JOB@STEP"),
+                      "as quickstart@900");
+  }
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  const DownloadOptions options{.out = arguments.out,
+                                .deadline = DeadlineOf(arguments, environment)};
+  const absl::StatusOr<Downloaded> done = Download(*name, options, client, *fs, environment);
+  if (!done.ok()) {
+    CliError error = ErrorOfCall(done.status(), client.address());
+    if (error.hint.empty() || IsLocal(done.status())) error.hint = HintOfDownload(done.status());
+    return error;
+  }
+  return {Json{{"job", done->job},
+               {"step", done->step},
+               {"path", arguments.out},
+               {"bytes", done->bytes},
+               {"received_bytes", done->received}},
+          absl::StrFormat("%s@%d is in %s: %s, verified%s\n", Printable(done->job), done->step,
+                          Printable(arguments.out), BytesText(done->bytes),
+                          done->received == 0 ? "; it was there already" : "")};
+}
+
+}  // namespace
+
+void AddResultCommands(CLI::App& app, Arguments& arguments) {
+  const auto add = [&](const char* name, const char* about) {
+    CLI::App* command = app.add_subcommand(name, about);
+    command->add_option("JOB", arguments.job, "Name or id of the job")->required();
+    return command;
+  };
+  add("checkpoint", "Ask for a checkpoint of the next whole version; shows its step")
+      ->add_flag("--wait", arguments.wait, "Wait until it is written");
+  CLI::App* download = app.add_subcommand(
+      "download", "Copy a checkpoint into a folder here; goes on where it stopped");
+  download->add_option("JOB[@STEP]", arguments.job, "Its job, and its step (the newest)")
+      ->required();
+  download->add_option("--out", arguments.out, "Folder that it becomes; DIR.partial until then")
+      ->type_name("DIR")
+      ->required();
+  add("events", "Show what happened to a job")
+      ->add_flag("--follow", arguments.follow, "Go on until the job has ended");
+  add("delete", "Forget a job that has ended: removes its files, frees its name");
+}
+
+std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,
+                                        const Environment& environment) {
+  if (arguments.command == "checkpoint") return Checkpoint(arguments, client, environment);
+  if (arguments.command == "download") return DownloadTo(arguments, client, environment);
+  if (arguments.command == "events") return Events(arguments, client, environment);
+  if (arguments.command == "delete") return Delete(arguments, client);
+  return std::nullopt;
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,135 @@
+// Checkpoints: when they are due, and what becomes of them. Files of deleted jobs.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "coordinator/core/coordinator.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// Between two tries to remove files.
+constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
+
+// The newest version that every fragment has. -1: not seeded.
+int64_t WholeVersion(const Exchange& rounds) {
+  int64_t version = rounds.fragment(0).version;
+  for (int p = 1; p < rounds.plan().fragments(); ++p)
+    version = std::min(version, rounds.fragment(p).version);
+  return version;
+}
+
+}  // namespace
+
+void Coordinator::CheckpointDue(const Job& job, int fragment, int64_t version) {
+  const Exchange& rounds = *job.exchange;
+  if (version < 1 || version > rounds.plan().cycles()) return;
+  const int64_t every = job.options.checkpoint_every_cycles;
+  const bool asked = job.checkpoint_asked > 0 && job.checkpoint_asked <= version;
+  if (!asked && (every <= 0 || version % every != 0)) return;
+  // Every fragment passes `version` once; the last one to do so completes the cycle.
+  if (WholeVersion(rounds) < version) return;
+  out_.works.push_back(WriteCheckpoint{job.id, version, rounds.plan().CycleStep(version), false});
+}
+
+// What a job that ends early leaves: its parameters, once every fragment was synchronised.
+void Coordinator::CheckpointLeft(const Job& job) {
+  if (job.store != StoreState::kOpen || job.final_checkpoint != FinalCheckpoint::kNone) return;
+  const Exchange& rounds = *job.exchange;
+  if (WholeVersion(rounds) < 1) return;
+  int64_t step = 0;
+  for (int p = 0; p < rounds.plan().fragments(); ++p)
+    step = std::max(step, rounds.plan().PushStep(p, rounds.fragment(p).version));
+  out_.works.push_back(WriteCheckpoint{job.id, 0, step, false});
+}
+
+void Coordinator::On(const AskCheckpoint& event) {
+  if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
+  Job& job = *Find(event.job);
+  const RoundPlan& plan = job.exchange->plan();
+  // Until the store is open, what is committed is not known.
+  if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
+  const int64_t next = std::max<int64_t>(WholeVersion(*job.exchange), 0) + 1;
+  if (next > plan.cycles()) return Answer(PromiseCheckpoint{job.id, plan.steps()});
+  if (job.checkpoint_asked != next) {
+    job.checkpoint_asked = next;
+    out_.records.push_back(StoreCheckpointRequest{job.id, next});
+  }
+  Answer(PromiseCheckpoint{job.id, plan.CycleStep(next)});
+}
+
+void Coordinator::ClearRequest(Job& job, int64_t cycle) {
+  if (job.checkpoint_asked == 0 || job.checkpoint_asked > cycle) return;
+  job.checkpoint_asked = 0;
+  out_.records.push_back(StoreCheckpointRequest{job.id, 0});
+}
+
+void Coordinator::On(const CheckpointWritten& event) {
+  Job* job = Find(event.job);
+  if (job == nullptr || job->ended()) return;
+  Unblock(*job);
+  if (!job->exchange.has_value() || job->state() == JobState::kQuarantined) return;
+  ClearRequest(*job, event.final ? job->exchange->plan().cycles() : event.cycle);
+  if (!event.final) return;
+  LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");
+  job->final_checkpoint = FinalCheckpoint::kWritten;
+  Touch(*job);
+}
+
+// Without its final checkpoint a job does not end: it is tried until it is written. So is one that
+// somebody asked for, if that may help. Others are left out.
+void Coordinator::On(const CheckpointFailed& event) {
+  Job* job = Find(event.job);
+  if (job == nullptr || job->store != StoreState::kOpen) return;
+  const RoundPlan& plan = job->exchange->plan();
+  if (event.final) {
+    return Block(*job, event.fault.fault.message, WriteCheckpoint{job->id, 0, plan.steps(), true});
+  }
+  const bool asked = job->checkpoint_asked > 0 && job->checkpoint_asked <= event.cycle;
+  if (!asked) return;
+  if (!event.fault.retry) return ClearRequest(*job, event.cycle);
+  Block(*job, event.fault.fault.message,
+        WriteCheckpoint{job->id, event.cycle, plan.CycleStep(event.cycle), false});
+}
+
+void Coordinator::On(const DeleteJob& event) {
+  if (const Job* job = Find(event.job); job != nullptr) {
+    return Answer(Refuse{absl::FailedPreconditionError(
+                             absl::StrFormat("job %s has not ended: it is %s; cancel it first",
+                                             job->options.name, JobStateName(job->state()))),
+                         "JOB_LIVE"});
+  }
+  for (const auto& [order, job] : in_order_) {
+    const bool begun = job->state() == JobState::kRunning || job->state() == JobState::kFinishing ||
+                       (job->exchange.has_value() && job->exchange->Seeded());
+    if (job->options.from_job != event.job || begun) continue;
+    return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
+                             "job %s has not begun, and takes its initial parameters from a "
+                             "checkpoint of this one",
+                             job->options.name)),
+                         "CHECKPOINT_IN_USE"});
+  }
+  // Its place among the ended stays: latecomers of its pools hear how it ended.
+  out_.records.push_back(StoreDeleted{event.job, event.state});
+  removing_[event.job] = now_;
+}
+
+void Coordinator::RemoveDue() {
+  for (auto& [id, at] : removing_) {
+    if (at > now_) continue;
+    at = absl::InfiniteFuture();
+    out_.works.push_back(RemoveFiles{id});
+  }
+}
+
+void Coordinator::On(const FilesRemoved& event) {
+  if (removing_.erase(event.job) > 0) out_.records.push_back(StoreRemoved{event.job});
+}
+
+void Coordinator::On(const RemoveFailed& event) {
+  const auto found = removing_.find(event.job);
+  if (found != removing_.end()) found->second = now_ + kRemoveDelay;
+}
+
+}  // namespace longhaul::coordinator

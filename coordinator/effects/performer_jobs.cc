@@ -1,0 +1,119 @@
+// Jobs on their way in and out: submitted, deleted; and what they leave to read.
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/effects/performer.h"
+#include "coordinator/effects/refusal.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// Begins with a digit, so that it is never the name of a job. Sorts by time, for people.
+std::string MakeJobId(absl::Time now) {
+  std::random_device random;
+  return absl::StrFormat("%s-%06x", absl::FormatTime("%Y%m%d-%H%M%S", now, absl::UTCTimeZone()),
+                         random() & 0xffffff);
+}
+
+absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRecord& job) {
+  return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
+}
+
+}  // namespace
+
+absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::string& token) {
+  if (halted_) return ToStatus(HaltedRefusal());
+  MetaStore& meta = *parts_.meta;
+  const std::string spec = resolved.spec.SerializeAsString();
+  if (!token.empty()) {
+    const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
+    if (first.ok() && first->spec == spec) return Submitted{first->id};
+    if (first.ok()) {
+      return Taken(
+          absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
+          "TOKEN_TAKEN", *first);
+    }
+    if (!absl::IsNotFound(first.status())) return first.status();
+  }
+  const absl::StatusOr<JobRecord> same = meta.GetJob(resolved.spec.name());
+  if (same.ok()) {
+    const auto state = static_cast<JobState>(same->state);
+    if (state == JobState::kFailed || state == JobState::kCancelled) {
+      return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
+                                ", which is ", JobStateName(state), "; give this one another name"),
+                   "NAME_TAKEN", *same);
+    }
+    if (same->spec == spec) return Submitted{same->id};
+    return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
+                              ", which has another spec"),
+                 "NAME_TAKEN", *same);
+  }
+  if (!absl::IsNotFound(same.status())) return same.status();
+  if (full()) return DiskFullError("no job can be stored");
+  JobRecord record{.id = NewJobId(),
+                   .name = resolved.spec.name(),
+                   .idempotency_token = token,
+                   .state = static_cast<int>(JobState::kPending),
+                   .spec = spec,
+                   .created = now()};
+  const JobOptions job_options = JobOptionsOf(resolved);
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
+  record.status = parts_.publisher->StatusOf(*job, std::nullopt);
+  // Pinned first: it does not go between the check and the record.
+  PinInitial(*job);
+  absl::Status stored = parts_.fragments->CheckInitial(*job->fragments);
+  if (stored.ok()) {
+    stored = parts_.records->Commit({NewJob{record}});
+    Note(stored);
+  }
+  if (!stored.ok()) UnpinInitial(*job);
+  if (absl::IsResourceExhausted(stored)) return DiskFullError(stored.message());
+  LH_RETURN_IF_ERROR(stored);
+  ++jobs_by_state_[record.state];
+  job->events.Add(MakeEvent(v1::STATE_CHANGED, v1::INFO, "was submitted"), now());
+  parts_.fragments->Add(job->fragments);
+  jobs_[record.id] = job;
+  Step(SubmitJob{record.id, job_options});
+  return Submitted{record.id, true};
+}
+
+void Performer::Delete(const std::string& name_or_id,
+                       absl::AnyInvocable<void(absl::StatusOr<Deleted>)> done) {
+  const absl::StatusOr<JobRecord> record = parts_.meta->GetJob(name_or_id);
+  if (absl::IsNotFound(record.status())) {
+    const absl::StatusOr<std::string> before = parts_.meta->FindDeleted(name_or_id);
+    if (before.ok()) return done(Deleted{*before, false});
+    return done(WithErrorInfo(
+        absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
+        {"JOB_UNKNOWN", {}}));
+  }
+  if (!record.ok()) return done(record.status());
+  auto answer = [id = record->id,
+                 done = std::move(done)](const std::optional<Answer>& answer) mutable {
+    const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+    if (refusal != nullptr) return done(ToStatus(*refusal));
+    done(Deleted{id, true});
+  };
+  Step(coordinator::DeleteJob{record->id, static_cast<JobState>(record->state)}, std::move(answer));
+}
+
+std::vector<v1::JobEvent> Performer::EventsAfter(const std::string& id, int64_t sequence) const {
+  if (const std::shared_ptr<LiveJob> job = Find(id)) return job->events.After(sequence);
+  JobEvents stored;
+  const absl::StatusOr<std::vector<std::string>> events = parts_.meta->ListEvents(id);
+  if (events.ok()) stored.Restore(*events);
+  return stored.After(sequence);
+}
+
+std::string Performer::NewJobId() const {
+  if (parts_.job_id) return parts_.job_id();
+  std::string id = MakeJobId(now());
+  while (jobs_.contains(id)) id = MakeJobId(now());
+  return id;
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,99 @@
+// A job that begins with a checkpoint: its tensors become the contribution to version 0, in the log
+// like every other, so that recovery needs the checkpoint no more.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "coordinator/fragments/fragments.h"
+#include "coordinator/store/checkpoint.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// Tiles of a part: 1 MiB.
+constexpr int64_t kTilesOfPart = 4;
+
+absl::StatusOr<FloatArray> ReadSeed(JobFragments& job, FileSystem* fs, const std::string& folder,
+                                    int fragment) {
+  std::vector<v1::CheckpointTensor> tensors;
+  for (const v1::CheckpointTensor& tensor : job.initial()->tensors) {
+    if (tensor.fragment() == fragment) tensors.push_back(tensor);
+  }
+  JobFragments::SeedSource& source = job.seed_source();
+  absl::MutexLock lock(&source.mutex);
+  if (!source.reader.has_value()) {
+    LH_ASSIGN_OR_RETURN(source.reader, CheckpointReader::Open(fs, folder));
+  }
+  return source.reader->Read(job.elements(fragment), tensors);
+}
+
+absl::StatusOr<StoredPart> AppendBlocks(JobStore& store, int fragment, const FloatArray& values,
+                                        const BlockRange& blocks) {
+  const int64_t elements = values.size();
+  PartInfo part{.fragment = fragment,
+                .version = 0,
+                .kind = RoundKind::kSeed,
+                .pool = kCheckpointPool,
+                .codec = CodecKind::kFp32,
+                .segments = CutSegments({blocks}, elements),
+                .incarnation = kCheckpointPool};
+  const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
+  const absl::Span<const uint8_t> payload(bytes + blocks.first * kBlockElements * sizeof(float),
+                                          ElementsOf(blocks, elements) * sizeof(float));
+  return store.AppendPart(part, Log::Pieces(&payload, 1));
+}
+
+}  // namespace
+
+std::string Fragments::InitialFolder(const InitialCheckpoint& initial) const {
+  return initial.folder.empty() ? CheckpointPath(JobDir(initial.job), initial.step)
+                                : initial.folder;
+}
+
+absl::Status Fragments::CheckInitial(const JobFragments& job) const {
+  if (!job.initial().has_value()) return absl::OkStatus();
+  const std::string folder = InitialFolder(*job.initial());
+  if (parts_.fs->List(folder).ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("there is no checkpoint ", folder));
+}
+
+absl::Status Fragments::LogSeed(JobFragments& job, int fragment) {
+  const std::string folder = InitialFolder(*job.initial());
+  const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
+  const int64_t elements = job.elements(fragment);
+  const BlockRange all{0, (elements + kBlockElements - 1) / kBlockElements};
+  // What an attempt before a crash brought is there already.
+  const std::vector<BlockRange> missing = job.contributions().Reserve(key, {all});
+  if (missing.empty()) return absl::OkStatus();
+  absl::StatusOr<FloatArray> values = ReadSeed(job, parts_.fs, folder, fragment);
+  if (!values.ok()) {
+    job.contributions().Release(key, missing);
+    return absl::Status(values.status().code(),
+                        absl::StrCat("the initial checkpoint: ", values.status().message()));
+  }
+  absl::Status status;
+  for (const BlockRange& range : missing) {
+    for (int64_t at = range.first; at < range.end();) {
+      // Parts end where tiles do.
+      const int64_t tile = at / kTileBlocks;
+      const int64_t end = std::min(range.end(), (tile + kTilesOfPart) * kTileBlocks);
+      const BlockRange blocks{at, end - at};
+      at = end;
+      if (!status.ok()) {
+        job.contributions().Release(key, {blocks});
+        continue;
+      }
+      absl::StatusOr<StoredPart> part = AppendBlocks(*job.store(), fragment, *values, blocks);
+      status = part.status();
+      if (part.ok()) {
+        job.contributions().Confirm(key, {blocks}, *std::move(part));
+      } else {
+        job.contributions().Release(key, {blocks});
+      }
+    }
+  }
+  return status;
+}
+
+}  // namespace longhaul::coordinator

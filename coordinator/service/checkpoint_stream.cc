@@ -1,0 +1,207 @@
+#include "coordinator/service/checkpoint_stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/bulk_refusals.h"
+#include "common/rpc/fragment_stream.h"
+#include "common/rpc/stall_watch.h"
+#include "common/rpc/status_conversion.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+constexpr int64_t kChunkBytes = 1 << 20;
+// Downloads share one part of what bulk streams may hold.
+constexpr char kOwner[] = "@download";
+
+// A message whose `data` are these bytes, which it takes over.
+grpc::ByteBuffer MessageOf(const v1::DownloadCheckpointResponse& head, std::string data) {
+  std::string front = head.SerializeAsString();
+  // Field 4, delimited by its length.
+  front.push_back((v1::DownloadCheckpointResponse::kDataFieldNumber << 3) | 2);
+  for (uint64_t length = data.size();; length >>= 7) {
+    front.push_back(static_cast<char>((length & 0x7f) | (length > 0x7f ? 0x80 : 0)));
+    if (length <= 0x7f) break;
+  }
+  auto* owned = new std::string(std::move(data));
+  const grpc::Slice slices[] = {
+      grpc::Slice(front),
+      grpc::Slice(
+          owned->data(), owned->size(),
+          [](void* user_data) { delete static_cast<std::string*>(user_data); }, owned)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+// A read (on the executor) and a write (gRPC's) are in flight at most; who ends later starts what
+// follows.
+class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  CheckpointReactor(grpc::CallbackServerContext* context, OpenCheckpointFile open,
+                    const BulkResources& resources)
+      : context_(context), open_(std::move(open)), resources_(resources) {}
+
+  void Start(const grpc::ByteBuffer& request, const std::shared_ptr<CheckpointReactor>& self) {
+    self_ = self;
+    if (const absl::Status status = Admit(request); !status.ok()) return End(status);
+    watch_->Start([self] { self->Stalled(); });
+    if (!resources_.executor->Submit([self] { self->Begin(); })) End(TooManyBulkCalls());
+  }
+
+  void OnWriteDone(bool ok) override {
+    watch_->Pause();
+    Next next;
+    {
+      absl::MutexLock lock(&mutex_);
+      writing_ = false;
+      if (!ok) {
+        failed_ = stalled_ ? StalledError(resources_.stall)
+                           : absl::CancelledError("the reader of a checkpoint is gone");
+        next_.reset();
+      }
+      next = Advance();
+    }
+    Do(next);
+  }
+
+  // What outlives only the call is let go here: a late alarm may keep the object for a moment.
+  void OnDone() override {
+    watch_->Stop();
+    {
+      absl::MutexLock lock(&mutex_);
+      done_ = true;
+    }
+    file_ = {};
+    ticket_ = {};
+    const std::shared_ptr<CheckpointReactor> last = std::move(self_);
+  }
+
+ private:
+  absl::Status Admit(const grpc::ByteBuffer& request) {
+    LH_RETURN_IF_ERROR(CheckBulkDeadline(*context_, resources_.deadline_max));
+    LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
+    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(kOwner, 2 * kChunkBytes));
+    return absl::OkStatus();
+  }
+
+  void Begin() {
+    absl::StatusOr<CheckpointFile> opened = open_(request_);
+    if (!opened.ok()) return End(opened.status());
+    file_ = *std::move(opened);
+    at_ = request_.offset();
+    if (at_ < 0 || at_ > file_.bytes) {
+      return End(absl::OutOfRangeError(absl::StrCat("offset ", at_, " is not within the ",
+                                                    file_.bytes, " bytes of ", request_.file())));
+    }
+    Read();
+  }
+
+  // On the executor; nobody else reads.
+  void Read() {
+    std::string data(std::min(kChunkBytes, file_.bytes - at_), '\0');
+    const absl::Status read = file_.file->ReadExactly(at_, absl::MakeSpan(data));
+    v1::DownloadCheckpointResponse head;
+    head.set_offset(at_);
+    head.set_file_bytes(file_.bytes);
+    head.set_step(file_.step);
+    at_ += static_cast<int64_t>(data.size());
+    Next next;
+    {
+      absl::MutexLock lock(&mutex_);
+      reading_ = false;
+      last_ = at_ == file_.bytes;
+      if (!read.ok()) {
+        failed_ = read;
+      } else if (failed_.ok()) {
+        next_ = MessageOf(head, std::move(data));
+      }
+      next = Advance();
+    }
+    Do(next);
+  }
+
+  // What is left to do without the lock: gRPC may call back at once.
+  struct Next {
+    bool write = false;
+    std::optional<absl::Status> end;
+  };
+
+  // `end` is set once nothing is in flight any more.
+  Next Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Next next;
+    if (!writing_ && next_.has_value()) {
+      in_flight_ = *std::exchange(next_, std::nullopt);
+      next.write = writing_ = true;
+    }
+    if (!reading_ && !next_.has_value() && !last_ && failed_.ok()) {
+      reading_ = true;
+      if (!resources_.executor->Submit([self = self_] { self->Read(); })) {
+        reading_ = false;
+        failed_ = TooManyBulkCalls();
+      }
+    }
+    if (!reading_ && !writing_ && !next_.has_value()) next.end = failed_;
+    return next;
+  }
+
+  // in_flight_ does not change while it is written.
+  void Do(const Next& next) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (next.write) {
+      watch_->Expect(static_cast<int64_t>(in_flight_.Length()));
+      StartWrite(&in_flight_);
+    }
+    if (next.end.has_value()) End(*next.end);
+  }
+
+  // From the alarm, while a write is in flight. What follows a cancelled one ends the call; a
+  // status would queue behind the bytes that nobody takes.
+  void Stalled() {
+    absl::MutexLock lock(&mutex_);
+    if (done_) return;
+    stalled_ = true;
+    context_->TryCancel();
+  }
+
+  // The last thing that is done: the object may be gone when Finish returns.
+  void End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+
+  grpc::CallbackServerContext* const context_;  // gRPC's, until Finish.
+  const OpenCheckpointFile open_;
+  const BulkResources resources_;
+  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
+  std::shared_ptr<CheckpointReactor> self_;  // Until OnDone.
+  std::atomic<bool> stalled_ = false;
+  v1::DownloadCheckpointRequest request_;
+  StreamAdmission::Ticket ticket_;
+  // Of the reader.
+  CheckpointFile file_;
+  int64_t at_ = 0;
+
+  absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The context is gone.
+  bool reading_ ABSL_GUARDED_BY(mutex_) = true, writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool last_ ABSL_GUARDED_BY(mutex_) = false;  // The last chunk was read.
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);
+  std::optional<grpc::ByteBuffer> next_ ABSL_GUARDED_BY(mutex_);
+  grpc::ByteBuffer in_flight_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(grpc::CallbackServerContext* context,
+                                                               const grpc::ByteBuffer* request,
+                                                               OpenCheckpointFile open,
+                                                               const BulkResources& resources) {
+  auto reactor = std::make_shared<CheckpointReactor>(context, std::move(open), resources);
+  reactor->Start(*request, reactor);
+  return reactor.get();
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,33 @@
+// Sends a file of a checkpoint: read on the executor, one chunk ahead of the one that is written, so
+// that it shares the threads with the other bulk streams chunk by chunk. Admitted and watched as they
+// are (common/rpc/fragment_server.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/io/filesystem.h"
+#include "common/rpc/fragment_server.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::coordinator {
+
+struct CheckpointFile {
+  std::unique_ptr<File> file;
+  int64_t bytes = 0;
+  int64_t step = 0;
+};
+// Called on the executor; may block.
+using OpenCheckpointFile =
+    std::function<absl::StatusOr<CheckpointFile>(const v1::DownloadCheckpointRequest&)>;
+
+// What answers DownloadCheckpoint.
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(grpc::CallbackServerContext* context,
+                                                               const grpc::ByteBuffer* request,
+                                                               OpenCheckpointFile open,
+                                                               const BulkResources& resources);
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,123 @@
+// JobService: what jobs leave. Checkpoints on demand and their files, events, and the end of it all.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/service/checkpoint_stream.h"
+#include "coordinator/service/job_report.h"
+#include "coordinator/service/job_service.h"
+#include "coordinator/service/unary.h"
+#include "coordinator/store/checkpoint.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+absl::Status UnknownCheckpoint(const std::string& job, absl::string_view what) {
+  return WithErrorInfo(
+      absl::NotFoundError(absl::StrCat("job ", job, " has no ", what)),
+      {"CHECKPOINT_UNKNOWN",
+       {{"hint", absl::StrCat("`longhaul checkpoints ", job, "` shows what is kept")}}});
+}
+
+absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
+                                        const v1::DownloadCheckpointRequest& request) {
+  LH_ASSIGN_OR_RETURN(const JobRecord record, FindJobRecord(performer.meta(), request.job()));
+  const Fragments& fragments = performer.fragments();
+  FileSystem& fs = *fragments.parts().fs;
+  const std::string job_dir = fragments.JobDir(record.id);
+  const auto steps = CheckpointSteps(fs, job_dir);
+  if (!steps.ok() || steps->empty()) return UnknownCheckpoint(record.name, "checkpoints");
+  const int64_t step = request.step() < 0 ? steps->back() : request.step();
+  if (std::find(steps->begin(), steps->end(), step) == steps->end())
+    return UnknownCheckpoint(record.name, absl::StrCat("checkpoint of step ", step));
+  const std::string folder = CheckpointPath(job_dir, step);
+  // Only what is listed there: a name cannot lead elsewhere.
+  const auto names = fs.List(folder);
+  if (!names.ok() || std::find(names->begin(), names->end(), request.file()) == names->end()) {
+    return UnknownCheckpoint(record.name, absl::StrCat("file ", request.file().substr(0, 256),
+                                                       " in its checkpoint of step ", step));
+  }
+  CheckpointFile opened{.step = step};
+  LH_ASSIGN_OR_RETURN(opened.file, fs.Open(JoinPath(folder, request.file())));
+  LH_ASSIGN_OR_RETURN(opened.bytes, opened.file->Size());
+  return opened;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerContext* context,
+                                                       const v1::CreateCheckpointRequest* request,
+                                                       v1::CreateCheckpointResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = service_.owner->Post([this, reactor, request, response] {
+    const auto record = FindJobRecord(service_.performer->meta(), request->job());
+    if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
+    if (const auto state = static_cast<JobState>(record->state); IsEnded(state)) {
+      return reactor->Finish(ToGrpcStatus(WithErrorInfo(
+          absl::FailedPreconditionError(
+              absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
+          {"JOB_ENDED",
+           {{"hint",
+             absl::StrCat("`longhaul checkpoints ", record->name, "` shows what it left")}}})));
+    }
+    service_.performer->Step(
+        AskCheckpoint{record->id}, [this, reactor, response](const std::optional<Answer>& answer) {
+          const auto* promise =
+              answer.has_value() ? std::get_if<PromiseCheckpoint>(&*answer) : nullptr;
+          if (promise == nullptr)
+            return reactor->Finish(ToGrpcStatus(ToStatus(std::get<Refuse>(*answer))));
+          response->set_step(promise->step);
+          response->set_path(
+              CheckpointPath(service_.performer->fragments().JobDir(promise->job), promise->step));
+          reactor->Finish(grpc::Status::OK);
+        });
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  return SendCheckpointFile(
+      context, request,
+      [performer = service_.performer](const v1::DownloadCheckpointRequest& wanted) {
+        return OpenFile(*performer, wanted);
+      },
+      service_.bulk);
+}
+
+grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* context,
+                                                const v1::DeleteJobRequest* request,
+                                                v1::DeleteJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = service_.owner->Post([this, reactor, request, response] {
+    service_.performer->Delete(request->job(),
+                               [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {
+                                 if (deleted.ok()) {
+                                   response->set_job_id(deleted->job);
+                                   response->set_deleted(deleted->deleted);
+                                 }
+                                 reactor->Finish(ToGrpcStatus(deleted.status()));
+                               });
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::ListEvents(grpc::CallbackServerContext* context,
+                                                 const v1::ListEventsRequest* request,
+                                                 v1::ListEventsResponse* response) {
+  return AnswerFromOwner(context, service_, [=, this]() -> absl::Status {
+    LH_ASSIGN_OR_RETURN(const JobRecord record,
+                        FindJobRecord(service_.performer->meta(), request->job()));
+    for (v1::JobEvent& event : service_.performer->EventsAfter(record.id, request->after()))
+      *response->add_events() = std::move(event);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace longhaul::coordinator
