@@ -139,19 +139,19 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
 absl::StatusOr<v1::CreateCheckpointResponse> Client::CreateCheckpoint(const std::string& job) {
   v1::CreateCheckpointRequest request;
   request.set_job(job);
-  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::CreateCheckpoint);
+  return Call(*jobs_, request, &v1::JobService::Stub::CreateCheckpoint);
 }
 
 absl::StatusOr<v1::DeleteJobResponse> Client::DeleteJob(const std::string& job) {
   v1::DeleteJobRequest request;
   request.set_job(job);
-  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::DeleteJob);
+  return Call(*jobs_, request, &v1::JobService::Stub::DeleteJob);
 }
 
 absl::StatusOr<v1::ListEventsResponse> Client::ListEvents(const std::string& job) {
   v1::ListEventsRequest request;
   request.set_job(job);
-  return Call(*jobs_, timeout_, request, &v1::JobService::Stub::ListEvents);
+  return Call(*jobs_, request, &v1::JobService::Stub::ListEvents);
 }
 
 absl::Status Client::DownloadCheckpoint(
