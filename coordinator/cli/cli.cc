@@ -44,6 +44,12 @@ absl::StatusOr<ClientAccess> AccessOf(const Arguments& arguments, const Environm
   }
   if (token) LH_RETURN_IF_ERROR(ReadTokenFile("--token-file", access.token_file).status());
   const bool certificate = !access.files.certificate.empty() || !access.files.key.empty();
+  if (!token && !certificate && !access.files.ca.empty()) {
+    LH_RETURN_IF_ERROR(CheckAuthorities(access.files.ca));
+    return absl::InvalidArgumentError(
+        "--tls-ca says nothing of who you are: give --token-file too, or --tls-certificate and "
+        "--tls-key");
+  }
   LH_ASSIGN_OR_RETURN(access.tls, token && !certificate ? Tls::LoadAuthorities(access.files.ca)
                                                         : LoadTlsIfGiven(access.files));
   return access;
