@@ -16,11 +16,12 @@ class App;
 
 namespace longhaul::cli {
 
-enum class OutputFormat { kTable, kJson, kYaml };
+enum class OutputFormat { kTable, kJson, kJsonl, kYaml };
 
 struct Arguments {
-  std::string command;  // "submit", "get", ...
-  std::string server;   // Empty: not given.
+  std::string command;  // "submit", "get", "spec explain", ...
+  std::string context;  // Empty: not given.
+  std::string server;   // Likewise.
   TlsFiles tls;         // Likewise, each.
   OutputFormat output = OutputFormat::kTable;
   absl::Duration timeout = absl::Seconds(30);
@@ -30,10 +31,14 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::string token;
   bool wait = false, follow = false, dry_run = false;
-  int limit = 1000;    // list
-  std::string job;     // get, watch, cancel, checkpoints
-  std::string reason;  // cancel
-  std::string shell;   // completion
+  int limit = 1000;                 // list
+  bool names = false;               // list, contexts
+  std::string job;                  // get, watch, wait, cancel, checkpoints
+  std::string path;                 // spec explain
+  std::string from = "quickstart";  // spec init
+  std::string data_dir = ".";       // doctor
+  std::string reason;               // cancel
+  std::string shell;                // completion
 };
 
 struct Help {

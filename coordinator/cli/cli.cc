@@ -8,7 +8,7 @@
 #include "common/rpc/tls.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
-#include "coordinator/cli/server_address.h"
+#include "coordinator/cli/connection.h"
 
 namespace longhaul::cli {
 namespace {
@@ -18,25 +18,15 @@ Outcome Version() {
           absl::StrCat("longhaul ", LONGHAUL_VERSION, "\n")};
 }
 
-// The flags, each else its variable.
-TlsFiles TlsFilesOf(TlsFiles files, const Environment& environment) {
-  const auto fill = [&](std::string& path, const char* variable) {
-    if (path.empty()) path = environment.variable(variable).value_or("");
-  };
-  fill(files.ca, "LONGHAUL_TLS_CA");
-  fill(files.certificate, "LONGHAUL_TLS_CERTIFICATE");
-  fill(files.key, "LONGHAUL_TLS_KEY");
-  return files;
-}
-
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
-  absl::StatusOr<std::string> address = ServerAddress(arguments.server, environment);
-  if (!address.ok()) return UsageError(std::string(address.status().message()));
-  absl::StatusOr<std::shared_ptr<const Tls>> tls =
-      LoadTlsIfGiven(TlsFilesOf(arguments.tls, environment));
+  if (std::optional<Outcome> outcome = RunLocalCommand(arguments, environment))
+    return *std::move(outcome);
+  absl::StatusOr<Connection> connection = ConnectionOf(arguments, environment);
+  if (!connection.ok()) return UsageError(std::string(connection.status().message()));
+  absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(connection->tls);
   if (!tls.ok()) return UsageError(std::string(tls.status().message()));
-  Client client(*std::move(address), arguments.timeout, *std::move(tls));
+  Client client(connection->server, arguments.timeout, *std::move(tls));
   return RunCommand(arguments, client, environment);
 }
 
@@ -74,7 +64,7 @@ ExitCode Run(const std::vector<std::string>& args, const Environment& environmen
   environment.err << ToText({.code = "DATA_LOSS",
                              .message = "standard output could not be written",
                              .hint = "is its disk full, or its reader gone?"},
-                            environment.err_is_terminal)
+                            environment.coloured())
                   << std::flush;
   return exit == ExitCode::kOk ? ExitCode::kFailed : exit;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
@@ -21,7 +22,11 @@ absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& cont
                      absl::Time deadline) {
   absl::Status error = FromGrpcStatus(status);
   const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline;
-  const bool unreached = absl::IsUnavailable(error) && context.peer().empty();
+  // Without a connection the peer is what was dialled, not where it led to.
+  const std::string peer = context.peer();
+  const bool connected = absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
+                         absl::StartsWith(peer, "unix:");
+  const bool unreached = absl::IsUnavailable(error) && !connected;
   if (late || unreached) error.SetPayload(kNotAnswered, absl::Cord());
   return error;
 }
@@ -46,6 +51,7 @@ Client::Client(std::string address, absl::Duration timeout, std::shared_ptr<cons
   const auto channel = MakeChannel({.address = address_, .tls = std::move(tls)});
   jobs_ = v1::JobService::NewStub(channel);
   pools_ = v1::PoolService::NewStub(channel);
+  server_ = v1::ServerService::NewStub(channel);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
@@ -101,15 +107,28 @@ absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
   return Call(*pools_, timeout_, v1::ListPoolsRequest(), &v1::PoolService::Stub::ListPools);
 }
 
+absl::StatusOr<v1::DescribeResponse> Client::Describe() {
+  return Call(*server_, timeout_, v1::DescribeRequest(), &v1::ServerService::Stub::Describe);
+}
+
+absl::Status Client::Probe(int bytes_up, int bytes_down) {
+  v1::ProbeRequest request;
+  request.set_payload(std::string(bytes_up, '\0'));
+  request.set_answer_bytes(bytes_down);
+  return Call(*server_, timeout_, request, &v1::ServerService::Stub::Probe).status();
+}
+
 absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
-                              const std::function<void(const v1::WatchJobResponse&)>& on_update) {
+                              const std::function<bool(const v1::WatchJobResponse&)>& on_update) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::WatchJobRequest request;
   request.set_job(job);
   request.set_cursor(cursor);
   const auto stream = jobs_->WatchJob(&context, request);
-  for (v1::WatchJobResponse update; stream->Read(&update);) on_update(update);
+  for (v1::WatchJobResponse update; stream->Read(&update);) {
+    if (!on_update(update)) context.TryCancel();
+  }
   const grpc::Status status = stream->Finish();
   return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
 }

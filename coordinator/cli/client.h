@@ -10,6 +10,7 @@
 #include "common/rpc/tls.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
+#include "longhaul/v1/server.grpc.pb.h"
 
 namespace longhaul::cli {
 
@@ -29,9 +30,13 @@ class Client {
   absl::StatusOr<v1::Job> CancelJob(const std::string& job, const std::string& reason);
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job);
   absl::StatusOr<v1::ListPoolsResponse> ListPools();
-  // One stream, until it ends or `deadline`; `on_update` gets each message.
+  absl::StatusOr<v1::DescribeResponse> Describe();
+  // Sends so many bytes and takes so many; at most 1 MiB each.
+  absl::Status Probe(int bytes_up, int bytes_down);
+  // One stream, until it ends, `deadline`, or `on_update`, which gets each message, says false
+  // (CANCELLED).
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
-                        const std::function<void(const v1::WatchJobResponse&)>& on_update);
+                        const std::function<bool(const v1::WatchJobResponse&)>& on_update);
 
   const std::string& address() const { return address_; }
   absl::Duration timeout() const { return timeout_; }
@@ -41,6 +46,7 @@ class Client {
   const absl::Duration timeout_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
+  std::unique_ptr<v1::ServerService::Stub> server_;
 };
 
 // Whether a server said this, as far as this side can know: false when none was reached, or none

@@ -7,19 +7,23 @@
 #include <vector>
 
 #include "coordinator/cli/cli.h"
+#include "coordinator/cli/terminal.h"
 
 int main(int argc, char** argv) {
   const auto clock = longhaul::MakeSystemClock();
+  const auto terminal = longhaul::cli::OpenTerminal();
   const longhaul::cli::Environment environment{
       .in = std::cin,
       .out = std::cout,
       .err = std::cerr,
       .err_is_terminal = isatty(STDERR_FILENO) == 1,
+      .out_is_terminal = isatty(STDOUT_FILENO) == 1,
       .clock = *clock,
       .variable = [](const char* name) -> std::optional<std::string> {
         const char* value = std::getenv(name);
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      }};
+      },
+      .terminal = terminal.get()};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));
 }

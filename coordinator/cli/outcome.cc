@@ -17,6 +17,10 @@ Json Envelope(const Outcome& outcome) {
 
 }  // namespace
 
+std::string JsonLine(const Outcome& outcome) {
+  return Envelope(outcome).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& environment) {
   switch (format) {
     case OutputFormat::kTable:
@@ -26,13 +30,16 @@ ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& e
       environment.out << Envelope(outcome).dump(2, ' ', false, Json::error_handler_t::replace)
                       << "\n";
       break;
+    case OutputFormat::kJsonl:
+      environment.out << JsonLine(outcome) << "\n";
+      break;
     case OutputFormat::kYaml:
       environment.out << WriteYaml(Envelope(outcome));
       break;
   }
   environment.out.flush();
   if (!outcome.error) return ExitCode::kOk;
-  environment.err << ToText(*outcome.error, environment.err_is_terminal) << std::flush;
+  environment.err << ToText(*outcome.error, environment.coloured()) << std::flush;
   return outcome.error->exit;
 }
 

@@ -20,6 +20,9 @@ struct Outcome {
   Outcome(CliError failure) : error(std::move(failure)) {}  // NOLINT: a command returns either.
 };
 
+// The envelope (below) on one line, without its end.
+std::string JsonLine(const Outcome& outcome);
+
 // Writes it: table to stdout and error to stderr, or one envelope {schema_version, status, data,
 // error} to stdout (and the error to stderr too). Returns the exit code.
 ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& environment);

@@ -1,6 +1,7 @@
 // Follows a job to its end (or its quarantine), across restarts of the coordinator.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,8 @@ struct WatchOptions {
   absl::Duration reconnect_for = absl::Minutes(10);  // Without any answer: UNAVAILABLE.
   bool contacted = false;                            // The server has answered an earlier call.
   bool quiet = false;                                // Show only what went wrong, not each update.
+  // Called with each update. False: nobody listens any more, the wait ends with CANCELLED.
+  std::function<bool(const v1::Job&)> on_job;
 };
 
 // Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server has answered (or

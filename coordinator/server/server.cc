@@ -1,5 +1,6 @@
 #include "coordinator/server/server.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/pool_service.h"
+#include "coordinator/service/server_service.h"
 #include "coordinator/service/status_pages.h"
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
@@ -190,12 +192,19 @@ class CoordinatorServer::Impl {
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
+    server_service_ = std::make_unique<ServerService>(ServerFacts{
+        .clock = clock_,
+        .started = clock_->Now(),
+        .data_dir = options.data_dir,
+        .ready = [this] { return Health(); },
+        .http_address = [this] { return shows_pages_ ? http_address() : std::string(); }});
     LH_ASSIGN_OR_RETURN(
-        server_, Server::Start(
-                     {.address = options.listen,
-                      .tls = options.tls,
-                      .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
-                     {job_service_.get(), pool_service_.get(), sync_service_.get()}));
+        server_,
+        Server::Start(
+            {.address = options.listen,
+             .tls = options.tls,
+             .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
+            {job_service_.get(), pool_service_.get(), sync_service_.get(), server_service_.get()}));
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
@@ -209,6 +218,7 @@ class CoordinatorServer::Impl {
     LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
                         HttpServer::OptionsFrom(options.http_listen));
     LH_ASSIGN_OR_RETURN(http_server_, HttpServer::Start(http, std::move(pages)));
+    shows_pages_ = true;
     return absl::OkStatus();
   }
 
@@ -235,8 +245,10 @@ class CoordinatorServer::Impl {
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<PoolService> pool_service_;
   std::unique_ptr<SyncService> sync_service_;
+  std::unique_ptr<ServerService> server_service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpServer> http_server_;
+  std::atomic<bool> shows_pages_ = false;  // http_server_ is there.
   // Owner thread.
   bool started_ = false;
   int64_t ticks_ = 0;
