@@ -94,6 +94,15 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
                    "The same, and show progress also where there is no terminal");
 }
 
+void AddLogs(CLI::App& app, Arguments& arguments) {
+  CLI::App* logs = app.add_subcommand("logs", "Show the newest log lines of a job's pools");
+  logs->add_option("JOB", arguments.job, "Name or id of the job, or name of a pool")->required();
+  logs->add_option("--tail", arguments.tail, "So many lines of each pool first (100)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000).description(""));
+  logs->add_flag("--follow", arguments.follow, "Then what is written from now on");
+}
+
 void AddSpec(CLI::App& app, Arguments& arguments) {
   CLI::App* spec = app.add_subcommand("spec", "Learn and begin job specs")->require_subcommand(1);
   spec->add_subcommand("explain", "Explain a field of the job spec, with its unit and default")
@@ -117,6 +126,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddJobCommand(app, arguments, "watch", "Show the progress of a job until it has ended");
   AddJobCommand(app, arguments, "wait",
                 "Wait until a job has ended, and show it; the exit code says how it ended");
+  AddLogs(app, arguments);
   AddJobCommand(app, arguments, "cancel", "Stop a job for good; its last commit stays")
       ->add_option("--reason", arguments.reason, "Recorded with the job");
   app.add_subcommand("pools", "List pools");

@@ -32,6 +32,7 @@ struct Arguments {
   std::string token;
   bool wait = false, follow = false, dry_run = false;
   int limit = 1000;                 // list
+  int tail = 100;                   // logs
   bool names = false;               // list, contexts
   std::string job;                  // get, watch, wait, cancel, checkpoints
   std::string path;                 // spec explain

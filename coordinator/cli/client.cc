@@ -52,6 +52,7 @@ Client::Client(std::string address, absl::Duration timeout, std::shared_ptr<cons
   jobs_ = v1::JobService::NewStub(channel);
   pools_ = v1::PoolService::NewStub(channel);
   server_ = v1::ServerService::NewStub(channel);
+  logs_ = v1::LogService::NewStub(channel);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
@@ -128,6 +129,19 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
   const auto stream = jobs_->WatchJob(&context, request);
   for (v1::WatchJobResponse update; stream->Read(&update);) {
     if (!on_update(update)) context.TryCancel();
+  }
+  const grpc::Status status = stream->Finish();
+  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+}
+
+absl::Status Client::FollowLogs(
+    const v1::FollowLogsRequest& request, absl::Time deadline,
+    const std::function<bool(const v1::FollowLogsResponse&)>& on_lines) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  const auto stream = logs_->FollowLogs(&context, request);
+  for (v1::FollowLogsResponse lines; stream->Read(&lines);) {
+    if (!on_lines(lines)) context.TryCancel();
   }
   const grpc::Status status = stream->Finish();
   return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/rpc/tls.h"
 #include "longhaul/v1/job.grpc.pb.h"
+#include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 #include "longhaul/v1/server.grpc.pb.h"
 
@@ -38,6 +39,10 @@ class Client {
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
                         const std::function<bool(const v1::WatchJobResponse&)>& on_update);
 
+  // Likewise, of log lines.
+  absl::Status FollowLogs(const v1::FollowLogsRequest& request, absl::Time deadline,
+                          const std::function<bool(const v1::FollowLogsResponse&)>& on_lines);
+
   const std::string& address() const { return address_; }
   absl::Duration timeout() const { return timeout_; }
 
@@ -47,6 +52,7 @@ class Client {
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
   std::unique_ptr<v1::ServerService::Stub> server_;
+  std::unique_ptr<v1::LogService::Stub> logs_;
 };
 
 // Whether a server said this, as far as this side can know: false when none was reached, or none

@@ -62,6 +62,7 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
   if (arguments.command == "submit") return Submit(arguments, client, environment);
   if (arguments.command == "watch") return Watch(arguments, client, environment);
   if (arguments.command == "wait") return Wait(arguments, client, environment);
+  if (arguments.command == "logs") return Logs(arguments, client, environment);
   if (arguments.command == "top") return Top(arguments, client, environment);
   if (arguments.command == "get") return Get(arguments, client, environment);
   if (arguments.command == "list") return List(arguments, client, environment);

@@ -18,6 +18,7 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Watch(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Wait(const Arguments& arguments, Client& client, const Environment& environment);
+Outcome Logs(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Top(const Arguments& arguments, Client& client, const Environment& environment);
 // Looks for what is wrong between this machine and the coordinator; says what to do.
 Outcome Doctor(const Arguments& arguments, const Environment& environment);

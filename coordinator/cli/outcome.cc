@@ -22,6 +22,7 @@ std::string JsonLine(const Outcome& outcome) {
 }
 
 ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& environment) {
+  if (outcome.silent) return ExitCode::kOk;
   switch (format) {
     case OutputFormat::kTable:
       environment.out << outcome.table;

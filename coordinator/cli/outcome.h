@@ -16,6 +16,15 @@ struct Outcome {
   std::string table;  // `data` for people.
   std::optional<CliError> error;
 
+  // Everything is said already.
+  static Outcome Nothing() {
+    Outcome outcome(Json(), "");
+    outcome.data.reset();
+    outcome.silent = true;
+    return outcome;
+  }
+  bool silent = false;  // Nothing is written.
+
   Outcome(Json json, std::string text) : data(std::move(json)), table(std::move(text)) {}
   Outcome(CliError failure) : error(std::move(failure)) {}  // NOLINT: a command returns either.
 };

@@ -174,7 +174,7 @@ void Performer::TakeOver(const Record& record) {
   const std::string& id =
       std::visit([](const auto& r) -> const std::string& { return r.job; }, record);
   LiveJob& job = *Find(id);
-  const Logger log = parts_.log->With({.job = job.name()});
+  const Logger log = parts_.log->With({.job = job.name(), .job_id = job.id()});
   if (const auto* state = std::get_if<StoreJobState>(&record)) {
     --jobs_by_state_[job.record.state];
     ++jobs_by_state_[static_cast<int>(state->state)];
@@ -187,7 +187,7 @@ void Performer::TakeOver(const Record& record) {
     log.Info(absl::StrCat("is ", JobStateName(state->state)));
   } else if (const auto* place = std::get_if<StorePlace>(&record)) {
     const RecoveredPlace& p = place->place;
-    const Logger pool = parts_.log->With({.job = job.name(), .pool = p.pool});
+    const Logger pool = parts_.log->With({.job = job.name(), .pool = p.pool, .job_id = job.id()});
     if (p.gone) {
       pool.Info(absl::StrCat("gave up place ", p.ordinal));
     } else if (p.return_until != absl::InfinitePast()) {

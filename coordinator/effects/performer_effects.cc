@@ -27,7 +27,7 @@ WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
 void Performer::Tell(const RequestSeed& notice) {
   const LiveJob& job = *Find(notice.job);
   parts_.publisher->SeedRequested(job, notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool})
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
       .Info("is asked for the initial parameters");
 }
 
@@ -40,7 +40,7 @@ void Performer::Tell(const PublishCommit& notice) {
   parts_.metrics->Show(job.name(), commit, now());
   parts_.publisher->CommitPublished(job, notice);
   parts_.publisher->JobChanged(job);
-  parts_.log->With({.job = job.name(), .round = notice.version})
+  parts_.log->With({.job = job.name(), .job_id = job.id(), .round = notice.version})
       .Debug(absl::StrCat("fragment ", notice.fragment, " ", RoundKindName(notice.kind), " from ",
                           notice.pools.size(), " pools, digest ", commit.digest.Hex()));
 }
@@ -52,7 +52,7 @@ void Performer::Tell(const ReleasePool& notice) {
 
 void Performer::Tell(const PoolSetAside& notice) {
   const LiveJob& job = *Find(notice.job);
-  parts_.log->With({.job = job.name(), .pool = notice.pool})
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
       .Warning(absl::StrCat("is set aside for ", absl::FormatDuration(notice.retry_after), ": ",
                             notice.fault.code, ": ", notice.fault.message));
   parts_.publisher->JobChanged(job);
@@ -69,7 +69,8 @@ void Performer::Tell(const EndJob& notice) {
   parts_.publisher->JobEnded(job, notice);
   parts_.publisher->JobChanged(job);
   if (!notice.fault.has_value()) return;
-  const Logger log = parts_.log->With({.job = job.name(), .pool = notice.fault->pool});
+  const Logger log =
+      parts_.log->With({.job = job.name(), .pool = notice.fault->pool, .job_id = job.id()});
   const std::string words =
       absl::StrCat("is ", JobStateName(notice.state), ": ", notice.fault->message);
   if (notice.state == JobState::kCancelled) {
@@ -107,7 +108,7 @@ void Performer::Begin(const OpenStore& work) {
           job->progress.SetCommit(*std::move(fragment.commit));
         }
         const RecoveryReport& report = opened->recovery;
-        parts_.log->With({.job = job->name()})
+        parts_.log->With({.job = job->name(), .job_id = job->id()})
             .Info(absl::StrCat("its store is open: ", report.commits_replayed,
                                " rounds applied again, ", report.torn_bytes_dropped,
                                " torn bytes dropped, ", report.snapshots_rejected,
@@ -154,7 +155,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
         const std::shared_ptr<LiveJob> job = Find(work.job);
         if (!job) return;
-        const Logger log = parts_.log->With({.job = job->name()});
+        const Logger log = parts_.log->With({.job = job->name(), .job_id = job->id()});
         if (!written.ok()) {
           log.Warning(absl::StrCat("no checkpoint of step ", work.step, ": ",
                                    std::string(written.status().message())));

@@ -20,6 +20,7 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
+#include "coordinator/service/log_service.h"
 #include "coordinator/service/pool_service.h"
 #include "coordinator/service/server_service.h"
 #include "coordinator/service/status_pages.h"
@@ -63,7 +64,7 @@ absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore
                            ": start with --adopt to make it known again, or move it away"));
   }
   for (const JobKey& job : findings.missing_folders) {
-    log.With({.job = job.name})
+    log.With({.job = job.name, .job_id = job.id})
         .Error(absl::StrCat("its folder is missing: ", JobFolder(data_dir, job.id)));
   }
   return absl::OkStatus();
@@ -106,6 +107,7 @@ class CoordinatorServer::Impl {
     if (!owner_ || std::exchange(shut_down_, true)) return;
     log_.Info("going down");
     if (server_) server_->SetServing(false);
+    log_hub_.EndAll(absl::UnavailableError("the coordinator is going down"));
     EndStreams(absl::UnavailableError("the coordinator is going down"));
     if (server_) server_->Shutdown(grace);
     // Nobody asks any more; rounds under way are finished, nothing more is decided.
@@ -192,6 +194,7 @@ class CoordinatorServer::Impl {
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
+    log_service_ = std::make_unique<LogService>(&log_hub_);
     server_service_ = std::make_unique<ServerService>(ServerFacts{
         .clock = clock_,
         .started = clock_->Now(),
@@ -199,12 +202,12 @@ class CoordinatorServer::Impl {
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); }});
     LH_ASSIGN_OR_RETURN(
-        server_,
-        Server::Start(
-            {.address = options.listen,
-             .tls = options.tls,
-             .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
-            {job_service_.get(), pool_service_.get(), sync_service_.get(), server_service_.get()}));
+        server_, Server::Start(
+                     {.address = options.listen,
+                      .tls = options.tls,
+                      .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost},
+                     {job_service_.get(), pool_service_.get(), sync_service_.get(),
+                      server_service_.get(), log_service_.get()}));
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
@@ -235,6 +238,7 @@ class CoordinatorServer::Impl {
   PlanStreams plan_streams_;
   JobWatchers watchers_;
   StreamPublisher publisher_;
+  LogHub log_hub_;
   OwnerArbiter arbiter_;
   StreamAdmission admission_{{}};
   std::unique_ptr<MetaStore> meta_;
@@ -246,6 +250,7 @@ class CoordinatorServer::Impl {
   std::unique_ptr<PoolService> pool_service_;
   std::unique_ptr<SyncService> sync_service_;
   std::unique_ptr<ServerService> server_service_;
+  std::unique_ptr<LogService> log_service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpServer> http_server_;
   std::atomic<bool> shows_pages_ = false;  // http_server_ is there.

@@ -55,7 +55,7 @@ class RankSession::Impl {
   Impl(Options options, Replica* replica)
       : options_(std::move(options)),
         log_(options_.log.With(
-            {.job = options_.job, .pool = options_.pool, .rank = replica->rank()})),
+            {.pool = options_.pool, .job_id = options_.job, .rank = replica->rank()})),
         replica_(replica),
         transfers_({.coordinator = options_.coordinator,
                     .job = options_.job,
@@ -230,8 +230,10 @@ Outcome RankSession::Impl::Run() {
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =
               [this](const absl::Status& status) {
-                log_.Warning(absl::StrCat("lost the connection to the coordinator (",
-                                          status.ToString(), "); training goes on, reconnecting"));
+                log_.Warning(
+                    absl::StrCat("lost the connection to the coordinator (",
+                                 status.ToString(absl::StatusToStringMode::kWithNoExtraData),
+                                 "); training goes on, reconnecting"));
                 OnDisconnected();
               },
           .on_refused =
@@ -422,7 +424,7 @@ void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, i
   if (status.ok()) return PostFrom(connection, PushDone{fragment, version});
   if (connection.stop.stop_requested()) return;
   log_.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment, version,
-                               status.ToString()));
+                               status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
   PostFrom(connection,
            PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
 }

@@ -143,6 +143,38 @@ class CliTest(ClusterTest):
         self.assertEqual(result.returncode, 2)
         self.assertIn("is the coordinator running at", result.stdout)
 
+    def test_logs_come_from_the_pools(self):
+        self.cluster.start_worker("site-a", 2)
+        self.cluster.start_worker("site-b")
+        self.assertEqual(self.cluster.submit("tiny", steps=3000).returncode, 0)
+        self.cluster.wait_step(5)
+        result = self.cluster.cli("logs", "tiny", "--tail", "50")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r'(?m)^site-a \| .*"program":"longhaul-rank"')
+        self.assertRegex(result.stdout, r'(?m)^site-b \| .*"program":"longhaul-rank"')
+        lines = [json.loads(line) for line in self.cluster.cli("logs", "site-b", "-o", "jsonl").stdout.splitlines()]
+        self.assertEqual({line["data"]["pool"] for line in lines}, {"site-b"})
+        for line in lines:
+            json.loads(line["data"]["line"])
+        # The worker's own standard error has the same lines.
+        log = (self.cluster.folder / "site-b.log").read_text()
+        self.assertTrue(all(line["data"]["line"] in log for line in lines), log)
+        follow = subprocess.Popen([BIN / "longhaul", "logs", "tiny", "--tail", "0", "--follow"], env=self.environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        time.sleep(4)
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        shown = follow.stdout.readline()
+        self.assertIn(" | ", shown)
+        follow.send_signal(signal.SIGINT)
+        _, errors = follow.communicate(timeout=20)
+        self.assertIn("connection lost", errors)
+        self.assertEqual(self.cluster.cli("logs", "nobody").returncode, 1)
+        self.assertEqual(self.cluster.cli("logs", "tiny", "-o", "json").returncode, 4)
+
     def test_a_command_is_quick(self):
         """Prints how long commands take; not a limit of this test, as machines differ."""
         self.assertEqual(self.cluster.submit("tiny").returncode, 0)

@@ -158,8 +158,8 @@ TEST_F(CommandsTest, TopPrintsOnceWithoutATerminalAndDrawsOnOne) {
   EXPECT_EQ(data["jobs"][0]["name"], "quickstart");
   EXPECT_EQ(data["pools"][0]["name"], "east");
   run_.terminal = true;
-  FakeTerminal screen(20, 3);
-  run_.screen = &screen;
+  const auto screen = std::make_unique<FakeTerminal>(20, 3);
+  run_.screen = screen.get();
   const CliResult live = RunCli({"top"});
   EXPECT_EQ(live.exit, 0);
   EXPECT_THAT(live.out, AllOf(HasSubstr("\x1b[?1049h"), HasSubstr("\x1b[?25h\x1b[?1049l")));

@@ -76,8 +76,8 @@ TEST_F(WatchTest, DrawsABarOnATerminal) {
   fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
   fake_.Start();
   run_.terminal = true;
-  FakeTerminal screen;
-  run_.screen = &screen;
+  const auto screen = std::make_unique<FakeTerminal>();
+  run_.screen = screen.get();
   for (const char* command : {"watch", "wait"}) {
     const CliResult result = RunCli({command, "quickstart"});
     EXPECT_THAT(result.err, AllOf(HasSubstr("\r[###....."), HasSubstr("20 %"), HasSubstr("ETA")));
