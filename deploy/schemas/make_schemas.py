@@ -20,7 +20,7 @@ PROTOS = HERE.parents[1] / "proto"
 SCHEMA_VERSION = 1  # Of the envelope; coordinator/cli/outcome.cc.
 
 NUMBERS = {F.TYPE_DOUBLE, F.TYPE_FLOAT}
-INTEGERS = {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64}
+INTEGERS = {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_FIXED32, F.TYPE_FIXED64, F.TYPE_SINT32, F.TYPE_SINT64}
 TEXT = {"type": "string"}
 BYTES_BOTH_WAYS = {
     "type": "object", "required": ["up", "down"],

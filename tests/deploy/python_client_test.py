@@ -18,7 +18,7 @@ from cluster import TEXT, ClusterTest, main  # noqa: E402
 SCRIPT = """
 import json, sys
 import longhaul
-from longhaul.v1 import job_pb2
+from longhaul.v1 import fragment_pb2, job_pb2
 
 client = longhaul.Client(sys.argv[1], timeout=10)
 found = {"listed": [job.spec.name for job in client.list()], "pools": [pool.name for pool in client.pools()]}
@@ -35,7 +35,7 @@ try:
 except ValueError as error:
     found["typo"] = str(error)
 found["dry"] = client.submit({"name": "dry", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5},
-                              "sync": {"h": 2, "up": {"codec": "int8"}}}, validate_only=True).spec.sync.up.codec == job_pb2.INT8
+                              "sync": {"h": 2, "up": {"codec": "int8"}}}, validate_only=True).spec.sync.up.codec == fragment_pb2.INT8
 client.submit({"name": "gone", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5}, "sync": {"h": 2},
                "pools": {"names": ["nobody"]}})
 try:

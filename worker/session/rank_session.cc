@@ -230,10 +230,8 @@ Outcome RankSession::Impl::Run() {
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =
               [this](const absl::Status& status) {
-                log_.Warning(
-                    absl::StrCat("lost the connection to the coordinator (",
-                                 status.ToString(absl::StatusToStringMode::kWithNoExtraData),
-                                 "); training goes on, reconnecting"));
+                log_.Warning(absl::StrCat("lost the connection to the coordinator (",
+                                          status.message(), "); training goes on, reconnecting"));
                 OnDisconnected();
               },
           .on_refused =
@@ -424,7 +422,7 @@ void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, i
   if (status.ok()) return PostFrom(connection, PushDone{fragment, version});
   if (connection.stop.stop_requested()) return;
   log_.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment, version,
-                               status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
+                               status.message()));
   PostFrom(connection,
            PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import grpc
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +35,14 @@ def error_of(error: grpc.RpcError) -> LonghaulError:
     code = error.code().name  # type: ignore[attr-defined]
     message = error.details() or ""  # type: ignore[attr-defined]
     reason, hint, fields, retry_after = "", "", [], None
-    try:
-        status = rpc_status.from_call(error)
-    except ValueError:  # Details that contradict the status: not ours.
-        status = None
-    for detail in status.details if status else ():
+    status = status_pb2.Status()
+    for key, value in error.trailing_metadata() or ():  # type: ignore[attr-defined]
+        if key == "grpc-status-details-bin":
+            try:
+                status.ParseFromString(value)
+            except DecodeError:  # Not ours.
+                status.Clear()
+    for detail in status.details:
         info, bad, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
         if detail.Unpack(info):
             reason, hint = info.reason, info.metadata.get("hint", "")
