@@ -91,21 +91,46 @@ def exit_codes():
     return rows
 
 
-def reasons():
+def code_of(made):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", made).upper()
+
+
+def codes_in_contract():
+    """reason -> codes, from the lists of errors above each call: "ALREADY_EXISTS  NODE_LIVE: another agent has ..."."""
     found = {}
+    for path in sorted((ROOT / "proto/longhaul/v1").glob("*.proto")):
+        code = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            comment = re.match(r"\s*//(.*)", line)
+            item = re.match(r"\s*//   (?:([A-Z_]+)(?:,| ) *)", line)
+            if comment is None:
+                code = ""
+                continue
+            if item and item.group(1) in CODES:
+                code = item.group(1)
+            for word in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", comment.group(1)):
+                if code and word not in CODES:
+                    found.setdefault(word, set()).add(code)
+    return found
+
+
+def reasons():
+    found, contract = {}, codes_in_contract()
     for folder in REASON_FOLDERS:
         for path in sorted((ROOT / folder).glob("*")):
             if path.suffix not in (".cc", ".h"):
                 continue
             text = path.read_text(encoding="utf-8")
             for match in REASON.finditer(text):
-                before = text[max(0, match.start() - 600):match.start()]
-                made = re.findall(r"absl::(?:StatusCode::k)?([A-Z]\w+?)(?:Error\(|\b)", before)
-                codes = [re.sub(r"(?<!^)(?=[A-Z])", "_", code).upper() for code in made if code not in ("Status", "StatusOr", "StrCat", "StrFormat")]
-                entry = found.setdefault(match.group(1), (set(), set()))
-                entry[0].update(code for code in codes[-1:] if code in CODES)
-                entry[1].add(str(path.relative_to(ROOT)))
-    return [[f"`{reason}`", ", ".join(sorted(codes)), ", ".join(sorted(files))] for reason, (codes, files) in sorted(found.items())]
+                codes, files = found.setdefault(match.group(1), (set(), set()))
+                files.add(str(path.relative_to(ROOT)))
+                # The statement that it is in; one that makes several errors tells nothing.
+                statement = text[text.rfind(";", 0, match.start()) + 1:text.find(";", match.end())]
+                made = {code_of(code) for code in re.findall(r"absl::(?:StatusCode::k)?([A-Z]\w+?)(?:Error\(|\b(?=[,;)]))", statement)} & set(CODES)
+                if len(made) == 1:
+                    codes.update(made)
+    return [[f"`{reason}`", ", ".join(sorted(codes or contract.get(reason, ()))), ", ".join(sorted(files))]
+            for reason, (codes, files) in sorted(found.items())]
 
 
 CODES = ("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION", "ABORTED", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "DATA_LOSS",
@@ -128,7 +153,7 @@ def reference(programs):
     parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 4 for bad arguments; "
                  "`longhaul-worker` with 0 after SIGTERM, 2 when the coordinator refuses it for good, 4 for bad arguments.\n")
     parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"
-                 + table(["reason", "codes", "where it is given"], reasons()))
+                 + table(["reason", "code, where the source has it beside the reason", "where it is given"], reasons()))
     return "\n".join(parts)
 
 

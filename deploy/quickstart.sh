@@ -134,7 +134,8 @@ cat <<END
 
 What next:
   The page of this job, with its loss curve, and the same server for others:
-    $build/bin/longhaul-coordinator --data-dir $stored
+    $build/bin/longhaul-coordinator \\
+      --data-dir $stored
     then http://127.0.0.1:7071/
   A pool on another site; with TLS beyond one machine (README.md):
     longhaul-worker --coordinator HOST:7070 --pool NAME

@@ -24,6 +24,8 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
     return *std::move(outcome);
   absl::StatusOr<Connection> connection = ConnectionOf(arguments, environment);
   if (!connection.ok()) return UsageError(std::string(connection.status().message()));
+  if (!connection->token_file.empty())
+    return UsageError("token_file: this version has no tokens; leave it out of the context");
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(connection->tls);
   if (!tls.ok()) return UsageError(std::string(tls.status().message()));
   Client client(connection->server, arguments.timeout, *std::move(tls));

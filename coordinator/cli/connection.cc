@@ -58,10 +58,16 @@ bool CheckKeys(const Json& group, const std::string& field, const std::vector<st
   return true;
 }
 
+void InFolder(const std::string& folder, std::string* path) {
+  if (!path->empty()) *path = (std::filesystem::path(folder) / *path).string();
+}
+
 // `field`: the path before its keys, with a dot at its end.
 void ReadConnection(const Json& group, const std::string& field, const std::string& folder,
                     Connection* connection, ViolationList& violations) {
   ReadMember(group, field, "server", &connection->server, violations);
+  ReadMember(group, field, "token_file", &connection->token_file, violations);
+  InFolder(folder, &connection->token_file);
   if (!group.contains("tls")) return;
   const std::string inside = absl::StrCat(field, "tls.");
   if (!CheckKeys(group["tls"], inside, {"ca", "certificate", "key"}, violations)) return;
@@ -69,9 +75,7 @@ void ReadConnection(const Json& group, const std::string& field, const std::stri
   ReadMember(group["tls"], inside, "ca", &files.ca, violations);
   ReadMember(group["tls"], inside, "certificate", &files.certificate, violations);
   ReadMember(group["tls"], inside, "key", &files.key, violations);
-  for (std::string* path : {&files.ca, &files.certificate, &files.key}) {
-    if (!path->empty()) *path = (std::filesystem::path(folder) / *path).string();
-  }
+  for (std::string* path : {&files.ca, &files.certificate, &files.key}) InFolder(folder, path);
 }
 
 void ReadContexts(const Json& config, const std::string& folder, ConfigFile* file,
@@ -84,7 +88,7 @@ void ReadContexts(const Json& config, const std::string& folder, ConfigFile* fil
   for (const auto& [name, group] : config["contexts"].items()) {
     const std::string field = absl::StrCat("contexts.", name, ".");
     Context context{.name = name};
-    if (CheckKeys(group, field, {"server", "tls"}, violations))
+    if (CheckKeys(group, field, {"server", "tls", "token_file"}, violations))
       ReadConnection(group, field, folder, &context.connection, violations);
     if (group.is_object() && !group.contains("server"))
       violations.Invalid(absl::StrCat(field, "server"), "is required");
@@ -102,7 +106,7 @@ absl::StatusOr<ConfigFile> ReadConfig(const Environment& environment) {
   const Json config = ParseYaml(*text, violations);
   const std::string folder = std::filesystem::path(file.path).parent_path().string();
   if (violations.empty() &&
-      CheckKeys(config, "", {"server", "tls", "context", "contexts"}, violations)) {
+      CheckKeys(config, "", {"server", "tls", "token_file", "context", "contexts"}, violations)) {
     ReadConnection(config, "", folder, &file.base, violations);
     ReadMember(config, "", "context", &file.current, violations);
     ReadContexts(config, folder, &file, violations);
@@ -177,6 +181,7 @@ absl::StatusOr<Connection> ConnectionOf(const Arguments& arguments,
       Choice(given).Or(usual.server, usual_from).Or(kDefaultAddress, "the default");
   LH_RETURN_IF_ERROR(CheckServer(server.value, server.from));
   Connection result{.context = context.value, .server = server.value, .server_from = server.from};
+  result.token_file = usual.token_file;
   const auto choose = [&](std::string TlsFiles::*member, const char* name) {
     result.tls.*member = Choice()
                              .Or(arguments.tls.*member, "")

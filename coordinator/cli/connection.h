@@ -23,6 +23,7 @@ struct Connection {
   std::string server;       // host:port
   std::string server_from;  // "--server", "LONGHAUL_SERVER", the file's path, "the default".
   TlsFiles tls;
+  std::string token_file;  // Of a context alone.
 };
 
 // Each value: its flag; else its variable (LONGHAUL_SERVER, LONGHAUL_TLS_CA, ...), unless --context
