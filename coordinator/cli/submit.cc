@@ -20,7 +20,8 @@ namespace {
 Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOptions options,
                    Client& client, const Environment& environment) {
   if (arguments.timeout_given) options.deadline = environment.clock.Now() + arguments.timeout;
-  const bool lines = arguments.output == OutputFormat::kJsonl;
+  const bool lines = arguments.output == OutputFormat::kJsonl &&
+                     (arguments.command == "watch" || arguments.follow);
   if (lines) {
     options.quiet = true;
     options.on_job = [&](const v1::Job& update) {

@@ -2,16 +2,21 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import time
 import unittest
 
 from cluster import BIN, ClusterTest, main, wait_until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import tools  # noqa: E402
 
 BASH = {"executable": "/bin/bash", "shell": True, "text": True, "capture_output": True, "check": False, "timeout": 120}
 
@@ -84,6 +89,24 @@ class CliTest(ClusterTest):
         self.assertEqual(complete("longhaul spec ex"), ["explain"])
         self.assertEqual(complete("longhaul submit --dry"), ["--dry-run"])
         self.assertEqual(complete("longhaul list -o js"), ["json", "jsonl"])
+
+    def test_completion_of_zsh(self):
+        """Its functions without its line editor: compadd shows what it is given."""
+        self.assertEqual(self.cluster.submit("tiny-one").returncode, 0)
+        zsh = shutil.which("zsh") or str(tools.unpack(["zsh", "zsh-common"]) / "bin/zsh")
+        script = ("compdef() {{ : }}; compadd() {{ [ \"$1\" = -- ] && shift; print -- $*; }}; _files() {{ print files; }}; "
+                  "source <(longhaul completion zsh); words=({words}); CURRENT=${{#words}}; _longhaul")
+
+        def complete(words):
+            result = subprocess.run([zsh, "-f", "-c", script.format(words=words)], env=self.environment(), capture_output=True, text=True, timeout=60,
+                                    check=False)
+            return result.stdout.split() or result.stderr
+
+        self.assertIn("tiny-one", complete('longhaul get ""'))
+        self.assertNotIn("tiny-one", complete('longhaul list ""'))
+        self.assertIn("explain", complete('longhaul spec ""'))
+        self.assertEqual(complete('longhaul list -o ""'), ["table", "json", "jsonl", "yaml"])
+        self.assertEqual(complete('longhaul submit -f ""'), ["files"])
 
     def test_a_reader_that_goes_away_ends_the_command(self):
         self.assertEqual(self.cluster.submit("tiny").returncode, 0)

@@ -106,6 +106,8 @@ TEST_F(WatchTest, JsonLinesAreOneForEachUpdateAndTheOutcome) {
   EXPECT_EQ(lines[0]["status"], "ok");
   EXPECT_EQ(lines[1]["data"]["state"], "FAILED");
   EXPECT_EQ(lines[2]["error"]["code"], "JOB_FAILED");
+  const CliResult wait = RunCli({"wait", "quickstart", "-o", "jsonl"});  // The outcome alone.
+  EXPECT_EQ(wait.envelope()["error"]["code"], "JOB_FAILED");
 }
 
 TEST_F(WatchTest, NobodyWhoReadsTheLinesEndsTheWatch) {
