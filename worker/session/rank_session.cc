@@ -150,11 +150,11 @@ class RankSession::Impl {
   absl::Time training_since_;
 
   std::unique_ptr<Executor> executor_;
+  bool lost_ = false;  // The connection, as the watcher's thread knows.
   std::unique_ptr<PlanWatcher> watcher_;
 };
 
 // --- events in, actions out
-// ------------------------------------------------------------------------------------------
 
 void RankSession::Impl::Post(const Event& event) {
   absl::MutexLock lock(&mutex_);
@@ -230,8 +230,9 @@ Outcome RankSession::Impl::Run() {
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =
               [this](const absl::Status& status) {
-                log_.Warning(absl::StrCat("lost the connection to the coordinator (",
-                                          status.message(), "); training goes on, reconnecting"));
+                log_.Warning(
+                    absl::StrCat("connection lost (", status.message(), "); reconnecting"));
+                lost_ = true;
                 OnDisconnected();
               },
           .on_refused =
@@ -292,12 +293,12 @@ bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
 }
 
 // --- the stream
-// ------------------------------------------------------------------------------------------------------
 
 void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
   absl::Status status;
   switch (event.event_case()) {
     case v1::PlanEvent::kPlan:
+      if (std::exchange(lost_, false)) log_.Info("connected again");
       status = OnPlan(event.plan());
       break;
     case v1::PlanEvent::kSeed:
@@ -366,7 +367,6 @@ void RankSession::Impl::OnDisconnected() {
 }
 
 // --- background
-// ------------------------------------------------------------------------------------------------------
 
 void RankSession::Impl::InBackground(Task task) {
   if (!executor_->Submit(
@@ -460,7 +460,6 @@ absl::Status RankSession::Impl::PullDownlink(OuterFragment& outer, int fragment,
 }
 
 // --- foreground
-// ------------------------------------------------------------------------------------------------------
 
 absl::Status RankSession::Impl::Perform(const Action& action) {
   return std::visit(
