@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # Trains a small language model on two pools on this machine, from nothing: installs what is missing, builds, starts a
 # coordinator and two pools on localhost, submits deploy/examples/quickstart.yaml, shows the progress and a report.
-#   deploy/quickstart.sh [--data PATH] [--steps N] [--ranks N] [--json FILE] [--set PATH=VALUE]... [--skip-setup]
+#   deploy/quickstart.sh [--data PATH] [--steps N] [--ranks N] [--json FILE] [--set PATH=VALUE]... [--yes] [--skip-setup]
 #     --data PATH     text file, or folder of text files, to train on (default: English text found on the machine)
 #     --steps N       inner steps instead of those of the example; a tenth of them, 100 at most, warm up
 #     --ranks N       ranks of each pool (default: 1)
 #     --json FILE     write the report as JSON too
 #     --set P=V       any other field of the job, as sync.h=100
 #     --dry-run       show the job with every default, and train nothing
-#     --skip-setup    do not install or build; use build/bin as it is
+#     --yes           fetch English text without asking, if there is none
+#     --skip-setup    install, fetch and build nothing; use build/bin as it is
 # Ctrl-C stops everything that it started. State stays in run/quickstart-*/ (the checkpoint, the logs).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "quickstart: $*"; exit 1; }
-usage() { sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
+usage() { sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
 
-data= json= ranks=1 setup=1 dry_run= steps=() overrides=()
+data= json= ranks=1 setup=1 yes= dry_run= steps=() overrides=()
 warm_up() { local tenth=$(( ${1} / 10 )); echo $(( tenth < 100 ? tenth : 100 )); }
 while [ $# -gt 0 ]; do
   case $1 in
@@ -31,6 +32,7 @@ while [ $# -gt 0 ]; do
     --json) json=${2:?--json needs a file}; shift 2 ;;
     --set) overrides+=(--set "${2:?--set needs PATH=VALUE}"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
+    --yes) yes=1; shift ;;
     --skip-setup) setup=; shift ;;
     -h|--help) usage 0 ;;
     *) say "quickstart: unknown argument '$1'"; usage 4 ;;
@@ -56,14 +58,23 @@ find_text() {
   for folder in /usr/share/perl/5*/pod; do
     if [ "$(du -skL "$folder" 2>/dev/null | cut -f1)" -ge 1000 ] 2>/dev/null; then echo "$folder"; return; fi
   done
-  [ "$(id -u)" = 0 ] || return 0
-  say "quickstart: installing the Debian package perl-doc (8 MB of English text)"
+}
+may_fetch_text() {
+  [ -z "$yes" ] || return 0
+  [ -t 0 ] && [ -t 2 ] || return 1
+  local answer
+  read -r -p "quickstart: there is no text to train on. Install the Debian package perl-doc (8 MB)? [y/N] " answer
+  case $answer in y|Y|yes) ;; *) return 1 ;; esac
+}
+fetch_text() {
+  [ -n "$setup" ] && [ "$(id -u)" = 0 ] && may_fetch_text || return 0
   apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends perl-doc >/dev/null
-  for folder in /usr/share/perl/5*/pod; do [ -d "$folder" ] && echo "$folder" && return; done
+  find_text
 }
 if [ -z "$data" ]; then
   data=$(find_text)
-  [ -n "$data" ] || fail "no English text found: install the package perl-doc, or give --data PATH"
+  [ -n "$data" ] || data=$(fetch_text)
+  [ -n "$data" ] || fail "no text to train on: give --data PATH, or --yes to install the Debian package perl-doc (as root, without --skip-setup)"
   say "quickstart: training on $data ($(du -shL "$data" | cut -f1) of English documentation); --data PATH takes your own text"
 fi
 [ -e "$data" ] || fail "--data $data does not exist"
@@ -118,3 +129,16 @@ status=0
 "$bin/longhaul" --server "$server" checkpoints quickstart -o json >"$state/checkpoints.json" || status=$?
 [ $status -eq 0 ] || fail "the job did not complete; see $state/job.json and the logs beside it"
 /usr/bin/python3 deploy/quickstart_report.py "$state/job.json" "$state/checkpoints.json" ${json:+--json "$json"}
+stored=${state#"$root"/}/coordinator
+cat <<END
+
+What next:
+  The page of this job, with its loss curve, and the same server for others:
+    $build/bin/longhaul-coordinator \\
+      --data-dir $stored
+    then http://127.0.0.1:7071/
+  A pool on another site; with TLS beyond one machine (README.md):
+    longhaul-worker --coordinator HOST:7070 --pool NAME
+  A job of your own:
+    longhaul spec init > job.yaml; longhaul submit -f job.yaml --wait
+END

@@ -43,11 +43,14 @@ def main():
             json.dump(report, file, indent=2)
             file.write("\n")
     print(f"""
-{report['job']}: {report['state']}, {report['parameters']:,} parameters, {report['tokens']:,} tokens on two pools
-  eval loss        {report['eval_loss_first']:.3f} after the first cycle, {report['eval_loss_last']:.3f} at the end (nats a byte, held-out text)
-  bytes exchanged  {report['wire_bytes'] / 1e6:,.1f} MB, up and down, both pools; data parallelism would have sent {report['data_parallel_bytes'] / 1e6:,.0f} MB
-                   ({report['byte_ratio']:,.0f} times as much: bf16 gradients up and down at every step)
-  utilization      {100 * report['utilization']:.1f} % computing; {report['exposed_wait_seconds']:.1f} s of waiting beside {report['compute_seconds']:.1f} s of compute (mean of the pools)
+{report['job']}: {report['state']}, {report['parameters']:,} parameters, {report['tokens']:,} tokens, two pools
+  eval loss        {report['eval_loss_first']:.3f} after the first cycle, {report['eval_loss_last']:.3f} at the end
+                   (nats a byte, held-out text)
+  bytes exchanged  {report['wire_bytes'] / 1e6:,.1f} MB, up and down, both pools; data parallelism
+                   would have sent {report['data_parallel_bytes'] / 1e6:,.0f} MB, {report['byte_ratio']:,.0f} times as much
+                   (bf16 gradients up and down at every step)
+  utilization      {100 * report['utilization']:.1f} % computing: {report['exposed_wait_seconds']:.1f} s of waiting beside
+                   {report['compute_seconds']:.1f} s of compute (mean of the pools)
   checkpoint       {report['checkpoint']}""")
 
 

@@ -90,14 +90,15 @@ function(_longhaul_ctest name executable)
 endfunction()
 
 # longhaul_embed(NAME FILES...): the files' bytes in the library longhaul_NAME, as `extern const unsigned char kFile_index_html[]` of
-# namespace longhaul for a file index.html, with a zero behind them; made anew when a file changes.
+# namespace longhaul for a file index.html, with a zero behind them, and `kFileSize_index_html`, without it; made anew when a file changes.
 function(longhaul_embed name)
   foreach(file ${ARGN})
     get_filename_component(base ${file} NAME)
+    get_filename_component(path ${file} ABSOLUTE)
     set(output ${CMAKE_CURRENT_BINARY_DIR}/${base}.cc)
     add_custom_command(OUTPUT ${output}
-      COMMAND ${CMAKE_COMMAND} -D INPUT=${CMAKE_CURRENT_SOURCE_DIR}/${file} -D OUTPUT=${output} -P ${CMAKE_SOURCE_DIR}/common/cmake/embed.cmake
-      DEPENDS ${file} ${CMAKE_SOURCE_DIR}/common/cmake/embed.cmake VERBATIM)
+      COMMAND ${CMAKE_COMMAND} -D INPUT=${path} -D OUTPUT=${output} -P ${CMAKE_SOURCE_DIR}/common/cmake/embed.cmake
+      DEPENDS ${path} ${CMAKE_SOURCE_DIR}/common/cmake/embed.cmake VERBATIM)
     target_sources(longhaul_${name} PRIVATE ${output})
   endforeach()
 endfunction()

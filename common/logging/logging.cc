@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/pattern_formatter.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/sinks/ostream_sink.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace longhaul {
@@ -34,6 +38,7 @@ std::string JsonMembers(absl::string_view message, const LogFields& fields) {
   nlohmann::ordered_json line;
   line["message"] = message;
   if (!fields.job.empty()) line["job"] = fields.job;
+  if (!fields.job_id.empty()) line["job_id"] = fields.job_id;
   if (!fields.pool.empty()) line["pool"] = fields.pool;
   if (fields.rank) line["rank"] = *fields.rank;
   if (fields.round) line["round"] = *fields.round;
@@ -60,14 +65,53 @@ std::string TextLine(absl::string_view message, const LogFields& fields) {
     AppendEscaped(&line, value);
   };
   if (!fields.job.empty()) append("job", fields.job);
+  if (!fields.job_id.empty()) append("job_id", fields.job_id);
   if (!fields.pool.empty()) append("pool", fields.pool);
   if (fields.rank) append("rank", absl::StrCat(*fields.rank));
   if (fields.round) append("round", absl::StrCat(*fields.round));
   return line;
 }
 
+// A line with one write, so that lines of several processes at one terminal or file stay whole.
+class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit StandardErrorSink(bool coloured) : coloured_(coloured) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    message.color_range_start = message.color_range_end = 0;
+    spdlog::memory_buf_t buffer;
+    formatter_->format(message, buffer);
+    std::string line(buffer.data(), buffer.size());
+    if (coloured_ && message.color_range_end > message.color_range_start) {
+      line.insert(message.color_range_end, "\x1b[0m");
+      line.insert(message.color_range_start, ColourOf(message.level));
+    }
+    for (absl::string_view rest = line; !rest.empty();) {
+      const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return;  // Nobody reads it; there is nowhere to say so.
+      rest.remove_prefix(written);
+    }
+  }
+  void flush_() override {}
+
+  static const char* ColourOf(spdlog::level::level_enum level) {
+    if (level >= spdlog::level::err) return "\x1b[31m";
+    return level == spdlog::level::warn ? "\x1b[33m" : "\x1b[32m";
+  }
+
+  const bool coloured_;
+};
+
+// NO_COLOR, if it is not empty, asks for none (no-color.org).
+bool WantsColour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
+}
+
 spdlog::sink_ptr MakeSink(std::ostream* stream) {
-  if (stream == nullptr) return std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  if (stream == nullptr) return std::make_shared<StandardErrorSink>(WantsColour());
   return std::make_shared<spdlog::sinks::ostream_sink_mt>(*stream, /*force_flush=*/true);
 }
 
@@ -106,6 +150,7 @@ Logger::Logger(const LogOptions& options) {
 Logger Logger::With(const LogFields& fields) const {
   Logger logger = *this;
   if (!fields.job.empty()) logger.fields_.job = fields.job;
+  if (!fields.job_id.empty()) logger.fields_.job_id = fields.job_id;
   if (!fields.pool.empty()) logger.fields_.pool = fields.pool;
   if (fields.rank) logger.fields_.rank = fields.rank;
   if (fields.round) logger.fields_.round = fields.round;

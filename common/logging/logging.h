@@ -28,7 +28,9 @@ absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
 // What a line is about. Empty fields are left out of it.
 struct LogFields {
-  std::string job, pool;
+  std::string job;  // Its name.
+  std::string pool;
+  std::string job_id;
   std::optional<int64_t> rank, round;
 };
 

@@ -8,8 +8,11 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/config/nearest_name.h"
+#include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/results.h"
+#include "coordinator/cli/spec_init.h"
 
 namespace longhaul::cli {
 namespace {
@@ -18,14 +21,21 @@ constexpr char kFooter[] = R"(
 Exit codes: 0 ok; 1 the job failed, was cancelled or is quarantined, the server refused or failed, or
 standard output could not be written; 2 no connection, or not allowed in; 3 a deadline passed; 4 bad
 arguments or spec; 5 internal error. Data goes to standard output, messages for people to standard
-error. The server's address is --server, else LONGHAUL_SERVER, else `server: host:port` in
-~/.config/longhaul/config.yaml, else localhost:7070. Likewise LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE,
-LONGHAUL_TLS_KEY and LONGHAUL_TOKEN_FILE stand for the options of those names.)";
+error. The server's address is --server, else LONGHAUL_SERVER, else that of a context in
+~/.config/longhaul/config.yaml (`longhaul contexts --help`), else localhost:7070. Likewise
+LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE, LONGHAUL_TLS_KEY, LONGHAUL_TOKEN_FILE and LONGHAUL_CONTEXT
+stand for the options of those names. NO_COLOR turns colours off.
+`longhaul COMMAND --help` shows examples of each command.)";
 
-const std::map<std::string, OutputFormat> kFormats = {
-    {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"yaml", OutputFormat::kYaml}};
+const std::map<std::string, OutputFormat> kFormats = {{"table", OutputFormat::kTable},
+                                                      {"json", OutputFormat::kJson},
+                                                      {"jsonl", OutputFormat::kJsonl},
+                                                      {"yaml", OutputFormat::kYaml}};
 
 void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
+  app.add_option("--context", arguments.context,
+                 "Context of ~/.config/longhaul/config.yaml: a coordinator and its TLS files")
+      ->type_name("NAME");
   app.add_option("--server", arguments.server, "Coordinator, as host:port")->type_name("HOST:PORT");
   app.add_option("--tls-ca", arguments.tls.ca,
                  "PEM file of the authorities that the coordinator's certificate comes from")
@@ -37,7 +47,9 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--token-file", arguments.token_file,
                  "File with your token, where the coordinator wants one; with --tls-ca")
       ->type_name("FILE");
-  app.add_option("-o,--output", arguments.output, "Form of the data: table, json or yaml")
+  app.add_option(
+         "-o,--output", arguments.output,
+         "Form of the data: table, json, jsonl (a line; of watch a line for each update) or yaml")
       ->type_name("FORM")
       ->transform(CLI::CheckedTransformer(kFormats).description(""));
   app.add_option_function<std::string>(
@@ -50,7 +62,8 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
            }
            arguments.timeout_given = true;
          },
-         "Deadline of each call (30s); with watch, --wait and --follow, of the whole wait (none)")
+         "Deadline of each call (30s); with watch, wait, --wait and --follow, of the whole wait "
+         "(none)")
       ->type_name("DURATION");
 }
 
@@ -80,10 +93,35 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
       ->type_name("JOB@STEP|DIR");
   submit->add_option("--token", arguments.token,
                      "Idempotency token: a repeated one gets the first answer");
-  submit->add_flag("--dry-run", arguments.dry_run,
-                   "Check the spec and show the job, with every default; store nothing");
-  submit->add_flag("--wait", arguments.wait, "Wait until the job has ended");
-  submit->add_flag("--follow", arguments.follow, "Show progress until the job has ended");
+  submit->add_flag(
+      "--dry-run", arguments.dry_run,
+      "Check the spec and show the job, with every default; store nothing. Works without "
+      "a coordinator");
+  submit->add_flag("--wait", arguments.wait,
+                   "Wait until the job has ended; on a terminal its progress is shown");
+  submit->add_flag("--follow", arguments.follow,
+                   "The same, and show progress also where there is no terminal");
+}
+
+void AddLogs(CLI::App& app, Arguments& arguments) {
+  CLI::App* logs = app.add_subcommand("logs", "Show the newest log lines of a job's pools");
+  logs->add_option("JOB", arguments.job, "Name or id of the job, or name of a pool")->required();
+  logs->add_option("--tail", arguments.tail, "So many lines of each pool first (100)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000).description(""));
+  logs->add_flag("--follow", arguments.follow, "Then what is written from now on");
+}
+
+void AddSpec(CLI::App& app, Arguments& arguments) {
+  CLI::App* spec = app.add_subcommand("spec", "Learn and begin job specs")->require_subcommand(1);
+  spec->add_subcommand("explain", "Explain a field of the job spec, with its unit and default")
+      ->add_option("PATH", arguments.path, "As sync.up.codec; without it, the whole spec");
+  spec->add_subcommand("init", "Print a spec to begin from")
+      ->add_option(
+          "--from", arguments.spec_template,
+          absl::StrCat("One of ", absl::StrJoin(SpecTemplateNames(), ", "), " (quickstart)"))
+      ->type_name("NAME")
+      ->check(CLI::IsMember(SpecTemplateNames()).description(""));
 }
 
 void AddCerts(CLI::App& app, Arguments& arguments) {
@@ -114,23 +152,44 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
 
 void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSubmit(app, arguments);
-  app.add_subcommand("list", "List jobs, newest first")
-      ->add_option("--limit", arguments.limit, "At most so many (1000)")
+  CLI::App* list = app.add_subcommand("list", "List jobs, newest first");
+  list->add_option("--limit", arguments.limit, "At most so many (1000)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000).description(""));
+  list->add_flag("--names", arguments.names, "Names only, one on each line");
   AddJobCommand(app, arguments, "get", "Show a job");
   AddJobCommand(app, arguments, "watch", "Show the progress of a job until it has ended");
+  AddJobCommand(app, arguments, "wait",
+                "Wait until a job has ended, and show it; the exit code says how it ended");
+  AddLogs(app, arguments);
   AddJobCommand(app, arguments, "cancel", "Stop a job for good; its last commit stays")
       ->add_option("--reason", arguments.reason, "Recorded with the job");
   app.add_subcommand("pools", "List pools");
   AddJobCommand(app, arguments, "checkpoints", "List the checkpoints of a job");
   AddCerts(app, arguments);
   AddResultCommands(app, arguments);
+  app.add_subcommand("top", "Jobs and pools as they are now, in the terminal; q ends it");
+  AddSpec(app, arguments);
+  app.add_subcommand("doctor", "Look for what is wrong between here and the coordinator")
+      ->add_option("--data-dir", arguments.data_dir,
+                   "Folder whose free space is looked at (the current one)")
+      ->type_name("DIR");
+  app.add_subcommand("contexts", "List the coordinators that your configuration file names")
+      ->add_flag("--names", arguments.names, "Names only, one on each line");
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh"}).description(""));
+}
+
+// Below the help of each command. `prefix`: the names of the commands around, each with a space.
+void AddExamples(CLI::App& app, const std::string& prefix) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    const std::string name = prefix + command->get_name();
+    if (const std::string text = ExamplesText(name); !text.empty()) command->footer(text);
+    AddExamples(*command, name + " ");
+  }
 }
 
 std::vector<std::string> CommandNames(const CLI::App& app) {
@@ -149,7 +208,7 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   add(app);
   for (const CLI::App* command : app.get_subcommands({})) {
     add(*command);
-    for (const CLI::App* below : command->get_subcommands({})) add(*below);
+    for (const CLI::App* inner : command->get_subcommands({})) add(*inner);
   }
   return names;
 }
@@ -164,6 +223,13 @@ CliError ExplainParseError(const CLI::App& app, const CLI::ParseError& parse_err
   if (!args.empty() && !absl::StartsWith(args[0], "-") && !in(commands, args[0])) {
     return UsageError(absl::StrCat("no such command: ", args[0]),
                       NearestNameHint(args[0], commands));
+  }
+  if (args.size() > 1 && args[0] == "spec" && !absl::StartsWith(args[1], "-")) {
+    const std::vector<std::string> inner = CommandNames(*app.get_subcommand("spec"));
+    if (!in(inner, args[1])) {
+      return UsageError(absl::StrCat("no such command: spec ", args[1]),
+                        NearestNameHint(args[1], inner));
+    }
   }
   for (const std::string& arg : args) {
     const std::string name = arg.substr(0, arg.find('='));
@@ -187,6 +253,7 @@ std::unique_ptr<CLI::App> MakeApp(Arguments& arguments) {
   app->footer(kFooter + 1);
   AddGlobalOptions(*app, arguments);
   AddCommands(*app, arguments);
+  AddExamples(*app, "");
   return app;
 }
 
@@ -200,10 +267,14 @@ std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::st
   } catch (const CLI::ParseError& e) {
     return ExplainParseError(*app, e, args);
   }
-  const CLI::App* const command = app->get_subcommands().front();
-  arguments.command = command->get_name();
-  if (!command->get_subcommands().empty())
-    arguments.subcommand = command->get_subcommands().front()->get_name();
+  for (const CLI::App* at = app.get(); !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    absl::StrAppend(&arguments.command, arguments.command.empty() ? "" : " ", at->get_name());
+  }
+  // A live table asks again and again; a key must not wait long for a coordinator that is silent.
+  // A dry run needs no coordinator, so it does not wait long for one.
+  const bool brief = arguments.command == "top" || arguments.dry_run;
+  if (brief && !arguments.timeout_given) arguments.timeout = absl::Seconds(5);
   return arguments;
 }
 

@@ -17,11 +17,12 @@ class App;
 
 namespace longhaul::cli {
 
-enum class OutputFormat { kTable, kJson, kYaml };
+enum class OutputFormat { kTable, kJson, kJsonl, kYaml };
 
 struct Arguments {
-  std::string command;     // "submit", "get", ...
-  std::string server;      // Empty: not given.
+  std::string command;     // "submit", "get", "spec explain", ...
+  std::string context;     // Empty: not given.
+  std::string server;      // Likewise.
   TlsFiles tls;            // Likewise, each.
   std::string token_file;  // Likewise.
   OutputFormat output = OutputFormat::kTable;
@@ -32,13 +33,17 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::string token;
   bool wait = false, follow = false, dry_run = false;
-  int limit = 1000;        // list
-  std::string from;        // submit
-  std::string out;         // download
-  std::string job;         // get, watch, cancel, checkpoints, and those of results.h
-  std::string reason;      // cancel
-  std::string shell;       // completion
-  std::string subcommand;  // certs
+  int limit = 1000;      // list
+  int tail = 100;        // logs
+  bool names = false;    // list, contexts
+  std::string from;      // submit
+  std::string out;       // download
+  std::string job;       // get, watch, wait, logs, cancel, checkpoints, and those of results.h
+  std::string path;      // spec explain
+  std::string spec_template = "quickstart";  // spec init
+  std::string data_dir = ".";                // doctor
+  std::string reason;                        // cancel
+  std::string shell;                         // completion
   std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
   std::vector<std::string> hosts;
   std::optional<int> days;

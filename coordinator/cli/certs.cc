@@ -29,7 +29,7 @@ CertificateKind KindOf(const std::string& word) {
 
 Outcome Certs(const Arguments& arguments) {
   const std::string ca = arguments.certs_dir + "/ca.pem";
-  const bool init = arguments.subcommand == "init";
+  const bool init = arguments.command == "certs init";
   const absl::StatusOr<CertificateFiles> files =
       init ? InitAuthority(arguments.certs_dir, arguments.days.value_or(3650))
            : IssueCertificate(arguments.certs_dir,

@@ -1,14 +1,18 @@
 #include "coordinator/cli/cli_error.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/text.h"
 
 namespace longhaul::cli {
 namespace {
+
+constexpr size_t kFieldsInFull = 10;
 
 ExitCode ExitOf(const absl::Status& status) {
   switch (status.code()) {
@@ -76,8 +80,14 @@ CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation
   CliError error{.exit = ExitCode::kUsage,
                  .code = absl::StatusCodeToString(status.code()),
                  .message = "the job spec is refused"};
-  for (const SpecViolation& v : violations) error.fields.push_back({v.field, Describe(v)});
+  error.fields = FieldsOf(violations);
   return error;
+}
+
+std::vector<CliError::Field> FieldsOf(const std::vector<SpecViolation>& violations) {
+  std::vector<CliError::Field> fields;
+  for (const SpecViolation& v : violations) fields.push_back({v.field, Describe(v)});
+  return fields;
 }
 
 CliError UsageError(std::string message, std::string hint) {
@@ -104,9 +114,18 @@ std::string ToText(const CliError& error, bool colour) {
   absl::StrAppend(&text,
                   error.fields.empty() ? Printable(error.message) : "the job spec is refused", " (",
                   error.code, ")\n");
-  for (const CliError::Field& field : error.fields) {
+  const size_t in_full = std::min(error.fields.size(), kFieldsInFull);
+  for (size_t i = 0; i < in_full; ++i) {
+    const CliError::Field& field = error.fields[i];
     absl::StrAppend(&text, "  ", Printable(field.field), field.field.empty() ? "" : ": ",
                     Printable(field.description), "\n");
+  }
+  if (error.fields.size() > in_full) {
+    std::vector<std::string> names;
+    for (size_t i = in_full; i < error.fields.size(); ++i)
+      names.push_back(Printable(error.fields[i].field));
+    absl::StrAppend(&text, "  and ", names.size(),
+                    " more (-o json has them in full): ", absl::StrJoin(names, ", "), "\n");
   }
   if (!error.hint.empty()) absl::StrAppend(&text, "hint: ", Printable(error.hint), "\n");
   if (error.retry_after) {

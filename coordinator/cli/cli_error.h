@@ -32,12 +32,15 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address);
 // Of a spec that was refused on this side.
 CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations);
 
+std::vector<CliError::Field> FieldsOf(const std::vector<SpecViolation>& violations);
+
 CliError UsageError(std::string message, std::string hint = "");
 
 // The `error` member of the envelope.
 Json ToJson(const CliError& error);
 
-// For people, several lines. `colour`: with terminal escapes.
+// For people, several lines: ten fields in full, of the others their names. `colour`: with terminal
+// escapes.
 std::string ToText(const CliError& error, bool colour);
 
 }  // namespace longhaul::cli

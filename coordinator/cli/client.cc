@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
@@ -27,7 +28,11 @@ absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientConte
                              absl::Time deadline) const {
   absl::Status error = FromGrpcStatus(status);
   const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline;
-  const bool unreached = absl::IsUnavailable(error) && context.peer().empty();
+  // Without a connection the peer is what was dialled, not where it led to.
+  const std::string peer = context.peer();
+  const bool connected = absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
+                         absl::StartsWith(peer, "unix:");
+  const bool unreached = absl::IsUnavailable(error) && !connected;
   if (absl::IsUnavailable(error)) {
     const absl::Status why = ExplainConnection(address_, access_.files, absl::Now() + kExplainTime);
     if (!why.ok()) {
@@ -65,6 +70,8 @@ Client::Client(std::string address, absl::Duration timeout, ClientAccess access)
   const auto channel = MakeChannel({.address = address_, .tls = access_.tls});
   jobs_ = v1::JobService::NewStub(channel);
   pools_ = v1::PoolService::NewStub(channel);
+  server_ = v1::ServerService::NewStub(channel);
+  logs_ = v1::LogService::NewStub(channel);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
@@ -120,8 +127,19 @@ absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
   return Call(*pools_, v1::ListPoolsRequest(), &v1::PoolService::Stub::ListPools);
 }
 
+absl::StatusOr<v1::DescribeResponse> Client::Describe() {
+  return Call(*server_, v1::DescribeRequest(), &v1::ServerService::Stub::Describe);
+}
+
+absl::Status Client::Probe(int bytes_up, int bytes_down) {
+  v1::ProbeRequest request;
+  request.set_payload(std::string(bytes_up, '\0'));
+  request.set_answer_bytes(bytes_down);
+  return Call(*server_, request, &v1::ServerService::Stub::Probe).status();
+}
+
 absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
-                              const std::function<void(const v1::WatchJobResponse&)>& on_update,
+                              const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                               std::optional<int64_t> events_after) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
@@ -131,7 +149,23 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
   request.set_cursor(cursor);
   if (events_after.has_value()) request.set_events_after(*events_after);
   const auto stream = jobs_->WatchJob(&context, request);
-  for (v1::WatchJobResponse update; stream->Read(&update);) on_update(update);
+  for (v1::WatchJobResponse update; stream->Read(&update);) {
+    if (!on_update(update)) context.TryCancel();
+  }
+  const grpc::Status status = stream->Finish();
+  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+}
+
+absl::Status Client::FollowLogs(
+    const v1::FollowLogsRequest& request, absl::Time deadline,
+    const std::function<bool(const v1::FollowLogsResponse&)>& on_lines) {
+  grpc::ClientContext context;
+  LH_RETURN_IF_ERROR(AddToken(context));
+  context.set_deadline(absl::ToChronoTime(deadline));
+  const auto stream = logs_->FollowLogs(&context, request);
+  for (v1::FollowLogsResponse lines; stream->Read(&lines);) {
+    if (!on_lines(lines)) context.TryCancel();
+  }
   const grpc::Status status = stream->Finish();
   return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
 }

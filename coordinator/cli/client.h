@@ -10,7 +10,9 @@
 #include "absl/time/time.h"
 #include "common/rpc/tls.h"
 #include "longhaul/v1/job.grpc.pb.h"
+#include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
+#include "longhaul/v1/server.grpc.pb.h"
 
 namespace longhaul::cli {
 
@@ -37,11 +39,17 @@ class Client {
   absl::StatusOr<v1::Job> CancelJob(const std::string& job, const std::string& reason);
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job);
   absl::StatusOr<v1::ListPoolsResponse> ListPools();
-  // One stream, until it ends or `deadline`; `on_update` gets each message. `events_after`: nothing
-  // for no events.
+  absl::StatusOr<v1::DescribeResponse> Describe();
+  // Sends so many bytes and takes so many; at most 1 MiB each.
+  absl::Status Probe(int bytes_up, int bytes_down);
+  // One stream, until it ends, `deadline`, or `on_update`, which gets each message, says false
+  // (CANCELLED). `events_after`: nothing for no events.
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
-                        const std::function<void(const v1::WatchJobResponse&)>& on_update,
+                        const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                         std::optional<int64_t> events_after = std::nullopt);
+  // Likewise, of log lines.
+  absl::Status FollowLogs(const v1::FollowLogsRequest& request, absl::Time deadline,
+                          const std::function<bool(const v1::FollowLogsResponse&)>& on_lines);
   absl::StatusOr<v1::CreateCheckpointResponse> CreateCheckpoint(const std::string& job);
   absl::StatusOr<v1::DeleteJobResponse> DeleteJob(const std::string& job);
   absl::StatusOr<v1::ListEventsResponse> ListEvents(const std::string& job);
@@ -68,6 +76,8 @@ class Client {
   const ClientAccess access_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
+  std::unique_ptr<v1::ServerService::Stub> server_;
+  std::unique_ptr<v1::LogService::Stub> logs_;
 };
 
 // Whether a server said this, as far as this side can know: false when none was reached, or none

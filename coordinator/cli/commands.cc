@@ -5,6 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/results.h"
+#include "coordinator/cli/spec_explain.h"
+#include "coordinator/cli/spec_init.h"
+#include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
@@ -16,10 +19,18 @@ Outcome Get(const Arguments& arguments, Client& client, const Environment& envir
   return {JobJson(*job), JobTable(*job, environment.clock.Now())};
 }
 
+std::string NamesOf(const v1::ListJobsResponse& jobs) {
+  std::string text;
+  for (const v1::Job& job : jobs.jobs()) absl::StrAppend(&text, Printable(job.spec().name()), "\n");
+  return text;
+}
+
 Outcome List(const Arguments& arguments, Client& client, const Environment& environment) {
   const absl::StatusOr<v1::ListJobsResponse> jobs = client.ListJobs(arguments.limit);
   if (!jobs.ok()) return ErrorOfCall(jobs.status(), client.address());
-  return {JobsJson(*jobs), JobsTable(*jobs, environment.clock.Now())};
+  std::string table = JobsTable(*jobs, environment.clock.Now());
+  if (arguments.names) table = NamesOf(*jobs);
+  return {JobsJson(*jobs), std::move(table)};
 }
 
 Outcome Cancel(const Arguments& arguments, Client& client, const Environment& environment) {
@@ -42,9 +53,21 @@ Outcome Checkpoints(const Arguments& arguments, Client& client) {
 
 }  // namespace
 
+std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environment& environment) {
+  if (arguments.command == "doctor") return Doctor(arguments, environment);
+  if (arguments.command == "contexts") return ListContexts(arguments, environment);
+  if (arguments.command == "spec explain")
+    return SpecExplain(arguments.path, environment.columns());
+  if (arguments.command == "spec init") return SpecInit(arguments.spec_template);
+  return std::nullopt;
+}
+
 Outcome RunCommand(const Arguments& arguments, Client& client, const Environment& environment) {
   if (arguments.command == "submit") return Submit(arguments, client, environment);
   if (arguments.command == "watch") return Watch(arguments, client, environment);
+  if (arguments.command == "wait") return Wait(arguments, client, environment);
+  if (arguments.command == "logs") return Logs(arguments, client, environment);
+  if (arguments.command == "top") return Top(arguments, client, environment);
   if (arguments.command == "get") return Get(arguments, client, environment);
   if (arguments.command == "list") return List(arguments, client, environment);
   if (arguments.command == "cancel") return Cancel(arguments, client, environment);

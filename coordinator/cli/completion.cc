@@ -18,52 +18,92 @@ void AppendOptions(const CLI::App& app, std::vector<std::string>* words) {
   }
 }
 
-// $1 is the first function argument: the command's name, or empty.
+bool TakesJob(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_name() == "JOB") return true;
+  }
+  return false;
+}
+
+// What may follow the command, and whether jobs may.
+struct Words {
+  std::vector<std::string> words;
+  bool jobs = false;
+};
+
+Words WordsOf(const CLI::App& command, const std::vector<std::string>& global) {
+  Words result{.words = global, .jobs = TakesJob(command)};
+  AppendOptions(command, &result.words);
+  for (const CLI::App* inner : command.get_subcommands({})) {
+    result.words.push_back(inner->get_name());
+    AppendOptions(*inner, &result.words);
+  }
+  if (command.get_name() == "completion") result.words.insert(result.words.end(), {"bash", "zsh"});
+  return result;
+}
+
+// $1 is the command's name, or empty; the other arguments name the coordinator.
 std::string WordsFunction(const CLI::App& app) {
-  std::string text = "_longhaul_words() {\n  case \"$1\" in\n";
   std::vector<std::string> global;
   AppendOptions(app, &global);
   std::vector<std::string> top = global;
+  std::string text =
+      R"sh(_longhaul_jobs() { longhaul list --names --limit 200 --timeout 2s "$@" 2>/dev/null; }
+_longhaul_words() {
+  local command="$1"
+  shift
+  case "$command" in
+)sh";
   for (const CLI::App* command : app.get_subcommands({})) {
-    std::vector<std::string> words = global;
-    AppendOptions(*command, &words);
-    for (const CLI::App* below : command->get_subcommands({})) {
-      words.push_back(below->get_name());
-      AppendOptions(*below, &words);
-    }
-    if (command->get_name() == "completion") words.insert(words.end(), {"bash", "zsh"});
-    absl::StrAppend(&text, "    ", command->get_name(), ") echo '", absl::StrJoin(words, " "),
-                    "' ;;\n");
+    const Words words = WordsOf(*command, global);
+    absl::StrAppend(&text, "    ", command->get_name(), ") ",
+                    words.jobs ? "_longhaul_jobs \"$@\"; " : "", "echo '",
+                    absl::StrJoin(words.words, " "), "' ;;\n");
     top.push_back(command->get_name());
   }
   absl::StrAppend(&text, "    *) echo '", absl::StrJoin(top, " "), "' ;;\n  esac\n}\n");
   return text;
 }
 
-// The command is the first word behind the program's name that does not begin with '-'.
+// The command is the first word behind the program's name that is no option and no value of one.
 constexpr char kBash[] = R"sh(_longhaul() {
-  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="" word
+  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="" word before=""
+  local -a connection=()
+  COMPREPLY=()
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) ;; *) command="$word"; break ;; esac
+    case "$before" in
+      --server|--context|--tls-ca|--tls-certificate|--tls-key) connection+=("$before" "$word") ;;
+      -o|--output|--timeout) ;;
+      *) case "$word" in -*) ;; *) [ -n "$command" ] || command="$word" ;; esac ;;
+    esac
+    before="$word"
   done
   case "$previous" in
-    -o|--output) COMPREPLY=($(compgen -W "table json yaml" -- "$current")) ;;
-    -f|--file) COMPREPLY=($(compgen -f -- "$current")) ;;
-    *) COMPREPLY=($(compgen -W "$(_longhaul_words "$command")" -- "$current")) ;;
+    -o|--output) COMPREPLY=($(compgen -W "table json jsonl yaml" -- "$current")) ;;
+    --context) COMPREPLY=($(compgen -W "$(longhaul contexts --names 2>/dev/null)" -- "$current")) ;;
+    -f|--file|--tls-ca|--tls-certificate|--tls-key|--data-dir) COMPREPLY=($(compgen -f -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W "$(_longhaul_words "$command" "${connection[@]}")" -- "$current")) ;;
   esac
 }
 complete -o filenames -F _longhaul longhaul
 )sh";
 
 constexpr char kZsh[] = R"sh(_longhaul() {
-  local command="" word
+  local command="" word before=""
+  local -a connection=()
   for word in "${(@)words[2,CURRENT-1]}"; do
-    case "$word" in -*) ;; *) command="$word"; break ;; esac
+    case "$before" in
+      --server|--context|--tls-ca|--tls-certificate|--tls-key) connection+=("$before" "$word") ;;
+      -o|--output|--timeout) ;;
+      *) case "$word" in -*) ;; *) [ -n "$command" ] || command="$word" ;; esac ;;
+    esac
+    before="$word"
   done
   case "${words[CURRENT-1]}" in
-    -o|--output) compadd table json yaml ;;
-    -f|--file) _files ;;
-    *) compadd -- $(_longhaul_words "$command") ;;
+    -o|--output) compadd table json jsonl yaml ;;
+    --context) compadd -- $(longhaul contexts --names 2>/dev/null) ;;
+    -f|--file|--tls-ca|--tls-certificate|--tls-key|--data-dir) _files ;;
+    *) compadd -- $(_longhaul_words "$command" "${(@)connection}") ;;
   esac
 }
 compdef _longhaul longhaul

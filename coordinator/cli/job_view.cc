@@ -1,3 +1,4 @@
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/message_json.h"
@@ -64,6 +65,12 @@ std::string PoolTable(const v1::Job& job) {
   return TableText(rows);
 }
 
+// Many messages begin with their field.
+std::string FieldAndMessage(const v1::JobError& error) {
+  const bool named = error.field().empty() || absl::StartsWith(error.message(), error.field());
+  return Printable(named ? error.message() : absl::StrCat(error.field(), ": ", error.message()));
+}
+
 Json EvalLossJson(const v1::EvalLoss& loss) { return MessageToJson(loss, JsonFields::kAll); }
 
 Json WireBytesJson(const v1::WireBytes& bytes) {
@@ -85,10 +92,11 @@ std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>&
     const auto& wait = pool.retry_in();
     const absl::Duration again = absl::Seconds(wait.seconds()) + absl::Nanoseconds(wait.nanos());
     absl::StrAppend(&text, Printable(pool.pool()), " is set aside for ", Printable(pool.job()),
-                    ": ", Printable(pool.error().code()), ": ", Printable(pool.error().message()),
-                    " (",
+                    ": ", Printable(pool.error().code()), ": ", FieldAndMessage(pool.error()), " (",
                     pool.failures() > 1 ? absl::StrCat(pool.failures(), " times in a row; ") : "",
                     "again in ", DurationText(again), ")\n");
+    if (!pool.error().hint().empty())
+      absl::StrAppend(&text, "  hint: ", Printable(pool.error().hint()), "\n");
   }
   return text;
 }
@@ -127,7 +135,11 @@ std::string JobTable(const v1::Job& job, absl::Time now) {
       {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
   if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
   if (job.has_error()) {
-    pairs.push_back({"error", absl::StrCat(job.error().code(), ": ", job.error().message())});
+    const v1::JobError& error = job.error();
+    pairs.push_back({"error", absl::StrCat(error.code(), ": ", error.message())});
+    if (!error.field().empty()) pairs.push_back({"field", error.field()});
+    if (!error.pool().empty()) pairs.push_back({"reported by", error.pool()});
+    if (!error.hint().empty()) pairs.push_back({"hint", error.hint()});
   }
   for (const std::string& warning : job.warnings()) pairs.push_back({"warning", warning});
   std::string text = PairsText(pairs);

@@ -7,19 +7,26 @@
 #include <vector>
 
 #include "coordinator/cli/cli.h"
+#include "coordinator/cli/terminal.h"
+#include "grpc/support/log.h"
 
 int main(int argc, char** argv) {
+  // Calls say what went wrong; the library's own lines are for who asks for them.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   const auto clock = longhaul::MakeSystemClock();
+  const auto terminal = longhaul::cli::OpenTerminal();
   const longhaul::cli::Environment environment{
       .in = std::cin,
       .out = std::cout,
       .err = std::cerr,
       .err_is_terminal = isatty(STDERR_FILENO) == 1,
+      .out_is_terminal = isatty(STDOUT_FILENO) == 1,
       .clock = *clock,
       .variable = [](const char* name) -> std::optional<std::string> {
         const char* value = std::getenv(name);
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      }};
+      },
+      .terminal = terminal.get()};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));
 }

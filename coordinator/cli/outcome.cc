@@ -17,7 +17,12 @@ Json Envelope(const Outcome& outcome) {
 
 }  // namespace
 
+std::string JsonLine(const Outcome& outcome) {
+  return Envelope(outcome).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& environment) {
+  if (outcome.silent) return ExitCode::kOk;
   switch (format) {
     case OutputFormat::kTable:
       environment.out << outcome.table;
@@ -26,13 +31,16 @@ ExitCode Write(const Outcome& outcome, OutputFormat format, const Environment& e
       environment.out << Envelope(outcome).dump(2, ' ', false, Json::error_handler_t::replace)
                       << "\n";
       break;
+    case OutputFormat::kJsonl:
+      environment.out << JsonLine(outcome) << "\n";
+      break;
     case OutputFormat::kYaml:
       environment.out << WriteYaml(Envelope(outcome));
       break;
   }
   environment.out.flush();
   if (!outcome.error) return ExitCode::kOk;
-  environment.err << ToText(*outcome.error, environment.err_is_terminal) << std::flush;
+  environment.err << ToText(*outcome.error, environment.coloured()) << std::flush;
   return outcome.error->exit;
 }
 

@@ -16,9 +16,21 @@ struct Outcome {
   std::string table;  // `data` for people.
   std::optional<CliError> error;
 
+  // Everything is said already.
+  static Outcome Nothing() {
+    Outcome outcome(Json(), "");
+    outcome.data.reset();
+    outcome.silent = true;
+    return outcome;
+  }
+  bool silent = false;  // Nothing is written.
+
   Outcome(Json json, std::string text) : data(std::move(json)), table(std::move(text)) {}
   Outcome(CliError failure) : error(std::move(failure)) {}  // NOLINT: a command returns either.
 };
+
+// The envelope (below) on one line, without its end.
+std::string JsonLine(const Outcome& outcome);
 
 // Writes it: table to stdout and error to stderr, or one envelope {schema_version, status, data,
 // error} to stdout (and the error to stderr too). Returns the exit code.

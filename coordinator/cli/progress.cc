@@ -1,6 +1,7 @@
 #include "coordinator/cli/progress.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,7 +13,7 @@ namespace longhaul::cli {
 namespace {
 
 constexpr absl::Duration kLineInterval = absl::Seconds(5);
-constexpr int kBarCells = 24;
+constexpr int kBarCellsMax = 24;
 
 struct PoolMeans {
   int reporting = 0;  // Live pools that have trained.
@@ -36,11 +37,11 @@ double DoneFraction(const v1::Job& job) {
   return steps > 0 ? std::clamp(static_cast<double>(job.inner_step()) / steps, 0.0, 1.0) : 0;
 }
 
-void AppendEta(const v1::Job& job, absl::Time now, std::string* text) {
+std::string Eta(const v1::Job& job, absl::Time now) {
   const double done = DoneFraction(job);
-  if (job.state() != v1::RUNNING || !job.has_started_at() || done == 0) return;
+  if (job.state() != v1::RUNNING || !job.has_started_at() || done == 0) return "";
   const absl::Duration elapsed = now - absl::FromUnixSeconds(job.started_at().seconds());
-  absl::StrAppend(text, "  ETA ", DurationText(elapsed * ((1 - done) / done)));
+  return absl::StrCat("ETA ", DurationText(elapsed * ((1 - done) / done)));
 }
 
 // "east, west (NOT_FOUND: no such file)": the reason of the first.
@@ -53,44 +54,100 @@ std::string SetAsidePools(const v1::Job& job) {
                       ": ", Printable(error.message()), ")");
 }
 
-std::string Bar(double done) {
-  const int cells = static_cast<int>(done * kBarCells);
-  return absl::StrCat("[", std::string(cells, '#'), std::string(kBarCells - cells, '.'), "]",
-                      absl::StrFormat(" %3.0f %%  ", 100 * done));
+std::string Bar(double done, int cells_max) {
+  const int cells = static_cast<int>(done * cells_max);
+  return absl::StrCat("[", std::string(cells, '#'), std::string(cells_max - cells, '.'), "]",
+                      absl::StrFormat(" %3.0f %%", 100 * done));
+}
+
+// A part of the text; the lower its rank, the sooner it is shown where there is little room.
+struct Part {
+  std::string text;
+  int rank;
+  bool clips = false;  // May be shown in part.
+};
+
+// In the order of the text. Empty ones are not known.
+std::vector<Part> PartsOf(const v1::Job& job, absl::Time now) {
+  const PoolMeans means = MeansOf(job);
+  const bool trains = means.reporting > 0;
+  const v1::WireBytes& wire = job.wire_bytes();
+  const auto if_known = [](bool known, auto make) { return known ? make() : std::string(); };
+  return {{StateName(job.state()), 3},
+          {if_known(!job.waiting_for().empty(),
+                    [&] { return absl::StrCat("waiting for ", Printable(job.waiting_for())); }),
+           0, true},
+          {absl::StrCat("step ", job.inner_step(), "/", job.spec().train().steps()), 4},
+          {if_known(trains, [&] { return absl::StrFormat("loss %.4f", means.loss); }), 5},
+          {if_known(job.eval_loss().has_last(),
+                    [&] { return absl::StrFormat("eval %.4f", job.eval_loss().last()); }),
+           6},
+          {if_known(trains && !HasEnded(job),
+                    [&] { return absl::StrCat(CountText(means.tokens_per_second), " tokens/s"); }),
+           8},
+          {if_known(wire.up_total() + wire.down_total() > 0,
+                    [&] {
+                      return absl::StrCat("up ", BytesText(wire.up_total()), "  down ",
+                                          BytesText(wire.down_total()));
+                    }),
+           9},
+          {Eta(job, now), 2},
+          {if_known(job.state() == v1::QUARANTINED,
+                    [&] {
+                      return absl::StrCat(Printable(job.error().code()), ": ",
+                                          Printable(job.error().message()));
+                    }),
+           1, true},
+          {if_known(job.set_aside_size() > 0,
+                    [&] { return absl::StrCat("set aside: ", SetAsidePools(job)); }),
+           7, true}};
+}
+
+constexpr int kClippedMin = 12;  // Less of a part says nothing.
+
+// Empties or clips the least important ones until all fit.
+void Fit(std::vector<Part>& parts, int columns) {
+  std::vector<Part*> by_rank;
+  for (Part& part : parts) by_rank.push_back(&part);
+  std::sort(by_rank.begin(), by_rank.end(),
+            [](const Part* a, const Part* b) { return a->rank < b->rank; });
+  for (Part* part : by_rank) {
+    if (part->text.empty()) continue;
+    const int room = columns - 2;
+    if (part->clips && room >= kClippedMin) part->text = ClipColumns(part->text, room);
+    if (ColumnsOf(part->text) > room) part->text.clear();
+    if (!part->text.empty()) columns -= 2 + ColumnsOf(part->text);
+  }
+}
+
+std::string Joined(const std::vector<Part>& parts) {
+  std::vector<absl::string_view> texts;
+  for (const Part& part : parts) {
+    if (!part.text.empty()) texts.push_back(part.text);
+  }
+  return absl::StrJoin(texts, "  ");
 }
 
 }  // namespace
 
-std::string ProgressText(const v1::Job& job, absl::Time now) {
-  std::string text = StateName(job.state());
-  if (!job.waiting_for().empty()) {
-    absl::StrAppend(&text, "  waiting for ", Printable(job.waiting_for()));
-  }
-  absl::StrAppend(&text, "  step ", job.inner_step(), "/", job.spec().train().steps());
-  const PoolMeans means = MeansOf(job);
-  if (means.reporting > 0) absl::StrAppendFormat(&text, "  loss %.4f", means.loss);
-  if (job.eval_loss().has_last())
-    absl::StrAppendFormat(&text, "  eval %.4f", job.eval_loss().last());
-  if (means.reporting > 0 && !HasEnded(job)) {
-    absl::StrAppend(&text, "  ", CountText(means.tokens_per_second), " tokens/s");
-  }
-  const v1::WireBytes& wire = job.wire_bytes();
-  if (wire.up_total() + wire.down_total() > 0) {
-    absl::StrAppend(&text, "  up ", BytesText(wire.up_total()), "  down ",
-                    BytesText(wire.down_total()));
-  }
-  AppendEta(job, now, &text);
-  if (job.state() == v1::QUARANTINED) {
-    absl::StrAppend(&text, "  ", Printable(job.error().code()), ": ",
-                    Printable(job.error().message()));
-  }
-  if (job.set_aside_size() > 0) absl::StrAppend(&text, "  set aside: ", SetAsidePools(job));
-  return text;
+std::string ProgressText(const v1::Job& job, absl::Time now) { return Joined(PartsOf(job, now)); }
+
+std::string ProgressLine(const v1::Job& job, absl::Time now, int columns) {
+  const double done = DoneFraction(job);
+  // " 100 %" and the brackets take 8.
+  const int cells = std::clamp(columns / 5, 0, kBarCellsMax);
+  std::string line = columns < 8 ? absl::StrFormat("%.0f%%", 100 * done) : Bar(done, cells);
+  if (ColumnsOf(line) > columns) line = ClipColumns(line, columns);
+  std::vector<Part> parts = PartsOf(job, now);
+  Fit(parts, columns - ColumnsOf(line));
+  const std::string text = Joined(parts);
+  return text.empty() ? line : absl::StrCat(line, "  ", text);
 }
 
 void Progress::Show(const v1::Job& job, absl::Time now) {
-  if (terminal_) {
-    out_ << "\r" << Bar(DoneFraction(job)) << ProgressText(job, now) << "\x1b[K" << std::flush;
+  if (terminal_ != nullptr) {
+    // The last column stays free: a cursor behind it wraps on some terminals.
+    out_ << "\r" << ProgressLine(job, now, terminal_->columns() - 1) << "\x1b[K" << std::flush;
     drawn_ = true;
     return;
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "coordinator/cli/environment.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::cli {
@@ -15,11 +16,15 @@ namespace longhaul::cli {
 // follows from the steps since the job started. Pools that are set aside are named.
 std::string ProgressText(const v1::Job& job, absl::Time now);
 
+// The bar and as much of that text as fits in so many columns, the most important of it: on 20
+// columns the bar alone.
+std::string ProgressLine(const v1::Job& job, absl::Time now, int columns);
+
 // Not thread-safe.
 class Progress {
  public:
-  // `out` must outlive this object.
-  Progress(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
+  // What is passed must outlive this object. `terminal`: null, or where bars are drawn.
+  Progress(std::ostream& out, const Terminal* terminal) : out_(out), terminal_(terminal) {}
 
   // On a terminal each call redraws; otherwise a line is written for a new state, a new evaluation,
   // a new reason to wait, other pools set aside, and else every 5 s.
@@ -31,7 +36,7 @@ class Progress {
 
  private:
   std::ostream& out_;
-  const bool terminal_;
+  const Terminal* const terminal_;
   bool drawn_ = false;  // The cursor is behind a bar.
   absl::Time shown_at_ = absl::InfinitePast();
   std::string shown_;  // State, evaluations and reason of the newest line.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/checkpoint_name.h"
+#include "common/config/job_spec.h"
 #include "common/config/load.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/message_json.h"
@@ -21,7 +22,16 @@ namespace {
 Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOptions options,
                    Client& client, const Environment& environment) {
   if (arguments.timeout_given) options.deadline = environment.clock.Now() + arguments.timeout;
-  Progress progress(environment.err, environment.err_is_terminal);
+  const bool lines = arguments.output == OutputFormat::kJsonl &&
+                     (arguments.command == "watch" || arguments.follow);
+  if (lines) {
+    options.quiet = true;
+    options.on_job = [&](const v1::Job& update) {
+      environment.out << JsonLine(Outcome(JobJson(update), "")) << std::endl;
+      return environment.out.good();
+    };
+  }
+  Progress progress(environment.err, environment.draws() ? environment.terminal : nullptr);
   const absl::StatusOr<v1::Job> ended =
       WatchToEnd(client, environment.clock, job, options, progress);
   if (!ended.ok()) return ErrorOfCall(ended.status(), client.address());
@@ -40,6 +50,21 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOpti
 std::string DryRunTable(const v1::Job& job) {
   return absl::StrCat("# The spec is valid. With every default:\n",
                       WriteYaml(MessageToJson(job.spec(), JsonFields::kSet)));
+}
+
+v1::Job Unstored(const ResolvedJob& resolved) {
+  v1::Job job;
+  *job.mutable_spec() = resolved.spec;
+  job.set_state(v1::PENDING);
+  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
+    v1::FragmentStatus* fragment = job.add_fragments();
+    fragment->set_fragment(static_cast<int32_t>(f));
+    fragment->set_name(resolved.fragments[f].name);
+    fragment->set_elements(resolved.fragments[f].elements);
+  }
+  job.set_parameters(resolved.model.elements());
+  job.mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
+  return job;
 }
 
 void TellWarnings(const v1::Job& job, const Environment& environment) {
@@ -63,6 +88,29 @@ absl::Status SetInitial(const std::string& from, v1::InitSpec& init) {
   return absl::OkStatus();
 }
 
+// What a coordinator of this version would say, where none is reached.
+Outcome DryRunHere(const v1::JobSpec& spec, const std::string& address,
+                   const Environment& environment) {
+  std::vector<SpecViolation> violations;
+  const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec, &violations);
+  if (!resolved.ok()) return ErrorOfSpec(resolved.status(), violations);
+  environment.err << "checked by this program alone: no coordinator answered at " << address
+                  << std::endl;
+  const v1::Job job = Unstored(*resolved);
+  TellWarnings(job, environment);
+  return {JobJson(job), DryRunTable(job)};
+}
+
+// The server's answer has room for some faults only; the rest is found here, by the same checks.
+Outcome Refusal(const absl::Status& status, const v1::JobSpec& spec, const std::string& address) {
+  CliError error = ErrorOfCall(status, address);
+  if (error.fields.empty()) return error;
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(spec, &violations);
+  if (violations.size() > error.fields.size()) error.fields = FieldsOf(violations);
+  return error;
+}
+
 }  // namespace
 
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment) {
@@ -83,7 +131,9 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   request.set_validate_only(arguments.dry_run);
   request.set_idempotency_token(arguments.token);
   const absl::StatusOr<v1::SubmitJobResponse> response = client.SubmitJob(request);
-  if (!response.ok()) return ErrorOfCall(response.status(), client.address());
+  if (arguments.dry_run && !response.ok() && !WasAnswered(response.status()))
+    return DryRunHere(request.spec(), client.address(), environment);
+  if (!response.ok()) return Refusal(response.status(), request.spec(), client.address());
   const v1::Job& job = response->job();
   TellWarnings(job, environment);
 
@@ -93,7 +143,8 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
     environment.err << "job " << job.spec().name() << " exists already with this spec" << std::endl;
   }
   if (arguments.wait || arguments.follow) {
-    return WaitForEnd(arguments, job.id(), {.contacted = true, .quiet = !arguments.follow}, client,
+    const bool shown = arguments.follow || environment.draws();
+    return WaitForEnd(arguments, job.id(), {.contacted = true, .quiet = !shown}, client,
                       environment);
   }
   return {JobJson(job), JobTable(job, now)};
@@ -101,6 +152,10 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
 
 Outcome Watch(const Arguments& arguments, Client& client, const Environment& environment) {
   return WaitForEnd(arguments, arguments.job, {}, client, environment);
+}
+
+Outcome Wait(const Arguments& arguments, Client& client, const Environment& environment) {
+  return WaitForEnd(arguments, arguments.job, {.quiet = !environment.draws()}, client, environment);
 }
 
 }  // namespace longhaul::cli

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 namespace longhaul::cli {
 
@@ -49,21 +50,55 @@ std::string DurationText(absl::Duration duration) {
 }
 
 std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
+  std::vector<int> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], ColumnsOf(row[i]));
   }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      absl::StrAppend(&line, i > 0 ? "  " : "",
-                      absl::StrFormat("%-*s", widths[i], Printable(row[i])));
+      absl::StrAppend(&line, i > 0 ? "  " : "", Printable(row[i]),
+                      std::string(widths[i] - ColumnsOf(row[i]), ' '));
     }
     absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return text;
+}
+
+int ColumnsOf(absl::string_view text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string ClipColumns(absl::string_view text, int columns) {
+  if (columns <= 0) return "";
+  if (ColumnsOf(text) <= columns) return std::string(text);
+  const absl::string_view mark = columns > 6 ? "..." : "";
+  int left = columns - static_cast<int>(mark.size());
+  size_t end = 0;
+  for (; end < text.size(); ++end) {
+    if ((text[end] & 0xC0) != 0x80 && left-- == 0) break;
+  }
+  return absl::StrCat(text.substr(0, end), mark);
+}
+
+std::string WrapText(absl::string_view text, int columns, absl::string_view indent) {
+  std::string result;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    std::string row;
+    for (const absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+      const bool full = ColumnsOf(indent) + ColumnsOf(row) + 1 + ColumnsOf(word) > columns;
+      if (!row.empty() && full) {
+        absl::StrAppend(&result, indent, row, "\n");
+        row.clear();
+      }
+      absl::StrAppend(&row, row.empty() ? "" : " ", word);
+    }
+    absl::StrAppend(&result, row.empty() ? "" : indent, row, "\n");
+  }
+  return result;
 }
 
 std::string PairsText(const std::vector<std::pair<std::string, std::string>>& pairs) {

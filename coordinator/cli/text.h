@@ -22,6 +22,14 @@ std::string DurationText(absl::Duration duration);  // Rounded: "8s", "3m20s", "
 // Cells are made printable.
 std::string TableText(const std::vector<std::vector<std::string>>& rows);
 
+// Characters as a terminal counts them, if each is one column wide.
+int ColumnsOf(absl::string_view text);
+// At most so many columns; what is longer ends with "...", if that fits. Whole characters of UTF-8.
+std::string ClipColumns(absl::string_view text, int columns);
+// Lines of at most so many columns, broken at spaces; lines of `text` stay lines. Each begins with
+// `indent`.
+std::string WrapText(absl::string_view text, int columns, absl::string_view indent = "");
+
 // "key   value" lines.
 std::string PairsText(const std::vector<std::pair<std::string, std::string>>& pairs);
 

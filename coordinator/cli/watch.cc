@@ -23,6 +23,7 @@ class Watching {
   absl::StatusOr<v1::Job> Run() {
     for (int attempt = 0;;) {
       const bool answered = StreamOnce();
+      if (!heard_) return absl::CancelledError("nobody takes the updates");
       if (Rests(job_)) return job_;
       if (answered) attempt = 0;
       if (absl::Status given_up = Judge(); !given_up.ok()) return given_up;
@@ -38,12 +39,13 @@ class Watching {
     const int64_t before = updates_;
     status_ = client_.WatchJob(
         name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
-        [this](const v1::WatchJobResponse& update) { OnUpdate(update); },
+        [this](const v1::WatchJobResponse& update) { return OnUpdate(update); },
         options_.on_event ? std::optional(events_after_) : std::nullopt);
     return updates_ != before;
   }
 
-  void OnUpdate(const v1::WatchJobResponse& update) {
+  // False: nobody listens any more.
+  bool OnUpdate(const v1::WatchJobResponse& update) {
     const absl::Time now = clock_.Now();
     if (lost_) progress_.Note("connected again");
     lost_ = false;
@@ -57,6 +59,8 @@ class Watching {
       options_.on_event(event);
     }
     if (!options_.quiet) progress_.Show(job_, now);
+    heard_ = !options_.on_job || options_.on_job(job_);
+    return heard_;
   }
 
   // OK to go on; the error to return otherwise.
@@ -108,6 +112,7 @@ class Watching {
   int64_t updates_ = 0;
   absl::Time heard_at_ = clock_.Now();  // Of the newest update.
   absl::Status status_;                 // Of the newest stream.
+  bool heard_ = true;                   // Somebody takes the updates.
   bool lost_ = false;                   // The user was told that the connection is lost.
 };
 

@@ -21,6 +21,8 @@ struct WatchOptions {
   // Gets the job's events behind `events_after`, each once, as they come. Empty: no events.
   std::function<void(const v1::JobEvent&)> on_event = nullptr;
   int64_t events_after = 0;
+  // Called with each update. False: nobody listens any more, the wait ends with CANCELLED.
+  std::function<bool(const v1::Job&)> on_job;
 };
 
 // Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server has answered (or

@@ -194,12 +194,12 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
     job.quarantine.reset();
   }
   job.events.Add(EventOf(state), now());
-  parts_.log->With({.job = job.name()}).Info(absl::StrCat("is ", JobStateName(state.state)));
+  parts_.log->With({.job = job.name(), .job_id = job.id()}).Info(absl::StrCat("is ", JobStateName(state.state)));
 }
 
 void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
   v1::JobEvent event = EventOf(place);
-  parts_.log->With({.job = job.name(), .pool = place.place.pool}).Info(event.message());
+  parts_.log->With({.job = job.name(), .pool = place.place.pool, .job_id = job.id()}).Info(event.message());
   job.events.Add(std::move(event), now());
 }
 
@@ -207,7 +207,7 @@ void Performer::TakeOver(LiveJob& job, const StoreEvaluation& evaluation) {
   const Evaluation& e = evaluation.evaluation;
   job.progress.AddEvaluation({job.id(), e.step, e.version, e.loss, e.tokens, e.final});
   parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(e.loss);
-  parts_.log->With({.job = job.name()})
+  parts_.log->With({.job = job.name(), .job_id = job.id()})
       .Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
 }
 

@@ -27,7 +27,7 @@ WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
 void Performer::Tell(const RequestSeed& notice) {
   const LiveJob& job = *Find(notice.job);
   parts_.publisher->SeedRequested(job, notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool})
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
       .Info("is asked for the initial parameters");
 }
 
@@ -43,12 +43,12 @@ void Performer::Tell(const PublishCommit& notice) {
     v1::JobEvent event = MakeEvent(v1::NORM_ALERT, v1::WARNING, *std::move(alert));
     event.set_fragment(notice.fragment);
     event.set_version(notice.version);
-    parts_.log->With({.job = job.name()}).Warning(event.message());
+    parts_.log->With({.job = job.name(), .job_id = job.id()}).Warning(event.message());
     job.events.Add(std::move(event), now());
   }
   parts_.publisher->CommitPublished(job, notice);
   parts_.publisher->JobChanged(job);
-  parts_.log->With({.job = job.name(), .round = notice.version})
+  parts_.log->With({.job = job.name(), .job_id = job.id(), .round = notice.version})
       .Debug(absl::StrCat("fragment ", notice.fragment, " ", RoundKindName(notice.kind), " from ",
                           notice.pools.size(), " pools, digest ", commit.digest.Hex()));
 }
@@ -61,7 +61,7 @@ void Performer::Tell(const ReleasePool& notice) {
 void Performer::Tell(const PoolPresence& notice) {
   LiveJob& job = *Find(notice.job);
   v1::JobEvent event = EventOf(notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool}).Info(event.message());
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()}).Info(event.message());
   job.events.Add(std::move(event), now());
   parts_.publisher->JobChanged(job);
 }
@@ -69,7 +69,7 @@ void Performer::Tell(const PoolPresence& notice) {
 void Performer::Tell(const PoolSetAside& notice) {
   LiveJob& job = *Find(notice.job);
   job.events.Add(EventOf(notice), now());
-  parts_.log->With({.job = job.name(), .pool = notice.pool})
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
       .Warning(absl::StrCat("is set aside for ", absl::FormatDuration(notice.retry_after), ": ",
                             notice.fault.code, ": ", notice.fault.message));
   parts_.publisher->JobChanged(job);
@@ -87,7 +87,8 @@ void Performer::Tell(const EndJob& notice) {
   parts_.publisher->JobEnded(job, notice);
   parts_.publisher->JobChanged(job);
   if (!notice.fault.has_value()) return;
-  const Logger log = parts_.log->With({.job = job.name(), .pool = notice.fault->pool});
+  const Logger log =
+      parts_.log->With({.job = job.name(), .pool = notice.fault->pool, .job_id = job.id()});
   const std::string words =
       absl::StrCat("is ", JobStateName(notice.state), ": ", notice.fault->message);
   if (notice.state == JobState::kCancelled) {
@@ -125,7 +126,7 @@ void Performer::Begin(const OpenStore& work) {
           job->progress.SetCommit(*std::move(fragment.commit));
         }
         const RecoveryReport& report = opened->recovery;
-        parts_.log->With({.job = job->name()})
+        parts_.log->With({.job = job->name(), .job_id = job->id()})
             .Info(absl::StrCat("its store is open: ", report.commits_replayed,
                                " rounds applied again, ", report.torn_bytes_dropped,
                                " torn bytes dropped, ", report.snapshots_rejected,
@@ -175,7 +176,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
         const std::shared_ptr<LiveJob> job = Find(work.job);
         if (!job) return;
-        const Logger log = parts_.log->With({.job = job->name()});
+        const Logger log = parts_.log->With({.job = job->name(), .job_id = job->id()});
         if (!written.ok()) {
           v1::JobEvent event = MakeEvent(
               v1::CHECKPOINT_FAILED, v1::WARNING,

@@ -81,12 +81,12 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) 
           Unusable(job.status(), "its records cannot be used",
                    "a version of the coordinator that accepts the spec can go on with it; or "
                    "cancel the job");
-      log.With({.job = record.name})
+      log.With({.job = record.name, .job_id = record.id})
           .Error(absl::StrCat("is quarantined: ", recovered.unusable->message));
       job = std::make_shared<LiveJob>(record);
       (*job)->quarantine = recovered.unusable;
     } else {
-      log.With({.job = record.name})
+      log.With({.job = record.name, .job_id = record.id})
           .Info(absl::StrCat("recovered in state ", JobStateName(recovered.state), ", ",
                              recovered.places.size(), " places"));
     }

@@ -166,7 +166,7 @@ void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
     const absl::Status status = job->store()->MaybeSnapshot();
     Note(*job, status);
     if (!status.ok()) {
-      parts_.log->With({.job = job->name()})
+      parts_.log->With({.job = job->name(), .job_id = job->id()})
           .Warning(absl::StrCat("no snapshot: ", status.message()));
     }
   });

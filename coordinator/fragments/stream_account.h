@@ -35,7 +35,7 @@ struct StreamAccount {
         detail.has_value() ? detail->reason : absl::StatusCodeToString(status.code());
     metrics.refused.With({{"reason", reason}}).Increment();
     if (!job) return;
-    parts.log->With({.job = job->name()})
+    parts.log->With({.job = job->name(), .job_id = job->id()})
         .Warning(std::string(direction) + " stream: " + reason + ": " +
                  std::string(status.message()));
   }

@@ -13,6 +13,7 @@
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
 #include "coordinator/server/flags.h"
@@ -43,8 +44,7 @@ void WaitForSignal(const sigset_t& signals) {
 
 // As of all programs: 4, a flag, or a file that one names, is at fault; 2, a certificate is out of
 // date.
-int Fail(const absl::Status& status, bool of_flags = false) {
-  std::cerr << "longhaul-coordinator: " << status.message() << "\n";
+int ExitCodeOf(const absl::Status& status, bool of_flags) {
   if (absl::IsUnauthenticated(status)) return 2;
   return of_flags || absl::IsInvalidArgument(status) ? 4 : 1;
 }
@@ -52,7 +52,10 @@ int Fail(const absl::Status& status, bool of_flags = false) {
 // One line for each finding; the exit code of the program.
 int Check(const std::string& data_dir) {
   const absl::Status free = CheckNotOpen(DatabasePath(data_dir));
-  if (absl::IsUnavailable(free)) return Fail(free);
+  if (absl::IsUnavailable(free)) {
+    std::cerr << "longhaul-coordinator: " << free.message() << "\n";
+    return ExitCodeOf(free, /*of_flags=*/false);
+  }
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const CheckReport report = CheckDataFolder(*fs, data_dir);
   for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
@@ -64,43 +67,51 @@ int Check(const std::string& data_dir) {
   return report.findings.empty() && std::cout.good() ? 0 : 1;
 }
 
-absl::Status Adopt(const std::string& data_dir) {
+absl::Status Adopt(const std::string& data_dir, const Logger& log) {
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   LH_RETURN_IF_ERROR(CreateDirs(*fs, JobsFolder(data_dir)));
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<MetaStore> meta,
                       MetaStore::Open(DatabasePath(data_dir)));
   LH_ASSIGN_OR_RETURN(const Adoption adoption, AdoptJobs(*fs, data_dir, *meta));
   for (const JobRecord& job : adoption.adopted) {
-    std::cerr << "longhaul-coordinator: adopted job " << job.name << " (" << job.id << ")\n";
+    log.With({.job = job.name, .job_id = job.id}).Info("adopted");
   }
   for (const std::string& folder : adoption.left_alone) {
-    std::cerr << "longhaul-coordinator: not adopted: " << folder << "\n";
+    log.Warning(absl::StrCat("not adopted: ", folder));
   }
   return absl::OkStatus();
 }
 
+// Why it does not serve.
+int Refuse(const Logger& log, const absl::Status& status, bool of_flags = false) {
+  log.Error(status.message());
+  return ExitCodeOf(status, of_flags);
+}
+
 int Run(Flags flags) {
   const sigset_t signals = BlockSignals();
-  SendProtobufLogTo(Logger(flags.server.log));
+  const Logger log(flags.server.log);
+  SendProtobufLogTo(log);
+  SendGrpcLogTo(log);
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
-  if (!tls.ok()) return Fail(tls.status(), /*of_flags=*/true);
+  if (!tls.ok()) return Refuse(log, tls.status(), /*of_flags=*/true);
   flags.server.tls = *std::move(tls);
   if (flags.adopt) {
-    if (const absl::Status adopted = Adopt(flags.server.data_dir); !adopted.ok()) {
-      return Fail(adopted);
+    if (const absl::Status adopted = Adopt(flags.server.data_dir, log); !adopted.ok()) {
+      return Refuse(log, adopted);
     }
   }
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server =
       CoordinatorServer::Start(flags.server);
-  if (!server.ok()) return Fail(server.status());
+  if (!server.ok()) return Refuse(log, server.status());
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   if (!flags.ready_file.empty()) {
     const absl::Status written = WriteFileAtomically(
         *fs, flags.ready_file,
         absl::StrCat("grpc=", (*server)->address(), "\nhttp=", (*server)->http_address(), "\n"));
-    if (!written.ok()) return Fail(written);
+    if (!written.ok()) return Refuse(log, written);
   }
-  std::cerr << "longhaul-coordinator: serving at " << (*server)->address() << "\n";
+  log.Info(absl::StrCat("serving at ", (*server)->address()));
   WaitForSignal(signals);
   std::thread([signals] {
     WaitForSignal(signals);  // A second one: whoever asks twice does not want to wait.

@@ -1,5 +1,6 @@
 #include "coordinator/server/server.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -23,7 +24,9 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
+#include "coordinator/service/log_service.h"
 #include "coordinator/service/pool_service.h"
+#include "coordinator/service/server_service.h"
 #include "coordinator/service/status_pages.h"
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
@@ -65,7 +68,7 @@ absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore
                            ": start with --adopt to make it known again, or move it away"));
   }
   for (const JobKey& job : findings.missing_folders) {
-    log.With({.job = job.name})
+    log.With({.job = job.name, .job_id = job.id})
         .Error(absl::StrCat("its folder is missing: ", JobFolder(data_dir, job.id)));
   }
   return absl::OkStatus();
@@ -148,6 +151,7 @@ class CoordinatorServer::Impl {
     if (!owner_ || std::exchange(shut_down_, true)) return;
     log_.Info("going down");
     if (server_) server_->SetServing(false);
+    log_hub_.EndAll(absl::UnavailableError("the coordinator is going down"));
     EndStreams(absl::UnavailableError("the coordinator is going down"));
     if (server_) server_->Shutdown(grace);
     // Nobody asks any more; rounds under way are finished, nothing more is decided.
@@ -271,9 +275,17 @@ class CoordinatorServer::Impl {
     job_service_ = std::make_unique<JobService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
+    log_service_ = std::make_unique<LogService>(&log_hub_, options.tls != nullptr);
+    server_service_ = std::make_unique<ServerService>(ServerFacts{
+        .clock = clock_,
+        .started = clock_->Now(),
+        .data_dir = options.data_dir,
+        .ready = [this] { return Health(); },
+        .http_address = [this] { return shows_pages_ ? http_address() : std::string(); }});
     LH_ASSIGN_OR_RETURN(
         server_, Server::Start(RpcOptions(options),
-                               {job_service_.get(), pool_service_.get(), sync_service_.get()}));
+                               {job_service_.get(), pool_service_.get(), sync_service_.get(),
+                                server_service_.get(), log_service_.get()}));
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
@@ -292,6 +304,7 @@ class CoordinatorServer::Impl {
     LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
                         HttpServer::OptionsFrom(options.http_listen));
     LH_ASSIGN_OR_RETURN(http_server_, HttpServer::Start(http, std::move(pages)));
+    shows_pages_ = true;
     return absl::OkStatus();
   }
 
@@ -308,6 +321,7 @@ class CoordinatorServer::Impl {
   PlanStreams plan_streams_;
   JobWatchers watchers_;
   StreamPublisher publisher_;
+  LogHub log_hub_;
   OwnerArbiter arbiter_;
   StreamAdmission admission_{{}};
   std::unique_ptr<Tokens> tokens_;
@@ -321,8 +335,11 @@ class CoordinatorServer::Impl {
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<PoolService> pool_service_;
   std::unique_ptr<SyncService> sync_service_;
+  std::unique_ptr<ServerService> server_service_;
+  std::unique_ptr<LogService> log_service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpServer> http_server_;
+  std::atomic<bool> shows_pages_ = false;  // http_server_ is there.
   // Owner thread.
   bool started_ = false;
   int64_t ticks_ = 0;

@@ -43,6 +43,19 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     Do(step);
   }
 
+  // As Send, but false, and nothing happens, when there is no room or the stream has ended.
+  bool Offer(Message message) {
+    Step step;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_ || queue_.size() >= queue_max_) return false;
+      queue_.push_back(std::move(message));
+      step = Next();
+    }
+    Do(step);
+    return true;
+  }
+
   // As Send; what was not sent yet is forgotten, but for what `take_over(older, newer)` takes of it,
   // which is called from the newest to the oldest.
   template <typename TakeOver>

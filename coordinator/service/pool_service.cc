@@ -255,7 +255,7 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   for (const v1::Evaluation& e : request.evaluations()) {
     if (std::isfinite(e.loss())) continue;
     service_.performer->log()
-        .With({.job = job->name(), .pool = request.pool()})
+        .With({.job = job->name(), .pool = request.pool(), .job_id = job->id()})
         .Warning(absl::StrCat("evaluation at step ", e.step(), ": the loss is not finite"));
   }
   if (!request.has_progress()) return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
+#include "worker/agent/log_stream.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_server.h"
 
@@ -116,9 +117,23 @@ void Agent::Join() {
           .heartbeat = options_.heartbeat},
       [this](const MembershipClient::Standing& standing) { Post(Assigned{standing}); },
       [this](const absl::Status& status) { Post(Refused{status}); });
+  if (options_.log_ring == nullptr) return;
+  log_server_ = std::make_unique<LogServer>(LogServer::Options{.coordinator = options_.coordinator,
+                                                               .tls = options_.tls,
+                                                               .pool = options_.pool,
+                                                               .node = options_.node.value_or(0),
+                                                               .ring = options_.log_ring});
 }
 
 Agent::~Agent() = default;
+
+std::function<void(absl::string_view)> Agent::KeepLine() const {
+  if (options_.log_ring == nullptr) return nullptr;
+  return [ring = options_.log_ring](absl::string_view line) {
+    WriteToStandardError(absl::StrCat(line, "\n"));
+    ring->Add(line);
+  };
+}
 
 void Agent::Post(Event event) {
   absl::MutexLock lock(&mutex_);
@@ -233,13 +248,14 @@ void Agent::Perform(const PoolSupervisor::Actions& actions) {
 }
 
 void Agent::Do(const PoolSupervisor::StartRanks&) {
+  if (options_.log_ring != nullptr) options_.log_ring->SetJob(assignment_.job_id());
   options_.log.Info(absl::StrCat(
       "job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)",
       options_.nodes > 1
           ? absl::StrCat(" of the pool's ", place_.ranks(), ", from number ", place_.first_rank())
           : ""));
   if (const absl::Status status = StartRanks(); !status.ok()) {
-    Perform(supervisor_.StartFailed(status.ToString()));
+    Perform(supervisor_.StartFailed(status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
   }
 }
 
@@ -277,9 +293,9 @@ void Agent::ChooseBulkChannels() {
   const absl::StatusOr<absl::Duration> round_trip = membership_->MeasureRoundTrip(kProbeTimeout);
   if (!round_trip.ok()) {
     bulk_channels_ = kDistantChannelsMin;
-    options_.log.Warning(absl::StrCat(bulk_channels_,
-                                      " bulk channels for each rank: the round trip ",
-                                      "is not known: ", round_trip.status().ToString()));
+    options_.log.Warning(absl::StrCat(
+        bulk_channels_, " bulk channels for each rank: the round trip ", "is not known: ",
+        round_trip.status().ToString(absl::StatusToStringMode::kWithNoExtraData)));
     return;
   }
   link.round_trip = *round_trip;
@@ -308,7 +324,8 @@ absl::Status Agent::StartRanks() {
                             .on_exit =
                                 [this, group = group_, rank](int code) {
                                   Post(Exited{group, rank, code});
-                                }}));
+                                },
+                            .on_log = KeepLine()}));
     ranks_.push_back(std::move(process));
   }
   metrics_.RanksStarted(options_.ranks);
@@ -373,6 +390,8 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             absl::StrCat(absl::ToDoubleSeconds(options_.progress.at_least)),
                             "--progress-factor",
                             absl::StrCat(options_.progress.factor),
+                            "--log-format",
+                            options_.log_format,
                             "--log-level",
                             options_.log_level});
   if (!options_.trace.empty()) {

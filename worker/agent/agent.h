@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@
 #include "common/rpc/tls.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/agent_metrics.h"
+#include "worker/agent/log_ring.h"
+#include "worker/agent/log_server.h"
 #include "worker/agent/membership_client.h"
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/rank_process.h"
@@ -58,7 +61,11 @@ class Agent {
     std::string update_rates;  // File that keeps measured rates of offloaded updates. Empty: none.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
     std::string rank_program;  // Path of longhaul-rank.
-    std::string log_level = "info";  // Of the ranks.
+    std::string log_level = "info";   // Of the ranks.
+    std::string log_format = "auto";  // Likewise.
+    // Gets the ranks' lines, which then go to standard error too, and shows its lines to whom the
+    // coordinator lets read them. Null: nobody keeps them. Must outlive the agent.
+    LogRing* log_ring = nullptr;
     Logger log = Logger({});
     absl::Duration heartbeat = absl::Milliseconds(500);
     ProgressLimits progress;
@@ -125,6 +132,8 @@ class Agent {
   // Ranks of the last group that come late are refused from now on. What tells these ranks where
   // they meet: a part of what RankOptions makes.
   absl::StatusOr<RankProcess::Options> PrepareMeeting();
+  // What a rank's log lines are handed to. Empty: nobody keeps them.
+  std::function<void(absl::string_view)> KeepLine() const;
   void ChooseBulkChannels();
   RankProcess::Options RankOptions(int local_rank, RankProcess::Options meeting) const;
 
@@ -153,6 +162,7 @@ class Agent {
   AgentMetrics metrics_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<MembershipClient> membership_;
+  std::unique_ptr<LogServer> log_server_;
 };
 
 }  // namespace longhaul

@@ -21,9 +21,11 @@
 #include "common/device/cuda_module.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/in_pool_address.h"
+#include "worker/agent/log_stream.h"
 #include "worker/agent/node_identity.h"
 #include "worker/rank/capabilities.h"
 
@@ -157,9 +159,11 @@ int main(int argc, char** argv) {
                  "connections of a rank for fragments (default: 1 near the coordinator, else by "
                  "--link-mbps and the measured round trip, 4 to 16)")
       ->check(CLI::Range(1, 256));
-  app.add_option("--link-mbps", options.link_mbps,
-                 "bandwidth between this pool and the coordinator in Mbit/s (default 1000); "
-                 "from afar pushes are held below it, unless --bulk-channels is given")
+  app.add_option(
+         "--link-mbps", options.link_mbps,
+         "bandwidth between this pool and the coordinator in Mbit/s (default 1000). Where the "
+         "round trip is long, the ranks together send a little less than this, unless "
+         "--bulk-channels is given")
       ->check(CLI::Range(0.1, 1e6))
       ->envname("LONGHAUL_LINK_MBPS");
   app.add_option("--tls-ca", options.tls_files.ca,
@@ -226,18 +230,28 @@ int main(int argc, char** argv) {
   if (options.threads == 0)
     options.threads = std::max<int>(1, std::thread::hardware_concurrency() / options.ranks);
   options.device = device == "cuda" ? longhaul::v1::CUDA : longhaul::v1::CPU;
-  options.log = longhaul::Logger({.program = "longhaul-worker", .level = *level, .format = *format})
-                    .With({.pool = options.pool});
+  // Never destroyed: threads may log until the process ends.
+  options.log_ring = new longhaul::LogRing;
+  const bool text = *format == longhaul::LogFormat::kText ||
+                    (*format == longhaul::LogFormat::kAuto && isatty(STDERR_FILENO) == 1);
+  options.log_format = text ? "text" : "json";
+  options.log =
+      longhaul::Logger({.program = "longhaul-worker",
+                        .level = *level,
+                        .format = text ? longhaul::LogFormat::kText : longhaul::LogFormat::kJson,
+                        .stream = new longhaul::LogStream(options.log_ring)})
+          .With({.pool = options.pool});
 
   absl::Status able = longhaul::CheckSite(options);
   if (able.ok()) able = longhaul::PrepareNode(nodes, node, options);
   if (!able.ok()) {
-    std::cerr << "longhaul-worker: " << able.message() << "\n";
+    options.log.Error(able.message());
     return 4;
   }
   options.capabilities = longhaul::CapabilitiesOn(options.device);
 
   longhaul::SendProtobufLogTo(options.log);
+  longhaul::SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
@@ -249,18 +263,18 @@ int main(int argc, char** argv) {
                   nullptr);  // Before any other thread: all of them inherit it.
   const auto tls = longhaul::LoadTlsIfGiven(options.tls_files);
   if (!tls.ok()) {
-    std::cerr << "longhaul-worker: " << tls.status().message() << "\n";
+    options.log.Error(tls.status().message());
     return absl::IsUnauthenticated(tls.status()) ? 2 : 4;
   }
   options.tls = *tls;
   const auto agent = Agent::Start(options);
   if (!agent.ok()) {
-    std::cerr << "longhaul-worker: " << agent.status().message() << "\n";
+    options.log.Error(agent.status().message());
     return 4;
   }
   longhaul::HandleSignals(**agent, signals).detach();
   const absl::Status refused = (*agent)->Run();
   if (refused.ok()) return 0;
-  std::cerr << "longhaul-worker: " << refused.message() << "\n";
+  options.log.Error(refused.message());
   return 2;
 }

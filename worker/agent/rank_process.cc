@@ -39,10 +39,13 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int report) {
+// `lines`: what its standard error is; negative: this process's.
+absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int report, int lines) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  // Before the report, whose number `lines` may have.
+  if (lines >= 0) posix_spawn_file_actions_adddup2(&actions, lines, STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&actions, report, kReportDescriptor);
   std::vector<std::string> arguments = {options.program};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
@@ -78,9 +81,11 @@ absl::Status WriteAll(int descriptor, const std::string& text) {
 
 absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& options,
                                                                 Handler handler) {
-  Pipe input, report;
+  Pipe input, report, lines;
   if (absl::Status status = input.Open(); !status.ok()) return status;
   if (absl::Status status = report.Open(); !status.ok()) return status;
+  if (absl::Status status = handler.on_log ? lines.Open() : absl::OkStatus(); !status.ok())
+    return status;
   // A descriptor that already is the report's number would lose its close-on-exec flag by a dup2
   // onto itself.
   if (report.write == kReportDescriptor || input.read == kReportDescriptor) {
@@ -89,23 +94,25 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& o
     if (high < 0) return absl::ErrnoToStatus(errno, "making a pipe for a rank");
     close(std::exchange(low, high));
   }
-  absl::StatusOr<pid_t> pid = Spawn(options, input.read, report.write);
+  absl::StatusOr<pid_t> pid = Spawn(options, input.read, report.write, lines.write);
   if (!pid.ok()) return pid.status();
-  std::unique_ptr<RankProcess> process(
-      new RankProcess(*pid, std::exchange(report.read, -1), options.log, std::move(handler)));
+  std::unique_ptr<RankProcess> process(new RankProcess(*pid, std::exchange(report.read, -1),
+                                                       std::exchange(lines.read, -1), options.log,
+                                                       std::move(handler)));
   if (absl::Status status = WriteAll(input.write, options.input); !status.ok()) {
-    options.log.Warning(
-        absl::StrCat("rank process ", *pid, ": ",
-                     status.ToString()));  // It ended already; its exit is reported as such.
+    options.log.Warning(absl::StrCat(
+        "rank process ", *pid, ": ",
+        status.ToString(absl::StatusToStringMode::
+                            kWithNoExtraData)));  // It ended already; its exit is reported as such.
   }
   return process;
 }
 
-RankProcess::RankProcess(pid_t pid, int report, Logger log, Handler handler)
-    : pid_(pid),
-      log_(std::move(log)),
-      handler_(std::move(handler)),
-      thread_([this, report] { Watch(report); }) {}
+RankProcess::RankProcess(pid_t pid, int report, int lines, Logger log, Handler handler)
+    : pid_(pid), log_(std::move(log)), handler_(std::move(handler)) {
+  if (lines >= 0) log_thread_ = std::jthread([this, lines] { PassOn(lines); });
+  thread_ = std::jthread([this, report] { Watch(report); });
+}
 
 RankProcess::~RankProcess() { Signal(SIGKILL); }
 
@@ -135,6 +142,32 @@ void RankProcess::Watch(int pipe) {
     }
   }
   handler_.on_exit(info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+}
+
+void RankProcess::PassOn(int pipe) {
+  std::string buffer(kLogLineMax, '\0');
+  size_t held = 0;
+  for (;;) {
+    const ssize_t n = read(pipe, buffer.data() + held, buffer.size() - held);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    held += n;
+    size_t begin = 0;
+    for (size_t end; (end = absl::string_view(buffer.data(), held).find('\n', begin)) !=
+                     absl::string_view::npos;
+         begin = end + 1) {
+      handler_.on_log(absl::string_view(buffer.data() + begin, end - begin));
+    }
+    if (begin == 0 && held == buffer.size()) {  // A line that does not end.
+      handler_.on_log(buffer);
+      begin = held;
+    }
+    held -= begin;
+    buffer.replace(0, held, buffer, begin, held);
+    buffer.resize(kLogLineMax);
+  }
+  if (held > 0) handler_.on_log(absl::string_view(buffer.data(), held));
+  close(pipe);
 }
 
 void RankProcess::Signal(int signal) {

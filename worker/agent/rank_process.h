@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
@@ -32,10 +33,13 @@ class RankProcess {
     std::string input;                     // What it reads on its standard input.
     Logger log = Logger({});
   };
-  // Called on the process's own thread.
+  // Called on the process's own threads.
   struct Handler {
     std::function<void(const RankReport&)> on_report;
     std::function<void(int exit_code)> on_exit;  // RankExit, or 128 + signal. Once, last.
+    // A line of its standard error, without its end; at most kLogLineMax bytes of it at a time.
+    // Empty: the process writes to this one's. Also called while it is being ended.
+    std::function<void(absl::string_view line)> on_log;
   };
   // Call on a thread that lives as long as the process should: the kernel ends a rank when the
   // thread that started it ends (PR_SET_PDEATHSIG), so that no rank outlives its agent. Errors:
@@ -52,14 +56,17 @@ class RankProcess {
   pid_t pid() const { return pid_; }
 
  private:
-  RankProcess(pid_t pid, int report, Logger log, Handler handler);
+  static constexpr size_t kLogLineMax = 64 << 10;
+  RankProcess(pid_t pid, int report, int lines, Logger log, Handler handler);
   void Watch(int pipe);
+  void PassOn(int pipe);
 
   const pid_t pid_;
   const Logger log_;
   const Handler handler_;
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::jthread log_thread_;  // Until nobody can write to the process's standard error any more.
   std::jthread thread_;
 };
 

@@ -23,6 +23,7 @@
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
 #include "longhaul/v1/pool.pb.h"
@@ -43,7 +44,7 @@ namespace longhaul {
 namespace {
 
 struct Arguments {
-  std::string coordinator, pool, incarnation, data_dir, log_level = "info";
+  std::string coordinator, pool, incarnation, data_dir, log_level = "info", log_format = "auto";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::vector<int> ranks_of_node;
   std::string update_rates;                   // Path of kept rates; empty: none.
@@ -99,7 +100,7 @@ int EndWith(const RankEnd& end, const absl::Status& status, const std::string& r
             const Logger& log, RankReporter& reporter) {
   if (end.fault.has_value()) {
     log.Error(absl::StrCat(v1::FaultClass_Name(end.fault->fault_class()), " ", reason, ": ",
-                           status.ToString()));
+                           status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
   }
   if (end.code == kRankFailed) reporter.Failure(*end.fault);
   return end.code;
@@ -118,18 +119,22 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, 
   if (spec.train().device() != v1::CUDA) return nullptr;
   absl::StatusOr<std::shared_ptr<DeviceCodec>> codec = LoadCudaCodec({.device = device});
   if (codec.ok()) return *std::move(codec);
-  log.Warning(absl::StrCat("contributions are coded on the host: ", codec.status().ToString()));
+  log.Warning(absl::StrCat("contributions are coded on the host: ",
+                           codec.status().ToString(absl::StatusToStringMode::kWithNoExtraData)));
   return nullptr;
 }
 
-int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& log) {
-  SendProtobufLogTo(log);
+int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& of_rank) {
+  SendProtobufLogTo(of_rank);
+  SendGrpcLogTo(of_rank);
   ReportWhenMemoryEnds(kReportDescriptor);
-  auto& drain = *new DrainOnSignal(signals, absl::Seconds(0.9 * arguments.drain_seconds), log);
+  auto& drain = *new DrainOnSignal(signals, absl::Seconds(0.9 * arguments.drain_seconds), of_rank);
   RankMonitor monitor(
       {.at_least = absl::Seconds(arguments.progress_timeout), .factor = arguments.progress_factor});
   const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
   const v1::JobSpec spec = assignment.ok() ? assignment->spec() : v1::JobSpec();
+  const Logger log = of_rank.With(
+      {.job = spec.name(), .job_id = assignment.ok() ? assignment->job_id() : std::string()});
   RankReporter reporter(kReportDescriptor, spec.train().steps(), &monitor);
   const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
     return EndWith(EndOf(place, spec, status), status, reason, log, reporter);
@@ -139,7 +144,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& l
   }
   const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(arguments.tls_files);
   if (!tls.ok()) {
-    log.Error(tls.status().ToString());
+    log.Error(tls.status().ToString(absl::StatusToStringMode::kWithNoExtraData));
     return kRankRestart;
   }
   const absl::Status able = CheckCapabilities(spec, spec.train().device());
@@ -241,10 +246,14 @@ int main(int argc, char** argv) {
   app.add_option("--progress-timeout", arguments.progress_timeout);
   app.add_option("--progress-factor", arguments.progress_factor);
   app.add_option("--log-level", arguments.log_level);
+  app.add_option("--log-format", arguments.log_format);
   CLI11_PARSE(app, argc, argv);
   if (getppid() == 1) return 1;  // The agent ended before the line above took effect.
   const auto level = longhaul::ParseLogLevel(arguments.log_level);
+  const auto format = longhaul::ParseLogFormat(arguments.log_format);
   return longhaul::RunRank(arguments, signals,
                            longhaul::Logger({.program = "longhaul-rank",
-                                             .level = level.value_or(longhaul::LogLevel::kInfo)}));
+                                             .level = level.value_or(longhaul::LogLevel::kInfo),
+                                             .format = format.value_or(longhaul::LogFormat::kAuto)})
+                               .With({.pool = arguments.pool, .rank = arguments.rank}));
 }

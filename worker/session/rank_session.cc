@@ -55,7 +55,7 @@ class RankSession::Impl {
   Impl(Options options, Replica* replica)
       : options_(std::move(options)),
         log_(options_.log.With(
-            {.job = options_.job, .pool = options_.pool, .rank = replica->rank()})),
+            {.pool = options_.pool, .job_id = options_.job, .rank = replica->rank()})),
         replica_(replica),
         transfers_({.coordinator = options_.coordinator,
                     .job = options_.job,
@@ -150,6 +150,7 @@ class RankSession::Impl {
   absl::Time training_since_;
 
   std::unique_ptr<Executor> executor_;
+  bool lost_ = false;  // The connection, as the watcher's thread knows.
   std::unique_ptr<PlanWatcher> watcher_;
 };
 
@@ -229,8 +230,9 @@ Outcome RankSession::Impl::Run() {
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =
               [this](const absl::Status& status) {
-                log_.Warning(absl::StrCat("lost the connection to the coordinator (",
-                                          status.ToString(), "); training goes on, reconnecting"));
+                log_.Warning(
+                    absl::StrCat("connection lost (", status.message(), "); reconnecting"));
+                lost_ = true;
                 OnDisconnected();
               },
           .on_refused =
@@ -299,6 +301,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
   absl::Status status;
   switch (event.event_case()) {
     case v1::PlanEvent::kPlan:
+      if (std::exchange(lost_, false)) log_.Info("connected again");
       status = OnPlan(event.plan());
       break;
     case v1::PlanEvent::kSeed:
@@ -422,7 +425,7 @@ void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, i
   if (status.ok()) return PostFrom(connection, PushDone{fragment, version});
   if (connection.stop.stop_requested()) return;
   log_.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment, version,
-                               status.ToString()));
+                               status.message()));
   PostFrom(connection,
            PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
 }

@@ -238,7 +238,7 @@ TEST_F(ResultsTest, ADownloadGoesOnAfterAFullDisk) {
       .in = in, .out = out, .err = err, .clock = *real_clock_, .variable = [](const char*) {
         return std::optional<std::string>();
       }};
-  cli::Client client(address(), absl::Seconds(30), nullptr);
+  cli::Client client(address(), absl::Seconds(30), {});
   FailingFileSystem full(real_files_.get());
   int writes = 0;
   full.SetDecision([&](int64_t, FileOp op) {

@@ -39,8 +39,10 @@ class QuickstartTest(unittest.TestCase):
         self.assertLess(data["eval_loss_last"], data["eval_loss_first"])
         self.assertGreater(data["byte_ratio"], 20)
         self.assertTrue(pathlib.Path(data["checkpoint"], "manifest.json").exists())
-        for word in ("eval loss", "bytes exchanged", "utilization", "checkpoint"):
+        for word in ("eval loss", "bytes exchanged", "utilization", "checkpoint", "What next"):
             self.assertIn(word, output)
+        shown = output[output.index("COMPLETED, "):].splitlines()
+        self.assertFalse([line for line in shown if len(line) > 80 and "checkpoint  " not in line])
 
     def test_one_bit_adam_on_two_ranks(self):
         process = self.start("--steps", "60", "--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3, freeze_step: 30}")
@@ -75,6 +77,21 @@ class QuickstartTest(unittest.TestCase):
         output, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 4, output)
         self.assertIn("train.steps", output)
+
+    def test_it_fetches_no_text_unasked(self):
+        """`du` finds no text, `apt-get` would fail the test."""
+        for flags in (["--skip-setup", "--yes"], ["--skip-setup"]):
+            with tempfile.TemporaryDirectory() as folder:
+                for name, script in (("du", "echo 0"), ("apt-get", f"touch {folder}/called")):
+                    program = pathlib.Path(folder, name)
+                    program.write_text(f"#!/bin/sh\n{script}\n")
+                    program.chmod(0o755)
+                environment = {**os.environ, "BUILD_DIR": os.path.relpath(BIN.parent, ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}
+                result = subprocess.run([ROOT / "deploy/quickstart.sh", *flags], cwd=ROOT, env=environment, capture_output=True, text=True,
+                                        stdin=subprocess.DEVNULL, timeout=60, check=False)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("no text to train on", result.stderr)
+                self.assertFalse(pathlib.Path(folder, "called").exists())
 
     def test_data_that_is_not_there_is_refused(self):
         process = self.start("--data", "/nowhere")

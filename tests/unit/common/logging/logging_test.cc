@@ -53,6 +53,20 @@ TEST(LoggingTest, TextLineEndsWithItsFieldsAndStaysOneLine) {
   EXPECT_THAT(out.str(), EndsWith(" lost\\x0apool job=a\\x0ab round=3\n"));
 }
 
+TEST(LoggingTest, StandardErrorGetsTheSameLines) {
+  ::testing::internal::CaptureStderr();
+  Logger({.program = "worker", .format = LogFormat::kText}).Warning("late");
+  Logger({.program = "worker", .format = LogFormat::kJson})
+      .With({.job = "a", .job_id = "j-1"})
+      .Info("in time");
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr(" warning late\n"));
+  const auto line = nlohmann::json::parse(text.substr(text.find('\n') + 1));
+  EXPECT_EQ(line["message"], "in time");
+  EXPECT_EQ(line["job"], "a");
+  EXPECT_EQ(line["job_id"], "j-1");
+}
+
 TEST(LoggingTest, DropsLinesBelowTheLevel) {
   std::ostringstream out;
   const Logger logger({.level = LogLevel::kWarning, .stream = &out});

@@ -17,10 +17,24 @@ struct CliResult {
   Json envelope() const { return Json::parse(out); }
 };
 
+// Somebody presses q after so many looks.
+class FakeTerminal : public Terminal {
+ public:
+  explicit FakeTerminal(int columns = 80, int looks = 1) : columns_(columns), looks_(looks) {}
+  int columns() const override { return columns_; }
+  int rows() const override { return 24; }
+  bool QuitWithin(absl::Duration) override { return --looks_ <= 0; }
+
+ private:
+  const int columns_;
+  int looks_;
+};
+
 struct CliRunner {
   std::map<std::string, std::string> variables;
   std::string input;
   bool terminal = false;
+  Terminal* screen = nullptr;  // Where bars and live tables are drawn.
   bool broken_output = false;  // Nothing can be written to it.
 
   CliResult operator()(const std::vector<std::string>& args) const {
@@ -33,11 +47,13 @@ struct CliRunner {
         .out = out,
         .err = err,
         .err_is_terminal = terminal,
+        .out_is_terminal = terminal,
         .clock = *clock,
         .variable = [this](const char* name) -> std::optional<std::string> {
           const auto found = variables.find(name);
           return found == variables.end() ? std::nullopt : std::optional(found->second);
-        }};
+        },
+        .terminal = screen};
     const ExitCode exit = Run(args, environment);
     return {static_cast<int>(exit), out.str(), err.str()};
   }

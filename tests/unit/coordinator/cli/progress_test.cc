@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cli_runner.h"
+#include "coordinator/cli/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sample_job.h"
@@ -10,6 +12,7 @@
 namespace longhaul::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -31,7 +34,7 @@ TEST(ProgressTest, EtaFollowsFromTheStepsSinceTheStart) {
 
 TEST(ProgressTest, WritesALineForNewsAndElseEveryFewSeconds) {
   std::ostringstream out;
-  Progress progress(out, /*terminal=*/false);
+  Progress progress(out, /*terminal=*/nullptr);
   const auto lines = [&] {
     const std::string text = out.str();
     return std::count(text.begin(), text.end(), '\n');
@@ -50,9 +53,30 @@ TEST(ProgressTest, WritesALineForNewsAndElseEveryFewSeconds) {
   EXPECT_EQ(lines(), 4);
 }
 
+TEST(ProgressTest, ALineFitsEveryWidth) {
+  v1::Job job = SampleJob();
+  job.set_waiting_for("2 pools (1 ready), for 3m20s, and something else that takes long to say");
+  const absl::Time now = kStart + absl::Seconds(50);
+  for (int columns = 1; columns < 300; ++columns)
+    EXPECT_LE(ColumnsOf(ProgressLine(job, now, columns)), columns) << columns;
+  EXPECT_EQ(ProgressLine(job, now, 20), "[....]  20 %");
+  EXPECT_EQ(ProgressLine(SampleJob(), now, 30), "[#.....]  20 %  ETA 3m20s");
+  EXPECT_THAT(ProgressLine(SampleJob(), now, 79),
+              AllOf(HasSubstr("RUNNING"), HasSubstr("step 1200/6000"), HasSubstr("loss 2.5000"),
+                    HasSubstr("ETA 3m20s"), Not(HasSubstr("tokens/s"))));
+  EXPECT_THAT(ProgressLine(SampleJob(), now, 200), HasSubstr("4.0k tokens/s"));
+}
+
+TEST(ProgressTest, WhatIsAwaitedIsClippedRatherThanLeftOut) {
+  v1::Job job = SampleJob(v1::PENDING);
+  job.set_waiting_for("2 pools of the names east and west (1 ready)");
+  EXPECT_THAT(ProgressLine(job, kStart, 60), HasSubstr("waiting for 2 pools"));
+}
+
 TEST(ProgressTest, ANoteBeginsBelowTheBar) {
   std::ostringstream out;
-  Progress progress(out, /*terminal=*/true);
+  const FakeTerminal terminal(80);
+  Progress progress(out, &terminal);
   progress.Show(SampleJob(), kStart);
   progress.Note("connection lost");
   EXPECT_THAT(out.str(), HasSubstr("\x1b[K\nconnection lost\n"));

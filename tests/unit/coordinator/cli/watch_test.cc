@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "cli_runner.h"
 #include "fake_coordinator.h"
 #include "gmock/gmock.h"
@@ -74,8 +76,51 @@ TEST_F(WatchTest, DrawsABarOnATerminal) {
   fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
   fake_.Start();
   run_.terminal = true;
-  const CliResult result = RunCli({"watch", "quickstart"});
-  EXPECT_THAT(result.err, AllOf(HasSubstr("\r[####...."), HasSubstr("20 %"), HasSubstr("ETA")));
+  const auto screen = std::make_unique<FakeTerminal>();
+  run_.screen = screen.get();
+  for (const char* command : {"watch", "wait"}) {
+    const CliResult result = RunCli({command, "quickstart"});
+    EXPECT_THAT(result.err, AllOf(HasSubstr("\r[###....."), HasSubstr("20 %"), HasSubstr("ETA")));
+  }
+}
+
+TEST_F(WatchTest, WaitSaysNothingOnTheWayWithoutATerminal) {
+  fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
+  fake_.Start();
+  const CliResult result = RunCli({"wait", "quickstart"});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("COMPLETED"));
+}
+
+TEST_F(WatchTest, JsonLinesAreOneForEachUpdateAndTheOutcome) {
+  fake_.streams = {States({v1::RUNNING, v1::FAILED})};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart", "-o", "jsonl"});
+  EXPECT_EQ(result.exit, 1);
+  std::vector<Json> lines;
+  for (const absl::string_view line : absl::StrSplit(result.out, '\n', absl::SkipEmpty()))
+    lines.push_back(Json::parse(line));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["data"]["state"], "RUNNING");
+  EXPECT_EQ(lines[0]["status"], "ok");
+  EXPECT_EQ(lines[1]["data"]["state"], "FAILED");
+  EXPECT_EQ(lines[2]["error"]["code"], "JOB_FAILED");
+  const CliResult wait = RunCli({"wait", "quickstart", "-o", "jsonl"});  // The outcome alone.
+  EXPECT_EQ(wait.envelope()["error"]["code"], "JOB_FAILED");
+}
+
+TEST_F(WatchTest, NobodyWhoReadsTheLinesEndsTheWatch) {
+  fake_.streams = {[](const v1::WatchJobRequest&, const auto& send, const auto& cancelled) {
+    send(Update(1, SampleJob()));
+    while (!cancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  }};
+  fake_.Start();
+  run_.broken_output = true;
+  const CliResult result = RunCli({"watch", "quickstart", "-o", "jsonl"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_THAT(result.err, HasSubstr("standard output could not be written"));
 }
 
 TEST_F(WatchTest, AFailedOrCancelledJobIsExitCodeOneWithItsReason) {

@@ -57,6 +57,29 @@ TEST(RankProcessTest, MalformedReportsAreDroppedAndTheRestIsRead) {
   EXPECT_EQ(run.reports[0].job_id(), "ok");
 }
 
+TEST(RankProcessTest, HandsOnItsStandardErrorLineByLine) {
+  absl::Notification exited;
+  std::vector<std::string> lines;
+  auto started = RankProcess::Start(
+      {.program = "/bin/sh",
+       .arguments =
+           {"-c",
+            "printf 'one\\ntwo\\n' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; echo >&2; "
+            "printf last >&2; echo '{}' >&3"},
+       .log = Logger({.level = LogLevel::kError})},
+      {.on_report = [](const RankReport&) {},
+       .on_exit = [&](int) { exited.Notify(); },
+       .on_log = [&](absl::string_view line) { lines.emplace_back(line); }});
+  ASSERT_TRUE(started.ok()) << started.status();
+  exited.WaitForNotification();
+  started->reset();  // Joins who reads.
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0], "one");
+  EXPECT_EQ(lines[1], "two");
+  EXPECT_EQ(lines[2].size() + lines[3].size(), 100'000u);  // Longer than a line may be: in parts.
+  EXPECT_EQ(lines[4], "last");
+}
+
 TEST(RankProcessTest, ASignalIsTold) {
   ShellRank run("kill -KILL $$");
   run.exited.WaitForNotification();

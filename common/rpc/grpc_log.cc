@@ -1,0 +1,57 @@
+#include "common/rpc/grpc_log.h"
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "grpc/support/log.h"
+
+namespace longhaul {
+namespace {
+
+class GrpcLog {
+ public:
+  explicit GrpcLog(const Logger& log) : log_(log) {}
+
+  void Take(const gpr_log_func_args& args) {
+    std::string line = absl::StrCat("grpc: ", args.message);
+    {
+      absl::MutexLock lock(&mutex_);
+      const absl::Time now = absl::Now();
+      if (now - begun_ >= kGrpcLogInterval) {
+        begun_ = now;
+        lines_ = 0;
+      }
+      if (++lines_ > kGrpcLogLinesMax) {
+        ++dropped_;
+        return;
+      }
+      if (dropped_ > 0) absl::StrAppend(&line, " (and ", std::exchange(dropped_, 0), " before)");
+    }
+    log_.Log(args.severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug, line);
+  }
+
+ private:
+  const Logger log_;
+  absl::Mutex mutex_;
+  absl::Time begun_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  int lines_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// The function has no argument of ours. What it points to is never destroyed: gRPC's threads may
+// log until the process ends.
+std::atomic<GrpcLog*> the_grpc_log = nullptr;
+
+}  // namespace
+
+void SendGrpcLogTo(const Logger& log) {
+  the_grpc_log = new GrpcLog(log);
+  gpr_set_log_function([](gpr_log_func_args* args) { the_grpc_log.load()->Take(*args); });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,283 @@
+// longhaul doctor: one check after another, each with what was found and what to do about it.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/device/cuda_module.h"
+#include "common/rpc/certificate_dates.h"
+#include "common/rpc/tls_probe.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/connection.h"
+#include "coordinator/cli/link_measure.h"
+#include "coordinator/cli/text.h"
+
+namespace longhaul::cli {
+namespace {
+
+constexpr absl::Duration kClockLimit = absl::Seconds(2);
+constexpr absl::Duration kRenewBefore = absl::Hours(24 * 30);
+constexpr int64_t kDiskLow = int64_t{10} << 30;
+
+enum class Verdict { kOk, kWarning, kProblem };
+
+struct Finding {
+  std::string check;
+  Verdict verdict = Verdict::kOk;
+  std::string found, advice;
+};
+
+class Examination {
+ public:
+  Examination(const Arguments& arguments, const Environment& environment)
+      : arguments_(arguments), environment_(environment) {}
+
+  Outcome Run() {
+    Ok("program", absl::StrCat("longhaul ", LONGHAUL_VERSION, ", API longhaul.v1"));
+    CheckMachine();
+    CheckDisk();
+    if (CheckConnection()) CheckCoordinator();
+    return Report();
+  }
+
+ private:
+  void Ok(std::string check, std::string found) {
+    findings_.push_back({std::move(check), Verdict::kOk, std::move(found), ""});
+  }
+  void Warn(std::string check, std::string found, std::string advice) {
+    findings_.push_back({std::move(check), Verdict::kWarning, std::move(found), std::move(advice)});
+  }
+  void Problem(std::string check, std::string found, std::string advice, ExitCode exit) {
+    findings_.push_back({std::move(check), Verdict::kProblem, std::move(found), std::move(advice)});
+    if (exit_ == ExitCode::kOk) exit_ = exit;
+  }
+
+  void CheckMachine() {
+    std::string memory;
+    std::ifstream file("/proc/meminfo");
+    std::string key;
+    int64_t kilobytes = 0;
+    if (file >> key >> kilobytes)
+      memory = absl::StrCat(", ", BytesText(kilobytes << 10), " of memory");
+    Ok("machine", absl::StrCat(std::thread::hardware_concurrency(), " CPUs", memory));
+    const absl::StatusOr<int> devices = CudaDeviceCount();
+    Ok("devices", devices.ok() ? absl::StrCat(*devices, " CUDA device(s)")
+                               : "no CUDA device: pools of this machine train on its CPU");
+  }
+
+  void CheckDisk() {
+    std::error_code error;
+    const std::filesystem::space_info space = std::filesystem::space(arguments_.data_dir, error);
+    if (error) {
+      Problem("disk", absl::StrCat(arguments_.data_dir, ": ", error.message()),
+              "--data-dir names a folder that is there", ExitCode::kUsage);
+      return;
+    }
+    JudgeDisk("disk", arguments_.data_dir, static_cast<int64_t>(space.available));
+  }
+
+  void JudgeDisk(const std::string& check, const std::string& where, int64_t free_bytes) {
+    const std::string found = absl::StrCat(BytesText(free_bytes), " free at ", where);
+    if (free_bytes >= kDiskLow) return Ok(check, found);
+    Warn(check, found,
+         absl::StrCat("checkpoints and logs of jobs need room: keep ", BytesText(kDiskLow),
+                      " free"));
+  }
+
+  // False: there is nothing to connect to.
+  bool CheckConnection() {
+    absl::StatusOr<Connection> connection = ConnectionOf(arguments_, environment_);
+    if (!connection.ok()) {
+      Problem("configuration", std::string(connection.status().message()),
+              "`longhaul contexts --help` shows what the file looks like", ExitCode::kUsage);
+      return false;
+    }
+    connection_ = *std::move(connection);
+    Ok("configuration",
+       absl::StrCat("coordinator ", connection_.server, ", from ", connection_.server_from));
+    if (connection_.tls.empty()) {
+      Ok("certificates", "none: the connection is in plaintext");
+      return true;
+    }
+    CheckCertificate("--tls-ca", connection_.tls.ca);
+    CheckCertificate("--tls-certificate", connection_.tls.certificate);
+    absl::StatusOr<ClientAccess> access = AccessOf(connection_);
+    if (access.ok()) {
+      access_ = *std::move(access);
+      return true;
+    }
+    Problem("certificates", std::string(access.status().message()),
+            "name a token and --tls-ca, or all three files, PEM each, the key without a password",
+            ExitCode::kUsage);
+    return false;
+  }
+
+  void CheckCertificate(const std::string& flag, const std::string& path) {
+    if (path.empty()) return;  // LoadTlsIfGiven says which is missing.
+    const absl::StatusOr<CertificateDates> dates = DatesOfCertificate(path);
+    if (!dates.ok()) return;  // Likewise.
+    const absl::Time now = environment_.clock.Now();
+    const std::string found =
+        absl::StrCat(flag, " ", path, ": ", Printable(dates->subject), ", valid until ",
+                     absl::FormatTime("%Y-%m-%d %H:%MZ", dates->until, absl::UTCTimeZone()));
+    if (now < dates->from) {
+      Problem("certificates", absl::StrCat(found, ", not yet valid"),
+              "is this machine's clock right?", ExitCode::kConnection);
+    } else if (now >= dates->until) {
+      Problem("certificates", absl::StrCat(found, ", which is past"),
+              "renew it; programs that run read the new files within a minute",
+              ExitCode::kConnection);
+    } else if (dates->until - now < kRenewBefore) {
+      Warn("certificates", absl::StrCat(found, ", in ", DurationText(dates->until - now)),
+           "renew it soon");
+    } else {
+      Ok("certificates", found);
+    }
+  }
+
+  void CheckCoordinator() {
+    const absl::Duration timeout =
+        arguments_.timeout_given ? arguments_.timeout : absl::Seconds(10);
+    Client client(connection_.server, timeout, access_);
+    const absl::StatusOr<LinkFacts> link = MeasureLink(client);
+    if (absl::IsUnimplemented(link.status())) {
+      Warn("coordinator", "answers, but is older than this program", "update it");
+    } else if (!link.ok()) {
+      return Unreachable(link.status(), timeout);
+    } else {
+      Judge(*link);
+    }
+    CheckPools(client, link.ok() ? link->server.version() : "");
+  }
+
+  void Unreachable(const absl::Status& status, absl::Duration timeout) {
+    const CliError error = ErrorOfCall(status, connection_.server);
+    std::string advice = error.hint;
+    const absl::StatusOr<bool> speaks_tls =
+        SpeaksTls(connection_.server, environment_.clock.Now() + timeout);
+    if (speaks_tls.ok() && *speaks_tls && access_.tls == nullptr) {
+      advice = "the coordinator wants TLS: give --tls-ca, --tls-certificate and --tls-key";
+    } else if (speaks_tls.ok() && !*speaks_tls && access_.tls != nullptr) {
+      advice = "the coordinator speaks plaintext: leave the TLS files out, or start it with them";
+    } else if (speaks_tls.ok() && access_.tls != nullptr) {
+      advice =
+          "somebody answers there in TLS: are both certificates from the authority of "
+          "--tls-ca, and is the coordinator's for this host name?";
+    }
+    Problem("coordinator", Printable(status.message()), std::move(advice), ExitCode::kConnection);
+  }
+
+  void Judge(const LinkFacts& link) {
+    const v1::DescribeResponse& server = link.server;
+    if (!server.not_ready().empty()) {
+      Problem("coordinator", absl::StrCat("not ready: ", Printable(server.not_ready())),
+              "its log says more", ExitCode::kFailed);
+    } else if (server.version() != LONGHAUL_VERSION) {
+      Warn("coordinator", absl::StrCat("ready, version ", Printable(server.version())),
+           absl::StrCat("this program is ", LONGHAUL_VERSION,
+                        ": they work together, but what is new in one the other lacks"));
+    } else {
+      Ok("coordinator", absl::StrCat("ready, version ", Printable(server.version())));
+    }
+    const double ahead = absl::ToDoubleSeconds(link.clock_ahead);
+    const std::string clock = absl::StrFormat("the coordinator's is %.3f s %s this one",
+                                              std::abs(ahead), ahead < 0 ? "behind" : "ahead of");
+    if (absl::AbsDuration(link.clock_ahead) <= kClockLimit) {
+      Ok("clock", clock);
+    } else {
+      Warn("clock", clock, "let NTP set both: dates of certificates and times in logs go by them");
+    }
+    Ok("round trip", absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(link.round_trip)));
+    Ok("bandwidth",
+       absl::StrFormat("one connection: %.0f Mbit/s up, %.0f Mbit/s down, at least",
+                       link.bytes_per_second_up * 8e-6, link.bytes_per_second_down * 8e-6));
+    if (server.disk_free_bytes() >= 0)
+      JudgeDisk("coordinator's disk", "its data folder", server.disk_free_bytes());
+  }
+
+  void CheckPools(Client& client, const std::string& version) {
+    const absl::StatusOr<v1::ListPoolsResponse> pools = client.ListPools();
+    if (!pools.ok()) {
+      const CliError error = ErrorOfCall(pools.status(), connection_.server);
+      return Problem("pools", error.message, error.hint, error.exit);
+    }
+    if (pools->pools_size() == 0) {
+      return Warn("pools", "none",
+                  absl::StrCat("start one: longhaul-worker --coordinator ", connection_.server,
+                               " --pool NAME"));
+    }
+    int healthy = 0;
+    for (const v1::Pool& pool : pools->pools()) {
+      const std::string name = Printable(pool.name());
+      if (pool.state() == v1::LOST) {
+        Warn("pools", absl::StrCat(name, " is lost"), "look at its machine and its log");
+      } else if (pool.state() == v1::FORMING) {
+        Warn("pools", absl::StrCat(name, " waits for ", Printable(pool.waiting_for())),
+             "start its other nodes");
+      } else if (pool.set_aside_size() > 0) {
+        const v1::JobError& error = pool.set_aside(0).error();
+        Warn("pools",
+             absl::StrCat(name, " is set aside for ", Printable(pool.set_aside(0).job()), ": ",
+                          Printable(error.message())),
+             Printable(error.hint()));
+      } else if (!version.empty() && pool.version() != version) {
+        Warn("pools",
+             absl::StrCat(name, " has version ", Printable(pool.version()), ", the coordinator ",
+                          Printable(version)),
+             "update the older one");
+      } else {
+        ++healthy;
+      }
+    }
+    if (healthy > 0)
+      Ok("pools", absl::StrCat(healthy, " of ", pools->pools_size(), " without a fault"));
+  }
+
+  Outcome Report() {
+    static constexpr const char* kWords[] = {"ok", "warning", "problem"};
+    Json json = Json::array();
+    std::string text;
+    int problems = 0;
+    for (const Finding& finding : findings_) {
+      const char* word = kWords[static_cast<int>(finding.verdict)];
+      problems += finding.verdict == Verdict::kProblem ? 1 : 0;
+      json.push_back({{"check", finding.check},
+                      {"verdict", word},
+                      {"found", finding.found},
+                      {"advice", finding.advice}});
+      absl::StrAppend(&text, absl::StrFormat("%-8s %-18s ", word, finding.check),
+                      Printable(finding.found), "\n");
+      if (!finding.advice.empty())
+        absl::StrAppend(&text, std::string(28, ' '), "-> ", Printable(finding.advice), "\n");
+    }
+    Outcome outcome(Json{{"checks", std::move(json)}}, std::move(text));
+    if (problems > 0) {
+      outcome.error = CliError{.exit = exit_,
+                               .code = "UNHEALTHY",
+                               .message = absl::StrCat(problems, " problem(s) found"),
+                               .hint = "see the lines with an arrow"};
+    }
+    return outcome;
+  }
+
+  const Arguments& arguments_;
+  const Environment& environment_;
+  std::vector<Finding> findings_;
+  Connection connection_;
+  ClientAccess access_;
+  ExitCode exit_ = ExitCode::kOk;  // Of the first problem.
+};
+
+}  // namespace
+
+Outcome Doctor(const Arguments& arguments, const Environment& environment) {
+  return Examination(arguments, environment).Run();
+}
+
+}  // namespace longhaul::cli

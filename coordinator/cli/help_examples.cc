@@ -1,0 +1,74 @@
+#include "coordinator/cli/help_examples.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace longhaul::cli {
+namespace {
+
+struct Row {
+  absl::string_view of, command, about;
+};
+
+constexpr Row kRows[] = {
+    {"submit", "longhaul submit -f job.yaml --dry-run", "Check it; show it with every default"},
+    {"submit", "longhaul submit -f job.yaml --wait", "Submit it and wait for its end"},
+    {"submit", "longhaul submit -f job.yaml --set name=shorter --set train.steps=100",
+     "Change single values"},
+    {"submit", "longhaul spec init | longhaul submit -f - --set name=piped", "From standard input"},
+    {"list", "longhaul list --limit 5", "The five newest"},
+    {"list", "longhaul list -o json", "For scripts"},
+    {"get", "longhaul get quickstart", "State, losses, bytes, pools; what it waits for"},
+    {"get", "longhaul get quickstart -o yaml", "All of it"},
+    {"watch", "longhaul watch quickstart", "A bar, until it has ended"},
+    {"watch", "longhaul watch quickstart -o jsonl", "A line of JSON for each update"},
+    {"wait", "longhaul wait quickstart --timeout 2h", "Exit code 3 when two hours were not enough"},
+    {"wait", "longhaul wait quickstart && echo done", "Exit code 0 only if it has completed"},
+    {"logs", "longhaul logs quickstart --tail 20", "The newest lines of each pool of the job"},
+    {"logs", "longhaul logs site-a --follow --timeout 2s",
+     "Of one pool, as they come; for two seconds"},
+    {"cancel", "longhaul cancel piped --reason 'wrong data'", "The reason is kept with the job"},
+    {"pools", "longhaul pools", "Which sites are there, and what they do"},
+    {"checkpoints", "longhaul checkpoints quickstart -o json", "Their paths and tensors"},
+    {"top", "longhaul top", "q ends it; without a terminal it prints once"},
+    {"spec explain", "longhaul spec explain", "The parts of a spec"},
+    {"spec explain", "longhaul spec explain sync.up.codec", "One field"},
+    {"spec init", "longhaul spec init > job.yaml", "Then change it, and submit it"},
+    {"spec init", "longhaul spec init --from two-regions", "Two sites far apart"},
+    {"doctor", "longhaul doctor", "Everything; exit code 0 if nothing is wrong"},
+    {"doctor", "longhaul doctor --data-dir /var/tmp -o json", "For scripts"},
+    {"contexts", "longhaul contexts", "The current one has a star"},
+    {"version", "longhaul version", "Of this program; `longhaul doctor` shows the coordinator's"},
+    {"completion", "source <(longhaul completion bash)", "In ~/.bashrc"},
+};
+
+}  // namespace
+
+std::vector<Example> ExamplesOf(absl::string_view command) {
+  std::vector<Example> examples;
+  for (const Row& row : kRows) {
+    if (row.of == command) examples.push_back({std::string(row.command), std::string(row.about)});
+  }
+  return examples;
+}
+
+std::string ExamplesText(absl::string_view command) {
+  std::string text;
+  for (const Example& example : ExamplesOf(command)) {
+    absl::StrAppend(&text, text.empty() ? "Examples:" : "", "\n  ", example.command, "\n      ",
+                    example.about);
+  }
+  if (command == "contexts") {
+    absl::StrAppend(&text, R"(
+
+~/.config/longhaul/config.yaml:
+  context: lab                  # taken when --context and LONGHAUL_CONTEXT name none
+  contexts:
+    lab:
+      server: lab.example.org:7070
+      tls: {ca: ca.pem, certificate: me.pem, key: me-key.pem}
+    here: {server: localhost:7070})");
+  }
+  return text;
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,60 @@
+#include "coordinator/cli/link_measure.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+
+namespace longhaul::cli {
+namespace {
+
+constexpr int kCalls = 5;
+constexpr int kFirstBytes = 64 << 10, kBytesMax = 1 << 20;
+constexpr absl::Duration kEnough = absl::Milliseconds(1500);
+
+// `call(bytes)`, of growing size while it is quick.
+template <typename Call>
+absl::StatusOr<double> RateOf(absl::Duration round_trip, Call call) {
+  const absl::Time begun = absl::Now();
+  double best = 0;
+  for (int bytes = kFirstBytes; absl::Now() - begun < kEnough;
+       bytes = std::min(2 * bytes, kBytesMax)) {
+    const absl::Time before = absl::Now();
+    LH_RETURN_IF_ERROR(call(bytes));
+    const absl::Duration took = std::max(absl::Now() - before - round_trip, absl::Microseconds(10));
+    best = std::max(best, bytes / absl::ToDoubleSeconds(took));
+    if (bytes == kBytesMax && absl::Now() - begun > kEnough / 3) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+absl::StatusOr<LinkFacts> MeasureLink(Client& client) {
+  LinkFacts facts;
+  LH_RETURN_IF_ERROR(client.Describe().status());  // Connects.
+  std::vector<absl::Duration> trips;
+  for (int i = 0; i < kCalls; ++i) {
+    const absl::Time before = absl::Now();
+    LH_ASSIGN_OR_RETURN(v1::DescribeResponse server, client.Describe());
+    const absl::Duration trip = absl::Now() - before;
+    if (trips.empty() || trip < *std::min_element(trips.begin(), trips.end())) {
+      const absl::Time there =
+          absl::FromUnixSeconds(server.now().seconds()) + absl::Nanoseconds(server.now().nanos());
+      facts.clock_ahead = there - (before + trip / 2);
+    }
+    facts.server = std::move(server);
+    trips.push_back(trip);
+  }
+  std::sort(trips.begin(), trips.end());
+  facts.round_trip = trips[kCalls / 2];
+  LH_ASSIGN_OR_RETURN(facts.bytes_per_second_up,
+                      RateOf(trips[0], [&](int bytes) { return client.Probe(bytes, 0); }));
+  LH_ASSIGN_OR_RETURN(facts.bytes_per_second_down,
+                      RateOf(trips[0], [&](int bytes) { return client.Probe(0, bytes); }));
+  return facts;
+}
+
+}  // namespace longhaul::cli

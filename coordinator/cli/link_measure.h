@@ -1,0 +1,21 @@
+// Round trip, clocks and rates between here and the coordinator, as small calls see them.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coordinator/cli/client.h"
+
+namespace longhaul::cli {
+
+struct LinkFacts {
+  v1::DescribeResponse server;
+  absl::Duration round_trip;         // Of an empty call: the median of five.
+  absl::Duration clock_ahead;        // The coordinator's, of ours. Known to half a round trip.
+  double bytes_per_second_up = 0;    // Of one connection, without the round trips; at most about
+  double bytes_per_second_down = 0;  // 1.5 s each way.
+};
+
+// Blocks for some seconds. UNIMPLEMENTED: the coordinator is older than these calls.
+absl::StatusOr<LinkFacts> MeasureLink(Client& client);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,110 @@
+// longhaul logs: lines of pools, through the coordinator.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/text.h"
+
+namespace longhaul::cli {
+namespace {
+
+constexpr absl::Duration kReconnectAfter = absl::Seconds(1);
+constexpr absl::Duration kReconnectFor = absl::Minutes(10);  // Without any answer.
+
+// What is to be shown; NOT_FOUND if nothing has that name.
+absl::StatusOr<v1::FollowLogsRequest> RequestOf(const Arguments& arguments, Client& client) {
+  v1::FollowLogsRequest request;
+  request.set_tail(arguments.tail);
+  request.set_follow(arguments.follow);
+  const absl::StatusOr<v1::Job> job = client.GetJob(arguments.job);
+  if (job.ok()) {
+    request.set_job_id(job->id());
+    return request;
+  }
+  if (!absl::IsNotFound(job.status())) return job.status();
+  const absl::StatusOr<v1::ListPoolsResponse> pools = client.ListPools();
+  if (!pools.ok()) return pools.status();
+  for (const v1::Pool& pool : pools->pools()) {
+    if (pool.name() != arguments.job) continue;
+    request.set_pool(pool.name());
+    return request;
+  }
+  return absl::NotFoundError(absl::StrCat("no job and no pool is called \"", arguments.job, "\""));
+}
+
+class LogPrinter {
+ public:
+  LogPrinter(const Arguments& arguments, const Environment& environment)
+      : json_(arguments.output != OutputFormat::kTable), environment_(environment) {}
+
+  // False: nobody reads what is printed.
+  bool Print(const v1::FollowLogsResponse& lines) {
+    const std::string pool = Printable(lines.pool());
+    if (lines.dropped() > 0) Dropped(pool, lines);
+    for (const absl::string_view line : absl::StrSplit(lines.text(), '\n', absl::SkipEmpty())) {
+      ++lines_;
+      if (json_) {
+        environment_.out
+            << JsonLine(Outcome(
+                   Json{{"pool", lines.pool()}, {"node", lines.node()}, {"line", line}}, ""))
+            << "\n";
+      } else {
+        environment_.out << pool << " | " << Printable(line) << "\n";
+      }
+    }
+    environment_.out.flush();
+    return environment_.out.good();
+  }
+  int64_t lines() const { return lines_; }
+
+ private:
+  void Dropped(const std::string& pool, const v1::FollowLogsResponse& lines) {
+    environment_.err << pool << ": " << lines.dropped() << " older lines are gone" << std::endl;
+  }
+
+  const bool json_;
+  const Environment& environment_;
+  int64_t lines_ = 0;
+};
+
+}  // namespace
+
+Outcome Logs(const Arguments& arguments, Client& client, const Environment& environment) {
+  if (arguments.output == OutputFormat::kJson || arguments.output == OutputFormat::kYaml)
+    return UsageError("logs are lines: -o table or -o jsonl");
+  absl::StatusOr<v1::FollowLogsRequest> request = RequestOf(arguments, client);
+  if (!request.ok()) return ErrorOfCall(request.status(), client.address());
+  const bool bounded = !arguments.follow || arguments.timeout_given;
+  const absl::Time deadline =
+      bounded ? environment.clock.Now() + arguments.timeout : absl::InfiniteFuture();
+  LogPrinter printer(arguments, environment);
+  absl::Time heard_at = environment.clock.Now();
+  bool lost = false;
+  for (;;) {
+    absl::Status status =
+        client.FollowLogs(*request, deadline, [&](const v1::FollowLogsResponse& lines) {
+          if (std::exchange(lost, false)) environment.err << "connected again" << std::endl;
+          heard_at = environment.clock.Now();
+          return printer.Print(lines);
+        });
+    if (!environment.out.good()) return Outcome::Nothing();  // Run says so.
+    // That is how a wait ends that was given a time.
+    const bool over = absl::IsDeadlineExceeded(status) && arguments.follow;
+    if (status.ok() || over) break;
+    const bool again = arguments.follow && absl::IsUnavailable(status) &&
+                       environment.clock.Now() - heard_at < kReconnectFor;
+    if (!again) return ErrorOfCall(status, client.address());
+    if (!std::exchange(lost, true)) {
+      environment.err << "connection lost (" << Printable(status.message())
+                      << "); lines may be missing until it is back" << std::endl;
+    }
+    request->set_tail(0);
+    environment.clock.Sleep(kReconnectAfter);
+  }
+  if (printer.lines() == 0 && !arguments.follow)
+    environment.err << "no pool that is connected has lines of it" << std::endl;
+  return Outcome::Nothing();
+}
+
+}  // namespace longhaul::cli

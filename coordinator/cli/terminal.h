@@ -1,0 +1,14 @@
+// The terminal of this process.
+#pragma once
+
+#include <memory>
+
+#include "coordinator/cli/environment.h"
+
+namespace longhaul::cli {
+
+// Null: TERM is empty or "dumb", or neither standard error nor standard output is a terminal. Its
+// end brings back how keys were read.
+std::unique_ptr<Terminal> OpenTerminal();
+
+}  // namespace longhaul::cli

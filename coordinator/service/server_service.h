@@ -1,0 +1,43 @@
+// ServerService: what the coordinator says about itself.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "grpcpp/support/server_callback.h"
+#include "longhaul/v1/server.grpc.pb.h"
+
+namespace longhaul::coordinator {
+
+// Of a payload and of an answer. Half of what a control message may be, so that both fit beside
+// their framing.
+inline constexpr int kProbeBytesMax = 1 << 20;
+
+struct ServerFacts {
+  Clock* clock = nullptr;  // Outlives the service.
+  absl::Time started;
+  std::string data_dir;
+  std::function<absl::Status()> ready;        // Thread-safe.
+  std::function<std::string()> http_address;  // Thread-safe.
+};
+
+// Thread-safe. Answers on gRPC's threads and needs nothing of the owner thread, so it answers also
+// when decisions wait for a disk.
+class ServerService final : public v1::ServerService::CallbackService {
+ public:
+  explicit ServerService(ServerFacts facts) : facts_(std::move(facts)) {}
+
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const v1::DescribeRequest* request,
+                                     v1::DescribeResponse* response) override;
+  grpc::ServerUnaryReactor* Probe(grpc::CallbackServerContext* context,
+                                  const v1::ProbeRequest* request,
+                                  v1::ProbeResponse* response) override;
+
+ private:
+  const ServerFacts facts_;
+};
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,172 @@
+"""Makes deploy/REFERENCE.md from the programs and the sources: every flag, environment variable, default, exit code and error reason.
+
+    python3 deploy/make_reference.py BUILD/bin [--write]
+
+Without --write it says whether the file is what it should be.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TARGET = ROOT / "deploy/REFERENCE.md"
+REASON = re.compile(r'"([A-Z]+(?:_[A-Z]+)+|HALTED)"')
+REASON_FOLDERS = ("coordinator/core", "coordinator/effects", "coordinator/fragments", "coordinator/service", "common/rpc")
+
+
+def help_of(program, *command):
+    # A fixed folder and environment: defaults must not depend on who runs this.
+    result = subprocess.run([program, *command, "--help"], cwd="/", env={"HOME": "/", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
+                            check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"{program} {' '.join(command)} --help failed: {result.stderr}")
+    return result.stdout
+
+
+def options_of(text):
+    """(names, what it takes, variable, explanation) of each option and positional of a help page."""
+    rows = []
+    for section in re.findall(r"^(?:Options|Positionals):\n((?:  .*\n)+)", text, re.M):
+        # An option that leaves no room has its explanation on the next line.
+        joined = re.sub(r"\n {20,}", "   ", section)
+        for line in joined.splitlines():
+            match = re.match(r"  (\S.*?)(?:\s{2,}(.*))?$", line)
+            left, about = match.group(1), match.group(2) or ""
+            if left.startswith("-h,"):
+                continue
+            variable = re.search(r"\(Env:(\w+)\)", left)
+            words = re.sub(r"\s*\(Env:\w+\)", "", left).split(" ", 1)
+            takes = words[1] if len(words) > 1 else ""
+            rows.append((words[0].replace(",", ", "), takes, variable.group(1) if variable else "", about))
+    return rows
+
+
+def escaped(text):
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(escaped(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def option_table(text, with_variables=True):
+    rows = []
+    for names, takes, variable, about in options_of(text):
+        row = [f"`{names}`", f"`{takes}`" if takes else "", f"`{variable}`" if variable else "", about]
+        rows.append(row if with_variables else [row[0], row[1], row[3]])
+    head = ["flag", "takes", "variable", "meaning"]
+    return table(head if with_variables else [head[0], head[1], head[3]], rows) if rows else "No flags of its own.\n"
+
+
+def subcommands(text):
+    section = re.search(r"^Subcommands:\n((?:  .*\n)+)", text, re.M)
+    return re.findall(r"^  (\S+)", section.group(1), re.M) if section else []
+
+
+def cli_commands(program, command=()):
+    """Each command with its help page; those that only group others are left out."""
+    text = help_of(program, *command)
+    inner = subcommands(text)
+    if not inner:
+        yield " ".join(command), text
+    for name in inner:
+        yield from cli_commands(program, (*command, name))
+
+
+def exit_codes():
+    source = (ROOT / "coordinator/cli/exit_code.h").read_text(encoding="utf-8")
+    rows, comment = [], ""
+    for line in source.splitlines():
+        note = re.match(r"\s*// (.*)", line)
+        value = re.match(r"\s*(k\w+) = (\d+),(?:\s*// (.*))?", line)
+        if value:
+            rows.append([value.group(2), (value.group(3) or comment or "Done.").strip()])
+            comment = ""
+        elif note:
+            comment += note.group(1) + " "
+    return rows
+
+
+def code_of(made):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", made).upper()
+
+
+def codes_in_contract():
+    """reason -> codes, from the lists of errors above each call: "ALREADY_EXISTS  NODE_LIVE: another agent has ..."."""
+    found = {}
+    for path in sorted((ROOT / "proto/longhaul/v1").glob("*.proto")):
+        code = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            comment = re.match(r"\s*//(.*)", line)
+            item = re.match(r"\s*//   (?:([A-Z_]+)(?:,| ) *)", line)
+            if comment is None:
+                code = ""
+                continue
+            if item and item.group(1) in CODES:
+                code = item.group(1)
+            for word in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", comment.group(1)):
+                if code and word not in CODES:
+                    found.setdefault(word, set()).add(code)
+    return found
+
+
+def reasons():
+    found, contract = {}, codes_in_contract()
+    for folder in REASON_FOLDERS:
+        for path in sorted((ROOT / folder).glob("*")):
+            if path.suffix not in (".cc", ".h"):
+                continue
+            text = path.read_text(encoding="utf-8")
+            for match in REASON.finditer(text):
+                codes, files = found.setdefault(match.group(1), (set(), set()))
+                files.add(str(path.relative_to(ROOT)))
+                # The statement that it is in; one that makes several errors tells nothing.
+                statement = text[text.rfind(";", 0, match.start()) + 1:text.find(";", match.end())]
+                made = {code_of(code) for code in re.findall(r"absl::(?:StatusCode::k)?([A-Z]\w+?)(?:Error\(|\b(?=[,;)]))", statement)} & set(CODES)
+                if len(made) == 1:
+                    codes.update(made)
+    return [[f"`{reason}`", ", ".join(sorted(codes or contract.get(reason, ()))), ", ".join(sorted(files))]
+            for reason, (codes, files) in sorted(found.items())]
+
+
+CODES = ("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION", "ABORTED", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "DATA_LOSS",
+         "OUT_OF_RANGE", "UNIMPLEMENTED", "DEADLINE_EXCEEDED", "UNAUTHENTICATED", "PERMISSION_DENIED", "CANCELLED", "INTERNAL")
+
+
+def reference(programs):
+    parts = ["# Reference\n\nMade by `deploy/make_reference.py BUILD/bin --write` from the programs and their sources; a test compares.\nWhat `-o json` answers is in [schemas](schemas).\n"]
+    cli = help_of(programs / "longhaul")
+    parts.append("## longhaul\n\nOf every command:\n\n" + option_table(cli, with_variables=False))
+    variables = sorted(set(re.findall(r"\b(?:LONGHAUL_[A-Z_]+|NO_COLOR)\b", cli)))
+    parts.append("It reads the variables " + ", ".join(f"`{name}`" for name in variables) + ", and `longhaul/config.yaml` in `XDG_CONFIG_HOME` or `~/.config`.\n")
+    for command, text in cli_commands(programs / "longhaul"):
+        parts.append(f"### longhaul {command}\n\n{text.splitlines()[0]}.\n\n" + option_table(text, with_variables=False))
+    parts.append("### Exit codes\n\n" + table(["code", "meaning"], exit_codes()))
+    for program in ("longhaul-coordinator", "longhaul-worker"):
+        text = help_of(programs / program)
+        text = text.replace(str(programs), "BIN")
+        parts.append(f"## {program}\n\n{text.splitlines()[0]}\n\n" + option_table(text))
+    parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 4 for bad arguments; "
+                 "`longhaul-worker` with 0 after SIGTERM, 2 when the coordinator refuses it for good, 4 for bad arguments.\n")
+    parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"
+                 + table(["reason", "code, where the source has it beside the reason", "where it is given"], reasons()))
+    return "\n".join(parts)
+
+
+def main():
+    text = reference(pathlib.Path(sys.argv[1]).resolve())
+    if "--write" in sys.argv:
+        TARGET.write_text(text, encoding="utf-8")
+        return 0
+    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{TARGET} is not what the programs say: python3 deploy/make_reference.py BUILD/bin --write")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

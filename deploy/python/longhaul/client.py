@@ -1,0 +1,164 @@
+"""The coordinator as Python sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Iterator, Mapping
+
+import grpc
+
+from longhaul.errors import LonghaulError, error_of
+from longhaul.rows import history_rows
+from longhaul.spec import job_spec
+from longhaul.v1 import job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc
+
+# Nothing changes any more until somebody does something.
+RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_pb2.QUARANTINED})
+RECONNECT_SECONDS = 1.0
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Client:
+    """Thread-safe. Every call blocks, at most `timeout` seconds, and raises LonghaulError.
+
+    `server`: HOST:PORT; else LONGHAUL_SERVER, else localhost:7070. The three TLS files, or none: mutual TLS;
+    else LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE and LONGHAUL_TLS_KEY. Close it, or use it in a `with`.
+    """
+
+    def __init__(self, server: str | None = None, *, tls_ca: str | None = None, tls_certificate: str | None = None,
+                 tls_key: str | None = None, timeout: float = 30):
+        self.server = server or os.environ.get("LONGHAUL_SERVER") or "localhost:7070"
+        self.timeout = timeout
+        files = [given or os.environ.get(name) for given, name in (
+            (tls_ca, "LONGHAUL_TLS_CA"), (tls_key, "LONGHAUL_TLS_KEY"), (tls_certificate, "LONGHAUL_TLS_CERTIFICATE"))]
+        if any(files) and not all(files):
+            raise ValueError("TLS needs all of tls_ca, tls_certificate and tls_key")
+        if all(files):
+            self._channel = grpc.secure_channel(self.server, grpc.ssl_channel_credentials(*(_read(str(path)) for path in files)))
+        else:
+            self._channel = grpc.insecure_channel(self.server)
+        self._jobs = job_pb2_grpc.JobServiceStub(self._channel)
+        self._pools = pool_pb2_grpc.PoolServiceStub(self._channel)
+        self._logs = logs_pb2_grpc.LogServiceStub(self._channel)
+        self._server = server_pb2_grpc.ServerServiceStub(self._channel)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(self, method: Any, request: Any) -> Any:
+        try:
+            return method(request, timeout=self.timeout)
+        except grpc.RpcError as error:
+            raise error_of(error) from error
+
+    def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, token: str = "", validate_only: bool = False) -> job_pb2.Job:
+        """The same name and spec again finds the job that exists. ValueError: the spec is no spec."""
+        request = job_pb2.SubmitJobRequest(spec=job_spec(spec), idempotency_token=token, validate_only=validate_only)
+        return self._call(self._jobs.SubmitJob, request).job
+
+    def get(self, job: str) -> job_pb2.Job:
+        """`job`: name or id, here and below."""
+        return self._call(self._jobs.GetJob, job_pb2.GetJobRequest(job=job)).job
+
+    def list(self, limit: int = 1000) -> list[job_pb2.Job]:
+        """Newest first."""
+        jobs: list[job_pb2.Job] = []
+        request = job_pb2.ListJobsRequest()
+        while len(jobs) < limit:
+            request.page_size = min(20, limit - len(jobs))  # A page must fit in a message.
+            page = self._call(self._jobs.ListJobs, request)
+            jobs += page.jobs
+            if not page.next_page_token:
+                break
+            request.page_token = page.next_page_token
+        return jobs
+
+    def cancel(self, job: str, reason: str = "") -> job_pb2.Job:
+        return self._call(self._jobs.CancelJob, job_pb2.CancelJobRequest(job=job, reason=reason)).job
+
+    def checkpoints(self, job: str) -> list[Any]:
+        """Oldest first."""
+        return [*self._call(self._jobs.ListCheckpoints, job_pb2.ListCheckpointsRequest(job=job)).checkpoints]
+
+    def pools(self) -> list[pool_pb2.Pool]:
+        return [*self._call(self._pools.ListPools, pool_pb2.ListPoolsRequest()).pools]
+
+    def describe(self) -> server_pb2.DescribeResponse:
+        """The coordinator about itself."""
+        return self._call(self._server.Describe, server_pb2.DescribeRequest())
+
+    def watch(self, job: str, timeout: float | None = None, reconnect_for: float = 600) -> Iterator[job_pb2.Job]:
+        """The job now and after each change, until it rests (ended, or quarantined). Goes on over restarts of the
+        coordinator, which may be away for `reconnect_for` seconds once it has answered. `timeout`: of the whole watch;
+        LonghaulError with code DEADLINE_EXCEEDED."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        cursor, heard_at = 0, None
+        while True:
+            left = None if deadline is None else max(0.001, deadline - time.monotonic())
+            try:
+                for update in self._jobs.WatchJob(job_pb2.WatchJobRequest(job=job, cursor=cursor), timeout=left):
+                    cursor, heard_at = update.cursor, time.monotonic()
+                    yield update.job
+                    if update.job.state in RESTING:
+                        return
+            except grpc.RpcError as error:
+                code = error.code()  # type: ignore[attr-defined]
+                away = code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+                if code == grpc.StatusCode.OUT_OF_RANGE and cursor:  # A coordinator that counts anew.
+                    cursor = 0
+                elif not away or heard_at is None or time.monotonic() - heard_at > reconnect_for:
+                    raise error_of(error) from error
+            time.sleep(RECONNECT_SECONDS)
+
+    def wait(self, job: str, timeout: float | None = None) -> job_pb2.Job:
+        """The job as it ended (or was quarantined); look at its state."""
+        last = None
+        for last in self.watch(job, timeout):
+            pass
+        assert last is not None  # watch gives at least one, or raises.
+        return last
+
+    def logs(self, job: str = "", pool: str = "", *, tail: int = 100, follow: bool = False) -> Iterator[tuple[str, str]]:
+        """(pool, line): the newest `tail` lines of each node, then, with `follow`, what is written from now on. Lines
+        that were lost are a line of their own."""
+        request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
+        try:
+            for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout):
+                if lines.dropped:
+                    yield lines.pool, f"({lines.dropped} lines are lost)"
+                for line in lines.text.decode(errors="replace").splitlines():
+                    yield lines.pool, line
+        except grpc.RpcError as error:
+            raise error_of(error) from error
+
+    def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
+        """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the
+        coordinator's status page: `page` is its HOST:PORT, if this machine reaches it elsewhere than where it
+        listens. `longhaul.rows` needs no page, and has what is true now."""
+        address = page or self.describe().http_address
+        if not address:
+            raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
+        url = f"http://{address}/api/v1/job?" + urllib.parse.urlencode({"name": job})
+        try:
+            with urllib.request.urlopen(url, timeout=self.timeout) as response:
+                return history_rows(json.load(response))
+        except urllib.error.HTTPError as error:
+            code = "NOT_FOUND" if error.code == 404 else "UNKNOWN"
+            raise LonghaulError(code, f"{url}: {error.reason}") from error
+        except OSError as error:
+            raise LonghaulError("UNAVAILABLE", f"{url}: {error}", hint="page=HOST:PORT names another way to it") from error

@@ -1,0 +1,142 @@
+"""Makes the JSON Schemas of `longhaul COMMAND -o json` from the contract: one file for each kind of answer, each of the whole envelope.
+
+    python make_schemas.py [FOLDER]
+
+It needs grpcio-tools (tests/deploy/python_requirements.txt). The schemas change only with schema_version, but for keys that are added.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import grpc_tools
+from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf.descriptor import FieldDescriptor as F
+from grpc_tools import protoc
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROTOS = HERE.parents[1] / "proto"
+SCHEMA_VERSION = 1  # Of the envelope; coordinator/cli/outcome.cc.
+
+NUMBERS = {F.TYPE_DOUBLE, F.TYPE_FLOAT}
+INTEGERS = {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_FIXED32, F.TYPE_FIXED64, F.TYPE_SINT32, F.TYPE_SINT64}
+TEXT = {"type": "string"}
+BYTES_BOTH_WAYS = {
+    "type": "object", "required": ["up", "down"],
+    "properties": {way: {"type": "object", "required": ["payload", "total"], "properties": {"payload": {"type": "integer"}, "total": {"type": "integer"}}}
+                   for way in ("up", "down")}}
+
+
+def load():
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder, "set")
+        well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
+        if protoc.main(["protoc", f"-I{PROTOS}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={output}",
+                        "longhaul/v1/job.proto", "longhaul/v1/pool.proto"]) != 0:
+            raise RuntimeError("the contract does not compile")
+        files = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    return pool
+
+
+def message(kind, all_fields=True):
+    """As coordinator/cli/message_json.h writes it: every field (all_fields), null where nothing is set; else those that are set."""
+    if kind.full_name == "google.protobuf.Duration":
+        return {"type": "number"}
+    if kind.full_name == "google.protobuf.Timestamp":
+        return {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"}
+    properties = {field.name: field_schema(field, all_fields) for field in kind.fields}
+    schema = {"type": "object", "properties": properties}
+    if all_fields and properties:
+        schema["required"] = list(properties)
+    return schema
+
+
+def single(field, all_fields):
+    if field.type == F.TYPE_MESSAGE:
+        return message(field.message_type, all_fields)
+    if field.type == F.TYPE_ENUM:  # A newer coordinator may have values that this program knows by number only.
+        return {"anyOf": [{"enum": [value.name for value in field.enum_type.values]}, {"type": "integer"}]}
+    if field.type in NUMBERS:
+        return {"type": "number"}
+    if field.type in INTEGERS:
+        return {"type": "integer"}
+    return {"type": "boolean"} if field.type == F.TYPE_BOOL else TEXT
+
+
+def field_schema(field, all_fields):
+    schema = single(field, all_fields)
+    if field.is_repeated:
+        return {"type": "array", "items": schema}
+    return {"anyOf": [schema, {"type": "null"}]} if field.has_presence and all_fields else schema
+
+
+def job(pool):
+    """As coordinator/cli/job_view.cc changes it."""
+    schema = message(pool.FindMessageTypeByName("longhaul.v1.Job"))
+    schema["properties"]["name"] = TEXT
+    schema["properties"]["steps"] = {"type": "integer"}
+    schema["properties"]["spec"] = message(pool.FindMessageTypeByName("longhaul.v1.JobSpec"), all_fields=False)
+    schema["properties"]["eval_loss"] = message(pool.FindMessageTypeByName("longhaul.v1.EvalLoss"))
+    schema["properties"]["wire_bytes"] = BYTES_BOTH_WAYS
+    schema["required"] = [*schema["required"], "name", "steps"]
+    return schema
+
+
+def record(**properties):
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def rows(schema):
+    return {"type": "array", "items": schema}
+
+
+def envelope(data):
+    error = record(code=TEXT, message=TEXT, hint=TEXT, fields=rows(record(field=TEXT, description=TEXT)))
+    error["properties"] |= {"reason": TEXT, "retry_after_seconds": {"type": "number"}}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | record(
+        schema_version={"const": SCHEMA_VERSION}, status={"enum": ["ok", "error"]})
+    schema["properties"] |= {"data": data, "error": error}
+    schema["if"] = {"properties": {"status": {"const": "ok"}}}
+    schema["then"] = {"required": ["data"], "properties": {"error": False}}
+    schema["else"] = {"required": ["error"]}
+    return schema
+
+
+def schemas():
+    pool = load()
+    one_job, one_pool = job(pool), message(pool.FindMessageTypeByName("longhaul.v1.Pool"))
+    boolean = {"type": "boolean"}
+    explained = record(name=TEXT, type=TEXT, repeated=boolean, one_of={"anyOf": [TEXT, {"type": "null"}]}, description=TEXT)
+    check = record(check=TEXT, verdict={"enum": ["ok", "warning", "problem"]}, found=TEXT, advice=TEXT)
+    return {
+        "job": one_job,                 # submit, get, watch, wait, cancel
+        "jobs": rows(one_job),          # list
+        "pools": rows(one_pool),
+        "checkpoints": rows(message(pool.FindMessageTypeByName("longhaul.v1.CheckpointManifest"))),
+        "top": record(jobs=rows(one_job), pools=rows(one_pool)),
+        "log_line": record(pool=TEXT, node={"type": "integer"}, line=TEXT),  # logs -o jsonl
+        "spec_explain": record(path=TEXT, type=TEXT, description=TEXT, fields=rows(explained),
+                               values=rows(record(name=TEXT, description=TEXT))),
+        "spec_init": record(**{"from": TEXT, "text": TEXT}),
+        "doctor": record(checks=rows(check)),
+        "contexts": rows(record(name=TEXT, server=TEXT, tls=boolean, current=boolean)),
+        "version": record(version=TEXT, api=TEXT),
+    }
+
+
+def texts():
+    return {f"{name}.schema.json": json.dumps(envelope(data), indent=1) + "\n" for name, data in schemas().items()}
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    for name, text in texts().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

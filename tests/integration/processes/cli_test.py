@@ -1,0 +1,214 @@
+"""The CLI as people use it: examples of its help, completion, pipes that break, a coordinator that starts again, how long a command takes."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import unittest
+
+from cluster import BIN, ClusterTest, main, wait_until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import tools  # noqa: E402
+
+BASH = {"executable": "/bin/bash", "shell": True, "text": True, "capture_output": True, "check": False, "timeout": 120}
+
+
+def strip_escapes(text):
+    return re.sub(r"\x1b\[[?0-9]*[a-zA-Z]", "", text)
+
+
+class CliTest(ClusterTest):
+    def environment(self, **more):
+        return {**os.environ, "LONGHAUL_SERVER": self.cluster.address, "PATH": f"{BIN}:{os.environ['PATH']}",
+                "HOME": str(self.cluster.folder), **more}
+
+    def shell(self, command, **more):
+        return subprocess.run(command, cwd=self.cluster.folder, env=self.environment(**more), **BASH)
+
+    def on_terminal(self, command, columns, keys=b"", seconds=60):
+        """What the command shows on a terminal of so many columns; `keys` are pressed after a second."""
+        pid, master = pty.fork()
+        if pid == 0:
+            os.chdir(self.cluster.folder)
+            subprocess.run(["stty", "columns", str(columns), "rows", "24"], check=False)
+            os.execvpe("/bin/bash", ["bash", "-c", command], self.environment(TERM="xterm"))
+        shown = b""
+        deadline = time.monotonic() + seconds
+        pressed = time.monotonic() + 1.5
+        while time.monotonic() < deadline:
+            if keys and time.monotonic() > pressed:
+                os.write(master, keys)
+                keys = b""
+            os.set_blocking(master, False)
+            try:
+                shown += os.read(master, 65536)
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:
+                break
+        else:
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        os.close(master)
+        return os.waitstatus_to_exitcode(status), shown.decode(errors="replace")
+
+    def test_every_example_of_the_help_works(self):
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool)
+        self.assertEqual(self.cluster.submit("quickstart", steps=60, wait=True).returncode, 0)
+        shutil.copy("deploy/examples/quickstart.yaml", self.cluster.folder / "job.yaml")
+        spec = (self.cluster.folder / "job.yaml").read_text().replace("path: text.txt", "path: /usr/share/common-licenses")
+        spec = spec.replace("steps: 6000", "steps: 110").replace("name: quickstart", "name: by-hand")
+        (self.cluster.folder / "job.yaml").write_text(spec)
+        commands = re.findall(r"^  (\w[\w-]*) ", self.shell("longhaul --help").stdout.split("Subcommands:")[1], re.M)
+        self.assertGreater(len(commands), 10)
+        examples = []
+        for command in [*commands, "spec explain", "spec init"]:
+            parts = self.shell(f"longhaul {command} --help").stdout.split("Examples:")
+            examples += re.findall(r"^  ((?:longhaul|source) .*)$", parts[1], re.M) if len(parts) > 1 else []
+        self.assertGreater(len(examples), 20)
+        for example in examples:
+            result = self.shell(example)
+            self.assertEqual(result.returncode, 0, f"{example}: {result.stdout}{result.stderr}")
+
+    def test_completion_knows_the_jobs(self):
+        self.assertEqual(self.cluster.submit("tiny-one").returncode, 0)
+        script = ('source <(longhaul completion bash); COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); _longhaul; '
+                  'echo "${{COMPREPLY[@]}}"')
+        complete = lambda words: self.shell(script.format(words=words)).stdout.split()
+        self.assertEqual(complete("longhaul get tin"), ["tiny-one"])
+        self.assertEqual(complete(f"longhaul --server {self.cluster.address} watch tin"), ["tiny-one"])
+        self.assertEqual(complete("longhaul spec ex"), ["explain"])
+        self.assertEqual(complete("longhaul submit --dry"), ["--dry-run"])
+        self.assertEqual(complete("longhaul list -o js"), ["json", "jsonl"])
+
+    def test_completion_of_zsh(self):
+        """Its functions without its line editor: compadd shows what it is given."""
+        self.assertEqual(self.cluster.submit("tiny-one").returncode, 0)
+        zsh = shutil.which("zsh") or str(tools.unpack(["zsh", "zsh-common"]) / "bin/zsh")
+        script = ("compdef() {{ : }}; compadd() {{ [ \"$1\" = -- ] && shift; print -- $*; }}; _files() {{ print files; }}; "
+                  "source <(longhaul completion zsh); words=({words}); CURRENT=${{#words}}; _longhaul")
+
+        def complete(words):
+            result = subprocess.run([zsh, "-f", "-c", script.format(words=words)], env=self.environment(), capture_output=True, text=True, timeout=60,
+                                    check=False)
+            return result.stdout.split() or result.stderr
+
+        self.assertIn("tiny-one", complete('longhaul get ""'))
+        self.assertNotIn("tiny-one", complete('longhaul list ""'))
+        self.assertIn("explain", complete('longhaul spec ""'))
+        self.assertEqual(complete('longhaul list -o ""'), ["table", "json", "jsonl", "yaml"])
+        self.assertEqual(complete('longhaul submit -f ""'), ["files"])
+
+    def test_a_reader_that_goes_away_ends_the_command(self):
+        self.assertEqual(self.cluster.submit("tiny").returncode, 0)
+        watch = subprocess.Popen([BIN / "longhaul", "watch", "tiny", "-o", "jsonl"], env=self.environment(),
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(json.loads(watch.stdout.readline())["data"]["state"], "PENDING")
+        watch.stdout.close()
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        watch.wait(timeout=30)
+        watch.stderr.close()
+        self.assertNotEqual(watch.returncode, 0)
+        self.assertEqual(self.shell("longhaul list | head -n 1").stdout.split()[0], "NAME")
+
+    def test_wait_and_watch_go_on_over_a_restart(self):
+        self.assertEqual(self.cluster.submit("tiny").returncode, 0)
+        waiting = [subprocess.Popen([BIN / "longhaul", *command], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    text=True) for command in (["wait", "tiny"], ["watch", "tiny", "-o", "jsonl"])]
+        self.assertEqual(json.loads(waiting[1].stdout.readline())["data"]["name"], "tiny")
+        time.sleep(0.5)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        self.assertEqual(self.cluster.cli("cancel", "tiny", "--reason", "enough").returncode, 0)
+        for process in waiting:
+            output, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1, errors)
+            self.assertIn("CANCELLED", output)
+            self.assertIn("connected again", errors)
+
+    def test_terminals_of_20_and_80_columns(self):
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool)
+        for columns in (20, 80):
+            self.assertEqual(self.cluster.submit(f"tiny-{columns}", steps=300).returncode, 0)
+            code, shown = self.on_terminal(f"longhaul wait tiny-{columns} > end", columns)
+            self.assertEqual(code, 0, shown)
+            self.assertIn("%", shown)
+            for line in re.split(r"[\r\n]+", strip_escapes(shown)):
+                self.assertLess(len(line), columns, shown)
+            code, shown = self.on_terminal("longhaul top", columns, keys=b"q")
+            self.assertEqual(code, 0, shown)
+            self.assertIn("\x1b[?1049l", shown)
+            for line in re.split(r"[\r\n]+", strip_escapes(shown)):
+                self.assertLess(len(line), columns, shown)
+
+    def test_doctor_says_what_is_wrong(self):
+        self.cluster.start_worker("site-a")
+        wait_until(lambda: "site-a" in self.cluster.cli("pools").stdout, 30, "the pool to join")
+        result = self.cluster.cli("doctor", "-o", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        checks = {check["check"]: check for check in json.loads(result.stdout)["data"]["checks"]}
+        for check in ("program", "machine", "devices", "configuration", "coordinator", "clock", "round trip", "bandwidth", "pools"):
+            self.assertEqual(checks[check]["verdict"], "ok", checks[check])
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        result = self.cluster.cli("doctor")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("is the coordinator running at", result.stdout)
+
+    def test_logs_come_from_the_pools(self):
+        self.cluster.start_worker("site-a", 2)
+        self.cluster.start_worker("site-b")
+        self.assertEqual(self.cluster.submit("tiny", steps=3000).returncode, 0)
+        self.cluster.wait_step(5)
+        result = self.cluster.cli("logs", "tiny", "--tail", "50")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r'(?m)^site-a \| .*"program":"longhaul-rank"')
+        self.assertRegex(result.stdout, r'(?m)^site-b \| .*"program":"longhaul-rank"')
+        lines = [json.loads(line) for line in self.cluster.cli("logs", "site-b", "-o", "jsonl").stdout.splitlines()]
+        self.assertEqual({line["data"]["pool"] for line in lines}, {"site-b"})
+        for line in lines:
+            json.loads(line["data"]["line"])
+        # The worker's own standard error has the same lines.
+        log = (self.cluster.folder / "site-b.log").read_text()
+        self.assertTrue(all(line["data"]["line"] in log for line in lines), log)
+        follow = subprocess.Popen([BIN / "longhaul", "logs", "tiny", "--tail", "0", "--follow"], env=self.environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        time.sleep(4)
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        shown = follow.stdout.readline()
+        self.assertIn(" | ", shown)
+        follow.send_signal(signal.SIGINT)
+        _, errors = follow.communicate(timeout=20)
+        self.assertIn("connection lost", errors)
+        self.assertEqual(self.cluster.cli("logs", "nobody").returncode, 1)
+        self.assertEqual(self.cluster.cli("logs", "tiny", "-o", "json").returncode, 4)
+
+    def test_a_command_is_quick(self):
+        """Prints how long commands take; not a limit of this test, as machines differ."""
+        self.assertEqual(self.cluster.submit("tiny").returncode, 0)
+        for command in (["version"], ["list"], ["get", "tiny"], ["get", "tiny", "-o", "json"], ["pools"], ["top"], ["contexts"],
+                        ["spec", "explain", "sync"], ["completion", "bash"]):
+            times = []
+            for _ in range(5):
+                begun = time.monotonic()
+                self.assertEqual(self.cluster.cli(*command).returncode, 0)
+                times.append(1000 * (time.monotonic() - begun))
+            print(f"longhaul {' '.join(command)}: {statistics.median(times):.0f} ms")
+
+
+main()

@@ -1,0 +1,28 @@
+#include "common/rpc/certificate_dates.h"
+
+#include <fstream>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+TEST(CertificateDatesTest, OfACertificateAndOfWhatIsNone) {
+  const TempDir folder;
+  const TestAuthority authority("authority");
+  const TlsFiles files = WriteTlsFiles(folder.path(), authority.certificate(),
+                                       authority.Issue("east", "DNS:localhost"));
+  const absl::StatusOr<CertificateDates> dates = DatesOfCertificate(files.certificate);
+  ASSERT_TRUE(dates.ok()) << dates.status();
+  EXPECT_EQ(dates->subject, "east");
+  EXPECT_LE(dates->from, absl::Now());
+  EXPECT_GT(dates->until, absl::Now());
+  EXPECT_TRUE(absl::IsInvalidArgument(DatesOfCertificate(files.key).status()));
+  EXPECT_TRUE(absl::IsNotFound(DatesOfCertificate(folder.Join("none")).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

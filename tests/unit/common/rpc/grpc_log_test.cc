@@ -1,0 +1,29 @@
+#include "common/rpc/grpc_log.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "grpc/grpc.h"
+#include "grpc/support/log.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+TEST(GrpcLogTest, LinesGoToTheLogAndAreBounded) {
+  // Kept by the process, as the logger is.
+  auto& out = *new std::ostringstream;
+  SendGrpcLogTo(Logger({.format = LogFormat::kText, .stream = &out}));
+  grpc_init();  // Before it nothing is logged.
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) gpr_log(GPR_ERROR, "broken\npipe");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  grpc_shutdown();
+  const std::string text = out.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), kGrpcLogLinesMax);
+  EXPECT_THAT(text, ::testing::HasSubstr("warning grpc: broken\\x0apipe\n"));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,268 @@
+// Commands that teach, look and complete, against a coordinator over real gRPC where they need one.
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "CLI/App.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cli_runner.h"
+#include "common/config/job_spec.h"
+#include "common/config/load.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/cli/arguments.h"
+#include "coordinator/cli/help_examples.h"
+#include "coordinator/cli/spec_init.h"
+#include "coordinator/cli/text.h"
+#include "fake_coordinator.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sample_job.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CliResult RunCli(std::vector<std::string> args) {
+    args.push_back("--server=" + fake_.address());
+    return run_(args);
+  }
+  void ServeJobsAndPools() {
+    fake_.list = [](const v1::ListJobsRequest&, v1::ListJobsResponse* response) {
+      *response->add_jobs() = SampleJob();
+      return grpc::Status::OK;
+    };
+    fake_.pools = [](const v1::ListPoolsRequest&, v1::ListPoolsResponse* response) {
+      response->add_pools()->set_name("east");
+      response->mutable_pools(0)->set_state(v1::PARTICIPATING);
+      return grpc::Status::OK;
+    };
+    fake_.Start();
+  }
+  std::string NobodyListensAt() {
+    FakeCoordinator gone;
+    gone.Start();
+    return gone.address();
+  }
+
+  FakeCoordinator fake_;
+  CliRunner run_;
+};
+
+TEST_F(CommandsTest, EveryCommandTeachesWithExamples) {
+  Arguments unused;
+  const auto app = MakeApp(unused);
+  const std::function<void(const CLI::App&, const std::string&)> check =
+      [&](const CLI::App& of, const std::string& prefix) {
+        for (const CLI::App* command : of.get_subcommands({})) {
+          const std::string name = prefix + command->get_name();
+          if (command->get_subcommands({}).empty()) {
+            EXPECT_FALSE(ExamplesOf(name).empty()) << name << " has no example in help_examples.cc";
+          }
+          check(*command, name + " ");
+        }
+      };
+  check(*app, "");
+  EXPECT_THAT(run_({"submit", "--help"}).out, HasSubstr("longhaul submit -f job.yaml --dry-run\n"));
+}
+
+TEST_F(CommandsTest, SpecExplainShowsTheCommentsOfTheContract) {
+  const CliResult all = run_({"spec", "explain"});
+  EXPECT_EQ(all.exit, 0);
+  EXPECT_THAT(all.out, AllOf(StartsWith("A job spec: group\n"), HasSubstr("  sync: group\n")));
+  for (const absl::string_view line : absl::StrSplit(all.out, '\n')) EXPECT_LE(line.size(), 80u);
+  const CliResult tau = run_({"spec", "explain", "sync.tau"});
+  EXPECT_THAT(tau.out, AllOf(StartsWith("sync.tau: integer\n"), HasSubstr("Default: 1.")));
+  const Json codec = run_({"spec", "explain", "sync.up.codec", "-o", "json"}).envelope()["data"];
+  EXPECT_EQ(codec["type"], "choice");
+  EXPECT_EQ(codec["values"][2]["name"], "e3m0");
+  EXPECT_THAT(codec["values"][2]["description"].get<std::string>(), HasSubstr("4 bits"));
+  const Json kinds = run_({"spec", "explain", "inner", "-o", "json"}).envelope()["data"]["fields"];
+  EXPECT_EQ(kinds[0]["one_of"], "kind");
+  const CliResult typo = run_({"spec", "explain", "sync.tua"});
+  EXPECT_EQ(typo.exit, 4);
+  EXPECT_THAT(typo.err, AllOf(HasSubstr("sync has no field tua"), HasSubstr("'tau'")));
+  EXPECT_THAT(run_({"spec", "explain", "name.first"}).err, HasSubstr("has no fields: it is text"));
+  EXPECT_THAT(run_({"spec", "explian"}).err, HasSubstr("did you mean 'explain'?"));
+}
+
+TEST_F(CommandsTest, EveryTemplateIsASpecThatIsAccepted) {
+  for (const std::string& name : SpecTemplateNames()) {
+    const CliResult result = run_({"spec", "init", "--from", name});
+    EXPECT_EQ(result.exit, 0);
+    const absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(result.out);
+    ASSERT_TRUE(spec.ok()) << name << ": " << spec.status();
+    EXPECT_TRUE(ResolveJobSpec(*spec).ok()) << name;
+  }
+  EXPECT_EQ(run_({"spec", "init", "--from", "nothing"}).exit, 4);
+}
+
+TEST_F(CommandsTest, ADryRunNeedsNoCoordinator) {
+  const std::string nobody = NobodyListensAt();
+  const CliResult good = run_({"submit", "-f", "deploy/examples/quickstart.yaml", "--dry-run",
+                               "--server", nobody, "-o", "json"});
+  EXPECT_EQ(good.exit, 0);
+  EXPECT_THAT(good.err, HasSubstr("checked by this program alone"));
+  EXPECT_EQ(good.envelope()["data"]["parameters"], 492384);
+  EXPECT_EQ(good.envelope()["data"]["spec"]["sync"]["final_round"], true);
+  const CliResult bad = run_({"submit", "-f", "deploy/examples/quickstart.yaml", "--dry-run",
+                              "--server", nobody, "--set", "sync.tau=40"});
+  EXPECT_EQ(bad.exit, 4);
+  EXPECT_THAT(bad.err, HasSubstr("sync.tau: found 40"));
+  // What is no dry run still needs one.
+  EXPECT_EQ(run_({"submit", "-f", "deploy/examples/quickstart.yaml", "--server", nobody}).exit, 2);
+}
+
+TEST_F(CommandsTest, FiftyFaultsAreAllNamed) {
+  run_.input = "name: a\nmodel: {transformer: {";
+  for (int i = 0; i < 50; ++i) absl::StrAppend(&run_.input, i > 0 ? ", " : "", "wrong", i, ": 1");
+  absl::StrAppend(&run_.input, "}}\n");
+  const CliResult result = run_({"submit", "-f", "-", "--server", "localhost:1"});
+  EXPECT_EQ(result.exit, 4);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("model.transformer.wrong9: unknown field"),
+                                Not(HasSubstr("wrong10: unknown")), HasSubstr("and 40 more"),
+                                HasSubstr("model.transformer.wrong49\n")));
+  const CliResult json = run_({"submit", "-f", "-", "--server", "localhost:1", "-o", "json"});
+  EXPECT_EQ(json.envelope()["error"]["fields"].size(), 50u);
+}
+
+TEST_F(CommandsTest, FaultsThatDidNotFitTheServersAnswerAreFoundHere) {
+  fake_.submit = [](const v1::SubmitJobRequest& request, v1::SubmitJobResponse*) {
+    std::vector<SpecViolation> all;
+    (void)ResolveJobSpec(request.spec(), &all);
+    return ToGrpcStatus(BadRequestError({{all[0].field, all[0].description}, {"", "and others"}}));
+  };
+  fake_.Start();
+  run_.input = "name: A\nmodel: {transformer: {layers: -1, dim: -1}}\nsync: {tau: -3}\n";
+  const CliResult result = RunCli({"submit", "-f", "-", "-o", "json"});
+  EXPECT_EQ(result.exit, 4);
+  const Json fields = result.envelope()["error"]["fields"];
+  EXPECT_GT(fields.size(), 4u);
+  EXPECT_EQ(fields[0]["field"], "name");
+}
+
+TEST_F(CommandsTest, TopPrintsOnceWithoutATerminalAndDrawsOnOne) {
+  ServeJobsAndPools();
+  const CliResult once = RunCli({"top"});
+  EXPECT_EQ(once.exit, 0);
+  EXPECT_THAT(once.out, AllOf(HasSubstr("quickstart"), HasSubstr("east"), Not(HasSubstr("\x1b"))));
+  const Json data = RunCli({"top", "-o", "json"}).envelope()["data"];
+  EXPECT_EQ(data["jobs"][0]["name"], "quickstart");
+  EXPECT_EQ(data["pools"][0]["name"], "east");
+  run_.terminal = true;
+  const auto screen = std::make_unique<FakeTerminal>(20, 3);
+  run_.screen = screen.get();
+  const CliResult live = RunCli({"top"});
+  EXPECT_EQ(live.exit, 0);
+  EXPECT_THAT(live.out, AllOf(HasSubstr("\x1b[?1049h"), HasSubstr("\x1b[?25h\x1b[?1049l")));
+  const std::string text = std::regex_replace(live.out, std::regex("\x1b\\[[?0-9]*[a-zA-Z]"), "");
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(ColumnsOf(line), 20);
+  size_t drawn = 0;
+  for (size_t at = 0; (at = live.out.find("\x1b[H", at)) != std::string::npos; ++at) ++drawn;
+  EXPECT_EQ(drawn, 3u);
+}
+
+TEST_F(CommandsTest, NamesAreForCompletion) {
+  ServeJobsAndPools();
+  EXPECT_EQ(RunCli({"list", "--names"}).out, "quickstart\n");
+  const CliResult bash = run_({"completion", "bash"});
+  EXPECT_THAT(bash.out, HasSubstr("get) _longhaul_jobs"));
+}
+
+TEST_F(CommandsTest, AJobsErrorIsShownWithFieldHintAndPool) {
+  fake_.get = [](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob(v1::FAILED);
+    v1::JobError* error = response->mutable_job()->mutable_error();
+    error->set_code("NOT_FOUND");
+    error->set_message("no such file");
+    error->set_field("data.text.path");
+    error->set_hint("mount the data");
+    error->set_pool("west");
+    v1::SetAside* aside = response->mutable_job()->add_set_aside();
+    aside->set_pool("east");
+    *aside->mutable_error() = *error;
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const std::string out = RunCli({"get", "quickstart"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("NOT_FOUND: no such file\n"), HasSubstr("data.text.path\n"),
+                         HasSubstr("west\n"), HasSubstr("mount the data\n")));
+  EXPECT_THAT(out, AllOf(HasSubstr("NOT_FOUND: data.text.path: no such file"),
+                         HasSubstr("  hint: mount the data\n")));
+}
+
+TEST_F(CommandsTest, ColoursAreForTerminalsThatWantThem) {
+  EXPECT_THAT(run_({"sumbit"}).err, StartsWith("error:"));
+  run_.terminal = true;
+  EXPECT_THAT(run_({"sumbit"}).err, StartsWith("\x1b[31merror:\x1b[0m"));
+  run_.variables["NO_COLOR"] = "1";
+  EXPECT_THAT(run_({"sumbit"}).err, StartsWith("error:"));
+}
+
+TEST_F(CommandsTest, ADoctorSaysWhatToDo) {
+  const std::string nobody = NobodyListensAt();
+  const CliResult gone = run_({"doctor", "--server", nobody, "-o", "json"});
+  EXPECT_EQ(gone.exit, 2);
+  const Json envelope = gone.envelope();
+  EXPECT_EQ(envelope["error"]["code"], "UNHEALTHY");
+  const Json last = envelope["data"]["checks"].back();
+  EXPECT_EQ(last["check"], "coordinator");
+  EXPECT_EQ(last["verdict"], "problem");
+  EXPECT_THAT(last["advice"].get<std::string>(), HasSubstr("is the coordinator running at"));
+  // One that is older than the calls that a doctor makes.
+  ServeJobsAndPools();
+  const CliResult old = RunCli({"doctor"});
+  EXPECT_EQ(old.exit, 0);
+  EXPECT_THAT(old.out, AllOf(HasSubstr("older than this program"), HasSubstr("1 of 1")));
+  EXPECT_EQ(RunCli({"doctor", "--data-dir", "/nowhere"}).exit, 4);
+}
+
+TEST_F(CommandsTest, ContextsNameCoordinators) {
+  ServeJobsAndPools();
+  const TempDir home;
+  std::filesystem::create_directories(home.path() + "/longhaul");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(home.path() + "/longhaul/config.yaml") << text;
+  };
+  run_.variables["XDG_CONFIG_HOME"] = home.path();
+  write(absl::StrCat("context: lab\ncontexts:\n  lab: {server: '", fake_.address(),
+                     "'}\n  far: {server: 'localhost:1', tls: {ca: ca.pem}}\n"));
+  EXPECT_EQ(run_({"list", "--names"}).out, "quickstart\n");
+  EXPECT_EQ(run_({"contexts", "--names"}).out, "lab\nfar\n");
+  EXPECT_THAT(run_({"contexts"}).out, HasSubstr("*        lab "));
+  EXPECT_THAT(run_({"list", "--context", "far"}).err, HasSubstr("longhaul/ca.pem: No such file"));
+  EXPECT_THAT(run_({"list", "--context", "fra"}).err,
+              AllOf(HasSubstr("no context \"fra\""), HasSubstr("did you mean 'far'?")));
+  // What is named on the command line does not mix with the environment.
+  run_.variables["LONGHAUL_SERVER"] = "localhost:1";
+  EXPECT_EQ(run_({"list", "--context", "lab"}).exit, 0);
+  EXPECT_EQ(run_({"list"}).exit, 2);
+  run_.variables.erase("LONGHAUL_SERVER");
+  run_.variables["LONGHAUL_CONTEXT"] = "far";
+  EXPECT_EQ(run_({"list"}).exit, 4);
+  EXPECT_EQ(RunCli({"list"}).exit, 4);  // The flag names the server; TLS files are the context's.
+  write(absl::StrCat("server: '", fake_.address(), "'\ntoken_file: token\n"));
+  run_.variables.erase("LONGHAUL_CONTEXT");
+  EXPECT_THAT(run_({"list"}).err, HasSubstr("token_file: this version has no tokens"));
+  write("contexts: {lab: {sevrer: x}}\n");
+  EXPECT_THAT(run_({"list"}).err, AllOf(HasSubstr("contexts.lab.sevrer"), HasSubstr("'server'"),
+                                        HasSubstr("contexts.lab.server: is required")));
+}
+
+TEST(ProcessTextTest, WrapsAndClips) {
+  EXPECT_EQ(ClipColumns("abcdefgh", 7), "abcd...");
+  EXPECT_EQ(ClipColumns("abcdefgh", 4), "abcd");
+  EXPECT_EQ(ClipColumns("\xC3\xA4\xC3\xB6\xC3\xBC", 2), "\xC3\xA4\xC3\xB6");
+  EXPECT_EQ(WrapText("a bb ccc\nd", 6, "  "), "  a bb\n  ccc\n  d\n");
+}
+
+}  // namespace
+}  // namespace longhaul::cli

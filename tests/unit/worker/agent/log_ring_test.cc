@@ -1,0 +1,70 @@
+#include "worker/agent/log_ring.h"
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "worker/agent/log_stream.h"
+
+namespace longhaul {
+namespace {
+
+TEST(LogRingTest, ReadsOnFromWhereAReaderWas) {
+  LogRing ring;
+  for (const char* line : {"a", "b", "c"}) ring.Add(line);
+  EXPECT_EQ(ring.Before(2, ""), 1);
+  EXPECT_EQ(ring.Before(0, ""), 3);
+  EXPECT_EQ(ring.Before(99, ""), 0);
+  const LogRing::Chunk chunk = ring.Read(1, "", 100);
+  EXPECT_EQ(chunk.text, "b\nc\n");
+  EXPECT_EQ(chunk.dropped, 0);
+  EXPECT_EQ(chunk.next, 3);
+  EXPECT_EQ(ring.Read(3, "", 100).text, "");
+  ring.Add("d");
+  EXPECT_EQ(ring.Read(3, "", 100).text, "d\n");
+}
+
+TEST(LogRingTest, KeepsTheNewestAndCountsWhatIsGone) {
+  LogRing ring(2000);
+  for (int i = 0; i < 1000; ++i) ring.Add(absl::StrCat("line ", i));
+  const LogRing::Chunk chunk = ring.Read(0, "", 1 << 20);
+  EXPECT_GT(chunk.dropped, 900);
+  EXPECT_LT(chunk.text.size(), 2000u);
+  EXPECT_EQ(chunk.text.substr(0, chunk.text.find('\n')), absl::StrCat("line ", chunk.dropped));
+  EXPECT_EQ(chunk.next, 1000);
+}
+
+TEST(LogRingTest, ChunksAreBoundedButALineFitsInAnyCase) {
+  LogRing ring;
+  ring.Add(std::string(10'000, 'x'));
+  ring.Add("y");
+  const LogRing::Chunk first = ring.Read(0, "", 10);
+  EXPECT_EQ(first.text.size(), LogRing::kLineMax + 1);
+  EXPECT_EQ(first.next, 1);
+  EXPECT_EQ(ring.Read(first.next, "", 10).text, "y\n");
+}
+
+TEST(LogRingTest, LinesBelongToTheJobAtHand) {
+  LogRing ring;
+  ring.Add("idle");
+  ring.SetJob("j-1");
+  ring.Add("first");
+  ring.SetJob("j-2");
+  ring.Add("second");
+  EXPECT_EQ(ring.Read(0, "j-1", 100).text, "first\n");
+  EXPECT_EQ(ring.Before(1, "j-1"), 1);
+  EXPECT_EQ(ring.Read(0, "", 100).text, "idle\nfirst\nsecond\n");
+  EXPECT_EQ(ring.Read(0, "j-3", 100).next, 3);
+}
+
+TEST(LogStreamTest, KeepsWholeLines) {
+  LogRing ring;
+  LogStream stream(&ring);
+  ::testing::internal::CaptureStderr();
+  stream << "half ";
+  EXPECT_EQ(ring.Read(0, "", 100).text, "");
+  stream << "a line\nanother\n" << std::flush;
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "half a line\nanother\n");
+  EXPECT_EQ(ring.Read(0, "", 100).text, "half a line\nanother\n");
+}
+
+}  // namespace
+}  // namespace longhaul
