@@ -146,6 +146,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
   manifest.set_job_name(job.name());
   manifest.set_step(work.step);
   manifest.set_final(work.final);
+  *manifest.mutable_model() = job.resolved->spec.model();
   manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now()));
   for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
     *manifest.add_tensors() = std::move(tensor);

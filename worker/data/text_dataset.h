@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/data/dataset.h"
-#include "worker/data/mapped_file.h"
+#include "common/io/mapped_file.h"
 
 namespace longhaul {
 

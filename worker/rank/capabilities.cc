@@ -15,7 +15,7 @@ constexpr const char* kAnywhere[] = {
     "train:recompute",    "optimizer:muon",      "codec:fp32",         "codec:bf16",
     "codec:e3m0",         "codec:int8",          "codec:int4",         "codec:sign1",
     "codec:topk2",        "precision:float32",   "precision:bfloat16", "offload:optimizer",
-    "offload:parameters",
+    "offload:parameters", "model:hf",            "model:rope-scaling", "model:head-dim",
 };
 constexpr const char* kOnCpu[] = {"optimizer:bfloat16_moments", "optimizer:onebit_adam",
                                   "train:fused-blocks"};

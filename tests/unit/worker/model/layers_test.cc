@@ -28,7 +28,7 @@ TEST(LayersTest, RmsNormKeepsThePrecisionOfItsInput) {
 }
 
 TEST(LayersTest, RotationKeepsNormsAndDependsOnDistanceOnly) {
-  const RotaryTables tables = MakeRotaryTables(10, 8, 10000, at::kCPU);
+  const RotaryTables tables = MakeRotaryTables(10, 8, 10000, {}, at::kCPU);
   const at::Tensor q = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8}),
                    k = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8});
   const at::Tensor rotated_q = Rotate(q, tables), rotated_k = Rotate(k, tables);
@@ -41,7 +41,7 @@ TEST(LayersTest, RotationKeepsNormsAndDependsOnDistanceOnly) {
 }
 
 TEST(LayersTest, RotationPairsAnElementWithOneHalfAHeadAway) {
-  const RotaryTables tables = MakeRotaryTables(2, 4, 10000, at::kCPU);
+  const RotaryTables tables = MakeRotaryTables(2, 4, 10000, {}, at::kCPU);
   at::Tensor x = at::zeros({1, 1, 2, 4});
   x[0][0][1][0] = 1;
   const at::Tensor y = Rotate(x, tables)[0][0][1];
