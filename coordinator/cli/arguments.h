@@ -34,6 +34,8 @@ struct Arguments {
   std::string job;     // get, watch, cancel, checkpoints
   std::string reason;  // cancel
   std::string shell;   // completion
+  // export; `job` is a job or the folder of a checkpoint.
+  std::string out, tokenizer, format = "hf", dtype = "bf16";
 };
 
 struct Help {

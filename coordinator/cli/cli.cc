@@ -8,6 +8,8 @@
 #include "common/rpc/tls.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
+#include "coordinator/cli/export.h"
+#include "coordinator/cli/lm_program.h"
 #include "coordinator/cli/server_address.h"
 
 namespace longhaul::cli {
@@ -31,6 +33,8 @@ TlsFiles TlsFilesOf(TlsFiles files, const Environment& environment) {
 
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
+  if (arguments.command == "export" && IsLocalExport(arguments))
+    return Export(arguments, nullptr, environment);
   absl::StatusOr<std::string> address = ServerAddress(arguments.server, environment);
   if (!address.ok()) return UsageError(std::string(address.status().message()));
   absl::StatusOr<std::shared_ptr<const Tls>> tls =
@@ -41,6 +45,7 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
 }
 
 ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& environment) {
+  if (IsLmCommand(args)) return Write(Outcome(BecomeLm(args)), OutputFormatOf(args), environment);
   std::variant<Arguments, Help, CliError> parsed = ParseArguments(args);
   if (const auto* help = std::get_if<Help>(&parsed)) {
     environment.out << help->text << std::flush;
@@ -50,6 +55,12 @@ ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& env
     return Write(Outcome(std::move(*error)), OutputFormatOf(args), environment);
   }
   const Arguments& arguments = std::get<Arguments>(parsed);
+  if (IsLmCommand({arguments.command})) {
+    return Write(Outcome(UsageError(
+                     arguments.command + " comes first: longhaul " + arguments.command + " ...",
+                     "its options are those of longhaul-lm " + arguments.command)),
+                 OutputFormatOf(args), environment);
+  }
   if (arguments.command == "completion") {
     environment.out << CompletionScript(arguments.shell) << std::flush;
     return ExitCode::kOk;

@@ -1,6 +1,7 @@
 #include "coordinator/cli/commands.h"
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/cli/export.h"
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
@@ -45,6 +46,7 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
   if (arguments.command == "list") return List(arguments, client, environment);
   if (arguments.command == "cancel") return Cancel(arguments, client, environment);
   if (arguments.command == "pools") return Pools(client);
+  if (arguments.command == "export") return Export(arguments, &client, environment);
   if (arguments.command == "checkpoints") return Checkpoints(arguments, client);
   return CliError{.code = "INTERNAL",
                   .message = absl::StrCat("no such command: ", arguments.command)};

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/load.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
 #include "coordinator/cli/text.h"
@@ -56,6 +57,8 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   std::vector<SpecViolation> violations;
   absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
   if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
+  violations = ResolveHuggingFaceModel(*spec);
+  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
 
   v1::SubmitJobRequest request;
   *request.mutable_spec() = *std::move(spec);

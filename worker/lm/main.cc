@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "worker/lm/commands.h"
 
 namespace longhaul {
