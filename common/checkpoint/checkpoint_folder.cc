@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/transformer_spec.h"
 #include "common/io/digest.h"
@@ -64,8 +64,8 @@ absl::StatusOr<std::unique_ptr<CheckpointFolder>> CheckpointFolder::Open(
   result->shape_ = ShapeOf(result->manifest_.model().transformer());
   absl::StatusOr<ModelLayout> layout = LayOutTransformer(result->shape_);
   if (!layout.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(ManifestPath(folder), ": model.transformer.",
-                                                   layout.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(ManifestPath(folder), ": model.transformer.", layout.status().message()));
   }
   result->layout_ = *std::move(layout);
   LH_RETURN_IF_ERROR(result->OpenFiles(folder));

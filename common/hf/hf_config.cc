@@ -85,9 +85,9 @@ absl::StatusOr<std::string> ArchitectureOf(const Json& json) {
   if (name == kLlama || name == kQwen3) return name;
   if (name.empty()) return absl::InvalidArgumentError("architectures: is missing");
   const bool qwen = absl::StartsWithIgnoreCase(name, "qwen3");
-  return absl::UnimplementedError(
-      absl::StrCat("architectures: ", name.substr(0, 80), " is not supported; the nearest that is: ",
-                   qwen ? kQwen3 : kLlama, " (supported: ", kLlama, ", ", kQwen3, ")"));
+  return absl::UnimplementedError(absl::StrCat(
+      "architectures: ", name.substr(0, 80), " is not supported; the nearest that is: ",
+      qwen ? kQwen3 : kLlama, " (supported: ", kLlama, ", ", kQwen3, ")"));
 }
 
 RopeScaling ScalingOf(const Fields& rope, const std::string& type,
@@ -208,8 +208,8 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view text) {
 absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/config.json");
   LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  absl::StatusOr<HfConfig> config = ParseHfConfig(
-      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  absl::StatusOr<HfConfig> config =
+      ParseHfConfig({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
   if (!config.ok())
     return absl::Status(config.status().code(),
                         absl::StrCat(path, ": ", config.status().message()));
@@ -227,8 +227,7 @@ std::vector<std::string> DifferencesFrom(const HfConfig& config, const Transform
   compare("dim", wanted.dim, "hidden_size", found.dim);
   compare("heads", wanted.heads, "num_attention_heads", found.heads);
   compare("kv_heads", wanted.kv_heads, "num_key_value_heads", found.kv_heads);
-  if (wanted.heads > 0)
-    compare("head_dim", wanted.head_width(), "head_dim", found.head_width());
+  if (wanted.heads > 0) compare("head_dim", wanted.head_width(), "head_dim", found.head_width());
   compare("ff_dim", wanted.ff_dim, "intermediate_size", found.ff_dim);
   compare("vocab", wanted.vocab, "vocab_size", found.vocab);
   compare("norm_eps", wanted.norm_eps, "rms_norm_eps", found.norm_eps);

@@ -20,11 +20,16 @@ namespace {
 constexpr int64_t kChunkElements = 1 << 20;
 constexpr uint64_t kCarriedBytesMax = 256 << 20;
 constexpr char kGeneration[] = "generation_config.json";
-constexpr const char* kTokenizerFiles[] = {
-    "tokenizer.json",          "tokenizer.model",   "tokenizer_config.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "vocab.txt",               "merges.txt",        "chat_template.jinja",
-    kGeneration};
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
+                                           "tokenizer.model",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "vocab.json",
+                                           "vocab.txt",
+                                           "merges.txt",
+                                           "chat_template.jinja",
+                                           kGeneration};
 
 struct Source {
   int unit = 0;
@@ -59,10 +64,8 @@ absl::Status WriteShard(FileSystem& fs, const InitialParameters& parameters,
                         const std::string& path) {
   SafetensorsHeader header{.metadata = {{"format", "pt"}}};
   for (const auto& [unit, tensor] : sources) {
-    header.tensors.push_back({.name = tensor->name,
-                              .type = type,
-                              .shape = tensor->shape,
-                              .elements = tensor->elements});
+    header.tensors.push_back(
+        {.name = tensor->name, .type = type, .shape = tensor->shape, .elements = tensor->elements});
   }
   LH_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(&fs, path, header));
   std::vector<float> values;
@@ -70,8 +73,7 @@ absl::Status WriteShard(FileSystem& fs, const InitialParameters& parameters,
   for (const auto& [unit, tensor] : sources) {
     for (int64_t at = 0; at < tensor->elements; at += kChunkElements) {
       values.resize(std::min(kChunkElements, tensor->elements - at));
-      LH_RETURN_IF_ERROR(
-          parameters.Read(unit, tensor->offset + at, absl::MakeSpan(values)));
+      LH_RETURN_IF_ERROR(parameters.Read(unit, tensor->offset + at, absl::MakeSpan(values)));
       absl::string_view bytes(reinterpret_cast<const char*>(values.data()), 4 * values.size());
       if (type == ElementType::kBf16) {
         halves.resize(values.size());
@@ -172,6 +174,13 @@ absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
   const auto there = fs.List(target);
   if (there.ok() && !there->empty())
     return absl::AlreadyExistsError(absl::StrCat(target, ": is there, and not empty"));
+  const TransformerShape& shape = options.config.shape;
+  if (!shape.qk_norm && shape.dim % shape.heads != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "transformers' LlamaForCausalLM wants a width that is a multiple of the heads; "
+        "this model has dim ",
+        shape.dim, " and heads ", shape.heads));
+  }
   std::error_code error;
   if (!options.like.empty() && !std::filesystem::is_directory(options.like, error))
     return absl::InvalidArgumentError(absl::StrCat(options.like, ": is no folder"));

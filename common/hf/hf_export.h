@@ -14,8 +14,8 @@
 namespace longhaul {
 
 struct HfExportOptions {
-  HfConfig config;  // Of the model.
-  ElementType type = ElementType::kBf16;  // Or kF32.
+  HfConfig config;                         // Of the model.
+  ElementType type = ElementType::kBf16;   // Or kF32.
   int64_t file_bytes_max = 5'000'000'000;  // Of tensors in a file; a larger tensor has one alone.
   // A Hugging Face folder whose tokenizer and generation_config.json are carried along, and whose
   // config.json says the special tokens if `config` does not. Empty: none.
@@ -23,13 +23,14 @@ struct HfExportOptions {
 };
 
 struct HfExport {
-  int files = 0;  // Of parameters.
-  int64_t bytes = 0;  // Of them.
+  int files = 0;                     // Of parameters.
+  int64_t bytes = 0;                 // Of them.
   std::vector<std::string> carried;  // Names of the files that came from `like`.
 };
 
 // Writes to `folder`.tmp, and renames. Memory: some MiB, whatever the model. ALREADY_EXISTS: something
-// is there. INVALID_ARGUMENT: `like` is not such a folder. Else the errors of `parameters` and `fs`.
+// is there. INVALID_ARGUMENT: `like` is no folder. FAILED_PRECONDITION: transformers has no such model (without
+// qk_norm, dim must be a multiple of heads). Else the errors of `parameters` and `fs`.
 // Blocks.
 absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
                                   const InitialParameters& parameters,

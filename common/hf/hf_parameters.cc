@@ -29,9 +29,8 @@ absl::Status Bad(const std::string& path, absl::string_view what) {
 
 absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
   LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const auto json =
-      ParseJsonObject({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
-                      kIndexBytesMax);
+  const auto json = ParseJsonObject(
+      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, kIndexBytesMax);
   if (!json.ok()) return Bad(path, json.status().message());
   if (!json->contains("weight_map") || !(*json)["weight_map"].is_object())
     return Bad(path, "has no weight_map");

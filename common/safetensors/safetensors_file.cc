@@ -18,9 +18,9 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   }
   std::memcpy(&size, bytes.data(), sizeof(size));
   if (size > uint64_t{kSafetensorsHeaderMax} || size > bytes.size() - sizeof(size)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": a header of ", size, " bytes does not fit the file, or is above ",
-        kSafetensorsHeaderMax, ": no safetensors file, or cut off"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a header of ", size, " bytes does not fit the file, or is above ",
+                     kSafetensorsHeaderMax, ": no safetensors file, or cut off"));
   }
   const absl::string_view json(reinterpret_cast<const char*>(bytes.data()) + sizeof(size), size);
   const absl::Span<const uint8_t> data = bytes.subspan(sizeof(size) + size);

@@ -88,7 +88,8 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return Unexpected("null"); }
   bool boolean(bool) override { return Unexpected("true or false"); }
   bool binary(binary_t&) override { return Unexpected("bytes"); }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
     return Refuse(absl::StrCat("is not JSON at byte ", position));
   }
 
@@ -171,7 +172,8 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
     end += tensor.bytes();  // No overflow: it is one of the offsets.
   }
   if (end != data_bytes) {
-    return Bad(absl::StrCat("has tensors of ", end, " bytes, but ", data_bytes, " follow: the file ",
+    return Bad(absl::StrCat("has tensors of ", end, " bytes, but ", data_bytes,
+                            " follow: the file ",
                             end > data_bytes ? "is cut off" : "has more than its header says"));
   }
   return header;

@@ -61,9 +61,9 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
                {"files", done->files},
                {"carried", done->carried}},
           absl::StrFormat("%s: %s at step %d, %d parameters in %s, %d bytes in %d file%s%s\n",
-                          Printable(arguments.out), Printable(manifest.job_name()),
-                          manifest.step(), (*checkpoint)->layout().elements(), arguments.dtype,
-                          done->bytes, done->files, done->files == 1 ? "" : "s",
+                          Printable(arguments.out), Printable(manifest.job_name()), manifest.step(),
+                          (*checkpoint)->layout().elements(), arguments.dtype, done->bytes,
+                          done->files, done->files == 1 ? "" : "s",
                           done->carried.empty()
                               ? ""
                               : absl::StrCat(", with ", absl::StrJoin(done->carried, ", ")))};
@@ -82,7 +82,8 @@ Outcome Export(const Arguments& arguments, Client* client, const Environment& en
   if (!checkpoints.ok()) return ErrorOfCall(checkpoints.status(), client->address());
   if (checkpoints->checkpoints().empty()) {
     return ErrorOfExport(
-        absl::FailedPreconditionError(absl::StrCat("job ", arguments.job, " has no checkpoint yet")),
+        absl::FailedPreconditionError(
+            absl::StrCat("job ", arguments.job, " has no checkpoint yet")),
         "checkpoint.every_cycles makes them while a job runs; one is made at its end");
   }
   const std::string& folder = checkpoints->checkpoints().rbegin()->path();

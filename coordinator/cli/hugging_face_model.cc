@@ -21,7 +21,8 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   }
   const absl::StatusOr<HfConfig> config = ReadHfConfig(model.hf().path());
   if (absl::IsNotFound(config.status())) {
-    if (model.has_transformer()) return {};
+    // What else is missing is named by who resolves the spec.
+    if (model.transformer().layers() != 0 || !model.transformer().size().empty()) return {};
     return {{kField, absl::StrCat("no config.json in ", model.hf().path(), " on this machine"),
              "submit from a machine that has the folder, or write model.transformer out"}};
   }
@@ -37,8 +38,7 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   for (const std::string& difference : DifferencesFrom(*config, ShapeOf(merged))) {
     const size_t colon = difference.find(": ");
     violations.push_back({absl::StrCat("model.transformer.", difference.substr(0, colon)),
-                          difference.substr(colon + 2),
-                          "leave it out: the folder says it"});
+                          difference.substr(colon + 2), "leave it out: the folder says it"});
   }
   if (violations.empty()) *model.mutable_transformer() = merged;
   return violations;

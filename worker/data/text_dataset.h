@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/data/dataset.h"
 #include "common/io/mapped_file.h"
+#include "worker/data/dataset.h"
 
 namespace longhaul {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "worker/data/dataset.h"
 #include "common/io/mapped_file.h"
+#include "worker/data/dataset.h"
 
 namespace longhaul {
 

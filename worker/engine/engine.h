@@ -85,8 +85,8 @@ class Engine {
     at::Device device = at::kCPU;         // The model's too.
     at::ScalarType compute = at::kFloat;  // Or kBFloat16, with float32 parameters behind it.
     OptimizerOptions optimizer;
-    double clip_norm = 0;    // At most 0: no clipping.
-    uint64_t seed = 0;       // Of the initial parameters,
+    double clip_norm = 0;  // At most 0: no clipping.
+    uint64_t seed = 0;     // Of the initial parameters,
     // unless they come from here. Read in Create alone.
     std::shared_ptr<const InitialParameters> initial;
     int threads = 1;         // Of the optimizer; torch has its own setting.

@@ -42,9 +42,8 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
                                                    " tokens are no sequence of ", context,
                                                    " and a target; lower --context"));
   }
-  LH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<LanguageModel> model,
-      LanguageModel::Load(shape, *source.parameters, arguments.threads));
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
+                      LanguageModel::Load(shape, *source.parameters, arguments.threads));
   const int64_t batch = std::max<int64_t>(1, kBatchTokens / context);
   double sum = 0;
   for (int64_t first = 0; first < sequences; first += batch) {

@@ -32,8 +32,8 @@ absl::Status CheckTokens(absl::Span<const int64_t> tokens, int64_t vocab) {
   if (tokens.empty()) return absl::InvalidArgumentError("there are no tokens");
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= 0 && tokens[i] < vocab) continue;
-    return absl::InvalidArgumentError(absl::StrCat("token ", i, " is ", tokens[i],
-                                                   ", the model's are below ", vocab));
+    return absl::InvalidArgumentError(
+        absl::StrCat("token ", i, " is ", tokens[i], ", the model's are below ", vocab));
   }
   return absl::OkStatus();
 }
@@ -94,8 +94,8 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
  public:
   Cached(const Weights& weights, int64_t positions_max)
       : w_(weights), s_(weights.shape()), positions_max_(positions_max) {
-    rotary_ = MakeRotaryTables(positions_max, s_.head_width(), s_.rope_theta, s_.rope_scaling,
-                               at::kCPU);
+    rotary_ =
+        MakeRotaryTables(positions_max, s_.head_width(), s_.rope_theta, s_.rope_scaling, at::kCPU);
     for (int64_t layer = 0; layer < s_.layers; ++layer) {
       const auto make = [&] {
         return at::empty({s_.kv_heads, positions_max, s_.head_width()}, at::kFloat);
@@ -169,12 +169,10 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
     const int64_t count = q_HTW.size(1), width = s_.head_width(), group = s_.heads / s_.kv_heads;
     const int64_t end = positions_ + count;
     const at::Tensor q_KRW = q_HTW.reshape({s_.kv_heads, group * count, width});  // R = group * T
-    at::Tensor scores_KRN =
-        at::bmm(q_KRW, keys_KNW_[layer].narrow(1, 0, end).transpose(1, 2)) /
-        std::sqrt(static_cast<double>(width));
+    at::Tensor scores_KRN = at::bmm(q_KRW, keys_KNW_[layer].narrow(1, 0, end).transpose(1, 2)) /
+                            std::sqrt(static_cast<double>(width));
     if (count > 1) {
-      const at::Tensor hidden_TN =
-          at::ones({count, end}, at::kBool).tril(positions_).logical_not();
+      const at::Tensor hidden_TN = at::ones({count, end}, at::kBool).tril(positions_).logical_not();
       scores_KRN = scores_KRN.view({s_.kv_heads, group, count, end})
                        .masked_fill(hidden_TN, -INFINITY)
                        .view({s_.kv_heads, group * count, end});
@@ -219,10 +217,9 @@ absl::Status LanguageModel::Logits(
     const int64_t rows = std::max<int64_t>(1, kLogitFloats / shape().vocab);
     for (int64_t first = 0; first < x_TD.size(0); first += rows) {
       const at::Tensor logits =
-          weights_->Head(x_TD.narrow(0, first, std::min(rows, x_TD.size(0) - first)))
-              .contiguous();
-      LH_RETURN_IF_ERROR(take(
-          first, absl::MakeConstSpan(logits.const_data_ptr<float>(), logits.numel())));
+          weights_->Head(x_TD.narrow(0, first, std::min(rows, x_TD.size(0) - first))).contiguous();
+      LH_RETURN_IF_ERROR(
+          take(first, absl::MakeConstSpan(logits.const_data_ptr<float>(), logits.numel())));
     }
     return absl::OkStatus();
   });

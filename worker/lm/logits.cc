@@ -19,9 +19,8 @@ absl::StatusOr<std::vector<int64_t>> ReadTokens(const std::string& path) {
   LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const size_t bytes = file.bytes().size();
   if (bytes == 0 || bytes % 4 != 0 || bytes / 4 > kTokensMax) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes,
-                                                   " bytes are not 1 to ", kTokensMax,
-                                                   " tokens of int32"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", bytes, " bytes are not 1 to ", kTokensMax, " tokens of int32"));
   }
   std::vector<int64_t> tokens(bytes / 4);
   for (size_t i = 0; i < tokens.size(); ++i) {

@@ -62,8 +62,9 @@ void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
   CLI::Option* const temperature =
       sample->add_option("--temperature", arguments.sampling.temperature, "Above 0 (0.8)")
           ->check(CLI::Range(1e-3, 1e3).description(""));
-  sample->add_option("--top-p", arguments.sampling.top_p,
-                     "Choose among the most probable tokens that have this probability (0.95)")
+  sample
+      ->add_option("--top-p", arguments.sampling.top_p,
+                   "Choose among the most probable tokens that have this probability (0.95)")
       ->check(CLI::Range(1e-6, 1.0).description(""));
   sample->add_flag("--greedy", greedy, "Always the most probable token")->excludes(temperature);
   sample->add_option("--seed", arguments.seed, "Of the choice (0)");
@@ -118,8 +119,7 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
   if (!result.ok()) {
     std::cerr << "error: " << result.status().message() << std::endl;
     const bool usage = absl::IsInvalidArgument(result.status()) ||
-                       absl::IsNotFound(result.status()) ||
-                       absl::IsUnimplemented(result.status());
+                       absl::IsNotFound(result.status()) || absl::IsUnimplemented(result.status());
     return usage ? kUsage : kFailed;
   }
   if (form == "json") return kOk;

@@ -61,9 +61,8 @@ absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, 
   const TransformerShape& shape = source.config.shape;
   const bool bytes = arguments.bytes || shape.vocab == kBytes;
   LH_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt, PromptOf(arguments, bytes));
-  LH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<LanguageModel> model,
-      LanguageModel::Load(shape, *source.parameters, arguments.threads));
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
+                      LanguageModel::Load(shape, *source.parameters, arguments.threads));
   const auto prompted = static_cast<int64_t>(prompt.size());
   LH_ASSIGN_OR_RETURN(const auto sequence, model->Begin(prompted + arguments.tokens_max));
   LH_ASSIGN_OR_RETURN(absl::Span<const float> logits, sequence->Append(prompt));

@@ -195,7 +195,8 @@ void FusedBlock::AttendBackward(int64_t task, float* scratch) const {
   const int64_t row = task / s_.kv_heads * s_.positions, kv_head = task % s_.kv_heads;
   const int64_t query = kv_head * group.query_heads, width = s_.head_width;
   const int64_t q = query * width, k = (s_.heads + kv_head) * width,
-                v = (s_.turned_heads() + kv_head) * width, out = row * s_.attended() + query * width;
+                v = (s_.turned_heads() + kv_head) * width,
+                out = row * s_.attended() + query * width;
   const float* const qkv = a_.qkv + row * s_.qkv();
   float* const dqkv = scratch_.dqkv + row * s_.qkv();
   kernels::AttentionBackward(

@@ -123,9 +123,9 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   const std::string folder =
       (std::filesystem::path(options.data_dir) / options.spec.model().hf().path()).string();
   const auto in_field = [](const absl::Status& status) {
-    return absl::Status(absl::IsUnimplemented(status) ? absl::StatusCode::kFailedPrecondition
-                                                      : status.code(),
-                        absl::StrCat(kHuggingFaceField, ": ", status.message()));
+    return absl::Status(
+        absl::IsUnimplemented(status) ? absl::StatusCode::kFailedPrecondition : status.code(),
+        absl::StrCat(kHuggingFaceField, ": ", status.message()));
   };
   const absl::StatusOr<HfConfig> config = ReadHfConfig(folder);
   if (!config.ok()) return in_field(config.status());

@@ -51,7 +51,7 @@ class TorchReplica : public Replica {
     int64_t batch = 0;  // Sequences of the pool in a step.
     uint64_t seed = 0;  // Of the order of the data, and of the initial parameters,
     std::shared_ptr<const InitialParameters> initial;  // unless they come from here.
-    int64_t pool = 0;   // The pool's ordinal in the job.
+    int64_t pool = 0;                                  // The pool's ordinal in the job.
     LearningRate learning_rate;
     OptimizerOptions optimizer;
     double clip_norm = 1;  // At most 0: no clipping.

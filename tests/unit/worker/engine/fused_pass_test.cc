@@ -41,8 +41,7 @@ std::vector<TransformerShape> Shapes() {
   apart.head_dim = 12;  // 48 wide beside 32.
   apart.kv_heads = 2;
   apart.qk_norm = true;
-  apart.rope_scaling = {
-      .kind = RopeScaling::Kind::kLlama3, .factor = 8, .original_context = 16};
+  apart.rope_scaling = {.kind = RopeScaling::Kind::kLlama3, .factor = 8, .original_context = 16};
   narrow.dim = 40;
   narrow.heads = 3;
   narrow.kv_heads = 1;
@@ -52,8 +51,8 @@ std::vector<TransformerShape> Shapes() {
 }
 
 std::string ShapeName(const TransformerShape& s) {
-  return absl::StrCat("dim ", s.dim, " heads ", s.heads, "/", s.kv_heads, " of ", s.head_width(), " qk_norm ", s.qk_norm,
-                      " tied ", s.tie_embeddings);
+  return absl::StrCat("dim ", s.dim, " heads ", s.heads, "/", s.kv_heads, " of ", s.head_width(),
+                      " qk_norm ", s.qk_norm, " tied ", s.tie_embeddings);
 }
 
 struct TestedDecoder {

@@ -50,6 +50,39 @@ TEST(LayersTest, RotationPairsAnElementWithOneHalfAHeadAway) {
   EXPECT_EQ(y[1].item<float>(), 0);
 }
 
+// The angle by which element 0 .. W/2 - 1 of a head turns at position 1.
+std::vector<double> Turns(const RopeScaling& scaling) {
+  const RotaryTables tables = MakeRotaryTables(2, 64, 10000, scaling, at::kCPU);
+  std::vector<double> turns;
+  for (int i = 0; i < 32; ++i) {
+    turns.push_back(
+        std::atan2(tables.sin_TW[1][i].item<float>(), tables.cos_TW[1][i].item<float>()));
+  }
+  return turns;
+}
+
+TEST(LayersTest, ScalingSlowsWhatTurnsSlowly) {
+  const std::vector<double> plain = Turns({}),
+                            linear = Turns({.kind = RopeScaling::Kind::kLinear, .factor = 4}),
+                            llama3 = Turns({.kind = RopeScaling::Kind::kLlama3,
+                                            .factor = 8,
+                                            .low_freq_factor = 1,
+                                            .high_freq_factor = 4,
+                                            .original_context = 256});
+  for (int i = 0; i < 32; ++i) {
+    EXPECT_NEAR(linear[i], plain[i] / 4, 1e-6);
+    const double turns = 256 * plain[i] / (2 * M_PI);  // Within the original context.
+    if (turns > 4) {
+      EXPECT_NEAR(llama3[i], plain[i], 1e-6) << i;
+    } else if (turns < 1) {
+      EXPECT_NEAR(llama3[i], plain[i] / 8, 1e-6) << i;
+    } else {
+      EXPECT_LT(llama3[i], plain[i]);
+      EXPECT_GT(llama3[i], plain[i] / 8);
+    }
+  }
+}
+
 TEST(LayersTest, AttentionIsCausalAndGroupsHeads) {
   const at::Tensor q = at::randn({2, 4, 5, 8}), k = at::randn({2, 2, 5, 8}),
                    v = at::randn({2, 2, 5, 8});
