@@ -186,8 +186,8 @@ absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
     return absl::InvalidArgumentError(absl::StrCat(options.like, ": is no folder"));
   const std::string temporary = target + ".tmp";
   LH_RETURN_IF_ERROR(RemoveFolder(fs, temporary));  // Of an export that was interrupted.
-  LH_RETURN_IF_ERROR(CreateDirs(fs, temporary));
   absl::Cleanup remove = [&] { (void)RemoveFolder(fs, temporary); };
+  LH_RETURN_IF_ERROR(CreateDirs(fs, temporary));
   LH_ASSIGN_OR_RETURN(HfExport result, WriteAll(fs, layout, parameters, options, temporary));
   LH_RETURN_IF_ERROR(fs.SyncDir(temporary));
   LH_RETURN_IF_ERROR(fs.Rename(temporary, target));

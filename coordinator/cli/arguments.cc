@@ -113,7 +113,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   for (const auto& [name, about] : {std::pair("eval", "Loss of a checkpoint or Hugging Face model"),
                                     std::pair("sample", "Continue a prompt with such a model")}) {
     CLI::App* command = app.add_subcommand(name, about);
-    command->prefix_command();
+    command->fallthrough(false)->prefix_command();
     command->set_help_flag();
   }
   app.add_subcommand("version", "Show the version of this program");

@@ -54,7 +54,8 @@ std::vector<Seed> Seeds() {
   *manifest.mutable_model()->mutable_transformer() = SpecOf(shape);
   manifest.add_fragments()->set_file(kFragment);
   int64_t offset = 0;
-  for (const UnitLayout& unit : LayOutTransformer(shape)->units) {
+  const ModelLayout model = LayOutTransformer(shape).value();
+  for (const UnitLayout& unit : model.units) {
     for (const TensorLayout& layout : unit.tensors) {
       v1::CheckpointTensor& tensor = *manifest.add_tensors();
       tensor.set_name(layout.name);
