@@ -47,7 +47,7 @@ if [ -n "$setup" ]; then
   say "quickstart: building (the first time takes a few minutes)"
   mkdir -p "$build"
   cmake -S . -B "$build" -G Ninja >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; fail "configuring failed"; }
-  cmake --build "$build" -j "$(nproc)" --target longhaul-coordinator longhaul-worker longhaul-rank longhaul >&2
+  cmake --build "$build" -j "$(nproc)" --target longhaul-coordinator longhaul-worker longhaul-rank longhaul longhaul-lm >&2
 fi
 bin=$root/$build/bin
 [ -x "$bin/longhaul-coordinator" ] || fail "no programs in $bin: run without --skip-setup"

@@ -49,7 +49,7 @@ endif()
 set(LONGHAUL_CUDA_ROOT ${LONGHAUL_SITE}/nvidia/cu13)
 set(LONGHAUL_NCCL_ROOT ${LONGHAUL_SITE}/nvidia/nccl)
 
-# libtorch for CPU code. Only worker/{engine,optim,model,trainer} may link it: the wheel ships its own old protobuf
+# libtorch for CPU code. Only worker/{engine,lm,model,optim,trainer} may link it: the wheel ships its own old protobuf
 # headers. find_package(Torch) needs a GPU with CMake 3.25 and adds global flags, hence by hand.
 add_library(longhaul_torch INTERFACE)
 target_include_directories(longhaul_torch SYSTEM INTERFACE ${LONGHAUL_TORCH}/include

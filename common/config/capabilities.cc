@@ -27,6 +27,11 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
                                  CodecName(spec.sync().up()), CodecName(spec.sync().down())};
   // The synthetic model reads no data, has no optimizer and computes nothing.
   if (!spec.model().has_synthetic()) {
+    const v1::TransformerSpec& model = spec.model().transformer();
+    if (spec.model().has_hf()) needs.insert("model:hf");
+    if (model.has_rope_scaling()) needs.insert("model:rope-scaling");
+    if (model.head_dim() != 0 && model.head_dim() * int64_t{model.heads()} != model.dim())
+      needs.insert("model:head-dim");
     needs.insert(MemberName("data", spec.data(), "source"));
     const v1::PartitionSpec& partition = spec.partition();
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"

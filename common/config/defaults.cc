@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "common/base/check.h"
+#include "common/config/transformer_spec.h"
 
 namespace longhaul {
 namespace {
@@ -172,10 +173,7 @@ void FillWeightDecay(v1::JobSpec& spec) {
 void FillComputed(v1::JobSpec& spec) {
   if (spec.offload().optimizer() && spec.offload().subgroup_elements() == 0)
     spec.mutable_offload()->set_subgroup_elements(1 << 22);
-  if (spec.model().has_transformer() && spec.model().transformer().kv_heads() == 0) {
-    v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
-    shape.set_kv_heads(shape.heads());
-  }
+  if (spec.model().has_transformer()) FillTransformer(*spec.mutable_model()->mutable_transformer());
   if (spec.train().precision() == v1::PRECISION_UNSPECIFIED) {
     const bool cuda = spec.train().device() == v1::CUDA;
     spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);

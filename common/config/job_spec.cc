@@ -84,20 +84,6 @@ bool HasModel(const ViolationList& violations) {
 
 }  // namespace
 
-TransformerShape ShapeOf(const v1::TransformerSpec& spec) {
-  return {.layers = spec.layers(),
-          .dim = spec.dim(),
-          .heads = spec.heads(),
-          .kv_heads = spec.kv_heads(),
-          .ff_dim = spec.ff_dim(),
-          .context = spec.context(),
-          .vocab = spec.vocab(),
-          .rope_theta = spec.rope_theta(),
-          .norm_eps = spec.norm_eps(),
-          .qk_norm = spec.qk_norm(),
-          .tie_embeddings = spec.tie_embeddings()};
-}
-
 absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec) {
   if (!spec.has_map()) return PartitionPreset(spec.preset());
   const auto level = [](v1::SplitLevel named) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/config/spec_violation.h"
+#include "common/config/transformer_spec.h"
 #include "common/layout/fragment_layout.h"
 #include "common/layout/model_layout.h"
 #include "common/partition/partition_map.h"
@@ -31,9 +32,6 @@ struct ResolvedJob {
 //   UNIMPLEMENTED     all fields are well formed, but at least one asks for what is not built yet
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations = nullptr);
-
-// The shape as LayOutTransformer and the worker's model take it; `spec` has its defaults filled in.
-TransformerShape ShapeOf(const v1::TransformerSpec& spec);
 
 // The map that the engine takes. INVALID_ARGUMENT: no preset has this name.
 absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/config/checks.h"
 #include "common/config/job_spec.h"
+#include "common/config/transformer_spec.h"
 #include "common/config/validate.h"
 
 namespace longhaul {
@@ -21,25 +22,30 @@ constexpr int kStrideMax = 1024;
 constexpr int64_t kSubgroupGrain = 128, kSubgroupMax = 1 << 30;
 constexpr int kInnerDeltasMax = 4096;  // One for each pool.
 
-void RequireSize(ViolationList& violations, const std::string& field, int64_t value) {
-  if (value == 0) violations.Invalid(field, "is required");
+void ValidateHuggingFace(const v1::ModelSpec& model, ViolationList& violations) {
+  if (!model.has_hf()) return;
+  RequirePath(violations, "model.hf.path", model.hf().path());
+  if (model.kind_case() == v1::ModelSpec::KIND_NOT_SET) {
+    violations.Invalid("model.transformer", "is required beside model.hf",
+                       "`longhaul submit` reads it from config.json where the folder is on its "
+                       "machine; elsewhere write it out");
+  } else if (!model.has_transformer()) {
+    violations.Invalid("model.hf", "goes with model.transformer alone", "leave it out");
+  }
 }
 
 // Only what was left out: whether the sizes fit each other is found by laying the model out.
 void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
+  ValidateHuggingFace(model, violations);
   switch (model.kind_case()) {
-    case v1::ModelSpec::kTransformer: {
-      const std::string path = "model.transformer.";
-      RequireSize(violations, path + "layers", model.transformer().layers());
-      RequireSize(violations, path + "dim", model.transformer().dim());
-      RequireSize(violations, path + "heads", model.transformer().heads());
-      RequireSize(violations, path + "ff_dim", model.transformer().ff_dim());
-      RequireSize(violations, path + "context", model.transformer().context());
+    case v1::ModelSpec::kTransformer:
+      ValidateTransformer(model.transformer(), violations);
       break;
-    }
     case v1::ModelSpec::kSynthetic: {
-      RequireSize(violations, "model.synthetic.units", model.synthetic().units());
-      RequireSize(violations, "model.synthetic.elements", model.synthetic().elements());
+      if (model.synthetic().units() == 0)
+        violations.Invalid("model.synthetic.units", "is required");
+      if (model.synthetic().elements() == 0)
+        violations.Invalid("model.synthetic.elements", "is required");
       constexpr double kFloatMax = std::numeric_limits<float>::max();
       RequireNumber(violations, "model.synthetic.initial", model.synthetic().initial(),
                     {-kFloatMax, kFloatMax});
@@ -59,7 +65,7 @@ void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
       violations.NotBuilt("model.graph_sage", "this model is not built yet", "use transformer");
       break;
     case v1::ModelSpec::KIND_NOT_SET:
-      violations.Invalid("model", "is required", "set model.transformer");
+      if (!model.has_hf()) violations.Invalid("model", "is required", "set model.transformer");
   }
 }
 

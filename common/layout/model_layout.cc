@@ -13,15 +13,47 @@ absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t
       absl::StrFormat("%s: found %d, expected %d to %d", field, value, low, high));
 }
 
+// Written so that NaN fails.
+absl::Status ValidateScaling(const RopeScaling& scaling) {
+  constexpr double kFactorMax = 1e6;
+  const auto refuse = [](const char* field, const char* expected) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("rope_scaling.%s: expected a number %s", field, expected));
+  };
+  switch (scaling.kind) {
+    case RopeScaling::Kind::kNone:
+      return absl::OkStatus();
+    case RopeScaling::Kind::kLinear:
+      if (scaling.factor > 0 && scaling.factor <= kFactorMax) return absl::OkStatus();
+      return refuse("linear", "above 0, at most 1e6");
+    case RopeScaling::Kind::kLlama3:
+      if (!(scaling.factor >= 1 && scaling.factor <= kFactorMax))
+        return refuse("llama3.factor", "from 1 to 1e6");
+      if (!(scaling.low_freq_factor > 0)) return refuse("llama3.low_freq_factor", "above 0");
+      if (!(scaling.high_freq_factor > scaling.low_freq_factor &&
+            scaling.high_freq_factor <= kFactorMax))
+        return refuse("llama3.high_freq_factor", "above low_freq_factor, at most 1e6");
+      return RequireRange("rope_scaling.llama3.original_context", scaling.original_context, 2,
+                          1 << 20);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Validate(const TransformerShape& s) {
   LH_RETURN_IF_ERROR(RequireRange("layers", s.layers, 1, 1024));
   LH_RETURN_IF_ERROR(RequireRange("dim", s.dim, 2, 1 << 20));
-  LH_RETURN_IF_ERROR(RequireRange("heads", s.heads, 1, s.dim));
+  LH_RETURN_IF_ERROR(RequireRange("heads", s.heads, 1, s.head_dim != 0 ? 1 << 14 : s.dim));
   LH_RETURN_IF_ERROR(RequireRange("kv_heads", s.kv_heads, 1, s.heads));
   LH_RETURN_IF_ERROR(RequireRange("ff_dim", s.ff_dim, 1, 1 << 22));
   LH_RETURN_IF_ERROR(RequireRange("context", s.context, 2, 1 << 20));
   LH_RETURN_IF_ERROR(RequireRange("vocab", s.vocab, 2, 1 << 22));
-  if (s.dim % (2 * s.heads) != 0) {
+  if (s.head_dim != 0) {
+    LH_RETURN_IF_ERROR(RequireRange("head_dim", s.head_dim, 2, 1 << 14));
+    if (s.head_dim % 2 != 0) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "head_dim: found %d; rotary positions need an even head width", s.head_dim));
+    }
+  } else if (s.dim % (2 * s.heads) != 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("heads: dim %d is not a multiple of 2 * heads (%d); rotary positions need "
                         "an even head width",
@@ -34,7 +66,8 @@ absl::Status Validate(const TransformerShape& s) {
   if (!(s.rope_theta > 1)) return absl::InvalidArgumentError("rope_theta: must be above 1");
   if (!(s.norm_eps > 0 && s.norm_eps < 1))
     return absl::InvalidArgumentError("norm_eps: must be in (0, 1)");
-  return absl::OkStatus();
+  if (s.positions != 0) LH_RETURN_IF_ERROR(RequireRange("positions", s.positions, 2, 1 << 30));
+  return ValidateScaling(s.rope_scaling);
 }
 
 void Add(UnitLayout& unit, std::string name, std::vector<int64_t> shape) {
@@ -49,7 +82,7 @@ void Add(UnitLayout& unit, std::string name, std::vector<int64_t> shape) {
 UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
   UnitLayout unit{.name = absl::StrCat("layer ", layer), .kind = UnitKind::kBlock, .layer = layer};
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
-  const int64_t head_dim = s.dim / s.heads;
+  const int64_t head_dim = s.head_width();
   // q, k, v and gate, up one after another: fused blocks take each group as one matrix.
   Add(unit, prefix + "self_attn.q_proj.weight", {s.heads * head_dim, s.dim});
   Add(unit, prefix + "self_attn.k_proj.weight", {s.kv_heads * head_dim, s.dim});

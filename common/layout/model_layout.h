@@ -14,12 +14,27 @@
 
 namespace longhaul {
 
+// How rotary positions are stretched; fields as in RopeScalingSpec.
+struct RopeScaling {
+  enum class Kind { kNone, kLinear, kLlama3 };
+  Kind kind = Kind::kNone;
+  double factor = 1;
+  double low_freq_factor = 1, high_freq_factor = 4;  // kLlama3.
+  int64_t original_context = 8192;                   // Likewise.
+  friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
+};
+
 // Llama-style decoder; fields as in TransformerSpec (proto/longhaul/v1/job.proto), all defaults
 // filled in.
 struct TransformerShape {
   int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, ff_dim = 0, context = 0, vocab = 256;
   double rope_theta = 10000, norm_eps = 1e-5;
   bool qk_norm = false, tie_embeddings = false;
+  int64_t head_dim = 0;  // 0: dim / heads.
+  RopeScaling rope_scaling;
+  int64_t positions = 0;  // Said by exported models. 0: context.
+
+  int64_t head_width() const { return head_dim != 0 ? head_dim : dim / heads; }
 };
 
 struct TensorLayout {

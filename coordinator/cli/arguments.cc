@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
@@ -150,6 +151,24 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void AddExport(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("export", "Write a checkpoint as a Hugging Face model");
+  command
+      ->add_option("JOB|CHECKPOINT_DIR", arguments.job,
+                   "Folder of a checkpoint, or a job whose coordinator is on this machine")
+      ->required();
+  command->add_option("--out", arguments.out, "Folder to make")->type_name("DIR")->required();
+  command->add_option("--format", arguments.format, "hf: what transformers' from_pretrained loads")
+      ->check(CLI::IsMember({"hf"}).description(""));
+  command->add_option("--dtype", arguments.dtype, "bf16 (half the bytes) or fp32 (exact)")
+      ->check(CLI::IsMember({"bf16", "fp32"}).description(""));
+  command
+      ->add_option("--tokenizer", arguments.tokenizer,
+                   "Hugging Face folder whose tokenizer files, generation_config.json and special "
+                   "tokens are carried along (that of model.hf, if it is here)")
+      ->type_name("DIR");
+}
+
 void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSubmit(app, arguments);
   CLI::App* list = app.add_subcommand("list", "List jobs, newest first");
@@ -176,6 +195,14 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
       ->type_name("DIR");
   app.add_subcommand("contexts", "List the coordinators that your configuration file names")
       ->add_flag("--names", arguments.names, "Names only, one on each line");
+  AddExport(app, arguments);
+  // Their options are those of longhaul-lm, which gets the words as they are.
+  for (const auto& [name, about] : {std::pair("eval", "Loss of a checkpoint or Hugging Face model"),
+                                    std::pair("sample", "Continue a prompt with such a model")}) {
+    CLI::App* command = app.add_subcommand(name, about);
+    command->fallthrough(false)->prefix_command();
+    command->set_help_flag();
+  }
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")

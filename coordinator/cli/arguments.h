@@ -37,9 +37,11 @@ struct Arguments {
   int tail = 100;        // logs
   bool names = false;    // list, contexts
   std::string from;      // submit
-  std::string out;       // download
-  std::string job;       // get, watch, wait, logs, cancel, checkpoints, and those of results.h
-  std::string path;      // spec explain
+  std::string out;       // download, export
+  // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the folder
+  // of a checkpoint.
+  std::string job;
+  std::string path;                          // spec explain
   std::string spec_template = "quickstart";  // spec init
   std::string data_dir = ".";                // doctor
   std::string reason;                        // cancel
@@ -47,6 +49,7 @@ struct Arguments {
   std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
   std::vector<std::string> hosts;
   std::optional<int> days;
+  std::string tokenizer, format = "hf", dtype = "bf16";  // export
 };
 
 struct Help {

@@ -9,6 +9,8 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/connection.h"
+#include "coordinator/cli/export.h"
+#include "coordinator/cli/lm_program.h"
 
 namespace longhaul::cli {
 namespace {
@@ -21,6 +23,8 @@ Outcome Version() {
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
   if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
+  if (arguments.command == "export" && IsLocalExport(arguments))
+    return Export(arguments, nullptr, environment);
   if (std::optional<Outcome> outcome = RunLocalCommand(arguments, environment))
     return *std::move(outcome);
   const absl::StatusOr<Connection> connection = ConnectionOf(arguments, environment);
@@ -39,6 +43,7 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
 }
 
 ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& environment) {
+  if (IsLmCommand(args)) return Write(Outcome(BecomeLm(args)), OutputFormatOf(args), environment);
   std::variant<Arguments, Help, CliError> parsed = ParseArguments(args);
   if (const auto* help = std::get_if<Help>(&parsed)) {
     environment.out << help->text << std::flush;
@@ -48,6 +53,12 @@ ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& env
     return Write(Outcome(std::move(*error)), OutputFormatOf(args), environment);
   }
   const Arguments& arguments = std::get<Arguments>(parsed);
+  if (IsLmCommand({arguments.command})) {
+    return Write(Outcome(UsageError(
+                     arguments.command + " comes first: longhaul " + arguments.command + " ...",
+                     "its options are those of longhaul-lm " + arguments.command)),
+                 OutputFormatOf(args), environment);
+  }
   if (arguments.command == "completion") {
     environment.out << CompletionScript(arguments.shell) << std::flush;
     return ExitCode::kOk;

@@ -8,6 +8,7 @@
 #include "coordinator/cli/spec_explain.h"
 #include "coordinator/cli/spec_init.h"
 #include "coordinator/cli/text.h"
+#include "coordinator/cli/export.h"
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
@@ -72,6 +73,7 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
   if (arguments.command == "list") return List(arguments, client, environment);
   if (arguments.command == "cancel") return Cancel(arguments, client, environment);
   if (arguments.command == "pools") return Pools(client);
+  if (arguments.command == "export") return Export(arguments, &client, environment);
   if (arguments.command == "checkpoints") return Checkpoints(arguments, client);
   if (std::optional<Outcome> outcome = RunResultCommand(arguments, client, environment))
     return *std::move(outcome);

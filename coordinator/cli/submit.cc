@@ -8,6 +8,7 @@
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
 #include "coordinator/cli/text.h"
@@ -121,6 +122,8 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   std::vector<SpecViolation> violations;
   absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
   if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
+  violations = ResolveHuggingFaceModel(*spec);
+  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
 
   if (!arguments.from.empty()) {
     const absl::Status set = SetInitial(arguments.from, *spec->mutable_init());

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "collective": [sys.executable, "-B", "tests/benchmark/collective/collectives.py", "{build}"],
     "optimizer": [sys.executable, "-B", "tests/benchmark/optimizer/optimizer.py", "{build}"],
     "engine": [sys.executable, "-B", "tests/benchmark/engine/eager.py", "{build}"],
+    "models": [sys.executable, "-B", "tests/benchmark/models/models.py", "{build}/bin"],
     "offload": ["{build}/benchmark/offload_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 import cluster  # noqa: E402  (reads the first argument)
 
 IMAGES = ROOT / "deploy/images"
-PROGRAMS = {"coordinator": ["longhaul-coordinator", "longhaul"], "worker": ["longhaul-worker", "longhaul-rank"]}
+PROGRAMS = {"coordinator": ["longhaul-coordinator", "longhaul"], "worker": ["longhaul-worker", "longhaul-rank", "longhaul-lm"]}
 
 
 def instructions(path):

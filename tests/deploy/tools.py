@@ -44,13 +44,16 @@ def program(name, package):
     return shutil.which(name) or str(unpack([package]) / "usr/bin" / name)
 
 
-def environment(requirements):
-    """The Python of a virtual environment with these pinned packages; made the first time."""
-    folder = cache() / ("test-venv-" + hashlib.sha256(requirements.read_bytes()).hexdigest()[:12])
+def environment(requirements, beside=None):
+    """The Python of a virtual environment with these pinned packages; made the first time. `beside`: the site-packages of another one, whose
+    packages (torch) it sees too, and does not install again."""
+    folder = cache() / ("test-venv-" + hashlib.sha256(requirements.read_bytes() + str(beside or "").encode()).hexdigest()[:12])
     python = folder / "bin/python"
     if not (folder / ".complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True)
+        if beside is not None:
+            next(folder.glob("lib/python3*/site-packages")).joinpath("beside.pth").write_text(f"{beside}\n")
         subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "-r", requirements], check=True)
         (folder / ".complete").touch()
     return str(python)

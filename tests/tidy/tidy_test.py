@@ -13,6 +13,9 @@ ALLOWED = {
     "common/base": [],
     "common/layout": ["common/base"],
     "common/blocks": ["common/base", "common/layout"],
+    "common/safetensors": ["common/base", "common/io"],
+    "common/hf": ["common/base", "common/io", "common/layout", "common/safetensors"],
+    "common/checkpoint": ["common/base", "common/config", "common/io", "common/layout", "common/wire", "proto"],
     "common/partition": ["common/base"],
     "common/schedule": ["common/base"],
     "common/device": ["common/base"],
@@ -41,7 +44,8 @@ ALLOWED = {
     # Core, jobs and places are seen through effects alone; of the store only the values that reports show.
     "coordinator/service": ["common/", "coordinator/access", "coordinator/effects", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
-    "coordinator/cli": ["common/base", "common/checkpoint", "common/config", "common/device", "common/io", "common/rpc", "proto"],
+    "coordinator/cli": ["common/base", "common/checkpoint", "common/config", "common/device", "common/hf", "common/io", "common/layout", "common/rpc",
+                        "common/safetensors", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/collective": ["common/base", "common/device", "common/codec"],
     # Of collective the interface alone: who serves the ranks needs no gloo.
@@ -57,13 +61,14 @@ ALLOWED = {
                       "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim"],
     "worker/trainer": ["common/base", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine", "worker/model",
                        "worker/offload", "worker/optim", "worker/replica"],
+    "worker/lm": ["common/", "worker/data", "worker/engine/torch_status.h", "worker/model", "proto"],
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "proto"],
     "worker/agent": ["common/base", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "worker/rank", "worker/rendezvous", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
-TORCH = ("worker/engine", "worker/model", "worker/optim", "worker/trainer")
+TORCH = ("worker/engine", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
 PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/partition", "common/schedule",
         "common/layout")
 LINES_MAX = 600

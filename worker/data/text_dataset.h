@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/io/mapped_file.h"
 #include "worker/data/dataset.h"
-#include "worker/data/mapped_file.h"
 
 namespace longhaul {
 

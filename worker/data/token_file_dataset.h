@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/io/mapped_file.h"
 #include "worker/data/dataset.h"
-#include "worker/data/mapped_file.h"
 
 namespace longhaul {
 

@@ -139,7 +139,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
           "train.blocks: FUSED is built for transformers on device CPU only; use AUTO");
     }
     LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.optimizer, options.offload));
-    LH_RETURN_IF_ERROR(engine->Initialize());
+    if (options.initial != nullptr) {
+      LH_RETURN_IF_ERROR(engine->Initialize(*options.initial));
+    } else {
+      LH_RETURN_IF_ERROR(engine->Initialize(SeedParameters(*engine->model_, options.seed)));
+    }
     return engine;
   });
 }
@@ -150,7 +154,6 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
     : model_(std::move(model)),
       device_(options.device),
       clip_norm_(options.clip_norm),
-      seed_(options.seed),
       accumulation_(options.accumulation),
       gathers_ahead_(options.gathers_ahead),
       recompute_(options.recompute),
@@ -210,16 +213,27 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   return absl::OkStatus();
 }
 
-// Each rank makes what it owns; the exchange makes the ranks equal even where their mathematical
-// libraries are not.
-absl::Status Engine::Initialize() {
+// Each rank reads what it owns; the exchange makes the ranks equal even where a seed's arithmetic is
+// not. A rank that cannot read says so before the collective, so that no other waits for it.
+absl::Status Engine::Initialize(const InitialParameters& initial) {
   std::vector<int> units(layout().units.size());
   std::iota(units.begin(), units.end(), 0);
-  for (int unit : units) {
-    const ElementRange& owned = plan_.owned(unit);
-    std::vector<float> values(owned.count);
-    InitializeParameters(*model_, seed_, unit, owned.first, absl::MakeSpan(values));
-    LH_RETURN_IF_ERROR(Write(unit, owned.first, values));
+  const auto read = [&]() -> absl::Status {
+    for (int unit : units) {
+      const ElementRange& owned = plan_.owned(unit);
+      std::vector<float> values(owned.count);
+      LH_RETURN_IF_ERROR(initial.Read(unit, owned.first, absl::MakeSpan(values)));
+      LH_RETURN_IF_ERROR(Write(unit, owned.first, values));
+    }
+    return absl::OkStatus();
+  };
+  const absl::Status mine = read();
+  LH_ASSIGN_OR_RETURN(const auto codes, GatherNumbers({static_cast<int64_t>(mine.code())}));
+  LH_RETURN_IF_ERROR(mine);
+  for (size_t rank = 0; rank < codes.size(); ++rank) {
+    if (codes[rank][0] == 0) continue;
+    return absl::UnavailableError(
+        absl::StrCat("rank ", rank, " could not read its initial parameters"));
   }
   return Publish(units);
 }

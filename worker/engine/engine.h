@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
 #include "worker/engine/collective_queue.h"
 #include "worker/engine/compute_weights.h"
@@ -84,8 +85,10 @@ class Engine {
     at::Device device = at::kCPU;         // The model's too.
     at::ScalarType compute = at::kFloat;  // Or kBFloat16, with float32 parameters behind it.
     OptimizerOptions optimizer;
-    double clip_norm = 0;    // At most 0: no clipping.
-    uint64_t seed = 0;       // Of the initial parameters.
+    double clip_norm = 0;  // At most 0: no clipping.
+    uint64_t seed = 0;     // Of the initial parameters,
+    // unless they come from here. Read in Create alone.
+    std::shared_ptr<const InitialParameters> initial;
     int threads = 1;         // Of the optimizer; torch has its own setting.
     int accumulation = 1;    // Micro-batches of a step.
     bool recompute = false;  // Of activations; see PassOptions.
@@ -102,7 +105,8 @@ class Engine {
   // this model. FAILED_PRECONDITION: this pool cannot be split so (CheckTopology), or a node has no
   // memory for what is offloaded. UNIMPLEMENTED: the optimizer cannot work on this device, with this
   // partition or offloaded, or the model has no fused pass there. Those of Trace::Create,
-  // OpenOffloadDevice and LoadCudaSegmentKernels. Collective.
+  // OpenOffloadDevice and LoadCudaSegmentKernels, and of the
+  // initial parameters. Collective.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
@@ -158,7 +162,7 @@ class Engine {
          OffloadDevice offload_device);
 
   absl::Status MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload);
-  absl::Status Initialize();
+  absl::Status Initialize(const InitialParameters& initial);
   absl::StatusOr<double> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
   absl::StatusOr<double> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
   // Sends a unit's complete gradient on its way.
@@ -188,7 +192,6 @@ class Engine {
   const std::unique_ptr<const Model> model_;
   const at::Device device_;
   const double clip_norm_;
-  const uint64_t seed_;
   const int accumulation_, gathers_ahead_;
   const bool recompute_;
   const std::unique_ptr<Trace> trace_;  // May be null.

@@ -12,14 +12,14 @@ namespace longhaul {
 namespace {
 
 kernels::AttentionShape GroupOf(const BlockShape& s) {
-  return {.positions = s.positions, .width = s.head_width(), .query_heads = s.heads / s.kv_heads};
+  return {.positions = s.positions, .width = s.head_width, .query_heads = s.heads / s.kv_heads};
 }
 
-int64_t NormsWidth(const BlockShape& s) { return 2 * s.dim + 2 * s.head_width(); }
+int64_t NormsWidth(const BlockShape& s) { return 2 * s.dim + 2 * s.head_width; }
 
 // What a thread needs for rows: their normed input, the gated rows, and the largest left side.
 int64_t RowScratch(const BlockShape& s, const Products& products) {
-  const int64_t widest = std::max({s.qkv(), s.dim, 2 * s.ff_dim});
+  const int64_t widest = std::max({s.qkv(), s.dim, s.attended(), 2 * s.ff_dim});
   return kRowBlock * (s.dim + s.ff_dim) + products.ConvertedFloats(kRowBlock, widest) + 64;
 }
 
@@ -30,10 +30,10 @@ BlockActivations BlockActivations::Cut(const BlockShape& s, ActivationMemory::Cu
   BlockActivations a;
   a.qkv = cutter.Floats(rows * s.qkv());
   if (s.qk_norm) {
-    a.unnormed = cutter.Floats(rows * s.turned_heads() * s.head_width());
+    a.unnormed = cutter.Floats(rows * s.turned_heads() * s.head_width);
     a.inverse_qk = cutter.Floats(rows * s.turned_heads());
   }
-  a.attended = cutter.Floats(rows * s.dim);
+  a.attended = cutter.Floats(rows * s.attended());
   a.log_sums = cutter.Floats(rows * s.heads);
   a.middle = cutter.Floats(rows * s.dim);
   a.gate_up = cutter.Floats(rows * 2 * s.ff_dim);
@@ -47,7 +47,7 @@ BlockScratch BlockScratch::Cut(const BlockShape& s, const Products& products, in
   BlockScratch scratch;
   const int64_t rows = s.rows();
   const int64_t outs[] = {s.qkv(), s.dim, 2 * s.ff_dim, s.dim};
-  const int64_t ins[] = {s.dim, s.dim, s.dim, s.ff_dim};
+  const int64_t ins[] = {s.dim, s.attended(), s.dim, s.ff_dim};
   for (int i = 0; i < 4; ++i) {
     scratch.weights[i] = cutter.Floats(
         std::max(products.PanelFloats(ins[i], outs[i]), products.PanelFloats(outs[i], ins[i])));
@@ -60,9 +60,9 @@ BlockScratch BlockScratch::Cut(const BlockShape& s, const Products& products, in
     scratch.inputs[i] = cutter.Floats(products.PanelFloats(rows, ins[i]));
     scratch.pairs[i] = cutter.Floats(products.PairFloats(rows, outs[i]));
   }
-  for (float** piece :
-       {&scratch.dmiddle, &scratch.dattended, &scratch.normed_input, &scratch.normed_mlp})
+  for (float** piece : {&scratch.dmiddle, &scratch.normed_input, &scratch.normed_mlp})
     *piece = cutter.Floats(rows * s.dim);
+  scratch.dattended = cutter.Floats(rows * s.attended());
   scratch.gated = cutter.Floats(rows * s.ff_dim);
   scratch.dqkv = cutter.Floats(rows * s.qkv());
   scratch.norms = cutter.Floats(s.row_blocks() * NormsWidth(s));
@@ -89,7 +89,7 @@ void FusedBlock::Forward(const float* x, float* y) const {
 }
 
 void FusedBlock::Project(const float* x, Rows rows, float* scratch) const {
-  const int64_t width = s_.head_width(), turned = s_.turned_heads(), qkv = s_.qkv();
+  const int64_t width = s_.head_width, turned = s_.turned_heads(), qkv = s_.qkv();
   float* const normed = scratch;
   float* const converted = scratch + kRowBlock * s_.dim;
   kernels::RmsNormForward(x + rows.first * s_.dim, w_.input_norm, s_.norm_eps, rows.count, s_.dim,
@@ -115,14 +115,14 @@ void FusedBlock::Project(const float* x, Rows rows, float* scratch) const {
 void FusedBlock::Attend(int64_t task, float* scratch) const {
   const kernels::AttentionShape group = GroupOf(s_);
   const int64_t row = task / s_.kv_heads * s_.positions, kv_head = task % s_.kv_heads;
-  const int64_t query = kv_head * group.query_heads, width = s_.head_width();
+  const int64_t query = kv_head * group.query_heads, width = s_.head_width;
   const float* const qkv = a_.qkv + row * s_.qkv();
   kernels::AttentionForward(group,
                             {.q = qkv + query * width,
                              .k = qkv + (s_.heads + kv_head) * width,
                              .v = qkv + (s_.turned_heads() + kv_head) * width,
                              .stride = s_.qkv()},
-                            a_.attended + row * s_.dim + query * width, s_.dim,
+                            a_.attended + row * s_.attended() + query * width, s_.attended(),
                             a_.log_sums + row * s_.heads + query * s_.positions, scratch);
 }
 
@@ -134,8 +134,8 @@ void FusedBlock::Finish(const float* x, float* y, Rows rows, float* scratch) con
   float* const middle = a_.middle + at;
   float* const gate_up = a_.gate_up + rows.first * 2 * s_.ff_dim;
   std::copy_n(x + at, count, middle);
-  products_.Multiply(a_.attended + at, scratch_.weights[1], {rows.count, s_.dim, s_.dim, true},
-                     middle, converted);
+  products_.Multiply(a_.attended + rows.first * s_.attended(), scratch_.weights[1],
+                     {rows.count, s_.attended(), s_.dim, true}, middle, converted);
   kernels::RmsNormForward(middle, w_.mlp_norm, s_.norm_eps, rows.count, s_.dim, normed,
                           a_.inverse_mlp + rows.first);
   products_.Multiply(normed, scratch_.weights[2], {rows.count, s_.dim, 2 * s_.ff_dim}, gate_up,
@@ -185,27 +185,29 @@ void FusedBlock::MlpBackward(const float* dy, int64_t block, float* scratch) con
                             .dx = scratch_.dmiddle + at,
                             .dweight = norms + s_.dim,
                             .y = scratch_.normed_mlp + at});
-  products_.Multiply(scratch_.dmiddle + at, scratch_.weights[1], {rows.count, s_.dim, s_.dim},
-                     scratch_.dattended + at, converted);
+  products_.Multiply(scratch_.dmiddle + at, scratch_.weights[1],
+                     {rows.count, s_.dim, s_.attended()},
+                     scratch_.dattended + rows.first * s_.attended(), converted);
 }
 
 void FusedBlock::AttendBackward(int64_t task, float* scratch) const {
   const kernels::AttentionShape group = GroupOf(s_);
   const int64_t row = task / s_.kv_heads * s_.positions, kv_head = task % s_.kv_heads;
-  const int64_t query = kv_head * group.query_heads, width = s_.head_width();
+  const int64_t query = kv_head * group.query_heads, width = s_.head_width;
   const int64_t q = query * width, k = (s_.heads + kv_head) * width,
-                v = (s_.turned_heads() + kv_head) * width, out = row * s_.dim + query * width;
+                v = (s_.turned_heads() + kv_head) * width,
+                out = row * s_.attended() + query * width;
   const float* const qkv = a_.qkv + row * s_.qkv();
   float* const dqkv = scratch_.dqkv + row * s_.qkv();
   kernels::AttentionBackward(
       group, {.q = qkv + q, .k = qkv + k, .v = qkv + v, .stride = s_.qkv()}, a_.attended + out,
-      scratch_.dattended + out, s_.dim, a_.log_sums + row * s_.heads + query * s_.positions,
+      scratch_.dattended + out, s_.attended(), a_.log_sums + row * s_.heads + query * s_.positions,
       {.dq = dqkv + q, .dk = dqkv + k, .dv = dqkv + v, .stride = s_.qkv()}, scratch);
 }
 
 // The gradients of q and k as projected, of those that attention saw.
 void FusedBlock::TurnBack(Rows rows, float* norms) const {
-  const int64_t width = s_.head_width(), turned = s_.turned_heads();
+  const int64_t width = s_.head_width, turned = s_.turned_heads();
   for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
     float* const heads = scratch_.dqkv + row * s_.qkv();
     const int64_t angle = row % s_.positions * width;
@@ -246,7 +248,7 @@ void FusedBlock::WeightGradients(const float* dy, const BlockGradients& gradient
                                 {dy, rows, s_.dim, scratch_.pairs[3]}};
   const RightSide rights[] = {
       {From::kInput, {scratch_.normed_input, rows, s_.dim}, scratch_.inputs[0]},
-      {From::kInput, {a_.attended, rows, s_.dim}, scratch_.inputs[1]},
+      {From::kInput, {a_.attended, rows, s_.attended()}, scratch_.inputs[1]},
       {From::kInput, {scratch_.normed_mlp, rows, s_.dim}, scratch_.inputs[2]},
       {From::kInput, {scratch_.gated, rows, s_.ff_dim}, scratch_.inputs[3]}};
   ForGradientRows(products_, lefts, rights,
@@ -264,8 +266,8 @@ void FusedBlock::SumNorms(const BlockGradients& gradients) const {
   sum(0, s_.dim, gradients.input_norm);
   sum(s_.dim, s_.dim, gradients.mlp_norm);
   if (!s_.qk_norm) return;
-  sum(2 * s_.dim, s_.head_width(), gradients.query_norm);
-  sum(2 * s_.dim + s_.head_width(), s_.head_width(), gradients.key_norm);
+  sum(2 * s_.dim, s_.head_width, gradients.query_norm);
+  sum(2 * s_.dim + s_.head_width, s_.head_width, gradients.key_norm);
 }
 
 void ForGradientRows(const Products& products, absl::Span<const GradientLeft> lefts,

@@ -1,6 +1,6 @@
 // A decoder block's forward and backward by hand: the same function as TransformerLm's block, on
 // memory that the caller gives. Dimensions as in layers.h; R = B T rows, Q = (H + 2 K) W, F the MLP's
-// width.
+// width; H W need not be D.
 //
 // Rows are worked on kRowBlock at a time, each run of them on one thread, attention by sequence and
 // key head. Sums over rows (gradients of norms) go by those blocks, in their order.
@@ -18,15 +18,15 @@ inline constexpr int64_t kRowBlock = 64;
 
 struct BlockShape {
   int64_t sequences = 0, positions = 0;
-  int64_t dim = 0, heads = 0, kv_heads = 0, ff_dim = 0;
+  int64_t dim = 0, heads = 0, kv_heads = 0, head_width = 0, ff_dim = 0;
   double norm_eps = 0;
   bool qk_norm = false;
 
   int64_t rows() const { return sequences * positions; }
   int64_t row_blocks() const { return (rows() + kRowBlock - 1) / kRowBlock; }
-  int64_t head_width() const { return dim / heads; }
+  int64_t attended() const { return heads * head_width; }
   int64_t turned_heads() const { return heads + kv_heads; }  // That have positions.
-  int64_t qkv() const { return (heads + 2 * kv_heads) * head_width(); }
+  int64_t qkv() const { return (heads + 2 * kv_heads) * head_width; }
 };
 
 // Matrices [out, in], of which q, k, v and gate, up lie one after another.
@@ -43,7 +43,7 @@ struct BlockActivations {
   float* qkv = nullptr;         // [R, Q] normed and turned.
   float* unnormed = nullptr;    // [R, (H + K) W], with qk_norm: q and k as projected.
   float* inverse_qk = nullptr;  // [R, H + K]
-  float* attended = nullptr;    // [R, D] before the output projection.
+  float* attended = nullptr;    // [R, H W] before the output projection.
   float* log_sums = nullptr;    // [B, H, T]
   float* middle = nullptr;      // [R, D] the residual stream between attention and MLP.
   float* gate_up = nullptr;     // [R, 2 F]; backward puts its gradient in its place.
@@ -59,7 +59,7 @@ struct BlockScratch {
   // Of each thread.
   float* threads = nullptr;
   int64_t per_thread = 0;
-  // Backward: [R, D], [R, D], [R, D], [R, D], [R, F], [R, Q].
+  // Backward: [R, D], [R, H W], [R, D], [R, D], [R, F], [R, Q].
   float *dmiddle = nullptr, *dattended = nullptr, *normed_input = nullptr, *normed_mlp = nullptr;
   float *gated = nullptr, *dqkv = nullptr;
   float* pairs[4] = {};    // Of GradientLeft.

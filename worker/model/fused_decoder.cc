@@ -60,6 +60,7 @@ void FusedDecoder::Begin(const Batch& batch, const Options& options) {
             .dim = shape_.dim,
             .heads = shape_.heads,
             .kv_heads = shape_.kv_heads,
+            .head_width = shape_.head_width(),
             .ff_dim = shape_.ff_dim,
             .norm_eps = shape_.norm_eps,
             .qk_norm = shape_.qk_norm};
@@ -113,7 +114,7 @@ FusedBlock FusedDecoder::BlockOf(int unit, absl::Span<const at::Tensor> weights)
   }
   const auto vector = [&](int tensor) { return weights[tensor].const_data_ptr<float>(); };
   BlockWeights w{.qkv = Matrix(weights[kQuery], block_.qkv(), shape_.dim),
-                 .output = Matrix(weights[kOutput], shape_.dim, shape_.dim),
+                 .output = Matrix(weights[kOutput], shape_.dim, block_.attended()),
                  .gate_up = Matrix(weights[kGate], 2 * shape_.ff_dim, shape_.dim),
                  .down = Matrix(weights[kDown], shape_.dim, shape_.ff_dim),
                  .input_norm = vector(kInputNorm),

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "common/layout/initial_parameters.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
@@ -12,5 +13,19 @@ namespace longhaul {
 // Writes the initial values of elements [first, first + out.size()) of a unit.
 void InitializeParameters(const Model& model, uint64_t seed, int unit, int64_t first,
                           absl::Span<float> out);
+
+// The same as a source of them. The model outlives the object.
+class SeedParameters : public InitialParameters {
+ public:
+  SeedParameters(const Model& model, uint64_t seed) : model_(model), seed_(seed) {}
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
+    InitializeParameters(model_, seed_, unit, offset, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  const Model& model_;
+  const uint64_t seed_;
+};
 
 }  // namespace longhaul

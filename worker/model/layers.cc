@@ -1,9 +1,14 @@
 #include "worker/model/layers.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/arange.h"
 #include "ATen/ops/cat.h"
 #include "ATen/ops/cross_entropy_loss.h"
+#include "ATen/ops/empty.h"
 #include "ATen/ops/linear.h"
 #include "ATen/ops/outer.h"
 #include "ATen/ops/pow.h"
@@ -29,6 +34,19 @@ at::Tensor RepeatHeads(const at::Tensor& x_BKTW, int64_t heads) {
       .reshape({sizes[0], heads, sizes[2], sizes[3]});
 }
 
+// A position's turn, stretched.
+double Scaled(double turn, const RopeScaling& scaling) {
+  if (scaling.kind == RopeScaling::Kind::kNone) return turn;
+  const double slow = turn / scaling.factor;
+  if (scaling.kind == RopeScaling::Kind::kLinear) return slow;
+  const double wavelengths =
+      static_cast<double>(scaling.original_context) * turn / (2 * std::numbers::pi);
+  const double kept = std::clamp((wavelengths - scaling.low_freq_factor) /
+                                     (scaling.high_freq_factor - scaling.low_freq_factor),
+                                 0.0, 1.0);
+  return (1 - kept) * slow + kept * turn;
+}
+
 }  // namespace
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
@@ -37,18 +55,23 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return (wide * scale * weight).to(x.scalar_type());
 }
 
-RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta, at::Device device) {
+RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
+                              const RopeScaling& scaling, at::Device device) {
   const auto doubles = c10::TensorOptions().dtype(at::kDouble);
-  const at::Tensor exponents = at::arange(0, width, 2, doubles) / static_cast<double>(width);
-  const at::Tensor angles = at::outer(at::arange(positions, doubles), at::pow(theta, -exponents));
+  at::Tensor turns = at::empty({width / 2}, doubles);  // A position, in radians.
+  for (int64_t i = 0; i < width / 2; ++i) {
+    const double exponent = static_cast<double>(2 * i) / static_cast<double>(width);
+    turns.data_ptr<double>()[i] = Scaled(std::pow(theta, -exponent), scaling);
+  }
+  const at::Tensor angles = at::outer(at::arange(positions, doubles), turns);
   const at::Tensor both = at::cat({angles, angles}, -1);
   return {both.cos().to(device, at::kFloat), both.sin().to(device, at::kFloat)};
 }
 
-at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables) {
+at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first) {
   const int64_t positions = x_BHTW.size(2);
-  const at::Tensor cos = tables.cos_TW.narrow(0, 0, positions).to(x_BHTW.scalar_type());
-  const at::Tensor sin = tables.sin_TW.narrow(0, 0, positions).to(x_BHTW.scalar_type());
+  const at::Tensor cos = tables.cos_TW.narrow(0, first, positions).to(x_BHTW.scalar_type());
+  const at::Tensor sin = tables.sin_TW.narrow(0, first, positions).to(x_BHTW.scalar_type());
   return x_BHTW * cos + RotateHalf(x_BHTW) * sin;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ATen/core/Tensor.h"
+#include "common/layout/model_layout.h"
 
 namespace longhaul {
 
@@ -16,8 +17,10 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 struct RotaryTables {
   at::Tensor cos_TW, sin_TW;
 };
-RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta, at::Device device);
-at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables);
+RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
+                              const RopeScaling& scaling, at::Device device);
+// x's positions are those from `first` on.
+at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first = 0);
 
 // Causal attention; each key and value head serves H / K query heads. Returns [B, T, H * W].
 at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,

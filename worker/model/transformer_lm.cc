@@ -23,8 +23,8 @@ at::Tensor SplitHeads(const at::Tensor& x_BTD, int64_t heads) {
 absl::StatusOr<std::unique_ptr<TransformerLm>> TransformerLm::Create(const TransformerShape& shape,
                                                                      at::Device device) {
   LH_ASSIGN_OR_RETURN(ModelLayout layout, LayOutTransformer(shape));
-  RotaryTables rotary =
-      MakeRotaryTables(shape.context, shape.dim / shape.heads, shape.rope_theta, device);
+  RotaryTables rotary = MakeRotaryTables(shape.context, shape.head_width(), shape.rope_theta,
+                                         shape.rope_scaling, device);
   return std::unique_ptr<TransformerLm>(
       new TransformerLm(shape, std::move(layout), std::move(rotary)));
 }

@@ -50,6 +50,13 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
             "another partition");
         return;
       }
+      if (absl::StartsWith(status.message(), kHuggingFaceField)) {
+        fault.set_field(kHuggingFaceField);
+        fault.set_hint(
+            "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
+            "must be whole there, and of the model that the job was submitted with");
+        return;
+      }
       if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
         fault.set_field("train.device");
         fault.set_hint("use workers with a GPU for each rank, or train.device: cpu");

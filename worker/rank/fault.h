@@ -6,6 +6,9 @@
 
 namespace longhaul {
 
+// What messages begin with that are about the model's files.
+inline constexpr char kHuggingFaceField[] = "model.hf.path";
+
 // What the rank was doing.
 enum class FaultPlace {
   kAssignment,    // Reading what the agent handed over.

@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
+#include "common/hf/hf_config.h"
+#include "common/hf/hf_parameters.h"
 #include "worker/kernels/gemm_bf16.h"
+#include "worker/rank/fault.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -112,6 +116,30 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   return result;
 }
 
+// Of model.hf. The codes say what the site is to change, so a layout that the spec does not fit is no
+// fault of the job's.
+absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
+    const ReplicaOptions& options, const TransformerShape& shape) {
+  const std::string folder =
+      (std::filesystem::path(options.data_dir) / options.spec.model().hf().path()).string();
+  const auto in_field = [](const absl::Status& status) {
+    return absl::Status(
+        absl::IsUnimplemented(status) ? absl::StatusCode::kFailedPrecondition : status.code(),
+        absl::StrCat(kHuggingFaceField, ": ", status.message()));
+  };
+  const absl::StatusOr<HfConfig> config = ReadHfConfig(folder);
+  if (!config.ok()) return in_field(config.status());
+  const std::vector<std::string> differences = DifferencesFrom(*config, shape);
+  if (!differences.empty()) {
+    return in_field(absl::FailedPreconditionError(
+        absl::StrCat(folder, " is not of the job's model: ", absl::StrJoin(differences, "; "))));
+  }
+  LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(shape));
+  absl::StatusOr<std::unique_ptr<InitialParameters>> parameters = OpenHfParameters(folder, layout);
+  if (!parameters.ok()) return in_field(parameters.status());
+  return std::shared_ptr<const InitialParameters>(*std::move(parameters));
+}
+
 }  // namespace
 
 std::string SlowComputing(const v1::JobSpec& spec) {
@@ -128,7 +156,10 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& optio
     case v1::ModelSpec::kSynthetic:
       return MakeSynthetic(options);
     case v1::ModelSpec::kTransformer: {
-      LH_ASSIGN_OR_RETURN(const TorchReplica::Options torch, TorchOptions(options));
+      LH_ASSIGN_OR_RETURN(TorchReplica::Options torch, TorchOptions(options));
+      if (options.spec.model().has_hf()) {
+        LH_ASSIGN_OR_RETURN(torch.initial, OpenInitialParameters(options, torch.shape));
+      }
       return TorchReplica::Create(torch);
     }
     default:

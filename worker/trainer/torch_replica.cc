@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .optimizer = options.optimizer,
                            .clip_norm = options.clip_norm,
                            .seed = options.seed,
+                           .initial = options.initial,
                            .threads = options.threads,
                            .accumulation = options.accumulation,
                            .recompute = options.recompute,

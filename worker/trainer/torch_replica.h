@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
 #include "worker/data/dataset.h"
 #include "worker/data/windows.h"
@@ -48,8 +49,9 @@ class TorchReplica : public Replica {
   struct Options {
     TransformerShape shape;
     int64_t batch = 0;  // Sequences of the pool in a step.
-    uint64_t seed = 0;  // Of the initial parameters and of the order of the data.
-    int64_t pool = 0;   // The pool's ordinal in the job.
+    uint64_t seed = 0;  // Of the order of the data, and of the initial parameters,
+    std::shared_ptr<const InitialParameters> initial;  // unless they come from here.
+    int64_t pool = 0;                                  // The pool's ordinal in the job.
     LearningRate learning_rate;
     OptimizerOptions optimizer;
     double clip_norm = 1;  // At most 0: no clipping.

@@ -1,6 +1,7 @@
 #include "common/config/job_spec.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/config/capabilities.h"
 #include "common/config/load.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -39,6 +40,51 @@ std::vector<std::string> FaultsOf(const v1::JobSpec& spec) {
 
 std::vector<std::string> FaultsWith(const std::vector<std::string>& overrides) {
   return FaultsOf(Small(overrides));
+}
+
+TEST(JobSpecTest, ANamedSizeGivesWhatIsNotWrittenOut) {
+  constexpr char kSized[] = R"(
+name: small
+model: {transformer: {size: 150m, context: 128, ff_dim: 1000}}
+data: {text: {path: text.txt}}
+train: {steps: 600, batch: 4}
+)";
+  const auto job = ResolveJobSpec(ParseJobSpec(kSized).value());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::TransformerSpec& shape = job->spec.model().transformer();
+  EXPECT_EQ(shape.layers(), 12);
+  EXPECT_EQ(shape.dim(), 896);
+  EXPECT_EQ(shape.head_dim(), 64);
+  EXPECT_EQ(shape.ff_dim(), 1000);
+  EXPECT_EQ(shape.positions(), 128);
+  EXPECT_THAT(FaultsOf(ParseJobSpec(kSized, {"model.transformer.size=8b"}).value()),
+              testing::Contains("model.transformer.size"));
+}
+
+TEST(JobSpecTest, RotaryScalings) {
+  const v1::RopeScalingSpec scaling =
+      ResolveJobSpec(Small({"model.transformer.rope_scaling={llama3: {factor: 8}}"}))
+          ->spec.model()
+          .transformer()
+          .rope_scaling();
+  EXPECT_EQ(scaling.llama3().low_freq_factor(), 1);
+  EXPECT_EQ(scaling.llama3().high_freq_factor(), 4);
+  EXPECT_EQ(scaling.llama3().original_context(), 8192);
+  EXPECT_THAT(FaultsWith({"model.transformer.rope_scaling={linear: -1}"}),
+              ElementsAre("model.transformer.rope_scaling.linear"));
+  EXPECT_THAT(FaultsWith({"model.transformer.rope_scaling={}"}),
+              ElementsAre("model.transformer.rope_scaling"));
+}
+
+TEST(JobSpecTest, AHuggingFaceFolderGoesWithATransformer) {
+  EXPECT_THAT(FaultsWith({"model.hf.path=/models/a"}), IsEmpty());
+  EXPECT_THAT(FaultsWith({"model.hf={}"}), ElementsAre("model.hf.path"));
+  v1::JobSpec spec = Small({"model.hf.path=/models/a"});
+  spec.mutable_model()->clear_transformer();
+  EXPECT_THAT(FaultsOf(spec), testing::Contains("model.transformer"));
+  const auto needs = NeedsOf(
+      ResolveJobSpec(Small({"model.hf.path=/models/a", "model.transformer.head_dim=32"}))->spec);
+  EXPECT_THAT(needs, testing::IsSupersetOf({"model:hf", "model:head-dim"}));
 }
 
 TEST(JobSpecTest, FillsInEveryDocumentedDefault) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -50,6 +51,32 @@ TEST(ModelLayoutTest, TensorsFollowEachOtherWithoutGaps) {
     EXPECT_EQ(end, unit.elements);
   }
   EXPECT_TRUE(names.contains("model.layers.1.self_attn.k_norm.weight"));
+}
+
+TEST(ModelLayoutTest, HeadsNeedNotShareTheWidth) {
+  TransformerShape shape = Shape(1);
+  shape.dim = 18;  // No multiple of the four heads.
+  shape.head_dim = 6;
+  const auto model = LayOutTransformer(shape);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->units[1].tensors[0].shape, (std::vector<int64_t>{24, 18}));
+  EXPECT_EQ(model->units[1].tensors[1].shape, (std::vector<int64_t>{12, 18}));
+  EXPECT_EQ(model->units[1].tensors[3].shape, (std::vector<int64_t>{18, 24}));
+  shape.head_dim = 5;
+  EXPECT_EQ(LayOutTransformer(shape).status().message().substr(0, 9), "head_dim:");
+}
+
+TEST(ModelLayoutTest, ScalingsAreChecked) {
+  TransformerShape shape = Shape(1);
+  shape.rope_scaling = {.kind = RopeScaling::Kind::kLlama3, .factor = 8};
+  EXPECT_TRUE(LayOutTransformer(shape).ok());
+  for (const double bad : {0.5, 1e7, std::numeric_limits<double>::quiet_NaN()}) {
+    shape.rope_scaling.factor = bad;
+    EXPECT_EQ(LayOutTransformer(shape).status().message().substr(0, 27),
+              "rope_scaling.llama3.factor:");
+  }
+  shape.rope_scaling = {.kind = RopeScaling::Kind::kLinear, .factor = 0};
+  EXPECT_FALSE(LayOutTransformer(shape).ok());
 }
 
 TEST(ModelLayoutTest, ATiedHeadHasNoProjection) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <mutex>
@@ -432,6 +433,52 @@ TEST(EngineTest, StopsWhenTooManyGradientsInARowAreNotFinite) {
   EXPECT_EQ(last.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(last.message()), testing::HasSubstr("10 steps in a row"));
   EXPECT_EQ(ReadAll(*engine), before);
+}
+
+// Element i of a unit is unit + i / 1024.
+class RampParameters : public InitialParameters {
+ public:
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
+    if (refuses) return absl::DataLossError("damaged");
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<float>(unit) + static_cast<float>(offset + i) / 1024;
+    elements += static_cast<int64_t>(out.size());
+    return absl::OkStatus();
+  }
+  bool refuses = false;
+  mutable std::atomic<int64_t> elements = 0;
+};
+
+TEST(EngineTest, EachOwnerReadsItsInitialParametersAndNoOther) {
+  for (const char* preset : {"ddp", "zero1", "zero3"}) {
+    const auto initial = std::make_shared<RampParameters>();
+    RunRanks(3, [&](int, Communicator& communicator) {
+      Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
+      options.initial = initial;
+      const auto engine = Engine::Create(std::move(options));
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      const ElementRange& owned = (*engine)->plan().owned(2);
+      std::vector<float> values(owned.count);
+      ASSERT_TRUE((*engine)->Read(2, owned.first, absl::MakeSpan(values)).ok());
+      if (owned.count > 0) {
+        EXPECT_EQ(values[0], 2 + static_cast<float>(owned.first) / 1024);
+      }
+    });
+    EXPECT_EQ(initial->elements, Decoder()->layout().elements()) << preset;
+  }
+}
+
+TEST(EngineTest, ARankThatCannotReadLeavesNoOtherWaiting) {
+  const auto whole = std::make_shared<RampParameters>(),
+             damaged = std::make_shared<RampParameters>();
+  damaged->refuses = true;
+  RunRanks(2, [&](int rank, Communicator& communicator) {
+    Engine::Options options = MakeOptions(Decoder(), "zero1", &communicator);
+    options.initial = rank == 1 ? damaged : whole;
+    const absl::Status status = Engine::Create(std::move(options)).status();
+    EXPECT_EQ(status.code(),
+              rank == 1 ? absl::StatusCode::kDataLoss : absl::StatusCode::kUnavailable);
+  });
 }
 
 }  // namespace

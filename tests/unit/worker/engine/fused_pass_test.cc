@@ -21,7 +21,8 @@ namespace {
 std::vector<TransformerShape> Shapes() {
   const TransformerShape plain{
       .layers = 2, .dim = 32, .heads = 4, .kv_heads = 4, .ff_dim = 56, .context = 37, .vocab = 50};
-  TransformerShape grouped = plain, normed = plain, tied = plain, wide = plain, odd = plain;
+  TransformerShape grouped = plain, normed = plain, tied = plain, wide = plain, odd = plain,
+                   apart = plain, narrow = plain;
   grouped.kv_heads = 2;
   normed.qk_norm = true;
   normed.kv_heads = 1;
@@ -37,12 +38,21 @@ std::vector<TransformerShape> Shapes() {
   odd.ff_dim = 7;
   odd.vocab = 3;
   odd.context = 3;
-  return {plain, grouped, normed, tied, wide, odd};
+  apart.head_dim = 12;  // 48 wide beside 32.
+  apart.kv_heads = 2;
+  apart.qk_norm = true;
+  apart.rope_scaling = {.kind = RopeScaling::Kind::kLlama3, .factor = 8, .original_context = 16};
+  narrow.dim = 40;
+  narrow.heads = 3;
+  narrow.kv_heads = 1;
+  narrow.head_dim = 6;
+  narrow.rope_scaling = {.kind = RopeScaling::Kind::kLinear, .factor = 2};
+  return {plain, grouped, normed, tied, wide, odd, apart, narrow};
 }
 
 std::string ShapeName(const TransformerShape& s) {
-  return absl::StrCat("dim ", s.dim, " heads ", s.heads, "/", s.kv_heads, " qk_norm ", s.qk_norm,
-                      " tied ", s.tie_embeddings);
+  return absl::StrCat("dim ", s.dim, " heads ", s.heads, "/", s.kv_heads, " of ", s.head_width(),
+                      " qk_norm ", s.qk_norm, " tied ", s.tie_embeddings);
 }
 
 struct TestedDecoder {

@@ -28,7 +28,7 @@ TEST(LayersTest, RmsNormKeepsThePrecisionOfItsInput) {
 }
 
 TEST(LayersTest, RotationKeepsNormsAndDependsOnDistanceOnly) {
-  const RotaryTables tables = MakeRotaryTables(10, 8, 10000, at::kCPU);
+  const RotaryTables tables = MakeRotaryTables(10, 8, 10000, {}, at::kCPU);
   const at::Tensor q = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8}),
                    k = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8});
   const at::Tensor rotated_q = Rotate(q, tables), rotated_k = Rotate(k, tables);
@@ -41,13 +41,46 @@ TEST(LayersTest, RotationKeepsNormsAndDependsOnDistanceOnly) {
 }
 
 TEST(LayersTest, RotationPairsAnElementWithOneHalfAHeadAway) {
-  const RotaryTables tables = MakeRotaryTables(2, 4, 10000, at::kCPU);
+  const RotaryTables tables = MakeRotaryTables(2, 4, 10000, {}, at::kCPU);
   at::Tensor x = at::zeros({1, 1, 2, 4});
   x[0][0][1][0] = 1;
   const at::Tensor y = Rotate(x, tables)[0][0][1];
   EXPECT_NEAR(y[0].item<float>(), std::cos(1.0), 1e-6);
   EXPECT_NEAR(y[2].item<float>(), std::sin(1.0), 1e-6);
   EXPECT_EQ(y[1].item<float>(), 0);
+}
+
+// The angle by which element 0 .. W/2 - 1 of a head turns at position 1.
+std::vector<double> Turns(const RopeScaling& scaling) {
+  const RotaryTables tables = MakeRotaryTables(2, 64, 10000, scaling, at::kCPU);
+  std::vector<double> turns;
+  for (int i = 0; i < 32; ++i) {
+    turns.push_back(
+        std::atan2(tables.sin_TW[1][i].item<float>(), tables.cos_TW[1][i].item<float>()));
+  }
+  return turns;
+}
+
+TEST(LayersTest, ScalingSlowsWhatTurnsSlowly) {
+  const std::vector<double> plain = Turns({}),
+                            linear = Turns({.kind = RopeScaling::Kind::kLinear, .factor = 4}),
+                            llama3 = Turns({.kind = RopeScaling::Kind::kLlama3,
+                                            .factor = 8,
+                                            .low_freq_factor = 1,
+                                            .high_freq_factor = 4,
+                                            .original_context = 256});
+  for (int i = 0; i < 32; ++i) {
+    EXPECT_NEAR(linear[i], plain[i] / 4, 1e-6);
+    const double turns = 256 * plain[i] / (2 * M_PI);  // Within the original context.
+    if (turns > 4) {
+      EXPECT_NEAR(llama3[i], plain[i], 1e-6) << i;
+    } else if (turns < 1) {
+      EXPECT_NEAR(llama3[i], plain[i] / 8, 1e-6) << i;
+    } else {
+      EXPECT_LT(llama3[i], plain[i]);
+      EXPECT_GT(llama3[i], plain[i] / 8);
+    }
+  }
 }
 
 TEST(LayersTest, AttentionIsCausalAndGroupsHeads) {

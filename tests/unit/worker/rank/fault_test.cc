@@ -53,6 +53,18 @@ TEST(FaultTest, ALostRankIsAPeers) {
   }
 }
 
+TEST(FaultTest, AModelsFolderThatDoesNotFitNamesItsField) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kNotFound, absl::StatusCode::kInvalidArgument,
+        absl::StatusCode::kFailedPrecondition, absl::StatusCode::kDataLoss}) {
+    const v1::JobError fault = DescribeFault(FaultPlace::kPreparation, FaultSpec(),
+                                             absl::Status(code, "model.hf.path: it does not fit"));
+    EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+    EXPECT_EQ(fault.field(), "model.hf.path");
+    EXPECT_FALSE(fault.hint().empty());
+  }
+}
+
 TEST(FaultTest, AWrongPlanIsTheCoordinators) {
   const v1::JobError fault =
       DescribeFault(FaultPlace::kPlan, FaultSpec(), absl::InvalidArgumentError("overlap"));

@@ -1,4 +1,4 @@
-#include "worker/data/mapped_file.h"
+#include "common/io/mapped_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,33 @@
+// JSON of a file from outside, as a value of bounded size and depth.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace longhaul {
+
+// INVALID_ARGUMENT: larger than `bytes_max`; not JSON; not an object; deeper than eight levels.
+inline absl::StatusOr<nlohmann::ordered_json> ParseJsonObject(absl::string_view text,
+                                                              int64_t bytes_max) {
+  using Json = nlohmann::ordered_json;
+  constexpr int kDepthMax = 8;
+  if (static_cast<int64_t>(text.size()) > bytes_max)
+    return absl::InvalidArgumentError(absl::StrCat("is larger than ", bytes_max, " bytes"));
+  bool deep = false;
+  Json json = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t, Json&) {
+        deep = deep || depth > kDepthMax;
+        return depth <= kDepthMax;  // What is deeper is not kept.
+      },
+      /*allow_exceptions=*/false);
+  if (deep) return absl::InvalidArgumentError("is nested deeper than 8 levels");
+  if (!json.is_object()) return absl::InvalidArgumentError("is not a JSON object");
+  return json;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,196 @@
+#include "common/hf/hf_parameters.h"
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/hf/bounded_json.h"
+#include "common/io/mapped_file.h"
+#include "common/safetensors/safetensors_file.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kIndexBytesMax = 8 << 20;
+constexpr size_t kFilesMax = 4096, kNamedMax = 40;
+
+absl::Status Bad(const std::string& path, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const auto json = ParseJsonObject(
+      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, kIndexBytesMax);
+  if (!json.ok()) return Bad(path, json.status().message());
+  if (!json->contains("weight_map") || !(*json)["weight_map"].is_object())
+    return Bad(path, "has no weight_map");
+  std::set<std::string> names;
+  for (const auto& [tensor, value] : (*json)["weight_map"].items()) {
+    if (!value.is_string()) return Bad(path, absl::StrCat("'", tensor, "' has no file"));
+    const auto name = value.get<std::string>();
+    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      return Bad(path, absl::StrCat("'", tensor, "' lies outside the folder"));
+    }
+    names.insert(name);
+  }
+  if (names.size() > kFilesMax) return Bad(path, "names more than 4096 files");
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& folder) {
+  const std::string single = "model.safetensors", index = "model.safetensors.index.json";
+  std::error_code error;
+  if (std::filesystem::exists(folder + "/" + single, error)) return std::vector{single};
+  if (std::filesystem::exists(folder + "/" + index, error))
+    return FilesOfIndex(folder + "/" + index);
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": has neither ", single, " nor ", index,
+                   std::filesystem::exists(folder + "/pytorch_model.bin", error)
+                       ? "; it has pytorch_model.bin, which transformers' save_pretrained writes "
+                         "anew as safetensors"
+                       : ""));
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+// "3 tensors are missing: a, b, c"
+void AddNames(const char* what, const std::vector<std::string>& names,
+              std::vector<std::string>& sentences) {
+  if (names.empty()) return;
+  const std::vector<std::string> shown(names.begin(),
+                                       names.begin() + std::min(names.size(), kNamedMax));
+  sentences.push_back(absl::StrCat(
+      names.size(), names.size() == 1 ? " tensor " : " tensors ", what, ": ",
+      absl::StrJoin(shown, ", "),
+      names.size() > kNamedMax ? absl::StrCat(", and ", names.size() - kNamedMax, " more") : ""));
+}
+
+bool IsFinite(absl::Span<const float> values) {
+  bool finite = true;
+  for (const float value : values)
+    finite &= (std::bit_cast<uint32_t>(value) & 0x7f800000) != 0x7f800000;
+  return finite;
+}
+
+class HfParameters : public InitialParameters {
+ public:
+  struct Place {
+    int64_t offset = 0;  // In the unit.
+    const SafetensorsFile* file = nullptr;
+    const StoredTensor* tensor = nullptr;
+  };
+
+  HfParameters(std::vector<std::unique_ptr<SafetensorsFile>> files,
+               std::vector<std::vector<Place>> units)
+      : files_(std::move(files)), units_(std::move(units)) {}
+
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
+    const int64_t end = offset + static_cast<int64_t>(out.size());
+    for (const Place& place : units_[unit]) {
+      const StoredTensor& tensor = *place.tensor;
+      const int64_t from = std::max(offset, place.offset),
+                    to = std::min(end, place.offset + tensor.elements);
+      if (from >= to) continue;
+      const absl::Span<float> values = out.subspan(from - offset, to - from);
+      const uint8_t* const bytes = place.file->BytesOf(tensor).data();
+      ToFloat(tensor.type, bytes + (from - place.offset) * BytesOf(tensor.type), values);
+      if (!IsFinite(values)) {
+        return absl::DataLossError(
+            absl::StrCat(place.file->path(), ": ", tensor.name, " has values that are not finite"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  const std::vector<std::vector<Place>> units_;  // In the order of their offsets.
+};
+
+using Stored = absl::flat_hash_map<std::string, HfParameters::Place>;
+
+absl::StatusOr<Stored> StoredIn(const std::string& folder,
+                                const std::vector<std::unique_ptr<SafetensorsFile>>& files) {
+  Stored stored;
+  std::vector<std::string> twice;
+  for (const auto& file : files) {
+    for (const StoredTensor& tensor : file->header().tensors) {
+      if (!stored.try_emplace(tensor.name, HfParameters::Place{0, file.get(), &tensor}).second)
+        twice.push_back(tensor.name);
+    }
+  }
+  std::vector<std::string> sentences;
+  AddNames("are in several files", twice, sentences);
+  if (!sentences.empty()) return Bad(folder, sentences[0]);
+  return stored;
+}
+
+bool MayBeSurplus(absl::string_view name, bool tied) {
+  return absl::EndsWith(name, "rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
+}
+
+absl::StatusOr<std::vector<std::vector<HfParameters::Place>>> PlacesOf(const std::string& folder,
+                                                                       const ModelLayout& layout,
+                                                                       Stored stored) {
+  std::vector<std::vector<HfParameters::Place>> units;
+  std::vector<std::string> missing, misshapen, surplus, sentences;
+  bool tied = true;
+  for (const UnitLayout& unit : layout.units) {
+    std::vector<HfParameters::Place>& places = units.emplace_back();
+    for (const TensorLayout& wanted : unit.tensors) {
+      tied = tied && wanted.name != "lm_head.weight";
+      const auto found = stored.find(wanted.name);
+      if (found == stored.end()) {
+        missing.push_back(wanted.name);
+        continue;
+      }
+      const StoredTensor& tensor = *found->second.tensor;
+      if (tensor.shape != wanted.shape || !IsModelType(tensor.type)) {
+        misshapen.push_back(absl::StrCat(wanted.name, " ", NameOf(tensor.type),
+                                         ShapeText(tensor.shape), ", expected F32, BF16 or F16 ",
+                                         ShapeText(wanted.shape)));
+      }
+      places.push_back({wanted.offset, found->second.file, &tensor});
+      stored.erase(found);
+    }
+  }
+  for (const auto& [name, place] : stored) {
+    if (!MayBeSurplus(name, tied)) surplus.push_back(name);
+  }
+  std::sort(surplus.begin(), surplus.end());
+  AddNames("missing", missing, sentences);
+  AddNames("of another shape or type", misshapen, sentences);
+  AddNames("that the model does not have", surplus, sentences);
+  if (!sentences.empty()) return Bad(folder, absl::StrJoin(sentences, "; "));
+  return units;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InitialParameters>> OpenHfParameters(const std::string& folder,
+                                                                    const ModelLayout& layout) {
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesOf(folder));
+  std::vector<std::unique_ptr<SafetensorsFile>> files;
+  for (const std::string& name : names) {
+    LH_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(folder + "/" + name));
+    files.push_back(std::make_unique<SafetensorsFile>(std::move(file)));
+  }
+  LH_ASSIGN_OR_RETURN(Stored stored, StoredIn(folder, files));
+  LH_ASSIGN_OR_RETURN(auto units, PlacesOf(folder, layout, std::move(stored)));
+  return std::make_unique<HfParameters>(std::move(files), std::move(units));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,94 @@
+"""Random models that transformers makes, and its own answers, for tests. Importing it goes over to the environment that has transformers."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration/processes")]
+
+import tools  # noqa: E402: of the folder above
+
+
+def enter_environment():
+    venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], capture_output=True, text=True, check=True).stdout.strip()
+    packages = next(pathlib.Path(venv).glob("lib/python3*/site-packages"))
+    python = tools.environment(ROOT / "tests/models/requirements.txt", packages)
+    if sys.executable != python:
+        os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="2", TRANSFORMERS_VERBOSITY="error",
+                          HF_HUB_DISABLE_PROGRESS_BARS="1")
+        os.execv(python, [python, "-B", *sys.argv])
+
+
+enter_environment()
+
+import numpy  # noqa: E402: these are of that environment
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+transformers.utils.logging.disable_progress_bar()
+BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+
+
+def make_model(kind="Llama", seed=0, **fields):
+    """With parameters large enough that a mistake shows in its logits."""
+    torch.manual_seed(seed)
+    shape = {"vocab_size": 301, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 6,
+             "num_key_value_heads": 2, "head_dim": 10, "max_position_embeddings": 256, "initializer_range": 0.15, **fields}
+    config = getattr(transformers, kind + "Config")(**shape)
+    model = getattr(transformers, kind + "ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("norm.weight"):  # They begin as ones.
+                parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+def load(folder, dtype=torch.float32):
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
+
+
+def logits_of(model, tokens):
+    with torch.no_grad():
+        return model(torch.tensor([list(tokens)])).logits[0].float().numpy()
+
+
+def run_lm(*arguments, check=True):
+    result = subprocess.run([BIN / "longhaul-lm", *map(str, arguments), "--threads", "2"], capture_output=True, timeout=120, check=False)
+    if check and result.returncode != 0:
+        raise AssertionError(f"longhaul-lm ended with {result.returncode}: {result.stderr.decode()}")
+    return result
+
+
+def our_logits(folder, tokens):
+    with tempfile.TemporaryDirectory() as work:
+        numpy.array(tokens, "<i4").tofile(f"{work}/tokens")
+        run_lm("logits", folder, "--tokens", f"{work}/tokens", "--out", f"{work}/logits")
+        return numpy.fromfile(f"{work}/logits", "<f4").reshape(len(tokens), -1)
+
+
+def main():
+    if BIN is None:
+        sys.exit("usage: X_test.py BUILD/bin [unittest arguments]")
+    del sys.argv[1]
+    unittest.main(module="__main__")
+
+
+class ModelTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def save(self, model, name="model", **options):
+        model.save_pretrained(self.folder / name, **options)
+        return self.folder / name
+
+    def assert_near(self, a, b, bound):
+        self.assertEqual(a.shape, b.shape)
+        self.assertLessEqual(float(abs(a - b).max()), bound)

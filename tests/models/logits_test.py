@@ -1,0 +1,162 @@
+"""Reads what transformers wrote: the same logits, the same text, and clear words about folders that are no model."""
+
+from hugging_face import BIN, LLAMA3, ModelTest, load, logits_of, main, make_model, our_logits, run_lm  # First: it goes over to an environment that has the others.
+
+import json
+import subprocess
+
+import numpy
+import torch
+from safetensors.torch import load_file, save_file
+
+TOKENS = [(7 * i * i + 3) % 301 for i in range(150)]
+
+
+class LogitsTest(ModelTest):
+    def check(self, model, tokens=None, **options):
+        tokens = tokens or TOKENS
+        self.assert_near(our_logits(self.save(model, **options), tokens), logits_of(model, tokens), 1e-4)
+
+    def test_llama(self):
+        self.check(make_model())
+
+    def test_llama_of_the_usual_head_width_with_as_many_keys(self):
+        self.check(make_model(head_dim=8, num_key_value_heads=6, rms_norm_eps=1e-3))
+
+    def test_llama_3_rotary_scaling(self):
+        self.check(make_model(rope_parameters=LLAMA3))
+
+    def test_linear_rotary_scaling_and_another_theta(self):
+        self.check(make_model(rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 3.0}))
+
+    def test_tied_embeddings(self):
+        self.check(make_model(tie_word_embeddings=True, vocab_size=307))
+
+    def test_qwen3(self):
+        self.check(make_model("Qwen3", head_dim=18, hidden_size=40))
+
+    def test_qwen3_tied_with_one_key_head(self):
+        self.check(make_model("Qwen3", num_key_value_heads=1, tie_word_embeddings=True))
+
+    def test_several_files(self):
+        self.check(make_model(), max_shard_size="40KB")
+        self.assertTrue((self.folder / "model/model.safetensors.index.json").exists())
+
+    def test_half_precisions(self):
+        for dtype in (torch.bfloat16, torch.float16):
+            folder = self.save(make_model().to(dtype), str(dtype))
+            self.assert_near(our_logits(folder, TOKENS), logits_of(load(folder), TOKENS), 1e-4)
+
+    def test_a_config_of_transformers_4(self):
+        model = make_model(rope_parameters=LLAMA3)
+        folder = self.save(model)
+        config = json.loads((folder / "config.json").read_text())
+        rope = config.pop("rope_parameters")
+        config["rope_theta"] = rope.pop("rope_theta")
+        config["rope_scaling"] = rope
+        config["torch_dtype"] = config.pop("dtype")
+        (folder / "config.json").write_text(json.dumps(config))
+        self.assert_near(our_logits(folder, TOKENS), logits_of(model, TOKENS), 1e-4)
+
+
+class SampleTest(ModelTest):
+    def test_greedy_text_is_that_of_generate(self):
+        for model in (make_model(eos_token_id=None, bos_token_id=None), make_model("Qwen3", rope_parameters=LLAMA3)):
+            folder = self.save(model)
+            prompt = TOKENS[:9]
+            expected = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, 9, dtype=torch.long), do_sample=False, max_new_tokens=40)[0].tolist()[9:]
+            made = run_lm("sample", folder, "--prompt-tokens", ",".join(map(str, prompt)), "--greedy", "--max-tokens", "40", "-o", "json")
+            self.assertEqual(json.loads(made.stdout)["data"]["tokens"], expected)
+
+    def test_a_seed_is_a_text(self):
+        folder = self.save(make_model(vocab_size=256))
+        texts = [run_lm("sample", folder, "--prompt", "abc", "--seed", seed, "--max-tokens", "30").stdout for seed in (1, 1, 2)]
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+        self.assertTrue(texts[0].startswith(b"abc"))
+
+    def test_it_ends_at_the_end_token(self):
+        model = make_model()
+        tokens = model.generate(torch.tensor([TOKENS[:5]]), attention_mask=torch.ones(1, 5, dtype=torch.long), do_sample=False, max_new_tokens=8, eos_token_id=None)[0].tolist()[5:]
+        model.config.eos_token_id = tokens[4]
+        folder = self.save(model)
+        made = run_lm("sample", folder, "--prompt-tokens", ",".join(map(str, TOKENS[:5])), "--greedy", "-o", "json")
+        self.assertEqual(json.loads(made.stdout)["data"]["tokens"], tokens[:tokens.index(tokens[4])])
+
+    def test_loss(self):
+        model = make_model(vocab_size=256)
+        data = self.folder / "text"
+        data.write_bytes(bytes((5 * i * i) % 251 for i in range(301)))
+        result = json.loads(run_lm("eval", self.save(model), "--data", data, "--context", "60", "-o", "json").stdout)["data"]
+        rows = torch.tensor([list(data.read_bytes()[60 * i:60 * i + 61]) for i in range(5)])
+        with torch.no_grad():
+            expected = torch.nn.functional.cross_entropy(model(rows[:, :-1]).logits.flatten(0, 1), rows[:, 1:].flatten()).item()
+        self.assertAlmostEqual(result["loss"], expected, delta=1e-4)
+        self.assertAlmostEqual(result["bits_per_byte"], expected / numpy.log(2), delta=1e-4)
+        self.assertEqual(result["tokens"], 300)
+
+
+class RefusedTest(ModelTest):
+    def refused(self, folder, *words):
+        (self.folder / "tokens").write_bytes(b"\1\0\0\0")
+        result = run_lm("logits", folder, "--tokens", self.folder / "tokens", "--out", self.folder / "out", check=False)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr.decode())
+        self.assertFalse((self.folder / "out").exists())
+
+    def edit_config(self, folder, **fields):
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, **fields}))
+
+    def test_missing_surplus_and_misshapen_tensors_are_all_named(self):
+        folder = self.save(make_model())
+        tensors = load_file(folder / "model.safetensors")
+        del tensors["model.layers.0.mlp.up_proj.weight"], tensors["model.norm.weight"]
+        tensors["model.layers.1.self_attn.q_proj.weight"] = torch.zeros(3, 4)
+        tensors["model.layers.1.self_attn.q_proj.bias"] = torch.zeros(60)
+        tensors["lm_head.weight"] = torch.zeros(301, 48, dtype=torch.int32)
+        save_file(tensors, folder / "model.safetensors")
+        self.refused(folder, "2 tensors missing", "model.layers.0.mlp.up_proj.weight", "model.norm.weight", "q_proj.weight F32[3, 4]",
+                     "expected F32, BF16 or F16 [60, 48]", "lm_head.weight I32", "that the model does not have: model.layers.1.self_attn.q_proj.bias")
+
+    def test_architectures(self):
+        folder = self.save(make_model())
+        self.edit_config(folder, architectures=["MistralForCausalLM"])
+        self.refused(folder, "MistralForCausalLM is not supported", "the nearest that is: LlamaForCausalLM")
+        self.edit_config(folder, architectures=["Qwen3MoeForCausalLM"])
+        self.refused(folder, "the nearest that is: Qwen3ForCausalLM")
+
+    def test_what_of_an_architecture_is_lacking(self):
+        folder = self.save(make_model())
+        self.edit_config(folder, attention_bias=True, hidden_act="gelu", rope_parameters={"rope_type": "yarn", "factor": 2.0})
+        self.refused(folder, "attention_bias: true is not supported", "hidden_act: only silu", "rope_type: yarn is not supported")
+
+    def test_a_file_that_is_cut_off(self):
+        folder = self.save(make_model())
+        file = folder / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:-4])
+        self.refused(folder, "the file is cut off")
+
+    def test_folders(self):
+        self.refused(self.folder / "nowhere", "no such folder")
+        folder = self.save(make_model())
+        (folder / "model.safetensors").unlink()
+        self.refused(folder, "has neither model.safetensors nor model.safetensors.index.json")
+
+    def test_tokens(self):
+        folder = self.save(make_model())
+        tokens, out = self.folder / "tokens", self.folder / "out"
+        for content, word in ((b"\1\0\0", "3 bytes are not"), (b"\xff\xff\xff\xff", "token 0 is -1"), (b"\x2d\1\0\0", "token 0 is 301")):
+            tokens.write_bytes(content)
+            result = run_lm("logits", folder, "--tokens", tokens, "--out", out, check=False)
+            self.assertEqual(result.returncode, 4)
+            self.assertIn(word, result.stderr.decode())
+
+    def test_the_cli_starts_it(self):
+        result = subprocess.run([BIN / "longhaul", "eval", self.folder / "nowhere", "--data", "x"], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("no such folder", result.stderr)
+
+
+main()

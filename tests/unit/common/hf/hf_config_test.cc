@@ -1,0 +1,108 @@
+#include "common/hf/hf_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+
+namespace longhaul {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+Json Small() {
+  return Json::parse(R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 48,
+    "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 6,
+    "num_key_value_heads": 2, "vocab_size": 300, "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "bos_token_id": 1, "eos_token_id": [2, 3]})");
+}
+
+std::string ErrorWith(const char* changes) {
+  Json json = Small();
+  json.update(Json::parse(changes));
+  const auto config = ParseHfConfig(json.dump());
+  EXPECT_FALSE(config.ok());
+  return std::string(config.status().message());
+}
+
+TEST(HfConfigTest, ALlama) {
+  const auto config = ParseHfConfig(Small().dump());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->shape.layers, 2);
+  EXPECT_EQ(config->shape.head_width(), 8);
+  EXPECT_EQ(config->shape.kv_heads, 2);
+  EXPECT_EQ(config->shape.rope_theta, 500000);
+  EXPECT_EQ(config->shape.positions, 4096);
+  EXPECT_EQ(config->shape.context, 2048);
+  EXPECT_FALSE(config->shape.qk_norm);
+  EXPECT_EQ(config->eos, "[2,3]");
+  EXPECT_EQ(config->pad, "null");
+}
+
+TEST(HfConfigTest, BothWaysOfSayingTheRotaryScaling) {
+  Json old = Small(), current = Small();
+  old["rope_scaling"] = Json::parse(
+      R"({"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+          "original_max_position_embeddings": 1024})");
+  current.erase("rope_theta");
+  current["rope_parameters"] = old["rope_scaling"];
+  current["rope_parameters"]["rope_theta"] = 500000.0;
+  const auto a = ParseHfConfig(old.dump()), b = ParseHfConfig(current.dump());
+  ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+  EXPECT_EQ(a->shape.rope_scaling.kind, RopeScaling::Kind::kLlama3);
+  EXPECT_EQ(a->shape.rope_scaling.original_context, 1024);
+  EXPECT_THAT(DifferencesFrom(*a, b->shape), IsEmpty());
+}
+
+TEST(HfConfigTest, WhatIsWrittenIsRead) {
+  Json json = Small();
+  json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.5}};
+  json["head_dim"] = 14;
+  json["tie_word_embeddings"] = true;
+  json["architectures"] = {"Qwen3ForCausalLM"};
+  const auto config = ParseHfConfig(json.dump());
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto again = ParseHfConfig(WriteHfConfig(*config, ElementType::kBf16));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_THAT(DifferencesFrom(*again, config->shape), IsEmpty());
+  EXPECT_EQ(again->shape.positions, 4096);
+  EXPECT_EQ(again->eos, config->eos);
+  EXPECT_TRUE(again->shape.qk_norm);
+}
+
+TEST(HfConfigTest, EverythingThatIsWrongIsNamed) {
+  EXPECT_THAT(
+      ErrorWith(R"({"hidden_size": "48", "vocab_size": null})"),
+      AllOf(HasSubstr("hidden_size: expected a number"), HasSubstr("vocab_size: is missing")));
+  EXPECT_THAT(ErrorWith(R"({"mlp_bias": true, "rope_scaling": {"type": "dynamic"},
+                            "quantization_config": {}})"),
+              AllOf(HasSubstr("mlp_bias"), HasSubstr("dynamic"), HasSubstr("quantization_config")));
+  EXPECT_THAT(ErrorWith(R"({"layer_types": ["sliding_attention"]})"), HasSubstr("layer_types"));
+  EXPECT_THAT(ErrorWith(R"({"num_attention_heads": 7})"), HasSubstr("heads"));
+  EXPECT_THAT(ErrorWith(R"({"num_attention_heads": -7})"), HasSubstr("num_attention_heads"));
+  EXPECT_THAT(ErrorWith(R"({"architectures": ["GPT2LMHeadModel"]})"),
+              HasSubstr("GPT2LMHeadModel is not supported; the nearest that is: LlamaForCausalLM"));
+  EXPECT_THAT(ErrorWith(R"({"eos_token_id": "x"})"), HasSubstr("eos_token_id: expected token ids"));
+}
+
+TEST(HfConfigTest, WhatIsNoConfig) {
+  for (const char* text : {"", "[]", "{", "1", "{\"a\":[[[[[[[[[1]]]]]]]]]}"})
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseHfConfig(text).status())) << text;
+  EXPECT_TRUE(absl::IsNotFound(ReadHfConfig("/nowhere").status()));
+}
+
+TEST(HfConfigTest, DifferencesNameBothWords) {
+  const auto config = ParseHfConfig(Small().dump());
+  TransformerShape shape = config->shape;
+  shape.dim = 64;
+  shape.head_dim = 8;
+  shape.context = 17;  // The trainer's own.
+  EXPECT_THAT(DifferencesFrom(*config, shape),
+              ElementsAre("dim: found 64, hidden_size in config.json is 48"));
+}
+
+}  // namespace
+}  // namespace longhaul

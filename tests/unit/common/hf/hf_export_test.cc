@@ -1,0 +1,175 @@
+#include "common/hf/hf_export.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "common/hf/hf_parameters.h"
+#include "common/io/posix_filesystem.h"
+#include "tests/testing/failing_filesystem.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const TransformerShape kShape{
+    .layers = 2, .dim = 8, .heads = 2, .kv_heads = 1, .ff_dim = 12, .context = 16, .vocab = 20};
+
+// Element i of a unit is unit + i / 1024: exact in neither half precision, in all of float32.
+class Ramp : public InitialParameters {
+ public:
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<float>(unit) + static_cast<float>(offset + i) / 1024;
+    out[0] = std::min(out[0], limit);
+    return absl::OkStatus();
+  }
+  float limit = std::numeric_limits<float>::max();
+};
+
+class HfExportTest : public testing::Test {
+ protected:
+  absl::StatusOr<HfExport> Write(const std::string& name, HfExportOptions options = {}) {
+    options.config.shape = kShape;
+    return ExportHf(*fs_, layout_, Ramp(), options, Path(name));
+  }
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  const TempDir folder_;
+  const ModelLayout layout_ = LayOutTransformer(kShape).value();
+  const std::unique_ptr<FileSystem> fs_ = MakePosixFileSystem();
+};
+
+TEST_F(HfExportTest, WhatIsWrittenIsReadInAnyPieces) {
+  const auto done = Write("m", {.type = ElementType::kF32, .file_bytes_max = 2000});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_GT(done->files, 2);
+  EXPECT_THAT(*fs_->List(Path("m")), Contains("model.safetensors.index.json"));
+  const auto parameters = OpenHfParameters(Path("m"), layout_);
+  ASSERT_TRUE(parameters.ok()) << parameters.status();
+  for (int unit = 0; unit < static_cast<int>(layout_.units.size()); ++unit) {
+    const int64_t elements = layout_.units[unit].elements;
+    for (const int64_t first : {int64_t{0}, elements / 3, elements - 1}) {
+      std::vector<float> read(elements - first), wanted(elements - first);
+      ASSERT_TRUE((*parameters)->Read(unit, first, absl::MakeSpan(read)).ok());
+      ASSERT_TRUE(Ramp().Read(unit, first, absl::MakeSpan(wanted)).ok());
+      EXPECT_EQ(read, wanted);
+    }
+  }
+}
+
+TEST_F(HfExportTest, OneFileInBf16) {
+  const auto done = Write("m");
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->files, 1);
+  EXPECT_EQ(done->bytes, 2 * layout_.elements());
+  EXPECT_THAT(*fs_->List(Path("m")),
+              ElementsAre("config.json", "generation_config.json", "model.safetensors"));
+  EXPECT_THAT(DifferencesFrom(*ReadHfConfig(Path("m")), kShape), IsEmpty());
+  EXPECT_TRUE(absl::IsAlreadyExists(Write("m").status()));
+}
+
+TEST_F(HfExportTest, TokenizerAndTokensAreCarriedAlong) {
+  ASSERT_TRUE(Write("like").ok());
+  HfConfig config{.shape = kShape, .eos = "[2, 7]"};
+  std::ofstream(Path("like/config.json")) << WriteHfConfig(config, ElementType::kF32);
+  std::ofstream(Path("like/tokenizer.json")) << "{}";
+  const auto done = Write("m", {.like = Path("like")});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_THAT(done->carried, ElementsAre("tokenizer.json", "generation_config.json"));
+  EXPECT_EQ(ReadHfConfig(Path("m"))->eos, "[2,7]");
+  EXPECT_TRUE(absl::IsInvalidArgument(Write("n", {.like = Path("none")}).status()));
+}
+
+TEST_F(HfExportTest, AFullDiskLeavesNothing) {
+  for (int64_t operation = 0;; operation += 2) {
+    FailingFileSystem failing(fs_.get());
+    failing.FailOnce(operation, absl::ResourceExhaustedError("full"));
+    HfExportOptions options{.file_bytes_max = 1000};
+    options.config.shape = kShape;
+    const auto done = ExportHf(failing, layout_, Ramp(), options, Path("m"));
+    if (done.ok()) break;
+    EXPECT_TRUE(absl::IsResourceExhausted(done.status()));
+    EXPECT_FALSE(std::filesystem::exists(Path("m.tmp")));
+    // When it has its name only that name's durability is not sure.
+    if (std::filesystem::exists(Path("m"))) {
+      EXPECT_TRUE(OpenHfParameters(Path("m"), layout_).ok());
+      std::filesystem::remove_all(Path("m"));
+    }
+    ASSERT_LT(operation, 1000);
+  }
+}
+
+TEST_F(HfExportTest, AModelThatTransformersDoesNotHave) {
+  HfExportOptions options{.config = {.shape = kShape}};
+  options.config.shape.heads = 3;
+  options.config.shape.head_dim = 4;
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(ExportHf(*fs_, layout_, Ramp(), options, Path("m")).status()));
+}
+
+class HfParametersTest : public HfExportTest {
+ protected:
+  std::string ErrorOf(const ModelLayout& layout) {
+    const auto parameters = OpenHfParameters(Path("m"), layout);
+    EXPECT_TRUE(absl::IsInvalidArgument(parameters.status())) << parameters.status();
+    return std::string(parameters.status().message());
+  }
+  void WriteIndex(const std::string& text) {
+    std::filesystem::create_directory(Path("m"));
+    std::ofstream(Path("m/model.safetensors.index.json")) << text;
+  }
+};
+
+TEST_F(HfParametersTest, TensorsThatDoNotFitAreNamed) {
+  ASSERT_TRUE(Write("m").ok());
+  TransformerShape other = kShape;
+  other.layers = 1;
+  other.qk_norm = true;
+  other.vocab = 21;
+  const std::string error = ErrorOf(*LayOutTransformer(other));
+  EXPECT_THAT(error, HasSubstr("2 tensors missing: model.layers.0.self_attn.q_norm.weight"));
+  EXPECT_THAT(error, HasSubstr("BF16[20, 8], expected F32, BF16 or F16 [21, 8]"));
+  EXPECT_THAT(error, HasSubstr("9 tensors that the model does not have: model.layers.1."));
+}
+
+TEST_F(HfParametersTest, TiedEmbeddingsMayComeWithAHead) {
+  ASSERT_TRUE(Write("m").ok());
+  TransformerShape tied = kShape;
+  tied.tie_embeddings = true;
+  EXPECT_TRUE(OpenHfParameters(Path("m"), *LayOutTransformer(tied)).ok());
+}
+
+TEST_F(HfParametersTest, IndexesThatAreNone) {
+  WriteIndex("{}");
+  EXPECT_THAT(ErrorOf(layout_), HasSubstr("has no weight_map"));
+  WriteIndex(R"({"weight_map": {"a": "../b"}})");
+  EXPECT_THAT(ErrorOf(layout_), HasSubstr("'a' lies outside the folder"));
+  WriteIndex(R"({"weight_map": {"a": 5}})");
+  EXPECT_THAT(ErrorOf(layout_), HasSubstr("'a' has no file"));
+  WriteIndex(R"({"weight_map": {"a": "none.safetensors"}})");
+  EXPECT_TRUE(absl::IsNotFound(OpenHfParameters(Path("m"), layout_).status()));
+}
+
+TEST_F(HfParametersTest, ValuesThatAreNotFinite) {
+  Ramp ramp;
+  ramp.limit = -std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(ExportHf(*fs_, layout_, ramp, {.config = {.shape = kShape}}, Path("m")).ok());
+  const auto parameters = OpenHfParameters(Path("m"), layout_);
+  float value;
+  const absl::Status status = (*parameters)->Read(0, 0, {&value, 1});
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(status.message(), HasSubstr("model.embed_tokens.weight has values"));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,77 @@
+// What the CLI does with files of models. tests/models runs it on those that transformers wrote.
+#include <fstream>
+
+#include "cli_runner.h"
+#include "fake_coordinator.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kConfig[] = R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 48,
+  "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 6, "vocab_size": 300,
+  "max_position_embeddings": 4096})";
+
+class ModelsTest : public ::testing::Test {
+ protected:
+  CliResult Submit(const std::vector<std::string>& sets) {
+    std::vector<std::string> args = {"submit", "-f", "deploy/examples/continue.yaml", "--server",
+                                     fake_.address()};
+    for (const std::string& set : sets) args.insert(args.end(), {"--set", set});
+    return run_(args);
+  }
+
+  const TempDir folder_;
+  FakeCoordinator fake_;
+  CliRunner run_;
+};
+
+TEST_F(ModelsTest, SubmitTakesTheShapeFromConfigJson) {
+  std::ofstream(folder_.path() + "/config.json") << kConfig;
+  v1::TransformerSpec sent;
+  fake_.submit = [&](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
+    sent = request.spec().model().transformer();
+    *response->mutable_job()->mutable_spec() = request.spec();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const CliResult result = Submit({"model.hf.path=" + folder_.path()});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(sent.dim(), 48);
+  EXPECT_EQ(sent.head_dim(), 8);
+  EXPECT_EQ(sent.context(), 256);  // The spec's own.
+  EXPECT_EQ(sent.positions(), 4096);
+}
+
+TEST_F(ModelsTest, SubmitRefusesAShapeThatIsNotTheFolders) {
+  std::ofstream(folder_.path() + "/config.json") << kConfig;
+  fake_.Start();
+  const CliResult result =
+      Submit({"model.hf.path=" + folder_.path(), "model.transformer.layers=3"});
+  EXPECT_EQ(result.exit, 4);
+  EXPECT_THAT(result.err, HasSubstr("model.transformer.layers"));
+  EXPECT_THAT(result.err, HasSubstr("found 3, num_hidden_layers in config.json is 2"));
+  EXPECT_THAT(Submit({"model.hf.path=/nowhere"}).err, HasSubstr("write model.transformer out"));
+}
+
+TEST_F(ModelsTest, ExportRefusesWhatIsNoCheckpoint) {
+  const CliResult result = run_({"export", folder_.path(), "--out", folder_.path() + "/out"});
+  EXPECT_EQ(result.exit, 4);
+  EXPECT_THAT(result.err, HasSubstr("manifest.json"));
+  EXPECT_EQ(run_({"export", folder_.path(), "--out", "x", "--dtype", "fp8"}).exit, 4);
+  EXPECT_EQ(run_({"export", folder_.path()}).exit, 4);
+}
+
+TEST_F(ModelsTest, CommandsOfLonghaulLmComeFirst) {
+  const CliResult result = run_({"-o", "json", "eval", "x"});
+  EXPECT_EQ(result.exit, 4);
+  EXPECT_THAT(result.err, HasSubstr("eval comes first"));
+  EXPECT_THAT(run_({"--help"}).out, HasSubstr("sample"));
+}
+
+}  // namespace
+}  // namespace longhaul::cli

@@ -1,0 +1,107 @@
+#include "worker/lm/language_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "common/base/random.h"
+#include "worker/model/initialization.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+TransformerShape Grouped() {
+  return {.layers = 2,
+          .dim = 24,
+          .heads = 4,
+          .kv_heads = 2,
+          .ff_dim = 40,
+          .context = 64,
+          .vocab = 37,
+          .qk_norm = true,
+          .head_dim = 10};
+}
+
+TransformerShape Tied() {
+  TransformerShape shape = Grouped();
+  shape.tie_embeddings = true;
+  shape.qk_norm = false;
+  return shape;
+}
+
+std::unique_ptr<LanguageModel> Make(const TransformerShape& shape) {
+  const auto model = TransformerLm::Create(shape, at::kCPU).value();
+  return LanguageModel::Load(shape, SeedParameters(*model, 5), 1).value();
+}
+
+std::vector<int64_t> SomeTokens(int64_t count) {
+  Random random(3);
+  std::vector<int64_t> tokens(count);
+  for (int64_t& token : tokens) token = static_cast<int64_t>(random.Below(37));
+  return tokens;
+}
+
+std::vector<float> AllLogits(LanguageModel& model, const std::vector<int64_t>& tokens) {
+  std::vector<float> all;
+  EXPECT_TRUE(model
+                  .Logits(tokens,
+                          [&](int64_t, absl::Span<const float> logits) {
+                            all.insert(all.end(), logits.begin(), logits.end());
+                            return absl::OkStatus();
+                          })
+                  .ok());
+  return all;
+}
+
+TEST(LanguageModelTest, ContinuingGivesTheLogitsOfTheWholeSequence) {
+  for (const TransformerShape& shape : {Grouped(), Tied()}) {
+    const auto model = Make(shape);
+    const std::vector<int64_t> tokens = SomeTokens(20);
+    const std::vector<float> all = AllLogits(*model, tokens);
+    ASSERT_EQ(all.size(), 20 * 37);
+    const auto sequence = model->Begin(20).value();
+    int64_t at = 0;
+    for (const int64_t count : {5, 1, 1, 7, 6}) {  // Also several onto what is cached.
+      const auto logits = sequence->Append(absl::MakeConstSpan(tokens).subspan(at, count)).value();
+      at += count;
+      EXPECT_EQ(sequence->positions(), at);
+      for (int i = 0; i < 37; ++i) EXPECT_NEAR(logits[i], all[(at - 1) * 37 + i], 1e-5) << at;
+    }
+  }
+}
+
+TEST(LanguageModelTest, TheLossIsThatOfTheLogits) {
+  for (const TransformerShape& shape : {Grouped(), Tied()}) {
+    const auto model = Make(shape);
+    const std::vector<int64_t> tokens = SomeTokens(33);  // Three sequences of ten and a target.
+    double expected = 0;
+    for (int s = 0; s < 3; ++s) {
+      const std::vector<int64_t> one(tokens.begin() + 11 * s, tokens.begin() + 11 * s + 11);
+      const std::vector<float> logits = AllLogits(*model, {one.begin(), one.end() - 1});
+      for (int t = 0; t < 10; ++t) {
+        double sum = 0;
+        for (int i = 0; i < 37; ++i) sum += std::exp(logits[t * 37 + i]);
+        expected += std::log(sum) - logits[t * 37 + one[t + 1]];
+      }
+    }
+    EXPECT_NEAR(model->LossSum(tokens, 10).value(), expected, 1e-4 * expected);
+  }
+}
+
+TEST(LanguageModelTest, TokensThatAreNoneAreRefused) {
+  const auto model = Make(Grouped());
+  EXPECT_TRUE(absl::IsInvalidArgument(model->LossSum({1, 37}, 1).status()));
+  const auto sequence = model->Begin(3).value();
+  EXPECT_TRUE(absl::IsInvalidArgument(sequence->Append({}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(sequence->Append({-1}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(sequence->Append({1, 2, 3, 4}).status()));
+  EXPECT_TRUE(sequence->Append({1, 2, 3}).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(sequence->Append({1}).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

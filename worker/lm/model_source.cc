@@ -1,0 +1,32 @@
+#include "worker/lm/model_source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/hf/hf_parameters.h"
+
+namespace longhaul {
+
+absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        folder, ": no such folder; give a checkpoint's (step-...) or a Hugging Face model's"));
+  }
+  if (CheckpointFolder::IsOne(folder)) {
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,
+                        CheckpointFolder::Open(folder));
+    return ModelSource{.config = {.shape = checkpoint->shape()},
+                       .parameters = std::move(checkpoint)};
+  }
+  ModelSource source;
+  LH_ASSIGN_OR_RETURN(source.config, ReadHfConfig(folder));
+  LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(source.config.shape));
+  LH_ASSIGN_OR_RETURN(source.parameters, OpenHfParameters(folder, layout));
+  return source;
+}
+
+}  // namespace longhaul
