@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/data_sources.h"
 
 namespace longhaul {
 namespace {
@@ -20,6 +21,21 @@ std::string MemberName(const char* kind, const Message& message, const char* one
   return absl::StrCat(kind, ":", member == nullptr ? "none" : member->name());
 }
 
+// Also what an older program would not see: it would train on other data than was asked for.
+void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
+  for (const DataSource& of : AllDataSources(data)) {
+    const v1::WeightedSource& source = of.source;
+    needs.insert(MemberName("data", source, "source"));
+    if (source.has_tokens() && source.tokens().format() == v1::LLMC) needs.insert("data:llmc");
+    if (!source.text().tokenizer().empty() || !source.jsonl().tokenizer().empty())
+      needs.insert("data:sentencepiece");
+    if (source.text().has_eos()) needs.insert("data:eos");
+  }
+  if (data.has_mixture()) needs.insert("data:mixture");
+  if (data.order() == v1::EPOCHS) needs.insert("data:epochs");
+  if (!data.pools().empty()) needs.insert("data:pools");
+}
+
 }  // namespace
 
 std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
@@ -27,7 +43,7 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
                                  CodecName(spec.sync().up()), CodecName(spec.sync().down())};
   // The synthetic model reads no data, has no optimizer and computes nothing.
   if (!spec.model().has_synthetic()) {
-    needs.insert(MemberName("data", spec.data(), "source"));
+    AddDataNeeds(spec.data(), needs);
     const v1::PartitionSpec& partition = spec.partition();
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
                                             : partition.preset().empty() ? "ddp"

@@ -1,7 +1,9 @@
 // The command line as values.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,8 +20,17 @@ namespace longhaul::cli {
 
 enum class OutputFormat { kTable, kJson, kYaml };
 
+// Of `data check`.
+struct DataArguments {
+  std::vector<std::string> paths;
+  std::string format = "auto", field = "text", tokenizer;
+  std::optional<int64_t> eos;
+  int64_t vocab = 0;
+  int sample = 32;
+};
+
 struct Arguments {
-  std::string command;  // "submit", "get", ...
+  std::string command;  // "submit", "get", "data check", ...
   std::string server;   // Empty: not given.
   TlsFiles tls;         // Likewise, each.
   OutputFormat output = OutputFormat::kTable;
@@ -34,6 +45,7 @@ struct Arguments {
   std::string job;     // get, watch, cancel, checkpoints
   std::string reason;  // cancel
   std::string shell;   // completion
+  DataArguments data;
 };
 
 struct Help {

@@ -8,6 +8,7 @@
 #include "common/rpc/tls.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
+#include "coordinator/cli/data_command.h"
 #include "coordinator/cli/server_address.h"
 
 namespace longhaul::cli {
@@ -31,6 +32,7 @@ TlsFiles TlsFilesOf(TlsFiles files, const Environment& environment) {
 
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
+  if (arguments.command == "data check") return CheckDataFiles(arguments);
   absl::StatusOr<std::string> address = ServerAddress(arguments.server, environment);
   if (!address.ok()) return UsageError(std::string(address.status().message()));
   absl::StatusOr<std::shared_ptr<const Tls>> tls =

@@ -27,6 +27,10 @@ std::string WordsFunction(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands({})) {
     std::vector<std::string> words = global;
     AppendOptions(*command, &words);
+    for (const CLI::App* inner : command->get_subcommands({})) {
+      words.push_back(inner->get_name());
+      AppendOptions(*inner, &words);
+    }
     if (command->get_name() == "completion") words.insert(words.end(), {"bash", "zsh"});
     absl::StrAppend(&text, "    ", command->get_name(), ") echo '", absl::StrJoin(words, " "),
                     "' ;;\n");

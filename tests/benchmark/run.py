@@ -24,6 +24,8 @@ BENCHMARKS = {
     "optimizer": [sys.executable, "-B", "tests/benchmark/optimizer/optimizer.py", "{build}"],
     "engine": [sys.executable, "-B", "tests/benchmark/engine/eager.py", "{build}"],
     "offload": ["{build}/benchmark/offload_benchmark"],
+    "data": ["{build}/benchmark/data_benchmark"],
+    "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.
     "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.

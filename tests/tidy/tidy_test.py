@@ -39,7 +39,7 @@ ALLOWED = {
     # Core, jobs and places are seen through effects alone; of the store only the values that reports show.
     "coordinator/service": ["common/", "coordinator/effects", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
-    "coordinator/cli": ["common/base", "common/config", "common/rpc", "proto"],
+    "coordinator/cli": ["common/base", "common/config", "common/rpc", "worker/data", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/collective": ["common/base", "common/device", "common/codec"],
     # Of collective the interface alone: who serves the ranks needs no gloo.

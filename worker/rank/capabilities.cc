@@ -15,7 +15,9 @@ constexpr const char* kAnywhere[] = {
     "train:recompute",    "optimizer:muon",      "codec:fp32",         "codec:bf16",
     "codec:e3m0",         "codec:int8",          "codec:int4",         "codec:sign1",
     "codec:topk2",        "precision:float32",   "precision:bfloat16", "offload:optimizer",
-    "offload:parameters",
+    "offload:parameters", "data:jsonl",          "data:megatron",      "data:mixture",
+    "data:llmc",          "data:sentencepiece",  "data:eos",           "data:epochs",
+    "data:pools",
 };
 constexpr const char* kOnCpu[] = {"optimizer:bfloat16_moments", "optimizer:onebit_adam",
                                   "train:fused-blocks"};
