@@ -88,7 +88,7 @@ ExamplePlan::Place ExamplePlan::Eval(int64_t index, int64_t count) const {
   LH_CHECK(0 <= index && index < count, "evaluation window out of range");
   int64_t begin = 0;
   for (int source = 0;; ++source) {
-    const int64_t end = ends_[source] * count / kMixtureBlock;
+    const int64_t end = (ends_[source] * count + kMixtureBlock / 2) / kMixtureBlock;
     if (index < end) return {source, windows_[source].Eval(index - begin, end - begin)};
     begin = end;
   }

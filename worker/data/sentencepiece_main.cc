@@ -48,7 +48,8 @@ bool Refuse(const std::string& message) {
   std::string answer;
   Append(answer, kPiecesRefused);
   Append(answer, message.size());
-  WriteAll((answer += message).data(), answer.size());
+  answer += message;
+  WriteAll(answer.data(), answer.size());
   return false;
 }
 

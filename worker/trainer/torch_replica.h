@@ -85,10 +85,10 @@ class TorchReplica : public Replica {
   };
 
   // With the initial parameters ready. Collective. NOT_FOUND: the data is not there.
-  // INVALID_ARGUMENT: an impossible shape, bad data (and other errors of OpenSource). UNIMPLEMENTED: fused blocks on a device that
-  // lacks them. FAILED_PRECONDITION: this pool cannot be split so, or its nodes have no memory for
-  // what is offloaded. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
-  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
+  // INVALID_ARGUMENT: an impossible shape, bad data (as OpenSource, whose other errors it has, too).
+  // UNIMPLEMENTED: fused blocks on a device that lacks them. FAILED_PRECONDITION: this pool cannot be
+  // split so, or its nodes have no memory for what is offloaded. FAILED_PRECONDITION "no CUDA
+  // device". UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;
 

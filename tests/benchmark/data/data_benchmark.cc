@@ -34,8 +34,9 @@ struct Files {
     Write("gpt.bin", words.data(), words.size() * sizeof(uint16_t));
     std::string lines;
     for (int64_t i = 0; static_cast<int64_t>(lines.size()) < count; ++i) {
-      absl::StrAppend(&lines, "{\"id\": ", i, ", \"text\": \"The station follows the river, number ",
-                      random.Next(), ", and remembers the old library.\\n\"}\n");
+      absl::StrAppend(&lines, "{\"id\": ", i,
+                      ", \"text\": \"The station follows the river, number ", random.Next(),
+                      ", and remembers the old library.\\n\"}\n");
     }
     Write("lines.jsonl", lines.data(), lines.size());
   }
@@ -45,8 +46,8 @@ struct Files {
     LH_CHECK(file.good(), "the benchmark's files fit the disk");
   }
   std::unique_ptr<Dataset> Open(SourceKind kind, const std::string& name) const {
-    auto opened = OpenSource({.kind = kind, .path = dir.Join(name)}, kVocab,
-                             {.folder = dir.Join("work")});
+    auto opened =
+        OpenSource({.kind = kind, .path = dir.Join(name)}, kVocab, {.folder = dir.Join("work")});
     LH_CHECK(opened.ok(), "the benchmark's own files are good");
     return *std::move(opened);
   }
@@ -110,5 +111,6 @@ int main(int argc, char** argv) {
   benchmark::MeasureJsonl(files);
   benchmark::MeasureBatches("nanoGPT, draws", files, {gpt}, DataOrder::kDraws, steps);
   benchmark::MeasureBatches("nanoGPT, epochs", files, {gpt}, DataOrder::kEpochs, steps);
-  benchmark::MeasureBatches("mixture of two, epochs", files, {gpt, jsonl}, DataOrder::kEpochs, steps);
+  benchmark::MeasureBatches("mixture of two, epochs", files, {gpt, jsonl}, DataOrder::kEpochs,
+                            steps);
 }

@@ -64,8 +64,8 @@ TEST_F(DocumentsTest, NamesTheLineThatIsBroken) {
   const auto error = [&](const std::string& line) {
     return Jsonl(good + "\n" + line + "\n" + good).back();
   };
-  EXPECT_THAT(error("{\"text\": \"a\""), HasSubstr("a.jsonl: line 3: parse error"));
-  EXPECT_THAT(error("{\"text\": \"\xFF\"}"), HasSubstr("line 3: parse error"));
+  EXPECT_THAT(error("{\"text\": \"a\""), HasSubstr("a.jsonl: line 3: syntax error"));
+  EXPECT_THAT(error("{\"text\": \"\xFF\"}"), HasSubstr("line 3: syntax error"));
   EXPECT_THAT(error("{\"id\": 1, \"body\": \"b\"}"),
               HasSubstr("line 3: has no text field 'text'; it has id, body"));
   EXPECT_THAT(error("{\"text\": 4}"), HasSubstr("line 3: its field 'text' is no text"));
@@ -73,7 +73,7 @@ TEST_F(DocumentsTest, NamesTheLineThatIsBroken) {
   EXPECT_THAT(error("{\"text\": {\"text\": \"a\"}}"), HasSubstr("is no text"));
   EXPECT_THAT(error("[\"text\"]"), HasSubstr("line 3: is no JSON object"));
   EXPECT_THAT(error("3"), HasSubstr("is no JSON object"));
-  EXPECT_THAT(error(good.substr(0, good.size() - 1) + " {}"), HasSubstr("line 3: parse error"));
+  EXPECT_THAT(error(good.substr(0, good.size() - 1) + " {}"), HasSubstr("line 3: syntax error"));
   EXPECT_THAT(error("{\"a\": " + std::string(600, '[') + std::string(600, ']') + "}"),
               HasSubstr("nested too deep"));
 }

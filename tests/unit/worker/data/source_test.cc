@@ -191,6 +191,7 @@ TEST_F(SourceTest, DoesNotWaitForeverForWhoMakesTheTokens) {
   const int fd = open(lock.c_str(), O_RDWR);
   ASSERT_EQ(flock(fd, LOCK_EX), 0);
   const absl::Cleanup release = [fd] { close(fd); };
+  waits_.clear();
   const absl::Status status = Open(source).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("a.jsonl: another process"));
