@@ -37,9 +37,10 @@ struct PieceTokenizerOptions {
   std::string program;  // Path of longhaul-sentencepiece. Empty: beside this program.
 };
 
-// Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object. An
-// answer is waited for 5 minutes at most. NOT_FOUND: no model, or no program. INVALID_ARGUMENT: not
-// a SentencePiece model. Encode: INTERNAL, DEADLINE_EXCEEDED: a process ended or stands still.
+// Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object, and
+// with the thread that calls this. An answer is waited for 5 minutes at most. NOT_FOUND: no model, or
+// no program. INVALID_ARGUMENT: not a SentencePiece model. Encode: INTERNAL, DEADLINE_EXCEEDED: a
+// process ended or stands still.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options);
 
