@@ -10,6 +10,7 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/unit/worker/data/data_files.h"
 #include "worker/data/documents.h"
 
 namespace longhaul::fuzz {
@@ -38,17 +39,13 @@ void ReadDocuments(DocumentReader& documents) {
 std::vector<Seed> Seeds() {
   const std::string lines =
       "{\"text\": \"one \\u00e9\", \"n\": [1, {\"a\": null}]}\n\n{\"text\": \"\"}\n";
-  const std::string gzip(
-      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x49\xad\x28\x51\xb2\x52\x50\x4a\x54"
-      "\xaa\xe5\x02\x00\x3e\x4f\x9d\xb9\x0e\x00\x00\x00",
-      36);
-  const std::string zstd("\x28\xb5\x2f\xfd\x20\x0e\x71\x00\x00{\"text\": \"a\"}\n", 23);
+  const std::string gzip = Gzip(lines), zstd = Zstd(lines);
   const auto make = [](int kind, const std::string& bytes) {
     return FuzzWriter().Byte(static_cast<uint8_t>(kind)).Bytes(bytes).Take();
   };
   return {{"jsonl", make(0, lines)},      {"broken", make(0, "{\"text\": \"a\n[]\n{}")},
-          {"gzip", make(0, gzip)},        {"gzip_cut", make(0, gzip.substr(0, 25))},
-          {"zstd", make(0, zstd)},        {"zstd_cut", make(1, zstd.substr(0, 12))},
+          {"gzip", make(0, gzip)},        {"gzip_cut", make(0, gzip.substr(0, 40))},
+          {"zstd", make(0, zstd)},        {"zstd_cut", make(1, zstd.substr(0, 30))},
           {"text", make(1, "some\ntext")}};
 }
 
