@@ -14,6 +14,9 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+find_package(ZLIB REQUIRED)
 
 # Debian's googleapis protos (google.rpc) are not packaged: proto/google/rpc holds the messages that are used.
 

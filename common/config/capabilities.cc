@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/data_sources.h"
 
 namespace longhaul {
 namespace {
@@ -20,6 +21,21 @@ std::string MemberName(const char* kind, const Message& message, const char* one
   return absl::StrCat(kind, ":", member == nullptr ? "none" : member->name());
 }
 
+// Also what an older program would not see: it would train on other data than was asked for.
+void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
+  for (const DataSource& of : AllDataSources(data)) {
+    const v1::WeightedSource& source = of.source;
+    needs.insert(MemberName("data", source, "source"));
+    if (source.has_tokens() && source.tokens().format() == v1::LLMC) needs.insert("data:llmc");
+    if (!source.text().tokenizer().empty() || !source.jsonl().tokenizer().empty())
+      needs.insert("data:sentencepiece");
+    if (source.text().has_eos()) needs.insert("data:eos");
+  }
+  if (data.has_mixture()) needs.insert("data:mixture");
+  if (data.order() == v1::EPOCHS) needs.insert("data:epochs");
+  if (!data.pools().empty()) needs.insert("data:pools");
+}
+
 }  // namespace
 
 std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
@@ -32,7 +48,7 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     if (model.has_rope_scaling()) needs.insert("model:rope-scaling");
     if (model.head_dim() != 0 && model.head_dim() * int64_t{model.heads()} != model.dim())
       needs.insert("model:head-dim");
-    needs.insert(MemberName("data", spec.data(), "source"));
+    AddDataNeeds(spec.data(), needs);
     const v1::PartitionSpec& partition = spec.partition();
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
                                             : partition.preset().empty() ? "ddp"

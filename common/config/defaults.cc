@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "common/base/check.h"
+#include "common/config/data_sources.h"
 #include "common/config/transformer_spec.h"
 
 namespace longhaul {
@@ -26,7 +27,7 @@ constexpr Default kDefaults[] = {
     {"model.transformer.rope_theta", "10000"},
     {"model.transformer.norm_eps", "1e-5"},
     {"data.eval_fraction", "0.05"},
-    {"data.tokens.format", "NANOGPT"},
+    {"data.order", "DRAWS"},
     {"train.device", "CPU"},
     {"train.accumulation", "1"},
     {"train.activations", "KEEP"},
@@ -178,6 +179,7 @@ void FillComputed(v1::JobSpec& spec) {
     const bool cuda = spec.train().device() == v1::CUDA;
     spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);
   }
+  if (spec.has_data()) FillDataSources(*spec.mutable_data());
   FillWeightDecay(spec);
   if (!spec.sync().has_tau()) {
     spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));

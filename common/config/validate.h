@@ -15,6 +15,9 @@ namespace longhaul {
 // would run without what it asks for (validate_known.cc).
 void RequireKnown(const google::protobuf::Message& spec, ViolationList& violations);
 
+// Data (validate_data.cc).
+void ValidateData(const v1::JobSpec& spec, ViolationList& violations);
+
 // Name, model, data, train, inner, partition, offload (validate_training.cc).
 void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations);
 

@@ -17,7 +17,6 @@ constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kInnerLearningRateMax = 10;
 constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
-constexpr int kByteVocab = 256;
 constexpr int kStrideMax = 1024;
 constexpr int64_t kSubgroupGrain = 128, kSubgroupMax = 1 << 30;
 constexpr int kInnerDeltasMax = 4096;  // One for each pool.
@@ -66,48 +65,6 @@ void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
       break;
     case v1::ModelSpec::KIND_NOT_SET:
       if (!model.has_hf()) violations.Invalid("model", "is required", "set model.transformer");
-  }
-}
-
-void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
-  const v1::DataSpec& data = spec.data();
-  const bool synthetic = spec.model().has_synthetic();
-  switch (data.source_case()) {
-    case v1::DataSpec::kText:
-      RequirePath(violations, "data.text.path", data.text().path());
-      if (!data.text().tokenizer().empty()) {
-        violations.NotBuilt("data.text.tokenizer", "tokenizers are not built yet",
-                            "leave it out for bytes, or tokenize beforehand and use data.tokens");
-      }
-      if (spec.model().has_transformer() && spec.model().transformer().vocab() < kByteVocab) {
-        violations.Invalid("model.transformer.vocab",
-                           absl::StrFormat("found %d, expected at least 256 for bytes (data.text)",
-                                           spec.model().transformer().vocab()));
-      }
-      break;
-    case v1::DataSpec::kTokens:
-      RequirePath(violations, "data.tokens.path", data.tokens().path());
-      if (data.tokens().format() == v1::LLMC) {
-        violations.NotBuilt("data.tokens.format", "llmc is not built yet",
-                            "use nanogpt: the same tokens without the header");
-      }
-      break;
-    case v1::DataSpec::kJsonl:
-      violations.NotBuilt("data.jsonl", "this source is not built yet", "use data.text");
-      break;
-    case v1::DataSpec::kMegatron:
-      violations.NotBuilt("data.megatron", "this source is not built yet", "use data.tokens");
-      break;
-    case v1::DataSpec::kGraph:
-      violations.NotBuilt("data.graph", "this source is not built yet",
-                          "use data.text or data.tokens");
-      break;
-    case v1::DataSpec::SOURCE_NOT_SET:
-      if (!synthetic) violations.Invalid("data", "is required", "set data.text.path");
-  }
-  if (!synthetic || spec.has_data()) {
-    RequireNumber(violations, "data.eval_fraction", data.eval_fraction(),
-                  {.low = 0, .high = 0.5, .open_low = true});
   }
 }
 

@@ -169,6 +169,34 @@ void AddExport(CLI::App& app, Arguments& arguments) {
       ->type_name("DIR");
 }
 
+void AddData(CLI::App& app, DataArguments& data) {
+  CLI::App* group = app.add_subcommand("data", "Look at training data on this machine");
+  group->require_subcommand(1);
+  CLI::App* check = group->add_subcommand(
+      "check", "Tell what files are, count tokens and documents, show a sample, find damage");
+  check->add_option("PATH", data.paths, "Files, folders or patterns")->required();
+  check
+      ->add_option("--format", data.format,
+                   "auto (by content), text, jsonl, nanogpt, llmc or megatron")
+      ->check(
+          CLI::IsMember({"auto", "text", "jsonl", "nanogpt", "llmc", "megatron"}).description(""));
+  check->add_option("--field", data.field, "Of JSONL: the field with the text (text)");
+  check
+      ->add_option("--tokenizer", data.tokenizer,
+                   "SentencePiece model for text and JSONL (default: bytes)")
+      ->type_name("FILE");
+  check
+      ->add_option("--eos", data.eos,
+                   "Token behind each document; counted in token files; -1: none")
+      ->type_name("TOKEN");
+  check->add_option("--vocab", data.vocab, "The model's vocab: tokens must be below it")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31).description(""));
+  check->add_option("--sample", data.sample, "Tokens shown of each file (32)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 100000).description(""));
+}
+
 void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSubmit(app, arguments);
   CLI::App* list = app.add_subcommand("list", "List jobs, newest first");
@@ -203,6 +231,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
     command->fallthrough(false)->prefix_command();
     command->set_help_flag();
   }
+  AddData(app, arguments.data);
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")
@@ -274,7 +303,8 @@ CliError ExplainParseError(const CLI::App& app, const CLI::ParseError& parse_err
 }  // namespace
 
 std::unique_ptr<CLI::App> MakeApp(Arguments& arguments) {
-  auto app = std::make_unique<CLI::App>("Submits and follows Longhaul jobs.", "longhaul");
+  auto app = std::make_unique<CLI::App>("Submits and follows Longhaul jobs; checks their data.",
+                                        "longhaul");
   app->fallthrough();  // Global options may follow the command.
   app->require_subcommand(1);
   app->footer(kFooter + 1);

@@ -1,6 +1,7 @@
 // The command line as values.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +20,17 @@ namespace longhaul::cli {
 
 enum class OutputFormat { kTable, kJson, kJsonl, kYaml };
 
+// Of `data check`.
+struct DataArguments {
+  std::vector<std::string> paths;
+  std::string format = "auto", field = "text", tokenizer;
+  std::optional<int64_t> eos;
+  int64_t vocab = 0;
+  int sample = 32;
+};
+
 struct Arguments {
-  std::string command;     // "submit", "get", "spec explain", ...
+  std::string command;     // "submit", "get", "data check", ...
   std::string context;     // Empty: not given.
   std::string server;      // Likewise.
   TlsFiles tls;            // Likewise, each.
@@ -50,6 +60,7 @@ struct Arguments {
   std::vector<std::string> hosts;
   std::optional<int> days;
   std::string tokenizer, format = "hf", dtype = "bf16";  // export
+  DataArguments data;
 };
 
 struct Help {

@@ -9,6 +9,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/connection.h"
+#include "coordinator/cli/data_command.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/lm_program.h"
 
@@ -22,6 +23,7 @@ Outcome Version() {
 
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
+  if (arguments.command == "data check") return CheckDataFiles(arguments);
   if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
   if (arguments.command == "export" && IsLocalExport(arguments))
     return Export(arguments, nullptr, environment);

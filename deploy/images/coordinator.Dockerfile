@@ -11,8 +11,8 @@ RUN sh /tmp/install.sh /tmp/packages.txt
 COPY . /src
 # Where /ccache is mounted, a second build compiles what changed.
 RUN CCACHE_DIR=/ccache cmake -S /src -B /build -G Ninja -DLONGHAUL_WORKER=OFF \
- && CCACHE_DIR=/ccache cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-coordinator longhaul \
- && strip /build/bin/longhaul-coordinator /build/bin/longhaul
+ && CCACHE_DIR=/ccache cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-coordinator longhaul longhaul-sentencepiece \
+ && strip /build/bin/longhaul-coordinator /build/bin/longhaul /build/bin/longhaul-sentencepiece
 
 FROM ${BASE}
 ARG DEBIAN_MIRROR=
@@ -23,7 +23,7 @@ RUN sh /tmp/install.sh /tmp/coordinator.packages && rm /tmp/* \
  && groupadd --system --gid 10001 longhaul \
  && useradd --system --uid 10001 --gid longhaul --home-dir /var/lib/longhaul --shell /usr/sbin/nologin longhaul \
  && install -d -o longhaul -g longhaul -m 0750 /var/lib/longhaul
-COPY --from=build /build/bin/longhaul-coordinator /build/bin/longhaul /usr/local/bin/
+COPY --from=build /build/bin/longhaul-coordinator /build/bin/longhaul /build/bin/longhaul-sentencepiece /usr/local/bin/
 COPY deploy/images/healthcheck /usr/local/bin/healthcheck
 LABEL org.opencontainers.image.title="longhaul-coordinator" \
       org.opencontainers.image.description="Decides, averages and stores: the service that pools of workers exchange fragments through" \

@@ -16,8 +16,8 @@ COPY . /src
 # Where /ccache is mounted, a second build compiles what changed. The libraries go to /runtime, under the same paths, without compilers, headers and Python.
 RUN export LONGHAUL_CACHE_DIR=/opt/longhaul CCACHE_DIR=/ccache \
  && cmake -S /src -B /build -G Ninja -DLONGHAUL_BUILD_TESTS=OFF \
- && cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul_cuda_codec longhaul_cuda_collective \
- && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm \
+ && cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul-sentencepiece longhaul_cuda_codec longhaul_cuda_collective \
+ && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece \
  && cd "$(/src/deploy/setup.sh --print-venv)"/lib/python3.11/site-packages && mkdir -p "/runtime$PWD" \
  && find torch/lib nvidia -name 'lib*.so*' ! -name libtorch_python.so -type f -print0 | tar -c --null -T - | tar -xC "/runtime$PWD"
 
@@ -31,7 +31,7 @@ RUN sh /tmp/install.sh /tmp/worker.packages && rm /tmp/* \
  && useradd --system --uid 10001 --gid longhaul --home-dir /data --shell /usr/sbin/nologin longhaul \
  && install -d -m 0755 /data
 COPY --from=build /runtime/ /
-COPY --from=build /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /usr/local/bin/
+COPY --from=build /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece /usr/local/bin/
 COPY --from=build /build/lib/ /usr/local/lib/
 COPY deploy/images/healthcheck /usr/local/bin/healthcheck
 LABEL org.opencontainers.image.title="longhaul-worker-cuda" \

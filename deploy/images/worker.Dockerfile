@@ -13,8 +13,8 @@ RUN sh /tmp/install.sh /tmp/packages.txt && python3 -m venv /opt/longhaul \
 COPY . /src
 # Where /ccache is mounted, a second build compiles what changed. What of libtorch runs goes to /runtime, under the same paths.
 RUN CCACHE_DIR=/ccache cmake -S /src -B /build -G Ninja -DLONGHAUL_CUDA=OFF -DLONGHAUL_BUILD_TESTS=OFF -DLONGHAUL_VENV=/opt/longhaul \
- && CCACHE_DIR=/ccache cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm \
- && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm \
+ && CCACHE_DIR=/ccache cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul-sentencepiece \
+ && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece \
  && cd /opt/longhaul/lib/python3.11/site-packages \
  && install -D -t /runtime$PWD/torch/lib torch/lib/libtorch_cpu.so torch/lib/libc10.so torch/lib/libgomp.so.1 \
  && install -D -t /runtime$PWD/nvidia/cu13/lib nvidia/cu13/lib/libcudart.so.13 nvidia/cu13/lib/libcupti.so.13
@@ -29,7 +29,7 @@ RUN sh /tmp/install.sh /tmp/worker.packages && rm /tmp/* \
  && useradd --system --uid 10001 --gid longhaul --home-dir /data --shell /usr/sbin/nologin longhaul \
  && install -d -m 0755 /data
 COPY --from=build /runtime/ /
-COPY --from=build /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /usr/local/bin/
+COPY --from=build /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece /usr/local/bin/
 COPY deploy/images/healthcheck /usr/local/bin/healthcheck
 LABEL org.opencontainers.image.title="longhaul-worker" \
       org.opencontainers.image.description="The agent of a pool's node, and its ranks, for CPUs" \

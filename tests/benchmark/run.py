@@ -25,6 +25,8 @@ BENCHMARKS = {
     "engine": [sys.executable, "-B", "tests/benchmark/engine/eager.py", "{build}"],
     "models": [sys.executable, "-B", "tests/benchmark/models/models.py", "{build}/bin"],
     "offload": ["{build}/benchmark/offload_benchmark"],
+    "data": ["{build}/benchmark/data_benchmark"],
+    "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.
     "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.

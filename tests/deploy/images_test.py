@@ -15,7 +15,8 @@ sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 import cluster  # noqa: E402  (reads the first argument)
 
 IMAGES = ROOT / "deploy/images"
-PROGRAMS = {"coordinator": ["longhaul-coordinator", "longhaul"], "worker": ["longhaul-worker", "longhaul-rank", "longhaul-lm"]}
+PROGRAMS = {"coordinator": ["longhaul-coordinator", "longhaul", "longhaul-sentencepiece"],
+            "worker": ["longhaul-worker", "longhaul-rank", "longhaul-lm", "longhaul-sentencepiece"]}
 
 
 def instructions(path):

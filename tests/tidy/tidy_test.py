@@ -45,7 +45,7 @@ ALLOWED = {
     "coordinator/service": ["common/", "coordinator/access", "coordinator/effects", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
     "coordinator/cli": ["common/base", "common/checkpoint", "common/config", "common/device", "common/hf", "common/io", "common/layout", "common/rpc",
-                        "common/safetensors", "proto"],
+                        "common/safetensors", "worker/data", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/collective": ["common/base", "common/device", "common/codec"],
     # Of collective the interface alone: who serves the ranks needs no gloo.

@@ -384,6 +384,8 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             absl::StrCat(push_bytes_per_second_),
                             "--data-dir",
                             options_.data_dir,
+                            "--work-dir",
+                            options_.work_dir,
                             "--drain-seconds",
                             absl::StrCat(absl::ToDoubleSeconds(options_.drain)),
                             "--progress-timeout",

@@ -60,6 +60,7 @@ class Agent {
     std::string trace;  // Path of a timeline of each rank's engine, less its number. Empty: none.
     std::string update_rates;  // File that keeps measured rates of offloaded updates. Empty: none.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
+    std::string work_dir;      // Tokens that ranks make of text are kept here.
     std::string rank_program;  // Path of longhaul-rank.
     std::string log_level = "info";   // Of the ranks.
     std::string log_format = "auto";  // Likewise.

@@ -43,6 +43,13 @@ std::string ProgramBeside(const char* name) {
   return (error ? std::filesystem::path(name) : self.parent_path() / name).string();
 }
 
+std::string WorkFolder(const std::string& data_dir) {
+  if (access(data_dir.c_str(), W_OK) == 0) return data_dir + "/.longhaul";
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  return (error ? "/tmp" : folder.string()) + "/longhaul-work";
+}
+
 // What no retry mends, before anybody is asked.
 absl::Status CheckSite(const Agent::Options& options) {
   if (!IsName(options.pool)) {
@@ -183,6 +190,11 @@ int main(int argc, char** argv) {
   app.add_option("--data-dir", options.data_dir,
                  "relative data paths of jobs begin here (default: current folder)")
       ->envname("LONGHAUL_DATA_DIR");
+  app.add_option("--work-dir", options.work_dir,
+                 "tokens that are made of text are kept here, for later ranks and jobs (default: "
+                 ".longhaul in --data-dir where that can be written, else longhaul-work in the "
+                 "folder for temporary files)")
+      ->envname("LONGHAUL_WORK_DIR");
   app.add_option("--http-listen", options.http_listen,
                  "HOST:PORT of /metrics, /healthz and /readyz, as 127.0.0.1:7072 (default: none)")
       ->envname("LONGHAUL_HTTP_LISTEN");
@@ -227,6 +239,7 @@ int main(int argc, char** argv) {
     std::cerr << "--return-within: '" << return_within << "' is not a time like 10m or 90s\n";
     return 4;
   }
+  if (options.work_dir.empty()) options.work_dir = longhaul::WorkFolder(options.data_dir);
   if (options.threads == 0)
     options.threads = std::max<int>(1, std::thread::hardware_concurrency() / options.ranks);
   options.device = device == "cuda" ? longhaul::v1::CUDA : longhaul::v1::CPU;

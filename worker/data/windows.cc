@@ -7,13 +7,15 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "worker/data/permutation.h"
 
 namespace longhaul {
 namespace {
 
 // Philox streams of one seed are told apart by their high counter; initial parameters use another
 // one.
-constexpr uint64_t kDataStream = 0x64617461;  // "data"
+constexpr uint64_t kDataStream = 0x64617461;     // "data"
+constexpr uint64_t kEpochStream = 0x65706f6368;  // "epoch"
 
 uint64_t KeyOf(uint64_t seed, int64_t pool) {
   const auto words = Philox(seed, kDataStream, static_cast<uint64_t>(pool));
@@ -54,6 +56,14 @@ int64_t Windows::Train(int64_t step, int64_t sequence) const {
   const uint64_t random = uint64_t{words[1]} << 32 | words[0];
   const auto places = static_cast<uint64_t>(train_tokens_ - context_);
   return static_cast<int64_t>((static_cast<unsigned __int128>(random) * places) >> 64);
+}
+
+int64_t Windows::InEpochs(int64_t number) const {
+  LH_CHECK(number >= 0, "windows are counted from 0");
+  const int64_t windows = (train_tokens_ - 1) / context_;
+  const auto words = Philox(key_, kEpochStream, static_cast<uint64_t>(number / windows));
+  const uint64_t key = uint64_t{words[1]} << 32 | words[0];
+  return context_ * static_cast<int64_t>(Permute(key, windows, number % windows));
 }
 
 int64_t Windows::Eval(int64_t index, int64_t count) const {

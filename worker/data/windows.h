@@ -28,6 +28,9 @@ class Windows {
 
   // First token of a training window: uniform over all places.
   int64_t Train(int64_t step, int64_t sequence) const;
+  // First token of the training window that is the `number`-th (from 0) where all windows, which then
+  // do not overlap, are seen once before any is seen again, each time in another order.
+  int64_t InEpochs(int64_t number) const;
   // First token of window `index` of `count` evenly spaced ones (they overlap where there is not
   // room).
   int64_t Eval(int64_t index, int64_t count) const;

@@ -9,16 +9,16 @@ namespace longhaul {
 namespace {
 
 constexpr const char* kAnywhere[] = {
-    "model:transformer",   "model:synthetic",    "data:text",
-    "data:tokens",         "partition:ddp",      "partition:zero1",
-    "partition:zero2",     "partition:zero3",    "partition:zeropp",
-    "partition:frontier3", "partition:map",      "train:accumulation",
-    "train:recompute",     "optimizer:muon",     "codec:fp32",
-    "codec:bf16",          "codec:e3m0",         "codec:int8",
-    "codec:int4",          "codec:sign1",        "codec:topk2",
-    "precision:float32",   "precision:bfloat16", "offload:optimizer",
-    "offload:parameters",  "model:hf",           "model:rope-scaling",
-    "model:head-dim",
+    "model:transformer",  "model:synthetic",     "data:text",          "data:tokens",
+    "partition:ddp",      "partition:zero1",     "partition:zero2",    "partition:zero3",
+    "partition:zeropp",   "partition:frontier3", "partition:map",      "train:accumulation",
+    "train:recompute",    "optimizer:muon",      "codec:fp32",         "codec:bf16",
+    "codec:e3m0",         "codec:int8",          "codec:int4",         "codec:sign1",
+    "codec:topk2",        "precision:float32",   "precision:bfloat16", "offload:optimizer",
+    "offload:parameters", "data:jsonl",          "data:megatron",      "data:mixture",
+    "data:llmc",          "data:sentencepiece",  "data:eos",           "data:epochs",
+    "data:pools",
+    "model:hf",           "model:rope-scaling",  "model:head-dim",
 };
 constexpr const char* kOnCpu[] = {"optimizer:bfloat16_moments", "optimizer:onebit_adam",
                                   "train:fused-blocks"};

@@ -1,8 +1,10 @@
 #include "worker/rank/fault.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "common/config/data_sources.h"
 
 namespace longhaul {
 namespace {
@@ -22,7 +24,9 @@ v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
 
 void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status,
              v1::JobError& fault) {
-  const std::string data = spec.data().has_tokens() ? "data.tokens" : "data.text";
+  // The message names the source's file, where there are several.
+  const std::vector<DataSource> sources = AllDataSources(spec.data());
+  const std::string data = sources.size() == 1 ? sources.front().field : "data";
   if (absl::IsResourceExhausted(status)) {
     fault.set_hint("too little memory: give this pool fewer ranks on a machine, or more memory");
     return;
@@ -65,7 +69,9 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
       if (place == FaultPlace::kMeeting) return;
       if (absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
           absl::IsPermissionDenied(status)) {
-        fault.set_field(data + ".path");
+        fault.set_field(sources.size() != 1
+                            ? data
+                            : data + (sources.front().source.has_megatron() ? ".prefix" : ".path"));
         fault.set_hint(
             "the path is looked up on every worker's machine; give one that exists there, or set "
             "--data-dir");

@@ -44,7 +44,7 @@ namespace longhaul {
 namespace {
 
 struct Arguments {
-  std::string coordinator, pool, incarnation, data_dir, log_level = "info", log_format = "auto";
+  std::string coordinator, pool, incarnation, data_dir, work_dir, log_level = "info", log_format = "auto";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::vector<int> ranks_of_node;
   std::string update_rates;                   // Path of kept rates; empty: none.
@@ -167,7 +167,10 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
                            .ordinal = assignment->ordinal(),
                            .local_rank = arguments.local_rank,
                            .threads = arguments.threads,
+                           .pool = arguments.pool,
                            .data_dir = arguments.data_dir,
+                           .work_dir = arguments.work_dir,
+                           .on_wait = [&](const std::string& what) { monitor.WaitsFor(what); },
                            .communicator = communicator->get() == nullptr ? nullptr : &watched,
                            .communicator_on_device = communicator->on_device,
                            .ranks_of_node = arguments.ranks_of_node,
@@ -235,6 +238,7 @@ int main(int argc, char** argv) {
   app.add_option("--bulk-channels", arguments.bulk_channels);
   app.add_option("--push-bytes-per-second", arguments.push_bytes_per_second);
   app.add_option("--data-dir", arguments.data_dir);
+  app.add_option("--work-dir", arguments.work_dir);
   app.add_option("--rendezvous", arguments.rendezvous);
   app.add_option("--generation", arguments.generation);
   app.add_option("--in-pool-address", arguments.in_pool_address);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_parameters.h"
@@ -18,8 +19,33 @@
 namespace longhaul {
 namespace {
 
-std::string DataPath(const v1::DataSpec& data) {
-  return data.has_tokens() ? data.tokens().path() : data.text().path();
+std::string PathBelow(const std::string& folder, const std::string& path) {
+  return path.empty() ? "" : (std::filesystem::path(folder) / path).string();
+}
+
+// `Documents`: TextSource or JsonlSource.
+template <typename Documents>
+SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const std::string& folder) {
+  SourceOptions source{.kind = kind,
+                       .path = PathBelow(folder, of.path()),
+                       .tokenizer = PathBelow(folder, of.tokenizer())};
+  if (of.has_eos()) source.eos = of.eos();
+  return source;
+}
+
+SourceOptions SourceOf(const v1::WeightedSource& of, const std::string& folder) {
+  if (of.has_text()) return DocumentsOf(SourceKind::kText, of.text(), folder);
+  if (of.has_megatron()) {
+    return {.kind = SourceKind::kMegatron, .path = PathBelow(folder, of.megatron().prefix())};
+  }
+  if (of.has_tokens()) {
+    const bool llmc = of.tokens().format() == v1::LLMC;
+    return {.kind = llmc ? SourceKind::kLlmc : SourceKind::kNanoGpt,
+            .path = PathBelow(folder, of.tokens().path())};
+  }
+  SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), folder);
+  source.field = of.jsonl().field();
+  return source;
 }
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
@@ -98,8 +124,13 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
                     .device_share = offload.device_share(),
                     .subgroup_elements = offload.subgroup_elements(),
                     .profile_path = options.update_rates_path};
-  result.data = spec.data().has_tokens() ? DataKind::kNanoGpt : DataKind::kText;
-  result.data_path = (std::filesystem::path(options.data_dir) / DataPath(spec.data())).string();
+  for (const DataSource& of : DataSourcesOf(spec.data(), options.pool)) {
+    result.sources.push_back(
+        {.source = SourceOf(of.source, options.data_dir), .weight = of.source.weight()});
+  }
+  result.order = spec.data().order() == v1::EPOCHS ? DataOrder::kEpochs : DataOrder::kDraws;
+  result.token_work = {
+      .folder = options.work_dir, .threads = options.threads, .on_wait = options.on_wait};
   result.eval_fraction = spec.data().eval_fraction();
   result.eval_batches = spec.evaluation().batches();
   result.device = spec.train().device() == v1::CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;

@@ -1,6 +1,7 @@
 // From a job's spec to the replica that trains it on this rank.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,8 +19,11 @@ struct ReplicaOptions {
   int ordinal = 0;     // Of the pool in the job.
   int local_rank = 0;  // Picks the device.
   int threads = 1;
-  std::string data_dir;                  // Relative data paths begin here.
-  Communicator* communicator = nullptr;  // Null with one rank. Outlives the replica.
+  std::string pool;                                 // Its name: it may have data of its own.
+  std::string data_dir;                             // Relative data paths begin here.
+  std::string work_dir;                             // Of tokens that are made of text.
+  std::function<void(const std::string&)> on_wait;  // Of TokenWork.
+  Communicator* communicator = nullptr;             // Null with one rank. Outlives the replica.
   bool communicator_on_device = false;
   std::vector<int> ranks_of_node;  // Of the pool. Empty: one node.
   std::string update_rates_path;   // Of OffloadSettings. Empty: none.

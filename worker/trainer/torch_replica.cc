@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "worker/data/text_dataset.h"
-#include "worker/data/token_file_dataset.h"
+#include "worker/data/prefetched_batches.h"
+#include "worker/data/token_batches.h"
 #include "worker/engine/device.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/optimizer_factory.h"
@@ -18,10 +18,37 @@
 namespace longhaul {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const TorchReplica::Options& options) {
-  if (options.data == DataKind::kText)
-    return TextDataset::Open(options.data_path, options.shape.vocab);
-  return TokenFileDataset::Open(options.data_path, options.shape.vocab);
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatches(const TorchReplica::Options& options) {
+  std::vector<WeightedSource> sources = options.sources;
+  if (sources.empty()) sources.push_back({.source = {.path = options.data_path}});
+  std::vector<std::unique_ptr<Dataset>> datasets;
+  std::vector<ExamplePlan::Source> planned;
+  for (const auto& [source, weight] : sources) {
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
+                        OpenSource(source, options.shape.vocab, options.token_work));
+    planned.push_back({.name = source.path, .tokens = dataset->tokens(), .weight = weight});
+    datasets.push_back(std::move(dataset));
+  }
+  LH_ASSIGN_OR_RETURN(const ExamplePlan plan,
+                      ExamplePlan::Create({.sources = std::move(planned),
+                                           .order = options.order,
+                                           .context = options.shape.context,
+                                           .batch = options.batch,
+                                           .eval_fraction = options.eval_fraction,
+                                           .seed = options.seed,
+                                           .pool = options.pool}));
+  const bool alone = options.communicator == nullptr;
+  const TokenBatches::Options share = {.context = options.shape.context,
+                                       .batch = options.batch,
+                                       .vocab = options.shape.vocab,
+                                       .rank = alone ? 0 : options.communicator->rank(),
+                                       .ranks = alone ? 1 : options.communicator->size()};
+  return std::make_unique<PrefetchedBatches>(
+      std::make_unique<TokenBatches>(share, std::move(datasets), plan));
+}
+
+TokenBatch TokensOf(const ExampleBatch& batch, int64_t context) {
+  return {batch.examples, context, batch.tensors.front().values};
 }
 
 absl::StatusOr<at::Device> OpenDevice(const TorchReplica::Options& options) {
@@ -99,27 +126,15 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
   LH_CHECK(options.threads > 0 && options.batch > 0 && options.eval_batches > 0,
            "counts must be positive");
   LH_RETURN_IF_ERROR(LayOutTransformer(options.shape).status());
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, OpenDataset(options));
-  absl::StatusOr<Windows> windows = Windows::Create({.tokens = dataset->tokens(),
-                                                     .context = options.shape.context,
-                                                     .eval_fraction = options.eval_fraction,
-                                                     .seed = options.seed,
-                                                     .pool = options.pool});
-  if (!windows.ok()) {
-    return absl::Status(windows.status().code(),
-                        absl::StrCat(options.data_path, ": ", windows.status().message()));
-  }
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> batches, OpenBatches(options));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(options));
   return std::unique_ptr<TorchReplica>(
-      new TorchReplica(options, std::move(dataset), *std::move(windows), std::move(engine)));
+      new TorchReplica(options, std::move(batches), std::move(engine)));
 }
 
-TorchReplica::TorchReplica(const Options& options, std::unique_ptr<Dataset> dataset,
-                           const Windows& windows, std::unique_ptr<Engine> engine)
-    : options_(options),
-      dataset_(std::move(dataset)),
-      windows_(windows),
-      engine_(std::move(engine)) {}
+TorchReplica::TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
+                           std::unique_ptr<Engine> engine)
+    : options_(options), batches_(std::move(batches)), engine_(std::move(engine)) {}
 
 TorchReplica::~TorchReplica() = default;
 
@@ -140,13 +155,11 @@ BlockRange TorchReplica::OwnedBlocks(int unit) const { return engine_->plan().Ow
 
 absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
-  const Share share = ShareOf(options_.batch, rank(), ranks());
-  std::vector<int64_t> begins;
-  for (int64_t i = 0; i < share.count; ++i) begins.push_back(windows_.Train(step, share.first + i));
-  ReadWindows(begins);
+  LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->Take(step));
+  batches_->Prepare(step + 1);
   const int64_t pool_tokens = options_.batch * options_.shape.context;
   LH_ASSIGN_OR_RETURN(const StepResult result,
-                      engine_->Step({share.count, options_.shape.context, tokens_}, pool_tokens,
+                      engine_->Step(TokensOf(batch, options_.shape.context), pool_tokens,
                                     options_.learning_rate.At(step)));
   const auto received = [&](Use use) {
     return InPoolBytes{.pair = result.received.Total(use, Level::kPair),
@@ -168,28 +181,16 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
       .gradients_nmse = result.gradients_nmse};
 }
 
-void TorchReplica::ReadWindows(absl::Span<const int64_t> begins) {
-  const int64_t size = options_.shape.context + 1;
-  tokens_.resize(begins.size() * size);
-  for (size_t i = 0; i < begins.size(); ++i)
-    dataset_->Read(begins[i], absl::MakeSpan(tokens_).subspan(i * size, size));
-}
-
 absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
   const int64_t context = options_.shape.context;
-  const int64_t windows = options_.eval_batches * options_.batch;
   double sum = 0;
-  for (int64_t batch = 0; batch < options_.eval_batches; ++batch) {
-    const Share share = ShareOf(options_.batch, rank(), ranks());
-    std::vector<int64_t> begins;
-    for (int64_t i = 0; i < share.count; ++i) {
-      begins.push_back(windows_.Eval(batch * options_.batch + share.first + i, windows));
-    }
-    ReadWindows(begins);
-    LH_ASSIGN_OR_RETURN(const double loss_sum, engine_->LossSum({share.count, context, tokens_}));
+  for (int64_t index = 0; index < options_.eval_batches; ++index) {
+    LH_ASSIGN_OR_RETURN(const ExampleBatch batch,
+                        batches_->TakeHeldOut(index, options_.eval_batches));
+    LH_ASSIGN_OR_RETURN(const double loss_sum, engine_->LossSum(TokensOf(batch, context)));
     sum += loss_sum;
   }
-  const int64_t tokens = windows * context;
+  const int64_t tokens = options_.eval_batches * options_.batch * context;
   return EvalStats{.loss = sum / static_cast<double>(tokens), .tokens = tokens};
 }
 

@@ -12,8 +12,9 @@
 #include "absl/time/time.h"
 #include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
-#include "worker/data/dataset.h"
-#include "worker/data/windows.h"
+#include "worker/data/batch.h"
+#include "worker/data/example_plan.h"
+#include "worker/data/source.h"
 #include "worker/optim/learning_rate.h"
 #include "worker/optim/optimizer_options.h"
 #include "worker/replica/replica.h"
@@ -24,7 +25,6 @@ class Communicator;
 class Engine;
 
 enum class DeviceKind { kCpu, kCuda };
-enum class DataKind { kText, kNanoGpt };
 enum class ComputePrecision {
   kDefault,
   kFloat32,
@@ -41,6 +41,11 @@ struct OffloadSettings {
   double device_share = 0;
   int64_t subgroup_elements = 0;  // With `optimizer`: above 0.
   std::string profile_path;
+};
+
+struct WeightedSource {
+  SourceOptions source;
+  double weight = 1;
 };
 
 // Not thread-safe. Errors of the methods: see Replica; also RESOURCE_EXHAUSTED (memory).
@@ -61,8 +66,10 @@ class TorchReplica : public Replica {
     BlockKind blocks = BlockKind::kAuto;
     OffloadSettings offload;
 
-    DataKind data = DataKind::kText;
-    std::string data_path;
+    std::vector<WeightedSource> sources;  // Empty: text, one token for each byte,
+    std::string data_path;                // of this path.
+    DataOrder order = DataOrder::kDraws;
+    TokenWork token_work;
     double eval_fraction = 0.05;
     int64_t eval_batches = 8;  // Of `batch` sequences each.
 
@@ -80,10 +87,10 @@ class TorchReplica : public Replica {
   };
 
   // With the initial parameters ready. Collective. NOT_FOUND: the data is not there.
-  // INVALID_ARGUMENT: an impossible shape, bad data. UNIMPLEMENTED: fused blocks on a device that
-  // lacks them. FAILED_PRECONDITION: this pool cannot be split so, or its nodes have no memory for
-  // what is offloaded. FAILED_PRECONDITION "no CUDA device". UNAVAILABLE,
-  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
+  // INVALID_ARGUMENT: an impossible shape, bad data (as OpenSource, whose other errors it has, too).
+  // UNIMPLEMENTED: fused blocks on a device that lacks them. FAILED_PRECONDITION: this pool cannot be
+  // split so, or its nodes have no memory for what is offloaded. FAILED_PRECONDITION "no CUDA
+  // device". UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL.
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;
 
@@ -103,17 +110,12 @@ class TorchReplica : public Replica {
       absl::Span<const int64_t> values) override;
 
  private:
-  TorchReplica(const Options& options, std::unique_ptr<Dataset> dataset, const Windows& windows,
+  TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
                std::unique_ptr<Engine> engine);
 
-  // Reads windows that begin at the given tokens into tokens_.
-  void ReadWindows(absl::Span<const int64_t> begins);
-
   Options options_;
-  std::unique_ptr<Dataset> dataset_;
-  Windows windows_;
+  std::unique_ptr<BatchSource> batches_;
   std::unique_ptr<Engine> engine_;
-  std::vector<int64_t> tokens_;  // Of the batch at hand.
 };
 
 }  // namespace longhaul

@@ -1,9 +1,9 @@
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/conformance/dataset/dataset_suite.h"
-#include "worker/data/text_dataset.h"
-#include "worker/data/token_file_dataset.h"
+#include "worker/data/source.h"
 
 namespace longhaul {
 namespace {
@@ -24,10 +24,14 @@ std::string Write(const std::string& name, const std::string& bytes) {
   return path;
 }
 
+std::unique_ptr<Dataset> Open(SourceKind kind, const std::string& path) {
+  const std::string work = testing::TempDir() + "/dataset_conformance_work";
+  return OpenSource({.kind = kind, .path = path, .eos = kNoToken}, 256, {.folder = work}).value();
+}
+
 std::unique_ptr<Dataset> MakeText() {
-  return TextDataset::Open(
-             Write("dataset_conformance.txt", Encode(0, DatasetSuite::kTokens, false)), 256)
-      .value();
+  return Open(SourceKind::kText,
+              Write("dataset_conformance.txt", Encode(0, DatasetSuite::kTokens, false)));
 }
 
 std::unique_ptr<Dataset> MakeTextFolder() {
@@ -36,17 +40,37 @@ std::unique_ptr<Dataset> MakeTextFolder() {
   Write("dataset_conformance/1", Encode(0, 333, false));
   Write("dataset_conformance/2", Encode(333, 334, false));
   Write("dataset_conformance/3", Encode(334, DatasetSuite::kTokens, false));
-  return TextDataset::Open(folder, 256).value();
+  return Open(SourceKind::kText, folder);
 }
 
-std::unique_ptr<Dataset> MakeTokenFile() {
-  return TokenFileDataset::Open(
-             Write("dataset_conformance.bin", Encode(0, DatasetSuite::kTokens, true)), 256)
+std::unique_ptr<Dataset> MakeNanoGpt() {
+  return Open(SourceKind::kNanoGpt,
+              Write("dataset_conformance.bin", Encode(0, DatasetSuite::kTokens, true)));
+}
+
+std::unique_ptr<Dataset> MakeLlmc() {
+  std::string header(1024, '\0');
+  const int32_t words[] = {20240520, 1, DatasetSuite::kTokens};
+  std::memcpy(header.data(), words, sizeof(words));
+  return Open(SourceKind::kLlmc, Write("dataset_conformance_llmc.bin",
+                                       header + Encode(0, DatasetSuite::kTokens, true)));
+}
+
+// Made into Megatron's files in the work folder.
+std::unique_ptr<Dataset> MakeMegatron() {
+  const std::string path = testing::TempDir() + "/dataset_conformance.eos";
+  std::filesystem::create_directories(path);
+  const std::string text = Encode(0, DatasetSuite::kTokens, false);
+  // Its last token is the end of its only document.
+  Write("dataset_conformance.eos/a", text.substr(0, text.size() - 1));
+  const std::string work = testing::TempDir() + "/dataset_conformance_work";
+  return OpenSource({.path = path, .eos = static_cast<uint8_t>(text.back())}, 256, {.folder = work})
       .value();
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, DatasetSuite, testing::Values(MakeText, MakeTextFolder));
-INSTANTIATE_TEST_SUITE_P(TokenFile, DatasetSuite, testing::Values(MakeTokenFile));
+INSTANTIATE_TEST_SUITE_P(TokenFile, DatasetSuite,
+                         testing::Values(MakeNanoGpt, MakeLlmc, MakeMegatron));
 
 }  // namespace
 }  // namespace longhaul

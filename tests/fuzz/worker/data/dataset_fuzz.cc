@@ -1,8 +1,9 @@
-// Files of tokens and of text, and the windows that are cut from them.
-//   input: u8 0 tokens, 1 text | u16 vocab - 1 | u8 context | file
+// Files of tokens (nanoGPT, llm.c) and of text, and the windows that are cut from them.
+//   input: u8 0 nanoGPT, 1 text, 2 llm.c | u16 vocab - 1 | u8 context | file
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,16 +13,21 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "worker/data/text_dataset.h"
-#include "worker/data/token_file_dataset.h"
+#include "worker/data/mapped_tokens.h"
+#include "worker/data/token_files.h"
 #include "worker/data/windows.h"
 
 namespace longhaul::fuzz {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Dataset>> Open(bool text, const std::string& path, int64_t vocab) {
-  if (text) return TextDataset::Open(path, vocab);
-  return TokenFileDataset::Open(path, vocab);
+absl::StatusOr<TokenPiece> Open(int kind, const std::string& path) {
+  if (kind == 0) return OpenNanoGptFile(path);
+  if (kind == 2) return OpenLlmcFile(path);
+  auto file = MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  const auto count = static_cast<int64_t>(file->bytes().size());
+  return TokenPiece{
+      .file = std::make_shared<const MappedFile>(*std::move(file)), .path = path, .count = count};
 }
 
 void CheckDataset(const Dataset& dataset, int64_t vocab, int64_t context) {
@@ -44,7 +50,12 @@ void CheckDataset(const Dataset& dataset, int64_t vocab, int64_t context) {
 std::vector<Seed> Seeds() {
   std::string tokens;
   for (int i = 0; i < 100; ++i) tokens += {static_cast<char>(i * 7), static_cast<char>(i % 3)};
-  return {{"tokens", FuzzWriter().Byte(0).Put(uint16_t{999}).Byte(7).Bytes(tokens).Take()},
+  std::string header(1024, '\0');
+  const int32_t words[] = {20240520, 1, 100};
+  std::memcpy(header.data(), words, sizeof(words));
+  return {{"llmc", FuzzWriter().Byte(2).Put(uint16_t{999}).Byte(7).Bytes(header + tokens).Take()},
+          {"llmc_short", FuzzWriter().Byte(2).Put(uint16_t{9}).Byte(7).Bytes(header).Take()},
+          {"tokens", FuzzWriter().Byte(0).Put(uint16_t{999}).Byte(7).Bytes(tokens).Take()},
           {"text", FuzzWriter().Byte(1).Put(uint16_t{255}).Byte(7).Bytes("some text, \xff").Take()},
           {"odd", FuzzWriter().Byte(0).Put(uint16_t{65535}).Byte(1).Bytes("abc").Take()}};
 }
@@ -54,7 +65,7 @@ std::vector<Seed> Seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longhaul;  // NOLINT: a file of one function
   fuzz::FuzzInput input(data, size);
-  const bool text = input.Flag();
+  const int kind = input.Choice(0, 2);
   const int64_t vocab = int64_t{input.Take<uint16_t>()} + 1, context = input.Choice(1, 256);
   const absl::string_view bytes = input.Rest();
   const int file = memfd_create("dataset", MFD_CLOEXEC);
@@ -62,8 +73,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
       "memory takes a file");
   const absl::Cleanup close_file = [file] { close(file); };
-  const auto dataset = fuzz::Open(text, absl::StrCat("/proc/self/fd/", file), vocab);
-  fuzz::CheckDocumented(dataset.status(), {absl::StatusCode::kInvalidArgument});
-  if (dataset.ok()) fuzz::CheckDataset(**dataset, vocab, context);
+  const auto piece = fuzz::Open(kind, absl::StrCat("/proc/self/fd/", file));
+  fuzz::CheckDocumented(piece.status(), {absl::StatusCode::kInvalidArgument});
+  if (!piece.ok() || piece->count == 0) return 0;
+  const absl::Status checked = CheckTokens(*piece, vocab);
+  fuzz::CheckDocumented(checked, {absl::StatusCode::kInvalidArgument});
+  if (checked.ok()) fuzz::CheckDataset(MappedTokens({*piece}), vocab, context);
   return 0;
 }

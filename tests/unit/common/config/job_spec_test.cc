@@ -317,11 +317,8 @@ TEST(JobSpecTest, RefusesNumbersThatAreNotFinite) {
 TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
   for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
            {"model.graph_sage={layers: 2}", "~model.graph_sage"},
-           {"data.jsonl.path=x", "~data.jsonl"},
-           {"data.megatron.prefix=x", "~data.megatron"},
            {"data.graph.path=x", "~data.graph"},
-           {"data.tokens={path: x, format: llmc}", "~data.tokens.format"},
-           {"data.text.tokenizer=x.model", "~data.text.tokenizer"},
+           {"data.separate_documents=true", "~data.separate_documents"},
            {"sync.mode=quorum", "~sync.mode"},
            {"sync.quorum={pools: 2}", "~sync.quorum"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
@@ -448,7 +445,7 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
 
 TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
   std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"sync.mode=quorum", "data.text.tokenizer=x.model"}), &violations);
+  (void)ResolveJobSpec(Small({"sync.mode=quorum", "data.separate_documents=true"}), &violations);
   ASSERT_EQ(violations.size(), 2);
   for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
 }

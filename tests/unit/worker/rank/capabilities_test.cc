@@ -48,6 +48,19 @@ TEST(CapabilitiesTest, OffloadingIsACapability) {
   EXPECT_TRUE(CheckCapabilities(spec, v1::CUDA).ok());
 }
 
+TEST(CapabilitiesTest, EverySourceOfDataIsInTheTable) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_data()->set_order(v1::EPOCHS);
+  v1::MixtureSource& mixture = *spec.mutable_data()->mutable_mixture();
+  mixture.add_sources()->mutable_text()->set_eos(1);
+  mixture.add_sources()->mutable_jsonl()->set_tokenizer("m.model");
+  mixture.add_sources()->mutable_tokens()->set_format(v1::LLMC);
+  mixture.add_sources()->mutable_megatron();
+  spec.mutable_data()->add_pools()->mutable_text();
+  const absl::Status able = CheckCapabilities(spec, v1::CPU);
+  EXPECT_TRUE(able.ok()) << able;
+}
+
 TEST(CapabilitiesTest, NamesWhatIsLacking) {
   v1::JobSpec spec = Spec();
   spec.mutable_train()->set_blocks(v1::FUSED);

@@ -41,6 +41,16 @@ TEST(FaultTest, WhatNoMachineCanDoIsTheJobs) {
   EXPECT_TRUE(IsReported(fault));
 }
 
+TEST(FaultTest, NamesTheSourceOfDataWhereThereIsOne) {
+  const absl::Status missing = absl::NotFoundError("no data");
+  v1::JobSpec spec = FaultSpec();
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data.text.path");
+  spec.mutable_data()->mutable_megatron()->set_prefix("x");
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data.megatron.prefix");
+  spec.mutable_data()->add_pools()->mutable_text()->set_path("y");
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data");
+}
+
 TEST(FaultTest, ALostRankIsAPeers) {
   for (const FaultPlace place :
        {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {

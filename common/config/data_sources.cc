@@ -1,0 +1,86 @@
+#include "common/config/data_sources.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace longhaul {
+namespace {
+
+// `Holder`: a message with the members text, tokens, jsonl and megatron of a oneof `source`.
+template <typename Holder>
+void AppendSource(const std::string& path, const Holder& holder, double weight,
+                  std::vector<DataSource>& sources) {
+  DataSource found;
+  if (holder.has_text()) {
+    found.field = path + ".text";
+    *found.source.mutable_text() = holder.text();
+  } else if (holder.has_tokens()) {
+    found.field = path + ".tokens";
+    *found.source.mutable_tokens() = holder.tokens();
+  } else if (holder.has_jsonl()) {
+    found.field = path + ".jsonl";
+    *found.source.mutable_jsonl() = holder.jsonl();
+  } else if (holder.has_megatron()) {
+    found.field = path + ".megatron";
+    *found.source.mutable_megatron() = holder.megatron();
+  } else {
+    return;
+  }
+  found.source.set_weight(weight);
+  sources.push_back(std::move(found));
+}
+
+template <typename Holder>
+void AppendSources(const std::string& path, const Holder& holder,
+                   std::vector<DataSource>& sources) {
+  if (!holder.has_mixture()) return AppendSource(path, holder, 1, sources);
+  for (int i = 0; i < holder.mixture().sources_size(); ++i) {
+    const v1::WeightedSource& source = holder.mixture().sources(i);
+    AppendSource(absl::StrCat(path, ".mixture.sources[", i, "]"), source,
+                 source.has_weight() ? source.weight() : 1, sources);
+  }
+}
+
+template <typename Holder>
+void FillSource(Holder& holder) {
+  if (holder.has_jsonl() && holder.jsonl().field().empty())
+    holder.mutable_jsonl()->set_field("text");
+  if (holder.has_tokens() && holder.tokens().format() == v1::TOKEN_FORMAT_UNSPECIFIED)
+    holder.mutable_tokens()->set_format(v1::NANOGPT);
+}
+
+template <typename Holder>
+void FillSources(Holder& holder) {
+  FillSource(holder);
+  if (!holder.has_mixture()) return;
+  for (v1::WeightedSource& source : *holder.mutable_mixture()->mutable_sources()) {
+    if (!source.has_weight()) source.set_weight(1);
+    FillSource(source);
+  }
+}
+
+}  // namespace
+
+std::vector<DataSource> AllDataSources(const v1::DataSpec& data) {
+  std::vector<DataSource> sources;
+  AppendSources("data", data, sources);
+  for (int i = 0; i < data.pools_size(); ++i)
+    AppendSources(absl::StrCat("data.pools[", i, "]"), data.pools(i), sources);
+  return sources;
+}
+
+std::vector<DataSource> DataSourcesOf(const v1::DataSpec& data, absl::string_view pool) {
+  std::vector<DataSource> sources;
+  for (int i = 0; i < data.pools_size() && sources.empty(); ++i) {
+    if (data.pools(i).pool() == pool)
+      AppendSources(absl::StrCat("data.pools[", i, "]"), data.pools(i), sources);
+  }
+  if (sources.empty()) AppendSources("data", data, sources);
+  return sources;
+}
+
+void FillDataSources(v1::DataSpec& data) {
+  FillSources(data);
+  for (v1::PoolData& pool : *data.mutable_pools()) FillSources(pool);
+}
+
+}  // namespace longhaul

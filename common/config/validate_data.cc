@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/config/checks.h"
+#include "common/config/data_sources.h"
+#include "common/config/nearest_name.h"
+#include "common/config/validate.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int kBytesVocab = 256;
+constexpr int kMixtureSourcesMax = 64;
+constexpr double kLeastShare = 1.0 / 65536;
+constexpr int kPoolsOfDataMax = 4096;
+constexpr size_t kFieldNameMax = 256;
+
+// `Source`: TextSource or JsonlSource. `vocab`: the model's; 0: it has none.
+template <typename Source>
+void ValidateDocuments(const std::string& field, const Source& source, int vocab,
+                       ViolationList& violations) {
+  RequirePath(violations, field + ".path", source.path());
+  if (!source.tokenizer().empty())
+    RequirePath(violations, field + ".tokenizer", source.tokenizer());
+  if (vocab == 0) return;
+  if (source.tokenizer().empty() && vocab < kBytesVocab) {
+    violations.Invalid(
+        "model.transformer.vocab",
+        absl::StrFormat("found %d, expected at least 256 for bytes (%s)", vocab, field));
+  }
+  if (source.has_eos()) {
+    RequireInteger(violations, field + ".eos", source.eos(), -1, vocab - 1,
+                   "a token below model.transformer.vocab; -1: none");
+  }
+}
+
+void ValidateSource(const DataSource& of, int vocab, ViolationList& violations) {
+  const v1::WeightedSource& source = of.source;
+  if (source.has_text()) {
+    ValidateDocuments(of.field, source.text(), vocab, violations);
+  } else if (source.has_jsonl()) {
+    ValidateDocuments(of.field, source.jsonl(), vocab, violations);
+    if (source.jsonl().field().size() > kFieldNameMax) {
+      violations.Invalid(of.field + ".field",
+                         absl::StrFormat("found a name of %d bytes, expected at most %d",
+                                         source.jsonl().field().size(), kFieldNameMax));
+    }
+  } else if (source.has_tokens()) {
+    RequirePath(violations, of.field + ".path", source.tokens().path());
+  } else {
+    RequirePath(violations, of.field + ".prefix", source.megatron().prefix());
+  }
+}
+
+void ValidateMixture(const std::string& field, const v1::MixtureSource& mixture,
+                     ViolationList& violations) {
+  const std::string list = field + ".mixture.sources";
+  if (mixture.sources().empty() || mixture.sources_size() > kMixtureSourcesMax) {
+    return violations.Invalid(list, absl::StrFormat("found %d sources, expected 1 to %d",
+                                                    mixture.sources_size(), kMixtureSourcesMax));
+  }
+  double sum = 0;
+  for (const v1::WeightedSource& source : mixture.sources()) sum += source.weight();
+  for (int i = 0; i < mixture.sources_size(); ++i) {
+    const v1::WeightedSource& source = mixture.sources(i);
+    const std::string path = absl::StrCat(list, "[", i, "]");
+    if (source.source_case() == v1::WeightedSource::SOURCE_NOT_SET)
+      violations.Invalid(path, "names no source", "set jsonl, text, tokens or megatron");
+    if (!std::isfinite(source.weight()) || source.weight() <= 0 ||
+        !(source.weight() >= sum * kLeastShare)) {
+      violations.Invalid(
+          path + ".weight",
+          absl::StrFormat("found %g, expected a number above 0, at least 1/65536 of all weights",
+                          source.weight()));
+    }
+  }
+}
+
+void ValidatePoolData(const v1::JobSpec& spec, ViolationList& violations) {
+  const auto& pools = spec.data().pools();
+  if (pools.size() > kPoolsOfDataMax) {
+    return violations.Invalid("data.pools", absl::StrFormat("found %d pools, expected at most %d",
+                                                            pools.size(), kPoolsOfDataMax));
+  }
+  const std::vector<std::string> names(spec.pools().names().begin(), spec.pools().names().end());
+  std::set<std::string> seen;
+  for (int i = 0; i < pools.size(); ++i) {
+    const std::string path = absl::StrCat("data.pools[", i, "]");
+    const std::string& name = pools[i].pool();
+    RequireName(violations, path + ".pool", name);
+    if (!seen.insert(name).second)
+      violations.Invalid(path + ".pool", absl::StrCat("found '", name, "' a second time"));
+    if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+      violations.Invalid(path + ".pool", absl::StrCat("'", name, "' is not in pools.names"),
+                         NearestNameHint(name, names));
+    }
+    if (pools[i].source_case() == v1::PoolData::SOURCE_NOT_SET)
+      violations.Invalid(path, "names no source", "set jsonl, text, tokens, megatron or mixture");
+    if (pools[i].has_mixture()) ValidateMixture(path, pools[i].mixture(), violations);
+  }
+}
+
+// Whether each pool that may take part has a source of its own.
+bool EachPoolHasData(const v1::JobSpec& spec) {
+  if (spec.pools().names().empty()) return false;
+  return std::all_of(
+      spec.pools().names().begin(), spec.pools().names().end(), [&](const std::string& name) {
+        return std::any_of(spec.data().pools().begin(), spec.data().pools().end(),
+                           [&](const v1::PoolData& data) { return data.pool() == name; });
+      });
+}
+
+}  // namespace
+
+void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
+  const v1::DataSpec& data = spec.data();
+  const bool synthetic = spec.model().has_synthetic();
+  const int vocab = spec.model().has_transformer() ? spec.model().transformer().vocab() : 0;
+  if (data.has_graph()) {
+    violations.NotBuilt("data.graph", "this source is not built yet",
+                        "use data.jsonl, data.text, data.tokens or data.megatron");
+  }
+  if (data.has_mixture()) ValidateMixture("data", data.mixture(), violations);
+  if (data.source_case() == v1::DataSpec::SOURCE_NOT_SET && !synthetic && !EachPoolHasData(spec)) {
+    violations.Invalid("data",
+                       data.pools().empty() ? "is required"
+                                            : "names no source for pools "
+                                              "that data.pools does not name",
+                       "set data.text.path, or data.pools for each of pools.names");
+  }
+  for (const DataSource& source : AllDataSources(data)) ValidateSource(source, vocab, violations);
+  ValidatePoolData(spec, violations);
+  if (data.separate_documents()) {
+    violations.NotBuilt("data.separate_documents",
+                        "attention that ends at the end of a document is not built yet",
+                        "leave it out: a model learns the token between documents (eos)");
+  }
+  if (!synthetic || spec.has_data()) {
+    RequireNumber(violations, "data.eval_fraction", data.eval_fraction(),
+                  {.low = 0, .high = 0.5, .open_low = true});
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,124 @@
+#include "coordinator/cli/data_command.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/cli/text.h"
+#include "worker/data/data_check.h"
+
+namespace longhaul::cli {
+namespace {
+
+constexpr SourceKind kKinds[] = {SourceKind::kText, SourceKind::kJsonl, SourceKind::kNanoGpt,
+                                 SourceKind::kLlmc, SourceKind::kMegatron};
+
+DataCheckOptions OptionsOf(const Arguments& arguments) {
+  DataCheckOptions options{.field = arguments.data.field,
+                           .tokenizer = arguments.data.tokenizer,
+                           .eos = arguments.data.eos,
+                           .vocab = arguments.data.vocab,
+                           .sample_tokens = arguments.data.sample,
+                           .threads = std::max<int>(1, std::thread::hardware_concurrency())};
+  for (const SourceKind kind : kKinds) {
+    if (KindName(kind) == arguments.data.format) options.kind = kind;
+  }
+  return options;
+}
+
+CliError ErrorOfPath(const std::string& path, const absl::Status& status) {
+  const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
+                     absl::IsPermissionDenied(status);
+  return {.exit = usage ? ExitCode::kUsage : ExitCode::kFailed,
+          .code = absl::StatusCodeToString(status.code()),
+          .message = std::string(status.message()),
+          .hint = absl::IsNotFound(status) ? "give a file, a folder or a pattern" : ""};
+}
+
+template <typename Number>
+Json OrNull(const std::optional<Number>& number) {
+  return number.has_value() ? Json(*number) : Json(nullptr);
+}
+
+Json ReportJson(const DataReport& report) {
+  Json problems = Json::array();
+  for (const std::string& problem : report.problems) problems.push_back(Printable(problem));
+  return {{"path", report.path},
+          {"format", KindName(report.kind)},
+          {"compression", report.compression},
+          {"bytes", report.bytes},
+          {"tokens", report.tokens},
+          {"documents", OrNull(report.documents)},
+          {"largest_token", OrNull(report.largest)},
+          {"sample", {{"tokens", report.sample}, {"text", Printable(report.sample_text)}}},
+          {"problems", std::move(problems)},
+          {"problem_count", report.problem_count}};
+}
+
+std::string ReportsTable(const std::vector<DataReport>& reports) {
+  std::vector<std::vector<std::string>> rows = {
+      {"FILE", "FORMAT", "SIZE", "TOKENS", "DOCUMENTS", "LARGEST", "PROBLEMS"}};
+  std::string samples, problems;
+  for (const DataReport& report : reports) {
+    const std::string format = KindName(report.kind);
+    rows.push_back(
+        {report.path,
+         report.compression.empty() ? format : absl::StrCat(format, "+", report.compression),
+         BytesText(report.bytes), absl::StrCat(report.tokens),
+         report.documents.has_value() ? absl::StrCat(*report.documents) : "-",
+         report.largest.has_value() ? absl::StrCat(*report.largest) : "-",
+         absl::StrCat(report.problem_count)});
+    for (const std::string& problem : report.problems)
+      absl::StrAppend(&problems, "  ", Printable(problem), "\n");
+    if (!report.sample.empty() && samples.empty()) {
+      absl::StrAppend(&samples, "\nSample of ", Printable(report.path), ":\n  tokens ",
+                      absl::StrJoin(report.sample, " "), "\n");
+      if (!report.sample_text.empty())
+        absl::StrAppend(&samples, "  text   ", Printable(report.sample_text), "\n");
+    }
+  }
+  return absl::StrCat(TableText(rows), samples,
+                      problems.empty() ? "" : absl::StrCat("\nProblems:\n", problems));
+}
+
+}  // namespace
+
+Outcome CheckDataFiles(const Arguments& arguments) {
+  const DataCheckOptions options = OptionsOf(arguments);
+  std::vector<DataReport> reports;
+  for (const std::string& path : arguments.data.paths) {
+    absl::StatusOr<std::vector<DataReport>> of_path = CheckData(path, options);
+    if (!of_path.ok()) return ErrorOfPath(path, of_path.status());
+    reports.insert(reports.end(), of_path->begin(), of_path->end());
+  }
+  Json files = Json::array();
+  int64_t tokens = 0, problems = 0;
+  std::optional<int64_t> documents = 0;
+  for (const DataReport& report : reports) {
+    files.push_back(ReportJson(report));
+    tokens += report.tokens;
+    problems += report.problem_count;
+    if (report.documents.has_value() && documents.has_value()) {
+      *documents += *report.documents;
+    } else {
+      documents.reset();
+    }
+  }
+  Outcome outcome(Json{{"files", std::move(files)},
+                       {"tokens", tokens},
+                       {"documents", OrNull(documents)},
+                       {"problem_count", problems}},
+                  ReportsTable(reports));
+  if (problems > 0) {
+    outcome.error = CliError{.exit = ExitCode::kFailed,
+                             .code = "DATA_LOSS",
+                             .message = absl::StrCat(problems, " problem(s) in the data"),
+                             .hint = "a job that reads these files would be refused"};
+  }
+  return outcome;
+}
+
+}  // namespace longhaul::cli

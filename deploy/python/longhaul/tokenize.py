@@ -1,0 +1,423 @@
+"""Turns text and JSONL into Megatron-LM's .bin and .idx with a Hugging Face tokenizer.json, for `data.megatron` of a job.
+
+    python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus part-*.jsonl.zst more.txt
+    python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus --field body folder/
+
+Inputs are files, folders (the files directly in them) and patterns; gzip and zstd by their content. A line of JSONL is a document, a text file is
+one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
+with the inputs but for 12 bytes a document. The files appear whole or not at all. Needs the PyPI package `tokenizers`, and `zstandard` for zstd.
+
+Exit codes: 0 done; 1 damaged input, or it could not be written; 4 wrong arguments.
+"""
+
+import argparse
+import array
+import contextlib
+import glob
+import gzip
+import io
+import json
+import os
+import pathlib
+import queue
+import struct
+import sys
+import threading
+import time
+
+MAGIC = b"MMIDIDX\x00\x00"
+TYPES = {2: (8, "H"), 4: (4, "i")}  # Bytes of a token: Megatron's code, and array's.
+BATCH_BYTES = 2 << 20  # Of text that is encoded at once.
+BATCH_TEXTS = 4096
+PIECE_BYTES = 1 << 16  # A text file is cut behind a line's end about here: tokenizers slow down on long texts.
+LINE_BYTES_MAX = 64 << 20
+SEQUENCE_TOKENS_MAX = 1 << 30
+END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
+
+
+class Failure(Exception):
+    """Wrong input: a message for the user."""
+
+
+def files_of(paths):
+    """The files that the paths stand for, each path's by name."""
+    result = []
+    for path in paths:
+        if os.path.isdir(path):
+            found = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+        elif os.path.exists(path):
+            found = [path]
+        else:
+            found = sorted(name for name in glob.glob(path) if os.path.isfile(name))
+        if not found:
+            raise Failure(f"{path}: there is no such file")
+        result += found
+    return result
+
+
+class ZstdReader(io.RawIOBase):
+    """The bytes of one frame after another. The package's own reader takes a file that is cut off for a whole one."""
+
+    def __init__(self, path, raw):
+        super().__init__()
+        try:
+            import zstandard
+        except ImportError:
+            raise Failure(f"{path}: zstd needs the package zstandard (pip install zstandard)") from None
+        self.make = zstandard.ZstdDecompressor().decompressobj
+        self.raw = raw
+        self.frame = None
+        self.given = self.ready = b""
+
+    def readable(self):
+        return True
+
+    def readinto(self, out):
+        while not self.ready:
+            chunk = self.given or self.raw.read(1 << 14)
+            self.given = b""
+            if not chunk:
+                if self.frame is not None:
+                    raise EOFError("the zstd data ends before its time: the file is truncated")
+                return 0
+            self.frame = self.frame or self.make()
+            self.ready = self.frame.decompress(chunk)
+            if self.frame.eof:
+                self.given, self.frame = self.frame.unused_data, None
+        size = min(len(out), len(self.ready))
+        out[:size], self.ready = self.ready[:size], self.ready[size:]
+        return size
+
+
+@contextlib.contextmanager
+def open_bytes(path):
+    """The file's bytes, uncompressed; and the raw file, whose position tells how far it was read."""
+    with open(path, "rb") as raw:
+        magic = raw.read(4)
+        raw.seek(0)
+        if magic[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=raw) as stream:
+                yield stream, raw
+        elif magic == b"\x28\xb5\x2f\xfd":
+            yield io.BufferedReader(ZstdReader(path, raw), 1 << 18), raw
+        else:
+            yield raw, raw
+
+
+def is_jsonl(path, first_line):
+    name = str(path)
+    for ending in (".gz", ".zst"):
+        name = name.removesuffix(ending)
+    return name.endswith((".jsonl", ".ndjson", ".json")) or first_line.lstrip().startswith(b"{")
+
+
+def json_documents(path, stream, field):
+    number = 0
+    while line := stream.readline(LINE_BYTES_MAX + 1):
+        number += 1
+        if len(line) > LINE_BYTES_MAX:
+            raise Failure(f"{path}: line {number}: is longer than {LINE_BYTES_MAX} bytes")
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)[field]
+        except (ValueError, RecursionError) as error:
+            raise Failure(f"{path}: line {number}: {error}") from None
+        except (KeyError, TypeError):
+            raise Failure(f"{path}: line {number}: has no field '{field}'") from None
+        if not isinstance(text, str):
+            raise Failure(f"{path}: line {number}: its field '{field}' is no text")
+        yield text, True
+
+
+def text_documents(path, stream):
+    any_text = False
+    while piece := stream.read(PIECE_BYTES):
+        piece += stream.readline(PIECE_BYTES)
+        while piece and len(piece) < 4 * PIECE_BYTES:  # Not inside a character, either.
+            try:
+                text = piece.decode()
+                break
+            except UnicodeDecodeError as error:
+                more = stream.read(1) if error.end == len(piece) and error.reason == "unexpected end of data" else b""
+                if not more:
+                    raise Failure(f"{path}: is no UTF-8 text: {error.reason}") from None
+                piece += more
+        any_text = True
+        yield text, False
+    if any_text:
+        yield "", True
+
+
+class Progress:
+    """How much of the input was read, on stderr, at most twice a second."""
+
+    def __init__(self, files, quiet):
+        self.total = sum(os.path.getsize(path) for path in files)
+        self.done = 0
+        self.start = self.told = time.monotonic()
+        self.quiet = quiet
+
+    def tell(self, read, tokens, last=False):
+        now = time.monotonic()
+        if self.quiet or (now - self.told < 0.5 and not last):
+            return
+        self.told = now
+        rate = tokens / max(now - self.start, 1e-9)
+        share = 100 * read / max(self.total, 1)
+        line = f"{share:5.1f} % of {self.total / 1e6:.1f} MB read, {tokens / 1e6:.2f} M tokens, {rate / 1e6:.2f} M tokens/s"
+        terminal = sys.stderr.isatty()
+        sys.stderr.write(("\r" if terminal else "") + line + ("\n" if last or not terminal else ""))
+        sys.stderr.flush()
+
+
+def batches(files, field, progress):
+    """Yields (texts, whether each ends its document), a batch at a time."""
+    texts, ends, size = [], [], 0
+    for path in files:
+        try:
+            with open_bytes(path) as (stream, raw):
+                first = stream.peek(1 << 16)[:1 << 16] if hasattr(stream, "peek") else b""
+                documents = json_documents(path, stream, field) if is_jsonl(path, first) else text_documents(path, stream)
+                before = progress.done
+                for text, end in documents:
+                    texts.append(text)
+                    ends.append(end)
+                    size += len(text)
+                    if size >= BATCH_BYTES or len(texts) >= BATCH_TEXTS:
+                        progress.done = before + raw.tell()
+                        yield texts, ends
+                        texts, ends, size = [], [], 0
+                progress.done = before + os.path.getsize(path)
+        except (OSError, EOFError) as error:
+            raise Failure(f"{path}: {error}") from None
+        except Exception as error:
+            if isinstance(error, Failure) or type(error).__module__.split(".")[0] not in ("zstd", "zstandard", "zlib"):
+                raise
+            raise Failure(f"{path}: {error}") from None
+    if texts:
+        yield texts, ends
+
+
+class Writer:
+    """Writes PREFIX.bin and PREFIX.idx; under other names until they are whole."""
+
+    def __init__(self, prefix, width):
+        self.prefix = str(prefix)
+        self.width = width
+        self.code, self.form = TYPES[width]
+        self.bin = open(self.prefix + ".bin.tmp", "wb")
+        self.sequences = array.array("i")
+        self.documents = array.array("q", [0])
+        self.tokens = self.open_tokens = 0
+
+    def append(self, ids):
+        self.bin.write(array.array(self.form, ids).tobytes())
+        self.tokens += len(ids)
+        self.open_tokens += len(ids)
+        if self.open_tokens >= SEQUENCE_TOKENS_MAX:
+            self._end_sequence()
+
+    def _end_sequence(self):
+        self.sequences.append(self.open_tokens)
+        self.open_tokens = 0
+
+    def end_document(self):
+        if self.open_tokens or len(self.sequences) == self.documents[-1]:
+            self._end_sequence()
+        self.documents.append(len(self.sequences))
+
+    def finish(self):
+        with open(self.prefix + ".idx.tmp", "wb") as index:
+            index.write(MAGIC + struct.pack("<QBQQ", 1, self.code, len(self.sequences), len(self.documents)))
+            index.write(self.sequences.tobytes())
+            at, begins = 0, array.array("q")
+            for size in self.sequences:
+                begins.append(at)
+                at += size * self.width
+            index.write(begins.tobytes())
+            index.write(self.documents.tobytes())
+            index.flush()
+            os.fsync(index.fileno())
+        self.bin.flush()
+        os.fsync(self.bin.fileno())
+        self.bin.close()
+        pathlib.Path(self.prefix + ".idx").unlink(missing_ok=True)
+        for ending in (".bin", ".idx"):
+            os.replace(self.prefix + ending + ".tmp", self.prefix + ending)
+
+    def abandon(self):
+        self.bin.close()
+        for ending in (".bin.tmp", ".idx.tmp"):
+            pathlib.Path(self.prefix + ending).unlink(missing_ok=True)
+
+
+class Stage(threading.Thread):
+    """Runs `work` on what comes, on a thread of its own; at most two items wait. What goes wrong goes to who waits for the end."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self.work = work
+        self.items = queue.Queue(2)
+        self.error = None
+        self.start()
+
+    def run(self):
+        while (item := self.items.get()) is not None:
+            if self.error is None:
+                try:
+                    self.work(*item)
+                except Exception as error:  # pylint: disable=broad-except
+                    self.error = error
+
+    def put(self, *item):
+        if self.error is not None:
+            raise self.error
+        self.items.put(item)
+
+    def finish(self):
+        self.items.put(None)
+        self.join()
+        if self.error is not None:
+            raise self.error
+
+
+def read_ahead(iterator):
+    """The same items, taken from it by another thread."""
+    items = queue.Queue(2)
+    stop = threading.Event()
+
+    def put(item):
+        while not stop.is_set():
+            with contextlib.suppress(queue.Full):
+                return items.put(item, timeout=0.2)
+
+    def read():
+        try:
+            for item in iterator:
+                if stop.is_set():
+                    return
+                put((item, None))
+            put((None, None))
+        except BaseException as error:  # pylint: disable=broad-except
+            put((None, error))
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = items.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
+def end_token(tokenizer, wanted):
+    """The id behind each document; None: nothing."""
+    if wanted == "none":
+        return None
+    if wanted is not None:
+        found = tokenizer.token_to_id(wanted)
+        if found is None and wanted.isdigit() and int(wanted) < tokenizer.get_vocab_size():
+            found = int(wanted)
+        if found is None:
+            raise Failure(f"--eos: the tokenizer has no token '{wanted}'")
+        return found
+    for name in END_OF_TEXT:
+        found = tokenizer.token_to_id(name)
+        if found is not None:
+            return found
+    raise Failure("the tokenizer has none of the usual tokens for the end of a text: give --eos TOKEN, or --eos none")
+
+
+def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True):
+    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`: an id, or None."""
+    largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+    progress = Progress(files, quiet)
+    writer = Writer(prefix, 2 if largest < 1 << 16 else 4)
+    encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
+
+    def write(encodings, ends):
+        for encoding, end in zip(encodings, ends):
+            ids = encoding.ids
+            if end and eos is not None:
+                ids.append(eos)
+            writer.append(ids)
+            if end:
+                writer.end_document()
+
+    stage = Stage(write)
+    try:
+        for texts, ends in read_ahead(batches(files, field, progress)):
+            stage.put(encode(texts, add_special_tokens=False), ends)
+            progress.tell(progress.done, writer.tokens)
+        stage.finish()
+        if writer.tokens == 0:
+            raise Failure("the input holds no text")
+        writer.finish()
+    except BaseException:
+        with contextlib.suppress(Exception):
+            stage.finish()
+        writer.abandon()
+        raise
+    progress.tell(progress.total, writer.tokens, last=True)
+    return writer.tokens, len(writer.documents) - 1
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m longhaul.tokenize", description=__doc__.splitlines()[0])
+    parser.add_argument("inputs", nargs="+", metavar="PATH", help="text or JSONL: files, folders, patterns")
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or a folder with one")
+    parser.add_argument("--out", required=True, metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
+    parser.add_argument("--field", default="text", help="of JSONL: the field with the text (text)")
+    parser.add_argument("--eos", metavar="TOKEN", help="behind each document: a token or its id, or none (default: the usual names)")
+    parser.add_argument("--threads", type=int, help="of the encoding (default: all cores)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as end:
+        return 0 if end.code == 0 else 4
+    if options.threads is not None and options.threads < 1:
+        print("longhaul.tokenize: --threads: expected 1 or more", file=sys.stderr)
+        return 4
+    if options.threads is not None:
+        os.environ["RAYON_NUM_THREADS"] = str(options.threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        print("longhaul.tokenize: needs the package tokenizers (pip install tokenizers)", file=sys.stderr)
+        return 4
+    try:
+        path = pathlib.Path(options.tokenizer)
+        path = path / "tokenizer.json" if path.is_dir() else path
+        if not path.is_file():
+            raise Failure(f"{path}: there is no such file")
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # The package has no class of its own for it.
+            raise Failure(f"{path}: is no tokenizer.json: {error}") from None
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        eos = end_token(tokenizer, options.eos)
+        files = files_of(options.inputs)
+        tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet)
+    except Failure as failure:
+        print(f"longhaul.tokenize: {failure}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"longhaul.tokenize: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps({"prefix": options.out, "tokens": tokens, "documents": documents, "vocab": tokenizer.get_vocab_size(), "eos": eos}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

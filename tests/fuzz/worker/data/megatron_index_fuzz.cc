@@ -1,0 +1,54 @@
+// Indexes of Megatron-LM's data.
+//   input: the .idx file
+#include <string>
+
+#include "absl/types/span.h"
+#include "tests/fuzz/documented.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "worker/data/megatron_index.h"
+
+namespace longhaul::fuzz {
+namespace {
+
+template <typename Word>
+void Append(std::string& bytes, Word word) {
+  bytes.append(reinterpret_cast<const char*>(&word), sizeof(word));
+}
+
+std::string Index(std::initializer_list<int32_t> sizes, uint8_t type, int width) {
+  std::string bytes(kMegatronMagic, kMegatronMagicBytes);
+  Append(bytes, uint64_t{1});
+  Append(bytes, type);
+  Append(bytes, uint64_t{sizes.size()});
+  Append(bytes, uint64_t{sizes.size() + 1});
+  for (const int32_t size : sizes) Append(bytes, size);
+  int64_t at = 0;
+  for (const int32_t size : sizes) {
+    Append(bytes, at);
+    at += int64_t{size} * width;
+  }
+  for (uint64_t i = 0; i <= sizes.size(); ++i) Append(bytes, i);
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<Seed> Seeds() {
+  return {{"uint16", Index({5, 0, 7}, 8, 2)},
+          {"int32", Index({1 << 30, 1}, 4, 4)},
+          {"empty", Index({}, 8, 2)},
+          {"cut", Index({5, 7}, 8, 2).substr(0, 60)}};
+}
+
+}  // namespace longhaul::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longhaul;  // NOLINT: a file of one function
+  const auto index = ReadMegatronIndex({data, size});
+  fuzz::CheckDocumented(index.status(), {absl::StatusCode::kInvalidArgument});
+  if (!index.ok()) return 0;
+  LH_CHECK(index->tokens >= 0 && index->sequences >= 0 && index->documents <= index->sequences,
+           "documents are made of sequences");
+  LH_CHECK(index->sequences * 12 < static_cast<int64_t>(size), "sequences lie in the file");
+  return 0;
+}

@@ -1,0 +1,123 @@
+"""Files that the real tools write: what `longhaul data check` says of them, and jobs that train on them."""
+
+import gzip
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import real_tools
+
+real_tools.use_environment()
+
+import zstandard
+from cluster import BIN, ClusterTest, main
+
+
+def jsonl(texts):
+    return "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)).encode()
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def check(self, *arguments, code=0):
+        result = subprocess.run([BIN / "longhaul", "data", "check", *map(str, arguments), "-o", "json"], capture_output=True, text=True,
+                                timeout=60, check=False)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        answer = json.loads(result.stdout)
+        return answer["data"]["files"][0] if len(answer.get("data", {}).get("files", [])) == 1 else answer
+
+    def test_token_files(self):
+        tokens = [50256, 11, 12, 50256, 13]
+        real_tools.write_nanogpt(self.folder / "train.bin", tokens)
+        found = self.check(self.folder / "train.bin", "--eos", 50256, "--vocab", 50257)
+        self.assertEqual((found["format"], found["tokens"], found["documents"], found["largest_token"]), ("nanogpt", 5, 2, 50256))
+        self.assertEqual(found["sample"]["tokens"], tokens)
+        real_tools.write_llmc(self.folder / "llmc.bin", tokens)
+        found = self.check(self.folder / "llmc.bin")
+        self.assertEqual((found["format"], found["sample"]["tokens"], found["documents"]), ("llmc", tokens, None))
+        real_tools.write_megatron(self.folder / "m", [[70000, 2], [], [3, 4, 5]])
+        found = self.check(self.folder / "m")
+        self.assertEqual((found["format"], found["sample"]["tokens"], found["documents"]), ("megatron", [70000, 2, 3, 4, 5], 3))
+        with open(self.folder / "train.bin", "ab") as file:
+            file.write(b"x")
+        self.assertIn("odd size", self.check(self.folder / "train.bin", code=1)["problems"][0])
+        self.assertIn("is 70000", self.check(self.folder / "m.idx", "--vocab", 50257, code=1)["problems"][0])
+
+    def test_sentencepiece_makes_the_same_tokens_as_its_own_package(self):
+        model, processor = real_tools.train_pieces(self.folder)
+        texts = real_tools.sentences(2000, first=1000) + ["", "line\nline  two\t\u1f680"]
+        expected = [token for text in texts for token in [*processor.encode(text), processor.eos_id()]]
+        plain = jsonl(texts)
+        for name, content in (("a.jsonl", plain), ("b.jsonl.gz", gzip.compress(plain)),
+                              ("c.jsonl.zst", zstandard.ZstdCompressor(level=9).compress(plain)),
+                              ("d.jsonl.zst", zstandard.ZstdCompressor(write_content_size=False).compress(plain))):
+            (self.folder / name).write_bytes(content)
+            found = self.check(self.folder / name, "--tokenizer", model, "--sample", 100000)
+            self.assertEqual(found["sample"]["tokens"], expected)
+            self.assertEqual((found["format"], found["documents"]), ("jsonl", len(texts)))
+
+    def test_damage(self):
+        plain = jsonl(real_tools.sentences(2000))
+        (self.folder / "broken.jsonl").write_bytes(plain + b'{"text": "no end\n')
+        found = self.check(self.folder / "broken.jsonl", code=1)
+        self.assertIn("line 2001", found["problems"][0])
+        self.assertEqual(found["documents"], 2000)
+        for name, content in (("cut.jsonl.gz", gzip.compress(plain)), ("cut.jsonl.zst", zstandard.ZstdCompressor().compress(plain))):
+            (self.folder / name).write_bytes(content[:-20])
+            self.assertIn("truncated", self.check(self.folder / name, code=1)["problems"][0])
+        self.check(self.folder / "none", code=4)
+        (self.folder / "text.txt").write_text("text")
+        self.check(self.folder / "text.txt", "--tokenizer", self.folder / "text.txt", code=4)
+        people = subprocess.run([BIN / "longhaul", "data", "check", self.folder / "broken.jsonl"], capture_output=True, text=True, check=False)
+        self.assertIn("PROBLEMS", people.stdout)
+        self.assertIn("line 2001", people.stdout)
+        self.assertIn("would be refused", people.stderr)
+
+
+class JobTest(ClusterTest):
+    def test_two_sites_train_on_their_own_files(self):
+        made = self.cluster.folder / "files"
+        made.mkdir()
+        model, processor = real_tools.train_pieces(made)
+        texts = real_tools.sentences(2000)
+        (made / "part-1.jsonl.gz").write_bytes(gzip.compress(jsonl(texts[:1000])))
+        (made / "part-2.jsonl").write_bytes(jsonl(texts[1000:]))
+        tokens = [token for text in texts for token in [*processor.encode(text), 2]]
+        real_tools.write_nanogpt(made / "gpt.bin", tokens)
+        real_tools.write_llmc(made / "llmc.bin", tokens)
+        real_tools.write_megatron(made / "m", [[*processor.encode(text), 2] for text in texts])
+        vocab = processor.get_piece_size()
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool, 2, "--data-dir", made, "--work-dir", self.cluster.folder / f"work-{pool}")
+        source = f"data={{jsonl: {{path: 'part-*', tokenizer: pieces.model}}, order: epochs, pools: [{{pool: site-b, mixture: {{sources: " \
+                 "[{weight: 3, tokens: {path: gpt.bin}}, {tokens: {path: llmc.bin, format: llmc}}, {weight: 0.5, megatron: {prefix: m}}]}}]}"
+        result = self.cluster.submit(steps=60, sets=[source, f"model.transformer.vocab={vocab}"], wait=True)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        job = self.cluster.job()
+        self.assertEqual(job["tokens"], 2 * 60 * 4 * 32)
+        self.assertLess(job["eval_loss"]["last"], 5)
+        names = sorted(path.suffix for path in (self.cluster.folder / "work-site-a").iterdir())
+        self.assertEqual(names, [".bin", ".idx", ".lock"])
+        self.assertFalse((self.cluster.folder / "work-site-b").exists(), "site-b maps its files")
+
+    def test_what_does_not_fit_the_model_is_said_with_file_and_place(self):
+        made = self.cluster.folder / "files"
+        made.mkdir()
+        real_tools.write_nanogpt(made / "gpt.bin", [5] * 5000 + [50256] + [5] * 100)
+        self.cluster.start_worker("site-a", 1, "--data-dir", made)
+        result = self.cluster.submit(pools=1, sets=["data={tokens: {path: gpt.bin}}"], wait=True)
+        self.assertEqual(result.returncode, 1)
+        error = self.cluster.job()["error"]
+        self.assertIn("gpt.bin: token 5000 (at byte 10000) is 50256, not below the vocab 256", error["message"])
+        self.assertEqual(error["field"], "data.tokens")
+
+
+if __name__ == "__main__":
+    main()

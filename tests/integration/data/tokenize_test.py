@@ -1,0 +1,90 @@
+"""python -m longhaul.tokenize: the tokens of the tokenizers package, whatever the input's form; damage; what the CLI says of the result."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import real_tools
+
+real_tools.use_environment()
+
+import zstandard
+from cluster import BIN, main
+
+
+class TokenizeTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.path, self.tokenizer = real_tools.train_tokenizer(self.folder)
+        self.eos = self.tokenizer.token_to_id("<|endoftext|>")
+
+    def run_tool(self, *arguments, code=0):
+        result = subprocess.run([sys.executable, "-B", "-m", "longhaul.tokenize", "--tokenizer", self.path, "--out", self.folder / "out",
+                                 *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                                env={**os.environ, "PYTHONPATH": str(real_tools.ROOT / "deploy/python")})
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return json.loads(result.stdout) if code == 0 else result.stderr
+
+    def encode(self, text):
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def test_documents_of_every_form_in_their_order(self):
+        texts = real_tools.sentences(9000) + ["", "x" * 3000, "a\n\nb"]
+        lines = [json.dumps({"text": text, "n": i}) for i, text in enumerate(texts)]
+        inputs = self.folder / "in"
+        inputs.mkdir()
+        (inputs / "1.jsonl").write_text("\n".join(lines[:4000]) + "\n\n")
+        (inputs / "2.jsonl.gz").write_bytes(gzip.compress("\n".join(lines[4000:6000]).encode()))
+        middle = "\n".join(lines[6000:7000]).encode() + b"\n"
+        (inputs / "3.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(middle) +
+                                             zstandard.ZstdCompressor().compress("\n".join(lines[7000:]).encode()))
+        answer = self.run_tool(inputs)
+        self.assertIsNot(answer, None)
+        documents = real_tools.read_megatron(self.folder / "out")
+        self.assertEqual(documents, [[*self.encode(text), self.eos] for text in texts])
+        self.assertEqual((answer["tokens"], answer["documents"], answer["eos"]), (sum(map(len, documents)), len(texts), self.eos))
+        checked = subprocess.run([BIN / "longhaul", "data", "check", self.folder / "out", "--vocab", str(answer["vocab"]), "-o", "json"],
+                                 capture_output=True, text=True, check=True)
+        data = json.loads(checked.stdout)["data"]
+        self.assertEqual((data["tokens"], data["documents"]), (answer["tokens"], answer["documents"]))
+
+    def test_text_files_are_documents(self):
+        text = "\n".join(real_tools.sentences(4000))
+        (self.folder / "a.txt").write_text(text)
+        (self.folder / "b.txt").write_text("second")
+        self.run_tool(self.folder / "a.txt", self.folder / "b.*")
+        documents = real_tools.read_megatron(self.folder / "out")
+        self.assertEqual(len(documents), 2)
+        self.assertEqual(self.tokenizer.decode(documents[0][:-1]), text)
+        self.assertEqual(documents[1], [*self.encode("second"), self.eos])
+
+    def test_field_and_end_of_text(self):
+        (self.folder / "a.jsonl").write_text('{"body": "one"}\n{"body": "two"}\n')
+        self.run_tool(self.folder / "a.jsonl", "--field", "body", "--eos", "none")
+        self.assertEqual(real_tools.read_megatron(self.folder / "out"), [self.encode("one"), self.encode("two")])
+        self.run_tool(self.folder / "a.jsonl", "--field", "body", "--eos", "250", "--threads", "1")
+        self.assertEqual(real_tools.read_megatron(self.folder / "out")[0], [*self.encode("one"), 250])
+
+    def test_damage_leaves_nothing(self):
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in real_tools.sentences(3000)).encode()
+        cases = {"a.jsonl": (lines + b'{"text": "no', "line 3001"), "b.jsonl.gz": (gzip.compress(lines)[:-9], "b.jsonl.gz"),
+                 "c.jsonl.zst": (zstandard.ZstdCompressor().compress(lines)[:-9], "truncated"), "d.jsonl": (b'{"id": 1}\n', "no field 'text'"),
+                 "e.txt": (b"\xff\xfe", "no UTF-8"), "f.txt": (b"", "no text")}
+        for name, (content, message) in cases.items():
+            (self.folder / name).write_bytes(content)
+            self.assertIn(message, self.run_tool(self.folder / name, code=1))
+        self.assertIn("no such file", self.run_tool(self.folder / "none", code=1))
+        self.assertIn("no token", self.run_tool(self.folder / "a.jsonl", "--eos", "<none>", code=1))
+        self.assertEqual(list(self.folder.glob("out*")), [])
+        self.run_tool("--threads", "0", "x", code=4)
+
+
+if __name__ == "__main__":
+    main()

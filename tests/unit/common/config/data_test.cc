@@ -1,0 +1,146 @@
+// What a job may say of its data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/capabilities.h"
+#include "common/config/data_sources.h"
+#include "common/config/job_spec.h"
+#include "common/config/load.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr char kJob[] = R"(
+name: small
+model: {transformer: {layers: 4, dim: 96, heads: 4, ff_dim: 256, context: 128, vocab: 1000}}
+train: {steps: 600, batch: 4}
+)";
+
+v1::JobSpec WithData(const std::string& data, const std::string& more = "") {
+  return ParseJobSpec(absl::StrCat(kJob, "data: ", data, "\n", more)).value();
+}
+
+std::vector<std::string> DataFaults(const std::string& data, const std::string& more = "") {
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(WithData(data, more), &violations);
+  std::vector<std::string> fields;
+  for (const SpecViolation& v : violations) fields.push_back(v.field);
+  return fields;
+}
+
+v1::DataSpec Resolved(const std::string& data, const std::string& more = "") {
+  return ResolveJobSpec(WithData(data, more)).value().spec.data();
+}
+
+constexpr char kMixture[] =
+    "{mixture: {sources: [{weight: 3, jsonl: {path: a}}, {tokens: {path: b, format: llmc}}]}}";
+
+TEST(DataTest, EachSourceIsAccepted) {
+  for (const char* const data :
+       {"{text: {path: x}}", "{text: {path: x, tokenizer: m.model, eos: 2}}", "{jsonl: {path: x}}",
+        "{jsonl: {path: 'x/*.jsonl.zst', field: body, tokenizer: m.model, eos: -1}}",
+        "{tokens: {path: x, format: llmc}}", "{megatron: {prefix: x}}", kMixture,
+        "{text: {path: x}, order: epochs}",
+        "{text: {path: x}, pools: [{pool: west, jsonl: {path: y}}]}"}) {
+    EXPECT_THAT(DataFaults(data), IsEmpty()) << data;
+  }
+}
+
+TEST(DataTest, DefaultsAreFilledInEverywhere) {
+  EXPECT_EQ(Resolved("{text: {path: x}}").order(), v1::DRAWS);
+  EXPECT_EQ(Resolved("{jsonl: {path: x}}").jsonl().field(), "text");
+  EXPECT_EQ(Resolved("{tokens: {path: x}}").tokens().format(), v1::NANOGPT);
+  const v1::DataSpec mixture = Resolved(kMixture);
+  EXPECT_EQ(mixture.mixture().sources(0).jsonl().field(), "text");
+  EXPECT_EQ(mixture.mixture().sources(0).weight(), 3);
+  EXPECT_EQ(mixture.mixture().sources(1).weight(), 1);
+  EXPECT_EQ(Resolved(absl::StrCat("{text: {path: x}, pools: [{pool: a, tokens: {path: y}}]}"))
+                .pools(0)
+                .tokens()
+                .format(),
+            v1::NANOGPT);
+}
+
+TEST(DataTest, NamesTheFieldAtFault) {
+  EXPECT_THAT(DataFaults("{jsonl: {field: x}}"), ElementsAre("data.jsonl.path"));
+  EXPECT_THAT(DataFaults("{megatron: {}}"), ElementsAre("data.megatron.prefix"));
+  EXPECT_THAT(DataFaults("{text: {path: x, eos: 1000}}"), ElementsAre("data.text.eos"));
+  EXPECT_THAT(DataFaults("{jsonl: {path: x, eos: -2}}"), ElementsAre("data.jsonl.eos"));
+  EXPECT_THAT(DataFaults("{mixture: {}}"), ElementsAre("data.mixture.sources"));
+  EXPECT_THAT(DataFaults("{mixture: {sources: [{weight: 1}]}}"),
+              ElementsAre("data.mixture.sources[0]"));
+  EXPECT_THAT(DataFaults("{mixture: {sources: [{weight: 0, text: {path: x}}, {text: {}}]}}"),
+              ElementsAre("data.mixture.sources[0].weight", "data.mixture.sources[1].text.path"));
+  EXPECT_THAT(
+      DataFaults("{mixture: {sources: [{weight: 1e-9, text: {path: x}}, {text: {path: y}}]}}"),
+      ElementsAre("data.mixture.sources[0].weight"));
+  EXPECT_THAT(DataFaults("{text: {path: x}}", "pools: {names: [east], min: 1}\n"), IsEmpty());
+  EXPECT_THAT(DataFaults("{text: {path: x}, pools: [{pool: East, text: {path: y}}, {pool: b}]}"),
+              ElementsAre("data.pools[0].pool", "data.pools[1]"));
+  EXPECT_THAT(DataFaults("{text: {path: x}, pools: [{pool: a, text: {path: y}}, "
+                         "{pool: a, jsonl: {}}]}"),
+              ElementsAre("data.pools[1].jsonl.path", "data.pools[1].pool"));
+  EXPECT_THAT(DataFaults("{text: {path: x}, pools: [{pool: wset, text: {path: y}}]}",
+                         "pools: {names: [east, west]}\n"),
+              ElementsAre("data.pools[0].pool"));
+}
+
+TEST(DataTest, BytesNeedTheirVocabularyAndTokenizersTheirs) {
+  v1::JobSpec spec = WithData("{jsonl: {path: x}}");
+  spec.mutable_model()->mutable_transformer()->set_vocab(200);
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(spec, &violations);
+  ASSERT_THAT(violations, SizeIs(1));
+  EXPECT_EQ(violations[0].field, "model.transformer.vocab");
+  spec.mutable_data()->mutable_jsonl()->set_tokenizer("m.model");
+  EXPECT_TRUE(ResolveJobSpec(spec).ok());
+}
+
+TEST(DataTest, TheCommonSourceMayBeLeftOutWhenEachPoolHasItsOwn) {
+  const char* const data = "{pools: [{pool: a, text: {path: x}}, {pool: b, jsonl: {path: y}}]}";
+  EXPECT_THAT(DataFaults(data), ElementsAre("data"));
+  EXPECT_THAT(DataFaults(data, "pools: {names: [a, b, c]}\n"), ElementsAre("data"));
+  EXPECT_THAT(DataFaults(data, "pools: {names: [a, b]}\n"), IsEmpty());
+  const v1::DataSpec resolved = Resolved(data, "pools: {names: [a, b]}\n");
+  const auto of_b = DataSourcesOf(resolved, "b");
+  ASSERT_THAT(of_b, SizeIs(1));
+  EXPECT_EQ(of_b[0].field, "data.pools[1].jsonl");
+  EXPECT_EQ(of_b[0].source.jsonl().path(), "y");
+}
+
+TEST(DataTest, PoolsWithoutTheirOwnReadTheCommonSource) {
+  const v1::DataSpec data = Resolved(
+      "{text: {path: x}, pools: [{pool: a, mixture: {sources: [{weight: 2, text: {path: "
+      "y}}, {text: {path: z}}]}}]}");
+  EXPECT_EQ(DataSourcesOf(data, "other")[0].field, "data.text");
+  const auto of_a = DataSourcesOf(data, "a");
+  ASSERT_THAT(of_a, SizeIs(2));
+  EXPECT_EQ(of_a[0].field, "data.pools[0].mixture.sources[0].text");
+  EXPECT_EQ(of_a[0].source.weight(), 2);
+  EXPECT_EQ(of_a[1].source.weight(), 1);
+  EXPECT_THAT(AllDataSources(data), SizeIs(3));
+}
+
+TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
+  const auto needs = [](const std::string& data) {
+    return NeedsOf(ResolveJobSpec(WithData(data)).value().spec);
+  };
+  EXPECT_THAT(needs("{text: {path: x}}"), Contains("data:text"));
+  EXPECT_THAT(needs("{text: {path: x}}"), Not(Contains("data:pools")));
+  for (const char* const need : {"data:jsonl", "data:tokens", "data:llmc", "data:mixture"})
+    EXPECT_THAT(needs(kMixture), Contains(need));
+  EXPECT_THAT(needs("{text: {path: x, tokenizer: m}, order: epochs}"),
+              testing::IsSupersetOf({"data:sentencepiece", "data:epochs"}));
+  EXPECT_THAT(needs("{text: {path: x}, pools: [{pool: a, megatron: {prefix: y}}]}"),
+              testing::IsSupersetOf({"data:pools", "data:megatron", "data:text"}));
+}
+
+}  // namespace
+}  // namespace longhaul

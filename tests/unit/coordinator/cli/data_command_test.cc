@@ -1,0 +1,73 @@
+// `longhaul data check` needs no server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cli_runner.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DataCommandTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(dir_.Join(name), std::ios::binary) << bytes;
+    return dir_.Join(name);
+  }
+  TempDir dir_;
+  CliRunner run_;
+};
+
+TEST_F(DataCommandTest, TellsWhatFilesAreAndHoldTogether) {
+  const std::string jsonl = Write("a.jsonl", "{\"text\": \"abc\"}\n{\"text\": \"\\u001b[2J\"}\n");
+  const std::string tokens = Write("b.bin", std::string("\1\0\2\1", 4));
+  const CliResult result = run_({"data", "check", jsonl, tokens, "-o", "json", "--sample", "2"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const Json data = result.envelope()["data"];
+  EXPECT_EQ(data["tokens"], 4 + 5 + 2);
+  EXPECT_EQ(data["documents"], nullptr) << "of the second they are not known";
+  EXPECT_EQ(data["files"][0]["format"], "jsonl");
+  EXPECT_EQ(data["files"][0]["documents"], 2);
+  EXPECT_EQ(data["files"][0]["sample"]["tokens"], Json({97, 98}));
+  EXPECT_EQ(data["files"][1]["format"], "nanogpt");
+  EXPECT_EQ(data["files"][1]["largest_token"], 258);
+  const CliResult table = run_({"data", "check", jsonl});
+  EXPECT_THAT(table.out, HasSubstr("DOCUMENTS"));
+  EXPECT_THAT(table.out, HasSubstr("Sample of "));
+  EXPECT_EQ(table.out.find('\x1b'), std::string::npos);
+}
+
+TEST_F(DataCommandTest, DamageIsAnErrorThatComesWithTheData) {
+  const std::string path = Write("a.jsonl", "{\"text\": \"abc\"}\n{\n");
+  const CliResult result = run_({"data", "check", path, "-o", "json"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_EQ(result.envelope()["error"]["code"], "DATA_LOSS");
+  EXPECT_EQ(result.envelope()["data"]["problem_count"], 1);
+  EXPECT_THAT(std::string(result.envelope()["data"]["files"][0]["problems"][0]),
+              HasSubstr("line 2"));
+}
+
+TEST_F(DataCommandTest, WrongArgumentsAreUsageErrors) {
+  EXPECT_EQ(run_({"data"}).exit, 4);
+  EXPECT_EQ(run_({"data", "check"}).exit, 4);
+  EXPECT_EQ(run_({"data", "check", dir_.Join("none")}).exit, 4);
+  EXPECT_EQ(run_({"data", "check", "x", "--format", "parquet"}).exit, 4);
+  EXPECT_EQ(run_({"data", "check", "x", "--vocab", "0"}).exit, 4);
+  const CliResult typo = run_({"data", "check", "x", "--tokeniser", "y"});
+  EXPECT_EQ(typo.exit, 4);
+  EXPECT_THAT(typo.err, HasSubstr("--tokenizer"));
+}
+
+TEST_F(DataCommandTest, CompletionKnowsIt) {
+  const std::string script = run_({"completion", "bash"}).out;
+  EXPECT_THAT(script, HasSubstr("    data) echo '"));
+  EXPECT_THAT(script, HasSubstr("check"));
+  EXPECT_THAT(script, HasSubstr("--tokenizer"));
+}
+
+}  // namespace
+}  // namespace longhaul::cli

@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "absl/synchronization/notification.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/unit/worker/data/data_files.h"
+#include "worker/data/mapped_tokens.h"
+#include "worker/data/prefetched_batches.h"
+#include "worker/data/source.h"
+#include "worker/data/token_batches.h"
+
+namespace longhaul {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CountingMaker : public BatchMaker {
+ public:
+  absl::StatusOr<ExampleBatch> Make(int64_t step) const override {
+    if (gate != nullptr) gate->WaitForNotification();
+    ++*made;
+    if (step == 13) return absl::DataLossError("unlucky");
+    return ExampleBatch{.tensors = {{"step", {1}, {step}}}, .examples = 1};
+  }
+  absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override {
+    return ExampleBatch{.tensors = {{"held out", {2}, {index, count}}}, .examples = 1};
+  }
+  std::atomic<int>* made = nullptr;
+  absl::Notification* gate = nullptr;
+};
+
+int64_t StepOf(const absl::StatusOr<ExampleBatch>& batch) {
+  return batch.ok() ? batch->tensors[0].values[0] : -1;
+}
+
+TEST(PrefetchedBatchesTest, TakesWhatWasPreparedAndWhatWasNot) {
+  std::atomic<int> made = 0;
+  auto maker = std::make_unique<CountingMaker>();
+  maker->made = &made;
+  PrefetchedBatches batches(std::move(maker));
+  for (int64_t step = 1; step <= 12; ++step) {
+    EXPECT_EQ(StepOf(batches.Take(step)), step);
+    batches.Prepare(step + 1);
+    EXPECT_THAT(batches.TakeHeldOut(3, 8)->tensors[0].values, ElementsAre(3, 8));
+  }
+  EXPECT_EQ(batches.Take(13).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(made, 13) << "each once";
+  batches.Prepare(14);
+  batches.Prepare(15);
+  EXPECT_EQ(StepOf(batches.Take(7)), 7) << "a jump";
+  EXPECT_EQ(StepOf(batches.Take(15)), 15);
+  batches.Prepare(16);
+}
+
+TEST(PrefetchedBatchesTest, DoesNotWaitForever) {
+  std::atomic<int> made = 0;
+  absl::Notification gate;
+  auto maker = std::make_unique<CountingMaker>();
+  maker->made = &made;
+  maker->gate = &gate;
+  PrefetchedBatches batches(std::move(maker), absl::Milliseconds(50));
+  batches.Prepare(2);
+  const absl::Status status = batches.Take(2).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step 2"));
+  gate.Notify();
+  EXPECT_EQ(StepOf(batches.Take(2)), 2);
+}
+
+class TokenBatchesTest : public testing::Test {
+ protected:
+  static constexpr int64_t kContext = 8, kBatch = 5;
+
+  TokenBatchesTest() {
+    std::vector<int64_t> tokens(1000);
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = i;
+    WriteBytes(dir_.Join("a.bin"), WordsOf<uint16_t>(tokens));
+    for (int64_t& token : tokens) token += 1000;
+    WriteBytes(dir_.Join("b.bin"), WordsOf<uint16_t>(tokens));
+  }
+  TokenBatches Make(int rank, int ranks, int64_t vocab = 2000) {
+    std::vector<std::unique_ptr<Dataset>> datasets;
+    for (const char* const name : {"a.bin", "b.bin"}) {
+      datasets.push_back(
+          OpenSource({.kind = SourceKind::kNanoGpt, .path = dir_.Join(name)}, 2000, {}).value());
+    }
+    const auto plan = ExamplePlan::Create({.sources = {{"a", 1000, 1}, {"b", 1000, 3}},
+                                           .context = kContext,
+                                           .batch = kBatch,
+                                           .seed = 9})
+                          .value();
+    return TokenBatches(
+        {.context = kContext, .batch = kBatch, .vocab = vocab, .rank = rank, .ranks = ranks},
+        std::move(datasets), plan);
+  }
+  TempDir dir_;
+};
+
+TEST_F(TokenBatchesTest, RanksOfAnyNumberShareTheSameBatch) {
+  for (int64_t step : {1, 2, 77}) {
+    const ExampleBatch whole = Make(0, 1).Make(step).value();
+    EXPECT_EQ(whole.examples, kBatch);
+    EXPECT_THAT(whole.tensors[0].shape, ElementsAre(kBatch, kContext + 1));
+    for (const int ranks : {2, 3, 7}) {
+      std::vector<int64_t> joined;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const ExampleBatch part = Make(rank, ranks).Make(step).value();
+        const auto& values = part.tensors[0].values;
+        EXPECT_EQ(static_cast<int64_t>(values.size()), part.examples * (kContext + 1));
+        joined.insert(joined.end(), values.begin(), values.end());
+      }
+      EXPECT_EQ(joined, whole.tensors[0].values);
+    }
+  }
+}
+
+TEST_F(TokenBatchesTest, ExamplesAreWindowsOfBothSources) {
+  int of_second = 0;
+  for (int64_t step = 1; step <= 100; ++step) {
+    const ExampleBatch batch = Make(0, 1).Make(step).value();
+    for (int64_t i = 0; i < kBatch; ++i) {
+      const int64_t* const example = &batch.tensors[0].values[i * (kContext + 1)];
+      for (int64_t k = 1; k <= kContext; ++k) EXPECT_EQ(example[k], example[0] + k);
+      of_second += example[0] >= 1000;
+    }
+  }
+  EXPECT_NEAR(of_second, 375, 40);
+  const ExampleBatch held_out = Make(0, 1).MakeHeldOut(1, 2).value();
+  for (int64_t i = 0; i < kBatch; ++i)
+    EXPECT_GE(held_out.tensors[0].values[i * (kContext + 1)] % 1000, 950);
+}
+
+TEST_F(TokenBatchesTest, NoticesThatAFileChanged) {
+  const absl::Status status = Make(0, 1, 1000).Make(1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("b.bin: token "));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,152 @@
+#include "worker/data/documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/unit/worker/data/data_files.h"
+
+namespace longhaul {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Whole documents, up to an error, which comes last.
+std::vector<std::string> Documents(absl::StatusOr<std::unique_ptr<DocumentReader>> reader) {
+  std::vector<std::string> result;
+  if (!reader.ok()) return {"ERROR " + std::string(reader.status().message())};
+  std::string document;
+  for (DocumentPart part;;) {
+    const absl::StatusOr<bool> more = (*reader)->Next(part);
+    if (!more.ok()) {
+      EXPECT_EQ(more.status().code(), absl::StatusCode::kInvalidArgument);
+      result.push_back("ERROR " + std::string(more.status().message()));
+      return result;
+    }
+    if (!*more) break;
+    EXPECT_LE(part.text.size(), kPieceBytesMax);
+    document += part.text;
+    if (!part.ends_document) continue;
+    result.push_back(document);
+    document.clear();
+  }
+  EXPECT_EQ(document, "");
+  return result;
+}
+
+class DocumentsTest : public testing::Test {
+ protected:
+  std::vector<std::string> Jsonl(const std::string& bytes, const std::string& field = "text") {
+    WriteBytes(dir_.Join("a.jsonl"), bytes);
+    return Documents(OpenJsonlDocuments(dir_.Join("a.jsonl"), field));
+  }
+  std::vector<std::string> Text(const std::string& bytes) {
+    WriteBytes(dir_.Join("a.txt"), bytes);
+    return Documents(OpenTextDocument(dir_.Join("a.txt")));
+  }
+  TempDir dir_;
+};
+
+TEST_F(DocumentsTest, AFieldOfEachLineIsADocument) {
+  EXPECT_THAT(Jsonl("\xEF\xBB\xBF{\"id\": 1, \"text\": \"one\\u00e9\\n\"}\r\n\n  \n"
+                    "{\"text\": \"\", \"meta\": {\"text\": 5, \"a\": [\"b\"]}}\n"
+                    "{\"text\":\"last\"}"),
+              ElementsAre("one\xC3\xA9\n", "", "last"));
+  EXPECT_THAT(Jsonl("{\"body\": \"b\", \"text\": 1}\n", "body"), ElementsAre("b"));
+  EXPECT_THAT(Jsonl(""), ElementsAre());
+}
+
+TEST_F(DocumentsTest, NamesTheLineThatIsBroken) {
+  const std::string good = "{\"text\": \"a\"}\n";
+  const auto error = [&](const std::string& line) {
+    return Jsonl(good + "\n" + line + "\n" + good).back();
+  };
+  EXPECT_THAT(error("{\"text\": \"a\""), HasSubstr("a.jsonl: line 3: syntax error"));
+  EXPECT_THAT(error("{\"text\": \"\xFF\"}"), HasSubstr("line 3: syntax error"));
+  EXPECT_THAT(error("{\"id\": 1, \"body\": \"b\"}"),
+              HasSubstr("line 3: has no text field 'text'; it has id, body"));
+  EXPECT_THAT(error("{\"text\": 4}"), HasSubstr("line 3: its field 'text' is no text"));
+  EXPECT_THAT(error("{\"text\": null}"), HasSubstr("is no text"));
+  EXPECT_THAT(error("{\"text\": {\"text\": \"a\"}}"), HasSubstr("is no text"));
+  EXPECT_THAT(error("[\"text\"]"), HasSubstr("line 3: is no JSON object"));
+  EXPECT_THAT(error("3"), HasSubstr("is no JSON object"));
+  EXPECT_THAT(error(good.substr(0, good.size() - 1) + " {}"), HasSubstr("line 3: syntax error"));
+  EXPECT_THAT(error("{\"a\": " + std::string(600, '[') + std::string(600, ']') + "}"),
+              HasSubstr("nested too deep"));
+}
+
+TEST_F(DocumentsTest, GoesOnBehindABrokenLine) {
+  WriteBytes(dir_.Join("a"), "{\n{\"text\": \"b\"}\n");
+  const auto reader = OpenJsonlDocuments(dir_.Join("a"), "text").value();
+  DocumentPart part;
+  EXPECT_FALSE(reader->Next(part).ok());
+  EXPECT_TRUE(reader->CanGoOn());
+  EXPECT_TRUE(reader->Next(part).value());
+  EXPECT_EQ(part.text, "b");
+  EXPECT_FALSE(reader->Next(part).value());
+}
+
+TEST_F(DocumentsTest, AFileOfTextIsADocument) {
+  EXPECT_THAT(Text("one\ntwo\n\nthree"), ElementsAre("one\ntwo\n\nthree"));
+  EXPECT_THAT(Text(""), ElementsAre());
+}
+
+TEST_F(DocumentsTest, CutsLongTextsWhereItHurtsLeast) {
+  std::string words;
+  while (words.size() < 5 << 19) words += "word ";
+  EXPECT_THAT(Text(words), ElementsAre(words));
+  EXPECT_THAT(Jsonl(absl::StrCat("{\"text\": \"", words, "\"}\n")), ElementsAre(words));
+  std::string umlauts;
+  while (umlauts.size() < 5 << 19) umlauts += "\xC3\xBC";
+  umlauts = "a" + umlauts;  // So that a limit lies inside a character.
+  WriteBytes(dir_.Join("a"), umlauts);
+  const auto reader = OpenTextDocument(dir_.Join("a")).value();
+  for (DocumentPart part; reader->Next(part).value();)
+    EXPECT_FALSE(!part.text.empty() && (static_cast<uint8_t>(part.text[0]) & 0xC0) == 0x80);
+  EXPECT_THAT(Text(umlauts), ElementsAre(umlauts));
+}
+
+TEST_F(DocumentsTest, RefusesALineThatIsTooLong) {
+  std::string bytes = "{\"text\": \"";
+  bytes.append(kLineBytesMax, 'a');
+  EXPECT_THAT(Jsonl(bytes + "\"}\n").back(), HasSubstr("line 1: is longer than"));
+}
+
+TEST_F(DocumentsTest, ReadsCompressedFiles) {
+  std::string lines;
+  for (int i = 0; i < 50000; ++i) absl::StrAppend(&lines, "{\"text\": \"document ", i, "\"}\n");
+  const auto plain = Jsonl(lines);
+  ASSERT_EQ(plain.size(), 50000);
+  const size_t half = lines.find('\n', lines.size() / 2) + 1;
+  EXPECT_EQ(Jsonl(Gzip(lines)), plain);
+  EXPECT_EQ(Jsonl(Gzip(lines.substr(0, half)) + Gzip(lines.substr(half))), plain);
+  EXPECT_EQ(Jsonl(Zstd(lines)), plain);
+  EXPECT_EQ(Jsonl(Zstd(lines.substr(0, half)) + Zstd(lines.substr(half))), plain);
+}
+
+TEST_F(DocumentsTest, FindsDamageInCompressedFiles) {
+  std::string lines;
+  for (int i = 0; i < 20000; ++i)
+    absl::StrAppend(&lines, "{\"text\": \"number ", i * 7919, "\"}\n");
+  const std::string gzip = Gzip(lines), zstd = Zstd(lines);
+  for (const size_t cut : {size_t{3}, gzip.size() / 2, gzip.size() - 1})
+    EXPECT_THAT(Jsonl(gzip.substr(0, cut)).back(), HasSubstr("truncated")) << cut;
+  for (const size_t cut : {size_t{5}, zstd.size() / 2, zstd.size() - 1})
+    EXPECT_THAT(Jsonl(zstd.substr(0, cut)).back(), HasSubstr("truncated")) << cut;
+  std::string damaged = gzip;
+  damaged[gzip.size() / 2] ^= 0x55;
+  EXPECT_THAT(Jsonl(damaged).back(), StartsWith("ERROR"));
+  EXPECT_THAT(Jsonl(gzip + "rubbish").back(), HasSubstr("damaged gzip"));
+  EXPECT_THAT(Jsonl(zstd + "rubbish").back(), HasSubstr("zstd"));
+}
+
+TEST_F(DocumentsTest, RefusesWhatIsNoFile) {
+  EXPECT_THAT(Documents(OpenTextDocument(dir_.path())).back(), HasSubstr("regular file"));
+  EXPECT_TRUE(absl::IsNotFound(OpenTextDocument(dir_.Join("none")).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,275 @@
+#include "worker/data/source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/unit/worker/data/data_files.h"
+#include "tests/unit/worker/data/piece_model.h"
+
+namespace longhaul {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class SourceTest : public testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& bytes) {
+    fs::create_directories(fs::path(dir_.Join("data/" + name)).parent_path());
+    WriteBytes(dir_.Join("data/" + name), bytes);
+  }
+  SourceOptions Source(SourceKind kind, const std::string& name) {
+    return {.kind = kind, .path = dir_.Join("data/" + name)};
+  }
+  absl::StatusOr<std::unique_ptr<Dataset>> Open(const SourceOptions& source, int64_t vocab = 256) {
+    return OpenSource(source, vocab,
+                      {.folder = dir_.Join("work"),
+                       .threads = 2,
+                       .on_wait = [&](const std::string& what) { waits_.push_back(what); },
+                       .patience = absl::Milliseconds(300),
+                       .tokenizer_program = LONGHAUL_SENTENCEPIECE});
+  }
+  // Bytes of all tokens.
+  std::string Text(const SourceOptions& source, int64_t vocab = 256) {
+    const auto dataset = Open(source, vocab);
+    if (!dataset.ok()) return "ERROR " + std::string(dataset.status().message());
+    std::string text;
+    for (const int64_t token : All(**dataset)) text.push_back(static_cast<char>(token));
+    return text;
+  }
+  static std::vector<int64_t> All(const Dataset& dataset) {
+    std::vector<int64_t> tokens(dataset.tokens());
+    dataset.Read(0, absl::MakeSpan(tokens));
+    return tokens;
+  }
+  std::string MessageOf(const SourceOptions& source, int64_t vocab = 256) {
+    const absl::Status status = Open(source, vocab).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  }
+  std::vector<std::string> Cached() {
+    std::vector<std::string> names;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(dir_.Join("work"), ignored))
+      if (entry.path().extension() != ".lock") names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  TempDir dir_;
+  std::vector<std::string> waits_;
+};
+
+TEST_F(SourceTest, TextIsMappedAsItIs) {
+  Write("a", "h\xFFllo");
+  EXPECT_EQ(Text(Source(SourceKind::kText, "a")), "h\xFFllo");
+  EXPECT_FALSE(fs::exists(dir_.Join("work")));
+}
+
+TEST_F(SourceTest, JoinsTheFilesOfAFolderByNameAndOfAPattern) {
+  Write("t/b", "34");
+  Write("t/a", "12");
+  Write("t/c", "");
+  Write("t/d", "5");
+  Write("t/aa/x", "left out");
+  EXPECT_EQ(Text(Source(SourceKind::kText, "t")), "12345");
+  EXPECT_EQ(Text(Source(SourceKind::kText, "t/[bd]")), "345");
+  EXPECT_TRUE(absl::IsNotFound(Open(Source(SourceKind::kText, "t/*.txt")).status()));
+  const absl::Status none = Open(Source(SourceKind::kText, "none")).status();
+  EXPECT_TRUE(absl::IsNotFound(none));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("data/none"));
+  Write("star*", "1");  // A name with a star is a file's, if there is one.
+  EXPECT_EQ(Text(Source(SourceKind::kText, "star*")), "1");
+}
+
+TEST_F(SourceTest, RefusesNoTextAndBytesOutsideTheVocabulary) {
+  Write("empty", "");
+  EXPECT_THAT(MessageOf(Source(SourceKind::kText, "empty")), HasSubstr("holds no tokens"));
+  Write("latin", "abc\x80");
+  EXPECT_TRUE(Open(Source(SourceKind::kText, "latin"), 129).ok());
+  EXPECT_THAT(MessageOf(Source(SourceKind::kText, "latin"), 128),
+              HasSubstr("latin: token 3 (at byte 3) is 128, not below the vocab 128"));
+}
+
+TEST_F(SourceTest, TextMayBeCompressedAndHaveAnEnd) {
+  Write("t/1.gz", Gzip("one\n"));
+  Write("t/2", "two");
+  EXPECT_EQ(Text(Source(SourceKind::kText, "t")), "one\ntwo");
+  SourceOptions marked = Source(SourceKind::kText, "t");
+  marked.eos = 7;
+  EXPECT_EQ(Text(marked), "one\n\atwo\a");
+  marked.eos = 300;
+  EXPECT_THAT(MessageOf(marked), HasSubstr("300 (eos)"));
+  const auto wide = Open(marked, 301).value();
+  EXPECT_EQ(All(*wide).back(), 300);
+}
+
+TEST_F(SourceTest, JsonlIsSeparatedByNulUnlessSaidOtherwise) {
+  Write("j/a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+  Write("j/b.jsonl.zst", Zstd("{\"text\": \"three\"}\n"));
+  Write("j/README", "no JSON");
+  SourceOptions source = Source(SourceKind::kJsonl, "j");
+  EXPECT_EQ(Text(source), std::string("one\0two\0three\0", 14));
+  source.eos = kNoToken;
+  EXPECT_EQ(Text(source), "onetwothree");
+}
+
+TEST_F(SourceTest, ABrokenLineLeavesNothingBehind) {
+  Write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"tw");
+  EXPECT_THAT(MessageOf(Source(SourceKind::kJsonl, "a.jsonl")), HasSubstr("a.jsonl: line 2"));
+  EXPECT_TRUE(Cached().empty());
+}
+
+TEST_F(SourceTest, TokensAreMadeOnceAndAnewWhenTheSourceChanged) {
+  Write("a.jsonl", "{\"text\": \"one\"}\n");
+  const SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  EXPECT_EQ(Text(source), std::string("one\0", 4));
+  const auto first = Cached();
+  ASSERT_EQ(first.size(), 2);
+  const auto time = fs::last_write_time(dir_.Join("work/" + first[0]));
+  EXPECT_EQ(Text(source), std::string("one\0", 4));
+  EXPECT_EQ(fs::last_write_time(dir_.Join("work/" + first[0])), time);
+  Write("a.jsonl", "{\"text\": \"another\"}\n");
+  EXPECT_EQ(Text(source), std::string("another\0", 8));
+  EXPECT_EQ(Cached().size(), 2) << "the old ones are gone";
+  EXPECT_NE(Cached(), first);
+  SourceOptions other = source;
+  other.eos = 1;
+  EXPECT_EQ(Text(other), "another\1");
+  EXPECT_EQ(Cached().size(), 4);
+}
+
+TEST_F(SourceTest, DamagedTokensAreMadeAnew) {
+  Write("a.jsonl", "{\"text\": \"one\"}\n");
+  const SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  ASSERT_TRUE(Open(source).ok());
+  for (const std::string& name : Cached()) WriteBytes(dir_.Join("work/" + name), "xx");
+  EXPECT_EQ(Text(source), std::string("one\0", 4));
+}
+
+TEST_F(SourceTest, RanksThatBeginTogetherMakeTokensOnce) {
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) absl::StrAppend(&lines, "{\"text\": \"document ", i, "\"}\n");
+  Write("a.jsonl", lines);
+  const TokenWork work = {.folder = dir_.Join("work")};
+  std::vector<int64_t> tokens(4);
+  std::vector<std::thread> ranks;
+  for (int64_t& count : tokens) {
+    ranks.emplace_back([&] {
+      const auto dataset = OpenSource(Source(SourceKind::kJsonl, "a.jsonl"), 256, work);
+      count = dataset.ok() ? (*dataset)->tokens() : -1;
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_THAT(tokens, testing::Each(tokens[0]));
+  EXPECT_GT(tokens[0], 20000 * 10);
+  EXPECT_EQ(Cached().size(), 2);
+}
+
+TEST_F(SourceTest, DoesNotWaitForeverForWhoMakesTheTokens) {
+  Write("a.jsonl", "{\"text\": \"one\"}\n");
+  const SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  ASSERT_TRUE(Open(source).ok());
+  std::string lock;
+  for (const auto& entry : fs::directory_iterator(dir_.Join("work"))) {
+    if (entry.path().extension() == ".lock") {
+      lock = entry.path();
+    } else {
+      fs::remove(entry.path());
+    }
+  }
+  const int fd = open(lock.c_str(), O_RDWR);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  const absl::Cleanup release = [fd] { close(fd); };
+  waits_.clear();
+  const absl::Status status = Open(source).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a.jsonl: another process"));
+  EXPECT_THAT(waits_.front(), HasSubstr("which another process makes"));
+  EXPECT_EQ(waits_.back(), "");
+}
+
+TEST_F(SourceTest, SentencePieceGivesWhatItsLibraryGives) {
+  const std::string model = TrainPieceModel(dir_.Join("pieces"));
+  Write(
+      "a.jsonl",
+      "{\"text\": \"the river answers 42\"}\n{\"text\": \"\"}\n{\"text\": \"garden \xC3\xBC\"}\n");
+  SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  source.tokenizer = model;
+  std::vector<int64_t> expected;
+  for (const auto& tokens :
+       EncodeByLibrary(model, {"the river answers 42", "", "garden \xC3\xBC"})) {
+    expected.insert(expected.end(), tokens.begin(), tokens.end());
+    expected.push_back(2);
+  }
+  const auto dataset = Open(source, 1000);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(All(**dataset), expected);
+  EXPECT_THAT(MessageOf(source, 256), HasSubstr("pieces.model: this tokenizer has"));
+}
+
+TEST_F(SourceTest, SentencePieceSharesManyDocumentsAmongProcesses) {
+  const std::string model = TrainPieceModel(dir_.Join("pieces"));
+  std::string text;
+  std::vector<std::string> lines;
+  for (int i = 0; i < 30000; ++i)
+    text += lines.emplace_back(absl::StrCat("the station follows number ", i, "\n"));
+  std::vector<int64_t> expected;
+  for (const auto& tokens : EncodeByLibrary(model, lines))
+    expected.insert(expected.end(), tokens.begin(), tokens.end());
+  expected.push_back(2);
+  Write("a.txt", text);
+  SourceOptions source = Source(SourceKind::kText, "a.txt");
+  source.tokenizer = model;
+  const auto dataset = Open(source, 1000);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(All(**dataset), expected);
+}
+
+TEST_F(SourceTest, RefusesWhatIsNoTokenizer) {
+  Write("a.txt", "text");
+  Write("wrong.model", "not a model");
+  SourceOptions source = Source(SourceKind::kText, "a.txt");
+  source.tokenizer = dir_.Join("data/wrong.model");
+  EXPECT_THAT(MessageOf(source), HasSubstr("wrong.model: is no SentencePiece model"));
+  source.tokenizer = dir_.Join("data/none.model");
+  EXPECT_TRUE(absl::IsNotFound(Open(source).status()));
+}
+
+TEST_F(SourceTest, TokenFilesOfAFolder) {
+  Write("t/a.bin", WordsOf<uint16_t>({1, 2}));
+  Write("t/b.bin", WordsOf<uint16_t>({3}));
+  Write("t/notes.txt", "odd");
+  EXPECT_THAT(All(*Open(Source(SourceKind::kNanoGpt, "t")).value()), ElementsAre(1, 2, 3));
+  EXPECT_THAT(MessageOf(Source(SourceKind::kNanoGpt, "t"), 3), HasSubstr("b.bin: token 0"));
+  EXPECT_EQ(Open(Source(SourceKind::kNanoGpt, "t")).value()->Locate(2),
+            dir_.Join("data/t/b.bin") + ": token 0");
+}
+
+TEST_F(SourceTest, MegatronByPrefixNameFolderOrPattern) {
+  for (const char* const name : {"t/a_text_document", "t/b_text_document"}) {
+    Write(absl::StrCat(name, ".bin"), WordsOf<uint16_t>({1, 2, 3}));
+    Write(absl::StrCat(name, ".idx"), MegatronIndexBytes({1, 2}, 8, 2));
+  }
+  for (const char* const path : {"t/a_text_document", "t/a_text_document.bin",
+                                 "t/a_text_document.idx", "t/a*", "t/a*.bin"}) {
+    const auto dataset = Open(Source(SourceKind::kMegatron, path));
+    ASSERT_TRUE(dataset.ok()) << path << dataset.status();
+    EXPECT_EQ((*dataset)->tokens(), 3);
+  }
+  EXPECT_EQ(Open(Source(SourceKind::kMegatron, "t")).value()->tokens(), 6);
+  EXPECT_TRUE(absl::IsNotFound(Open(Source(SourceKind::kMegatron, "t/c")).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

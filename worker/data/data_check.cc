@@ -1,0 +1,246 @@
+#include "worker/data/data_check.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/data/byte_stream.h"
+#include "worker/data/documents.h"
+#include "worker/data/file_list.h"
+#include "worker/data/mapped_tokens.h"
+#include "worker/data/token_files.h"
+
+namespace longhaul {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kHeadBytes = 1 << 16;
+constexpr size_t kCheckBatchBytes = 2 << 20, kCheckBatchTexts = 1 << 16;
+constexpr size_t kSampleTextBytes = 200;
+constexpr int64_t kTokensAtOnce = 1 << 16;
+
+void AddProblem(DataReport& report, absl::string_view problem) {
+  if (report.problem_count++ < kProblemsShown) report.problems.emplace_back(problem);
+}
+
+absl::StatusOr<std::string> HeadOf(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
+  std::string head(kHeadBytes, '\0');
+  const absl::StatusOr<size_t> n = stream->Read(absl::MakeSpan(head.data(), head.size()));
+  head.resize(n.value_or(0));  // Damage is found when the file is read.
+  return head;
+}
+
+bool LooksLikeJsonl(const std::string& path, absl::string_view head) {
+  for (const absl::string_view ending : {".jsonl", ".ndjson", ".json"}) {
+    for (const absl::string_view compressed : {"", ".gz", ".zst"})
+      if (absl::EndsWith(path, absl::StrCat(ending, compressed))) return true;
+  }
+  const absl::string_view line = absl::StripAsciiWhitespace(head.substr(0, head.find('\n')));
+  return absl::StartsWith(line, "{") && absl::EndsWith(line, "}");
+}
+
+absl::StatusOr<SourceKind> KindOf(const std::string& path) {
+  std::error_code ignored;
+  if (absl::EndsWith(path, ".idx") || fs::exists(MegatronPrefix(path) + ".idx", ignored))
+    return SourceKind::kMegatron;
+  LH_ASSIGN_OR_RETURN(const std::string head, HeadOf(path));
+  if (IsLlmcFile({reinterpret_cast<const uint8_t*>(head.data()), head.size()}))
+    return SourceKind::kLlmc;
+  if (LooksLikeJsonl(path, head)) return SourceKind::kJsonl;
+  // Text has no NUL; of 16-bit tokens most have a small half.
+  if (absl::EndsWith(path, ".bin") || absl::StrContains(head, '\0')) return SourceKind::kNanoGpt;
+  return SourceKind::kText;
+}
+
+void LookAtTokens(const TokenPiece& piece, const DataCheckOptions& options, DataReport& report) {
+  report.tokens = piece.count;
+  int64_t largest = -1, ends = 0;
+  std::vector<int64_t> tokens;
+  for (int64_t first = 0; first < piece.count; first += kTokensAtOnce) {
+    tokens.resize(std::min(kTokensAtOnce, piece.count - first));
+    ReadTokens(piece, first, absl::MakeSpan(tokens));
+    largest = std::max(largest, *std::max_element(tokens.begin(), tokens.end()));
+    if (options.eos.has_value()) ends += std::count(tokens.begin(), tokens.end(), *options.eos);
+    if (first == 0) {
+      const size_t shown = std::min<size_t>(tokens.size(), options.sample_tokens);
+      report.sample.assign(tokens.begin(), tokens.begin() + shown);
+    }
+  }
+  if (largest >= 0) report.largest = largest;
+  if (options.eos.has_value() && !report.documents.has_value()) report.documents = ends;
+  const int64_t vocab = options.vocab > 0 ? options.vocab : piece.limit;
+  if (const absl::Status checked = CheckTokens(piece, vocab); !checked.ok())
+    AddProblem(report, checked.message());
+}
+
+absl::StatusOr<TokenPiece> OpenTokens(const std::string& path, DataReport& report) {
+  if (report.kind == SourceKind::kLlmc) return OpenLlmcFile(path);
+  if (report.kind == SourceKind::kNanoGpt) return OpenNanoGptFile(path);
+  LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(MegatronPrefix(path)));
+  report.documents = file.documents;
+  return std::move(file.tokens);
+}
+
+absl::Status CheckTokenFile(const std::string& path, const DataCheckOptions& options,
+                            DataReport& report) {
+  const absl::StatusOr<TokenPiece> piece = OpenTokens(path, report);
+  if (piece.ok()) {
+    LookAtTokens(*piece, options, report);
+    return absl::OkStatus();
+  }
+  if (!absl::IsInvalidArgument(piece.status()) && !absl::IsNotFound(piece.status()))
+    return piece.status();
+  AddProblem(report, piece.status().message());
+  return absl::OkStatus();
+}
+
+// Text and JSONL, in batches.
+class DocumentCheck {
+ public:
+  DocumentCheck(const DataCheckOptions& options, SourceTokenizer& tokenizer, DataReport& report)
+      : options_(options), tokenizer_(tokenizer), report_(report) {}
+
+  absl::Status Run(const std::string& path) {
+    report_.documents = 0;
+    const bool jsonl = report_.kind == SourceKind::kJsonl;
+    auto opened = jsonl ? OpenJsonlDocuments(path, options_.field) : OpenTextDocument(path);
+    LH_RETURN_IF_ERROR(opened.status());
+    DocumentReader& documents = **opened;
+    for (DocumentPart part;;) {
+      const absl::StatusOr<bool> more = documents.Next(part);
+      if (!more.ok()) {
+        if (!absl::IsInvalidArgument(more.status())) return more.status();
+        AddProblem(report_, more.status().message());
+        if (documents.CanGoOn()) continue;
+        break;
+      }
+      if (!*more) break;
+      LH_RETURN_IF_ERROR(Add(part));
+    }
+    LH_RETURN_IF_ERROR(CountBatch());
+    if (report_.tokens == 0 && report_.problem_count == 0)
+      AddProblem(report_, absl::StrCat(path, ": holds no text"));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Add(DocumentPart& part) {
+    if (report_.sample_text.size() < kSampleTextBytes && *report_.documents == 0)
+      report_.sample_text += part.text.substr(0, kSampleTextBytes - report_.sample_text.size());
+    if (part.ends_document) ++*report_.documents;
+    bytes_ += part.text.size();
+    ends_.push_back(part.ends_document);
+    texts_.push_back(std::move(part.text));
+    if (bytes_ < kCheckBatchBytes && texts_.size() < kCheckBatchTexts) return absl::OkStatus();
+    return CountBatch();
+  }
+
+  absl::Status CountBatch() {
+    LH_RETURN_IF_ERROR(tokenizer_.tokenizer->Encode(texts_, tokens_));
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      if (ends_[i] && tokenizer_.eos != kNoToken) tokens_[i].push_back(tokenizer_.eos);
+      report_.tokens += static_cast<int64_t>(tokens_[i].size());
+      for (const int32_t token : tokens_[i]) {
+        report_.largest = std::max<int64_t>(report_.largest.value_or(token), token);
+        if (static_cast<int>(report_.sample.size()) < options_.sample_tokens)
+          report_.sample.push_back(token);
+      }
+    }
+    texts_.clear();
+    ends_.clear();
+    bytes_ = 0;
+    return absl::OkStatus();
+  }
+
+  const DataCheckOptions& options_;
+  SourceTokenizer& tokenizer_;
+  DataReport& report_;
+  std::vector<std::string> texts_;
+  std::vector<bool> ends_;
+  std::vector<std::vector<int32_t>> tokens_;
+  size_t bytes_ = 0;
+};
+
+absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& options,
+                            DataReport& report) {
+  LH_ASSIGN_OR_RETURN(const Compression compression, CompressionOf(path));
+  report.compression = compression == Compression::kGzip   ? "gzip"
+                       : compression == Compression::kZstd ? "zstd"
+                                                           : "";
+  LH_ASSIGN_OR_RETURN(SourceTokenizer tokenizer,
+                      TokenizerOf({.kind = report.kind,
+                                   .path = path,
+                                   .field = options.field,
+                                   .tokenizer = options.tokenizer,
+                                   .eos = options.eos},
+                                  options.threads, options.tokenizer_program));
+  LH_RETURN_IF_ERROR(DocumentCheck(options, tokenizer, report).Run(path));
+  if (options.vocab > 0 && report.largest.value_or(0) >= options.vocab) {
+    AddProblem(report, absl::StrCat(path, ": token ", *report.largest, " is not below the vocab ",
+                                    options.vocab));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOptions& options) {
+  DataReport report{.path = path};
+  if (options.kind.has_value()) {
+    report.kind = *options.kind;
+  } else {
+    LH_ASSIGN_OR_RETURN(report.kind, KindOf(path));
+  }
+  std::error_code ignored;
+  const uintmax_t bytes = fs::file_size(
+      report.kind == SourceKind::kMegatron ? MegatronPrefix(path) + ".bin" : path, ignored);
+  report.bytes = ignored ? 0 : static_cast<int64_t>(bytes);
+  const bool has_text = report.kind == SourceKind::kText || report.kind == SourceKind::kJsonl;
+  LH_RETURN_IF_ERROR(has_text ? CheckDocuments(path, options, report)
+                              : CheckTokenFile(path, options, report));
+  return report;
+}
+
+}  // namespace
+
+std::string KindName(SourceKind kind) {
+  switch (kind) {
+    case SourceKind::kText:
+      return "text";
+    case SourceKind::kJsonl:
+      return "jsonl";
+    case SourceKind::kNanoGpt:
+      return "nanogpt";
+    case SourceKind::kLlmc:
+      return "llmc";
+    case SourceKind::kMegatron:
+      break;
+  }
+  return "megatron";
+}
+
+absl::StatusOr<std::vector<DataReport>> CheckData(const std::string& path,
+                                                  const DataCheckOptions& options) {
+  std::error_code ignored;
+  const bool prefix = !fs::exists(path, ignored) && fs::exists(path + ".idx", ignored);
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                      ListDataFiles(prefix ? path + ".idx" : path));
+  std::set<std::string> pairs;
+  std::vector<DataReport> reports;
+  for (const std::string& file : files) {
+    const std::string pair = MegatronPrefix(file);
+    if (pair != file && fs::exists(pair + ".idx", ignored) && !pairs.insert(pair).second) continue;
+    LH_ASSIGN_OR_RETURN(DataReport report, CheckFile(file, options));
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace longhaul

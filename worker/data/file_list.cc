@@ -1,0 +1,81 @@
+#include "worker/data/file_list.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace longhaul {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool HasEnding(const std::string& name, absl::Span<const absl::string_view> endings) {
+  if (endings.empty()) return true;
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](absl::string_view ending) { return absl::EndsWith(name, ending); });
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOfFolder(
+    const std::string& path, absl::Span<const absl::string_view> endings) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::directory_iterator entry(path, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;  // A dangling link is not a regular file.
+    if (entry->is_regular_file(ignored) && HasEnding(entry->path().string(), endings))
+      files.push_back(entry->path().string());
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", path));
+  std::sort(files.begin(), files.end());
+  if (!files.empty()) return files;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": no file lies directly in this folder",
+                                                 endings.empty() ? "" : " whose name ends with ",
+                                                 absl::StrJoin(endings, " or ")));
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOfPattern(
+    const std::string& pattern, absl::Span<const absl::string_view> endings) {
+  glob_t found = {};
+  const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  const absl::Cleanup release = [&] { globfree(&found); };
+  if (code == GLOB_NOSPACE) return absl::ResourceExhaustedError(absl::StrCat(pattern, ": memory"));
+  if (code == GLOB_ABORTED)
+    return absl::PermissionDeniedError(absl::StrCat(pattern, ": a folder cannot be listed"));
+  std::vector<std::string> files;
+  for (size_t i = 0; i < found.gl_pathc; ++i) {
+    std::error_code ignored;
+    const std::string file = found.gl_pathv[i];
+    if (fs::is_regular_file(file, ignored) && HasEnding(file, endings)) files.push_back(file);
+  }
+  std::sort(files.begin(), files.end());
+  if (!files.empty()) return files;
+  return absl::NotFoundError(absl::StrCat(pattern, ": no file matches",
+                                          endings.empty() ? "" : " whose name ends with ",
+                                          absl::StrJoin(endings, " or ")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ListDataFiles(
+    const std::string& path, absl::Span<const absl::string_view> endings) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) return FilesOfFolder(path, endings);
+  if (status.type() != fs::file_type::not_found) return std::vector<std::string>{path};
+  if (path.find_first_of("*?[") != std::string::npos) return FilesOfPattern(path, endings);
+  return absl::NotFoundError(absl::StrCat(
+      path,
+      ": no such file or folder here (a job's relative paths begin at the worker's data "
+      "folder)"));
+}
+
+}  // namespace longhaul

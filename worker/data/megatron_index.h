@@ -1,0 +1,29 @@
+// The index of Megatron-LM's data, little-endian:
+//   "MMIDIDX\0\0" | u64 version = 1 | u8 type of a token | u64 sequences | u64 entries of `documents`
+//   i32[sequences] tokens of each | i64[sequences] where each begins in the .bin, in bytes
+//   i64[entries] documents: first sequence of each, and at last their number
+// Types: 1 uint8, 3 int16, 4 int32, 5 int64, 8 uint16 (2, 6, 7: int8 and floats, no tokens).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+inline constexpr char kMegatronMagic[] = "MMIDIDX\0";  // 9 bytes with the literal's own zero.
+inline constexpr int64_t kMegatronMagicBytes = 9, kMegatronHeaderBytes = 34;
+
+struct MegatronIndex {
+  int width = 2;                                        // Bytes of a token.
+  int64_t limit = std::numeric_limits<int64_t>::max();  // Of a token, exclusive, if it is signed.
+  int64_t tokens = 0, sequences = 0, documents = 0;
+};
+
+// INVALID_ARGUMENT: not an index, another version or type; sizes that do not add up; sequences that
+// do not lie one after another, as Megatron-LM writes them; documents out of order.
+absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes);
+
+}  // namespace longhaul

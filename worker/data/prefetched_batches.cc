@@ -1,0 +1,66 @@
+#include "worker/data/prefetched_batches.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longhaul {
+
+PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchMaker> maker, absl::Duration patience)
+    : maker_(std::move(maker)), patience_(patience), thread_([this] { Work(); }) {}
+
+PrefetchedBatches::~PrefetchedBatches() {
+  {
+    absl::MutexLock lock(&mutex_);
+    ends_ = true;
+  }
+  thread_.join();
+}
+
+bool PrefetchedBatches::Settled() const { return !making_ && !wanted_.has_value(); }
+
+void PrefetchedBatches::Prepare(int64_t step) {
+  absl::MutexLock lock(&mutex_);
+  wanted_ = step;
+}
+
+absl::StatusOr<ExampleBatch> PrefetchedBatches::Take(int64_t step) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!mutex_.AwaitWithTimeout(absl::Condition(this, &PrefetchedBatches::Settled), patience_)) {
+      return absl::AbortedError(absl::StrCat("the data of step ", step, " was not read within ",
+                                             absl::FormatDuration(patience_),
+                                             ": does the disk stand still?"));
+    }
+    std::optional<absl::StatusOr<ExampleBatch>> ready = std::exchange(ready_, std::nullopt);
+    if (ready.has_value() && step_ == step) return *std::move(ready);
+  }
+  return maker_->Make(step);
+}
+
+absl::StatusOr<ExampleBatch> PrefetchedBatches::TakeHeldOut(int64_t index, int64_t count) {
+  return maker_->MakeHeldOut(index, count);
+}
+
+void PrefetchedBatches::Work() {
+  const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return ends_ || wanted_.has_value();
+  };
+  for (;;) {
+    int64_t step;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      if (ends_) return;
+      step = *std::exchange(wanted_, std::nullopt);
+      making_ = true;
+    }
+    absl::StatusOr<ExampleBatch> made = maker_->Make(step);
+    absl::MutexLock lock(&mutex_);
+    making_ = false;
+    step_ = step;
+    ready_ = std::move(made);
+  }
+}
+
+}  // namespace longhaul

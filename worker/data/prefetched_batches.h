@@ -1,0 +1,42 @@
+// Batches that a thread makes ahead. At most one waits, beside the one in the making.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "worker/data/batch.h"
+
+namespace longhaul {
+
+class PrefetchedBatches : public BatchSource {
+ public:
+  // `patience`: how long Take waits for the thread.
+  explicit PrefetchedBatches(std::unique_ptr<BatchMaker> maker,
+                             absl::Duration patience = absl::Minutes(10));
+  // Waits for the batch in the making.
+  ~PrefetchedBatches() override;
+
+  void Prepare(int64_t step) override;
+  absl::StatusOr<ExampleBatch> Take(int64_t step) override;
+  absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) override;
+
+ private:
+  void Work();
+  bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::unique_ptr<BatchMaker> maker_;
+  const absl::Duration patience_;
+  absl::Mutex mutex_;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<int64_t> wanted_ ABSL_GUARDED_BY(mutex_);  // Not begun.
+  bool making_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // Of `ready_`.
+  std::optional<absl::StatusOr<ExampleBatch>> ready_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,110 @@
+// longhaul-sentencepiece MODEL: encodes texts that come on standard input (sentencepiece_protocol.h).
+// A program of its own, since libsentencepiece exports the symbols of another version of protobuf
+// than the one that ours are linked with: in one process their calls would mix. A broken model can
+// end no other program, either.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "sentencepiece_processor.h"
+#include "worker/data/sentencepiece_protocol.h"
+
+namespace longhaul {
+namespace {
+
+// False: the parent is gone.
+bool ReadAll(void* out, size_t size) {
+  for (auto* at = static_cast<char*>(out); size > 0;) {
+    const ssize_t n = read(STDIN_FILENO, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= n;
+  }
+  return true;
+}
+
+bool WriteAll(const void* bytes, size_t size) {
+  for (auto* at = static_cast<const char*>(bytes); size > 0;) {
+    const ssize_t n = write(STDOUT_FILENO, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= n;
+  }
+  return true;
+}
+
+void Append(std::string& bytes, uint32_t word) {
+  bytes.append(reinterpret_cast<const char*>(&word), sizeof(word));
+}
+
+bool Refuse(const std::string& message) {
+  std::string answer;
+  Append(answer, kPiecesRefused);
+  Append(answer, message.size());
+  answer += message;
+  WriteAll(answer.data(), answer.size());
+  return false;
+}
+
+bool ReadTexts(std::vector<std::string>& texts) {
+  uint32_t count;
+  if (!ReadAll(&count, sizeof(count)) || count > kPiecesTextsMax) return false;
+  texts.assign(count, "");
+  uint64_t total = 0;
+  for (std::string& text : texts) {
+    uint32_t size;
+    if (!ReadAll(&size, sizeof(size)) || (total += size) > kPiecesBytesMax) return false;
+    text.resize(size);
+    if (!ReadAll(text.data(), size)) return false;
+  }
+  return true;
+}
+
+bool Answer(const sentencepiece::SentencePieceProcessor& processor,
+            const std::vector<std::string>& texts) {
+  std::string answer;
+  Append(answer, texts.size());
+  std::vector<int> tokens;
+  for (const std::string& text : texts) {
+    if (!processor.Encode(text, &tokens).ok()) return false;
+    Append(answer, tokens.size());
+    answer.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(int));
+  }
+  return WriteAll(answer.data(), answer.size());
+}
+
+bool Run(const char* model) {
+  sentencepiece::SentencePieceProcessor processor;
+  if (const auto status = processor.Load(model); !status.ok()) return Refuse(status.ToString());
+  std::string ready;
+  Append(ready, kPiecesReady);
+  Append(ready, processor.GetPieceSize());
+  Append(ready, processor.eos_id());
+  if (!WriteAll(ready.data(), ready.size())) return false;
+  std::vector<std::string> texts;
+  while (ReadTexts(texts)) {
+    if (!Answer(processor, texts)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace longhaul
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGPIPE, SIG_IGN);
+  if (argc != 2) {
+    static constexpr char kUsage[] = "longhaul-sentencepiece MODEL: started by other programs\n";
+    (void)!write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
+    return 4;
+  }
+  return longhaul::Run(argv[1]) ? 0 : 1;
+}

@@ -1,0 +1,150 @@
+#include "worker/data/source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "worker/data/byte_stream.h"
+#include "worker/data/file_list.h"
+#include "worker/data/mapped_tokens.h"
+#include "worker/data/token_cache.h"
+#include "worker/data/token_files.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::string_view kJsonlEndings[] = {".jsonl",     ".json",     ".jsonl.gz", ".json.gz",
+                                               ".jsonl.zst", ".json.zst", ".ndjson"};
+constexpr absl::string_view kTokenEndings[] = {".bin"};
+constexpr absl::string_view kIndexEndings[] = {".idx"};
+
+bool HasDocuments(SourceKind kind) {
+  return kind == SourceKind::kText || kind == SourceKind::kJsonl;
+}
+
+absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
+  switch (kind) {
+    case SourceKind::kNanoGpt:
+      return OpenNanoGptFile(path);
+    case SourceKind::kLlmc:
+      return OpenLlmcFile(path);
+    case SourceKind::kMegatron: {
+      LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(path));
+      return std::move(file.tokens);
+    }
+    default: {
+      LH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+      const auto count = static_cast<int64_t>(file.bytes().size());
+      return TokenPiece{.file = std::make_shared<const MappedFile>(std::move(file)),
+                        .path = path,
+                        .count = count};
+    }
+  }
+}
+
+absl::StatusOr<bool> AnyCompressed(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    LH_ASSIGN_OR_RETURN(const Compression compression, CompressionOf(file));
+    if (compression != Compression::kNone) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(SourceKind kind, const std::string& path,
+                                                   const std::vector<std::string>& files,
+                                                   int64_t vocab) {
+  std::vector<TokenPiece> pieces;
+  for (const std::string& file : files) {
+    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(kind, file));
+    LH_RETURN_IF_ERROR(CheckTokens(piece, vocab));
+    pieces.push_back(std::move(piece));
+  }
+  auto tokens = std::make_unique<MappedTokens>(std::move(pieces));
+  if (tokens->tokens() == 0)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": holds no tokens"));
+  return tokens;
+}
+
+absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
+  if (of.tokenizer->vocab() > vocab && !options.tokenizer.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: this tokenizer has %d tokens, the model's vocab is %d; it must be at "
+                        "least as large",
+                        options.tokenizer, of.tokenizer->vocab(), vocab));
+  }
+  if (of.eos < vocab) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s: the token behind each document, %d (eos), is not below the model's vocab %d",
+      options.path, of.eos, vocab));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
+  switch (options.kind) {
+    case SourceKind::kText:
+      return ListDataFiles(options.path);
+    case SourceKind::kJsonl:
+      return ListDataFiles(options.path, kJsonlEndings);
+    case SourceKind::kNanoGpt:
+    case SourceKind::kLlmc:
+      return ListDataFiles(options.path, kTokenEndings);
+    case SourceKind::kMegatron:
+      break;
+  }
+  std::error_code ignored;
+  const std::string prefix = MegatronPrefix(options.path);
+  if (std::filesystem::exists(prefix + ".idx", ignored)) return std::vector<std::string>{prefix};
+  const bool folder = std::filesystem::is_directory(options.path, ignored);
+  const bool pattern = options.path.find_first_of("*?[") != std::string::npos;
+  if (!folder && !pattern) return ListDataFiles(prefix + ".idx");  // Says that it is not there.
+  LH_ASSIGN_OR_RETURN(std::vector<std::string> files,
+                      ListDataFiles(folder ? options.path : prefix + ".idx", kIndexEndings));
+  for (std::string& file : files) file = MegatronPrefix(file);
+  return files;
+}
+
+absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
+                                            const std::string& program) {
+  SourceTokenizer result;
+  if (options.tokenizer.empty()) {
+    result.tokenizer = MakeByteTokenizer();
+    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as they
+    // are.
+    result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
+    return result;
+  }
+  LH_ASSIGN_OR_RETURN(result.tokenizer, StartPieceTokenizer({.model = options.tokenizer,
+                                                             .processes = processes,
+                                                             .program = program}));
+  result.eos = options.eos.value_or(result.tokenizer->eos());
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
+                                                    const TokenWork& work) {
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
+  if (!HasDocuments(options.kind)) return OpenFiles(options.kind, options.path, files, vocab);
+  const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
+                     options.eos.value_or(kNoToken) == kNoToken;
+  if (plain) {
+    LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
+    if (!compressed) return OpenFiles(options.kind, options.path, files, vocab);
+  }
+  LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
+                      TokenizerOf(options, 1, work.tokenizer_program));
+  LH_RETURN_IF_ERROR(CheckVocab(options, tokenizer, vocab));
+  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, files, work));
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset =
+      OpenFiles(SourceKind::kMegatron, options.path, {prefix}, vocab);
+  if (dataset.ok()) return dataset;
+  return absl::Status(dataset.status().code(), absl::StrCat("the tokens of ", options.path, " in ",
+                                                            dataset.status().message()));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,59 @@
+// From what a job says of its data to tokens that can be read anywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "worker/data/dataset.h"
+#include "worker/data/tokenizer.h"
+
+namespace longhaul {
+
+enum class SourceKind { kText, kJsonl, kNanoGpt, kLlmc, kMegatron };
+
+// As in TextSource, JsonlSource, TokenSource, MegatronSource of job.proto.
+struct SourceOptions {
+  SourceKind kind = SourceKind::kText;
+  std::string path;            // A file, folder or pattern; kMegatron: or a prefix.
+  std::string field = "text";  // kJsonl.
+  std::string tokenizer;       // kText, kJsonl: path of a SentencePiece model. Empty: bytes.
+  std::optional<int64_t> eos;  // kText, kJsonl: behind each document. kNoToken: none.
+};
+
+// Where and how tokens are made that cannot be mapped as they are.
+struct TokenWork {
+  std::string folder;  // Made when it is needed.
+  int threads = 1;
+  // Told about once a second what is waited for, and at last "". May be null.
+  std::function<void(const std::string&)> on_wait;
+  // How long another process that makes the tokens may make no progress.
+  absl::Duration patience = absl::Minutes(5);
+  std::string tokenizer_program;  // Of PieceTokenizerOptions.
+};
+
+// Opens the source; makes its tokens if nobody has before (token_cache.h). Blocks for as long.
+// NOT_FOUND: the path, the tokenizer, or the program that it needs is not there. INVALID_ARGUMENT:
+// damaged or of another kind; empty; a token is not below `vocab`, or the tokenizer has more than
+// `vocab` tokens: the message names file and place. DEADLINE_EXCEEDED: another process stands still
+// that makes the tokens. INTERNAL: they cannot be written. Else the system's error.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
+                                                    const TokenWork& work);
+
+// The files of the source, in their order; of kMegatron prefixes. Errors: ListDataFiles.
+absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options);
+
+// The tokenizer that it names, and the token that it puts behind each document. kText and kJsonl.
+struct SourceTokenizer {
+  std::unique_ptr<Tokenizer> tokenizer;
+  int64_t eos = kNoToken;
+};
+absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
+                                            const std::string& program);
+
+}  // namespace longhaul

@@ -1,0 +1,53 @@
+#include "worker/data/token_batches.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/data/windows.h"
+
+namespace longhaul {
+
+TokenBatches::TokenBatches(const Options& options, std::vector<std::unique_ptr<Dataset>> datasets,
+                           const ExamplePlan& plan)
+    : options_(options), datasets_(std::move(datasets)), plan_(plan) {}
+
+absl::StatusOr<ExampleBatch> TokenBatches::Make(int64_t step) const {
+  const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
+  std::vector<ExamplePlan::Place> places;
+  for (int64_t i = 0; i < share.count; ++i) places.push_back(plan_.Train(step, share.first + i));
+  return Read(places);
+}
+
+absl::StatusOr<ExampleBatch> TokenBatches::MakeHeldOut(int64_t index, int64_t count) const {
+  const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
+  std::vector<ExamplePlan::Place> places;
+  for (int64_t i = 0; i < share.count; ++i) {
+    places.push_back(plan_.Eval(index * options_.batch + share.first + i, count * options_.batch));
+  }
+  return Read(places);
+}
+
+absl::StatusOr<ExampleBatch> TokenBatches::Read(
+    const std::vector<ExamplePlan::Place>& places) const {
+  const int64_t size = options_.context + 1;
+  ExampleBatch batch{.examples = static_cast<int64_t>(places.size())};
+  BatchTensor tokens{.name = "tokens", .shape = {batch.examples, size}};
+  tokens.values.resize(batch.examples * size);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto [source, first] = places[i];
+    const absl::Span<int64_t> example = absl::MakeSpan(tokens.values).subspan(i * size, size);
+    datasets_[source]->Read(first, example);
+    // All were checked when the data was opened; a model would read outside its embedding.
+    for (int64_t k = 0; k < size; ++k) {
+      if (example[k] >= 0 && example[k] < options_.vocab) continue;
+      return absl::DataLossError(absl::StrCat(datasets_[source]->Locate(first + k), " is now ",
+                                              example[k], ", not below the vocab ", options_.vocab,
+                                              ": the file changed while it was trained on"));
+    }
+  }
+  batch.tensors.push_back(std::move(tokens));
+  return batch;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,221 @@
+#include "worker/data/token_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/io/digest.h"
+#include "worker/data/documents.h"
+#include "worker/data/megatron_writer.h"
+#include "worker/data/token_files.h"
+
+namespace longhaul {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBatchBytes = 2 << 20;  // Of text, for each thread.
+constexpr absl::Duration kLook = absl::Milliseconds(100), kTell = absl::Seconds(1);
+// To be raised when the same input gives other tokens.
+constexpr int kMadeBy = 1;
+
+struct FileFacts {
+  int64_t bytes = 0;
+  std::string key;  // All of it that tells one content from another.
+};
+
+absl::StatusOr<FileFacts> FactsOf(const std::vector<std::string>& files) {
+  FileFacts facts;
+  for (const std::string& file : files) {
+    struct stat info;
+    if (stat(file.c_str(), &info) != 0)
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", file));
+    facts.bytes += info.st_size;
+    absl::StrAppend(&facts.key, file, "\n", info.st_size, " ", info.st_mtim.tv_sec, " ",
+                    info.st_mtim.tv_nsec, " ", info.st_ino, "\n");
+  }
+  return facts;
+}
+
+absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOptions& options,
+                                                              const std::string& file) {
+  if (options.kind == SourceKind::kJsonl) return OpenJsonlDocuments(file, options.field);
+  return OpenTextDocument(file);
+}
+
+// Exclusive among processes; ends with the object.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  FolderLock(const FolderLock&) = delete;
+  ~FolderLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  absl::Status Open(const std::string& path) {
+    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ >= 0) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("the worker's --work-dir: cannot open ", path, ": ",
+                                            absl::ErrnoToStatus(errno, "").message()));
+  }
+  bool Try() const { return flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Waits until the lock is free, for as long as the file grows that its holder writes.
+absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
+                       const std::string& source, const TokenWork& work) {
+  uintmax_t size = 0;
+  absl::Time grew = absl::Now(), told = absl::InfinitePast();
+  while (!lock.Try()) {
+    std::error_code ignored;
+    const uintmax_t now = fs::file_size(growing, ignored);
+    if (!ignored && now != size) {
+      size = now;
+      grew = absl::Now();
+    }
+    if (absl::Now() - grew > work.patience) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(source, ": another process has made no tokens of it for ",
+                       absl::FormatDuration(work.patience), " (", growing, ")"));
+    }
+    if (work.on_wait && absl::Now() - told > kTell) {
+      told = absl::Now();
+      work.on_wait(absl::StrCat("tokens of ", source, ", which another process makes"));
+    }
+    absl::SleepFor(kLook);
+  }
+  return absl::OkStatus();
+}
+
+class TokenMaker {
+ public:
+  TokenMaker(const SourceOptions& options, const TokenWork& work, int64_t bytes)
+      : options_(options), work_(work), bytes_(bytes) {}
+
+  absl::Status Run(const std::vector<std::string>& files, const std::string& prefix) {
+    LH_ASSIGN_OR_RETURN(tokenizer_, TokenizerOf(options_, work_.threads, work_.tokenizer_program));
+    const int64_t vocab = std::max(tokenizer_.tokenizer->vocab(), tokenizer_.eos + 1);
+    LH_ASSIGN_OR_RETURN(writer_, MegatronWriter::Create(prefix, vocab));
+    for (const std::string& file : files) LH_RETURN_IF_ERROR(AddFile(file));
+    LH_RETURN_IF_ERROR(EncodeBatch());
+    if (writer_->tokens() == 0)
+      return absl::InvalidArgumentError(absl::StrCat(options_.path, ": holds no text"));
+    return writer_->Finish();
+  }
+
+ private:
+  absl::Status AddFile(const std::string& file) {
+    LH_ASSIGN_OR_RETURN(const std::unique_ptr<DocumentReader> documents,
+                        OpenDocuments(options_, file));
+    const size_t most = kBatchBytes * std::max(1, work_.threads);
+    for (DocumentPart part;;) {
+      LH_ASSIGN_OR_RETURN(const bool more, documents->Next(part));
+      if (!more) break;
+      size_ += part.text.size();
+      texts_.push_back(std::move(part.text));
+      ends_.push_back(part.ends_document);
+      if (size_ < most && texts_.size() < most / 64) continue;
+      LH_RETURN_IF_ERROR(EncodeBatch());
+      Tell(done_ + documents->taken());
+    }
+    done_ += documents->taken();
+    return absl::OkStatus();
+  }
+
+  absl::Status EncodeBatch() {
+    LH_RETURN_IF_ERROR(tokenizer_.tokenizer->Encode(texts_, tokens_));
+    const auto eos = static_cast<int32_t>(tokenizer_.eos);
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      LH_RETURN_IF_ERROR(writer_->Append(tokens_[i]));
+      if (!ends_[i]) continue;
+      if (tokenizer_.eos != kNoToken) LH_RETURN_IF_ERROR(writer_->Append({&eos, 1}));
+      LH_RETURN_IF_ERROR(writer_->EndDocument());
+    }
+    texts_.clear();
+    ends_.clear();
+    size_ = 0;
+    return absl::OkStatus();
+  }
+
+  void Tell(int64_t taken) {
+    if (!work_.on_wait || absl::Now() - told_ < kTell) return;
+    told_ = absl::Now();
+    work_.on_wait(absl::StrFormat("tokens of %s: %d of %d MiB read", options_.path, taken >> 20,
+                                  bytes_ >> 20));
+  }
+
+  const SourceOptions& options_;
+  const TokenWork& work_;
+  const int64_t bytes_;
+  int64_t done_ = 0;
+  absl::Time told_ = absl::InfinitePast();
+  SourceTokenizer tokenizer_;
+  std::unique_ptr<MegatronWriter> writer_;
+  std::vector<std::string> texts_;
+  std::vector<bool> ends_;
+  size_t size_ = 0;
+  std::vector<std::vector<int32_t>> tokens_;
+};
+
+void RemoveOthers(const std::string& folder, const std::string& source, const std::string& kept) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = absl::StartsWith(name, source + "-");
+    if (ours && !absl::StartsWith(name, kept)) fs::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
+                                       const std::vector<std::string>& files,
+                                       const TokenWork& work) {
+  if (work.folder.empty())
+    return absl::InternalError(absl::StrCat(options.path, ": no folder was given for its tokens"));
+  LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
+                      TokenizerOf(options, 1, work.tokenizer_program));
+  LH_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(files));
+  const std::string how =
+      absl::StrCat(kMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
+                   options.kind == SourceKind::kJsonl ? options.field : "", "\n", options.tokenizer,
+                   "\n", tokenizer.eos);
+  const std::string source = DigestOf(how).Hex().substr(0, 16);
+  const std::string name = absl::StrCat(
+      source, "-",
+      DigestOf(absl::StrCat(how, "\n", tokenizer.tokenizer->identity(), "\n", facts.key)).Hex());
+  std::error_code error;
+  fs::create_directories(work.folder, error);
+  const std::string prefix = absl::StrCat(work.folder, "/", name);
+  if (OpenMegatronFile(prefix).ok()) return prefix;
+  FolderLock lock;
+  LH_RETURN_IF_ERROR(lock.Open(absl::StrCat(work.folder, "/", source, ".lock")));
+  absl::Status made = AwaitLock(lock, prefix + ".bin.tmp", options.path, work);
+  if (made.ok() && !OpenMegatronFile(prefix).ok()) {
+    RemoveOthers(work.folder, source, name);
+    made = TokenMaker(options, work, facts.bytes).Run(files, prefix);
+  }
+  if (work.on_wait) work.on_wait("");
+  LH_RETURN_IF_ERROR(made);
+  LH_ASSIGN_OR_RETURN(const FileFacts after, FactsOf(files));
+  if (after.key == facts.key) return prefix;
+  return absl::InvalidArgumentError(
+      absl::StrCat(options.path, ": its files changed while tokens were made of them"));
+}
+
+}  // namespace longhaul

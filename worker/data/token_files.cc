@@ -1,0 +1,121 @@
+#include "worker/data/token_files.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "worker/data/megatron_index.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kLlmcHeaderBytes = 256 * 4;
+
+struct LlmcKind {
+  int32_t magic, version;
+  int width;
+};
+constexpr LlmcKind kLlmcKinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+int32_t HeaderWord(absl::Span<const uint8_t> bytes, int at) {
+  int32_t word;
+  std::memcpy(&word, bytes.data() + at * sizeof(word), sizeof(word));
+  return word;
+}
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> Map(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  if (file.bytes().empty())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
+  return std::make_shared<const MappedFile>(std::move(file));
+}
+
+absl::Status Wrong(const std::string& path, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
+}
+
+}  // namespace
+
+absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
+  const auto size = static_cast<int64_t>(file->bytes().size());
+  if (IsLlmcFile(file->bytes()))
+    return Wrong(path, "begins as a file of llm.c does (data.tokens.format: llmc)");
+  if (size % 2 != 0) {
+    return Wrong(path,
+                 absl::StrFormat("%d bytes is an odd size; a nanoGPT file holds 16-bit tokens "
+                                 "(is it text, or another format?)",
+                                 size));
+  }
+  return TokenPiece{.file = std::move(file), .path = path, .count = size / 2, .width = 2};
+}
+
+bool IsLlmcFile(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() < kLlmcHeaderBytes) return false;
+  for (const LlmcKind& kind : kLlmcKinds) {
+    if (HeaderWord(bytes, 0) == kind.magic && HeaderWord(bytes, 1) == kind.version) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<TokenPiece> OpenLlmcFile(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
+  const absl::Span<const uint8_t> bytes = file->bytes();
+  if (bytes.size() < kLlmcHeaderBytes)
+    return Wrong(path, "is shorter than the header of an llm.c file (1024 bytes)");
+  for (const LlmcKind& kind : kLlmcKinds) {
+    if (HeaderWord(bytes, 0) != kind.magic) continue;
+    if (HeaderWord(bytes, 1) != kind.version) {
+      return Wrong(path, absl::StrFormat("is an llm.c file of version %d, expected %d",
+                                         HeaderWord(bytes, 1), kind.version));
+    }
+    const int64_t count = HeaderWord(bytes, 2);
+    const int64_t body = static_cast<int64_t>(bytes.size()) - kLlmcHeaderBytes;
+    if (count <= 0 || count * kind.width != body) {
+      return Wrong(path, absl::StrFormat("its header promises %d tokens of %d bytes, behind it are "
+                                         "%d bytes: the file is cut off, or was added to",
+                                         count, kind.width, body));
+    }
+    return TokenPiece{.file = std::move(file),
+                      .path = path,
+                      .offset = kLlmcHeaderBytes,
+                      .count = count,
+                      .width = kind.width};
+  }
+  return Wrong(path, absl::StrFormat("does not begin as a file of llm.c does: magic %d, expected "
+                                     "20240520",
+                                     HeaderWord(bytes, 0)));
+}
+
+std::string MegatronPrefix(const std::string& path) {
+  absl::string_view prefix = path;
+  if (!absl::ConsumeSuffix(&prefix, ".idx")) absl::ConsumeSuffix(&prefix, ".bin");
+  return std::string(prefix);
+}
+
+absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
+  const std::string index_path = prefix + ".idx", path = prefix + ".bin";
+  LH_ASSIGN_OR_RETURN(const MappedFile index_file, MappedFile::Open(index_path));
+  const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(index_file.bytes());
+  if (!index.ok()) return Wrong(index_path, index.status().message());
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
+  const auto size = static_cast<int64_t>(file->bytes().size());
+  if (size != index->tokens * index->width) {
+    return Wrong(path, absl::StrFormat("holds %d bytes, its index promises %d tokens of %d bytes",
+                                       size, index->tokens, index->width));
+  }
+  return MegatronFile{.tokens = {.file = std::move(file),
+                                 .path = path,
+                                 .count = index->tokens,
+                                 .width = index->width,
+                                 .limit = index->limit},
+                      .sequences = index->sequences,
+                      .documents = index->documents};
+}
+
+}  // namespace longhaul

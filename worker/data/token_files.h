@@ -1,0 +1,35 @@
+// Files of tokens that other tools write, as mapped pieces. Nothing is read but headers and indexes;
+// tokens are checked by who knows the vocabulary (CheckTokens).
+//
+// All: NOT_FOUND: no such file. INVALID_ARGUMENT: the file is not of this format, or it is damaged.
+// Every message names the file and what is wrong.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/data/mapped_tokens.h"
+
+namespace longhaul {
+
+// nanoGPT: unsigned 16-bit tokens, nothing else.
+absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path);
+
+// llm.c: a header of 256 int32 (magic, version, number of tokens; the rest is unused), then unsigned
+// tokens: 16 bits with magic 20240520, version 1; 32 bits with magic 20240801, version 7.
+absl::StatusOr<TokenPiece> OpenLlmcFile(const std::string& path);
+bool IsLlmcFile(absl::Span<const uint8_t> bytes);
+
+// Megatron-LM: PREFIX.bin and PREFIX.idx (megatron_index.h).
+struct MegatronFile {
+  TokenPiece tokens;
+  int64_t sequences = 0, documents = 0;
+};
+absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix);
+
+// Without .idx or .bin at its end.
+std::string MegatronPrefix(const std::string& path);
+
+}  // namespace longhaul
