@@ -180,6 +180,9 @@ void FillComputed(v1::JobSpec& spec) {
     spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);
   }
   FillWeightDecay(spec);
+  v1::EvaluationSpec& evaluation = *spec.mutable_evaluation();
+  if (evaluation.pools_every_cycles() == 0)
+    evaluation.set_pools_every_cycles(evaluation.every_cycles());
   if (!spec.sync().has_tau()) {
     spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 
@@ -17,6 +18,8 @@ constexpr int kPointsOfAge = 10'000;
 absl::StatusOr<std::unique_ptr<TrackedRun>> TrackedRun::Open(FileSystem* fs,
                                                              const std::string& folder,
                                                              absl::Time now) {
+  if (const size_t slash = folder.rfind('/'); slash != std::string::npos && slash > 0)
+    LH_RETURN_IF_ERROR(fs->CreateDir(folder.substr(0, slash)));
   LH_RETURN_IF_ERROR(fs->CreateDir(folder));
   LH_ASSIGN_OR_RETURN(EventFile events, EventFile::Open(fs, folder, now));
   LH_ASSIGN_OR_RETURN(ScalarLines lines,
@@ -31,7 +34,8 @@ absl::Status TrackedRun::Add(const TrackedStep& step) {
 }
 
 absl::Status TrackedRun::AddText(absl::Time time, const std::string& tag, absl::string_view text) {
-  LH_RETURN_IF_ERROR(events_.AddText(0, time, tag, text));
+  // TensorBoard shows texts as Markdown.
+  LH_RETURN_IF_ERROR(events_.AddText(0, time, tag, absl::StrCat("```\n", text, "\n```")));
   return lines_.AddText(0, time, tag, text);
 }
 

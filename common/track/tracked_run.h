@@ -29,7 +29,7 @@ struct TrackedStep {
 
 class TrackedRun {
  public:
-  // Makes the folder, but not those above it. `fs` outlives it. NOT_FOUND: the folder above is not there.
+  // Makes the folder and the one above it, but not those above that. `fs` outlives it. NOT_FOUND: those are not there.
   static absl::StatusOr<std::unique_ptr<TrackedRun>> Open(FileSystem* fs, const std::string& folder,
                                                           absl::Time now);
 

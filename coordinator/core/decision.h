@@ -40,6 +40,8 @@ struct StorePlace {
 };
 struct StoreEvaluation {
   std::string job;
+  // Who evaluated.
+  std::string pool;
   Evaluation evaluation;
 };
 using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation>;

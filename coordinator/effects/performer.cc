@@ -34,6 +34,18 @@ std::string MakeJobId(absl::Time now) {
                          random() & 0xffffff);
 }
 
+EvaluationRecord RecordOf(const StoreEvaluation& record) {
+  const Evaluation& e = record.evaluation;
+  return {.job_id = record.job,
+          .step = e.step,
+          .version = e.version,
+          .loss = e.loss,
+          .tokens = e.tokens,
+          .final = e.final && !e.of_pool,
+          .pool = e.of_pool ? record.pool : "",
+          .metrics = e.metrics};
+}
+
 absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRecord& job) {
   return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
 }
@@ -162,8 +174,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       records.push_back(ParticipantRecord{place->job, p.pool, p.incarnation, p.ordinal,
                                           p.start_step, p.gone, p.return_until});
     } else {
-      const auto& [job, e] = std::get<StoreEvaluation>(record);
-      records.push_back(EvaluationRecord{job, e.step, e.version, e.loss, e.tokens, e.final});
+      records.push_back(RecordOf(std::get<StoreEvaluation>(record)));
     }
   }
   return records;
@@ -200,10 +211,13 @@ void Performer::TakeOver(const Record& record) {
       pool.Info(absl::StrCat("is assigned, place ", p.ordinal));
     }
   } else {
-    const Evaluation& e = std::get<StoreEvaluation>(record).evaluation;
-    job.progress.AddEvaluation({id, e.step, e.version, e.loss, e.tokens, e.final});
-    parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(e.loss);
-    log.Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
+    const EvaluationRecord evaluation = RecordOf(std::get<StoreEvaluation>(record));
+    job.progress.AddEvaluation(evaluation);
+    if (parts_.tracks != nullptr) parts_.tracks->Evaluated(job, evaluation, now());
+    const Logger of_pool = parts_.log->With({.job = job.name(), .pool = evaluation.pool});
+    of_pool.Info(absl::StrCat("evaluation at step ", evaluation.step, ": loss ", evaluation.loss));
+    if (evaluation.pool.empty())
+      parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(evaluation.loss);
   }
   parts_.publisher->JobChanged(job);
 }

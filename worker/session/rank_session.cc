@@ -117,6 +117,8 @@ class RankSession::Impl {
   absl::Status DoPush(const Push& action);
   absl::Status DoMerge(const Merge& action);
   absl::Status DoEvaluate(const Evaluate& action);
+  absl::Status ShowOuter();
+  absl::Status ShowLive();
   absl::Status PublishAll();
   void ReportProgress();
 
@@ -513,6 +515,8 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   progress_.tokens += stats.tokens;
   progress_.skipped_steps += stats.skipped ? 1 : 0;
   progress_.train_loss = stats.loss;
+  progress_.gradient_norm = stats.gradient_norm;
+  progress_.learning_rate = stats.learning_rate;
   progress_.compute_seconds += stats.compute_seconds;
   progress_.received += stats.received;
   progress_.weights_nmse = stats.weights_nmse;
@@ -555,20 +559,29 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
 
 absl::Status RankSession::Impl::DoEvaluate(const Evaluate& action) {
   const absl::Time begin = clock_->Now();
+  if (!action.of_pool) LH_RETURN_IF_ERROR(ShowOuter());
+  LH_ASSIGN_OR_RETURN(const EvalStats stats, replica_->Evaluate());
+  if (!action.of_pool) LH_RETURN_IF_ERROR(ShowLive());
+  progress_.eval_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
+  if (options_.observer.on_evaluation) {
+    options_.observer.on_evaluation(
+        {action.step, action.version, stats.loss, stats.tokens, action.final, action.of_pool,
+         stats.metrics});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankSession::Impl::ShowOuter() {
   for (const auto& fragment : fragments_) {
     LH_RETURN_IF_ERROR(fragment->SaveLive(*replica_));
     LH_RETURN_IF_ERROR(fragment->Install(*replica_));
   }
-  LH_RETURN_IF_ERROR(PublishAll());
-  LH_ASSIGN_OR_RETURN(const EvalStats stats, replica_->Evaluate());
+  return PublishAll();
+}
+
+absl::Status RankSession::Impl::ShowLive() {
   for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->RestoreLive(*replica_));
-  LH_RETURN_IF_ERROR(PublishAll());
-  progress_.eval_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
-  if (options_.observer.on_evaluation) {
-    options_.observer.on_evaluation(
-        {action.step, action.version, stats.loss, stats.tokens, action.final});
-  }
-  return absl::OkStatus();
+  return PublishAll();
 }
 
 absl::Status RankSession::Impl::PublishAll() {
@@ -584,9 +597,11 @@ void RankSession::Impl::ReportProgress() {
     progress_.uplink_nmse = uplink_nmse_;
     progress_.error_feedback_norm = feedback_norm_;
   }
-  const double seconds =
-      absl::ToDoubleSeconds(clock_->Now() - training_since_) - progress_.eval_seconds;
-  progress_.tokens_per_second = seconds > 0 ? static_cast<double>(progress_.tokens) / seconds : 0;
+  const double all = absl::ToDoubleSeconds(clock_->Now() - training_since_);
+  const double seconds = all - progress_.eval_seconds;
+  const auto tokens = static_cast<double>(progress_.tokens);
+  progress_.tokens_per_second = seconds > 0 ? tokens / seconds : 0;
+  progress_.tokens_per_second_with_evaluation = all > 0 ? tokens / all : 0;
   if (options_.observer.on_progress) options_.observer.on_progress(progress_);
 }
 

@@ -83,7 +83,7 @@ TEST_F(TrackedRunTest, WritesBothFiles) {
   const std::vector<track::v1::Event> events = Events();
   ASSERT_EQ(events.size(), 3);
   EXPECT_EQ(events[0].file_version(), "brain.Event:2");
-  EXPECT_EQ(events[1].summary().value(0).tensor().string_val(0), "name: x");
+  EXPECT_EQ(events[1].summary().value(0).tensor().string_val(0), "```\nname: x\n```");
   EXPECT_EQ(events[2].summary().value(0).simple_value(), 2.5);
   EXPECT_EQ(events[2].wall_time(), 1'800'000'000);
   EXPECT_EQ(*ReadFile(base_, "run/scalars.jsonl", 1 << 20),
@@ -164,8 +164,9 @@ TEST_F(TrackedRunTest, WritesWhatComesAllTheTimeSometimes) {
   EXPECT_EQ(Story().size(), 4 + 2);
 }
 
-TEST_F(TrackedRunTest, NeedsTheFolderAbove) {
-  EXPECT_TRUE(absl::IsNotFound(TrackedRun::Open(&fs_, "job/run", kBegin).status()));
+TEST_F(TrackedRunTest, MakesItsFolderAndTheOneAboveAlone) {
+  EXPECT_TRUE(TrackedRun::Open(&fs_, "track/run", kBegin).ok());
+  EXPECT_TRUE(absl::IsNotFound(TrackedRun::Open(&fs_, "job/track/run", kBegin).status()));
 }
 
 }  // namespace

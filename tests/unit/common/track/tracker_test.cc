@@ -43,13 +43,13 @@ TEST_F(TrackerTest, ClosingWritesWhatWasKept) {
 
 // A job that has no folder yet gets none of this.
 TEST_F(TrackerTest, ARunThatCannotBeOpenedIsTriedAgainLater) {
-  tracker_.Add("job/run", At(1));
-  EXPECT_EQ(Lines("job/run"), "none");
+  tracker_.Add("job/track/run", At(1));
+  EXPECT_EQ(Lines("job/track/run"), "none");
   ASSERT_TRUE(fs_.CreateDir("job").ok());
-  tracker_.Add("job/run", At(2, 10));
-  EXPECT_EQ(Lines("job/run"), "none");
-  tracker_.Add("job/run", At(3, 40));
-  EXPECT_EQ(Lines("job/run"), "{\"step\":3,\"time\":40.0,\"loss\":1.0}\n");
+  tracker_.Add("job/track/run", At(2, 10));
+  EXPECT_EQ(Lines("job/track/run"), "none");
+  tracker_.Add("job/track/run", At(3, 40));
+  EXPECT_EQ(Lines("job/track/run"), "{\"step\":3,\"time\":40.0,\"loss\":1.0}\n");
 }
 
 TEST_F(TrackerTest, AFullQueueLosesPointsAndNothingElse) {
