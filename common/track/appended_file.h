@@ -1,4 +1,5 @@
-// A file that grows by whole pieces. Between calls it is not open, so that their number costs nothing. Externally synchronised.
+// A file that grows by whole pieces. Between calls it is not open, so that their number costs
+// nothing. Externally synchronised.
 #pragma once
 
 #include <cstdint>

@@ -74,20 +74,21 @@ absl::StatusOr<EventFile> EventFile::Open(FileSystem* fs, const std::string& fol
 // Damaged: not one of ours, or more than a torn record follows the whole ones.
 absl::Status EventFile::Scan(const File& file, int64_t size, bool* damaged) {
   bool ours = false, first = true;
-  LH_ASSIGN_OR_RETURN(
-      const int64_t whole, ReadRecords(file, [&](absl::string_view record) {
-        track::v1::Event event;
-        if (!event.ParseFromArray(record.data(), static_cast<int>(record.size()))) return;
-        if (std::exchange(first, false)) {
-          ours = event.file_version() == kFileVersion;
-          // What cannot be a time is long ago.
-          const double wall = event.wall_time();
-          begun_ = absl::UnixEpoch() + absl::Seconds(wall > 0 && wall < 1e11 ? wall : 0);
-        }
-        if (event.has_session_log()) last_.Rewind(event.step());
-        for (const track::v1::Summary::Value& value : event.summary().value())
-          last_.Took(value.tag(), event.step());
-      }));
+  LH_ASSIGN_OR_RETURN(const int64_t whole, ReadRecords(file, [&](absl::string_view record) {
+                        track::v1::Event event;
+                        if (!event.ParseFromArray(record.data(), static_cast<int>(record.size())))
+                          return;
+                        if (std::exchange(first, false)) {
+                          ours = event.file_version() == kFileVersion;
+                          // What cannot be a time is long ago.
+                          const double wall = event.wall_time();
+                          begun_ =
+                              absl::UnixEpoch() + absl::Seconds(wall > 0 && wall < 1e11 ? wall : 0);
+                        }
+                        if (event.has_session_log()) last_.Rewind(event.step());
+                        for (const track::v1::Summary::Value& value : event.summary().value())
+                          last_.Took(value.tag(), event.step());
+                      }));
   *damaged = !ours || size - whole > kRecordBytesMax;
   file_.SetWhole(whole);
   return absl::OkStatus();

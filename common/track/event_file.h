@@ -28,7 +28,8 @@ class EventFile {
 
   // Writes those whose step is behind the last one of their tag.
   absl::Status AddScalars(int64_t step, absl::Time time, absl::Span<const Scalar> scalars);
-  absl::Status AddText(int64_t step, absl::Time time, const std::string& tag, absl::string_view text);
+  absl::Status AddText(int64_t step, absl::Time time, const std::string& tag,
+                       absl::string_view text);
   // The run goes on from before `step`: readers drop what they had of it and of later ones.
   absl::Status Rewind(int64_t step, absl::Time time);
 

@@ -14,6 +14,7 @@ namespace longhaul {
 std::vector<Scalar> ProgressScalars(const v1::PoolProgress& progress);
 // eval/NAME of each; of a loss alone its perplexity, too. `final`: also final/NAME, since the last step may have been
 // evaluated already, before the last round.
-std::vector<Scalar> EvaluationScalars(double loss, absl::Span<const NamedValue> metrics, bool final);
+std::vector<Scalar> EvaluationScalars(double loss, absl::Span<const NamedValue> metrics,
+                                      bool final);
 
 }  // namespace longhaul

@@ -61,9 +61,8 @@ absl::StatusOr<int64_t> ReadRecords(const File& file,
     window_at = done;
     const size_t kept = window.size();
     window.resize(kept + kReadAtOnce + kHeadBytes + kTailBytes);
-    LH_ASSIGN_OR_RETURN(const int64_t read,
-                        file.ReadAt(window_at + static_cast<int64_t>(kept),
-                                    absl::MakeSpan(window).subspan(kept)));
+    LH_ASSIGN_OR_RETURN(const int64_t read, file.ReadAt(window_at + static_cast<int64_t>(kept),
+                                                        absl::MakeSpan(window).subspan(kept)));
     end = read == 0;
     window.resize(kept + read);
     const int64_t before = done;
@@ -73,7 +72,8 @@ absl::StatusOr<int64_t> ReadRecords(const File& file,
       done += kHeadBytes + static_cast<int64_t>(payload.size()) + kTailBytes;
     }
     // With more than a record's bytes at hand nothing was whole: nothing will be.
-    if (done == before && static_cast<int64_t>(window.size()) >= kRecordBytesMax + kHeadBytes + kTailBytes)
+    if (done == before &&
+        static_cast<int64_t>(window.size()) >= kRecordBytesMax + kHeadBytes + kTailBytes)
       break;
   }
   return done;

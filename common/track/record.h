@@ -1,6 +1,6 @@
-// TFRecord framing, of which TensorBoard's event files are made: each record is its length (8 bytes, little endian), the masked
-// CRC32C of that, the bytes, their masked CRC32C. After TensorFlow's core/lib/io/record_writer.h and core/lib/hash/crc32c.h. Pure, but
-// for reading the file.
+// TFRecord framing, of which TensorBoard's event files are made: each record is its length (8 bytes,
+// little endian), the masked CRC32C of that, the bytes, their masked CRC32C. After TensorFlow's
+// core/lib/io/record_writer.h and core/lib/hash/crc32c.h. Pure, but for reading the file.
 #pragma once
 
 #include <cstdint>

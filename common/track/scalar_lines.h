@@ -26,7 +26,8 @@ class ScalarLines {
   static absl::StatusOr<ScalarLines> Open(FileSystem* fs, const std::string& path);
 
   absl::Status AddScalars(int64_t step, absl::Time time, absl::Span<const Scalar> scalars);
-  absl::Status AddText(int64_t step, absl::Time time, const std::string& tag, absl::string_view text);
+  absl::Status AddText(int64_t step, absl::Time time, const std::string& tag,
+                       absl::string_view text);
   absl::Status Rewind(int64_t step, absl::Time time);
 
   const LastSteps& last() const { return last_; }

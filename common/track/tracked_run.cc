@@ -22,8 +22,7 @@ absl::StatusOr<std::unique_ptr<TrackedRun>> TrackedRun::Open(FileSystem* fs,
     LH_RETURN_IF_ERROR(fs->CreateDir(folder.substr(0, slash)));
   LH_RETURN_IF_ERROR(fs->CreateDir(folder));
   LH_ASSIGN_OR_RETURN(EventFile events, EventFile::Open(fs, folder, now));
-  LH_ASSIGN_OR_RETURN(ScalarLines lines,
-                      ScalarLines::Open(fs, JoinPath(folder, "scalars.jsonl")));
+  LH_ASSIGN_OR_RETURN(ScalarLines lines, ScalarLines::Open(fs, JoinPath(folder, "scalars.jsonl")));
   return std::unique_ptr<TrackedRun>(new TrackedRun(std::move(events), std::move(lines)));
 }
 

@@ -16,7 +16,6 @@ int64_t EvaluationsUntil(int64_t cycle, int64_t every) {
 
 }  // namespace
 
-
 void Coordinator::On(const RankReady& event) {
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
@@ -180,7 +179,8 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
   }
   if (able.empty()) return "";
   // Who evaluates stands still for it: they take turns, so that it is not always the same one that the others wait for.
-  const int64_t turn = last ? EvaluationsUntil(rounds.plan().cycles(), every) : EvaluationsUntil(*cycle - 1, every);
+  const int64_t turn =
+      last ? EvaluationsUntil(rounds.plan().cycles(), every) : EvaluationsUntil(*cycle - 1, every);
   return able[turn % static_cast<int64_t>(able.size())];
 }
 

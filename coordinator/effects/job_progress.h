@@ -61,7 +61,7 @@ class JobProgress {
  private:
   std::map<std::string, PoolHistory> pools_;
   std::map<std::pair<int64_t, bool>, double>
-      losses_;  // By step, the final one after others of its step.
+      losses_;                       // By step, the final one after others of its step.
   std::vector<NamedValue> metrics_;  // Of the last of them.
   std::map<std::string, EvaluationRecord> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;

@@ -48,15 +48,18 @@ void JobTracks::Committed(const LiveJob& job, const CommitRecord& commit, absl::
   TrackedStep step{.step = StepOf(job, commit), .time = now};
   step.scalars = {{absl::StrCat("outer_parameter_norm", fragment), commit.outer_parameter_norm}};
   if (commit.kind == RoundKind::kOuter || commit.kind == RoundKind::kFinal) {
-    step.scalars.push_back({absl::StrCat("outer_gradient_norm", fragment), commit.outer_gradient_norm});
+    step.scalars.push_back(
+        {absl::StrCat("outer_gradient_norm", fragment), commit.outer_gradient_norm});
     step.scalars.push_back({absl::StrCat("downlink_nmse", fragment), commit.downlink_nmse});
-    step.scalars.push_back({absl::StrCat("contributing_pools", fragment), static_cast<double>(commit.pools.size())});
+    step.scalars.push_back(
+        {absl::StrCat("contributing_pools", fragment), static_cast<double>(commit.pools.size())});
   }
   if (commit.contribution_cosine.has_value()) {
     step.scalars.push_back(
         {absl::StrCat("outer_gradient_cosine", fragment), *commit.contribution_cosine});
   }
-  const WireBytes up = job.fragments->bytes_up().Value(), down = job.fragments->bytes_down().Value();
+  const WireBytes up = job.fragments->bytes_up().Value(),
+                  down = job.fragments->bytes_down().Value();
   step.scalars.push_back({"bytes/up", static_cast<double>(up.total)});
   step.scalars.push_back({"bytes/down", static_cast<double>(down.total)});
   tracker_->Add(folder, std::move(step));

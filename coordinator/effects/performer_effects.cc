@@ -84,7 +84,8 @@ void Performer::Tell(const EndJob& notice) {
 // Likewise, of what is stored.
 void Performer::TrackEvaluations(const LiveJob& job) {
   if (parts_.tracks == nullptr) return;
-  for (const auto& list : {parts_.meta->ListEvaluations(job.id()), parts_.meta->ListPoolEvaluations(job.id())}) {
+  for (const auto& list :
+       {parts_.meta->ListEvaluations(job.id()), parts_.meta->ListPoolEvaluations(job.id())}) {
     if (!list.ok()) return Note(list.status());
     for (const EvaluationRecord& evaluation : *list)
       parts_.tracks->Evaluated(job, evaluation, now());

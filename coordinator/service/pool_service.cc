@@ -112,16 +112,17 @@ absl::Status CheckHeartbeat(const v1::HeartbeatRequest& request) {
 absl::Status CheckMetrics(const v1::Evaluation& evaluation) {
   std::set<absl::string_view> names;
   if (evaluation.metrics_size() > kMetricsMax)
-    return BadRequestError({{"evaluations", absl::StrCat("one has more than ", kMetricsMax, " metrics")}});
+    return BadRequestError(
+        {{"evaluations", absl::StrCat("one has more than ", kMetricsMax, " metrics")}});
   for (const v1::Metric& metric : evaluation.metrics()) {
     const absl::string_view name = metric.name();
     const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
       return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
     });
     if (name.empty() || name.size() > kMetricNameMax || !plain || !names.insert(name).second) {
-      return BadRequestError({{"evaluations",
-                               absl::StrCat("a metric's name is given twice, or is not 1 to ",
-                                            kMetricNameMax, " of [a-z0-9_]")}});
+      return BadRequestError(
+          {{"evaluations", absl::StrCat("a metric's name is given twice, or is not 1 to ",
+                                        kMetricNameMax, " of [a-z0-9_]")}});
     }
   }
   return absl::OkStatus();

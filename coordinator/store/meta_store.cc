@@ -39,8 +39,9 @@ PRAGMA user_version = 2;
 COMMIT;
 )sql";
 
-// What later versions of the program added. Earlier ones of the same schema do not look at it, so that a coordinator may
-// go back to one of them: a new schema version is for changes that they would misread.
+// What later versions of the program added. Earlier ones of the same schema do not look at it, so
+// that a coordinator may go back to one of them: a new schema version is for changes that they
+// would misread.
 constexpr char kAdditions[] = R"sql(
 CREATE TABLE IF NOT EXISTS measurement (
   job BLOB NOT NULL REFERENCES job (id), pool BLOB NOT NULL, step INTEGER NOT NULL,
@@ -335,15 +336,15 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
     evaluation.loss = RealOf(row[3]);
     evaluation.tokens = IntegerOf(row[4]);
   }
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<SqlRow> metrics,
-      database_->Query("SELECT step, final, name, value FROM measurement"
-                       " WHERE job = ? AND pool = ? ORDER BY step, final, name",
-                       {job_id, std::string()}));
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> metrics,
+                      database_->Query("SELECT step, final, name, value FROM measurement"
+                                       " WHERE job = ? AND pool = ? ORDER BY step, final, name",
+                                       {job_id, std::string()}));
   auto evaluation = evaluations.begin();
   for (const SqlRow& row : metrics) {
     const auto key = std::make_pair(IntegerOf(row[0]), IntegerOf(row[1]) != 0);
-    while (evaluation != evaluations.end() && std::make_pair(evaluation->step, evaluation->final) < key)
+    while (evaluation != evaluations.end() &&
+           std::make_pair(evaluation->step, evaluation->final) < key)
       ++evaluation;
     if (evaluation == evaluations.end()) break;
     if (std::make_pair(evaluation->step, evaluation->final) == key)

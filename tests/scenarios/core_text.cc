@@ -133,7 +133,8 @@ std::string Text(const session::Merge& a) {
                          RoundKindName(a.kind), a.alpha, a.contributed ? " contributed" : "");
 }
 std::string Text(const session::Evaluate& a) {
-  if (a.of_pool) return absl::StrFormat("evaluate own parameters version %d step %d", a.version, a.step);
+  if (a.of_pool)
+    return absl::StrFormat("evaluate own parameters version %d step %d", a.version, a.step);
   return absl::StrFormat("evaluate version %d step %d%s", a.version, a.step,
                          a.final ? " final" : "");
 }

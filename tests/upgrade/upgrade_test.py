@@ -5,12 +5,14 @@
 tests/upgrade/run.sh builds them and runs this.
 """
 
+import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import unittest
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
@@ -74,12 +76,18 @@ class UpgradeTest(unittest.TestCase):
         self.submit(OLD)
         self.cluster.wait_step(200)
         self.coordinator(NEW)
+        # The same spec is the same job, although this version fills in more defaults.
+        self.submit(NEW)
         self.cluster.wait_step(600)
         self.worker("site-a", NEW)
         self.cluster.wait_step(1000)
         self.worker("site-b", NEW)
-        job = self.cluster.wait_job(seconds=300)
-        self.check(job)
+        self.check(self.cluster.wait_job(seconds=300))
+        # From when on both knew how to.
+        with urllib.request.urlopen(f"http://{self.cluster.http}/api/v1/job?name=tiny", timeout=10) as answer:
+            curves = {c["pool"]: c["points"] for c in json.loads(answer.read())["pool_evaluations"]}
+        self.assertEqual(sorted(curves), ["site-a", "site-b"])
+        self.assertGreater(int(curves["site-a"][0]["step"]), 500)
         self.verify(NEW)
 
     def test_new_coordinator_with_old_workers_and_old_cli(self):
@@ -99,6 +107,15 @@ class UpgradeTest(unittest.TestCase):
         self.check(self.cluster.wait_job(seconds=300))
         self.assertEqual(self.cluster.cli("list").returncode, 0)
         self.assertEqual(self.cluster.cli("pools").returncode, 0)
+
+    def test_a_field_that_the_old_coordinator_does_not_know_is_refused_by_name(self):
+        self.coordinator(OLD)
+        self.cluster.bin["cli"] = NEW
+        result = self.cluster.submit(sets=["evaluation.pools_every_cycles=3"])
+        if result.returncode == 0:
+            self.skipTest("the previous version knows every field")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("evaluation: field number 3 is not known to this version; use a client of the coordinator's version", result.stderr)
 
     def test_pools_of_both_versions_and_a_way_back(self):
         """A new coordinator that disappoints makes way for the old one again: nothing it stored is in the way."""

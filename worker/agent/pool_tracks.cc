@@ -42,9 +42,9 @@ void PoolTracks::Evaluated(const v1::Assignment& job, const v1::Evaluation& eval
   std::vector<NamedValue> metrics;
   for (const v1::Metric& metric : evaluation.metrics())
     metrics.push_back({metric.name(), metric.value()});
-  tracker_->Add(
-      RunFolder(job, evaluation.of_pool() ? run_ : "outer"),
-      {evaluation.step(), absl::Now(), EvaluationScalars(evaluation.loss(), metrics, evaluation.final())});
+  tracker_->Add(RunFolder(job, evaluation.of_pool() ? run_ : "outer"),
+                {evaluation.step(), absl::Now(),
+                 EvaluationScalars(evaluation.loss(), metrics, evaluation.final())});
 }
 
 void PoolTracks::Close() {

@@ -1,5 +1,6 @@
-// The curves of a pool's jobs, as files at the pool's site (common/track): <folder>/JOB-ID/pool-NAME of its training and
-// its own evaluations, <folder>/JOB-ID/outer of those evaluations of the outer parameters that were its turn.
+// The curves of a pool's jobs, as files at the pool's site (common/track): <folder>/JOB-ID/pool-NAME
+// of its training and its own evaluations, <folder>/JOB-ID/outer of those evaluations of the outer
+// parameters that were its turn.
 #pragma once
 
 #include <memory>

@@ -48,9 +48,9 @@ struct InPoolTraffic {
 };
 
 struct StepStats {
-  double loss = 0;             // Mean over the pool's tokens of this step, nats.
-  int64_t tokens = 0;          // Of the whole pool in this step.
-  double gradient_norm = 0;    // Before clipping.
+  double loss = 0;           // Mean over the pool's tokens of this step, nats.
+  int64_t tokens = 0;        // Of the whole pool in this step.
+  double gradient_norm = 0;  // Before clipping.
   double learning_rate = 0;
   bool skipped = false;        // The gradient was not finite: nothing was updated.
   double compute_seconds = 0;  // Forward, backward, in-pool collectives, inner optimizer.

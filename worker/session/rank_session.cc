@@ -23,6 +23,7 @@
 #include "worker/session/core/session.h"
 #include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
+#include "worker/session/outer_evaluation.h"
 #include "worker/session/outer_fragment.h"
 #include "worker/session/plan_conversion.h"
 #include "worker/session/plan_watcher.h"
@@ -117,9 +118,6 @@ class RankSession::Impl {
   absl::Status DoPush(const Push& action);
   absl::Status DoMerge(const Merge& action);
   absl::Status DoEvaluate(const Evaluate& action);
-  absl::Status ShowOuter();
-  absl::Status ShowLive();
-  absl::Status PublishAll();
   void ReportProgress();
 
   const Options options_;
@@ -494,7 +492,7 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
   for (const auto& of_rank : versions) agreed = agreed && of_rank == action.versions;
   if (agreed) {  // The same on every rank, so the collective inside matches.
     for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->Install(*replica_));
-    LH_RETURN_IF_ERROR(PublishAll());
+    LH_RETURN_IF_ERROR(PublishAll(*replica_));
   }
   Post(VersionsAgreed{std::move(versions)});
   return absl::OkStatus();
@@ -559,35 +557,14 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
 
 absl::Status RankSession::Impl::DoEvaluate(const Evaluate& action) {
   const absl::Time begin = clock_->Now();
-  if (!action.of_pool) LH_RETURN_IF_ERROR(ShowOuter());
-  LH_ASSIGN_OR_RETURN(const EvalStats stats, replica_->Evaluate());
-  if (!action.of_pool) LH_RETURN_IF_ERROR(ShowLive());
+  LH_ASSIGN_OR_RETURN(const EvalStats stats,
+                      action.of_pool ? replica_->Evaluate() : EvaluateOuter(*replica_, fragments_));
   progress_.eval_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
   if (options_.observer.on_evaluation) {
-    options_.observer.on_evaluation(
-        {action.step, action.version, stats.loss, stats.tokens, action.final, action.of_pool,
-         stats.metrics});
+    options_.observer.on_evaluation({action.step, action.version, stats.loss, stats.tokens,
+                                     action.final, action.of_pool, stats.metrics});
   }
   return absl::OkStatus();
-}
-
-absl::Status RankSession::Impl::ShowOuter() {
-  for (const auto& fragment : fragments_) {
-    LH_RETURN_IF_ERROR(fragment->SaveLive(*replica_));
-    LH_RETURN_IF_ERROR(fragment->Install(*replica_));
-  }
-  return PublishAll();
-}
-
-absl::Status RankSession::Impl::ShowLive() {
-  for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->RestoreLive(*replica_));
-  return PublishAll();
-}
-
-absl::Status RankSession::Impl::PublishAll() {
-  std::vector<int> units(replica_->layout().units.size());
-  for (size_t i = 0; i < units.size(); ++i) units[i] = static_cast<int>(i);
-  return replica_->Publish(units);
 }
 
 void RankSession::Impl::ReportProgress() {

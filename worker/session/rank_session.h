@@ -30,7 +30,7 @@ struct Progress {
   // The pool was asked to stop, and inner_step is the last.
   bool draining = false;
   int64_t tokens = 0;
-  int64_t skipped_steps = 0;     // Their gradient was not finite.
+  int64_t skipped_steps = 0;  // Their gradient was not finite.
   // Of the newest step.
   double train_loss = 0, gradient_norm = 0, learning_rate = 0;
   // Since training began, without evaluations and with them.

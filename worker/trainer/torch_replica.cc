@@ -146,9 +146,9 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   ReadWindows(begins);
   const int64_t pool_tokens = options_.batch * options_.shape.context;
   const double learning_rate = options_.learning_rate.At(step);
-  LH_ASSIGN_OR_RETURN(const StepResult result,
-                      engine_->Step({share.count, options_.shape.context, tokens_}, pool_tokens,
-                                    learning_rate));
+  LH_ASSIGN_OR_RETURN(
+      const StepResult result,
+      engine_->Step({share.count, options_.shape.context, tokens_}, pool_tokens, learning_rate));
   const auto received = [&](Use use) {
     return InPoolBytes{.pair = result.received.Total(use, Level::kPair),
                        .node = result.received.Total(use, Level::kNode),
@@ -193,9 +193,8 @@ absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
   }
   const int64_t tokens = windows * context;
   const double loss = sum / static_cast<double>(tokens);
-  return EvalStats{.loss = loss,
-                   .tokens = tokens,
-                   .metrics = {{"loss", loss}, {"perplexity", std::exp(loss)}}};
+  return EvalStats{
+      .loss = loss, .tokens = tokens, .metrics = {{"loss", loss}, {"perplexity", std::exp(loss)}}};
 }
 
 absl::Status TorchReplica::Read(int unit, int64_t offset, absl::Span<float> out) {

@@ -16,9 +16,7 @@ namespace {
 constexpr char kEvents[] = "run/events.out.tfevents.0000000001.longhaul";
 constexpr char kLines[] = "run/scalars.jsonl";
 
-TrackedStep StepAt(int64_t step) {
-  return {step, absl::FromUnixSeconds(2), {{"train/loss", 1.5}}};
-}
+TrackedStep StepAt(int64_t step) { return {step, absl::FromUnixSeconds(2), {{"train/loss", 1.5}}}; }
 
 std::unique_ptr<MemoryFileSystem> Disk(absl::string_view lines, absl::string_view events) {
   auto fs = std::make_unique<MemoryFileSystem>();

@@ -78,6 +78,7 @@ TEST(JobSpecTest, FillsInEveryDocumentedDefault) {
   EXPECT_EQ(spec.checkpoint().every_cycles(), 0);
   EXPECT_EQ(spec.checkpoint().keep(), 3);
   EXPECT_EQ(spec.evaluation().every_cycles(), 1);
+  EXPECT_EQ(spec.evaluation().pools_every_cycles(), 1);
   EXPECT_EQ(spec.evaluation().batches(), 8);
 }
 
@@ -111,6 +112,7 @@ TEST(JobSpecTest, KeepsWhatWasGivenAndZerosOfOptionalFields) {
   EXPECT_EQ(spec.inner().schedule().final_fraction(), 0);
   EXPECT_EQ(spec.inner().clip_norm(), -1);
   EXPECT_EQ(spec.evaluation().every_cycles(), -1);
+  EXPECT_EQ(spec.evaluation().pools_every_cycles(), -1);
   EXPECT_EQ(spec.sync().up().codec(), v1::BF16);
 }
 
@@ -337,7 +339,8 @@ TEST(JobSpecTest, BlocksAreFusedOnCpuOnly) {
   for (const char* blocks : {"auto", "fused", "autograd"})
     EXPECT_THAT(FaultsWith({absl::StrCat("train.blocks=", blocks)}), ElementsAre()) << blocks;
   EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=auto"}), ElementsAre());
-  EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=fused"}), ElementsAre("~train.blocks"));
+  EXPECT_THAT(FaultsWith({"train.device=cuda", "train.blocks=fused"}),
+              ElementsAre("~train.blocks"));
 }
 
 TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {

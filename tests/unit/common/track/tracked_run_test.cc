@@ -104,12 +104,14 @@ TEST_F(TrackedRunTest, ALaterStartWritesNothingTwice) {
 }
 
 TEST_F(TrackedRunTest, ATrainingThatBeginsAgainVoidsWhatCameFromThere) {
-  for (int step : {4, 5, 6}) ASSERT_TRUE(run_->AddSometimes("a", absl::ZeroDuration(), At(step)).ok());
+  for (int step : {4, 5, 6})
+    ASSERT_TRUE(run_->AddSometimes("a", absl::ZeroDuration(), At(step)).ok());
   Open();
   ASSERT_TRUE(run_->AddSometimes("b", absl::ZeroDuration(), At(5)).ok());
   Open();
   ASSERT_TRUE(run_->AddSometimes("c", absl::ZeroDuration(), At(6)).ok());
-  const std::vector<std::string> expected = {"loss 4", "loss 5", "loss 6", "< 5", "loss 5", "loss 6"};
+  const std::vector<std::string> expected = {"loss 4", "loss 5", "loss 6",
+                                             "< 5",    "loss 5", "loss 6"};
   EXPECT_EQ(Story(), expected);
   EXPECT_EQ(Lines(), expected);
 }
@@ -160,7 +162,8 @@ TEST_F(TrackedRunTest, WritesWhatComesAllTheTimeSometimes) {
   // After so long a second is nothing: a hundred are left out.
   const double old = 1e6;
   for (int step = 100; step < 301; ++step)
-    ASSERT_TRUE(run_->AddSometimes("a", absl::Seconds(1), At(step, {{"loss", 1}}, old + step)).ok());
+    ASSERT_TRUE(
+        run_->AddSometimes("a", absl::Seconds(1), At(step, {{"loss", 1}}, old + step)).ok());
   EXPECT_EQ(Story().size(), 4 + 2);
 }
 

@@ -225,6 +225,28 @@ TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
   EXPECT_FALSE(ended_.HasBeenNotified());
 }
 
+// One that does not name it takes every evaluation for one of the outer parameters.
+TEST_F(MembershipClientTest, EvaluationsOfThePoolsOwnParametersGoToCoordinatorsThatTakeThem) {
+  v1::Evaluation own, outer;
+  own.set_of_pool(true);
+  outer.set_step(2);
+  for (const bool takes : {false, true}) {
+    if (takes) server_.capabilities = {"evaluation:pools"};
+    server_.Assign("one");
+    Start();
+    AwaitTold("one", 1);
+    client_->AddEvaluation(Now(), own);
+    client_->AddEvaluation(Now(), outer);
+    server_.Until([&] {
+      return !server_.beats.empty() && server_.beats.back().evaluations_size() > 0 &&
+             server_.beats.back().evaluations().rbegin()->step() == 2;
+    });
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.beats.back().evaluations(0).of_pool(), takes);
+    server_.beats.clear();
+  }
+}
+
 TEST_F(MembershipClientTest, WhatRanksSayOfTheLastJobIsNotTakenForTheNextOnes) {
   server_.Assign("one");
   Start();
