@@ -8,6 +8,8 @@ import math
 import pathlib
 import subprocess
 import sys
+import tempfile
+import unittest
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -55,6 +57,19 @@ def lines(folder):
             for tag, value in values.items():
                 run.setdefault(tag, []).append([step, value])
     return runs
+
+
+class RewindTest(unittest.TestCase):
+    def test_tensorboard_drops_what_a_training_that_began_again_voids(self):
+        """The file of a run that came to step 7 and began again at step 3 (tests/fuzz/common/track)."""
+        seed = (ROOT / "tests/fuzz/common/track/corpus/tracked_run_fuzz/seed-rewound").read_bytes()
+        size = int.from_bytes(seed[:2], "little")
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "scalars.jsonl").write_bytes(seed[2:2 + size])
+            pathlib.Path(folder, "events.out.tfevents.0000000001.longhaul").write_bytes(seed[2 + size:])
+            runs, _ = tensorboard(folder)
+            self.assertEqual([step for step, _ in runs["."]["train/loss"]], [3])
+            self.assertEqual([step for step, _ in lines(pathlib.Path(folder))["."]["train/loss"]], [3])
 
 
 class TrackTest(cluster.ClusterTest):

@@ -1,7 +1,9 @@
 #include "worker/agent/pool_tracks.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/io/file_util.h"
@@ -13,6 +15,7 @@ namespace {
 
 constexpr absl::Duration kTrackEach = absl::Seconds(1);
 constexpr int kTracksQueueMax = 256;
+constexpr size_t kFolderNameMax = 200;
 
 }  // namespace
 
@@ -26,8 +29,14 @@ PoolTracks::PoolTracks(const std::string& folder, const std::string& pool, const
 
 PoolTracks::~PoolTracks() = default;
 
+// The coordinator's words make no path of their own.
 std::string PoolTracks::RunFolder(const v1::Assignment& job, const std::string& run) const {
-  return JoinPath(folder_, absl::StrCat(job.spec().name(), "-", job.job_id(), "/", run));
+  std::string name = absl::StrCat(job.spec().name(), "-", job.job_id());
+  name.resize(std::min(name.size(), kFolderNameMax));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(c) && c != '-' && c != '_') c = '_';
+  }
+  return JoinPath(folder_, absl::StrCat(name, "/", run));
 }
 
 void PoolTracks::Progressed(const v1::Assignment& job, const std::string& session,
