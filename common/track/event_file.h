@@ -26,7 +26,7 @@ class EventFile {
   // outlives it.
   static absl::StatusOr<EventFile> Open(FileSystem* fs, const std::string& folder, absl::Time now);
 
-  // Writes those whose step is behind the last one of their tag.
+  // Writes those that it does not have yet.
   absl::Status AddScalars(int64_t step, absl::Time time, absl::Span<const Scalar> scalars);
   absl::Status AddText(int64_t step, absl::Time time, const std::string& tag,
                        absl::string_view text);

@@ -1,8 +1,8 @@
 // The curves of one run in a folder: a TensorBoard event file and scalars.jsonl, with the same numbers. Several runs
 // in folders below one are shown by `tensorboard --logdir` over one another.
 //
-// A later start of the program goes on in the same files, and writes nothing twice: of each tag only steps behind
-// the last one are taken. Externally synchronised. Blocks on the disk. Errors: those of the file system.
+// A later start of the program goes on in the same files, and writes nothing twice: a step that it has of
+// a tag is not taken again. Externally synchronised. Blocks on the disk. Errors: those of the file system.
 #pragma once
 
 #include <cstdint>

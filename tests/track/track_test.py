@@ -74,7 +74,7 @@ class RewindTest(unittest.TestCase):
 
 class TrackTest(cluster.ClusterTest):
     def curves(self, folder, live=False):
-        """Both files say the same, and no step twice or out of order. Live: the lines, read later, may have more."""
+        """Both files say the same, and no step twice. Live: the lines, read later, may have more."""
         runs, texts = tensorboard(folder)
         other = lines(folder)
         self.assertEqual(sorted(runs), sorted(other))
@@ -83,7 +83,7 @@ class TrackTest(cluster.ClusterTest):
             self.assertTrue(live or sorted(curves) == sorted(scalars), run)
             for tag, points in curves.items():
                 steps = [step for step, _ in points]
-                self.assertEqual(steps, sorted(set(steps)), (run, tag))
+                self.assertEqual(len(steps), len(set(steps)), (run, tag))
                 also = [step for step, _ in scalars[tag]]
                 self.assertEqual(steps, also[:len(steps)] if live else also, (run, tag))
                 for (_, a), (_, b) in zip(points, scalars[tag]):
@@ -124,8 +124,10 @@ class TrackTest(cluster.ClusterTest):
         self.cluster.coordinator.wait()
         self.check_outer(self.curves(track)[0]["outer"], detail)
         self.check_pools(self.curves(track)[0], detail)
-        own, _ = self.curves(site)
+        # Written when the rank has ended.
         name = f"tiny-{track.parent.name}/pool-site-a"
+        cluster.wait_until(lambda: lines(site)[name]["train/loss"][-1][0] == 1200, 30, "the last step at the site")
+        own, _ = self.curves(site)
         self.assertIn(name, own)
         self.assertGreater(len(own[name]["train/loss"]), 3)
         self.assertEqual(own[name]["train/loss"][-1][0], 1200)
@@ -134,7 +136,8 @@ class TrackTest(cluster.ClusterTest):
         # The last step is evaluated twice: before the last round and, as "final", after it.
         evaluations = {int(p["step"]): p["loss"] for p in reversed(detail["evaluations"])}
         self.assertAlmostEqual(outer["final/loss"][0][1], detail["evaluations"][-1]["loss"], places=4)
-        self.assertEqual([step for step, _ in outer["eval/loss"]], sorted(evaluations))
+        # Pools report their turns whenever they come to it.
+        self.assertEqual(sorted(step for step, _ in outer["eval/loss"]), sorted(evaluations))
         for step, loss in outer["eval/loss"]:
             self.assertAlmostEqual(loss, evaluations[step], places=4)
         for (_, loss), (_, perplexity) in zip(outer["eval/loss"], outer["eval/perplexity"]):
@@ -153,7 +156,7 @@ class TrackTest(cluster.ClusterTest):
         for pool, points in of_pools.items():
             run = runs[f"pool-{pool}"]
             self.assertGreater(len(points), 20, "each fourth cycle of 120, but for those that a lost pool missed")
-            self.assertEqual([s for s, _ in run["eval/loss"]], [s for s, _ in points])
+            self.assertEqual(sorted(s for s, _ in run["eval/loss"]), [s for s, _ in points])
             self.assertEqual(run["train/loss"][-1][0], 1200)
             for tag in ("train/learning_rate", "train/gradient_norm", "train/tokens_per_second", "train/tokens_per_second_with_evaluation"):
                 self.assertGreater(max(value for _, value in run[tag]), 0, tag)

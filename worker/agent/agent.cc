@@ -215,6 +215,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
 void Agent::On(const Exited& event) {
   if (event.group != group_) return;
   metrics_.RankExited(event.code);
+  tracks_.Close();
   Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
   if (supervisor_.completed()) membership_->SetFinished(Subject());
 }

@@ -103,6 +103,18 @@ TEST_F(TrackedRunTest, ALaterStartWritesNothingTwice) {
   EXPECT_EQ(EventFiles().size(), 1);
 }
 
+TEST_F(TrackedRunTest, StepsMayComeSomewhatOutOfOrder) {
+  for (int step : {20, 40, 30, 40, 20}) ASSERT_TRUE(run_->Add(At(step)).ok());
+  Open();
+  for (int step : {10, 20, 30, 40}) ASSERT_TRUE(run_->Add(At(step)).ok());
+  const std::vector<std::string> expected = {"loss 20", "loss 40", "loss 30", "loss 10"};
+  EXPECT_EQ(Story(), expected);
+  EXPECT_EQ(Lines(), expected);
+  for (int step = 41; step < 1000; ++step) ASSERT_TRUE(run_->Add(At(step)).ok());
+  ASSERT_TRUE(run_->Add(At(11)).ok());
+  EXPECT_EQ(Story().back(), "loss 999") << "what is long ago counts as written";
+}
+
 TEST_F(TrackedRunTest, ATrainingThatBeginsAgainVoidsWhatCameFromThere) {
   for (int step : {4, 5, 6})
     ASSERT_TRUE(run_->AddSometimes("a", absl::ZeroDuration(), At(step)).ok());
