@@ -92,12 +92,13 @@ TEST_F(TrackedRunTest, WritesBothFiles) {
 }
 
 TEST_F(TrackedRunTest, ALaterStartWritesNothingTwice) {
-  ASSERT_TRUE(run_->Add(At(1)).ok());
+  ASSERT_TRUE(run_->Add(At(1, {{"loss", 1}, {"norm", 1}})).ok());
   ASSERT_TRUE(run_->Add(At(2, {{"loss", 1}, {"norm", 1}})).ok());
   Open(kBegin + absl::Hours(1));
   for (int step = 1; step <= 3; ++step)
     ASSERT_TRUE(run_->Add(At(step, {{"loss", 1}, {"norm", 1}})).ok());
-  const std::vector<std::string> expected = {"loss 1", "loss 2", "norm 2", "loss 3", "norm 3"};
+  const std::vector<std::string> expected = {"loss 1", "norm 1", "loss 2",
+                                             "norm 2", "loss 3", "norm 3"};
   EXPECT_EQ(Story(), expected);
   EXPECT_EQ(Lines(), expected);
   EXPECT_EQ(EventFiles().size(), 1);
