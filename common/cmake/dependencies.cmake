@@ -29,6 +29,11 @@ find_library(LONGHAUL_XXHASH xxhash REQUIRED)
 add_library(longhaul_xxhash INTERFACE)
 target_link_libraries(longhaul_xxhash INTERFACE ${LONGHAUL_XXHASH})
 
+# CRC32C, of TensorBoard's files.
+find_library(LONGHAUL_ISAL isal REQUIRED)
+add_library(longhaul_isal INTERFACE)
+target_link_libraries(longhaul_isal INTERFACE ${LONGHAUL_ISAL})
+
 if(LONGHAUL_BUILD_TESTS)
   find_package(GTest CONFIG REQUIRED)
   find_package(benchmark CONFIG REQUIRED)

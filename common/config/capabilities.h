@@ -8,6 +8,9 @@
 
 namespace longhaul {
 
+// Of coordinators (JoinResponse.capabilities): takes Evaluation.of_pool.
+inline constexpr char kPoolEvaluations[] = "evaluation:pools";
+
 // Sorted, each once: "codec:e3m0", "data:text", "model:transformer", "partition:ddp",
 // "precision:float32". `spec` has every default filled in. The device is no capability: it is a
 // field of its own.

@@ -181,6 +181,9 @@ void FillComputed(v1::JobSpec& spec) {
   }
   if (spec.has_data()) FillDataSources(*spec.mutable_data());
   FillWeightDecay(spec);
+  v1::EvaluationSpec& evaluation = *spec.mutable_evaluation();
+  if (evaluation.pools_every_cycles() == 0)
+    evaluation.set_pools_every_cycles(evaluation.every_cycles());
   if (!spec.sync().has_tau()) {
     spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));
   }

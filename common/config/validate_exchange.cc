@@ -117,6 +117,9 @@ void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
   RequireInteger(violations, "checkpoint.keep", spec.checkpoint().keep(), 1, kCheckpointsMax);
   RequireInteger(violations, "evaluation.every_cycles", spec.evaluation().every_cycles(),
                  -kCyclesMax, kCyclesMax, "negative: only at the end");
+  RequireInteger(violations, "evaluation.pools_every_cycles",
+                 spec.evaluation().pools_every_cycles(), -kCyclesMax, kCyclesMax,
+                 "negative: never");
   RequireInteger(violations, "evaluation.batches", spec.evaluation().batches(), 1,
                  kEvaluationBatchesMax);
   ValidateInit(spec.init(), violations);

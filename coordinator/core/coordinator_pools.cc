@@ -81,8 +81,9 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
   }
   for (const Evaluation& evaluation : event.evaluations) {
     // A loss that is not a number says that training diverged, and is no point of its curve.
-    if (std::isfinite(evaluation.loss)) out_.records.push_back(StoreEvaluation{job.id, evaluation});
-    if (!evaluation.final) continue;
+    if (std::isfinite(evaluation.loss))
+      out_.records.push_back(StoreEvaluation{job.id, participant.pool, evaluation});
+    if (!evaluation.final || evaluation.of_pool) continue;
     job.final_evaluation = true;
     Touch(job);
   }

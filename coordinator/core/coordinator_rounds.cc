@@ -6,6 +6,15 @@
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
+namespace {
+
+// How many cycles up to this one are evaluated: the first, and every so many.
+int64_t EvaluationsUntil(int64_t cycle, int64_t every) {
+  if (every <= 0 || cycle <= 0) return 0;
+  return cycle / every + (every > 1 ? 1 : 0);
+}
+
+}  // namespace
 
 void Coordinator::On(const RankReady& event) {
   Job* job = FindLive(event.job);
@@ -168,10 +177,16 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
   const bool due = cycle.has_value() && every > 0 && (*cycle == 1 || *cycle % every == 0);
   const bool last = round.version > 0 && rounds.CompletesAll(round.fragment, round.version);
   if (!due && !last) return "";
+  std::vector<std::string> able;
   for (const auto& [ordinal, incarnation] : round.contributors) {
-    if (rounds.participants().at(ordinal).ready()) return rounds.participants().at(ordinal).pool;
+    if (rounds.participants().at(ordinal).ready())
+      able.push_back(rounds.participants().at(ordinal).pool);
   }
-  return "";
+  if (able.empty()) return "";
+  // Who evaluates stands still for it: they take turns, so that it is not always the same one that the others wait for.
+  const int64_t turn =
+      last ? EvaluationsUntil(rounds.plan().cycles(), every) : EvaluationsUntil(*cycle - 1, every);
+  return able[turn % static_cast<int64_t>(able.size())];
 }
 
 // Whether the final evaluation is expected and not here, or a pool still merges the last commits.

@@ -42,6 +42,8 @@ struct StorePlace {
 };
 struct StoreEvaluation {
   std::string job;
+  // Who evaluated.
+  std::string pool;
   Evaluation evaluation;
 };
 // The cycle of which a checkpoint is wanted. 0: none any more.

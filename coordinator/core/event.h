@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/named_value.h"
 #include "common/schedule/round_kind.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/job/job_options.h"
@@ -59,12 +60,15 @@ struct JoinPool {
   std::string fresh = {};
 };
 
-// An evaluation of the outer parameters. `final`: of those after the last round.
+// An evaluation of the outer parameters, or of the pool's own. `final`: of the outer ones after the last round.
 struct Evaluation {
   int64_t step = 0, version = 0;
   double loss = 0;
   int64_t tokens = 0;
   bool final = false;
+  bool of_pool = false;
+  // Everything that was measured.
+  std::vector<NamedValue> metrics = {};
 };
 
 struct Heartbeat {

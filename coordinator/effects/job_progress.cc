@@ -59,6 +59,13 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   progress.set_weights_nmse(Sane(progress.weights_nmse()));
   progress.set_gradients_nmse(Sane(progress.gradients_nmse()));
   progress.set_skipped_steps(SaneCount(progress.skipped_steps()));
+  progress.set_learning_rate(Sane(progress.learning_rate()));
+  progress.set_gradient_norm(Sane(progress.gradient_norm()));
+  progress.set_tokens_per_second_with_evaluation(
+      Sane(progress.tokens_per_second_with_evaluation()));
+  // The coordinator's to say.
+  progress.clear_evaluation();
+  progress.clear_evaluation_step();
   return progress;
 }
 
@@ -99,7 +106,19 @@ void JobProgress::Contributed(const std::vector<std::string>& pools) {
 }
 
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
-  losses_[{evaluation.step, evaluation.final}] = evaluation.loss;
+  if (!evaluation.pool.empty()) {
+    EvaluationRecord& newest = pool_evaluations_[evaluation.pool];
+    if (evaluation.step >= newest.step) newest = evaluation;
+    return;
+  }
+  const auto key = std::make_pair(evaluation.step, evaluation.final);
+  losses_[key] = evaluation.loss;
+  if (key == losses_.rbegin()->first) metrics_ = evaluation.metrics;
+}
+
+const EvaluationRecord* JobProgress::PoolEvaluation(const std::string& pool) const {
+  const auto found = pool_evaluations_.find(pool);
+  return found == pool_evaluations_.end() ? nullptr : &found->second;
 }
 
 v1::EvalLoss JobProgress::EvaluationLoss() const {
@@ -112,6 +131,11 @@ v1::EvalLoss JobProgress::EvaluationLoss() const {
   result.set_best(best);
   result.set_last_step(losses_.rbegin()->first.first);
   result.set_evaluations(static_cast<int64_t>(losses_.size()));
+  for (const NamedValue& metric : metrics_) {
+    v1::Metric* const message = result.add_metrics();
+    message->set_name(metric.name);
+    message->set_value(metric.value);
+  }
   return result;
 }
 

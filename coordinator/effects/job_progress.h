@@ -43,9 +43,11 @@ class JobProgress {
   // A round that these pools contributed to was committed: what they reported until now counts.
   void Contributed(const std::vector<std::string>& pools);
 
-  // A repeated report of the same evaluation replaces the earlier one.
+  // A repeated report of the same evaluation replaces the earlier one. Of pools' own parameters the newest is kept.
   void AddEvaluation(const EvaluationRecord& evaluation);
   v1::EvalLoss EvaluationLoss() const;
+  // Of that pool's own parameters. Null: none came.
+  const EvaluationRecord* PoolEvaluation(const std::string& pool) const;
 
   // The newest published commit of each fragment.
   void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
@@ -59,7 +61,9 @@ class JobProgress {
  private:
   std::map<std::string, PoolHistory> pools_;
   std::map<std::pair<int64_t, bool>, double>
-      losses_;  // By step, the final one after others of its step.
+      losses_;                       // By step, the final one after others of its step.
+  std::vector<NamedValue> metrics_;  // Of the last of them.
+  std::map<std::string, EvaluationRecord> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;
 };
 

@@ -8,6 +8,21 @@
 #include "coordinator/store/fatal.h"
 
 namespace longhaul::coordinator {
+namespace {
+
+EvaluationRecord RecordOf(const StoreEvaluation& record) {
+  const Evaluation& e = record.evaluation;
+  return {.job_id = record.job,
+          .step = e.step,
+          .version = e.version,
+          .loss = e.loss,
+          .tokens = e.tokens,
+          .final = e.final && !e.of_pool,
+          .pool = e.of_pool ? record.pool : "",
+          .metrics = e.metrics};
+}
+
+}  // namespace
 
 Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered)
     : options_(std::move(options)),
@@ -140,8 +155,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       records.push_back(ParticipantRecord{place->job, p.pool, p.incarnation, p.ordinal,
                                           p.start_step, p.gone, p.return_until});
     } else if (const auto* evaluation = std::get_if<StoreEvaluation>(&record)) {
-      const auto& [job, e] = *evaluation;
-      records.push_back(EvaluationRecord{job, e.step, e.version, e.loss, e.tokens, e.final});
+      records.push_back(RecordOf(*evaluation));
     } else if (const auto* request = std::get_if<StoreCheckpointRequest>(&record)) {
       records.push_back(CheckpointRequestRecord{request->job, request->cycle});
     } else if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
@@ -194,7 +208,8 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
     job.quarantine.reset();
   }
   job.events.Add(EventOf(state), now());
-  parts_.log->With({.job = job.name(), .job_id = job.id()}).Info(absl::StrCat("is ", JobStateName(state.state)));
+  parts_.log->With({.job = job.name(), .job_id = job.id()})
+      .Info(absl::StrCat("is ", JobStateName(state.state)));
 }
 
 void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
@@ -203,12 +218,14 @@ void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
   job.events.Add(std::move(event), now());
 }
 
-void Performer::TakeOver(LiveJob& job, const StoreEvaluation& evaluation) {
-  const Evaluation& e = evaluation.evaluation;
-  job.progress.AddEvaluation({job.id(), e.step, e.version, e.loss, e.tokens, e.final});
-  parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(e.loss);
-  parts_.log->With({.job = job.name(), .job_id = job.id()})
-      .Info(absl::StrCat("evaluation at step ", e.step, ": loss ", e.loss));
+void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
+  const EvaluationRecord evaluation = RecordOf(stored);
+  job.progress.AddEvaluation(evaluation);
+  if (parts_.tracks != nullptr) parts_.tracks->Evaluated(job, evaluation, now());
+  parts_.log->With({.job = job.name(), .pool = evaluation.pool, .job_id = job.id()})
+      .Info(absl::StrCat("evaluation at step ", evaluation.step, ": loss ", evaluation.loss));
+  if (evaluation.pool.empty())
+    parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(evaluation.loss);
 }
 
 void Performer::PinInitial(const LiveJob& job) {

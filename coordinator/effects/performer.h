@@ -33,6 +33,7 @@
 #include "common/config/job_spec.h"
 #include "common/logging/logging.h"
 #include "coordinator/core/coordinator.h"
+#include "coordinator/effects/job_tracks.h"
 #include "coordinator/effects/live_job.h"
 #include "coordinator/effects/metrics.h"
 #include "coordinator/effects/publisher.h"
@@ -64,6 +65,8 @@ struct PerformerParts {
   // Makes ids of jobs. Empty: by the time, and at random.
   std::function<std::string()> job_id = nullptr;
   EffectMetrics* metrics = nullptr;
+  // Null: no curves are written.
+  JobTracks* tracks = nullptr;
   const Logger* log = nullptr;
 };
 
@@ -122,6 +125,8 @@ class Performer {
   Fragments& fragments() const { return *parts_.fragments; }
   const Logger& log() const { return *parts_.log; }
   EffectMetrics& metrics() const { return *parts_.metrics; }
+  // May be null.
+  JobTracks* tracks() const { return parts_.tracks; }
   // Stores the counters of every live job that changed.
   void SaveCounters();
 
@@ -161,6 +166,7 @@ class Performer {
   void Tell(const PoolPresence& notice);
   void Tell(const PoolSetAside& notice);
   void Tell(const EndJob& notice);
+  void TrackEvaluations(const LiveJob& job);
   void Begin(const OpenStore& work);
   void Begin(const ApplyRound& work);
   void Begin(const WriteCheckpoint& work);

@@ -46,6 +46,7 @@ void Performer::Tell(const PublishCommit& notice) {
     parts_.log->With({.job = job.name(), .job_id = job.id()}).Warning(event.message());
     job.events.Add(std::move(event), now());
   }
+  if (parts_.tracks != nullptr) parts_.tracks->Committed(job, commit, now());
   parts_.publisher->CommitPublished(job, notice);
   parts_.publisher->JobChanged(job);
   parts_.log->With({.job = job.name(), .job_id = job.id(), .round = notice.version})
@@ -84,6 +85,7 @@ void Performer::Tell(const EndJob& notice) {
     job.forget_at = now() + options_.linger;
     parts_.fragments->Retire(job.id());
   }
+  if (parts_.tracks != nullptr) parts_.tracks->Ended(job);
   parts_.publisher->JobEnded(job, notice);
   parts_.publisher->JobChanged(job);
   if (!notice.fault.has_value()) return;
@@ -95,6 +97,17 @@ void Performer::Tell(const EndJob& notice) {
     log.Info(words);
   } else {
     log.Error(words);
+  }
+}
+
+// Likewise, of what is stored.
+void Performer::TrackEvaluations(const LiveJob& job) {
+  if (parts_.tracks == nullptr) return;
+  for (const auto& list :
+       {parts_.meta->ListEvaluations(job.id()), parts_.meta->ListPoolEvaluations(job.id())}) {
+    if (!list.ok()) return Note(list.status());
+    for (const EvaluationRecord& evaluation : *list)
+      parts_.tracks->Evaluated(job, evaluation, now());
   }
 }
 
@@ -123,8 +136,11 @@ void Performer::Begin(const OpenStore& work) {
             recovered.contributors.push_back({.pool = key.pool, .incarnation = key.incarnation});
           if (!fragment.commit.has_value()) continue;
           recovered.evaluator = fragment.commit->evaluator;
+          // A crash may have come between the commit and its curve.
+          if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, *fragment.commit, now());
           job->progress.SetCommit(*std::move(fragment.commit));
         }
+        TrackEvaluations(*job);
         const RecoveryReport& report = opened->recovery;
         parts_.log->With({.job = job->name(), .job_id = job->id()})
             .Info(absl::StrCat("its store is open: ", report.commits_replayed,

@@ -19,6 +19,15 @@ std::string MakeJobId(absl::Time now) {
                          random() & 0xffffff);
 }
 
+// What an earlier version of the program stored lacks the defaults of fields that it did not know.
+bool IsSame(const std::string& stored, const v1::JobSpec& spec) {
+  if (stored == spec.SerializeAsString()) return true;
+  v1::JobSpec earlier;
+  if (!earlier.ParseFromString(stored)) return false;
+  const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(earlier);
+  return resolved.ok() && resolved->spec.SerializeAsString() == spec.SerializeAsString();
+}
+
 absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRecord& job) {
   return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
 }
@@ -31,7 +40,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   const std::string spec = resolved.spec.SerializeAsString();
   if (!token.empty()) {
     const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
-    if (first.ok() && first->spec == spec) return Submitted{first->id};
+    if (first.ok() && IsSame(first->spec, resolved.spec)) return Submitted{first->id};
     if (first.ok()) {
       return Taken(
           absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
@@ -47,7 +56,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
                                 ", which is ", JobStateName(state), "; give this one another name"),
                    "NAME_TAKEN", *same);
     }
-    if (same->spec == spec) return Submitted{same->id};
+    if (IsSame(same->spec, resolved.spec)) return Submitted{same->id};
     return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
                               ", which has another spec"),
                  "NAME_TAKEN", *same);

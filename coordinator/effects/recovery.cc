@@ -61,6 +61,9 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
     job->progress.AddEvaluation(evaluation);
     recovered->final_evaluation |= evaluation.final;
   }
+  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_pools,
+                      meta.ListPoolEvaluations(record.id));
+  for (const EvaluationRecord& evaluation : of_pools) job->progress.AddEvaluation(evaluation);
   return job;
 }
 

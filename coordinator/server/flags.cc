@@ -84,6 +84,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   option("listen", server.listen, "HOST:PORT of the gRPC services; port 0 takes any free one");
   option("http-listen", server.http_listen,
          "HOST:PORT of the status page, /metrics, /healthz and /readyz; empty: none");
+  // Its name in earlier versions, whose units and scripts go on working.
+  app.add_option("--metrics-listen", server.http_listen)
+      ->envname(EnvironmentName("metrics-listen"))
+      ->excludes("--http-listen")
+      ->group("");
   option("data-dir", server.data_dir, "Folder of the durable state; made if it is not there");
   option("import-dir", server.import_dir,
          "Folder of checkpoints, one folder each, that jobs may begin with (init.folder); empty: "

@@ -16,9 +16,11 @@
 #include "common/metrics/registry.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
+#include "common/track/tracker.h"
 #include "coordinator/access/audit_log.h"
 #include "coordinator/access/door.h"
 #include "coordinator/access/tokens.h"
+#include "coordinator/effects/job_tracks.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
@@ -39,6 +41,8 @@ constexpr int kTicksPerSecond = 5;
 // Bounded by what was submitted: a round of each fragment of each job; a snapshot and some
 // checkpoints of each job.
 constexpr int kQueueMax = 1 << 20;
+// Points of curves that wait for the disk.
+constexpr int kTrackQueueMax = 1 << 14;
 
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 
@@ -123,6 +127,10 @@ class CoordinatorServer::Impl {
         own_fs_(options.fs == nullptr ? MakePosixFileSystem() : nullptr),
         fs_(options.fs == nullptr ? own_fs_.get() : options.fs),
         log_(options.log),
+        track_(std::make_unique<Executor>(
+            Executor::Options{.threads = 1, .queue_max = kTrackQueueMax})),
+        tracker_(fs_, track_.get(), log_),
+        tracks_(&tracker_, options.data_dir),
         effect_metrics_(registry_),
         fragment_metrics_(registry_),
         job_metrics_(registry_),
@@ -160,6 +168,8 @@ class CoordinatorServer::Impl {
     bulk_.reset();
     apply_.reset();
     background_.reset();
+    tracker_.Close("");
+    track_.reset();
     log_.Info("state is persisted");
   }
 
@@ -192,6 +202,7 @@ class CoordinatorServer::Impl {
                        .owner = owner_.get(),
                        .now = [this] { return owner_->now(); },
                        .metrics = &effect_metrics_,
+                       .tracks = &tracks_,
                        .log = &log_},
         std::move(recovered));
     publisher_.Connect(performer_.get());
@@ -313,6 +324,9 @@ class CoordinatorServer::Impl {
   const std::unique_ptr<FileSystem> own_fs_;
   FileSystem* const fs_;
   const Logger log_;
+  std::unique_ptr<Executor> track_;
+  Tracker tracker_;
+  JobTracks tracks_;
   MetricRegistry registry_;
   EffectMetrics effect_metrics_;
   FragmentMetrics fragment_metrics_;

@@ -108,6 +108,14 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     pool->set_live(live.contains(name));
+    if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
+      pool->set_evaluation_step(evaluation->step);
+      for (const NamedValue& metric : evaluation->metrics) {
+        v1::Metric* const message = pool->add_evaluation();
+        message->set_name(metric.name);
+        message->set_value(metric.value);
+      }
+    }
     tokens += pool->tokens();
     contributed += pool->contributed_tokens();
     steps += history.steps();

@@ -5,11 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
+#include "common/config/capabilities.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
@@ -20,7 +22,8 @@ namespace longhaul::coordinator {
 namespace {
 
 // In one heartbeat.
-constexpr int kEvaluationsMax = 1024;
+constexpr int kEvaluationsMax = 1024, kMetricsMax = 32;
+constexpr size_t kMetricNameMax = 64;
 // Of what pools tell of themselves.
 constexpr size_t kTextBytesMax = 255;
 constexpr size_t kDescriptionsMax = 10000;
@@ -106,6 +109,25 @@ absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest
   return absl::OkStatus();
 }
 
+absl::Status CheckMetrics(const v1::Evaluation& evaluation) {
+  std::set<absl::string_view> names;
+  if (evaluation.metrics_size() > kMetricsMax)
+    return BadRequestError(
+        {{"evaluations", absl::StrCat("one has more than ", kMetricsMax, " metrics")}});
+  for (const v1::Metric& metric : evaluation.metrics()) {
+    const absl::string_view name = metric.name();
+    const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+      return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+    });
+    if (name.empty() || name.size() > kMetricNameMax || !plain || !names.insert(name).second) {
+      return BadRequestError(
+          {{"evaluations", absl::StrCat("a metric's name is given twice, or is not 1 to ",
+                                        kMetricNameMax, " of [a-z0-9_]")}});
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Of a job of `steps` inner steps.
 absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps) {
   for (const v1::Evaluation& evaluation : request.evaluations()) {
@@ -116,6 +138,7 @@ absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps
     if (evaluation.version() < 0 || evaluation.tokens() < 0) {
       return BadRequestError({{"evaluations", "a version or a number of tokens is negative"}});
     }
+    LH_RETURN_IF_ERROR(CheckMetrics(evaluation));
   }
   return absl::OkStatus();
 }
@@ -152,8 +175,12 @@ coordinator::Heartbeat EventOf(const v1::HeartbeatRequest& request) {
                                .draining = request.draining(),
                                .finished = request.finished(),
                                .running = request.running()};
-  for (const v1::Evaluation& e : request.evaluations())
-    event.evaluations.push_back({e.step(), e.version(), e.loss(), e.tokens(), e.final()});
+  for (const v1::Evaluation& e : request.evaluations()) {
+    Evaluation& evaluation = event.evaluations.emplace_back();
+    evaluation = {e.step(), e.version(), e.loss(), e.tokens(), e.final(), e.of_pool()};
+    for (const v1::Metric& metric : e.metrics())
+      evaluation.metrics.push_back({metric.name(), metric.value()});
+  }
   if (request.has_failure()) event.fault = FromProto(request.failure());
   return event;
 }
@@ -196,6 +223,8 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                       const auto& grant = std::get<GrantLease>(*answer);
                       Remember(*request, grant);
                       *response->mutable_lease() = ToProto(grant.lease);
+                      response->set_version(LONGHAUL_VERSION);
+                      response->add_capabilities(kPoolEvaluations);
                       Assign(grant, response->mutable_assignment());
                       std::string as;
                       if (grant.node.has_value()) {
@@ -263,6 +292,8 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
                        request.progress());
   job->history.Reported(job->progress.pools().at(request.pool()).Total(),
                         service_.performer->now());
+  if (JobTracks* tracks = service_.performer->tracks(); tracks != nullptr)
+    tracks->Progressed(*job, request.pool(), service_.performer->now());
   service_.watchers->Changed(job->id(), service_.performer->now());
   return absl::OkStatus();
 }

@@ -85,6 +85,16 @@ absl::StatusOr<v1::JobDetail> MakeJobDetail(const StatusSource& source, const st
   }
   for (v1::JobEvent& event : performer.EventsAfter(record.id, 0))
     *detail.add_events() = std::move(event);
+  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_pools,
+                      performer.meta().ListPoolEvaluations(record.id));
+  std::map<std::string, LossCurve> curves;
+  for (const EvaluationRecord& evaluation : of_pools)
+    curves[evaluation.pool].Add(evaluation.step, evaluation.loss);
+  for (const auto& [pool, curve] : curves) {
+    v1::PoolCurve* const message = detail.add_pool_evaluations();
+    message->set_pool(pool);
+    message->mutable_points()->Add(curve.points().begin(), curve.points().end());
+  }
   if (const std::shared_ptr<LiveJob> live = performer.Find(record.id)) live->history.Fill(&detail);
   return detail;
 }

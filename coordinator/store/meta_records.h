@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/named_value.h"
 
 namespace longhaul {
 
@@ -50,13 +52,17 @@ struct ParticipantRecord {
   absl::Time return_until = absl::InfinitePast();
 };
 
-// Replaces the record of the same job, step and `final`.
+// Replaces the record of the same job, pool, step and `final`.
 struct EvaluationRecord {
   std::string job_id;
   int64_t step = 0, version = 0;
   double loss = 0;
   int64_t tokens = 0;
   bool final = false;
+  // Whose own parameters were evaluated. Empty: the outer ones.
+  std::string pool = {};
+  // By name. NaN is not kept.
+  std::vector<NamedValue> metrics = {};
 };
 
 // Replaces the job's counters.

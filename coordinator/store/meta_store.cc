@@ -1,5 +1,6 @@
 #include "coordinator/store/meta_store.h"
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -10,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kSchemaVersion = 3, kSchemaUpgraded = 2;
+constexpr int64_t kSchemaVersion = 2;
 
 // Names and tokens are blobs as well, so that nothing but their bytes decides what is equal. What
 // is large comes last in a row and has pages of its own, which lists do not read.
@@ -34,25 +35,31 @@ CREATE TABLE evaluation (
   PRIMARY KEY (job, step, final)) WITHOUT ROWID;
 CREATE TABLE counters (
   job BLOB NOT NULL PRIMARY KEY REFERENCES job (id), counters BLOB NOT NULL);
-)sql";
-
-// What schema 3 has more than 2.
-constexpr char kSchema3[] = R"sql(
-CREATE TABLE event (
-  job BLOB NOT NULL REFERENCES job (id), sequence INTEGER NOT NULL, event BLOB NOT NULL,
-  PRIMARY KEY (job, sequence)) WITHOUT ROWID;
-CREATE TABLE checkpoint_request (
-  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id), cycle INTEGER NOT NULL);
-CREATE TABLE deleted (
-  position INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE, name BLOB NOT NULL,
-  at INTEGER, removed INTEGER NOT NULL);
-CREATE INDEX deleted_name ON deleted (name);
-PRAGMA user_version = 3;
+PRAGMA user_version = 2;
 COMMIT;
 )sql";
 
 // Deleted jobs that are remembered.
 constexpr int64_t kDeletedMax = 10000;
+// What later versions of the program added. Earlier ones of the same schema do not look at it, so
+// that a coordinator may go back to one of them: a new schema version is for changes that they
+// would misread.
+constexpr char kAdditions[] = R"sql(
+CREATE TABLE IF NOT EXISTS event (
+  job BLOB NOT NULL REFERENCES job (id), sequence INTEGER NOT NULL, event BLOB NOT NULL,
+  PRIMARY KEY (job, sequence)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoint_request (
+  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id), cycle INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS deleted (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE, name BLOB NOT NULL,
+  at INTEGER, removed INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS deleted_name ON deleted (name);
+CREATE TABLE IF NOT EXISTS measurement (
+  job BLOB NOT NULL REFERENCES job (id), pool BLOB NOT NULL, step INTEGER NOT NULL,
+  final INTEGER NOT NULL, name BLOB NOT NULL, value REAL, version INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  PRIMARY KEY (job, pool, step, final, name)) WITHOUT ROWID;
+)sql";
 
 #define LH_JOB_COLUMNS "position, id, name, token, state, created, started, ended, status, spec"
 
@@ -75,6 +82,11 @@ std::string BytesOf(const SqlValue& value) {
 int64_t IntegerOf(const SqlValue& value) {
   const auto* integer = std::get_if<int64_t>(&value);
   return integer == nullptr ? 0 : *integer;
+}
+// SQLite stores NaN, the loss of a run that diverged, as NULL.
+double RealOf(const SqlValue& value) {
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
 }
 
 JobRecord JobOf(const SqlRow& row) {
@@ -124,9 +136,9 @@ absl::Status OtherSchema(const std::string& path, int64_t version) {
 // Makes the tables in a new file, or those that an earlier one lacks.
 absl::Status PrepareSchema(SqliteDatabase& database, const std::string& path) {
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(database));
-  if (version == 0) return database.Execute(absl::StrCat(kSchema, kSchema3));
-  if (version == kSchemaUpgraded) return database.Execute(absl::StrCat("BEGIN;", kSchema3));
-  return version == kSchemaVersion ? absl::OkStatus() : OtherSchema(path, version);
+  if (version != 0 && version != kSchemaVersion) return OtherSchema(path, version);
+  if (version == 0) LH_RETURN_IF_ERROR(database.Execute(kSchema));
+  return database.Execute(kAdditions);
 }
 
 absl::Status Write(SqliteDatabase& database, const NewJob& record) {
@@ -165,7 +177,22 @@ absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participan
       .status();
 }
 
+absl::Status WriteMetric(SqliteDatabase& database, const EvaluationRecord& evaluation,
+                         const NamedValue& metric) {
+  return database
+      .Query(
+          "INSERT INTO measurement (job, pool, step, final, name, value, version, tokens)"
+          " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name) DO UPDATE"
+          " SET value = excluded.value, version = excluded.version, tokens = excluded.tokens",
+          {evaluation.job_id, evaluation.pool, evaluation.step, int64_t{evaluation.final},
+           metric.name, metric.value, evaluation.version, evaluation.tokens})
+      .status();
+}
+
 absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation) {
+  for (const NamedValue& metric : evaluation.metrics)
+    if (std::isfinite(metric.value)) LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
+  if (!evaluation.pool.empty()) return WriteMetric(database, evaluation, {"loss", evaluation.loss});
   return database
       .Query(
           "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
@@ -249,7 +276,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_vie
   LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                       SqliteDatabase::OpenImage(image, path));
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(*database));
-  if (version != kSchemaVersion && version != kSchemaUpgraded) return OtherSchema(path, version);
+  if (version != kSchemaVersion) return OtherSchema(path, version);
   return absl::WrapUnique(new MetaStore(std::move(database)));
 }
 
@@ -365,10 +392,49 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
     evaluation.step = IntegerOf(row[0]);
     evaluation.final = IntegerOf(row[1]) != 0;
     evaluation.version = IntegerOf(row[2]);
-    // SQLite stores NaN, the loss of a run that diverged, as NULL.
-    const auto* loss = std::get_if<double>(&row[3]);
-    evaluation.loss = loss == nullptr ? std::numeric_limits<double>::quiet_NaN() : *loss;
+    evaluation.loss = RealOf(row[3]);
     evaluation.tokens = IntegerOf(row[4]);
+  }
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> metrics,
+                      database_->Query("SELECT step, final, name, value FROM measurement"
+                                       " WHERE job = ? AND pool = ? ORDER BY step, final, name",
+                                       {job_id, std::string()}));
+  auto evaluation = evaluations.begin();
+  for (const SqlRow& row : metrics) {
+    const auto key = std::make_pair(IntegerOf(row[0]), IntegerOf(row[1]) != 0);
+    while (evaluation != evaluations.end() &&
+           std::make_pair(evaluation->step, evaluation->final) < key)
+      ++evaluation;
+    if (evaluation == evaluations.end()) break;
+    if (std::make_pair(evaluation->step, evaluation->final) == key)
+      evaluation->metrics.push_back({BytesOf(row[2]), RealOf(row[3])});
+  }
+  return evaluations;
+}
+
+absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
+    const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT pool, step, final, name, value, version, tokens FROM measurement"
+                       " WHERE job = ? AND pool <> ? ORDER BY pool, step, final, name",
+                       {job_id, std::string()}));
+  std::vector<EvaluationRecord> evaluations;
+  for (const SqlRow& row : rows) {
+    const std::string pool = BytesOf(row[0]);
+    const int64_t step = IntegerOf(row[1]);
+    if (evaluations.empty() || evaluations.back().pool != pool || evaluations.back().step != step) {
+      evaluations.push_back({.job_id = job_id,
+                             .step = step,
+                             .version = IntegerOf(row[5]),
+                             .tokens = IntegerOf(row[6]),
+                             .final = IntegerOf(row[2]) != 0,
+                             .pool = pool});
+    }
+    const NamedValue metric{BytesOf(row[3]), RealOf(row[4])};
+    if (metric.name == "loss") evaluations.back().loss = metric.value;
+    evaluations.back().metrics.push_back(metric);
   }
   return evaluations;
 }
@@ -414,9 +480,11 @@ absl::StatusOr<std::string> MetaStore::FindDeleted(const std::string& name_or_id
 absl::StatusOr<std::vector<std::string>> MetaStore::ListUnremoved() {
   absl::MutexLock lock(&mutex_);
   std::vector<std::string> ids;
-  // An image of schema 2 has no such table.
-  LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(*database_));
-  if (version < kSchemaVersion) return ids;
+  // An image that an earlier version of the program wrote has no such table.
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> known,
+      database_->Query("SELECT 1 FROM sqlite_master WHERE name = 'deleted'", {}));
+  if (known.empty()) return ids;
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
                       database_->Query("SELECT id FROM deleted WHERE removed = 0", {}));
   for (const SqlRow& row : rows) ids.push_back(BytesOf(row[0]));

@@ -66,6 +66,8 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<ParticipantRecord>> ListParticipants(const std::string& job_id);
   // Of one job, by step, the final one last.
   absl::StatusOr<std::vector<EvaluationRecord>> ListEvaluations(const std::string& job_id);
+  // Of one job, by pool and step: those of pools' own parameters; `loss` is that of the metrics.
+  absl::StatusOr<std::vector<EvaluationRecord>> ListPoolEvaluations(const std::string& job_id);
   // Of one job. Empty: none were written. NOT_FOUND: no such job.
   absl::StatusOr<std::string> GetCounters(const std::string& job_id);
   // Of one job, oldest first: the bytes of each event.

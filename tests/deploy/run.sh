@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a long test of deploy/, which CI leaves out, with the Debian packages that it needs (as root they are installed).
-#   tests/deploy/run.sh page | images | all [UNITTEST ARGUMENTS]
-# Environment: BUILD_DIR (default build). `page` needs the programs in BUILD_DIR/bin; `images` builds its own.
+#   tests/deploy/run.sh page | images | two-machines | all [UNITTEST ARGUMENTS]
+# Environment: BUILD_DIR (default build). `page` and `two-machines` need the programs in BUILD_DIR/bin; `images` builds its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=${BUILD_DIR:-build}/bin
@@ -17,10 +17,11 @@ need() {
 }
 page() { need chromium fonts-dejavu-core; python3 -B tests/deploy/page_test.py "$bin" -v "$@"; }
 images() { need buildah crun mmdebstrap; python3 -B tests/deploy/images_run_test.py -v "$@"; }
+two-machines() { need iproute2 nftables openssl; python3 -B tests/deploy/two_machines_test.py "$bin" -v "$@"; }
 what=${1:-}
 [ $# -eq 0 ] || shift
 case $what in
-  page|images) "$what" "$@" ;;
-  all) page "$@"; images "$@" ;;
+  page|images|two-machines) "$what" "$@" ;;
+  all) page "$@"; images "$@"; two-machines "$@" ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
 esac

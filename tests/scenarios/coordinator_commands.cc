@@ -173,7 +173,8 @@ Lines CoordinatorScenario::Evaluated(const Command& c) {
       .pool = c.word(1), .incarnation = c.Text("inc", "1"), .job = c.word(0)};
   event.evaluations.push_back({.step = c.Number("step", stored_.at(c.word(0)).options.steps),
                                .loss = 1.5,
-                               .final = c.Has("final")});
+                               .final = c.Has("final"),
+                               .of_pool = c.Has("own")});
   event.inner_step = event.evaluations[0].step;
   event.running = c.Text("running");
   return Step(event);

@@ -14,7 +14,7 @@
 //   ready JOB POOL... [rank=0]              a rank opened WatchPlan
 //   contribute JOB POOL... fragment=0 version=1 [kind=outer]
 //                                           a contribution is whole
-//   evaluated JOB POOL [final]
+//   evaluated JOB POOL [final] [own]
 //   failed JOB POOL field=F hint=H          the pool cannot go on with the job
 //   opened JOB                              how works ended: the store is open,
 //   applied JOB fragment=0 version=1        the commit is durable,

@@ -67,8 +67,10 @@ std::string Text(const coordinator::StorePlace& a) {
   return text;
 }
 std::string Text(const coordinator::StoreEvaluation& a) {
-  return absl::StrFormat("store %s evaluation step %d loss %g%s", a.job, a.evaluation.step,
-                         a.evaluation.loss, a.evaluation.final ? " final" : "");
+  return absl::StrFormat(
+      "store %s evaluation step %d loss %g%s%s", a.job, a.evaluation.step, a.evaluation.loss,
+      a.evaluation.final ? " final" : "",
+      a.evaluation.of_pool ? absl::StrCat(" of ", a.pool, "'s own parameters") : "");
 }
 std::string Text(const coordinator::StoreCheckpointRequest& a) {
   return a.cycle == 0
@@ -151,6 +153,8 @@ std::string Text(const session::Merge& a) {
                          RoundKindName(a.kind), a.alpha, a.contributed ? " contributed" : "");
 }
 std::string Text(const session::Evaluate& a) {
+  if (a.of_pool)
+    return absl::StrFormat("evaluate own parameters version %d step %d", a.version, a.step);
   return absl::StrFormat("evaluate version %d step %d%s", a.version, a.step,
                          a.final ? " final" : "");
 }

@@ -28,7 +28,8 @@ session::Event Plan(const Command& c) {
                      .final_round = !c.Has("no-final"),
                      .start_step = c.Number("start"),
                      .ordinal = static_cast<int>(c.Number("ordinal")),
-                     .seed = c.Has("seed")};
+                     .seed = c.Has("seed"),
+                     .pool_evaluation_cycles = c.Number("evaluate-pool")};
   const std::vector<int64_t> versions = c.Numbers("versions"),
                              contributed = c.Numbers("contributed");
   const std::vector<FragmentSchedule> schedule = MakeSchedule(options);

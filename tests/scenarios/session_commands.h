@@ -1,7 +1,7 @@
 // The commands of a session's transcript.
 //
 //   plan steps=8 fragments=1 h=4 tau=1 [start=0] [ordinal=0] versions=-1 [contributed=0] [seed]
-//        [no-final]
+//        [no-final] [evaluate-pool=0]
 //   commit FRAGMENT version=1 [kind=outer] [evaluate] [contributed]
 //   seed
 //   whole FRAGMENT version=0

@@ -136,7 +136,8 @@ void PoolNode::On(const RankGroup::Evaluation& event) {
   membership_->AddEvaluation({.step = event.what.step,
                               .version = event.what.version,
                               .loss = 1,
-                              .final = event.what.final});
+                              .final = event.what.final,
+                              .of_pool = event.what.of_pool});
 }
 
 void PoolNode::On(const RankGroup::Draining& event) {

@@ -27,6 +27,7 @@ ALLOWED = {
     "common/codec": ["common/base", "common/layout"],
     "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
     "common/config": ["common/base", "common/io", "common/layout", "common/partition", "common/schedule", "proto"],
+    "common/track": ["common/base", "common/io", "common/logging", "proto"],
     "common/wire": ["common/base", "common/io", "common/schedule", "proto"],
     "common/checkpoint": ["common/base", "common/blocks", "common/io", "common/layout", "common/wire", "proto"],
     "common/rpc": ["common/base", "common/blocks", "common/codec", "common/io", "common/layout", "common/logging", "proto"],
@@ -65,7 +66,8 @@ ALLOWED = {
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "proto"],
-    "worker/agent": ["common/base", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "worker/rank", "worker/rendezvous", "proto"],
+    "worker/agent": ["common/base", "common/config/capabilities.h", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "common/track", "worker/rank", "worker/rendezvous",
+                     "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
 TORCH = ("worker/engine", "worker/lm", "worker/model", "worker/optim", "worker/trainer")

@@ -101,7 +101,8 @@ Agent::Agent(Options options, std::string token, std::unique_ptr<RendezvousServe
                    .progress = options_.progress,
                    .drain = options_.drain,
                    .nodes = options_.nodes},
-                  absl::Now()) {
+                  absl::Now()),
+      tracks_(options_.track_dir, options_.pool, options_.log) {
   place_.set_ranks(options_.ranks);
   place_.add_ranks_of_node(options_.ranks);
 }
@@ -206,11 +207,14 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
                       supervisor_.state() == PoolSupervisor::State::kDraining;
     membership_->SetProgress(of, progress, last);
     metrics_.Progressed(assignment_.spec().name(), progress);
+    tracks_.Progressed(assignment_, absl::StrCat(group_), progress);
   }
   // Now the coordinator can say for which rounds the others need not wait.
   if (report.draining()) membership_->SetDraining(of);
-  for (const v1::Evaluation& evaluation : report.evaluations())
+  for (const v1::Evaluation& evaluation : report.evaluations()) {
     membership_->AddEvaluation(of, evaluation);
+    tracks_.Evaluated(assignment_, evaluation);
+  }
   // Of several ranks that say the same, one is enough: the coordinator counts failures.
   if (report.has_failure() && failed_group_ != group_) {
     failed_group_ = group_;
@@ -227,6 +231,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
 void Agent::On(const Exited& event) {
   if (event.group != group_) return;
   metrics_.RankExited(event.code);
+  tracks_.Close();
   Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
   if (supervisor_.completed()) membership_->SetFinished(Subject());
 }
@@ -265,6 +270,7 @@ void Agent::Do(const PoolSupervisor::KillRanks&) {
   for (const auto& rank : ranks_) rank->Kill();
   ranks_.clear();
   metrics_.RanksEnded();
+  tracks_.Close();
 }
 
 void Agent::Do(const PoolSupervisor::DrainRanks&) {

@@ -26,6 +26,7 @@
 #include "worker/agent/log_server.h"
 #include "worker/agent/membership_client.h"
 #include "worker/agent/pool_supervisor.h"
+#include "worker/agent/pool_tracks.h"
 #include "worker/agent/rank_process.h"
 
 namespace longhaul {
@@ -58,6 +59,8 @@ class Agent {
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     TlsFiles tls_files;              // What tls was made of, for the ranks.
     std::string trace;  // Path of a timeline of each rank's engine, less its number. Empty: none.
+    // Folder of the curves of its jobs (PoolTracks). Empty: none.
+    std::string track_dir;
     std::string update_rates;  // File that keeps measured rates of offloaded updates. Empty: none.
     std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
     std::string work_dir;      // Tokens that ranks make of text are kept here.
@@ -160,6 +163,7 @@ class Agent {
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
 
+  PoolTracks tracks_;
   AgentMetrics metrics_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<MembershipClient> membership_;

@@ -64,6 +64,11 @@ absl::Status CheckSite(const Agent::Options& options) {
     return absl::NotFoundError(
         absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
   }
+  if (!options.track_dir.empty() && (!std::filesystem::is_directory(options.track_dir, error) ||
+                                     access(options.track_dir.c_str(), W_OK) != 0)) {
+    return absl::NotFoundError(absl::StrCat("--track-dir: ", options.track_dir,
+                                            " is no folder that can be written on this machine"));
+  }
   if (!std::filesystem::is_regular_file(options.rank_program, error) ||
       access(options.rank_program.c_str(), X_OK) != 0) {
     return absl::NotFoundError(
@@ -183,6 +188,10 @@ int main(int argc, char** argv) {
       ->envname("LONGHAUL_TLS_KEY");
   app.add_option("--trace", options.trace,
                  "Write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
+  app.add_option("--track-dir", options.track_dir,
+                 "FOLDER for the curves of this pool's jobs, for TensorBoard and as JSON lines: "
+                 "JOB-ID/pool-NAME below it (default: none; the coordinator has them, too)")
+      ->envname("LONGHAUL_TRACK_DIR");
   app.add_option("--update-rates", options.update_rates,
                  "FILE that keeps the rates that offloaded updates are scheduled by, so that ranks "
                  "measure them once (at most 2 s) and not at every start")

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/base/random_hex.h"
+#include "common/config/capabilities.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/link_probe.h"
 #include "common/rpc/retry.h"
@@ -209,9 +211,22 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
     return FromGrpcStatus(status);
   }
   if (!joined_) options_.log.Info(absl::StrCat("joined ", options_.coordinator));
+  Hear(response);
   joined_ = ever_joined_ = true;
   Apply(response.assignment(), response.node());
   return LeaseOf(response.lease());
+}
+
+// Another version may come with every restart of the coordinator.
+void MembershipClient::Hear(const v1::JoinResponse& response) {
+  const std::string& own = options_.join.version();
+  const std::string other = response.version() == own ? "" : response.version();
+  if (std::exchange(other_version_, other) != other && !other.empty()) {
+    options_.log.Info(absl::StrCat("the coordinator's version is ", other, ", this program's ", own,
+                                   ": they use what both know"));
+  }
+  absl::MutexLock lock(&mutex_);
+  takes_pool_evaluations_ = absl::c_linear_search(response.capabilities(), kPoolEvaluations);
 }
 
 absl::StatusOr<absl::Duration> MembershipClient::Beat() {
@@ -324,7 +339,7 @@ void MembershipClient::SetProgress(const Subject& of, const v1::PoolProgress& pr
 
 void MembershipClient::AddEvaluation(const Subject& of, const v1::Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
-  if (subject_ != of) return;
+  if (subject_ != of || (evaluation.of_pool() && !takes_pool_evaluations_)) return;
   *next_.add_evaluations() = evaluation;
   urgent_ = true;
 }

@@ -68,6 +68,7 @@ class MembershipClient {
   // Evaluations are repeated until they are acknowledged; a failure is sent until a heartbeat took
   // it. `urgent`: with a heartbeat at once.
   void SetProgress(const Subject& of, const v1::PoolProgress& progress, bool urgent);
+  // Of the pool's own parameters: dropped, if this coordinator does not take them.
   void AddEvaluation(const Subject& of, const v1::Evaluation& evaluation);
   void ReportFailure(const Subject& of, const v1::JobError& failure);
   // Every heartbeat about this job from now on says that the pool came to its end.
@@ -98,6 +99,7 @@ class MembershipClient {
 
   void Run(const std::stop_token& stop);
   absl::StatusOr<absl::Duration> Join();
+  void Hear(const v1::JoinResponse& response) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<absl::Duration> Beat();
   void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
   void Apply(const v1::Assignment& assignment, const v1::NodePlace& node);
@@ -125,6 +127,7 @@ class MembershipClient {
   v1::NodePlace node_;
   std::string missing_;
   absl::Time missing_told_;
+  std::string other_version_;  // Of the coordinator, if not this program's.
   // The trouble at hand.
   std::string trouble_;
   absl::Time troubled_since_, complained_at_;
@@ -138,6 +141,7 @@ class MembershipClient {
   std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // Do not wait for the next beat.
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool takes_pool_evaluations_ ABSL_GUARDED_BY(mutex_) = false;  // The coordinator joined last.
   Farewell farewell_ ABSL_GUARDED_BY(mutex_);
 
   std::jthread thread_;

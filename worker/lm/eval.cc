@@ -6,8 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/data/text_dataset.h"
-#include "worker/data/token_file_dataset.h"
+#include "worker/data/source.h"
 #include "worker/lm/commands.h"
 #include "worker/lm/language_model.h"
 #include "worker/lm/model_source.h"
@@ -19,8 +18,8 @@ constexpr int64_t kBatchTokens = 4096;
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenEvalData(const std::string& path, bool text,
                                                       int64_t vocab) {
-  if (text) return TextDataset::Open(path, vocab);
-  return TokenFileDataset::Open(path, vocab);
+  return OpenSource({.kind = text ? SourceKind::kText : SourceKind::kNanoGpt, .path = path}, vocab,
+                    {});
 }
 
 }  // namespace

@@ -116,6 +116,9 @@ void RankReporter::Flush() {
   out->set_weights_nmse(progress.weights_nmse);
   out->set_gradients_nmse(progress.gradients_nmse);
   out->set_skipped_steps(progress.skipped_steps);
+  out->set_learning_rate(progress.learning_rate);
+  out->set_gradient_norm(progress.gradient_norm);
+  out->set_tokens_per_second_with_evaluation(progress.tokens_per_second_with_evaluation);
   report.set_draining(progress.draining);
   Write(report, /*may_drop=*/progress.inner_step < steps_ && !progress.draining);
 }
@@ -128,6 +131,12 @@ void RankReporter::Evaluation(const session::EvaluationResult& result) {
   out->set_loss(result.loss);
   out->set_tokens(result.tokens);
   out->set_final(result.final);
+  out->set_of_pool(result.of_pool);
+  for (const NamedValue& metric : result.metrics) {
+    v1::Metric* const message = out->add_metrics();
+    message->set_name(metric.name);
+    message->set_value(metric.value);
+  }
   Write(report, /*may_drop=*/false);
 }
 

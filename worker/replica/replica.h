@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/named_value.h"
 #include "common/layout/fragment_layout.h"
 #include "common/layout/model_layout.h"
 
@@ -47,9 +48,10 @@ struct InPoolTraffic {
 };
 
 struct StepStats {
-  double loss = 0;             // Mean over the pool's tokens of this step, nats.
-  int64_t tokens = 0;          // Of the whole pool in this step.
-  double gradient_norm = 0;    // Before clipping.
+  double loss = 0;           // Mean over the pool's tokens of this step, nats.
+  int64_t tokens = 0;        // Of the whole pool in this step.
+  double gradient_norm = 0;  // Before clipping.
+  double learning_rate = 0;
   bool skipped = false;        // The gradient was not finite: nothing was updated.
   double compute_seconds = 0;  // Forward, backward, in-pool collectives, inner optimizer.
   InPoolTraffic received;      // Since the step before.
@@ -60,6 +62,8 @@ struct StepStats {
 struct EvalStats {
   double loss = 0;  // Mean cross-entropy over held-out tokens of the whole pool, nats a token.
   int64_t tokens = 0;
+  // Everything that was measured, by name; `loss` is among it.
+  std::vector<NamedValue> metrics;
 };
 
 class Replica {

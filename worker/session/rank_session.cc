@@ -23,6 +23,7 @@
 #include "worker/session/core/session.h"
 #include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
+#include "worker/session/outer_evaluation.h"
 #include "worker/session/outer_fragment.h"
 #include "worker/session/plan_conversion.h"
 #include "worker/session/plan_watcher.h"
@@ -117,7 +118,6 @@ class RankSession::Impl {
   absl::Status DoPush(const Push& action);
   absl::Status DoMerge(const Merge& action);
   absl::Status DoEvaluate(const Evaluate& action);
-  absl::Status PublishAll();
   void ReportProgress();
 
   const Options options_;
@@ -494,7 +494,7 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
   for (const auto& of_rank : versions) agreed = agreed && of_rank == action.versions;
   if (agreed) {  // The same on every rank, so the collective inside matches.
     for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->Install(*replica_));
-    LH_RETURN_IF_ERROR(PublishAll());
+    LH_RETURN_IF_ERROR(PublishAll(*replica_));
   }
   Post(VersionsAgreed{std::move(versions)});
   return absl::OkStatus();
@@ -515,6 +515,8 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   progress_.tokens += stats.tokens;
   progress_.skipped_steps += stats.skipped ? 1 : 0;
   progress_.train_loss = stats.loss;
+  progress_.gradient_norm = stats.gradient_norm;
+  progress_.learning_rate = stats.learning_rate;
   progress_.compute_seconds += stats.compute_seconds;
   progress_.received += stats.received;
   progress_.weights_nmse = stats.weights_nmse;
@@ -557,26 +559,14 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
 
 absl::Status RankSession::Impl::DoEvaluate(const Evaluate& action) {
   const absl::Time begin = clock_->Now();
-  for (const auto& fragment : fragments_) {
-    LH_RETURN_IF_ERROR(fragment->SaveLive(*replica_));
-    LH_RETURN_IF_ERROR(fragment->Install(*replica_));
-  }
-  LH_RETURN_IF_ERROR(PublishAll());
-  LH_ASSIGN_OR_RETURN(const EvalStats stats, replica_->Evaluate());
-  for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->RestoreLive(*replica_));
-  LH_RETURN_IF_ERROR(PublishAll());
+  LH_ASSIGN_OR_RETURN(const EvalStats stats,
+                      action.of_pool ? replica_->Evaluate() : EvaluateOuter(*replica_, fragments_));
   progress_.eval_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
   if (options_.observer.on_evaluation) {
-    options_.observer.on_evaluation(
-        {action.step, action.version, stats.loss, stats.tokens, action.final});
+    options_.observer.on_evaluation({action.step, action.version, stats.loss, stats.tokens,
+                                     action.final, action.of_pool, stats.metrics});
   }
   return absl::OkStatus();
-}
-
-absl::Status RankSession::Impl::PublishAll() {
-  std::vector<int> units(replica_->layout().units.size());
-  for (size_t i = 0; i < units.size(); ++i) units[i] = static_cast<int>(i);
-  return replica_->Publish(units);
 }
 
 void RankSession::Impl::ReportProgress() {
@@ -586,9 +576,11 @@ void RankSession::Impl::ReportProgress() {
     progress_.uplink_nmse = uplink_nmse_;
     progress_.error_feedback_norm = feedback_norm_;
   }
-  const double seconds =
-      absl::ToDoubleSeconds(clock_->Now() - training_since_) - progress_.eval_seconds;
-  progress_.tokens_per_second = seconds > 0 ? static_cast<double>(progress_.tokens) / seconds : 0;
+  const double all = absl::ToDoubleSeconds(clock_->Now() - training_since_);
+  const double seconds = all - progress_.eval_seconds;
+  const auto tokens = static_cast<double>(progress_.tokens);
+  progress_.tokens_per_second = seconds > 0 ? tokens / seconds : 0;
+  progress_.tokens_per_second_with_evaluation = all > 0 ? tokens / all : 0;
   if (options_.observer.on_progress) options_.observer.on_progress(progress_);
 }
 

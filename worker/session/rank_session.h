@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/named_value.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "worker/replica/replica.h"
@@ -29,9 +30,11 @@ struct Progress {
   // The pool was asked to stop, and inner_step is the last.
   bool draining = false;
   int64_t tokens = 0;
-  int64_t skipped_steps = 0;     // Their gradient was not finite.
-  double train_loss = 0;         // Of the newest step.
-  double tokens_per_second = 0;  // Since training began, without evaluations.
+  int64_t skipped_steps = 0;  // Their gradient was not finite.
+  // Of the newest step.
+  double train_loss = 0, gradient_norm = 0, learning_rate = 0;
+  // Since training began, without evaluations and with them.
+  double tokens_per_second = 0, tokens_per_second_with_evaluation = 0;
   double compute_seconds = 0;
   double exposed_wait_seconds = 0;
   double sync_seconds = 0;  // Snapshots, merges, publishing.
@@ -47,6 +50,8 @@ struct EvaluationResult {
   double loss = 0;
   int64_t tokens = 0;
   bool final = false;
+  bool of_pool = false;  // Of its own parameters.
+  std::vector<NamedValue> metrics;
 };
 
 // What a merge made, for observers (sync_vectors). `outer`: the fragment's owned blocks.

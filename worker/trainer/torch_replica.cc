@@ -1,6 +1,7 @@
 #include "worker/trainer/torch_replica.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "ATen/Parallel.h"
 #include "absl/status/status.h"
@@ -158,9 +159,10 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->Take(step));
   batches_->Prepare(step + 1);
   const int64_t pool_tokens = options_.batch * options_.shape.context;
-  LH_ASSIGN_OR_RETURN(const StepResult result,
-                      engine_->Step(TokensOf(batch, options_.shape.context), pool_tokens,
-                                    options_.learning_rate.At(step)));
+  const double learning_rate = options_.learning_rate.At(step);
+  LH_ASSIGN_OR_RETURN(
+      const StepResult result,
+      engine_->Step(TokensOf(batch, options_.shape.context), pool_tokens, learning_rate));
   const auto received = [&](Use use) {
     return InPoolBytes{.pair = result.received.Total(use, Level::kPair),
                        .node = result.received.Total(use, Level::kNode),
@@ -170,6 +172,7 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
       .loss = result.loss_sum / static_cast<double>(pool_tokens),
       .tokens = pool_tokens,
       .gradient_norm = result.gradient_norm,
+      .learning_rate = learning_rate,
       .skipped = result.skipped,
       .compute_seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
@@ -191,7 +194,9 @@ absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
     sum += loss_sum;
   }
   const int64_t tokens = options_.eval_batches * options_.batch * context;
-  return EvalStats{.loss = sum / static_cast<double>(tokens), .tokens = tokens};
+  const double loss = sum / static_cast<double>(tokens);
+  return EvalStats{
+      .loss = loss, .tokens = tokens, .metrics = {{"loss", loss}, {"perplexity", std::exp(loss)}}};
 }
 
 absl::Status TorchReplica::Read(int unit, int64_t offset, absl::Span<float> out) {

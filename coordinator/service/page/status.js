@@ -89,7 +89,8 @@ function smooth(points) {
 function lossChart(detail, width) {
   const evaluations = plain(detail.evaluations);
   const pools = (detail.curves || []).map((c) => ({name: c.pool, points: smooth(plain(c.points))}));
-  const all = [...evaluations, ...pools.flatMap((p) => p.points)].filter((p) => isFinite(p.loss));
+  const own = (detail.pool_evaluations || []).map((c) => ({name: c.pool, points: plain(c.points)}));
+  const all = [...evaluations, ...[...pools, ...own].flatMap((p) => p.points)].filter((p) => isFinite(p.loss));
   if (all.length < 2) return element("p", {class: "dim"}, "No loss was reported yet.");
   const [W, H, L, B, T] = [width, 240, 40, 22, 6];
   const lastStep = Math.max(...all.map((p) => p.step), 1);
@@ -108,6 +109,9 @@ function lossChart(detail, width) {
     svg.append(element("svg:text", {x: x(t), y: H - 6, "text-anchor": x(t) > W - 30 ? "end" : "middle"}, t.toLocaleString("en")));
   }
   pools.forEach((p, i) => svg.append(curve(p.points, x, y, `s${i % 6}`)));
+  // In the color of the same pool's training.
+  const colorOf = (name) => Math.max(pools.findIndex((p) => p.name === name), 0) % 6;
+  for (const p of own) svg.append(curve(p.points, x, y, `held s${colorOf(p.name)}`));
   svg.append(curve(evaluations, x, y, "eval"));
   for (const p of evaluations.filter((e) => isFinite(e.loss))) {
     svg.append(element("svg:circle", {class: "dot", cx: x(p.step), cy: y(p.loss), r: 2.6},
@@ -116,7 +120,8 @@ function lossChart(detail, width) {
   const mark = (className, label) => element("span", {}, element("svg:svg", {viewBox: "0 0 22 10"},
     element("svg:path", {class: `curve ${className}`, d: "M0,5L22,5"})), label);
   const legend = element("p", {class: "legend"}, mark("eval", "outer parameters, held-out text"),
-                         ...pools.map((p, i) => mark(`s${i % 6}`, `${p.name}, training`)));
+                         ...pools.map((p, i) => mark(`s${i % 6}`, `${p.name}, training`)),
+                         ...own.map((p) => mark(`held s${colorOf(p.name)}`, `${p.name}, held-out text`)));
   return element("div", {}, svg, legend);
 }
 
@@ -210,6 +215,7 @@ function showFacts(job, pools) {
     ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length],
     ["contributing tokens", `${short(job.contributed_tokens)} of ${short(job.tokens)}`],
     ["eval loss", `${loss(evaluation.last)} (best ${loss(evaluation.best)})`],
+    ["perplexity", loss(((evaluation.metrics || []).find((m) => m.name === "perplexity") || {}).value)],
     ["speed", running ? `${short(rate)} tokens/s` : "–"],
     ["time left", running && rate > 0 ? duration(tokensLeft / rate) : "–"],
     ["computing", `${(number(job.utilization) * 100).toFixed(1)} %`],

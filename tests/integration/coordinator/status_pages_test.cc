@@ -46,6 +46,41 @@ TEST_F(StatusPagesTest, ShowsJobsPoolsAndRounds) {
   EXPECT_EQ(detail.events(1).sequence(), 2);
 }
 
+TEST_F(StatusPagesTest, ShowsWhatPoolsMeasuredOfTheirOwnParameters) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  SubmitAndBegin(Spec("shown"), members);
+  if (HasFatalFailure()) return;
+  v1::HeartbeatRequest report;
+  v1::Evaluation* const evaluation = report.add_evaluations();
+  evaluation->set_step(4);
+  evaluation->set_loss(2.5);
+  evaluation->set_of_pool(true);
+  v1::Metric* const metric = evaluation->add_metrics();
+  metric->set_name("perplexity");
+  metric->set_value(12.2);
+  report.mutable_progress()->set_inner_step(4);
+  const std::string job = Read<v1::JobDetail>("/api/v1/job?name=shown").job().id();
+  report.set_job_id(job);
+  ASSERT_TRUE(members[1]->pool.Heartbeat(report).ok());
+  const auto detail = Read<v1::JobDetail>("/api/v1/job?name=shown");
+  EXPECT_EQ(detail.evaluations_size(), 0);
+  ASSERT_EQ(detail.pool_evaluations_size(), 1);
+  EXPECT_EQ(detail.pool_evaluations(0).pool(), "site-b");
+  EXPECT_EQ(detail.pool_evaluations(0).points(0).loss(), 2.5);
+  EXPECT_EQ(detail.job().pools(0).evaluation_step(), 4);
+  EXPECT_EQ(detail.job().pools(0).evaluation(0).name(), "perplexity");
+  // What no metric can be called is refused, and nothing of that heartbeat counts.
+  evaluation->set_step(5);
+  for (const char* name : {"", "Loss", "a/b", "loss\n"}) {
+    metric->set_name(name);
+    EXPECT_TRUE(absl::IsInvalidArgument(members[1]->pool.Heartbeat(report).status())) << name;
+  }
+  metric->set_name("twice");
+  *evaluation->add_metrics() = *metric;
+  EXPECT_TRUE(absl::IsInvalidArgument(members[1]->pool.Heartbeat(report).status()));
+  EXPECT_EQ(Read<v1::JobDetail>("/api/v1/job?name=shown").pool_evaluations(0).points_size(), 1);
+}
+
 TEST_F(StatusPagesTest, UnknownJobsAndPathsAreNotFound) {
   EXPECT_NE(Get("/api/v1/job?name=nobody").find("HTTP/1.1 404"), std::string::npos);
   EXPECT_NE(Get("/api/v1/job").find("HTTP/1.1 404"), std::string::npos);

@@ -44,6 +44,7 @@ class Cluster:
         self.address = "127.0.0.1:0"
         self.logs = []
         self.flags = []  # Of every call of the CLI.
+        self.bin = {}  # By process name: the folder of its programs, where it is not BIN.
         self.prefix = {}  # By process name: what to run it with, as ["ip", "netns", "exec", "a"].
 
     def close(self):
@@ -65,14 +66,18 @@ class Cluster:
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
         self.coordinator = self._start("coordinator", [
-            BIN / "longhaul-coordinator", "--listen", self.address, "--http-listen", "127.0.0.1:0",
+            self.bin.get("coordinator", BIN) / "longhaul-coordinator", "--listen", self.address, self.http_flag(), "127.0.0.1:0",
             "--data-dir", self.folder / "data", "--ready-file", ready, *flags])
         wait_until(lambda: ready.exists() or self.coordinator.poll() is not None, 30, "the coordinator to start")
         if not ready.exists():
             raise AssertionError("the coordinator ended: " + self.log("coordinator"))
         lines = dict(line.split("=", 1) for line in ready.read_text().split())
         self.address = lines["grpc"]
-        self.http = lines["http"]
+        self.http = lines.get("http") or lines["metrics"]
+
+    def http_flag(self):
+        """Programs of an earlier version have another name for it."""
+        return "--http-listen" if self.bin.get("coordinator", BIN) == BIN else "--metrics-listen"
 
     def start_worker(self, pool, ranks=1, *flags, name=None):
         """`name`: of the process; where a pool has several nodes it is not the pool's."""
@@ -80,7 +85,7 @@ class Cluster:
                                   "--ranks", str(ranks), "--threads", "1", *flags)
 
     def start_program(self, name, program, *arguments):
-        self.workers[name] = self._start(name, [BIN / program, *arguments])
+        self.workers[name] = self._start(name, [self.bin.get(name, BIN) / program, *arguments])
         return self.workers[name]
 
     def start_closed_coordinator(self):
@@ -102,7 +107,7 @@ class Cluster:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
     def cli(self, *arguments, timeout=60):
-        command = [*self.prefix.get("coordinator", []), BIN / "longhaul", "--server", self.address, *self.flags, *arguments]
+        command = [*self.prefix.get("coordinator", []), self.bin.get("cli", BIN) / "longhaul", "--server", self.address, *self.flags, *arguments]
         return subprocess.run(command, capture_output=True, text=True,
                               timeout=timeout, check=False)
 

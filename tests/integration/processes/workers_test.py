@@ -119,6 +119,7 @@ class WorkersTest(ClusterTest):
         self.cluster.address = address
         self.refused("is no folder", "--data-dir", "/nowhere/at/all")
         self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank")
+        self.refused("is no folder that can be written", "--track-dir", "/nowhere/at/all")
         self.refused("is not a time", "--return-within", "soon")
         if not os.path.exists("/dev/nvidiactl"):
             self.refused("no CUDA device", "--device", "cuda")

@@ -61,11 +61,12 @@ struct Merge {
   double alpha = 0;
   bool contributed = false;
 };
-// Evaluate the outer parameters and report them. Collective.
+// Evaluate the outer parameters, or the pool's own as they are, and report them. Collective.
 struct Evaluate {
   int64_t version = 0;
   int64_t step = 0;
   bool final = false;
+  bool of_pool = false;
 };
 // Training stands still, or has not begun, for want of this.
 struct Wait {

@@ -37,6 +37,8 @@ struct Plan {
   int64_t start_step = 0;
   int ordinal = 0;
   bool seed = false;  // This pool is asked to seed.
+  // Its own parameters are evaluated each so many cycles, and after the first. 0: never.
+  int64_t pool_evaluation_cycles = 0;
   std::vector<FragmentPlan> fragments;
 };
 

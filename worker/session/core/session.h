@@ -101,6 +101,7 @@ class Session {
   bool MergeDue(bool final, Actions& out);
   bool MergeNext(int fragment, Actions& out);
   void EvaluateDue(Actions& out);
+  void EvaluateOwnIfDue(int64_t version, Actions& out);
   int64_t LastVersion(const Fragment& fragment) const;
   int64_t MergeStep(const Fragment& fragment, int64_t version) const;
 

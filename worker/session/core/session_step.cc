@@ -94,6 +94,7 @@ bool Session::MergeNext(int index, Actions& out) {
   fragment.pulled = fragment.pull_asked = fragment.pushed = fragment.sent = false;
   if (fragment.newest.evaluate) evaluate_ = version;
   EvaluateDue(out);
+  EvaluateOwnIfDue(version, out);
   return true;
 }
 
@@ -111,6 +112,18 @@ void Session::EvaluateDue(Actions& out) {
   if (!cycle && !complete) return;
   evaluate_.reset();
   out.push_back(Evaluate{oldest, step_, complete});
+}
+
+// Every pool comes to this at the same inner step, so none is slower than the others for it. Before the first
+// step its parameters are the outer ones.
+void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
+  const int64_t every = plan_.pool_evaluation_cycles;
+  if (every <= 0 || step_ <= plan_.start_step || (version != 1 && version % every != 0)) return;
+  // Every fragment passes `version` once; the last one to do so completes the cycle.
+  for (const Fragment& fragment : fragments_) {
+    if (version > fragment.schedule.rounds || fragment.held < version) return;
+  }
+  out.push_back(Evaluate{.version = version, .step = step_, .of_pool = true});
 }
 
 int64_t Session::LastVersion(const Fragment& fragment) const {

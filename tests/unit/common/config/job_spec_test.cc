@@ -124,6 +124,7 @@ TEST(JobSpecTest, FillsInEveryDocumentedDefault) {
   EXPECT_EQ(spec.checkpoint().every_cycles(), 10);
   EXPECT_EQ(spec.checkpoint().keep(), 3);
   EXPECT_EQ(spec.evaluation().every_cycles(), 1);
+  EXPECT_EQ(spec.evaluation().pools_every_cycles(), 1);
   EXPECT_EQ(spec.evaluation().batches(), 8);
 }
 
@@ -157,6 +158,7 @@ TEST(JobSpecTest, KeepsWhatWasGivenAndZerosOfOptionalFields) {
   EXPECT_EQ(spec.inner().schedule().final_fraction(), 0);
   EXPECT_EQ(spec.inner().clip_norm(), -1);
   EXPECT_EQ(spec.evaluation().every_cycles(), -1);
+  EXPECT_EQ(spec.evaluation().pools_every_cycles(), -1);
   EXPECT_EQ(spec.sync().up().codec(), v1::BF16);
 }
 

@@ -136,5 +136,17 @@ TEST(JobProgressTest, LossesFirstLastAndBest) {
   EXPECT_EQ(loss.evaluations(), 4);
 }
 
+TEST(JobProgressTest, MetricsAreThoseOfTheLastEvaluationAndOfEachPoolsNewest) {
+  JobProgress progress(1);
+  progress.AddEvaluation({.step = 30, .loss = 2, .metrics = {{"loss", 2}, {"perplexity", 7.4}}});
+  progress.AddEvaluation({.step = 10, .loss = 3, .metrics = {{"loss", 3}}});
+  progress.AddEvaluation({.step = 20, .loss = 1, .pool = "a", .metrics = {{"loss", 1}}});
+  progress.AddEvaluation({.step = 10, .loss = 4, .pool = "a", .metrics = {{"loss", 4}}});
+  EXPECT_EQ(progress.EvaluationLoss().evaluations(), 2);
+  EXPECT_EQ(progress.EvaluationLoss().metrics(1).name(), "perplexity");
+  EXPECT_EQ(progress.PoolEvaluation("a")->loss, 1);
+  EXPECT_EQ(progress.PoolEvaluation("b"), nullptr);
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator

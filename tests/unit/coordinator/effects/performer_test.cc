@@ -114,6 +114,22 @@ TEST_F(PerformerTest, ATokenThatCameWithAnotherSpecIsTaken) {
   EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("other").status()));
 }
 
+// An earlier version of the program did not know of every default.
+TEST_F(PerformerTest, ASpecThatWasStoredWithFewerDefaultsIsTheSame) {
+  const std::string id = Submit("job");
+  JobRecord stored = *meta_->GetJob("job");
+  v1::JobSpec earlier;
+  ASSERT_TRUE(earlier.ParseFromString(stored.spec));
+  earlier.clear_evaluation();
+  stored.id = "0-earlier";
+  stored.name = "earlier";
+  earlier.set_name("earlier");
+  stored.spec = earlier.SerializeAsString();
+  stored.order = 0;
+  ASSERT_TRUE(meta_->Commit({NewJob{stored}}).ok());
+  EXPECT_EQ(performer_->Submit(Spec("earlier"), "")->job, "0-earlier");
+}
+
 TEST_F(PerformerTest, ANameWithAnotherSpecOrOfAJobThatDidNotCompleteIsTaken) {
   const std::string id = Submit("job");
   const ErrorDetail detail{"NAME_TAKEN", {{"job", id}}};

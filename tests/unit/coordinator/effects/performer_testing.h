@@ -143,6 +143,9 @@ class PerformerTest : public testing::Test {
                                                      .log = &log_});
     absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, log_);
     ASSERT_TRUE(recovered.ok()) << recovered.status();
+    track_ = HandCrank();  // What waited is lost with the process.
+    tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
+    tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
         PerformerOptions{.core = {.lease = absl::Seconds(10)},
                          .linger = absl::Seconds(60),
@@ -155,6 +158,7 @@ class PerformerTest : public testing::Test {
                        .now = [this] { return now_; },
                        .job_id = [this] { return absl::StrCat("id", ++ids_); },
                        .metrics = &effect_metrics_,
+                       .tracks = tracks_.get(),
                        .log = &log_},
         *std::move(recovered));
     performer_->Start();
@@ -257,6 +261,9 @@ class PerformerTest : public testing::Test {
   RecordingPublisher publisher_{&trace_};
   WillingArbiter arbiter_;  // Nobody streams here.
   std::unique_ptr<Fragments> fragments_;
+  HandCrank track_;
+  std::unique_ptr<Tracker> tracker_;
+  std::unique_ptr<JobTracks> tracks_;
   std::unique_ptr<Performer> performer_;
 };
 

@@ -187,6 +187,32 @@ TEST_F(MetaStoreTest, KeepsEvaluationsOnce) {
   EXPECT_TRUE(absl::IsNotFound(Commit({EvaluationRecord{"none", 1, 1, 1, 1, false}})));
 }
 
+TEST_F(MetaStoreTest, KeepsMetricsOfTheOuterParametersAndOfPools) {
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
+  EvaluationRecord outer{"id1", 60, 2, 3.0, 100, false};
+  outer.metrics = {{"loss", 3.0}, {"perplexity", 20.5}, {"odd", NAN}};
+  EvaluationRecord last = outer;
+  last.final = true;
+  last.metrics = {{"loss", 2.0}};
+  EvaluationRecord of_pool{"id1", 60, 2, 4.0, 100, false, "west"};
+  of_pool.metrics = {{"perplexity", 54.5}};
+  ASSERT_TRUE(Commit({outer, EvaluationRecord{"id1", 30, 1, 4.0, 100, false}, last, of_pool}).ok());
+  of_pool.step = 30;
+  ASSERT_TRUE(Commit({of_pool}).ok());
+  Reopen();
+  const auto found = *store_->ListEvaluations("id1");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_TRUE(found[0].metrics.empty());
+  EXPECT_EQ(found[1].metrics, (std::vector<NamedValue>{{"loss", 3.0}, {"perplexity", 20.5}}));
+  EXPECT_EQ(found[2].metrics, (std::vector<NamedValue>{{"loss", 2.0}}));
+  const auto pools = *store_->ListPoolEvaluations("id1");
+  ASSERT_EQ(pools.size(), 2u);
+  EXPECT_EQ(pools[0].step, 30);
+  EXPECT_EQ(pools[1].pool, "west");
+  EXPECT_EQ(pools[1].loss, 4.0);
+  EXPECT_EQ(pools[1].metrics, (std::vector<NamedValue>{{"loss", 4.0}, {"perplexity", 54.5}}));
+}
+
 TEST_F(MetaStoreTest, KeepsCounters) {
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   EXPECT_EQ(*store_->GetCounters("id1"), "");
@@ -210,7 +236,7 @@ TEST_F(MetaStoreTest, RefusesASecondProgram) {
   EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
 }
 
-TEST_F(MetaStoreTest, BringsAnEarlierSchemaUpToDate) {
+TEST_F(MetaStoreTest, AddsWhatAnEarlierVersionLacks) {
   const MetaRecord job = NewJob{Job("id1", "alpha")};
   ASSERT_TRUE(store_->Commit({&job, 1}).ok());
   store_.reset();
@@ -218,7 +244,7 @@ TEST_F(MetaStoreTest, BringsAnEarlierSchemaUpToDate) {
     auto database = *SqliteDatabase::Open(dir_.Join("coordinator.db"));
     ASSERT_TRUE(database
                     ->Execute("DROP TABLE event; DROP TABLE checkpoint_request;"
-                              "DROP TABLE deleted; PRAGMA user_version = 2")
+                              "DROP TABLE deleted")
                     .ok());
   }
   Reopen();

@@ -225,6 +225,32 @@ TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
   EXPECT_FALSE(ended_.HasBeenNotified());
 }
 
+// A coordinator that does not name it takes every evaluation for one of the outer parameters.
+class PoolEvaluationsTest : public MembershipClientTest,
+                            public testing::WithParamInterface<bool> {};
+
+TEST_P(PoolEvaluationsTest, GoToCoordinatorsThatTakeThem) {
+  const bool takes = GetParam();
+  if (takes) server_.capabilities = {"evaluation:pools"};
+  server_.Assign("one");
+  Start();
+  AwaitTold("one", 1);
+  v1::Evaluation own, outer;
+  own.set_of_pool(true);
+  outer.set_step(2);
+  client_->AddEvaluation(Now(), own);
+  client_->AddEvaluation(Now(), outer);
+  server_.Until([&] {
+    return !server_.beats.empty() && server_.beats.back().evaluations_size() == (takes ? 2 : 1);
+  });
+  absl::MutexLock lock(&server_.mutex_);
+  const auto& sent = server_.beats.back().evaluations();
+  EXPECT_EQ(sent[0].of_pool(), takes);
+  EXPECT_EQ(sent.rbegin()->step(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PoolEvaluationsTest, testing::Bool());
+
 TEST_F(MembershipClientTest, WhatRanksSayOfTheLastJobIsNotTakenForTheNextOnes) {
   server_.Assign("one");
   Start();

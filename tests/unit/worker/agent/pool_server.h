@@ -33,6 +33,7 @@ class PoolServer : public v1::PoolService::Service {
     response->mutable_lease()->set_seconds(1);
     *response->mutable_assignment() = assignment;
     *response->mutable_node() = node;
+    for (const std::string& capability : capabilities) response->add_capabilities(capability);
     known = true;
     return grpc::Status::OK;
   }
@@ -70,6 +71,7 @@ class PoolServer : public v1::PoolService::Service {
   absl::Mutex mutex_;
   bool known = false, refuse_evaluations = false;
   absl::Status join_error;
+  std::vector<std::string> capabilities;
   v1::Assignment assignment;
   v1::NodePlace node;
   std::vector<v1::JoinRequest> joins;

@@ -40,16 +40,22 @@ class RankReporterTest : public testing::Test {
 TEST_F(RankReporterTest, WritesReportsAndStatuses) {
   {
     RankReporter reporter(ends_[1], 10, &monitor_);
-    reporter.Progress({.inner_step = 3});
+    reporter.Progress({.inner_step = 3, .gradient_norm = 1.5, .learning_rate = 0.25});
     reporter.Progress({.inner_step = 4});  // Too soon to be written.
     reporter.Flush();
     reporter.Flush();
-    reporter.Evaluation({.step = 4, .loss = 2.5});
+    reporter.Evaluation({.step = 4, .loss = 2.5, .of_pool = true, .metrics = {{"loss", 2.5}}});
   }
   close(ends_[1]);
-  EXPECT_EQ(Next().progress().inner_step(), 3);
+  const v1::PoolProgress first = Next().progress();
+  EXPECT_EQ(first.inner_step(), 3);
+  EXPECT_EQ(first.gradient_norm(), 1.5);
+  EXPECT_EQ(first.learning_rate(), 0.25);
   EXPECT_EQ(Next().progress().inner_step(), 4);
-  EXPECT_EQ(Next().evaluations(0).loss(), 2.5);
+  const v1::Evaluation evaluation = Next().evaluations(0);
+  EXPECT_EQ(evaluation.loss(), 2.5);
+  EXPECT_TRUE(evaluation.of_pool());
+  EXPECT_EQ(evaluation.metrics(0).name(), "loss");
 }
 
 TEST_F(RankReporterTest, AnAgentThatDoesNotReadHoldsNothingUp) {

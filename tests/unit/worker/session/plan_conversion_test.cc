@@ -35,6 +35,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   commit->set_kind(v1::OUTER);
   commit->set_evaluator("a");
   commit->add_pools("b");
+  proto.set_pool_evaluation_cycles(5);
   const auto plan = PlanFromProto(proto, "a");
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->fragments[0].newest.version, -1);
@@ -42,6 +43,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   EXPECT_TRUE(plan->fragments[1].newest.evaluate);
   EXPECT_FALSE(plan->fragments[1].newest.contributed);
   EXPECT_EQ(plan->fragments[1].schedule.PushStep(2), 20);
+  EXPECT_EQ(plan->pool_evaluation_cycles, 5);
 }
 
 TEST(PlanConversionTest, ImpossiblePlansAreRefused) {

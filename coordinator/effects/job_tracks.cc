@@ -1,0 +1,87 @@
+#include "coordinator/effects/job_tracks.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/track/pool_scalars.h"
+#include "coordinator/store/data_folder.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+constexpr absl::Duration kPoolsEach = absl::Seconds(2);
+
+std::string SpecText(const v1::JobSpec& spec) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  (void)google::protobuf::util::MessageToJsonString(spec, &text, options);
+  return text;
+}
+
+int64_t StepOf(const LiveJob& job, const CommitRecord& commit) {
+  switch (commit.kind) {
+    case RoundKind::kSeed:
+      return 0;
+    case RoundKind::kFinal:
+      return job.resolved->spec.train().steps();
+    default:
+      return job.resolved->schedule[commit.fragment].PushStep(commit.version);
+  }
+}
+
+}  // namespace
+
+std::string JobTracks::Folder(const LiveJob& job, const std::string& run) const {
+  return JoinPath(JoinPath(JobFolder(data_dir_, job.id()), "track"), run);
+}
+
+void JobTracks::Committed(const LiveJob& job, const CommitRecord& commit, absl::Time now) {
+  if (!job.resolved.has_value()) return;
+  const std::string folder = Folder(job, "outer");
+  // Once: the files know that they have it.
+  if (commit.kind == RoundKind::kSeed)
+    tracker_->AddText(folder, now, "spec", SpecText(job.resolved->spec));
+  const std::string fragment = absl::StrCat("/fragment_", commit.fragment);
+  TrackedStep step{.step = StepOf(job, commit), .time = now};
+  step.scalars = {{absl::StrCat("outer_parameter_norm", fragment), commit.outer_parameter_norm}};
+  if (commit.kind == RoundKind::kOuter || commit.kind == RoundKind::kFinal) {
+    step.scalars.push_back(
+        {absl::StrCat("outer_gradient_norm", fragment), commit.outer_gradient_norm});
+    step.scalars.push_back({absl::StrCat("downlink_nmse", fragment), commit.downlink_nmse});
+    step.scalars.push_back(
+        {absl::StrCat("contributing_pools", fragment), static_cast<double>(commit.pools.size())});
+  }
+  if (commit.contribution_cosine.has_value()) {
+    step.scalars.push_back(
+        {absl::StrCat("outer_gradient_cosine", fragment), *commit.contribution_cosine});
+  }
+  const WireBytes up = job.fragments->bytes_up().Value(),
+                  down = job.fragments->bytes_down().Value();
+  step.scalars.push_back({"bytes/up", static_cast<double>(up.total)});
+  step.scalars.push_back({"bytes/down", static_cast<double>(down.total)});
+  tracker_->Add(folder, std::move(step));
+}
+
+void JobTracks::Evaluated(const LiveJob& job, const EvaluationRecord& evaluation, absl::Time now) {
+  TrackedStep step{.step = evaluation.step, .time = now};
+  step.scalars = EvaluationScalars(evaluation.loss, evaluation.metrics, evaluation.final);
+  const std::string& pool = evaluation.pool;
+  tracker_->Add(Folder(job, pool.empty() ? "outer" : absl::StrCat("pool-", pool)), std::move(step));
+}
+
+void JobTracks::Progressed(const LiveJob& job, const std::string& pool, absl::Time now) {
+  const PoolHistory& history = job.progress.pools().at(pool);
+  if (history.current.inner_step() < 1) return;
+  tracker_->AddSometimes(Folder(job, absl::StrCat("pool-", pool)),
+                         absl::StrCat(history.incarnation, " ", history.start_step), kPoolsEach,
+                         {.step = history.current.inner_step(),
+                          .time = now,
+                          .scalars = ProgressScalars(history.Total())});
+}
+
+void JobTracks::Ended(const LiveJob& job) { tracker_->Close(Folder(job, "")); }
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,42 @@
+// The curves of jobs, as files for TensorBoard and for scripts (common/track), in the folder of each job:
+//
+//   <data>/jobs/<id>/track/outer        of the outer parameters: held-out metrics; norms, cosine and NMSE of each
+//                                       fragment's commits, at the inner step of their push; bytes; the spec
+//   <data>/jobs/<id>/track/pool-NAME    of a pool, as its heartbeats tell: training and held-out metrics
+//
+// Nothing is decided by them. A restart goes on where they end and adds what they lack.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/track/tracker.h"
+#include "coordinator/effects/live_job.h"
+#include "coordinator/store/meta_records.h"
+#include "coordinator/store/round_records.h"
+
+namespace longhaul::coordinator {
+
+// Owner thread. Nothing blocks.
+class JobTracks {
+ public:
+  // `tracker` outlives it.
+  JobTracks(Tracker* tracker, std::string data_dir)
+      : tracker_(tracker), data_dir_(std::move(data_dir)) {}
+
+  // A commit that is durable. Repetitions change nothing.
+  void Committed(const LiveJob& job, const CommitRecord& commit, absl::Time now);
+  void Evaluated(const LiveJob& job, const EvaluationRecord& evaluation, absl::Time now);
+  // What a pool reported newest; JobProgress has it.
+  void Progressed(const LiveJob& job, const std::string& pool, absl::Time now);
+  void Ended(const LiveJob& job);
+
+ private:
+  std::string Folder(const LiveJob& job, const std::string& run) const;
+
+  Tracker* const tracker_;
+  const std::string data_dir_;
+};
+
+}  // namespace longhaul::coordinator

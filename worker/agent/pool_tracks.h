@@ -1,0 +1,41 @@
+// The curves of a pool's jobs, as files at the pool's site (common/track): <folder>/JOB-ID/pool-NAME
+// of its training and its own evaluations, <folder>/JOB-ID/outer of those evaluations of the outer
+// parameters that were its turn.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/io/filesystem.h"
+#include "common/logging/logging.h"
+#include "common/rpc/executor.h"
+#include "common/track/tracker.h"
+#include "longhaul/v1/pool.pb.h"
+
+namespace longhaul {
+
+// One thread's. Nothing blocks but the destructor, which writes what waits.
+class PoolTracks {
+ public:
+  // `folder` exists. Empty: nothing is written.
+  PoolTracks(const std::string& folder, const std::string& pool, const Logger& log);
+  ~PoolTracks();
+
+  // `session`: which start of its ranks it is of.
+  void Progressed(const v1::Assignment& job, const std::string& session,
+                  const v1::PoolProgress& progress);
+  void Evaluated(const v1::Assignment& job, const v1::Evaluation& evaluation);
+  // The ranks ended.
+  void Close();
+
+ private:
+  std::string RunFolder(const v1::Assignment& job, const std::string& run) const;
+
+  const std::string folder_, run_;
+  const std::unique_ptr<FileSystem> fs_;
+  // The runner goes first, and ends what waits.
+  std::unique_ptr<Tracker> tracker_;
+  std::unique_ptr<Executor> runner_;
+};
+
+}  // namespace longhaul
