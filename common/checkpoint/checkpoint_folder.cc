@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
 #include "common/config/transformer_spec.h"
 #include "common/io/digest.h"
 #include "common/wire/proto_values.h"
@@ -16,7 +17,6 @@
 namespace longhaul {
 namespace {
 
-constexpr size_t kManifestBytesMax = 64 << 20;
 constexpr int kFormatVersion = 1;
 
 std::string ManifestPath(const std::string& folder) { return folder + "/manifest.json"; }
@@ -32,7 +32,7 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;  // Of a later program.
   const absl::string_view text = TextOf(file);
-  if (text.size() > kManifestBytesMax ||
+  if (text.size() > static_cast<size_t>(kManifestBytesMax) ||
       !google::protobuf::util::JsonStringToMessage({text.data(), text.size()}, &manifest, options)
            .ok()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is not a checkpoint's manifest"));

@@ -100,7 +100,7 @@ Outcome Events(const Arguments& arguments, Client& client, const Environment& en
     return UsageError("--follow shows lines, not one document",
                       "leave -o out, or leave --follow out and ask again");
   }
-  Progress progress(environment.err, environment.err_is_terminal);
+  Progress progress(environment.err, environment.terminal);
   WatchOptions options{.deadline = DeadlineOf(arguments, environment), .quiet = true};
   options.on_event = [&](const v1::JobEvent& event) {
     environment.out << EventLine(event) << std::flush;
