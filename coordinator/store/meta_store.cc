@@ -243,6 +243,7 @@ absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
   if (database.Changes() != 1) return NoJob(job.job_id);
   for (const char* const statement :
        {"DELETE FROM event WHERE job = ?", "DELETE FROM checkpoint_request WHERE job = ?",
+        "DELETE FROM measurement WHERE job = ?",
         "DELETE FROM counters WHERE job = ?", "DELETE FROM evaluation WHERE job = ?",
         "DELETE FROM participant WHERE job = ?", "DELETE FROM job WHERE id = ?"}) {
     LH_RETURN_IF_ERROR(database.Query(statement, {job.job_id}).status());

@@ -75,25 +75,6 @@ def commands():
     return [(words.split(), block) for words, block in re.findall(r"^```sh *([a-z ]*)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)]
 
 
-# The one place to change when `longhaul certs` is in every build: this whole stand-in goes.
-CERTS = r"""#!/usr/bin/env bash
-set -euo pipefail
-if [ "${1:-}" != certs ]; then exec /usr/local/bin/longhaul.real "$@"; fi
-if /usr/local/bin/longhaul.real --help | grep -qw certs; then exec /usr/local/bin/longhaul.real "$@"; fi
-[ "$3" = --dir ] && dir=$4
-key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes)
-if [ "$2" = init ]; then
-  mkdir -p "$dir"
-  openssl req -x509 -subj /CN=authority -days 30 -keyout "$dir/ca.key" -out "$dir/ca.pem" "${key[@]}" 2>/dev/null
-else
-  name=$6
-  openssl req -new -subj "/CN=$name" -keyout "$dir/$name.key" -out "$dir/$name.csr" "${key[@]}" 2>/dev/null
-  openssl x509 -req -in "$dir/$name.csr" -CA "$dir/ca.pem" -CAkey "$dir/ca.key" -CAcreateserial -days 30 -out "$dir/$name.pem" \
-    -extfile <(echo "subjectAltName=DNS:$name") 2>/dev/null
-fi
-"""
-
-
 class Machine:
     """Programs run in it by `run`. Its /etc, /usr/local, /var/lib, /srv, /opt and /run are its own."""
 
@@ -198,9 +179,6 @@ class TwoMachinesTest(unittest.TestCase):
                 # A user's variables last as long as the shell.
                 self.machines[name].run(settings + script if name == "hub" else script)
                 done += 1
-                if "/usr/local/bin/" in script and "install" in script:
-                    self.machines[name].run("mv /usr/local/bin/longhaul /usr/local/bin/longhaul.real")
-                    self.machines[name].write("/usr/local/bin/longhaul", CERTS)
             settings += "".join(line + "\n" for line in block.splitlines() if line.startswith("export LONGHAUL_SERVER") or line.startswith("export LONGHAUL_TLS"))
             if "submit -f" in block:
                 self.check_job(hub, site, settings)

@@ -73,14 +73,16 @@ class ResultsTest(ClusterTest):
     def delete_base(self):
         folders = set((self.cluster.folder / "data" / "jobs").iterdir())
         self.assertEqual(len(folders), 2)
-        self.assertEqual(self.cluster.cli("delete", "base").returncode, 0)
+        deleted = self.cluster.cli("delete", "base")
+        self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.log("coordinator"))
         # Whether or not its files went before the end.
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
         self.cluster.start_coordinator()
         wait_until(lambda: len(list((self.cluster.folder / "data" / "jobs").iterdir())) == 1, 10, "the files to go")
         self.assertEqual(self.cluster.cli("get", "base").returncode, 1)
-        self.assertEqual(self.cluster.cli("delete", "base").returncode, 0)
+        deleted = self.cluster.cli("delete", "base")
+        self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.log("coordinator"))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ class SecurityTest(unittest.TestCase):
         self.start()
         worker = self.cluster.start_worker("site-b", 1, *self.issue("pool", "site-a"))
         self.assertEqual(worker.wait(timeout=30), 2)
-        self.assertIn('is that of pool "site-a", not of "site-b"', self.cluster.log("site-b"))
+        self.assertIn(r'is that of pool \"site-a\", not of \"site-b\"', self.cluster.log("site-b"))
 
     def test_roles_and_tokens(self):
         bob = self.start()

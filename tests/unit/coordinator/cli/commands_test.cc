@@ -251,7 +251,7 @@ TEST_F(CommandsTest, ContextsNameCoordinators) {
   EXPECT_EQ(RunCli({"list"}).exit, 4);  // The flag names the server; TLS files are the context's.
   write(absl::StrCat("server: '", fake_.address(), "'\ntoken_file: token\n"));
   run_.variables.erase("LONGHAUL_CONTEXT");
-  EXPECT_THAT(run_({"list"}).err, HasSubstr("token_file: this version has no tokens"));
+  EXPECT_THAT(run_({"list"}).err, HasSubstr("a token is not sent in plaintext"));
   write("contexts: {lab: {sevrer: x}}\n");
   EXPECT_THAT(run_({"list"}).err, AllOf(HasSubstr("contexts.lab.sevrer"), HasSubstr("'server'"),
                                         HasSubstr("contexts.lab.server: is required")));

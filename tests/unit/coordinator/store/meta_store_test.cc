@@ -270,6 +270,12 @@ TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {
 TEST_F(MetaStoreTest, RemembersWhatWasDeleted) {
   const MetaRecord records[] = {NewJob{Job("id1", "alpha")}, EventRecord{"id1", 1, 1, "one"},
                                 JobCounters{"id1", "c"}, CheckpointRequestRecord{"id1", 4},
+                                EvaluationRecord{.job_id = "id1", .step = 1, .loss = 2},
+                                EvaluationRecord{.job_id = "id1",
+                                                 .step = 1,
+                                                 .loss = 2,
+                                                 .pool = "site-a",
+                                                 .metrics = {{"loss", 2}}},
                                 DeletedJob{"id1", absl::UnixEpoch()}};
   ASSERT_TRUE(store_->Commit(records).ok());
   Reopen();
