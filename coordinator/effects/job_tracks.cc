@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/track/pool_scalars.h"
 #include "coordinator/store/data_folder.h"
+#include "coordinator/store/job_folder.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace longhaul::coordinator {
@@ -35,7 +36,7 @@ int64_t StepOf(const LiveJob& job, const CommitRecord& commit) {
 }  // namespace
 
 std::string JobTracks::Folder(const LiveJob& job, const std::string& run) const {
-  return JoinPath(JoinPath(JobFolder(data_dir_, job.id()), "track"), run);
+  return JoinPath(TrackFolder(JobFolder(data_dir_, job.id())), run);
 }
 
 void JobTracks::Committed(const LiveJob& job, const CommitRecord& commit, absl::Time now) {

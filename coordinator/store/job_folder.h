@@ -18,6 +18,8 @@ inline std::string FolderAbove(const std::string& path) {
 
 inline std::string LogFolder(const std::string& job_dir) { return JoinPath(job_dir, "log"); }
 inline std::string SnapshotFolder(const std::string& job_dir) { return JoinPath(job_dir, "snap"); }
+// Curves of the job's runs, a folder each (coordinator/effects/job_tracks.h).
+inline std::string TrackFolder(const std::string& job_dir) { return JoinPath(job_dir, "track"); }
 inline std::string CheckpointFolder(const std::string& job_dir) {
   return JoinPath(job_dir, "checkpoints");
 }

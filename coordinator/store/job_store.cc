@@ -38,14 +38,15 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Make(FileSystem* fs, const s
 namespace {
 
 absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
-  const absl::StatusOr<std::vector<std::string>> checkpoints = fs.List(CheckpointFolder(dir));
-  if (!checkpoints.ok() && !absl::IsNotFound(checkpoints.status())) return checkpoints.status();
-  if (checkpoints.ok()) {
-    for (const std::string& name : *checkpoints)
-      LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(CheckpointFolder(dir), name)));
+  for (const std::string& of_folders : {CheckpointFolder(dir), TrackFolder(dir)}) {
+    const absl::StatusOr<std::vector<std::string>> names = fs.List(of_folders);
+    if (absl::IsNotFound(names.status())) continue;
+    LH_RETURN_IF_ERROR(names.status());
+    for (const std::string& name : *names)
+      LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(of_folders, name)));
   }
   for (const std::string& folder :
-       {LogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir), dir}) {
+       {LogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir), TrackFolder(dir), dir}) {
     LH_RETURN_IF_ERROR(RemoveFolder(fs, folder));
   }
   return absl::OkStatus();
