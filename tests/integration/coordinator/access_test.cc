@@ -128,6 +128,8 @@ class AccessTest : public CoordinatorFixture {
 
 std::string AccessTest::RequestNaming(const std::string& method, const std::string& pool) {
   using google::protobuf::FieldDescriptor;
+  // Of a reader, `pool` says which lines are wanted.
+  if (method == "/longhaul.v1.LogService/FollowLogs") return "";
   const std::vector<std::string> parts = absl::StrSplit(method.substr(1), '/');
   const auto* service =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(parts[0]);

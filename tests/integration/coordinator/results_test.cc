@@ -212,11 +212,12 @@ TEST_F(ResultsTest, ADownloadAsksForItsOwnFilesAlone) {
 TEST_F(ResultsTest, ADownloadGoesOnWhereItBroke) {
   Complete("base");
   if (HasFatalFailure()) return;
-  // Connections that break in the middle of the manifest, or of a file.
+  // Connections that break in the middle of the manifest, or of a file. Behind each the client looks
+  // with one of its own what is wrong.
   CuttingProxy proxy({.target_port = ParseHostPort(address())->port,
                       .direction = CuttingProxy::Direction::kDown,
                       .bytes_each = 1500,
-                      .cuts = 2});
+                      .cuts = 4});
   const std::string out = downloads_.Join("base");
   // Once it was reached it is awaited: until then it is tried here.
   Said done;
@@ -226,7 +227,7 @@ TEST_F(ResultsTest, ADownloadGoesOnWhereItBroke) {
     EXPECT_EQ(done.exit, 2) << done.err;
   }
   ASSERT_EQ(done.exit, 0) << done.err;
-  EXPECT_EQ(proxy.cuts(), 2);
+  EXPECT_GE(proxy.cuts(), 2);
 }
 
 TEST_F(ResultsTest, ADownloadGoesOnAfterAFullDisk) {

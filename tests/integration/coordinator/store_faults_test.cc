@@ -20,6 +20,8 @@ class StoreFaultsTest : public ExchangeFixture {
     };
     return options;
   }
+  // Before the file system that it uses.
+  void TearDown() override { server_.reset(); }
   void Begin() {
     const auto submitted = Submit(Spec("job"));
     ASSERT_TRUE(submitted.ok()) << submitted.status();
