@@ -1,6 +1,7 @@
 """Tools of Debian packages that tests alone need: from the machine, or unpacked into the user's cache. Unpacked they need no root and start no
 service, unlike installed ones."""
 
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -44,16 +45,24 @@ def program(name, package):
     return shutil.which(name) or str(unpack([package]) / "usr/bin" / name)
 
 
+def make_environment(folder, requirements, beside):
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True)
+    if beside is not None:
+        next(folder.glob("lib/python3*/site-packages")).joinpath("beside.pth").write_text(f"{beside}\n")
+    subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "-r", requirements], check=True)
+    (folder / ".complete").touch()
+
+
 def environment(requirements, beside=None):
     """The Python of a virtual environment with these pinned packages; made the first time. `beside`: the site-packages of another one, whose
     packages (torch) it sees too, and does not install again."""
     folder = cache() / ("test-venv-" + hashlib.sha256(requirements.read_bytes() + str(beside or "").encode()).hexdigest()[:12])
     python = folder / "bin/python"
-    if not (folder / ".complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True)
-        if beside is not None:
-            next(folder.glob("lib/python3*/site-packages")).joinpath("beside.pth").write_text(f"{beside}\n")
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "-r", requirements], check=True)
-        (folder / ".complete").touch()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Tests that run side by side share it: one makes it, the others wait.
+    with open(f"{folder}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".complete").exists():
+            make_environment(folder, requirements, beside)
     return str(python)
