@@ -11,15 +11,15 @@
 #include "common/checkpoint/manifest.h"
 #include "common/config/transformer_spec.h"
 #include "common/io/digest.h"
-#include "common/wire/proto_values.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace longhaul {
 namespace {
 
 constexpr int kFormatVersion = 1;
 
-std::string ManifestPath(const std::string& folder) { return folder + "/manifest.json"; }
+std::string ManifestPath(const std::string& folder) {
+  return absl::StrCat(folder, "/", kManifestFile);
+}
 
 absl::string_view TextOf(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
@@ -28,26 +28,20 @@ absl::string_view TextOf(const MappedFile& file) {
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
   const std::string path = ManifestPath(folder);
   LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  v1::CheckpointManifest manifest;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // Of a later program.
-  const absl::string_view text = TextOf(file);
-  if (text.size() > static_cast<size_t>(kManifestBytesMax) ||
-      !google::protobuf::util::JsonStringToMessage({text.data(), text.size()}, &manifest, options)
-           .ok()) {
+  std::optional<v1::CheckpointManifest> manifest = ParseManifest(TextOf(file));
+  if (!manifest.has_value())
     return absl::InvalidArgumentError(absl::StrCat(path, ": is not a checkpoint's manifest"));
-  }
-  if (manifest.format_version() != kFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": format ", manifest.format_version(),
+  if (manifest->format_version() != kFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": format ", manifest->format_version(),
                                                       ", this program reads ", kFormatVersion));
   }
-  if (!manifest.model().has_transformer()) {
+  if (!manifest->model().has_transformer()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        path, manifest.has_model() ? ": is not of a transformer"
-                                   : ": does not say the model; the coordinator that wrote it is "
-                                     "of an earlier version"));
+        path, manifest->has_model() ? ": is not of a transformer"
+                                    : ": does not say the model; the coordinator that wrote it is "
+                                      "of an earlier version"));
   }
-  return manifest;
+  return *std::move(manifest);
 }
 
 }  // namespace
@@ -89,7 +83,7 @@ absl::Status CheckpointFolder::OpenFiles(const std::string& folder) {
                                               " bytes instead of four for each of ",
                                               fragment.elements(), " elements"));
     }
-    if (DigestOf(TextOf(file)) != DigestFromProto(fragment.digest()))
+    if (DigestOf(TextOf(file)) != DigestOf(fragment))
       return absl::DataLossError(absl::StrCat(path, ": is damaged: its digest differs"));
     files_.push_back(std::move(file));
   }

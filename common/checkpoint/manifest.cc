@@ -117,17 +117,24 @@ absl::StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifes
   return json;
 }
 
-absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
-                                                        const std::string& path) {
+std::optional<v1::CheckpointManifest> ParseManifest(absl::string_view json) {
   v1::CheckpointManifest manifest;
   google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // of a later program
+  options.ignore_unknown_fields = true;
   if (json.size() > static_cast<size_t>(kManifestBytesMax) ||
-      !google::protobuf::util::JsonStringToMessage(std::string(json), &manifest, options).ok())
-    return absl::DataLossError(absl::StrCat(path, " is not a manifest"));
-  if (const absl::Status sound = Check(manifest); !sound.ok())
-    return absl::DataLossError(absl::StrCat(path, " ", sound.message()));
+      !google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &manifest, options)
+           .ok())
+    return std::nullopt;
   return manifest;
+}
+
+absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
+                                                        const std::string& path) {
+  std::optional<v1::CheckpointManifest> manifest = ParseManifest(json);
+  if (!manifest.has_value()) return absl::DataLossError(absl::StrCat(path, " is not a manifest"));
+  if (const absl::Status sound = Check(*manifest); !sound.ok())
+    return absl::DataLossError(absl::StrCat(path, " ", sound.message()));
+  return *std::move(manifest);
 }
 
 }  // namespace longhaul

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,7 +23,11 @@ void CompleteManifest(v1::CheckpointManifest& manifest);
 // Proto JSON with every field. INVALID_ARGUMENT: it has no JSON form.
 absl::StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 
-// Of bytes from anywhere; `path` is for messages. DATA_LOSS: not a manifest, or what it says cannot
+// The message in bytes from anywhere, or nothing: they are too many, or no such JSON. Fields of a
+// later program are left out.
+std::optional<v1::CheckpointManifest> ParseManifest(absl::string_view json);
+
+// The same, and sound; `path` is for messages. DATA_LOSS: not a manifest, or what it says cannot
 // be: sizes, names of files (plain, each once), tensors that lie outside of their fragments.
 absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
                                                         const std::string& path);

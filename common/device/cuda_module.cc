@@ -1,12 +1,11 @@
 #include "common/device/cuda_module.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <climits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/program_beside.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -14,11 +13,8 @@ namespace {
 
 std::vector<std::string> CandidateFolders(const std::string& folder) {
   if (!folder.empty()) return {folder};
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return {};
-  const std::string program(path, length);
-  const std::string own = program.substr(0, program.rfind('/'));
+  const std::string own = FolderOfProgram();
+  if (own.empty()) return {};
   return {own, absl::StrCat(own, "/../lib")};
 }
 

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <filesystem>
+#include "common/base/program_beside.h"
 
 namespace longhaul::cli {
 namespace {
@@ -21,9 +21,7 @@ CliError BecomeLm(const std::vector<std::string>& args) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) execv((self.parent_path() / kProgram).c_str(), argv.data());
+  execvp(ProgramBeside(kProgram).c_str(), argv.data());
   execvp(kProgram, argv.data());
   return UsageError("'" + args[0] + "' is a command of longhaul-lm, which is not installed here",
                     "it comes with the worker: put it beside this program, or into PATH");

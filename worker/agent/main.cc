@@ -17,6 +17,7 @@
 #include "common/base/host_port.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/names.h"
+#include "common/base/program_beside.h"
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
 #include "common/rpc/allocator.h"
@@ -35,12 +36,6 @@ namespace {
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
-
-std::string ProgramBeside(const char* name) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (error ? std::filesystem::path(name) : self.parent_path() / name).string();
 }
 
 std::string WorkFolder(const std::string& data_dir) {

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <filesystem>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/program_beside.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
 #include "common/io/mapped_file.h"
@@ -214,18 +214,12 @@ absl::StatusOr<Greeting> Greet(PieceProcess& process, const std::string& model) 
   return Greeting{size, signed_eos < 0 ? kNoToken : signed_eos};
 }
 
-std::string ProgramBesideThis(const char* name) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (error ? std::filesystem::path(name) : self.parent_path() / name).string();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options) {
   const std::string program =
-      options.program.empty() ? ProgramBesideThis("longhaul-sentencepiece") : options.program;
+      options.program.empty() ? ProgramBeside("longhaul-sentencepiece") : options.program;
   LH_ASSIGN_OR_RETURN(const MappedFile model, MappedFile::Open(options.model));
   const auto bytes = model.bytes();
   const Digest128 digest = DigestOf({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
