@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
 # Trains a small language model on two pools on this machine, from nothing: installs what is missing, builds, starts a
 # coordinator and two pools on localhost, submits deploy/examples/quickstart.yaml, shows the progress and a report.
-#   deploy/quickstart.sh [--data PATH] [--steps N] [--ranks N] [--json FILE] [--set PATH=VALUE]... [--yes] [--skip-setup]
+#   deploy/quickstart.sh [--data PATH] [--steps N] [--ranks N] [--json FILE] [--set PATH=VALUE]... [--compare-alone] [--yes]
+#                        [--skip-setup]
 #     --data PATH     text file, or folder of text files, to train on (default: English text found on the machine)
 #     --steps N       inner steps instead of those of the example; a tenth of them, 100 at most, warm up
 #     --ranks N       ranks of each pool (default: 1)
 #     --json FILE     write the report as JSON too
 #     --set P=V       any other field of the job, as sync.h=100
+#     --compare-alone then train one pool alone, for as many steps, and show what the second one brought
 #     --dry-run       show the job with every default, and train nothing
 #     --yes           fetch English text without asking, if there is none
 #     --skip-setup    install, fetch and build nothing; use build/bin as it is
-# Ctrl-C stops everything that it started. State stays in run/quickstart-*/ (the checkpoint, the logs).
+# Ctrl-C stops everything that it started. State stays in RUN_DIR (default run), quickstart-*/: the checkpoint, the logs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "quickstart: $*"; exit 1; }
-usage() { sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
 
-data= json= ranks=1 setup=1 yes= dry_run= steps=() overrides=()
+data= json= alone= ranks=1 setup=1 yes= dry_run= steps=() overrides=()
 warm_up() { local tenth=$(( ${1} / 10 )); echo $(( tenth < 100 ? tenth : 100 )); }
 while [ $# -gt 0 ]; do
   case $1 in
@@ -31,6 +33,7 @@ while [ $# -gt 0 ]; do
     --ranks) ranks=${2:?--ranks needs a number}; shift 2 ;;
     --json) json=${2:?--json needs a file}; shift 2 ;;
     --set) overrides+=(--set "${2:?--set needs PATH=VALUE}"); shift 2 ;;
+    --compare-alone) alone=1; shift ;;
     --dry-run) dry_run=1; shift ;;
     --yes) yes=1; shift ;;
     --skip-setup) setup=; shift ;;
@@ -80,7 +83,7 @@ fi
 [ -e "$data" ] || fail "--data $data does not exist"
 data=$(realpath "$data")
 
-state=$root/run/quickstart-$(date +%Y%m%d-%H%M%S)-$$
+state=${RUN_DIR:-$root/run}/quickstart-$(date +%Y%m%d-%H%M%S)-$$
 mkdir -p "$state"
 pids=()
 stop() {
@@ -122,13 +125,29 @@ for pool in site-a site-b; do
   pids+=($!)
 done
 
-status=0
-"$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
-  "${steps[@]}" "${overrides[@]}" --wait --follow >"$state/submit.out" || status=$?
-"$bin/longhaul" --server "$server" get quickstart -o json >"$state/job.json" || status=$?
-"$bin/longhaul" --server "$server" checkpoints quickstart -o json >"$state/checkpoints.json" || status=$?
-[ $status -eq 0 ] || fail "the job did not complete; see $state/job.json and the logs beside it"
-/usr/bin/python3 deploy/quickstart_report.py "$state/job.json" "$state/checkpoints.json" ${json:+--json "$json"}
+run_job() {  # NAME FLAG...: its outcome in NAME.json and NAME.checkpoints.json
+  local name=$1 status=0
+  shift
+  "$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
+    "${steps[@]}" "${overrides[@]}" "$@" --wait --follow >"$state/$name.out" || status=$?
+  "$bin/longhaul" --server "$server" get "$name" -o json >"$state/$name.json" || status=$?
+  "$bin/longhaul" --server "$server" checkpoints "$name" -o json >"$state/$name.checkpoints.json" || status=$?
+  [ $status -eq 0 ] || fail "the job did not complete; see $state/$name.json and the logs beside it"
+}
+run_job quickstart
+report=("$state/quickstart.json" "$state/quickstart.checkpoints.json")
+if [ -n "$alone" ]; then
+  say "quickstart: the same steps on one pool alone"
+  # It keeps its own parameters: what it brings to the coordinator is what it has, and nothing is merged into it.
+  run_job quickstart-alone --set name=quickstart-alone --set "pools={min: 1, max: 1, names: [site-a]}" \
+    --set "sync.alpha=1" --set "sync.outer={lr: 1, momentum: 0}" --set sync.up.codec=fp32 --set sync.down.codec=fp32
+  report+=(--alone "$state/quickstart-alone.json" "$state/quickstart-alone.checkpoints.json")
+fi
+# A sample of what it writes, no longer than what it was trained on; where there is none the report says why.
+checkpoint=$(sed -n 's/^ *"path": "\(.*\)",\{0,1\}$/\1/p' "$state/quickstart.checkpoints.json" | tail -n 1)
+"$bin/longhaul" sample "$checkpoint" --prompt "The " --max-tokens 120 --temperature 0.7 --seed 1 -o json >"$state/sample.json" 2>/dev/null || true
+[ ! -s "$state/sample.json" ] || report+=(--sample "$state/sample.json")
+/usr/bin/python3 -B deploy/quickstart_report.py "${report[@]}" ${json:+--json "$json"}
 stored=${state#"$root"/}/coordinator
 cat <<END
 

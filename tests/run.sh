@@ -11,5 +11,5 @@ deploy/setup.sh
 cmake -S . -B "$build" -G Ninja >"$build.configure.log" 2>&1 || { cat "$build.configure.log" >&2; exit 1; }
 mv "$build.configure.log" "$build/configure.log"
 cmake --build "$build" -j "$jobs"
-# Tests that measure, or wait for a time, are marked RUN_SERIAL: others would disturb them.
-OMP_WAIT_POLICY=passive ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "$@"
+# Most tests wait for processes half of their time: two run for each core. Those that measure are marked RUN_SERIAL.
+OMP_WAIT_POLICY=passive ctest --test-dir "$build" -j $((2 * jobs)) --timeout 900 --output-on-failure --no-tests=error "$@"

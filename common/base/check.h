@@ -1,5 +1,6 @@
-// LH_CHECK(condition, message): stops the process when an invariant of ours is broken. Always on.
-// Never on bytes, sizes or states that came from a peer, a file or a flag: those are absl::Status.
+// LH_CHECK(condition, message) stops the process if one of our own invariants is broken. It is
+// always on. Never use it on bytes, sizes or states that came from a peer, a file or a flag: errors
+// in those are an absl::Status.
 #pragma once
 
 #include <cstdio>

@@ -11,8 +11,8 @@ class SystemClock : public Clock {
  public:
   absl::Time Now() const override {
     absl::MutexLock lock(&mutex_);
-    last_ = std::max(
-        last_, absl::Now());  // a step back of the wall clock must not expire or extend leases
+    // If the wall clock steps back, leases must neither expire nor become longer.
+    last_ = std::max(last_, absl::Now());
     return last_;
   }
   void SleepUntil(absl::Time deadline) override {

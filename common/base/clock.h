@@ -1,4 +1,5 @@
-// The time seam. Cores never read a clock: they get `now` as an argument; shells read one of these.
+// The interface of time. Cores never read a clock: they get `now` as an argument. Shells read one
+// of these.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ class Clock {
   void Sleep(absl::Duration duration) { SleepUntil(Now() + duration); }
 };
 
-// The machine's wall clock, held monotonic.
+// The machine's wall clock. It is kept from going backwards.
 std::unique_ptr<Clock> MakeSystemClock();
 
 // A clock that only Advance moves. SleepUntil blocks until another thread advances far enough.

@@ -44,7 +44,7 @@ std::string HostPortText(absl::string_view host, int port) {
 }
 
 bool IsLoopback(absl::string_view host) {
-  // Digits and dots only: "127.example.org" is a name like any other.
+  // An IPv4 address has only digits and dots. "127.example.org" is a name.
   const bool v4 = absl::StartsWith(host, "127.") &&
                   host.find_first_not_of("0123456789.") == absl::string_view::npos;
   return v4 || host == "localhost" || host == "::1";

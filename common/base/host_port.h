@@ -1,4 +1,4 @@
-// HOST:PORT, as flags and files name an address.
+// HOST:PORT, the form of addresses in flags and files.
 #pragma once
 
 #include <string>
@@ -9,17 +9,20 @@
 namespace longhaul {
 
 struct HostPort {
-  std::string host;  // Without the brackets of an IPv6 address.
-  int port = 0;      // 0 to 65535.
+  // Without the brackets of an IPv6 address.
+  std::string host;
+  // 0 to 65535.
+  int port = 0;
 };
 
-// Of "host:port" or "[v6]:port". INVALID_ARGUMENT, in words: no port, one that is not a number from
-// 0 to 65535, no host, an IPv6 address without brackets, characters that no host has.
+// Parses "host:port" or "[v6]:port". INVALID_ARGUMENT says what is wrong: no port, a port that is
+// not a number from 0 to 65535, no host, an IPv6 address without brackets, or a character that
+// hosts cannot have.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view text);
-// The other way round: an IPv6 address gets its brackets.
+// The text of an address. An IPv6 address gets its brackets.
 std::string HostPortText(absl::string_view host, int port);
-// Whether this host is reached from its own machine alone: localhost, 127.0.0.0/8, ::1. Names are
-// not resolved.
+// Whether this host can be reached only from its own machine: localhost, 127.0.0.0/8, ::1. Names
+// are not resolved.
 bool IsLoopback(absl::string_view host);
 
 }  // namespace longhaul

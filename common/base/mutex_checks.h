@@ -1,13 +1,14 @@
-// Debian builds Abseil without NDEBUG, which leaves its search for lock cycles on: every lock of an
-// absl::Mutex, gRPC's own among them, goes through one graph under one lock (105 ns instead of 35,
-// 240 instead of 70 with two busy threads), and a cycle that never was a deadlock ends the process.
+// Turns off Abseil's search for lock cycles. Debian builds Abseil without NDEBUG, so the search is
+// on: every lock of an absl::Mutex, including gRPC's own, goes through one graph under one lock.
+// This makes a lock slower (105 ns instead of 35, or 240 instead of 70 with two busy threads). A
+// cycle that could never deadlock ends the process.
 #pragma once
 
 #include "absl/synchronization/mutex.h"
 
 namespace longhaul {
 
-// For the whole process. Programs call it first in main; tests keep the search.
+// Works for the whole process. Programs call it first in main; tests keep the search.
 inline void SkipLockCycleSearch() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }

@@ -1,4 +1,4 @@
-// A number with a name, as "loss" or "perplexity".
+// A number with a name, for example "loss" or "perplexity".
 #pragma once
 
 #include <string>

@@ -7,7 +7,8 @@ template <typename... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
-template <typename... Handlers>  // clang deduces an aggregate's arguments from version 17 on.
-Overloaded(Handlers...)->Overloaded<Handlers...>;
+// Needed before clang 17, which does not deduce the template arguments of an aggregate.
+template <typename... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 }  // namespace longhaul

@@ -1,14 +1,16 @@
-// Programs and modules of ours lie in the folder of the one that starts or loads them.
+// Finds Longhaul's programs and modules. They are in the folder of the program that starts or loads
+// them.
 #pragma once
 
 #include <string>
 
 namespace longhaul {
 
-// The folder of the running program; empty where the system does not tell. Thread-safe.
+// The folder of the running program, or empty if the system does not tell. Thread-safe.
 std::string FolderOfProgram();
 
-// The path of `name` in that folder; the name alone, which PATH resolves, where it is not known.
+// The path of `name` in that folder. If the folder is not known it is only the name, which PATH
+// resolves.
 std::string ProgramBeside(const std::string& name);
 
 }  // namespace longhaul

@@ -8,8 +8,8 @@
 
 namespace longhaul {
 
-// Fewer rounds for noise that need not resist more than statistical tests: 7 pass BigCrush (same
-// paper, table 2).
+// Fewer rounds suffice for noise that must pass only statistical tests: 7 rounds pass BigCrush
+// (same paper, table 2).
 template <int kRounds = 10>
 constexpr std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high,
                                          uint64_t counter_low) {

@@ -1,6 +1,6 @@
-// Early return on error. `LH_RETURN_IF_ERROR(expr)` returns a non-OK absl::Status;
-// `LH_ASSIGN_OR_RETURN(lhs, expr)` returns the status of a non-OK absl::StatusOr, else assigns its
-// value.
+// Early return on error. `LH_RETURN_IF_ERROR(expr)` returns if `expr` is a non-OK absl::Status.
+// `LH_ASSIGN_OR_RETURN(lhs, expr)` returns the status of `expr` if it is a non-OK absl::StatusOr;
+// otherwise it assigns its value to `lhs`.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// The seam of everything that runs work on other threads: a pool of threads in the product, virtual
-// time in the simulation.
+// The interface of everything that runs work on other threads: a pool of threads in the product,
+// virtual time in the simulation.
 #pragma once
 
 #include "absl/functional/any_invocable.h"
@@ -11,8 +11,8 @@ class TaskRunner {
  public:
   using Task = absl::AnyInvocable<void()>;
   virtual ~TaskRunner() = default;
-  // Runs the task later, never within the call. False, and the task is destroyed unrun: too much
-  // waits. Never blocks.
+  // Runs the task later, never within the call. Returns false if too many tasks wait; then this one
+  // was destroyed without being run. Never blocks.
   [[nodiscard]] virtual bool Submit(Task task) = 0;
 };
 

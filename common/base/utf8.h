@@ -1,4 +1,4 @@
-// Text of bounded size.
+// Shortens text.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-// The first bytes of the text, at most `bytes_max`, and no part of a UTF-8 sequence at its end:
-// protobuf refuses a string that is cut there.
+// The first bytes of the text, at most `bytes_max`. It never ends inside a UTF-8 sequence, since
+// protobuf refuses such a string.
 inline absl::string_view ClipUtf8(absl::string_view text, size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   size_t size = bytes_max;

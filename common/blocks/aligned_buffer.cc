@@ -14,7 +14,8 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
   data_.reset(static_cast<uint8_t*>(std::aligned_alloc(alignment, rounded)),
               [](uint8_t* data) { std::free(data); });
   LH_CHECK(data_ != nullptr || bytes == 0, "out of memory");
-  if (large) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // A wish: small pages work too.
+  // Only a hint: small pages work too.
+  if (large) madvise(data_.get(), rounded, MADV_HUGEPAGE);
 }
 
 }  // namespace longhaul

@@ -1,5 +1,5 @@
-// A block of bytes of fixed size, aligned to a cache line (and to any SIMD width), not initialised;
-// or memory of somebody else that is used like one.
+// A block of bytes of fixed size, aligned to a cache line (and to any SIMD width), not initialised.
+// Its memory may also have another owner.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@ namespace longhaul {
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // Large buffers ask for huge pages: they are written once from end to end, and faults by 4 KiB
-  // would cost as much as that. The process ends when there is no memory; sizes that come from a
-  // peer are bounded by the caller.
+  // Large buffers request huge pages. They are written once from end to end, and page faults of 4
+  // KiB would cost as much time as that. The process ends if there is no memory. The caller must
+  // bound sizes that come from a peer.
   explicit AlignedBuffer(size_t bytes);
-  // `memory` holds so many bytes, aligned like the others: pinned memory, which a device writes.
+  // `memory` holds so many bytes, with the same alignment, for example pinned memory that a device
+  // writes.
   AlignedBuffer(std::shared_ptr<uint8_t> memory, size_t bytes)
       : data_(std::move(memory)), bytes_(bytes) {}
   AlignedBuffer(AlignedBuffer&& other) noexcept
@@ -38,7 +39,8 @@ class AlignedBuffer {
   absl::Span<const uint8_t> span() const { return {data(), size()}; }
 
  private:
-  std::shared_ptr<uint8_t> data_;  // Never shared by two buffers.
+  // Never shared by two buffers.
+  std::shared_ptr<uint8_t> data_;
   size_t bytes_ = 0;
 };
 

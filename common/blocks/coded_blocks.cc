@@ -13,8 +13,8 @@
 namespace longhaul {
 namespace {
 
-// Cuts 0..weights.size() into at most `parts` runs of about equal weight, none empty; returns the
-// end of each.
+// Cuts 0..weights.size() into at most `parts` runs of about equal weight, none of them empty.
+// Returns the end of each.
 std::vector<size_t> EvenRuns(const std::vector<int64_t>& weights, int parts) {
   int64_t total = 0;
   for (const int64_t weight : weights) total += weight;
@@ -22,7 +22,7 @@ std::vector<size_t> EvenRuns(const std::vector<int64_t>& weights, int parts) {
   int64_t sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     sum += weights[i];
-    // The run ends with the item that reaches its share of the total.
+    // A run ends with the item that reaches the run's share of the total.
     const int64_t share = CeilDiv(total, parts) * (static_cast<int64_t>(ends.size()) + 1);
     if (sum >= share || i + 1 == weights.size()) ends.push_back(i + 1);
   }
@@ -60,7 +60,8 @@ absl::Status ForEachSegment(
     absl::FunctionRef<absl::Status(const SegmentRef&, absl::Span<const uint8_t>)> use) {
   std::vector<uint8_t> straddling;
   size_t piece = 0;
-  absl::Span<const uint8_t> rest;  // Of the pieces before `piece`.
+  // The unread rest of the piece before `piece`.
+  absl::Span<const uint8_t> rest;
   for (const SegmentRef& segment : chunk.segments) {
     const size_t bytes = segment_bytes(segment.elements);
     if (rest.empty() && piece < chunk.pieces.size()) rest = chunk.pieces[piece++];
@@ -170,7 +171,7 @@ std::vector<CodedSource> SplitSource(const CodedSource& source, int parts) {
 
 std::vector<std::vector<BlockRange>> SplitBlocks(const std::vector<BlockRange>& blocks, int parts) {
   if (blocks.empty()) return {};
-  // Cut between tiles, where segments end anyway.
+  // The ranges are cut between tiles, where segments end anyway.
   const std::vector<SegmentRef> pieces = CutSegments(blocks, blocks.back().end() * kBlockElements);
   std::vector<int64_t> weights;
   for (const SegmentRef& piece : pieces) weights.push_back(piece.elements);

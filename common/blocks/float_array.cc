@@ -11,7 +11,7 @@ namespace longhaul {
 
 FloatArray::FloatArray(int64_t elements) : elements_(elements) {
   const size_t bytes = elements_ * sizeof(float);
-  // Below it the allocator's memory is used again for other things.
+  // A smaller array comes from the allocator, which uses its memory again for other things.
   constexpr size_t kLarge = 1 << 20;
   if (bytes < kLarge) {
     data_.reset(static_cast<float*>(std::calloc(elements_, sizeof(float))));
@@ -21,7 +21,8 @@ FloatArray::FloatArray(int64_t elements) : elements_(elements) {
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   LH_CHECK(memory != MAP_FAILED, "out of memory");
-  madvise(memory, bytes, MADV_HUGEPAGE);  // A wish: small pages work too.
+  // Only a hint: small pages work too.
+  madvise(memory, bytes, MADV_HUGEPAGE);
   data_ = {static_cast<float*>(memory), Free{bytes}};
 }
 
@@ -31,7 +32,7 @@ FloatArray::FloatArray(absl::Span<const float> values) : FloatArray(int64_t(valu
 
 void FloatArray::Clear() {
   const size_t mapped = data_.get_deleter().mapped_bytes;
-  // Private pages that are given back are zeros when they are touched again.
+  // Private pages that are given back are zero when they are touched again.
   if (mapped > 0 && madvise(data(), mapped, MADV_DONTNEED) == 0) return;
   std::fill(begin(), end(), 0.0f);
 }

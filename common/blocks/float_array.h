@@ -1,5 +1,5 @@
 // A fixed number of floats that begin as zeros. A large array is fresh memory of the kernel, in
-// huge pages where it grants them: to make one takes no time, the first write of each page does.
+// huge pages if possible. To make one takes no time; the first write of each page does.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace longhaul {
 
 // A value. A moved-from array is empty. Const access from several threads is safe. The process ends
-// when there is no memory.
+// if there is no memory.
 class FloatArray {
  public:
   using value_type = float;
@@ -31,7 +31,7 @@ class FloatArray {
     return *this;
   }
 
-  // All zeros again; a large array gives its memory back.
+  // Sets all elements to zero. A large array gives its memory back.
   void Clear();
 
   float* data() { return data_.get(); }
@@ -46,7 +46,7 @@ class FloatArray {
 
  private:
   struct Free {
-    // 0: it came from the allocator.
+    // 0 if the memory came from the allocator.
     size_t mapped_bytes;
     void operator()(float* data) const;
   };

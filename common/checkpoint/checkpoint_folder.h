@@ -1,5 +1,5 @@
-// A checkpoint's folder (coordinator/store/FORMAT.md), read without a coordinator: the outer parameters
-// of a job, with the model that they are of. Files are mapped.
+// Reads a checkpoint's folder (coordinator/store/FORMAT.md) without a coordinator: the outer
+// parameters of a job, and the model to which they belong. Files are mapped.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,12 @@ namespace longhaul {
 
 class CheckpointFolder : public InitialParameters {
  public:
-  // Reads the manifest and verifies every file's digest, which reads all of it. NOT_FOUND: no such
-  // folder or file. FAILED_PRECONDITION: no transformer's checkpoint, or of a program that did not say
-  // the model. DATA_LOSS: damaged. INVALID_ARGUMENT: the manifest is not one, or contradicts itself.
+  // Reads the manifest and verifies the digest of every file, which reads all of it. NOT_FOUND: no
+  // such folder or file. FAILED_PRECONDITION: not a transformer's checkpoint, or one of an older
+  // version that did not store the model. DATA_LOSS: damaged. INVALID_ARGUMENT: the manifest does
+  // not parse, or contradicts itself.
   static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& folder);
-  // Whether it has a manifest.json.
+  // Whether the folder has a manifest.json.
   static bool IsOne(const std::string& folder);
 
   const v1::CheckpointManifest& manifest() const { return manifest_; }
@@ -30,18 +31,22 @@ class CheckpointFolder : public InitialParameters {
 
  private:
   struct Place {
-    int64_t offset = 0, elements = 0;  // In the unit.
+    // Within the unit.
+    int64_t offset = 0, elements = 0;
     const float* values = nullptr;
   };
   CheckpointFolder() = default;
   absl::Status OpenFiles(const std::string& folder);
+  absl::Status VerifyFiles(const std::string& folder) const;
   absl::Status FindTensors(const std::string& folder);
 
   v1::CheckpointManifest manifest_;
   TransformerShape shape_;
   ModelLayout layout_;
-  std::vector<MappedFile> files_;           // By fragment.
-  std::vector<std::vector<Place>> places_;  // By unit, in the order of their offsets.
+  // By fragment.
+  std::vector<MappedFile> files_;
+  // By unit, in the order of their offsets.
+  std::vector<std::vector<Place>> places_;
 };
 
 }  // namespace longhaul

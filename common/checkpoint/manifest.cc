@@ -12,7 +12,7 @@
 namespace longhaul {
 namespace {
 
-// Beyond this no file system has a name.
+// No file system allows longer names.
 constexpr size_t kFileNameBytesMax = 255;
 
 bool IsPlainName(absl::string_view name) {
@@ -21,7 +21,7 @@ bool IsPlainName(absl::string_view name) {
          name != kManifestFile;
 }
 
-// Nothing: they cannot be.
+// The number of elements, or nothing if the shape is impossible.
 std::optional<int64_t> ElementsOf(const v1::CheckpointTensor& tensor) {
   int64_t elements = 1;
   for (const int64_t extent : tensor.shape()) {
@@ -69,10 +69,12 @@ absl::Status CheckTensors(const v1::CheckpointManifest& manifest) {
   return absl::OkStatus();
 }
 
-absl::Status Check(const v1::CheckpointManifest& manifest) {
-  if (manifest.format_version() != 1) {
-    return absl::DataLossError(
-        absl::StrCat("has format ", manifest.format_version(), "; this program knows format 1"));
+}  // namespace
+
+absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
+  if (manifest.format_version() != kManifestFormat) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "has format ", manifest.format_version(), "; this program knows format ", kManifestFormat));
   }
   if (manifest.fragments().empty()) return absl::DataLossError("has no fragments");
   if (manifest.fragments_size() > kManifestEntriesMax ||
@@ -83,7 +85,19 @@ absl::Status Check(const v1::CheckpointManifest& manifest) {
   return CheckTensors(manifest);
 }
 
-}  // namespace
+absl::Status CheckFileBytes(const v1::CheckpointFragment& fragment, int64_t bytes,
+                            const std::string& path) {
+  if (bytes == FileBytes(fragment)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " has ", bytes,
+                                          " bytes instead of four for each of ",
+                                          fragment.elements(), " elements"));
+}
+
+absl::Status CheckFileDigest(const v1::CheckpointFragment& fragment, const Digest128& digest,
+                             const std::string& path) {
+  if (digest == DigestOf(fragment)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
+}
 
 int64_t FileBytes(const v1::CheckpointFragment& fragment) {
   return fragment.elements() * static_cast<int64_t>(sizeof(float));
@@ -132,7 +146,7 @@ absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
                                                         const std::string& path) {
   std::optional<v1::CheckpointManifest> manifest = ParseManifest(json);
   if (!manifest.has_value()) return absl::DataLossError(absl::StrCat(path, " is not a manifest"));
-  if (const absl::Status sound = Check(*manifest); !sound.ok())
+  if (const absl::Status sound = CheckManifest(*manifest); !sound.ok())
     return absl::DataLossError(absl::StrCat(path, " ", sound.message()));
   return *std::move(manifest);
 }

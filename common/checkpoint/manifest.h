@@ -1,4 +1,4 @@
-// The manifest of a checkpoint as text, and what makes one sound. Pure functions.
+// Writes, parses and checks the manifest of a checkpoint. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,39 @@ namespace longhaul {
 
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr int64_t kManifestBytesMax = 64 << 20;
-// Fragments and tensors that a manifest may name.
+// CheckpointManifest.format_version.
+inline constexpr int kManifestFormat = 1;
+// How many fragments and tensors a manifest may name.
 inline constexpr int kManifestEntriesMax = 1 << 20;
 
-// Fills in what follows from the rest: hexadecimal digests, each tensor's file, byte and type.
+// Fills in all fields that follow from others: hexadecimal digests, and each tensor's file, byte
+// and type.
 void CompleteManifest(v1::CheckpointManifest& manifest);
 // Proto JSON with every field. INVALID_ARGUMENT: it has no JSON form.
 absl::StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 
-// The message in bytes from anywhere, or nothing: they are too many, or no such JSON. Fields of a
-// later program are left out.
+// Parses bytes from any source. Empty if they are too many or not such JSON. Fields that a later
+// program added are ignored.
 std::optional<v1::CheckpointManifest> ParseManifest(absl::string_view json);
 
-// The same, and sound; `path` is for messages. DATA_LOSS: not a manifest, or what it says cannot
-// be: sizes, names of files (plain, each once), tensors that lie outside of their fragments.
+// FAILED_PRECONDITION: another format. DATA_LOSS: impossible sizes, names of files that are not
+// plain or occur twice, or tensors outside of their fragments. The messages are written to follow
+// the manifest's path.
+absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
+
+// Parses and checks. `path` is for messages. DATA_LOSS: not a manifest, or CheckManifest refuses
+// it.
 absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
                                                         const std::string& path);
 
-// Bytes of a fragment's file.
+// Compares a fragment's file with the manifest: first its size, then its digest. DATA_LOSS names
+// `path`.
+absl::Status CheckFileBytes(const v1::CheckpointFragment& fragment, int64_t bytes,
+                            const std::string& path);
+absl::Status CheckFileDigest(const v1::CheckpointFragment& fragment, const Digest128& digest,
+                             const std::string& path);
+
+// The size of a fragment's file.
 int64_t FileBytes(const v1::CheckpointFragment& fragment);
 Digest128 DigestOf(const v1::CheckpointFragment& fragment);
 

@@ -33,7 +33,7 @@ std::string ShapeText(const v1::CheckpointTensor& tensor) {
   return absl::StrCat("[", absl::StrJoin(tensor.shape(), ", "), "]");
 }
 
-// Of one that was checked.
+// The shape was checked before.
 int64_t ElementsIn(const v1::CheckpointTensor& tensor) {
   int64_t elements = 1;
   for (const int64_t extent : tensor.shape()) elements *= extent;
@@ -46,7 +46,8 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::s
   const std::string path = JoinPath(folder, kManifestFile);
   LH_ASSIGN_OR_RETURN(const std::string json, ReadFile(fs, path, kManifestBytesMax));
   LH_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ManifestFromJson(json, path));
-  manifest.set_path(folder);  // the folder may have moved
+  // The folder may have been moved.
+  manifest.set_path(folder);
   return manifest;
 }
 
@@ -83,11 +84,7 @@ absl::Status VerifyFile(FileSystem& fs, const std::string& folder,
   const std::string path = JoinPath(folder, fragment.file());
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(path));
   LH_ASSIGN_OR_RETURN(const int64_t size, file->Size());
-  if (size != FileBytes(fragment)) {
-    return absl::DataLossError(absl::StrCat(path, " has ", size,
-                                            " bytes instead of four for each of ",
-                                            fragment.elements(), " elements"));
-  }
+  LH_RETURN_IF_ERROR(CheckFileBytes(fragment, size, path));
   Digester digester;
   std::string buffer;
   for (int64_t at = 0; at < size; at += static_cast<int64_t>(buffer.size())) {
@@ -95,8 +92,7 @@ absl::Status VerifyFile(FileSystem& fs, const std::string& folder,
     LH_RETURN_IF_ERROR(file->ReadExactly(at, absl::MakeSpan(buffer)));
     digester.Update(buffer);
   }
-  if (digester.Value() == DigestOf(fragment)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
+  return CheckFileDigest(fragment, digester.Value(), path);
 }
 
 CheckpointReader::CheckpointReader(FileSystem* fs, std::string folder,

@@ -1,5 +1,5 @@
-// Reads the tensors of a checkpoint's folder, to begin another job with them. Each file is verified,
-// whole, before anything of it is given out.
+// Reads the tensors of a checkpoint's folder, so that another job can begin with them. Each file is
+// verified as a whole before any of its values are returned.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace longhaul {
 
-// A checkpoint's manifest, from its folder. NOT_FOUND: there is no folder, or no manifest in it.
-// DATA_LOSS: it is damaged.
+// Reads a checkpoint's manifest from its folder. NOT_FOUND: there is no folder, or no manifest in
+// it. DATA_LOSS: it is damaged.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::string& folder);
 
-// What keeps the tensors of a checkpoint from being those of a model (names and shapes): the first
-// few differences, in words. Empty: nothing does. `wanted`: each with name and shape.
+// Compares the names and shapes of a checkpoint's tensors with `wanted`, those of a model. Returns
+// the first few differences as a text, or an empty one.
 std::string TensorDifferences(const v1::CheckpointManifest& manifest,
                               absl::Span<const v1::CheckpointTensor> wanted);
 
-// Whether a file is what the manifest says. Reads it. DATA_LOSS names it.
+// Compares a file with the manifest. Reads it. DATA_LOSS names the file.
 absl::Status VerifyFile(FileSystem& fs, const std::string& folder,
                         const v1::CheckpointFragment& fragment);
 
@@ -36,9 +36,10 @@ class CheckpointReader {
   static absl::StatusOr<CheckpointReader> Open(FileSystem* fs, const std::string& folder);
 
   const v1::CheckpointManifest& manifest() const { return manifest_; }
-  // A fragment of `elements` that has these tensors, each with name, shape and offset in it, and
-  // zeros between them. Blocks on the disk. NOT_FOUND: the checkpoint has no such tensor, or it has
-  // another shape. INVALID_ARGUMENT: one lies outside of the fragment. DATA_LOSS: a file is damaged.
+  // Makes a fragment of `elements` from these tensors, each with name, shape and offset in the
+  // fragment. Elements between them are zero. Blocks on the disk. NOT_FOUND: the checkpoint has no
+  // such tensor, or it has another shape. INVALID_ARGUMENT: a tensor lies outside the fragment.
+  // DATA_LOSS: a file is damaged.
   absl::StatusOr<FloatArray> Read(int64_t elements, absl::Span<const v1::CheckpointTensor> tensors);
 
  private:

@@ -1,5 +1,5 @@
-# Every third-party library, as an imported target. Debian packages by their own configs; libtorch, CUDA and NCCL from the
-# virtual environment that deploy/setup.sh makes.
+# Every third-party library, as an imported target. Debian packages come with their own configs. libtorch, CUDA and
+# NCCL come from the virtual environment that deploy/setup.sh makes.
 
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
@@ -18,7 +18,7 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 find_package(ZLIB REQUIRED)
 
-# Debian's googleapis protos (google.rpc) are not packaged: proto/google/rpc holds the messages that are used.
+# Debian does not package the googleapis protos (google.rpc). proto/google/rpc has the messages that are used.
 
 find_library(LONGHAUL_CIVETWEB_CPP civetweb-cpp REQUIRED)
 find_library(LONGHAUL_CIVETWEB civetweb REQUIRED)
@@ -29,7 +29,7 @@ find_library(LONGHAUL_XXHASH xxhash REQUIRED)
 add_library(longhaul_xxhash INTERFACE)
 target_link_libraries(longhaul_xxhash INTERFACE ${LONGHAUL_XXHASH})
 
-# CRC32C, of TensorBoard's files.
+# CRC32C for TensorBoard's files.
 find_library(LONGHAUL_ISAL isal REQUIRED)
 add_library(longhaul_isal INTERFACE)
 target_link_libraries(longhaul_isal INTERFACE ${LONGHAUL_ISAL})
@@ -57,16 +57,17 @@ endif()
 set(LONGHAUL_CUDA_ROOT ${LONGHAUL_SITE}/nvidia/cu13)
 set(LONGHAUL_NCCL_ROOT ${LONGHAUL_SITE}/nvidia/nccl)
 
-# libtorch for CPU code. Only worker/{engine,lm,model,optim,trainer} may link it: the wheel ships its own old protobuf
-# headers. find_package(Torch) needs a GPU with CMake 3.25 and adds global flags, hence by hand.
+# libtorch for CPU code. Only worker/{engine,lm,model,optim,trainer} may link it, since the wheel has its own old
+# protobuf headers. It is defined by hand, since with CMake 3.25 find_package(Torch) needs a GPU, and it adds global
+# flags.
 add_library(longhaul_torch INTERFACE)
 target_include_directories(longhaul_torch SYSTEM INTERFACE ${LONGHAUL_TORCH}/include
                            ${LONGHAUL_TORCH}/include/torch/csrc/api/include)
 target_link_libraries(longhaul_torch INTERFACE ${LONGHAUL_TORCH}/lib/libtorch_cpu.so ${LONGHAUL_TORCH}/lib/libc10.so)
 target_link_options(longhaul_torch INTERFACE -Wl,-rpath,${LONGHAUL_TORCH}/lib)
 
-# libgloo. 310 of its names are also exported by libtorch_cpu: every executable that links both names gloo first
-# (longhaul_binary and longhaul_test do, with GLOO), and checks at start-up where the calls go.
+# libgloo. libtorch_cpu also exports 310 of its names. So every executable that links both names gloo first
+# (longhaul_binary and longhaul_test do so, with GLOO), and checks at its start which library the calls reach.
 find_library(LONGHAUL_GLOO gloo REQUIRED)
 add_library(longhaul_gloo INTERFACE)
 target_link_libraries(longhaul_gloo INTERFACE ${LONGHAUL_GLOO} Threads::Threads)
@@ -76,7 +77,8 @@ if(LONGHAUL_CUDA)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 knows no newer nvcc than 11.
+  # CMake 3.25 does not know an nvcc after version 11.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()

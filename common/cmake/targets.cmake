@@ -1,8 +1,8 @@
-# One function for each kind of target, so that a folder's CMakeLists lists sources and dependencies only.
-
-# longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it is
-# header-only. Dependencies are names of ours (as in DEPS base codec) or imported targets. PRIVATE_DEPS: those whose headers
-# the library's users must not see (torch). TORCH: the sources include torch headers.
+# One function for each kind of target, so that a folder's CMakeLists has only sources and dependencies.
+#
+# longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it
+# is header-only. Dependencies are names of this tree (DEPS base codec) or imported targets. PRIVATE_DEPS:
+# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers.
 function(_longhaul_deps out)
   set(result)
   foreach(dep ${ARGN})
@@ -32,7 +32,7 @@ function(longhaul_library name)
   add_library(longhaul::${name} ALIAS longhaul_${name})
 endfunction()
 
-# GLOO: the program links libgloo beside libtorch; libgloo must come first for the dynamic linker.
+# GLOO: the program links libgloo and libtorch. libgloo must come first for the dynamic linker.
 function(_longhaul_executable name gloo)
   add_executable(${name} ${ARG_SRCS})
   _longhaul_deps(deps ${ARG_DEPS})
@@ -48,23 +48,45 @@ function(longhaul_binary name)
   _longhaul_executable(${name} "${ARG_GLOO}")
 endfunction()
 
-# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [LABELS ...] [TIMEOUT s] [ARGS ...]): all tests of a folder in one GoogleTest program
+# A test spends its time in the libraries. Its own sources are not optimized, so that they compile in half of the time.
+function(_longhaul_quickly_compiled name)
+  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O0>)
+endfunction()
+
+# A precompiled header serves sources with the same options only. -fpch-preprocess: for ccache.
+function(_longhaul_precompiled name)
+  target_precompile_headers(${name} ${ARGN})
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-pthread> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+
+# longhaul_test_headers(FILE): headers that nearly all tests include. They are parsed once for all longhaul_test.
+function(longhaul_test_headers file)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc "int main() {}\n")
+  add_executable(longhaul_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
+  target_link_libraries(longhaul_test_headers PRIVATE GTest::gtest GTest::gmock)
+  _longhaul_quickly_compiled(longhaul_test_headers)
+  _longhaul_precompiled(longhaul_test_headers PRIVATE ${file})
+endfunction()
+
+# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
 # in build/tests, and a ctest of that name that runs them in one process. Labels: unit (default), conformance, scenario,
-# simulation, integration, gpu.
+# simulation, integration, gpu. COMPUTES: its own sources compute much, so they are optimized.
 function(longhaul_test name)
-  cmake_parse_arguments(ARG "GLOO" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   list(APPEND ARG_DEPS GTest::gtest GTest::gmock GTest::gtest_main)
   _longhaul_executable(${name} "${ARG_GLOO}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  # A test spends its time in the libraries: its own sources are optimized less, so that they compile faster.
-  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  if(NOT ARG_COMPUTES)
+    _longhaul_quickly_compiled(${name})
+    _longhaul_precompiled(${name} REUSE_FROM longhaul_test_headers)
+  endif()
   _longhaul_ctest(${name} ${name})
 endfunction()
 
-# longhaul_test_apart(NAME OF EXECUTABLE FILTER PATTERN [LABELS ...] [TIMEOUT s]): a ctest of those tests of EXECUTABLE that match
-# the GoogleTest pattern, which the other ctest then leaves out: they need another label, more time or a process of their own.
+# longhaul_test_apart(NAME OF EXECUTABLE FILTER PATTERN [LABELS ...]): a ctest of those tests of EXECUTABLE that match
+# the GoogleTest pattern. The other ctest leaves them out. For tests that need another label or a separate process.
 function(longhaul_test_apart name)
-  cmake_parse_arguments(ARG "" "OF;FILTER;TIMEOUT" "LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "OF;FILTER" "LABELS" ${ARGN})
   _longhaul_ctest(${name} ${ARG_OF} --gtest_filter=${ARG_FILTER})
   get_target_property(apart ${ARG_OF} LONGHAUL_APART)
   if(apart)
@@ -74,23 +96,22 @@ function(longhaul_test_apart name)
   set_property(TEST ${ARG_OF} PROPERTY ENVIRONMENT "GTEST_FILTER=-${ARG_FILTER}")
 endfunction()
 
-# Only what is labelled gpu may be skipped as a whole: elsewhere one test that skips would hide those that fail.
+# Only tests with the label gpu may be skipped as a whole. With other labels, a test that is skipped would hide others
+# that fail.
 function(_longhaul_ctest name executable)
   add_test(NAME ${name} COMMAND ${executable} ${ARGN} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
-  endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
   if("gpu" IN_LIST ARG_LABELS)
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "no CUDA device")
   endif()
 endfunction()
 
-# longhaul_embed(NAME FILES...): the files' bytes in the library longhaul_NAME, as `extern const unsigned char kFile_index_html[]` of
-# namespace longhaul for a file index.html, with a zero behind them, and `kFileSize_index_html`, without it; made anew when a file changes.
+# longhaul_embed(NAME FILES...): the bytes of the files in the library longhaul_NAME. For a file index.html they are
+# `extern const unsigned char kFile_index_html[]` of namespace longhaul, with a zero after them, and
+# `kFileSize_index_html`, which does not count the zero. Made again when a file changes.
 function(longhaul_embed name)
   foreach(file ${ARGN})
     get_filename_component(base ${file} NAME)
@@ -110,9 +131,9 @@ function(longhaul_benchmark name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
 endfunction()
 
-# longhaul_simd_sources(FILES...): sources that Highway compiles once for each instruction set and chooses from at run time.
-# They keep vectors in arrays, which vectors of unknown size do not allow. On x86-64 the least is SSSE3 (Highway has nothing
-# below it).
+# longhaul_simd_sources(FILES...): sources that Highway compiles once for each instruction set; it chooses one at run
+# time. They keep vectors in arrays, which is not possible with vectors of unknown size. On x86-64 the lowest set is
+# SSSE3 (Highway has nothing below it).
 function(longhaul_simd_sources)
   set_source_files_properties(${ARGN} PROPERTIES
     COMPILE_DEFINITIONS "HWY_DISABLED_TARGETS=HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV")
@@ -120,28 +141,35 @@ function(longhaul_simd_sources)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     list(APPEND options -mssse3)
   endif()
-  if(LONGHAUL_FUZZ)  # With sanitizers, what is inlined for each instruction set takes clang minutes and gigabytes to optimize.
+  # With sanitizers clang needs minutes and gigabytes to optimize the functions that are inlined for each instruction
+  # set.
+  if(LONGHAUL_FUZZ)
     list(APPEND options -O0)
   endif()
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
 
-# longhaul_fuzz_target(NAME SRCS ... DEPS ...): a program in build/fuzz that replays the files of corpus/NAME, beside the
-# sources, as a ctest of that name; with LONGHAUL_FUZZ one that libFuzzer drives. The target `fuzz` builds all of them.
+# longhaul_fuzz_target(NAME SRCS ... DEPS ...): a program in build/fuzz that replays the files of corpus/NAME, beside
+# the sources, as a ctest of that name. With LONGHAUL_FUZZ libFuzzer drives it. The target `fuzz` builds all of them.
 function(longhaul_fuzz_target name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   set(harness ${CMAKE_SOURCE_DIR}/tests/fuzz)
   if(LONGHAUL_FUZZ)
     list(APPEND ARG_SRCS ${harness}/sanitizer_options.cc)
   else()
-    list(APPEND ARG_SRCS ${harness}/replay_main.cc)
+    if(NOT TARGET longhaul_fuzz_replay)
+      add_library(longhaul_fuzz_replay OBJECT ${harness}/replay_main.cc)
+    endif()
+    list(APPEND ARG_SRCS $<TARGET_OBJECTS:longhaul_fuzz_replay>)
     add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
-    set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    set_tests_properties(${name} PROPERTIES LABELS fuzz)
   endif()
   _longhaul_executable(${name} "")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
   if(LONGHAUL_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    _longhaul_quickly_compiled(${name})
   endif()
   if(NOT TARGET fuzz)
     add_custom_target(fuzz)

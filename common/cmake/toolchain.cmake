@@ -1,8 +1,9 @@
-# Compiler cache, linker, warnings, sanitizers: what holds for every target.
+# Compiler cache, linker, warnings, sanitizers: settings of every target.
 
 find_program(LONGHAUL_CCACHE ccache)
 if(LONGHAUL_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${LONGHAUL_CCACHE})
+  # It does not see into precompiled headers, unless it is told that the order of definitions does not matter.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${LONGHAUL_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${LONGHAUL_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${LONGHAUL_CCACHE})
 endif()
@@ -12,10 +13,13 @@ if(LONGHAUL_MOLD)
   add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=mold>)
 endif()
 
-# g++ contracts a*b+c to a fused multiply-add by default; codecs and reductions are defined without it, so that scalar,
-# SIMD and CUDA give the same bits. Where an fma is meant it is written.
+# By default g++ contracts a*b+c to a fused multiply-add. Codecs and reductions are defined without it, so that
+# scalar, SIMD and CUDA give the same bits. Code that needs an fma writes one.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter> $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers> $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# In sources that are compiled together gcc takes a source's own types for those of a header; and its optimizer finds
+# values of std::optional uninitialized that are not.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 include_directories(${CMAKE_SOURCE_DIR})
 
 if(LONGHAUL_SANITIZE)
@@ -23,7 +27,7 @@ if(LONGHAUL_SANITIZE)
   add_link_options(-fsanitize=${LONGHAUL_SANITIZE})
 endif()
 
-# The fuzz targets' build (tests/fuzz): our code is instrumented, Debian's libraries are not.
+# For the build of the fuzz targets (tests/fuzz): our own code is instrumented, Debian's libraries are not.
 if(LONGHAUL_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "LONGHAUL_FUZZ needs clang, for its libFuzzer: cmake --preset fuzz")
@@ -39,5 +43,5 @@ unset(ENV{CUDA_PATH})
 unset(ENV{LIBRARY_PATH})
 unset(ENV{CPATH})
 
-# Files that include torch headers take up to 2 GB each to compile.
+# Files that include torch headers need up to 2 GB each to compile.
 set_property(GLOBAL PROPERTY JOB_POOLS torch_pool=2)

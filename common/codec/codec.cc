@@ -37,6 +37,8 @@ std::string_view CodecName(CodecKind kind) {
       return "sign1";
     case CodecKind::kTopk2:
       return "topk2";
+    case CodecKind::kInt6:
+      return "int6";
   }
   return "unknown";
 }

@@ -26,23 +26,28 @@ enum class CodecKind {
   kInt8 = 4,
   kInt4 = 5,
   kSign1 = 6,
-  kTopk2 = 7
+  kTopk2 = 7,
+  kInt6 = 8
 };
-inline constexpr CodecKind kCodecKinds[] = {CodecKind::kFp32, CodecKind::kBf16, CodecKind::kE3m0,
-                                            CodecKind::kInt8, CodecKind::kInt4, CodecKind::kSign1,
-                                            CodecKind::kTopk2};
+inline constexpr CodecKind kCodecKinds[] = {CodecKind::kFp32,  CodecKind::kBf16, CodecKind::kE3m0,
+                                            CodecKind::kInt8,  CodecKind::kInt4, CodecKind::kSign1,
+                                            CodecKind::kTopk2, CodecKind::kInt6};
 
-// Both kinds give the same bits; kScalar is the definition in plain code, kSimd picks an
+// Both kinds give the same bits. kScalar is the definition, in plain code. kSimd picks an
 // instruction set at run time.
 enum class KernelKind { kScalar = 1, kSimd = 2 };
 
-// All but `kind` and `kernels` concern the encoder only: same format, same decoder.
+// All but `kind` and `kernels` concern only the encoder: format and decoder are the same.
 struct CodecOptions {
   CodecKind kind = CodecKind::kFp32;
-  bool search_scale = false;  // e3m0, int4: each block's scale by least error.
-  bool stochastic = false;    // e3m0, int8, int4: unbiased rounding instead of to nearest.
-  bool rms_scale = false;     // sign1: the norm of a block is kept, instead of least error.
-  float feedback_decay = 1;   // In (0, 1]: how much of the error feedback counts again.
+  // e3m0, int4: searches the scale with the least error for each block.
+  bool search_scale = false;
+  // e3m0, int8, int4: rounds without bias instead of to nearest.
+  bool stochastic = false;
+  // sign1: keeps the norm of a block, instead of the least error.
+  bool rms_scale = false;
+  // In (0, 1]: factor of the error feedback.
+  float feedback_decay = 1;
   KernelKind kernels = KernelKind::kSimd;
   friend bool operator==(const CodecOptions&, const CodecOptions&) = default;
 };
@@ -50,25 +55,28 @@ struct CodecOptions {
 // "fp32", "bf16", "e3m0", ... ; "unknown" for a number that is no kind.
 std::string_view CodecName(CodecKind kind);
 
-// What is encoded: u = (values - minus) + feedback_decay * error, each operation rounded. `minus`
-// and `error` may be empty; else they have the size of `values`.
+// The input of an encoder is u = (values - minus) + feedback_decay * error, each operation rounded.
+// `minus` and `error` may be empty; otherwise they have the size of `values`.
 struct EncodeInput {
   absl::Span<const float> values, minus = {}, error = {};
 };
 
-// The random numbers of a stochastic encoder: those of block b of a segment are a pure function of
-// (key, first_block + b). Nobody may encode two different things under one pair.
+// Selects the random numbers of a stochastic encoder. Those of block b of a segment are a pure
+// function of (key, first_block + b). Different data must never be encoded with the same pair.
 struct NoiseKey {
   uint64_t key = 0;
   int64_t first_block = 0;
 };
 
-// What encoding a segment found out. Energies are measured on one block in eight
-// (block_sample.h) and scaled up to the segment.
+// What encoding a segment measured. Energies are measured on one block in eight (block_sample.h)
+// and scaled up to the segment.
 struct EncodeResult {
-  int32_t base_exponent = 0;  // The segment's header parameter.
-  double error_energy = 0;    // About the sum of (u - decoded)^2; NMSE = error / signal energy.
-  double signal_energy = 0;   // About the sum of u^2.
+  // Goes into the header of the segment.
+  int32_t base_exponent = 0;
+  // About the sum of (u - decoded)^2; NMSE = error / signal energy.
+  double error_energy = 0;
+  // About the sum of u^2.
+  double signal_energy = 0;
 };
 
 // A coded segment in memory.
@@ -78,13 +86,14 @@ struct SegmentView {
   absl::Span<const uint8_t> payload;
 };
 
-struct SegmentScratch;  // segment_encoder.h
+// See segment_encoder.h.
+struct SegmentScratch;
 
 class Codec {
  public:
-  // How a payload is laid out: groups of blocks that are coded together, each with so many bytes in
-  // a plane of codes and then in a plane of scales. With groups of one block a payload can be cut
-  // at any block.
+  // The layout of a payload: groups of blocks that are coded together. Each group has so many bytes
+  // in a plane of codes, and then in a plane of scales. If a group is one block, a payload can be
+  // cut at any block.
   struct Planes {
     int64_t blocks_per_group = 1;
     int64_t code_bytes_per_group = 0;
@@ -102,17 +111,17 @@ class Codec {
   bool exact() const { return options_.kind == CodecKind::kFp32; }
   const Planes& planes() const { return planes_; }
 
-  // Coded bytes of a segment of `elements` in [0, kTileElements].
+  // Coded bytes of a segment of `elements`, which is in [0, kTileElements].
   virtual int64_t PayloadBytes(int64_t elements) const = 0;
-  // Coded bytes of a fragment of `elements` in [0, 2^48], cut at the tiles.
+  // Coded bytes of a fragment of `elements`, which is in [0, 2^48], cut at the tiles.
   int64_t FragmentBytes(int64_t elements) const;
-  // The most that those elements take, however they are cut into segments.
+  // The most bytes that those elements can take, however they are cut into segments.
   virtual int64_t FragmentBytesMax(int64_t elements) const = 0;
 
-  // Encodes a segment into `out`, which has PayloadBytes(in.values.size()) bytes. `lost`, unless
-  // empty, gets u - decoded(u), rounded once: the error feedback for the next time. It may be one
-  // of the spans of `in`; no other spans may overlap. INVALID_ARGUMENT with the index of the first
-  // u that is NaN or Inf; `lost` and `out` are then unspecified.
+  // Encodes a segment into `out`, which has PayloadBytes(in.values.size()) bytes. Unless `lost` is
+  // empty it receives u - decoded(u), rounded once: the error feedback for the next time. It may be
+  // one of the spans of `in`; no other spans may overlap. INVALID_ARGUMENT with the index of the
+  // first u that is NaN or Inf; then `lost` and `out` are unspecified.
   absl::StatusOr<EncodeResult> Encode(const EncodeInput& in, absl::Span<float> lost,
                                       absl::Span<uint8_t> out, const NoiseKey& noise = {}) const;
 
@@ -120,18 +129,19 @@ class Codec {
   // After OK, decoding it gives finite values. INVALID_ARGUMENT says what is wrong.
   absl::Status Validate(const SegmentView& segment) const;
 
-  // What no decoded magnitude exceeds, told without decoding; not tight. For segments that
-  // Validate() accepts. Infinite: the kind cannot tell.
+  // An upper bound of the decoded magnitudes, found without decoding; it is not tight. The segment
+  // must be one that Validate() accepts. Infinite if the kind cannot tell.
   virtual float MagnitudeBound(const SegmentView& segment) const = 0;
 
   // Decodes the blocks of a segment from `first_block` on into `out`: whole blocks, or up to the
-  // segment's end. Payloads that Validate() accepts give finite values, any other bytes give some
-  // values. INVALID_ARGUMENT: wrong payload size or base_exponent for segment.elements.
+  // segment's end. Payloads that Validate() accepts give finite values; any other bytes give
+  // arbitrary values. INVALID_ARGUMENT: the payload size or base_exponent is wrong for
+  // segment.elements.
   absl::Status Decode(const SegmentView& segment, absl::Span<float> out,
                       int64_t first_block = 0) const;
 
   // acc += weight * decoded: one multiplication and one addition, each rounded (no fused
-  // multiply-add). Else as Decode().
+  // multiply-add). Otherwise as Decode().
   absl::Status DecodeAccumulate(const SegmentView& segment, float weight, absl::Span<float> acc,
                                 int64_t first_block = 0) const;
 
@@ -144,8 +154,8 @@ class Codec {
       : options_(options), planes_(planes), exponents_(exponents) {}
 
  private:
-  // As the public functions; sizes and base_exponent have been checked. `first_block` and the sizes
-  // of a run are those that SegmentEncoder promises.
+  // The work of the public functions, which have checked sizes and base_exponent. SegmentEncoder
+  // guarantees what `first_block` and the sizes of a run can be.
   virtual void EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_t first_block,
                          SegmentScratch& scratch) const = 0;
   virtual EncodeResult FinishSegment(SegmentScratch& scratch) const = 0;
@@ -162,7 +172,7 @@ class Codec {
   const ExponentRange exponents_;
 };
 
-// INVALID_ARGUMENT: a number that is no kind, or an option that the kind does not have.
+// INVALID_ARGUMENT: the number is not a kind, or the kind does not have an option.
 absl::StatusOr<std::unique_ptr<Codec>> MakeCodec(const CodecOptions& options);
 
 }  // namespace longhaul

@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-// A short block, padded with zeros.
+// A copy of a short last block, padded with zeros.
 class TailBlock {
  public:
   explicit TailBlock(absl::Span<const float> tail) {
@@ -100,6 +100,8 @@ void DenseCodec::PackTail(const BlockCodes& codes, int64_t elements,
   switch (format_.order) {
     case BlockOrder::kHalfBytes:
       return PackHalfByteTail(codes.data(), elements, out.data());
+    case BlockOrder::kSixBits:
+      return PackSixBitTail(codes.data(), elements, out.data());
     case BlockOrder::kBytes:
       return PackByteTail(codes.data(), elements, out.data());
     case BlockOrder::kNatural:
@@ -112,6 +114,8 @@ void DenseCodec::UnpackTail(absl::Span<const uint8_t> in, int64_t elements,
   switch (format_.order) {
     case BlockOrder::kHalfBytes:
       return UnpackHalfByteTail(in.data(), elements, codes.data());
+    case BlockOrder::kSixBits:
+      return UnpackSixBitTail(in.data(), elements, codes.data());
     case BlockOrder::kBytes:
       return UnpackByteTail(in.data(), elements, codes.data());
     case BlockOrder::kNatural:
@@ -152,7 +156,7 @@ void DenseCodec::ZeroBlock(int64_t block, SegmentScratch& scratch) const {
   const int64_t at = block * kBlockElements;
   const int64_t elements = std::min(kBlockElements, scratch.elements - at);
   if (!scratch.lost.empty()) {
-    // The whole block is lost now: what was and what its codes stand for.
+    // The whole block is lost: both the residual and the value that its codes stand for.
     BlockCodes codes;
     const int32_t index = scratch.blocks[block].scale;
     const int32_t exponent = e3m0::ScaleExponent(index);

@@ -1,5 +1,5 @@
-// The codec of every kind that codes each element: a plane of codes and a plane of scales, by the
-// data of dense_format.h and the kernels of the kind.
+// The codec of every kind that codes each element. It has a plane of codes and a plane of scales.
+// dense_format.h describes the kind as data, and the kind's kernels do the arithmetic.
 #pragma once
 
 #include "common/codec/codec.h"
@@ -32,16 +32,17 @@ class DenseCodec final : public Codec {
   DensePlanes<T> PlanesOf(absl::Span<T> payload, int64_t elements) const;
   void EncodeTail(const EncodeInput& in, absl::Span<float> lost, int64_t block,
                   SegmentScratch& scratch) const;
-  // The codes of one block, of any kind, to and from a payload.
+  // The codes of one block, of any kind.
   using BlockCodes = std::array<uint8_t, kBlockElements * sizeof(float)>;
   void PackTail(const BlockCodes& codes, int64_t elements, absl::Span<uint8_t> out) const;
   void UnpackTail(absl::Span<const uint8_t> in, int64_t elements, BlockCodes& codes) const;
-  // Calls use(run, elements) for the whole blocks of a run and, from a padded copy of its codes,
-  // for a short last block.
+  // Calls use(run, elements) for the whole blocks of a run. A short last block comes separately, as
+  // a padded copy of its codes.
   template <typename Use>
   void ForEachRun(const SegmentView& segment, int64_t first_block, int64_t elements, Use use) const;
 
-  // Scales relative to the segment's largest; blocks too small for that become zeros.
+  // Writes scales relative to the segment's largest. Blocks with a scale that is too small for that
+  // become zeros.
   int32_t WriteRelativeScales(SegmentScratch& scratch, absl::Span<uint8_t> scales) const;
   void ZeroBlock(int64_t block, SegmentScratch& scratch) const;
 

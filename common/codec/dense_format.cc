@@ -24,7 +24,7 @@ T LoadAt(absl::Span<const uint8_t> bytes, size_t index) {
   return value;
 }
 
-// Largest of the words of type T after `mask`.
+// The largest word of type T, after `mask` is applied.
 template <typename T>
 T LargestOf(absl::Span<const uint8_t> bytes, T mask) {
   T largest = 0;
@@ -33,8 +33,8 @@ T LargestOf(absl::Span<const uint8_t> bytes, T mask) {
   return largest;
 }
 
-// Whether a float is NaN or Inf: its exponent is all ones, so that a one added below carries into
-// the sign's place. Several at once, in eight bytes.
+// Finds floats that are NaN or Inf. Their exponent is all ones, so that adding one to it carries
+// into the place of the sign. Eight bytes are checked at once.
 struct Fp32Words {
   static constexpr uint64_t kExponents = 0x7f8000007f800000, kOnes = 0x0080000000800000;
   static constexpr uint64_t kCarries = 0x8000000080000000;
@@ -46,7 +46,8 @@ struct Bf16Words {
 
 template <typename Words>
 bool HasNotFinite(absl::Span<const uint8_t> codes) {
-  uint64_t found[4] = {};  // Several, so that they need not wait for each other.
+  // Several variables, so that the operations do not depend on each other.
+  uint64_t found[4] = {};
   const auto check = [](uint64_t word) { return (word & Words::kExponents) + Words::kOnes; };
   const size_t words = codes.size() / sizeof(uint64_t);
   size_t i = 0;
@@ -80,11 +81,12 @@ absl::Status RequireFiniteScales(const char* codec, const Planes& planes, uint32
   return absl::InvalidArgumentError(absl::StrCat(codec, ": a scale is not finite"));
 }
 
-// Whether any half byte is 8. Many bytes at once: `flipped` has a zero half byte where there was
-// an 8, and the lowest borrow of the subtraction marks exactly such a place.
+// Whether any half byte is 8. Many bytes are checked at once: `flipped` has a zero half byte where
+// there was an 8, and the lowest borrow of the subtraction marks exactly such a place.
 bool HasReservedCode(absl::Span<const uint8_t> codes) {
   constexpr uint64_t kOnes = 0x1111111111111111, kEights = 0x8888888888888888;
-  constexpr size_t kLanes = 8;  // As a loop of fixed length it becomes vectors.
+  // The compiler turns a loop of fixed length into vector instructions.
+  constexpr size_t kLanes = 8;
   std::array<uint64_t, kLanes> word, found = {};
   const auto check = [&] {
     for (size_t i = 0; i < kLanes; ++i) {
@@ -97,13 +99,14 @@ bool HasReservedCode(absl::Span<const uint8_t> codes) {
     std::memcpy(word.data(), codes.data() + at, sizeof(word));
     check();
   }
-  word = {};  // Code 0 is never reserved.
+  // Code 0 is never reserved.
+  word = {};
   if (at < codes.size()) std::memcpy(word.data(), codes.data() + at, codes.size() - at);
   check();
   return std::any_of(found.begin(), found.end(), [](uint64_t lane) { return lane != 0; });
 }
 
-// Bits of the last byte after the last element.
+// Checks that the bits of the last byte after the last element are zero.
 absl::Status RequireZeroPadding(const char* codec, const Planes& planes, int64_t used_bits) {
   if (planes.tail_codes.empty() || used_bits % 8 == 0) return absl::OkStatus();
   if (planes.tail_codes.back() >> used_bits % 8 == 0) return absl::OkStatus();
@@ -121,6 +124,12 @@ absl::Status ValidateInt8(const Planes& planes, int64_t) {
   return RequireFiniteScales("int8", planes, integer::Int8::kWordMax);
 }
 
+absl::Status ValidateInt6(const Planes& planes, int64_t elements) {
+  if (absl::Status status = RequireZeroPadding("int6", planes, elements * 6); !status.ok())
+    return status;
+  return RequireFiniteScales("int6", planes, integer::Int6::kWordMax);
+}
+
 absl::Status ValidateInt4(const Planes& planes, int64_t elements) {
   if (absl::Status status = RequireZeroPadding("int4", planes, elements * 4); !status.ok())
     return status;
@@ -133,7 +142,7 @@ absl::Status ValidateSign1(const Planes& planes, int64_t elements) {
   return RequireFiniteScales("sign1", planes, scale_word::kMax);
 }
 
-// The largest magnitude itself: finite ones are ordered as their bits.
+// The largest magnitude itself. Finite magnitudes have the same order as their bits.
 float Fp32Bound(const Planes& planes, int32_t) {
   return std::bit_cast<float>(std::max(LargestOf<uint32_t>(planes.whole_codes, 0x7fffffff),
                                        LargestOf<uint32_t>(planes.tail_codes, 0x7fffffff)));
@@ -145,7 +154,7 @@ float Bf16Bound(const Planes& planes, int32_t) {
   return std::bit_cast<float>(bits << 16);
 }
 
-// Of the largest scale that the segment can have.
+// The bound for the largest scale that the segment can have.
 float E3m0Bound(const Planes&, int32_t base_exponent) {
   return 1.875f * std::ldexp(1.0f, base_exponent);
 }
@@ -183,6 +192,13 @@ constexpr DenseFormat kInt8 = {.code_bits = 8,
                                .bound = WordBound<128>,
                                .scalar = kernels::Int8Scalar,
                                .simd = kernels::Int8Simd};
+constexpr DenseFormat kInt6 = {.code_bits = 6,
+                               .scale_bytes = scale_word::kBytes,
+                               .order = BlockOrder::kSixBits,
+                               .validate = ValidateInt6,
+                               .bound = WordBound<32>,
+                               .scalar = kernels::Int6Scalar,
+                               .simd = kernels::Int6Simd};
 constexpr DenseFormat kInt4 = {.code_bits = 4,
                                .scale_bytes = scale_word::kBytes,
                                .order = BlockOrder::kHalfBytes,
@@ -209,6 +225,8 @@ const DenseFormat* DenseFormatOf(CodecKind kind) {
       return &kE3m0;
     case CodecKind::kInt8:
       return &kInt8;
+    case CodecKind::kInt6:
+      return &kInt6;
     case CodecKind::kInt4:
       return &kInt4;
     case CodecKind::kSign1:

@@ -21,17 +21,22 @@
 
 namespace longhaul::e3m0 {
 
-inline constexpr int32_t kSignificandBits = 23;  // Of a float, without the leading one.
+// Of a float, without the leading one.
+inline constexpr int32_t kSignificandBits = 23;
 inline constexpr int32_t kSignificandMask = (1 << kSignificandBits) - 1;
-inline constexpr int32_t kScaleShift = 20;         // bits(s) = index << kScaleShift.
-inline constexpr int32_t kScaleIndexMin = 8 << 3;  // s = 2^-119: every threshold is a normal float.
-inline constexpr int32_t kScaleIndexMax = (254 << 3) | 7;  // s = 1.875 * 2^127.
+// bits(s) = index << kScaleShift.
+inline constexpr int32_t kScaleShift = 20;
+// s = 2^-119: every threshold is a normal float.
+inline constexpr int32_t kScaleIndexMin = 8 << 3;
+// s = 1.875 * 2^127.
+inline constexpr int32_t kScaleIndexMax = (254 << 3) | 7;
 inline constexpr int32_t kBaseExponentMin = -119, kBaseExponentMax = 127;
 inline constexpr int32_t kSearchBelow = 8,
-                         kSearchAbove = 7;  // Candidates of the scale search around the nearest.
+                         // How many candidates below and above the nearest scale the search tries.
+    kSearchAbove = 7;
 
-// Scale index for a block whose largest magnitude has these bits: the nearest scale, ties up. 0 (a
-// zero block) when it is below 2^-119.
+// The scale index for a block whose largest magnitude has these bits: the nearest scale, ties up.
+// It is 0 (a zero block) if that scale is below 2^-119.
 constexpr int32_t NearestScale(uint32_t magnitude_max) {
   if (magnitude_max < uint32_t{kScaleIndexMin} << kScaleShift) return 0;
   return std::min<int32_t>((magnitude_max + (1u << (kScaleShift - 1))) >> kScaleShift,
@@ -45,15 +50,16 @@ constexpr int32_t UpperScale(uint32_t magnitude_max) {
                            int32_t{kScaleIndexMax});
 }
 
-// Exponent e of the scale 2^e * 1.m with this index: a segment's base_exponent is that of its
+// Exponent e of the scale 2^e * 1.m with this index. A segment's base_exponent is that of its
 // largest scale.
 constexpr int32_t ScaleExponent(int32_t index) { return (index >> 3) - 127; }
 
-// Scale index of scale byte 0 in a segment. Byte 255 is the largest scale with the exponent
-// base_exponent.
+// The scale index for which the scale byte is 0 in a segment. Byte 255 is the largest scale with
+// the exponent base_exponent.
 constexpr int32_t ScaleOrigin(int32_t base_exponent) { return (base_exponent + 127 - 31) * 8; }
 
-// Of a segment whose largest scale has this index; 0: all its blocks are zero.
+// The base exponent of a segment whose largest scale has this index. Index 0: all its blocks are
+// zero.
 constexpr int32_t BaseExponentOf(int32_t largest_index) {
   return largest_index == 0 ? 0 : ScaleExponent(largest_index);
 }
@@ -65,19 +71,23 @@ constexpr uint8_t ScaleByte(int32_t index, int32_t origin) {
   return index < origin || index == 0 ? 0 : index - origin;
 }
 
-// What encoding and decoding a block need of its scale, as bits of floats.
+// The values that coding and decoding a block need, derived from its scale, as bits of floats.
 struct Levels {
-  int32_t least = 0;   // Smallest magnitude that is not coded zero: 2^-7 * s.
-  int32_t step = 0;    // level = clamp((magnitude - step) >> 23, 1, 7): bits(0.75 * s) - (7 << 23).
-  int32_t origin = 0;  // bits of level l: origin + (l << 23), so bits(s) - (7 << 23).
-  int32_t mask = 0;    // 7, or 0 for a zero block, which decodes to zeros whatever its codes are.
+  // Smallest magnitude that is not coded zero: 2^-7 * s.
+  int32_t least = 0;
+  // level = clamp((magnitude - step) >> 23, 1, 7), with step = bits(0.75 * s) - (7 << 23).
+  int32_t step = 0;
+  // The bits of level l are origin + (l << 23), so origin = bits(s) - (7 << 23).
+  int32_t origin = 0;
+  // 7, or 0 for a zero block: its elements decode to zero whatever their codes are.
+  int32_t mask = 0;
 };
 
 constexpr Levels LevelsOf(int32_t scale_index) {
   if (scale_index < kScaleIndexMin) return {.least = std::numeric_limits<int32_t>::max()};
   const int32_t bits = scale_index << kScaleShift;
   const int32_t seven = 7 << kSignificandBits;
-  // 0.75 * s is exact: a scale has 4 significant bits.
+  // 0.75 * s is exact, since a scale has 4 significant bits.
   const int32_t threshold = std::bit_cast<int32_t>(0.75f * std::bit_cast<float>(bits));
   return {.least = bits - seven, .step = threshold - seven, .origin = bits - seven, .mask = 7};
 }

@@ -1,4 +1,4 @@
-// The formats int8 and int4: a signed integer an element and a two-byte step (scale_word.h) for
+// The formats int8, int6 and int4: a signed integer an element and a two-byte step (scale_word.h) for
 // each block; decoded = code * step, exact. Arithmetic that every kernel follows.
 //
 // The encoder divides the block's largest magnitude (one IEEE division) and rounds the quotient to
@@ -17,13 +17,20 @@
 
 namespace longhaul::integer {
 
-// A step of max / 2^(bits - 1) uses all codes: the error is smaller than with one less, though what
-// is near +max saturates at the largest code.
+// A step of max / 2^(bits - 1) uses all codes. Values near +max saturate at the largest code. Even
+// so the error is smaller than with a step that leaves one code unused.
 struct Int8 {
   static constexpr int kBits = 8;
   static constexpr int32_t kMin = -128, kMax = 127;
   static constexpr float kNearestDivisor = 128;
   static constexpr uint32_t kWordMax = scale_word::MaxFor(128);
+};
+
+struct Int6 {
+  static constexpr int kBits = 6;
+  static constexpr int32_t kMin = -32, kMax = 31;
+  static constexpr float kNearestDivisor = 32;
+  static constexpr uint32_t kWordMax = scale_word::MaxFor(32);
 };
 
 struct Int4 {
@@ -33,7 +40,7 @@ struct Int4 {
   static constexpr uint32_t kWordMax = scale_word::MaxFor(8);
 };
 
-// Words of a quotient of the largest magnitude, 0 for a zero block.
+// The step word for the quotient of the largest magnitude; 0 for a zero block.
 template <typename Format>
 constexpr uint32_t NearestStep(uint32_t magnitude_max) {
   if (magnitude_max < kernels::kCodedMin) return 0;
@@ -49,7 +56,7 @@ constexpr uint32_t StochasticStep(uint32_t magnitude_max) {
 }
 
 // Candidates of the scale search: max / 2^(bits - 1) times 22/32, 23/32, ..., 37/32, in ascending
-// order; of equally good ones the first is taken.
+// order. Of equally good ones the first is taken.
 inline constexpr int kCandidates = 16;
 template <typename Format>
 constexpr uint32_t CandidateStep(uint32_t magnitude_max, int j) {
@@ -62,7 +69,8 @@ constexpr uint32_t CandidateStep(uint32_t magnitude_max, int j) {
 
 struct Step {
   float value = 0;
-  float inverse = 0;  // 0 for a zero block, whose codes are 0 then.
+  // 0 for a zero block; then its codes are 0.
+  float inverse = 0;
 };
 
 constexpr Step StepOf(uint32_t word) {

@@ -1,7 +1,7 @@
-// The random numbers of stochastic rounding: 16 bits an element from Philox-4x32-7, the same on
-// every processor. Element i of a block is row i / 16 of lane i % 16; lane l of block b takes the
-// four words of counter (key.first_block + b) * 16 + l; rows 2 w and 2 w + 1 are the lower and the
-// upper half of word w.
+// The random numbers of stochastic rounding: 16 bits for each element, from Philox-4x32-7, the same
+// on every processor. Element i of a block is in row i / 16 of lane i % 16. Lane l of block b takes
+// the four words of counter (key.first_block + b) * 16 + l. Rows 2 w and 2 w + 1 are the lower and
+// the upper half of word w.
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ class LaneNoise {
   LaneNoise() = default;
   constexpr LaneNoise(uint64_t key, int64_t block, int lane)
       : words_(Philox<7>(key, 0, static_cast<uint64_t>(block) * 16 + lane)) {}
-  // Of element `element`, which is the lane's.
+  // The noise of element `element`, which must belong to this lane.
   constexpr float PlusOne(int element) const {
     const int row = element / 16;
     return NoisePlusOne(words_[row / 2] >> (row % 2 * 16));

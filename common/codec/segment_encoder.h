@@ -1,5 +1,5 @@
-// Encoding a segment in runs, so that what is encoded can be made piece by piece in a cache and
-// need not exist as a whole: the outer step does that. Codec::Encode is one run of everything.
+// Encodes a segment in runs. So the input can be made piece by piece in a cache and need not exist
+// as a whole; the outer step does that. Codec::Encode is one run of everything.
 //
 // Lives on the stack for one segment. Not thread-safe; never blocks. Rules as for Codec::Encode.
 #pragma once
@@ -15,14 +15,15 @@
 
 namespace longhaul {
 
-// Runs are multiples of this, but for the last one: codecs group at most so many blocks.
+// All runs but the last have a multiple of so many blocks, since no codec groups more.
 inline constexpr int64_t kRunBlocks = 32;
 inline constexpr int64_t kRunElements = kRunBlocks * kBlockElements;
 
 // What a codec keeps between the runs of a segment.
 struct SegmentScratch {
   int64_t elements = 0;
-  absl::Span<float> lost;  // Of the whole segment, or empty.
+  // The whole segment's, or empty.
+  absl::Span<float> lost;
   absl::Span<uint8_t> out;
   NoiseKey noise;
   std::array<kernels::BlockResult, kTileBlocks> blocks;
@@ -34,20 +35,22 @@ EncodeResult SumEnergies(const SegmentScratch& scratch, int32_t base_exponent);
 
 class SegmentEncoder {
  public:
-  // A segment of `elements` into `out`, PayloadBytes(elements) bytes. `lost`: of that size or
-  // empty.
+  // Encodes a segment of `elements` into `out`, which has PayloadBytes(elements) bytes. `lost` has
+  // `elements` or is empty.
   SegmentEncoder(const Codec& codec, int64_t elements, absl::Span<float> lost,
                  absl::Span<uint8_t> out, const NoiseKey& noise = {});
 
-  // The next run. Its part of `lost` is written at once (Finish may write there again).
+  // Adds the next run. Its part of `lost` is written at once (Finish may write there again).
   void Add(const EncodeInput& run);
-  // After the last run: the scales, and what Codec::Encode returns.
+  // Call after the last run: writes the scales, and returns the result of Codec::Encode.
   absl::StatusOr<EncodeResult> Finish();
 
  private:
   const Codec& codec_;
-  int64_t next_ = 0;  // Element that the next run begins with.
-  int64_t bad_ = -1;  // The first NaN or Inf.
+  // The first element of the next run.
+  int64_t next_ = 0;
+  // The index of the first NaN or Inf.
+  int64_t bad_ = -1;
   SegmentScratch scratch_;
 };
 

@@ -12,11 +12,11 @@ absl::Status SliceSegment(const Codec& codec, const SegmentView& segment, const 
   const int64_t total = CeilDiv(segment.elements, kBlockElements);
   if (segment.elements < 1 || segment.elements > kTileElements ||
       static_cast<int64_t>(segment.payload.size()) != codec.PayloadBytes(segment.elements)) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: %d bytes are no segment of %d elements",
-                                                      codec.name(), segment.payload.size(),
-                                                      segment.elements));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: %d bytes are not a segment of %d elements", codec.name(),
+                        segment.payload.size(), segment.elements));
   }
-  // Compared so that no sum can overflow.
+  // The comparisons are written so that no sum can overflow.
   if (blocks.first < 0 || blocks.count < 1 || blocks.first >= total ||
       blocks.count > total - blocks.first) {
     return absl::InvalidArgumentError(absl::StrFormat(

@@ -1,12 +1,11 @@
-// The format sign1: one bit an element and a two-byte scale (scale_word.h) for each block; decoded
-// =
-// +-scale. Bit i % 8 of byte i / 8 is the sign bit of element i (1: negative); bits after the last
-// element are 0. Arithmetic that every kernel follows.
+// The format sign1: one bit for each element, and a two-byte scale (scale_word.h) for each block.
+// An element decodes to +scale or -scale. Bit i % 8 of byte i / 8 is the sign bit of element i (1:
+// negative); bits after the last element are 0. Every kernel follows this arithmetic.
 //
 // The scale is the mean magnitude, which has the least squared error (1-bit SGD, Seide et al.
 // 2014), or the root mean square, which keeps the block's norm (1-bit Adam, arXiv 2102.02888). Sums
-// are normalised and ordered as energies are (kernels/block.h); they count the elements that are
-// there.
+// are normalised and ordered as energies are (kernels/block.h). They count only the elements that
+// exist.
 #pragma once
 
 #include <bit>
@@ -19,10 +18,10 @@
 
 namespace longhaul::sign1 {
 
-// `normalised` times the inverse of EnergyFactor, as a word.
+// The word of `normalised` divided by EnergyFactor.
 LONGHAUL_HOST_DEVICE inline uint32_t WordOf(float normalised, uint32_t magnitude_max) {
   if (magnitude_max < kernels::kCodedMin || magnitude_max > kernels::kFiniteMax) return 0;
-  // 2^e: e is within -119 .. 126 here, so that the product is normal; it is at most the maximum.
+  // 2^e. Here e is within -119 .. 126, so the product is normal. It is at most the maximum.
   const float unit = std::bit_cast<float>((kernels::EnergyExponent(magnitude_max) + 127) << 23);
   return scale_word::Nearest(normalised * unit);
 }

@@ -17,7 +17,7 @@ using topk2::Entry;
 using topk2::kChunkElements;
 using topk2::kLevelBytes;
 
-// The parts of a coded chunk. T: uint8_t or const uint8_t.
+// The parts of a coded chunk. T is uint8_t or const uint8_t.
 template <typename T>
 struct Chunk {
   T *levels, *groups, *entries;
@@ -25,7 +25,8 @@ struct Chunk {
       : levels(bytes), groups(bytes + kLevelBytes), entries(groups + shape.group_bytes()) {}
 };
 
-// Calls use(j, position) for the kept elements whose group the chunk names; at most shape.kept().
+// Calls use(j, position) for the kept elements whose group the chunk names. There are at most
+// shape.kept().
 template <typename Use>
 void ForEachPosition(const Chunk<const uint8_t>& chunk, const ChunkShape& shape, Use use) {
   int64_t kept = 0;
@@ -75,7 +76,7 @@ void Topk2Codec::EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_
     const auto from = [&](absl::Span<const float> span) {
       return span.empty() ? nullptr : span.data() + at;
     };
-    // A short last block is loaded with the zeros that it lacks.
+    // Buffers in which a short last block is padded with zeros.
     alignas(64) float tails[3][kBlockElements] = {};
     const int64_t whole_blocks = shape.elements / kBlockElements;
     const float decay = options().feedback_decay;
@@ -136,7 +137,8 @@ void Topk2Codec::EncodeChunk(const LoadedChunk& loaded, float* u, uint8_t* out,
   const Chunk<uint8_t> chunk(out, shape);
   const uint16_t words[2] = {coded.levels.low, coded.levels.high};
   std::memcpy(chunk.levels, words, sizeof(words));
-  absl::uint128 groups = 0;  // In registers: bits written into bytes would wait for each other.
+  // Kept in registers, since writes of bits into bytes would wait for each other.
+  absl::uint128 groups = 0;
   for (int64_t j = 0; j < kept; ++j)
     groups |= absl::uint128(1) << static_cast<int>(positions[j] / topk2::kGroupElements + j);
   const uint64_t halves[2] = {absl::Uint128Low64(groups), absl::Uint128High64(groups)};

@@ -1,5 +1,6 @@
-// The sparse codec: the largest elements of each chunk (topk2_format.h), for the uplink of large
-// models with error feedback. Without feedback what is not kept is lost for good.
+// The sparse codec: it keeps the largest elements of each chunk (topk2_format.h). It is for the
+// uplink of large models, with error feedback. Without feedback, elements that are not kept are
+// lost.
 #pragma once
 
 #include <limits>
@@ -16,7 +17,8 @@ class Topk2Codec final : public Codec {
   explicit Topk2Codec(const CodecOptions& options);
 
   int64_t PayloadBytes(int64_t elements) const override;
-  // Short segments pay their levels for fewer elements: at most each block is one.
+  // A short segment stores its levels for fewer elements. In the worst case each block is a
+  // segment.
   int64_t FragmentBytesMax(int64_t elements) const override;
   float MagnitudeBound(const SegmentView&) const override {
     return std::numeric_limits<float>::infinity();
@@ -38,9 +40,11 @@ class Topk2Codec final : public Codec {
     int64_t first_block = 0;
     uint32_t magnitude_max = 0;
     const kernels::PartMaxima* maxima = nullptr;
-    const float* next = nullptr;  // Where the next chunk begins, if there is one.
+    // Where the next chunk begins, if there is one.
+    const float* next = nullptr;
   };
-  // `u`: the chunk's whole blocks, padded with zeros; becomes what is lost. `out`: shape.bytes().
+  // `u` has the chunk's whole blocks, padded with zeros; afterwards it has what is lost. `out` has
+  // shape.bytes().
   void EncodeChunk(const LoadedChunk& loaded, float* u, uint8_t* out,
                    SegmentScratch& scratch) const;
   // Calls use(index in the run, value) for each kept element of the run.

@@ -1,6 +1,7 @@
-// The two levels of a topk2 chunk. The encoder's choice: the kept magnitudes above their mean, and
-// the others; each class is coded as its mean. Sums are normalised by a power of two and added as
-// energies are (kernels/block.h): lane j % 16 adds the j-th kept element, then the lanes halve.
+// The two levels of a topk2 chunk. The encoder puts the kept magnitudes into two classes, above
+// their mean and not above it, and codes each class as its mean. Sums are normalised by a power of
+// two and added as energies are (kernels/block.h): lane j % 16 adds the j-th kept element, then the
+// lanes halve.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@
 namespace longhaul::topk2 {
 
 struct Levels {
-  uint16_t low = 0, high = 0;  // scale_word.h
+  // See scale_word.h.
+  uint16_t low = 0, high = 0;
 
   constexpr float ValueOf(uint8_t entry) const {
     const uint32_t magnitude = uint32_t{(entry & Entry::kHigh) != 0 ? high : low}
@@ -28,9 +30,9 @@ struct Levels {
   }
 };
 
-// Who is above the mean of the kept magnitudes. `Kept` here and below: kKeptMax values in ascending
-// position, zeros where there are fewer, with Sum (kernels/dense_policy.h). `magnitude_max`: their
-// largest.
+// Which kept magnitudes are above their mean. `Kept`, here and below, is kKeptMax values in
+// ascending position, zeros where there are fewer, with Sum (kernels/dense_policy.h).
+// `magnitude_max` is the largest of them.
 struct Split {
   float factor = 1, mean = 0;
 
@@ -48,8 +50,8 @@ LONGHAUL_HOST_DEVICE Split SplitOf(const Kept& kept, int count, uint32_t magnitu
   return split;
 }
 
-// Of the sums of the magnitudes of each class. A class may be empty: rounding may put the mean of
-// equal magnitudes above them all.
+// The levels from the sums of the magnitudes of each class. A class may be empty: the mean of equal
+// magnitudes may be rounded to more than they are.
 LONGHAUL_HOST_DEVICE inline Levels LevelsOfSums(float lower, int lows, float upper, int highs,
                                                 uint32_t magnitude_max) {
   const uint32_t low = lows == 0 ? 0 : sign1::MeanWord(lower, lows, magnitude_max);
@@ -76,9 +78,10 @@ constexpr uint8_t EntryOf(int position, bool high, float value) {
 }
 
 #ifndef __CUDACC__
-using KeptLevels = std::array<bool, kKeptMax>;  // Whether the j-th is coded with the high level.
+// Whether the j-th kept element is coded with the high level.
+using KeptLevels = std::array<bool, kKeptMax>;
 
-// In plain memory. `kept`: 1 to kKeptMax finite values.
+// For values in plain memory. `kept` has 1 to kKeptMax finite values.
 inline Levels ChooseLevels(absl::Span<const float> kept, uint32_t magnitude_max,
                            KeptLevels& is_high) {
   const int count = static_cast<int>(kept.size());

@@ -13,7 +13,7 @@ std::string CodecName(const v1::CodecSpec& codec) {
   return absl::StrCat("codec:", absl::AsciiStrToLower(v1::Codec_Name(codec.codec())));
 }
 
-// The name of the member that a oneof holds, as "text".
+// The name of the member that is set in a oneof, for example "text".
 template <typename Message>
 std::string MemberName(const char* kind, const Message& message, const char* oneof) {
   const auto* member = message.GetReflection()->GetOneofFieldDescriptor(
@@ -21,19 +21,22 @@ std::string MemberName(const char* kind, const Message& message, const char* one
   return absl::StrCat(kind, ":", member == nullptr ? "none" : member->name());
 }
 
-// Also what an older program would not see: it would train on other data than was asked for.
+// An older program does not see some fields, and would train on other data than the user wants. So
+// these fields are needs, too.
 void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
   for (const DataSource& of : AllDataSources(data)) {
     const v1::WeightedSource& source = of.source;
     needs.insert(MemberName("data", source, "source"));
-    if (source.has_tokens() && source.tokens().format() == v1::LLMC) needs.insert("data:llmc");
+    if (source.has_tokens() && source.tokens().format() == v1::LLMC)
+      needs.insert(capability::kDataLlmc);
     if (!source.text().tokenizer().empty() || !source.jsonl().tokenizer().empty())
-      needs.insert("data:sentencepiece");
-    if (source.text().has_eos()) needs.insert("data:eos");
+      needs.insert(capability::kDataSentencepiece);
+    if (source.text().has_eos()) needs.insert(capability::kDataEos);
   }
-  if (data.has_mixture()) needs.insert("data:mixture");
-  if (data.order() == v1::EPOCHS) needs.insert("data:epochs");
-  if (!data.pools().empty()) needs.insert("data:pools");
+  if (data.has_mixture()) needs.insert(capability::kDataMixture);
+  if (data.separate_documents()) needs.insert(capability::kDataSeparateDocuments);
+  if (data.order() == v1::EPOCHS) needs.insert(capability::kDataEpochs);
+  if (!data.pools().empty()) needs.insert(capability::kDataPools);
 }
 
 }  // namespace
@@ -44,29 +47,41 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
   // The synthetic model reads no data, has no optimizer and computes nothing.
   if (!spec.model().has_synthetic()) {
     const v1::TransformerSpec& model = spec.model().transformer();
-    if (spec.model().has_hf()) needs.insert("model:hf");
-    if (model.has_rope_scaling()) needs.insert("model:rope-scaling");
+    if (spec.model().has_hf()) needs.insert(capability::kModelHf);
+    if (model.has_rope_scaling()) needs.insert(capability::kModelRopeScaling);
     if (model.head_dim() != 0 && model.head_dim() * int64_t{model.heads()} != model.dim())
-      needs.insert("model:head-dim");
+      needs.insert(capability::kModelHeadDim);
     AddDataNeeds(spec.data(), needs);
     const v1::PartitionSpec& partition = spec.partition();
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
                                             : partition.preset().empty() ? "ddp"
                                                                          : partition.preset()));
+    const auto six = [](const auto& split) { return split.bits() == 6; };
+    if (six(partition.map().weights()) || six(partition.map().secondary()) ||
+        six(partition.map().gradients()))
+      needs.insert(capability::kPartitionBits6);
+    if (partition.has_gathers_ahead() && partition.gathers_ahead() != 1)
+      needs.insert(capability::kPartitionGathersAhead);
     const v1::InnerOptimizerSpec& inner = spec.inner();
-    if (inner.has_muon()) needs.insert("optimizer:muon");
-    if (inner.has_onebit_adam()) needs.insert("optimizer:onebit_adam");
+    if (inner.has_muon()) needs.insert(capability::kOptimizerMuon);
+    if (inner.has_onebit_adam()) needs.insert(capability::kOptimizerOnebitAdam);
+    if (inner.onebit_adam().var_update_scaler() != 0)
+      needs.insert(capability::kOptimizerOnebitVariance);
+    if (inner.onebit_adam().local_step_scaler() != 0)
+      needs.insert(capability::kOptimizerOnebitLocalSteps);
     if ((inner.has_muon() ? inner.muon().adamw() : inner.adamw()).moments() == v1::BFLOAT16)
-      needs.insert("optimizer:bfloat16_moments");
-    if (spec.train().accumulation() > 1) needs.insert("train:accumulation");
-    if (spec.train().activations() == v1::RECOMPUTE) needs.insert("train:recompute");
-    if (spec.train().blocks() == v1::FUSED) needs.insert("train:fused-blocks");
-    if (spec.offload().optimizer()) needs.insert("offload:optimizer");
-    if (spec.offload().parameters()) needs.insert("offload:parameters");
+      needs.insert(capability::kOptimizerBfloat16Moments);
+    if (spec.train().accumulation() > 1) needs.insert(capability::kTrainAccumulation);
+    if (spec.train().activations() == v1::RECOMPUTE) needs.insert(capability::kTrainRecompute);
+    if (spec.train().blocks() == v1::FUSED) needs.insert(capability::kTrainFusedBlocks);
+    if (spec.offload().optimizer()) needs.insert(capability::kOffloadOptimizer);
+    if (spec.offload().optimizer() && inner.has_muon()) needs.insert(capability::kOffloadMuon);
+    if (spec.offload().parameters()) needs.insert(capability::kOffloadParameters);
+    if (spec.evaluation().beside_training()) needs.insert(capability::kEvaluationBesideTraining);
     const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||
                           (spec.train().precision() == v1::PRECISION_UNSPECIFIED &&
                            spec.train().device() == v1::CUDA);
-    needs.insert(bfloat16 ? "precision:bfloat16" : "precision:float32");
+    needs.insert(bfloat16 ? capability::kPrecisionBfloat16 : capability::kPrecisionFloat32);
   }
   return {needs.begin(), needs.end()};
 }

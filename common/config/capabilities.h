@@ -1,4 +1,4 @@
-// What a job needs of the programs of its pools, in the words of JoinRequest.capabilities.
+// What a job needs of the programs of its pools, as names of JoinRequest.capabilities.
 #pragma once
 
 #include <string>
@@ -8,12 +8,44 @@
 
 namespace longhaul {
 
-// Of coordinators (JoinResponse.capabilities): takes Evaluation.of_pool.
+// A capability of coordinators (JoinResponse.capabilities): they take Evaluation.of_pool.
 inline constexpr char kPoolEvaluations[] = "evaluation:pools";
 
+// Names of what pools can do, for NeedsOf and for the worker's table (worker/rank/capabilities). Those that
+// are made of the contract's own names ("codec:int8", "model:transformer", "data:text",
+// "partition:zero3") are not among them.
+namespace capability {
+inline constexpr char kDataLlmc[] = "data:llmc";
+inline constexpr char kDataSentencepiece[] = "data:sentencepiece";
+inline constexpr char kDataEos[] = "data:eos";
+inline constexpr char kDataMixture[] = "data:mixture";
+inline constexpr char kDataEpochs[] = "data:epochs";
+inline constexpr char kDataPools[] = "data:pools";
+inline constexpr char kDataSeparateDocuments[] = "data:separate-documents";
+inline constexpr char kModelHf[] = "model:hf";
+inline constexpr char kModelRopeScaling[] = "model:rope-scaling";
+inline constexpr char kModelHeadDim[] = "model:head-dim";
+inline constexpr char kPartitionBits6[] = "partition:bits6";
+inline constexpr char kPartitionGathersAhead[] = "partition:gathers-ahead";
+inline constexpr char kOptimizerMuon[] = "optimizer:muon";
+inline constexpr char kOptimizerOnebitAdam[] = "optimizer:onebit_adam";
+inline constexpr char kOptimizerOnebitVariance[] = "optimizer:onebit_variance";
+inline constexpr char kOptimizerOnebitLocalSteps[] = "optimizer:onebit_local_steps";
+inline constexpr char kOptimizerBfloat16Moments[] = "optimizer:bfloat16_moments";
+inline constexpr char kTrainAccumulation[] = "train:accumulation";
+inline constexpr char kTrainRecompute[] = "train:recompute";
+inline constexpr char kTrainFusedBlocks[] = "train:fused-blocks";
+inline constexpr char kOffloadOptimizer[] = "offload:optimizer";
+inline constexpr char kOffloadMuon[] = "offload:muon";
+inline constexpr char kOffloadParameters[] = "offload:parameters";
+inline constexpr char kEvaluationBesideTraining[] = "evaluation:beside_training";
+inline constexpr char kPrecisionBfloat16[] = "precision:bfloat16";
+inline constexpr char kPrecisionFloat32[] = "precision:float32";
+}  // namespace capability
+
 // Sorted, each once: "codec:e3m0", "data:text", "model:transformer", "partition:ddp",
-// "precision:float32". `spec` has every default filled in. The device is no capability: it is a
-// field of its own.
+// "precision:float32". `spec` has every default filled in. The device is not a capability, since it
+// has a field of its own.
 std::vector<std::string> NeedsOf(const v1::JobSpec& spec);
 
 }  // namespace longhaul

@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-// A name has at most 63, an id fewer.
+// A name has at most 63 bytes, and an id fewer.
 constexpr size_t kJobBytesMax = 63;
 
 }  // namespace

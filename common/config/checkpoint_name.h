@@ -1,4 +1,4 @@
-// How people name a checkpoint: JOB@STEP, or JOB for its newest.
+// The names that people use for a checkpoint: JOB@STEP, or JOB for its newest.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 namespace longhaul {
 
 struct CheckpointName {
-  std::string job;  // Name or id.
+  // Name or id.
+  std::string job;
   std::optional<int64_t> step;
 };
 
-// Nothing: it is neither.
+// Empty if the text has neither form.
 std::optional<CheckpointName> ParseCheckpointName(absl::string_view text);
 
 }  // namespace longhaul

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +14,8 @@ namespace longhaul {
 namespace {
 
 constexpr size_t kPathMax = 4096;
-constexpr size_t kQuotedMax = 80;  // Of a wrong value, in a message.
+// How much of a wrong value a message shows.
+constexpr size_t kQuotedMax = 80;
 
 std::string Quote(absl::string_view text) {
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuotedMax)),

@@ -1,5 +1,4 @@
-// The few shapes that checks of single fields take; each reports what was found and what was
-// expected.
+// Checks of single fields. Each reports what was found and what was expected.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +10,11 @@
 
 namespace longhaul {
 
-// low <= value <= high.
+// Requires low <= value <= high.
 void RequireInteger(ViolationList& violations, const std::string& field, int64_t value, int64_t low,
                     int64_t high, const std::string& hint = "");
 
-// An interval of numbers; NaN is in none.
+// An interval of numbers. NaN is not in any.
 struct Interval {
   double low = 0, high = 0;
   bool open_low = false, open_high = false;
@@ -23,13 +22,14 @@ struct Interval {
 void RequireNumber(ViolationList& violations, const std::string& field, double value,
                    const Interval& interval, const std::string& hint = "");
 
-// 1 to 63 of [a-z0-9-], beginning with a letter: names of jobs and pools.
+// Requires a name of a job or pool: 1 to 63 of [a-z0-9-], beginning with a letter.
 void RequireName(ViolationList& violations, const std::string& field, absl::string_view name);
 
-// A path of 1 to 4096 bytes without NUL.
+// Requires a path of 1 to 4096 bytes without NUL.
 void RequirePath(ViolationList& violations, const std::string& field, absl::string_view path);
 
-// One of `built`; a name in `later` is reported as not built, another with the nearest of both.
+// Requires one of `built`. A name in `later` is reported as not built yet; any other with the
+// nearest name of both lists.
 void RequireChoice(ViolationList& violations, const std::string& field, absl::string_view value,
                    const std::vector<std::string>& built, const std::vector<std::string>& later);
 

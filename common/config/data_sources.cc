@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-// `Holder`: a message with the members text, tokens, jsonl and megatron of a oneof `source`.
+// `Holder` is a message whose oneof `source` has the members text, tokens, jsonl and megatron.
 template <typename Holder>
 void AppendSource(const std::string& path, const Holder& holder, double weight,
                   std::vector<DataSource>& sources) {

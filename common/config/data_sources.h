@@ -1,4 +1,4 @@
-// The sources of data that a job names, wherever in its DataSpec they are.
+// The sources of data that a job names, anywhere in its DataSpec.
 #pragma once
 
 #include <string>
@@ -10,16 +10,18 @@
 namespace longhaul {
 
 struct DataSource {
-  std::string field;          // "data.text", "data.pools[0].mixture.sources[1].jsonl".
-  v1::WeightedSource source;  // Weight 1 outside a mixture.
+  // For example "data.text" or "data.pools[0].mixture.sources[1].jsonl".
+  std::string field;
+  // The weight is 1 outside a mixture.
+  v1::WeightedSource source;
 };
 
-// Of everybody. What is no source (graph, none) is left out.
+// All sources. Graph and none are not sources and are left out.
 std::vector<DataSource> AllDataSources(const v1::DataSpec& data);
-// Of the pool of that name: what data.pools gives it, else what all others read.
+// The sources of the pool with that name: those in data.pools, otherwise those of all pools.
 std::vector<DataSource> DataSourcesOf(const v1::DataSpec& data, absl::string_view pool);
 
-// Defaults inside the sources.
+// Fills in the defaults inside the sources.
 void FillDataSources(v1::DataSpec& data);
 
 }  // namespace longhaul

@@ -109,8 +109,8 @@ void SetField(Message& message, const FieldDescriptor& field, absl::string_view 
   LH_CHECK(ok, "the table of defaults holds an ill-typed value");
 }
 
-// Sets the field at `path` unless it is set, or lies in a member of a oneof that is not, or another
-// member of its oneof is.
+// Sets the field at `path`, except if it is set already, or if it belongs to a member of a oneof
+// that is not chosen.
 void Fill(Message& root, const Default& entry) {
   Message* message = &root;
   const std::vector<std::string> names = absl::StrSplit(entry.path, '.');
@@ -131,7 +131,7 @@ void Fill(Message& root, const Default& entry) {
 }
 
 void FillOuterOptimizer(v1::JobSpec& spec) {
-  // Few rounds cannot fill a buffer of momentum 0.9 (time constant: 10 rounds).
+  // With few rounds a momentum of 0.9 never becomes effective (its time constant is 10 rounds).
   const bool many_rounds = spec.train().steps() / std::max<int64_t>(1, spec.sync().h()) >= 100;
   v1::OuterOptimizerSpec& outer = *spec.mutable_sync()->mutable_outer();
   if (!outer.has_lr()) outer.set_lr(many_rounds ? 0.4 : 0.7);
@@ -139,7 +139,8 @@ void FillOuterOptimizer(v1::JobSpec& spec) {
 }
 
 void FillFragments(v1::JobSpec& spec) {
-  if (!spec.model().has_transformer()) return;  // Each vector of the synthetic model is a fragment.
+  // Each vector of the synthetic model is a fragment.
+  if (!spec.model().has_transformer()) return;
   v1::FragmentsSpec& fragments = *spec.mutable_sync()->mutable_fragments();
   if (fragments.kind_case() == v1::FragmentsSpec::KIND_NOT_SET) {
     fragments.set_balanced(std::clamp(spec.model().transformer().layers(), 1, 3));
@@ -170,7 +171,7 @@ void FillWeightDecay(v1::JobSpec& spec) {
     inner.mutable_muon()->mutable_adamw()->set_weight_decay(decay);
 }
 
-// Defaults that depend on other fields.
+// Fills in defaults that depend on other fields.
 void FillComputed(v1::JobSpec& spec) {
   if (spec.offload().optimizer() && spec.offload().subgroup_elements() == 0)
     spec.mutable_offload()->set_subgroup_elements(1 << 22);
@@ -181,6 +182,9 @@ void FillComputed(v1::JobSpec& spec) {
   }
   if (spec.has_data()) FillDataSources(*spec.mutable_data());
   FillWeightDecay(spec);
+  if (spec.inner().onebit_adam().local_step_scaler() != 0 &&
+      spec.inner().onebit_adam().local_step_clipper() == 0)
+    spec.mutable_inner()->mutable_onebit_adam()->set_local_step_clipper(16);
   v1::EvaluationSpec& evaluation = *spec.mutable_evaluation();
   if (evaluation.pools_every_cycles() == 0)
     evaluation.set_pools_every_cycles(evaluation.every_cycles());

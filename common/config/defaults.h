@@ -1,4 +1,4 @@
-// The defaults of a JobSpec that job.proto documents: the one place that knows them.
+// The defaults of a JobSpec that job.proto documents. No other place knows them.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -7,12 +7,12 @@
 namespace longhaul {
 
 // Fills in each field that was left out and has a default. Never changes which member of a oneof is
-// set, except that AdamW and balanced fragments are chosen where nothing was. Accepts any spec,
-// also an impossible one; filling in twice changes nothing.
+// set, except that AdamW and balanced fragments are chosen if none is. Accepts any spec, also an
+// impossible one. A second call changes nothing.
 void FillDefaults(v1::JobSpec& spec);
 
-// The fixed default of the field at `path` ("sync.h"), as text. Empty: zero, none, or one that
-// depends on other fields.
+// The fixed default of the field at `path` ("sync.h"), as text. Empty if it is zero, if there is
+// none, or if it depends on other fields.
 absl::string_view DefaultOf(absl::string_view path);
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-// Enum values as people write them: in lower case.
+// Enum values in the form that people write: in lower case.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace longhaul {
 
-// The names that a spec may give, in the order of their numbers; without the *_UNSPECIFIED zero.
+// The names that a spec may use, in the order of their numbers, without the *_UNSPECIFIED zero.
 std::vector<std::string> EnumNames(const google::protobuf::EnumDescriptor& type);
 
-// The value of that name in any case, or null. The *_UNSPECIFIED zero has none.
+// The value with that name in any case, or null. The *_UNSPECIFIED zero is never found.
 const google::protobuf::EnumValueDescriptor* FindEnumValue(
     const google::protobuf::EnumDescriptor& type, absl::string_view name);
 

@@ -75,8 +75,8 @@ void WarnOfMissingCycle(ResolvedJob& job) {
                       job.spec.train().steps(), cycle));
 }
 
-// Laying out needs only the model's own fields to be right, so that its errors are reported beside
-// others.
+// Whether the model's own fields are right. That is enough to lay the model out, so errors of the
+// layout can be reported together with errors of other fields.
 bool HasModel(const ViolationList& violations) {
   return std::none_of(violations.all().begin(), violations.all().end(),
                       [](const SpecViolation& v) { return v.field.rfind("model", 0) == 0; });

@@ -1,7 +1,6 @@
-// From the JobSpec that a user wrote to the job that runs: defaults filled in, everything checked,
-// the model laid out, cut into fragments and scheduled. The coordinator resolves each submitted job
-// with this and nothing else, so that a job that was accepted can run. Pure: no file, clock or
-// thread.
+// From the JobSpec that a user wrote to the job that runs: fills in defaults, checks everything,
+// lays the model out, cuts it into fragments, and schedules them. The coordinator resolves each
+// submitted job only with this, so a job that was accepted can run. Pure: no file, clock or thread.
 #pragma once
 
 #include <string>
@@ -19,21 +18,24 @@
 namespace longhaul {
 
 struct ResolvedJob {
-  v1::JobSpec spec;  // With every default of job.proto filled in.
+  // With every default of job.proto filled in.
+  v1::JobSpec spec;
   ModelLayout model;
   std::vector<FragmentLayout> fragments;
-  std::vector<FragmentSchedule> schedule;  // Of fragments, in the same order.
-  std::vector<std::string> warnings;       // Accepted, but probably not what was meant.
+  // One for each fragment, in the same order.
+  std::vector<FragmentSchedule> schedule;
+  // Settings that are accepted, but are probably mistakes.
+  std::vector<std::string> warnings;
 };
 
-// Resolving a resolved spec gives the same spec. On error `violations`, if not null, gets every
-// field at fault; the status is that of ViolationsToStatus:
+// Resolving a resolved spec gives the same spec. On error `violations`, if not null, receives every
+// wrong field, and the status is that of ViolationsToStatus:
 //   INVALID_ARGUMENT  a field is missing, impossible or contradicts another
-//   UNIMPLEMENTED     all fields are well formed, but at least one asks for what is not built yet
+//   UNIMPLEMENTED     all fields are well formed, but at least one needs something that is not built
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations = nullptr);
 
-// The map that the engine takes. INVALID_ARGUMENT: no preset has this name.
+// The map for the engine. INVALID_ARGUMENT: no preset has this name.
 absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec);
 
 }  // namespace longhaul

@@ -1,6 +1,5 @@
 #include "common/config/load.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/config/defaults.h"
 #include "common/config/overrides.h"
 #include "common/config/schema_check.h"
@@ -24,7 +23,8 @@ v1::JobSpec Parse(absl::string_view text, const std::vector<std::string>& overri
   try {
     const auto status = google::protobuf::util::JsonStringToMessage(document.dump(), &spec);
     if (!status.ok()) violations.Invalid("", status.ToString());
-  } catch (const Json::exception&) {  // The one reason why nlohmann cannot write a value.
+    // The text is not UTF-8, which is the only reason why nlohmann cannot write a value.
+  } catch (const Json::exception&) {
     violations.Invalid("", "found text that is not UTF-8");
   }
   return spec;

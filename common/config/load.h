@@ -1,8 +1,8 @@
-// A JobSpec from the YAML (or proto JSON) that people write.
+// Reads a JobSpec from the YAML (or proto JSON) that people write.
 //   sync: {h: 30, tau: 1, fragments: {balanced: 3}, up: {codec: e3m0}}
-// The proto is the only schema: YAML becomes JSON, is checked against the message type so that
-// every mistake is reported with its path, and is parsed by protobuf's own JSON parser. No defaults
-// are filled in and nothing is checked beyond types: that is ResolveJobSpec.
+// The proto is the only schema. YAML becomes JSON, is checked against the message type so that
+// every mistake is reported with its path, and is then parsed by protobuf's own JSON parser. Only
+// types are checked, and no defaults are filled in: ResolveJobSpec does the rest.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@
 
 namespace longhaul {
 
-// `overrides`: "path=value" each (overrides.h), applied in order. On INVALID_ARGUMENT, the only
-// error, `violations`, if not null, gets everything at fault. `text` is at most 1 MiB
-// (kYamlBytesMax).
+// `overrides` have the form "path=value" (overrides.h) and are applied in order. INVALID_ARGUMENT
+// is the only error; then `violations`, if not null, receives all mistakes. `text` has at most 1
+// MiB (kYamlBytesMax).
 absl::StatusOr<v1::JobSpec> ParseJobSpec(absl::string_view text,
                                          const std::vector<std::string>& overrides = {},
                                          std::vector<SpecViolation>* violations = nullptr);

@@ -9,10 +9,12 @@
 namespace longhaul {
 namespace {
 
-constexpr size_t kComparedMax = 64;  // Bounds the work on names from outside.
+// Bounds the work for names from outside.
+constexpr size_t kComparedMax = 64;
 constexpr size_t kListedMax = 16;
 
-// Optimal string alignment distance; rows hold distances of prefixes of `a` to prefixes of `b`.
+// Optimal string alignment distance. A row holds the distances of a prefix of `a` to all prefixes
+// of `b`.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;

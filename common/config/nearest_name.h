@@ -1,4 +1,4 @@
-// Finds what a mistyped name was meant to be.
+// Guesses the name that a mistyped one should be.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 namespace longhaul {
 
 // The candidate at the least edit distance (insert, delete, replace, swap of neighbours; case does
-// not count), the first of several. Empty if none is near: more than a third of the longer name
-// differs, but one edit is always near. A name of more than 64 characters is near to none.
+// not count), or the first of several. Empty if none is near. A candidate is near if at most a
+// third of the longer name differs, or only one edit is needed. A name of more than 64 characters
+// has no near candidate.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& candidates);
 
-// "did you mean 'tau'?", or "one of a, b, c" if none is near and there are at most 16.
+// "did you mean 'tau'?". If none is near: "one of a, b, c", if there are at most 16.
 std::string NearestNameHint(absl::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace longhaul

@@ -13,8 +13,8 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Takes out the other members of the oneof that `field` belongs to, and `field` under its other
-// name.
+// Removes the other members of the oneof of `field`, and `field` itself if it is given under its
+// other name.
 void MakeRoom(const Descriptor& type, const FieldDescriptor& field, const std::string& name,
               Json& group) {
   std::vector<std::string> displaced;
@@ -29,7 +29,8 @@ void MakeRoom(const Descriptor& type, const FieldDescriptor& field, const std::s
   for (const std::string& other : displaced) group.erase(other);
 }
 
-// The value of an override, under its own violations: a syntax error names the path.
+// Parses the value of an override. It collects violations of its own, so that a syntax error names
+// the path.
 bool ParseValue(const std::string& path, const std::string& text, Json& value,
                 ViolationList& violations) {
   ViolationList found;
@@ -38,7 +39,8 @@ bool ParseValue(const std::string& path, const std::string& text, Json& value,
     value = std::move(wrapped[0]);
     return true;
   }
-  // Plain text may hold what YAML's flow style does not allow, as a path with a comma.
+  // Plain text may contain characters that YAML's flow style forbids, for example a path with a
+  // comma.
   if (text.find_first_of("[]{}\n") == std::string::npos) {
     value = text;
     return true;

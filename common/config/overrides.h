@@ -1,4 +1,4 @@
-// `--set path=value`: changes single values of a document before it is checked.
+// `--set path=value` changes single values of a document before it is checked.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace longhaul {
 
-// Sets the value at `path` (names joined by dots, of the message type); `value` is read as YAML, so
-// it may be a list or a group in braces. Groups on the way are made. Another member of the same
-// oneof is taken out first: data.tokens.path replaces data.text. Violations: no '=', an empty name,
-// a path through a value that is not a group, a value that is not YAML. Whether names and values
-// are right is for CheckAgainstSchema.
+// Sets the value at `path` (field names joined by dots). `value` is read as YAML, so it may be a
+// list, or a group in braces. Missing groups of the path are made. Another member of the same oneof
+// is removed first: data.tokens.path replaces data.text. Violations: no '=', an empty name, a path
+// through a value that is not a group, a value that is not YAML. CheckAgainstSchema checks whether
+// names and values are right.
 void ApplyOverride(const google::protobuf::Descriptor& type, const std::string& assignment,
                    Json& document, ViolationList& violations);
 

@@ -20,7 +20,8 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::OneofDescriptor;
 
-constexpr size_t kShownMax = 60;  // Of a wrong value, in a message.
+// How much of a wrong value a message shows.
+constexpr size_t kShownMax = 60;
 
 std::string Shown(const Json& value) {
   if (value.is_object()) return "a group of fields";
@@ -39,7 +40,8 @@ std::vector<std::string> FieldNames(const Descriptor& type) {
 
 struct IntegerKind {
   const char* name;
-  double low, high;  // high: the first value above, exact as a double.
+  // `high` is the first value above the range. It is exact as a double.
+  double low, high;
 };
 
 IntegerKind KindOf(FieldDescriptor::CppType type) {
@@ -55,12 +57,13 @@ IntegerKind KindOf(FieldDescriptor::CppType type) {
   }
 }
 
-// `value` as a number of the kind; text (proto JSON writes 64-bit numbers so) counts if all of it
-// is a number.
+// Whether `value` is a number of the kind. A text counts if all of it is a number, since proto JSON
+// writes 64-bit numbers as text.
 bool IsInteger(const IntegerKind& kind, const Json& value) {
   double number;
   if (value.is_number_unsigned()) {
-    // Rounding up to 2^63 or 2^64 must not let a number in or keep one out.
+    // A comparison as double rounds numbers near 2^63 and 2^64, which could accept or refuse a
+    // wrong one.
     const uint64_t exact = value.get<uint64_t>();
     return kind.high == 0x1p64 || exact < static_cast<uint64_t>(kind.high);
   }
@@ -177,7 +180,8 @@ class SchemaChecker {
         NearestName(text, names).empty() ? "" : NearestNameHint(text, names));
   }
 
-  // In proto3 a zero without presence is the same as nothing; a user who writes it means zero.
+  // In proto3 a zero without presence means that the field is not set, but a user who writes zero
+  // means zero.
   void CheckZero(const FieldDescriptor& field, const std::string& path, const Json& value) {
     if (field.has_presence() || field.is_repeated() || !IsZero(value)) return;
     const absl::string_view meaning = zero_default_(path);

@@ -87,7 +87,7 @@ v1::TransformerSpec SpecOf(const TransformerShape& shape) {
 void FillTransformer(v1::TransformerSpec& spec) {
   FillSize(spec);
   if (spec.kv_heads() == 0) spec.set_kv_heads(spec.heads());
-  // What does not divide is reported by the layout.
+  // If it does not divide, the layout reports that.
   if (spec.head_dim() == 0 && spec.heads() > 0 && spec.dim() % spec.heads() == 0)
     spec.set_head_dim(spec.dim() / spec.heads());
   if (spec.positions() == 0) spec.set_positions(spec.context());

@@ -1,4 +1,5 @@
-// What a TransformerSpec says, as a shape; named sizes; defaults that depend on other fields. Pure.
+// The shape that a TransformerSpec describes, sizes with names, and defaults that depend on other
+// fields. Pure.
 #pragma once
 
 #include "common/config/violation_list.h"
@@ -7,17 +8,18 @@
 
 namespace longhaul {
 
-// The shape as LayOutTransformer and the worker's model take it; `spec` has its defaults filled in.
+// The shape for LayOutTransformer and for the worker's model. `spec` has its defaults filled in.
 TransformerShape ShapeOf(const v1::TransformerSpec& spec);
 
-// The inverse of ShapeOf, every field written out.
+// The inverse of ShapeOf. Every field is set.
 v1::TransformerSpec SpecOf(const TransformerShape& shape);
 
-// What a named size gives, and what follows from other fields. An unknown size gives nothing.
+// Fills in the fields that a named size gives, and those that follow from other fields. An unknown
+// size gives nothing.
 void FillTransformer(v1::TransformerSpec& spec);
 
-// What is missing or names nothing. Whether the sizes fit each other is found by laying the model
-// out.
+// Reports missing fields and unknown names. Laying the model out checks whether the sizes fit each
+// other.
 void ValidateTransformer(const v1::TransformerSpec& spec, ViolationList& violations);
 
 }  // namespace longhaul

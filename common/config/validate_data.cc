@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,7 @@ constexpr double kLeastShare = 1.0 / 65536;
 constexpr int kPoolsOfDataMax = 4096;
 constexpr size_t kFieldNameMax = 256;
 
-// `Source`: TextSource or JsonlSource. `vocab`: the model's; 0: it has none.
+// `Source` is TextSource or JsonlSource. `vocab` is that of the model, or 0 if it has none.
 template <typename Source>
 void ValidateDocuments(const std::string& field, const Source& source, int vocab,
                        ViolationList& violations) {
@@ -39,7 +40,33 @@ void ValidateDocuments(const std::string& field, const Source& source, int vocab
   }
 }
 
-void ValidateSource(const DataSource& of, int vocab, ViolationList& violations) {
+// Without a token that marks them, nothing tells the documents of token files.
+void ValidateTokens(const std::string& field, const v1::TokenSource& source, int vocab,
+                    bool separate_documents, ViolationList& violations) {
+  RequirePath(violations, field + ".path", source.path());
+  if (vocab != 0) {
+    for (const auto& [name, has, token] : {std::tuple("eos", source.has_eos(), source.eos()),
+                                           std::tuple("bos", source.has_bos(), source.bos())}) {
+      if (!has) continue;
+      RequireInteger(violations, absl::StrCat(field, ".", name), token, 0, vocab - 1,
+                     "a token below model.transformer.vocab");
+    }
+  }
+  if (source.has_eos() && source.has_bos()) {
+    violations.Invalid(field + ".bos", "is set beside eos",
+                       "set one of them: the token behind each document, or the one before it");
+  }
+  if (separate_documents && !source.has_eos() && !source.has_bos()) {
+    violations.Invalid(field + ".eos",
+                       "is required with data.separate_documents: nothing else tells the documents "
+                       "of token files",
+                       "set eos to the token behind each document (50256 of GPT-2's in nanoGPT's "
+                       "files), or bos to the one before each (in llm.c's)");
+  }
+}
+
+void ValidateSource(const DataSource& of, int vocab, bool separate_documents,
+                    ViolationList& violations) {
   const v1::WeightedSource& source = of.source;
   if (source.has_text()) {
     ValidateDocuments(of.field, source.text(), vocab, violations);
@@ -51,7 +78,7 @@ void ValidateSource(const DataSource& of, int vocab, ViolationList& violations) 
                                          source.jsonl().field().size(), kFieldNameMax));
     }
   } else if (source.has_tokens()) {
-    RequirePath(violations, of.field + ".path", source.tokens().path());
+    ValidateTokens(of.field, source.tokens(), vocab, separate_documents, violations);
   } else {
     RequirePath(violations, of.field + ".prefix", source.megatron().prefix());
   }
@@ -105,7 +132,7 @@ void ValidatePoolData(const v1::JobSpec& spec, ViolationList& violations) {
   }
 }
 
-// Whether each pool that may take part has a source of its own.
+// Whether each pool that may take part has its own source.
 bool EachPoolHasData(const v1::JobSpec& spec) {
   if (spec.pools().names().empty()) return false;
   return std::all_of(
@@ -133,13 +160,9 @@ void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
                                               "that data.pools does not name",
                        "set data.text.path, or data.pools for each of pools.names");
   }
-  for (const DataSource& source : AllDataSources(data)) ValidateSource(source, vocab, violations);
+  for (const DataSource& source : AllDataSources(data))
+    ValidateSource(source, vocab, data.separate_documents(), violations);
   ValidatePoolData(spec, violations);
-  if (data.separate_documents()) {
-    violations.NotBuilt("data.separate_documents",
-                        "attention that ends at the end of a document is not built yet",
-                        "leave it out: a model learns the token between documents (eos)");
-  }
   if (!synthetic || spec.has_data()) {
     RequireNumber(violations, "data.eval_fraction", data.eval_fraction(),
                   {.low = 0, .high = 0.5, .open_low = true});

@@ -6,6 +6,7 @@
 #include "common/config/checkpoint_name.h"
 #include "common/config/checks.h"
 #include "common/config/validate.h"
+#include "common/io/sha256.h"
 
 namespace longhaul {
 namespace {
@@ -15,9 +16,10 @@ constexpr double kOuterLearningRateMax = 10;
 constexpr int64_t kCyclesMax = 1'000'000'000;
 constexpr int64_t kCheckpointsMax = 1000;
 constexpr int64_t kEvaluationBatchesMax = 100'000;
-constexpr int kPoolsMax = 4096;  // As many as a coordinator leases names to.
+// A coordinator gives leases to at most so many pools.
+constexpr int kPoolsMax = 4096;
 
-// An option that the codec does not have, or that contradicts another one.
+// Reports an option that the codec does not have, or that contradicts another one.
 void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, bool is_up,
                    ViolationList& violations) {
   const v1::Codec codec = spec.codec();
@@ -67,13 +69,14 @@ void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
                 {.low = 0, .high = kOuterLearningRateMax, .open_low = true});
   RequireNumber(violations, "sync.outer.momentum", sync.outer().momentum(),
                 {.low = 0, .high = 1, .open_high = true});
-  ValidateCodec("sync.up", sync.up(), true, violations);
-  ValidateCodec("sync.down", sync.down(), false, violations);
+  ValidateCodec("sync.up", sync.up(), /*is_up=*/true, violations);
+  ValidateCodec("sync.down", sync.down(), /*is_up=*/false, violations);
 }
 
 void ValidatePools(const v1::PoolsSpec& pools, ViolationList& violations) {
   RequireInteger(violations, "pools.min", pools.min(), 1, kPoolsMax, "a job needs a pool");
-  // Next to a pools.min that is impossible itself, the whole interval.
+  // If pools.min is impossible itself, the whole interval is allowed here, so that only one mistake
+  // is reported.
   const int low = pools.min() > kPoolsMax ? 1 : std::max(1, pools.min());
   RequireInteger(violations, "pools.max", pools.max(), low, kPoolsMax, "at least pools.min");
   if (pools.names_size() > kPoolsMax) {
@@ -96,9 +99,15 @@ void ValidatePools(const v1::PoolsSpec& pools, ViolationList& violations) {
   }
 }
 
-// JOB or JOB@STEP, where JOB is a name or an id.
+// Checks JOB or JOB@STEP, where JOB is a name or an id.
 void ValidateInit(const v1::InitSpec& init, ViolationList& violations) {
   if (init.has_folder()) RequirePath(violations, "init.folder", init.folder());
+  if (init.has_upload() && !IsSha256Hex(init.upload())) {
+    violations.Invalid("init.upload",
+                       absl::StrCat("found '", init.upload().substr(0, 128),
+                                    "', expected the 64 hexadecimal digits of an "
+                                    "upload; `longhaul submit --from DIR` makes one"));
+  }
   if (!init.has_checkpoint()) return;
   const bool valid = ParseCheckpointName(init.checkpoint()).has_value();
   if (valid) return;
@@ -122,6 +131,11 @@ void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
                  "negative: never");
   RequireInteger(violations, "evaluation.batches", spec.evaluation().batches(), 1,
                  kEvaluationBatchesMax);
+  if (spec.evaluation().beside_training() && spec.train().device() == v1::CUDA) {
+    violations.NotBuilt("evaluation.beside_training",
+                        "evaluation beside training is not built yet for device cuda",
+                        "leave it out: pools take turns, and evaluate in training's place");
+  }
   ValidateInit(spec.init(), violations);
 }
 

@@ -20,7 +20,7 @@ void RequireKnownEnum(const FieldDescriptor& field, int number, const std::strin
                      absl::StrCat("one of ", absl::StrJoin(EnumNames(*field.enum_type()), ", ")));
 }
 
-// JobSpec holds no repeated messages and no repeated enums.
+// JobSpec has no repeated messages and no repeated enums.
 void RequireKnownBelow(const Message& message, const std::string& parent,
                        ViolationList& violations) {
   const Reflection& reflection = *message.GetReflection();

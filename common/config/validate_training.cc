@@ -17,9 +17,13 @@ constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kInnerLearningRateMax = 10;
 constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
+constexpr int kVarianceScalerMax = 1 << 20;
+constexpr int64_t kLocalStepClipperMax = 1 << 16;
 constexpr int kStrideMax = 1024;
+constexpr int kGathersAheadMax = 64;
 constexpr int64_t kSubgroupGrain = 128, kSubgroupMax = 1 << 30;
-constexpr int kInnerDeltasMax = 4096;  // One for each pool.
+// One for each pool.
+constexpr int kInnerDeltasMax = 4096;
 
 void ValidateHuggingFace(const v1::ModelSpec& model, ViolationList& violations) {
   if (!model.has_hf()) return;
@@ -33,7 +37,7 @@ void ValidateHuggingFace(const v1::ModelSpec& model, ViolationList& violations) 
   }
 }
 
-// Only what was left out: whether the sizes fit each other is found by laying the model out.
+// Reports only what was left out. Laying the model out checks whether the sizes fit each other.
 void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
   ValidateHuggingFace(model, violations);
   switch (model.kind_case()) {
@@ -96,7 +100,7 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateDevice(spec, violations);
 }
 
-// The fields that AdamWSpec and OneBitAdamSpec have alike.
+// Checks the fields that AdamWSpec and OneBitAdamSpec have in common.
 template <typename Adam>
 void ValidateAdam(const std::string& path, const Adam& adam, ViolationList& violations) {
   RequireNumber(violations, path + ".lr", adam.lr(),
@@ -131,7 +135,7 @@ void ValidateMuon(const v1::JobSpec& spec, ViolationList& violations) {
   }
 }
 
-// Why 1-bit Adam does not work with a partition that splits something.
+// Explains why 1-bit Adam does not work with a partition that splits something.
 std::string WhyNotOneBit(const PartitionMap& map) {
   if (map.gradients.level != Level::kRank)
     return "each rank must have its whole unreduced gradient, which is split here";
@@ -142,6 +146,27 @@ std::string WhyNotOneBit(const PartitionMap& map) {
            "after each step are the bytes that it saves";
   }
   return "gradients must be exact in its warm-up";
+}
+
+void ValidateLocalSteps(const v1::OneBitAdamSpec& onebit, const std::string& path,
+                        ViolationList& violations) {
+  RequireInteger(violations, path + ".local_step_scaler", onebit.local_step_scaler(), 0, kStepsMax,
+                 "0: no local steps");
+  if (onebit.local_step_scaler() == 0) {
+    if (onebit.local_step_clipper() != 0) {
+      violations.Invalid(path + ".local_step_clipper", "means nothing without local_step_scaler",
+                         "set that too, or leave it out");
+    }
+    return;
+  }
+  RequireInteger(violations, path + ".local_step_clipper", onebit.local_step_clipper(), 2,
+                 kLocalStepClipperMax, "the most steps between two synchronisations");
+  if (onebit.var_update_scaler() > 0 && onebit.var_freeze_step() == 0) {
+    violations.Invalid(path + ".var_freeze_step",
+                       "is required with local_step_scaler and var_update_scaler: ranks that step "
+                       "by themselves need a variance that no longer changes",
+                       "give the step at which local steps are to begin");
+  }
 }
 
 void ValidateOneBitAdam(const v1::JobSpec& spec, ViolationList& violations) {
@@ -156,6 +181,15 @@ void ValidateOneBitAdam(const v1::JobSpec& spec, ViolationList& violations) {
     RequireInteger(violations, path + ".scale_block", onebit.scale_block(), kScaleBlockMin,
                    kScaleBlockMax, "0: one scale for each tensor");
   }
+  RequireInteger(violations, path + ".var_update_scaler", onebit.var_update_scaler(), 0,
+                 kVarianceScalerMax, "0: the variance stays frozen");
+  RequireInteger(violations, path + ".var_freeze_step", onebit.var_freeze_step(), 0, kStepsMax,
+                 "0: never");
+  if (onebit.var_update_scaler() == 0 && onebit.var_freeze_step() != 0) {
+    violations.Invalid(path + ".var_freeze_step", "means nothing without var_update_scaler",
+                       "set that too, or freeze_step alone");
+  }
+  ValidateLocalSteps(onebit, path, violations);
   if (spec.train().device() == v1::CUDA) {
     violations.NotBuilt("inner.onebit_adam", "1-bit Adam is not built yet for device cuda",
                         "use inner.adamw");
@@ -194,6 +228,15 @@ void ValidatePartition(const v1::JobSpec& spec, ViolationList& violations) {
     return RequireChoice(violations, "partition.preset", spec.partition().preset(),
                          {presets.begin(), presets.end()}, {});
   }
+  if (spec.partition().has_gathers_ahead()) {
+    RequireInteger(violations, "partition.gathers_ahead", spec.partition().gathers_ahead(), 0,
+                   kGathersAheadMax, "each is a unit's whole weights on every rank");
+    if (map->weights.level == Level::kRank) {
+      violations.Invalid("partition.gathers_ahead",
+                         "has no effect: weights that every rank holds are not gathered",
+                         "use partition.preset: zero3, or leave it out");
+    }
+  }
   for (const PartitionProblem& problem : FindProblems(*map))
     violations.Invalid(absl::StrCat("partition.map.", problem.field), problem.what, problem.hint);
   if (spec.train().precision() == v1::BFLOAT16 && map->weights.bits == 32) {
@@ -219,9 +262,12 @@ void ValidateOffload(const v1::JobSpec& spec, ViolationList& violations) {
     violations.Invalid("offload.optimizer", "this model has no optimizer", "leave it out");
     return;
   }
-  if (!spec.inner().has_adamw()) {
-    violations.NotBuilt("offload.optimizer", "only adamw is built for offloading",
-                        "use inner.adamw, or leave it out");
+  if (spec.inner().has_onebit_adam()) {
+    violations.Invalid(
+        "offload.optimizer",
+        "does not go with inner.onebit_adam: each rank needs its whole momentum, and "
+        "the host's memory is all that a device CPU has",
+        "use inner.adamw, or leave it out");
   }
   RequireInteger(violations, "offload.stride", offload.stride(), 0, kStrideMax);
   RequireNumber(violations, "offload.device_share", offload.device_share(), {.low = 0, .high = 1});

@@ -1,5 +1,4 @@
-// Collects what is wrong with a document while it is checked, so that all of it is reported at
-// once.
+// Collects the mistakes of a document while it is checked, so that all are reported at once.
 #pragma once
 
 #include <string>

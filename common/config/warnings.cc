@@ -1,13 +1,14 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "common/config/data_sources.h"
 #include "common/config/validate.h"
 
 namespace longhaul {
 namespace {
 
-// A buffer of momentum mu averages about 1 / (1 - mu) rounds; with few rounds it is still moving
-// the parameters by old gradients when the job ends.
+// Momentum mu averages about 1 / (1 - mu) rounds. In a job with few rounds, old gradients still
+// move the parameters when the job ends.
 void WarnOfMomentum(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   const double momentum = spec.sync().outer().momentum();
   const int64_t rounds = spec.train().steps() / spec.sync().h();
@@ -48,6 +49,26 @@ void WarnOfFreeze(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   }
 }
 
+void WarnOfDocuments(const v1::DataSpec& data, std::vector<std::string>& warnings) {
+  if (data.separate_documents()) return;
+  for (const DataSource& of : AllDataSources(data)) {
+    const v1::TokenSource& tokens = of.source.tokens();
+    if (!tokens.has_eos() && !tokens.has_bos()) continue;
+    warnings.push_back(absl::StrFormat("%s.%s: counts with data.separate_documents only", of.field,
+                                       tokens.has_eos() ? "eos" : "bos"));
+  }
+}
+
+// Each fragment is pushed once in h steps, and there the ranks synchronise.
+void WarnOfLocalSteps(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+  const int64_t clipper = spec.inner().onebit_adam().local_step_clipper();
+  if (clipper <= spec.sync().h()) return;
+  warnings.push_back(
+      absl::StrFormat("inner.onebit_adam.local_step_clipper: %d is never reached: the pool's ranks "
+                      "synchronise at least every %d steps (sync.h)",
+                      clipper, spec.sync().h()));
+}
+
 void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   if (spec.has_data()) warnings.push_back("data: the synthetic model reads none");
   if (spec.sync().has_fragments()) {
@@ -67,14 +88,18 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
   std::vector<std::string> warnings;
   WarnOfMomentum(spec, warnings);
   WarnOfUplink(spec.sync().up(), warnings);
-  if (spec.sync().alpha() == 1) {
+  if (spec.sync().alpha() == 1 && spec.pools().max() != 1) {
     warnings.push_back(
         "sync.alpha: 1 keeps only the local parameters: pools never take part in the mean");
   }
   if (spec.sync().fragments().has_balanced() && spec.sync().fragments().order() != 0) {
     warnings.push_back("sync.fragments.order: counts with sync.fragments.layers only");
   }
-  if (spec.inner().has_onebit_adam()) WarnOfFreeze(spec, warnings);
+  WarnOfDocuments(spec.data(), warnings);
+  if (spec.inner().has_onebit_adam()) {
+    WarnOfFreeze(spec, warnings);
+    WarnOfLocalSteps(spec, warnings);
+  }
   if (spec.model().has_synthetic()) WarnOfSynthetic(spec, warnings);
   return warnings;
 }

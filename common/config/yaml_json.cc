@@ -33,12 +33,13 @@ Json PlainScalar(const std::string& text) {
   return text;
 }
 
-// One conversion: counts values, and knows the path it is at.
+// One conversion. It counts values and knows its current path.
 class Converter {
  public:
   explicit Converter(ViolationList& violations) : violations_(violations) {}
 
-  // Null and a violation once a bound is passed; the caller discards the result then.
+  // After a bound is exceeded it returns null and adds a violation. The caller then discards the
+  // result.
   Json Convert(const YAML::Node& node, const std::string& path, int depth) {
     if (stopped_) return nullptr;
     if (++values_ > kYamlValuesMax) {
@@ -94,7 +95,7 @@ class Converter {
   bool stopped_ = false;
 };
 
-// Reads over a document.
+// Skips a document.
 class IgnoreEvents : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark&) override {}
@@ -111,8 +112,8 @@ class IgnoreEvents : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Not by YAML::LoadAll: before a character that begins no value, such as a comma, yaml-cpp finds
-// empty documents without end.
+// YAML::LoadAll is not used: before a character that begins no value, such as a comma, yaml-cpp
+// finds empty documents without end.
 bool HasMoreThanOneDocument(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -130,7 +131,8 @@ Json ParseYaml(absl::string_view text, ViolationList& violations) {
   }
   ViolationList found;
   Json result;
-  try {  // yaml-cpp reports by exceptions; this is the one call boundary.
+  // yaml-cpp reports by exceptions. This is the only place where it is called.
+  try {
     const std::string owned(text);
     if (HasMoreThanOneDocument(owned)) found.Invalid("", "found several documents, expected one");
     result = Converter(found).Convert(YAML::Load(owned), "", 0);

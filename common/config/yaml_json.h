@@ -1,4 +1,4 @@
-// YAML as people write it -> JSON values.
+// Converts the YAML that people write to JSON values.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ using Json = nlohmann::ordered_json;
 
 inline constexpr size_t kYamlBytesMax = 1 << 20;
 inline constexpr int kYamlDepthMax = 32;
-inline constexpr int kYamlValuesMax =
-    10000;  // With aliases expanded: a bomb of aliases stops here.
+// Counted after aliases are expanded, so that nested aliases cannot fill the memory.
+inline constexpr int kYamlValuesMax = 10000;
 
-// Plain scalars get the types of YAML 1.2's core schema (null, true, 12, 1e-3; everything else is
-// text, so are .nan and .inf); quoted ones are text. An empty document is an empty object. Syntax
-// errors (with line and column), keys given twice, and documents beyond the bounds above are
-// violations; the result is then null.
+// Plain scalars get the types of YAML 1.2's core schema: null, true, 12, 1e-3. Everything else is
+// text, also .nan and .inf; quoted scalars are text. An empty document is an empty object.
+// Violations, with a null as result: syntax errors (with line and column), keys that are given
+// twice, and documents beyond the bounds above.
 Json ParseYaml(absl::string_view text, ViolationList& violations);
 
 }  // namespace longhaul

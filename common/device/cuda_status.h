@@ -1,5 +1,5 @@
-// Errors of the CUDA runtime as absl::Status. Header-only: for CUDA modules, which link the runtime
-// themselves.
+// Converts errors of the CUDA runtime to absl::Status. Header-only, for CUDA modules, which link
+// the runtime themselves.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace longhaul {
 
 // RESOURCE_EXHAUSTED: out of memory. FAILED_PRECONDITION: no device or driver. UNAVAILABLE: any
-// other error; the device may be unusable for this process from then on.
+// other error; this process may be unable to use the device from then on.
 inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   const std::string message = absl::StrCat(what, ": ", cudaGetErrorString(error));
@@ -27,7 +27,7 @@ inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   }
 }
 
-// FAILED_PRECONDITION, in words: this process sees no CUDA device of that number.
+// FAILED_PRECONDITION: this process does not see a CUDA device with that number.
 inline absl::Status CheckCudaDevice(int device) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {

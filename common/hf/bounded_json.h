@@ -1,4 +1,4 @@
-// JSON of a file from outside, as a value of bounded size and depth.
+// Parses JSON of a file from outside into a value of bounded size and depth.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ inline absl::StatusOr<nlohmann::ordered_json> ParseJsonObject(absl::string_view 
       text,
       [&](int depth, Json::parse_event_t, Json&) {
         deep = deep || depth > kDepthMax;
-        return depth <= kDepthMax;  // What is deeper is not kept.
+        // Deeper values are not kept.
+        return depth <= kDepthMax;
       },
       /*allow_exceptions=*/false);
   if (deep) return absl::InvalidArgumentError("is nested deeper than 8 levels");

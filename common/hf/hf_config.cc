@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kLlama[] = "LlamaForCausalLM", kQwen3[] = "Qwen3ForCausalLM";
 
-// Fields of an object, by the types that they should have. What is wrong is collected.
+// Reads the fields of an object with the types that they should have. Collects all mistakes.
 class Fields {
  public:
   Fields(const Json& json, std::vector<std::string>& wrong) : json_(json), wrong_(wrong) {}
@@ -47,7 +47,7 @@ class Fields {
     if (json_[name].is_string()) return json_[name].get<std::string>();
     return Wrong(name, "text"), absent;
   }
-  // Token ids: null, a number or a list of them.
+  // Token ids: null, a number or a list of numbers.
   std::string Tokens(const char* name) const {
     if (!Has(name)) return "null";
     const Json& value = json_[name];
@@ -108,7 +108,7 @@ RopeScaling ScalingOf(const Fields& rope, const std::string& type,
   return {};
 }
 
-// transformers 5 has rope_parameters, 4 rope_theta and rope_scaling.
+// transformers 5 has rope_parameters; transformers 4 has rope_theta and rope_scaling.
 void ReadRope(const Json& json, const Fields& top, TransformerShape& shape,
               std::vector<std::string>& wrong, std::vector<std::string>& lacking) {
   const char* const name = top.Has("rope_parameters") ? "rope_parameters" : "rope_scaling";

@@ -1,7 +1,7 @@
-// config.json of a Hugging Face folder (transformers 4 and 5) and the shape of the model that it
-// describes. LlamaForCausalLM and Qwen3ForCausalLM are this program's transformer: any head width,
-// grouped queries, tied embeddings, linear and Llama 3 rotary scaling; Qwen3's norms of queries and
-// keys.
+// config.json of a Hugging Face folder (transformers 4 and 5), and the shape of the model that it
+// describes. LlamaForCausalLM and Qwen3ForCausalLM correspond to this program's transformer: any
+// head width, grouped queries, tied embeddings, linear and Llama 3 rotary scaling, and Qwen3's
+// norms of queries and keys.
 #pragma once
 
 #include <string>
@@ -18,24 +18,27 @@ inline constexpr int64_t kHfConfigBytesMax = 1 << 20;
 inline constexpr int64_t kHfContextDefault = 2048;
 
 struct HfConfig {
-  TransformerShape shape;  // Its context: the positions, at most kHfContextDefault.
-  // JSON of bos_token_id, eos_token_id, pad_token_id: a number, a list of them, or null.
+  // Its context is the number of positions, but at most kHfContextDefault.
+  TransformerShape shape;
+  // JSON of bos_token_id, eos_token_id, pad_token_id: a number, a list of numbers, or null.
   std::string bos = "null", eos = "null", pad = "null";
 };
 
-// INVALID_ARGUMENT: not JSON, or fields are missing or impossible. UNIMPLEMENTED: the architecture,
-// with the nearest supported, or what of it is not. All of it is named.
+// INVALID_ARGUMENT: not JSON, or fields are missing or impossible. UNIMPLEMENTED: the architecture
+// is not supported (the nearest supported one is named), or some of its settings are not. The
+// message names all of them.
 absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view json);
 
-// That of `folder`; also NOT_FOUND. Messages begin with the path.
+// Reads config.json of `folder`. Also NOT_FOUND. Messages begin with the path.
 absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder);
 
-// Where a model of shape `wanted` is not what `config` describes, as "dim: found 64, hidden_size in
-// config.json is 48". Context and positions are the trainer's own and are not compared.
+// The differences between a model of shape `wanted` and `config`, for example "dim: found 64,
+// hidden_size in config.json is 48". Context and positions are not compared, since the user chooses
+// them.
 std::vector<std::string> DifferencesFrom(const HfConfig& config, const TransformerShape& wanted);
 
-// A config.json that transformers 4 and 5 read: of Qwen3ForCausalLM with qk_norm, else of
-// LlamaForCausalLM. `type`: of the stored parameters.
+// A config.json for transformers 4 and 5: that of Qwen3ForCausalLM with qk_norm, otherwise that of
+// LlamaForCausalLM. `type` is the type of the stored parameters.
 std::string WriteHfConfig(const HfConfig& config, ElementType type);
 
 }  // namespace longhaul

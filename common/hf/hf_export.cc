@@ -17,7 +17,8 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kChunkElements = 1 << 20;
+// So many values and their 16-bit forms stay in the cache of a core between the passes.
+constexpr int64_t kChunkElements = 1 << 16;
 constexpr uint64_t kCarriedBytesMax = 256 << 20;
 constexpr char kGeneration[] = "generation_config.json";
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
@@ -36,7 +37,7 @@ struct Source {
   const TensorLayout* tensor = nullptr;
 };
 
-// Tensors of each file, in the order of the model.
+// The tensors of each file, in the order of the model.
 std::vector<std::vector<Source>> Shards(const ModelLayout& layout, const HfExportOptions& options) {
   std::vector<std::vector<Source>> shards(1);
   int64_t bytes = 0;
@@ -86,7 +87,7 @@ absl::Status WriteShard(FileSystem& fs, const InitialParameters& parameters,
   return writer.Finish();
 }
 
-// What a shard's tensors are in, and all of them.
+// The index: the file of each tensor, and the size of all.
 std::string IndexOf(const std::vector<std::vector<Source>>& shards, int64_t bytes,
                     int64_t elements) {
   nlohmann::ordered_json json = {
@@ -131,7 +132,7 @@ absl::StatusOr<HfExport> WriteAll(FileSystem& fs, const ModelLayout& layout,
   HfConfig config = options.config;
   if (!options.like.empty()) {
     LH_ASSIGN_OR_RETURN(result.carried, Carry(fs, options.like, folder));
-    // A folder of a tokenizer alone has no config.json, or one that is no model's.
+    // A folder with only a tokenizer has no config.json, or one that does not describe a model.
     if (const absl::StatusOr<HfConfig> like = ReadHfConfig(options.like); like.ok()) {
       if (config.bos == "null") config.bos = like->bos;
       if (config.eos == "null") config.eos = like->eos;
@@ -159,18 +160,12 @@ absl::StatusOr<HfExport> WriteAll(FileSystem& fs, const ModelLayout& layout,
   return result;
 }
 
-std::string ParentOf(const std::string& folder) {
-  const std::string parent = std::filesystem::path(folder).parent_path().string();
-  return parent.empty() ? "." : parent;
-}
-
 }  // namespace
 
 absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
                                   const InitialParameters& parameters,
                                   const HfExportOptions& options, const std::string& folder) {
-  std::string target = folder;
-  while (target.size() > 1 && target.back() == '/') target.pop_back();
+  const std::string target = WithoutTrailingSlashes(folder);
   const auto there = fs.List(target);
   if (there.ok() && !there->empty())
     return absl::AlreadyExistsError(absl::StrCat(target, ": is there, and not empty"));
@@ -185,7 +180,8 @@ absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
   if (!options.like.empty() && !std::filesystem::is_directory(options.like, error))
     return absl::InvalidArgumentError(absl::StrCat(options.like, ": is no folder"));
   const std::string temporary = target + ".tmp";
-  LH_RETURN_IF_ERROR(RemoveFolder(fs, temporary));  // Of an export that was interrupted.
+  // Removes what an interrupted export left.
+  LH_RETURN_IF_ERROR(RemoveFolder(fs, temporary));
   absl::Cleanup remove = [&] { (void)RemoveFolder(fs, temporary); };
   LH_RETURN_IF_ERROR(CreateDirs(fs, temporary));
   LH_ASSIGN_OR_RETURN(HfExport result, WriteAll(fs, layout, parameters, options, temporary));

@@ -1,5 +1,5 @@
 // Writes a model as a Hugging Face folder that `transformers.AutoModelForCausalLM.from_pretrained`
-// loads. The folder appears whole, under its name, or not at all.
+// loads. The folder gets its name only when it is complete.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,30 @@
 namespace longhaul {
 
 struct HfExportOptions {
-  HfConfig config;                         // Of the model.
-  ElementType type = ElementType::kBf16;   // Or kF32.
-  int64_t file_bytes_max = 5'000'000'000;  // Of tensors in a file; a larger tensor has one alone.
-  // A Hugging Face folder whose tokenizer and generation_config.json are carried along, and whose
-  // config.json says the special tokens if `config` does not. Empty: none.
+  // The model's.
+  HfConfig config;
+  // kBf16 or kF32.
+  ElementType type = ElementType::kBf16;
+  // The most bytes of tensors in a file. A larger tensor has a file alone.
+  int64_t file_bytes_max = 5'000'000'000;
+  // A Hugging Face folder whose tokenizer and generation_config.json are copied. Its config.json
+  // gives the special tokens if `config` does not. Empty: none.
   std::string like;
 };
 
 struct HfExport {
-  int files = 0;                     // Of parameters.
-  int64_t bytes = 0;                 // Of them.
-  std::vector<std::string> carried;  // Names of the files that came from `like`.
+  // How many files of parameters.
+  int files = 0;
+  // The bytes of all parameters.
+  int64_t bytes = 0;
+  // Names of the files that came from `like`.
+  std::vector<std::string> carried;
 };
 
-// Writes to `folder`.tmp, and renames. Memory: some MiB, whatever the model. ALREADY_EXISTS: something
-// is there. INVALID_ARGUMENT: `like` is no folder. FAILED_PRECONDITION: transformers has no such model (without
-// qk_norm, dim must be a multiple of heads). Else the errors of `parameters` and `fs`.
-// Blocks.
+// Writes to `folder`.tmp, and renames it. Memory: some MiB for any model. Blocks. ALREADY_EXISTS:
+// `folder` exists. INVALID_ARGUMENT: `like` is not a folder. FAILED_PRECONDITION: transformers has
+// no such model (without qk_norm, dim must be a multiple of heads). Other errors: those of
+// `parameters` and `fs`.
 absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
                                   const InitialParameters& parameters,
                                   const HfExportOptions& options, const std::string& folder);

@@ -20,6 +20,7 @@
 namespace longhaul {
 namespace {
 
+constexpr char kSingleFile[] = "model.safetensors", kIndexFile[] = "model.safetensors.index.json";
 constexpr int64_t kIndexBytesMax = 8 << 20;
 constexpr size_t kFilesMax = 4096, kNamedMax = 40;
 
@@ -49,16 +50,16 @@ absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& folder) {
-  const std::string single = "model.safetensors", index = "model.safetensors.index.json";
   std::error_code error;
-  if (std::filesystem::exists(folder + "/" + single, error)) return std::vector{single};
-  if (std::filesystem::exists(folder + "/" + index, error))
-    return FilesOfIndex(folder + "/" + index);
+  if (std::filesystem::exists(folder + "/" + kSingleFile, error))
+    return std::vector<std::string>{kSingleFile};
+  if (std::filesystem::exists(folder + "/" + kIndexFile, error))
+    return FilesOfIndex(folder + "/" + kIndexFile);
   return absl::NotFoundError(
-      absl::StrCat(folder, ": has neither ", single, " nor ", index,
+      absl::StrCat(folder, ": has neither ", kSingleFile, " nor ", kIndexFile,
                    std::filesystem::exists(folder + "/pytorch_model.bin", error)
                        ? "; it has pytorch_model.bin, which transformers' save_pretrained writes "
-                         "anew as safetensors"
+                         "again as safetensors"
                        : ""));
 }
 
@@ -66,7 +67,7 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// "3 tensors are missing: a, b, c"
+// For example "3 tensors are missing: a, b, c".
 void AddNames(const char* what, const std::vector<std::string>& names,
               std::vector<std::string>& sentences) {
   if (names.empty()) return;
@@ -88,7 +89,8 @@ bool IsFinite(absl::Span<const float> values) {
 class HfParameters : public InitialParameters {
  public:
   struct Place {
-    int64_t offset = 0;  // In the unit.
+    // Within the unit.
+    int64_t offset = 0;
     const SafetensorsFile* file = nullptr;
     const StoredTensor* tensor = nullptr;
   };
@@ -117,7 +119,8 @@ class HfParameters : public InitialParameters {
 
  private:
   const std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  const std::vector<std::vector<Place>> units_;  // In the order of their offsets.
+  // By unit, in the order of their offsets.
+  const std::vector<std::vector<Place>> units_;
 };
 
 using Stored = absl::flat_hash_map<std::string, HfParameters::Place>;
@@ -179,6 +182,14 @@ absl::StatusOr<std::vector<std::vector<HfParameters::Place>>> PlacesOf(const std
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> HfFilesOf(const std::string& folder) {
+  LH_ASSIGN_OR_RETURN(std::vector<std::string> names, FilesOf(folder));
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/" + kSingleFile, error)) names.push_back(kIndexFile);
+  names.push_back("config.json");
+  return names;
+}
 
 absl::StatusOr<std::unique_ptr<InitialParameters>> OpenHfParameters(const std::string& folder,
                                                                     const ModelLayout& layout) {

@@ -1,5 +1,5 @@
-// The pages that a program serves over HTTP: who has something to show adds a page, the server
-// (server.h) knows none by itself.
+// The pages that a program serves over HTTP. Each part of the program adds its own. The server
+// (server.h) has none itself.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,10 @@
 namespace longhaul {
 
 struct PageRequest {
-  std::string query;  // What follows '?', as it came.
+  // The text after '?', not decoded.
+  std::string query;
 
-  // A parameter of the query, decoded; empty if it is not there.
+  // A parameter of the query, decoded. Empty if it is missing.
   std::string Parameter(const std::string& name) const;
 };
 
@@ -25,21 +26,23 @@ struct Page {
   std::string body;
 };
 
-// A value; not thread-safe. What it refers to outlives the server that gets it.
+// A value; not thread-safe. Everything that it refers to outlives the server that gets it.
 class Pages {
  public:
-  // Called from the server's threads, several at one time; must not block for long.
+  // Called from the server's threads, several at one time. Must not block for long.
   using Make = std::function<Page(const PageRequest&)>;
 
-  // What the value of a request's Authorization header (empty: there is none) may see. Not OK: the
-  // answer is 401 with the message. Called as a Make.
+  // Decides whether a request may see the pages. It gets the value of the request's Authorization
+  // header, or an empty text. Not OK: the answer is 401 with the message. Called in the same way as
+  // a Make.
   using Gate = std::function<absl::Status(absl::string_view authorization)>;
 
-  // Answers GET of exactly this path, to whoever passes the gate. A path has one page (LH_CHECK).
+  // Answers GET of exactly this path, if the request passes the gate. A path has one page
+  // (LH_CHECK).
   void Add(const std::string& path, Make make);
-  // Likewise, to everybody: for what tells nothing.
+  // Answers every request without the gate. For pages without anything confidential.
   void AddOpen(const std::string& path, Make make);
-  // Before it is set, everybody passes.
+  // Until this is called, every request passes.
   void SetGate(Gate gate) { gate_ = std::move(gate); }
 
   struct Entry {
@@ -55,7 +58,7 @@ class Pages {
   Gate gate_;
 };
 
-// What an orchestrator asks a program, open to everybody:
+// The pages with which an orchestrator checks a program. They need no token.
 //   /healthz  200 while the process can answer: restart it if not
 //   /readyz   200 if `ready` is OK, else 503 with the reason: send it no work
 void AddProbes(Pages& pages, std::function<absl::Status()> ready);

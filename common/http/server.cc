@@ -22,9 +22,9 @@
 namespace longhaul {
 namespace {
 
-// civetweb serves a connection with a thread, from accept to close. A request is one short line and
-// its headers: whoever does not send them at once is closed, so that half a request holds a thread
-// for a moment only.
+// A thread of civetweb serves one connection, from accept to close. A request is one short line and
+// its headers. A client that does not send them at once is disconnected, so that half a request
+// does not hold a thread for long.
 constexpr int kConnectionsServed = 64;
 constexpr absl::Duration kRequestTime = absl::Seconds(1);
 constexpr int kRequestBytesMax = 4096;
@@ -32,16 +32,16 @@ constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-// One path, answered to GET.
+// Answers GET of one path.
 class PageHandler : public CivetHandler {
  public:
-  // Without `gate` everybody passes.
+  // Without `gate` every request passes.
   PageHandler(std::string path, Pages::Make make, Pages::Gate gate)
       : path_(std::move(path)), make_(std::move(make)), gate_(std::move(gate)) {}
 
   bool handleGet(CivetServer* server, mg_connection* connection) override {
     const mg_request_info& request = *mg_get_request_info(connection);
-    // civetweb takes a handler for whole folders, too.
+    // civetweb also calls the handler for paths below its own.
     if (path_ != request.local_uri) {
       mg_send_http_error(connection, 404, "there is no such page");
       return true;
@@ -73,8 +73,8 @@ class PageHandler : public CivetHandler {
   const Pages::Gate gate_;
 };
 
-// civetweb looks whether it shall stop when a connection comes, else every two seconds: this brings
-// connections until the server has stopped.
+// civetweb checks whether it must stop when a connection comes, and otherwise every two seconds.
+// This class makes connections until the server has stopped.
 class StopWaker {
  public:
   StopWaker(const std::string& address, int port) {
@@ -85,7 +85,7 @@ class StopWaker {
     if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
     addrinfo* found = nullptr;
     const std::string name(host), service = absl::StrCat(port);
-    // Not a number, so not where civetweb listens: it then stops by itself.
+    // The host is not a numeric address, so civetweb does not listen there, and it stops by itself.
     if (getaddrinfo(name.c_str(), service.c_str(), &hints, &found) != 0) return;
     target_.reset(found);
     thread_ = std::jthread([this](const std::stop_token& stop) {
@@ -102,7 +102,8 @@ class StopWaker {
         socket(target_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connection < 0) return;
     connect(connection, target_->ai_addr,
-            target_->ai_addrlen);  // Whether it is taken does not matter.
+            // It does not matter whether the connection is accepted.
+            target_->ai_addrlen);
     close(connection);
   }
 
@@ -115,7 +116,7 @@ class StopWaker {
 
 }  // namespace
 
-// Members are destroyed in reverse: the server stops before its handlers end.
+// Members are destroyed in reverse order, so the server stops before its handlers end.
 struct HttpServer::Http {
   std::deque<PageHandler> handlers;
   std::unique_ptr<CivetServer> server;
@@ -143,7 +144,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
   const std::string address = absl::StrCat(options.address, ":", options.port);
   auto http = std::make_unique<Http>();
-  try {  // civetweb's C++ wrapper reports by exceptions; this is the one call boundary.
+  // civetweb's C++ wrapper reports by exceptions. This is the only place where it is called.
+  try {
     http->server = std::make_unique<CivetServer>(std::vector<std::string>{
         "listening_ports", address, "num_threads", absl::StrCat(kConnectionsServed),
         "request_timeout_ms", absl::StrCat(absl::ToInt64Milliseconds(kRequestTime)),
@@ -156,7 +158,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
   http->address = options.address;
   for (const auto& [path, page] : pages.all()) {
-    // A handler of "/" would otherwise get every path.
+    // Without this handler, that of "/" would get every path.
     http->server->addHandler(
         path + "$",
         http->handlers.emplace_back(path, page.make, page.open ? Pages::Gate() : pages.gate()));

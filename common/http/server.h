@@ -1,5 +1,5 @@
-// An HTTP server for operators: GET of the pages that it is given, nothing else. A page's browser
-// may load what the same server has and nothing from elsewhere.
+// An HTTP server for operators. It answers GET of the pages that it is given, and nothing else.
+// Browsers may load only content of the same server into a page.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,17 @@
 
 namespace longhaul {
 
-// Serves 64 connections at one time; one whose request is not whole after a second is closed.
-// Thread-safe. Stops, and waits for requests in flight, when destroyed.
+// Serves 64 connections at one time. A connection is closed if its request is not complete after a
+// second. Thread-safe. The destructor stops it and waits for requests in progress.
 class HttpServer {
  public:
   struct Options {
-    std::string address = "127.0.0.1";  // An IPv4 address, or IPv6 in brackets.
-    int port = 0;                       // 0: any that is free; ask port().
+    // An IPv4 address, or an IPv6 address in brackets.
+    std::string address = "127.0.0.1";
+    // 0: any free one; ask port().
+    int port = 0;
   };
-  // Of "HOST:PORT", where HOST is an address or localhost. INVALID_ARGUMENT, in words.
+  // Parses "HOST:PORT", where HOST is an address or localhost. INVALID_ARGUMENT says what is wrong.
   static absl::StatusOr<Options> OptionsFrom(const std::string& listen);
 
   // INVALID_ARGUMENT: no address, or a port out of range. UNAVAILABLE: the address cannot be bound.
@@ -27,10 +29,12 @@ class HttpServer {
   ~HttpServer();
 
   int port() const { return port_; }
-  std::string address() const;  // HOST:PORT.
+  // HOST:PORT.
+  std::string address() const;
 
  private:
-  struct Http;  // The handlers and civetweb's server.
+  // The handlers and civetweb's server.
+  struct Http;
   HttpServer(std::unique_ptr<Http> http, int port);
 
   std::unique_ptr<Http> http_;

@@ -5,25 +5,27 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/read_ahead.h"
-#define XXH_STATIC_LINKING_ONLY  // A state on the stack.
+// So that a state can live on the stack.
+#define XXH_STATIC_LINKING_ONLY
 #include "xxhash.h"
 #if defined(__x86_64__)
-#include "xxh_x86dispatch.h"  // Replaces the names: AVX2 and AVX-512 hash three times as fast.
+// Replaces the names: with AVX2 and AVX-512 hashing is three times as fast.
+#include "xxh_x86dispatch.h"
 #endif
 
 namespace longhaul {
 namespace {
 
-// What is shorter is hashed in one go.
+// Shorter inputs are hashed in one call.
 constexpr size_t kAheadFrom = 16 << 10;
 
 Digest128 ToDigest(const XXH128_hash_t& hash) { return {hash.high64, hash.low64}; }
 
 using UpdateFunction = XXH_errorcode(XXH3_state_t* state, const void* bytes, size_t size);
 
-// Hashes the bytes in parts, reading ahead of them.
+// Hashes the bytes in parts, and reads ahead of them.
 void UpdateAhead(UpdateFunction* update, XXH3_state_t* state, const void* bytes, size_t size) {
-  // Smaller parts would cost the hash its pace.
+  // Smaller parts would slow the hash down.
   constexpr int64_t kPart = kReadAheadSpans * kReadAheadBytes;
   const char* at = static_cast<const char*>(bytes);
   for (; size >= kAheadFrom; at += kPart, size -= kPart) {

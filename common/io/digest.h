@@ -1,6 +1,6 @@
-// Digests of bytes: XXH3-128 for what must be equal between machines or after a crash, XXH3-64 for
-// chunks on the wire. Not cryptographic. Pure, apart from Digester's own state. On x86 the
-// instruction set is picked at run time.
+// Digests of bytes: XXH3-128 for bytes that must be equal between machines or after a crash,
+// XXH3-64 for chunks on the wire. Not cryptographic. Pure, except for Digester's own state. On x86
+// the instruction set is picked at run time.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,12 @@ Digest128 DigestOf(absl::string_view bytes, uint64_t seed = 0);
 // XXH3-64, seed 0, of the pieces one after another.
 uint64_t Hash64(absl::Span<const absl::Span<const uint8_t>> pieces);
 
-// The bytes of fp32 values as they lie in memory (little endian on every machine that is
-// supported).
+// The bytes of fp32 values in memory (little endian on every supported machine).
 inline absl::string_view BytesOf(absl::Span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-// XXH3-128 of bytes that come in pieces: equal to DigestOf of their concatenation. Movable; not
+// XXH3-128 of bytes that come in pieces: the same as DigestOf of all pieces together. Movable; not
 // thread-safe.
 class Digester {
  public:
@@ -41,7 +40,7 @@ class Digester {
 
   void Update(absl::string_view bytes);
   void Update(absl::Span<const float> values) { Update(BytesOf(values)); }
-  // Of everything so far; more may follow.
+  // The digest of all bytes so far. More may follow.
   Digest128 Value() const;
 
  private:

@@ -2,28 +2,31 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/io/new_file.h"
 
 namespace longhaul {
-namespace {
-
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-}  // namespace
 
 std::string JoinPath(absl::string_view folder, absl::string_view name) {
   return absl::StrCat(folder, "/", name);
+}
+
+std::string ParentOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == absl::string_view::npos) return ".";
+  return std::string(slash == 0 ? "/" : path.substr(0, slash));
+}
+
+std::string WithoutTrailingSlashes(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(path);
 }
 
 absl::Status CreateDirs(FileSystem& fs, const std::string& path) {
   if (path.empty() || path == "/" || path == ".") return absl::OkStatus();
   const std::string parent = ParentOf(path);
   if (fs.List(path).ok()) {
-    // An earlier call may have failed before its name was durable. A folder that may not be read is
-    // not one of ours.
+    // An earlier call may have failed before the folder's name was durable. A folder that may not
+    // be read was not made by us.
     const absl::Status synced = fs.SyncDir(parent);
     return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
   }
@@ -45,12 +48,15 @@ absl::StatusOr<std::string> ReadFile(FileSystem& fs, const std::string& path, in
 }
 
 absl::Status WriteFileAtomically(FileSystem& fs, const std::string& path, absl::string_view bytes) {
-  const std::string temporary = path + ".tmp";
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Create(temporary));
-  LH_RETURN_IF_ERROR(file->WriteAt(0, bytes));
-  LH_RETURN_IF_ERROR(file->SyncData());
-  LH_RETURN_IF_ERROR(fs.Rename(temporary, path));
-  return fs.SyncDir(ParentOf(path));
+  LH_ASSIGN_OR_RETURN(NewFile file, NewFile::Create(&fs, path));
+  LH_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Publish();
+}
+
+void WriteBehindWholeSpans(File& file, int64_t before, int64_t after) {
+  constexpr int64_t kSpan = 8 << 20;
+  const int64_t from = before / kSpan, to = after / kSpan;
+  if (to > from) file.WriteBehind(from * kSpan, (to - from) * kSpan);
 }
 
 absl::Status RemoveFolder(FileSystem& fs, const std::string& path) {

@@ -1,6 +1,7 @@
-// What is composed of the file-system seam's operations. Errors are those of the operations.
+// Functions that combine operations of FileSystem. Errors are those of the operations.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,19 +12,27 @@
 namespace longhaul {
 
 std::string JoinPath(absl::string_view folder, absl::string_view name);
+// The folder of `path`, or "." if it names none.
+std::string ParentOf(absl::string_view path);
+// "a" for "a/" and "a//"; "/" stays.
+std::string WithoutTrailingSlashes(absl::string_view path);
 
-// Makes the folder and those above it, and makes their names durable.
+// Makes the folder and its parents, and makes their names durable.
 absl::Status CreateDirs(FileSystem& fs, const std::string& path);
 
-// A whole file. RESOURCE_EXHAUSTED: it has more than `bytes_max`.
+// Reads a whole file. RESOURCE_EXHAUSTED: it has more than `bytes_max`.
 absl::StatusOr<std::string> ReadFile(FileSystem& fs, const std::string& path, int64_t bytes_max);
 
-// Puts a file with these bytes at `path`, durably: after a crash there is the old file or the new
-// one, whole. Uses `path`.tmp; one writer a path at a time.
+// Writes a file with these bytes to `path`, durably and atomically: after a crash there is either
+// the old file or the new one. Uses `path`.tmp. Only one writer for each path at a time.
 absl::Status WriteFileAtomically(FileSystem& fs, const std::string& path, absl::string_view bytes);
 
-// Removes a folder with the files in it (no folders). OK if there is none. Not durable until the
-// folder above is synced.
+// For a file that is written from its start. Hints that the spans of 8 MiB that end in (before,
+// after] should be written to the device while more bytes come (File::WriteBehind).
+void WriteBehindWholeSpans(File& file, int64_t before, int64_t after);
+
+// Removes a folder with its files. It may not contain folders. OK if it does not exist. Not durable
+// until the folder above is synced.
 absl::Status RemoveFolder(FileSystem& fs, const std::string& path);
 
 }  // namespace longhaul

@@ -13,8 +13,8 @@ namespace longhaul {
 
 class MappedFile {
  public:
-  // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Else the system's error, with
-  // the path.
+  // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Otherwise the system's error,
+  // with the path.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -25,7 +25,8 @@ class MappedFile {
  private:
   MappedFile(const uint8_t* data, size_t size) : data_(data), size_(size) {}
 
-  const uint8_t* data_ = nullptr;  // Null when the file is empty.
+  // Null if the file is empty.
+  const uint8_t* data_ = nullptr;
   size_t size_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "common/io/memory_filesystem.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -19,7 +20,8 @@ constexpr size_t kSectorBytes = 512;
 // empty).
 struct Change {
   bool resize = false;
-  size_t offset = 0;  // Or the new size.
+  // Or the new size.
+  size_t offset = 0;
   std::string bytes;
 };
 
@@ -32,7 +34,7 @@ void ApplyTo(std::string& content, const Change& change) {
   content.replace(change.offset, change.bytes.size(), change.bytes);
 }
 
-// Applies an arbitrary set of the change's sectors.
+// Applies the change only to some of its sectors, chosen at random.
 void ApplyPartTo(std::string& content, const Change& change, Random& random) {
   for (size_t at = 0; at < change.bytes.size();) {
     const size_t end =
@@ -48,13 +50,14 @@ void ApplyPartTo(std::string& content, const Change& change, Random& random) {
 
 struct MemoryFileSystem::Node {
   virtual ~Node() = default;
-  // What a crash leaves of it.
+  // What remains of the node after a crash.
   virtual std::shared_ptr<Node> AfterCrash(UnsyncedFate fate, Random& random) const = 0;
 };
 
 struct MemoryFileSystem::FileNode : Node {
   std::string content, durable;
-  std::vector<Change> unsynced;  // Between `durable` and `content`, in order.
+  // The changes between `durable` and `content`, in order.
+  std::vector<Change> unsynced;
 
   void Do(Change change) {
     ApplyTo(content, change);
@@ -79,7 +82,8 @@ struct MemoryFileSystem::FileNode : Node {
 struct MemoryFileSystem::Folder : Node {
   using Entries = std::map<std::string, std::shared_ptr<Node>>;
   Entries entries, durable;
-  std::vector<Entries> unsynced;  // The entries after each change since the last sync.
+  // The entries after each change since the last sync.
+  std::vector<Entries> unsynced;
 
   void Changed() { unsynced.push_back(entries); }
 
@@ -190,7 +194,8 @@ absl::StatusOr<std::unique_ptr<File>> MemoryFileSystem::Create(const std::string
   }
   auto file = std::dynamic_pointer_cast<FileNode>(node);
   if (file != nullptr) {
-    file->Do({true, 0, ""});  // as O_TRUNC: the same file, so a crash may leave the old bytes
+    // The same file is truncated, as with O_TRUNC. So a crash may leave the old bytes.
+    file->Do({true, 0, ""});
   } else {
     node = file = std::make_shared<FileNode>();
     place.folder->Changed();
@@ -261,6 +266,12 @@ absl::Status MemoryFileSystem::SyncDir(const std::string& path) {
   folder->durable = folder->entries;
   folder->unsynced.clear();
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> MemoryFileSystem::FreeBytes(const std::string& path) {
+  absl::MutexLock lock(&mutex_);
+  LH_RETURN_IF_ERROR(FindFolder(path).status());
+  return std::numeric_limits<int64_t>::max();
 }
 
 std::unique_ptr<MemoryFileSystem> MemoryFileSystem::CrashCopy(UnsyncedFate fate,

@@ -1,5 +1,5 @@
-// A file system in memory that knows what a crash may take: the reference of the seam's durability
-// rules, for tests.
+// A file system in memory, for tests. It knows what a crash may lose, and so defines the durability
+// rules of FileSystem.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,15 @@
 
 namespace longhaul {
 
-// What survives of operations that were not synced.
+// What a crash leaves of operations that were not synced.
 enum class UnsyncedFate {
-  kDropped,  // Nothing.
-  kKept,     // Everything.
-  kRandom,   // Of each file any subset of its writes, each whole or in part (512-byte sectors); of
-             // each folder's changes a prefix. Decided by the seed.
+  // Nothing.
+  kDropped,
+  // Everything.
+  kKept,
+  // Any of the writes to each file, each whole or in part (512-byte sectors), and the first of each
+  // folder's changes. The seed decides which.
+  kRandom,
 };
 
 // Thread-safe. Paths begin at a root folder "" that exists. Open files outlive their names.
@@ -34,9 +37,11 @@ class MemoryFileSystem : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
   absl::Status SyncDir(const std::string& path) override;
+  // As much as a number says: it has no bound.
+  absl::StatusOr<int64_t> FreeBytes(const std::string& path) override;
 
-  // What a machine would find after a crash now; everything in it is durable. This object goes on
-  // unchanged.
+  // What a machine would find if it crashed now. Everything in the copy is durable. This object
+  // does not change.
   std::unique_ptr<MemoryFileSystem> CrashCopy(UnsyncedFate fate, uint64_t seed = 0) const;
 
  private:
@@ -44,7 +49,7 @@ class MemoryFileSystem : public FileSystem {
   struct Folder;
   struct FileNode;
   class OpenFile;
-  // The folder that holds `path` and the last name of it.
+  // The folder that contains `path`, and the last name of `path`.
   struct Place {
     Folder* folder = nullptr;
     std::string name;

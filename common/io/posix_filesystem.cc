@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,7 +59,8 @@ class PosixFile : public File {
 
   void WriteBehind(int64_t offset, int64_t size) override {
 #ifdef SYNC_FILE_RANGE_WRITE
-    // Without a flag that waits: such a call would take the error that SyncData must see.
+    // No flag that waits is given: a call that waits would consume the error that SyncData must
+    // see.
     (void)sync_file_range(descriptor_, offset, size, SYNC_FILE_RANGE_WRITE);
 #endif
   }
@@ -71,7 +73,7 @@ class PosixFile : public File {
       error = posix_fallocate(descriptor_, before, size - before);
     } while (error == EINTR);
     if (error == 0) return absl::OkStatus();
-    // A failed call keeps what it could get, which may be all free space.
+    // A failed call keeps the space that it got, which may be all free space.
     (void)Truncate(before);
     return ErrnoStatus(error, "preallocate", path_);
   }
@@ -96,7 +98,7 @@ class PosixFile : public File {
 
 absl::StatusOr<std::unique_ptr<File>> OpenWith(int flags, absl::string_view action,
                                                const std::string& path) {
-  const int descriptor = open(path.c_str(), flags | O_RDWR | O_CLOEXEC, kFileMode);
+  const int descriptor = open(path.c_str(), flags | O_CLOEXEC, kFileMode);
   if (descriptor < 0) return ErrnoStatus(errno, action, path);
   return std::make_unique<PosixFile>(descriptor, path);
 }
@@ -104,11 +106,13 @@ absl::StatusOr<std::unique_ptr<File>> OpenWith(int flags, absl::string_view acti
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override {
-    return OpenWith(0, "open", path);
+    absl::StatusOr<std::unique_ptr<File>> file = OpenWith(O_RDWR, "open", path);
+    return absl::IsPermissionDenied(file.status()) ? OpenWith(O_RDONLY, "open", path)
+                                                   : std::move(file);
   }
 
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    return OpenWith(O_CREAT | O_TRUNC, "create", path);
+    return OpenWith(O_RDWR | O_CREAT | O_TRUNC, "create", path);
   }
 
   absl::Status CreateDir(const std::string& path) override {
@@ -153,6 +157,12 @@ class PosixFileSystem : public FileSystem {
     const int error = fsync(descriptor) == 0 ? 0 : errno;
     close(descriptor);
     return error == 0 ? absl::OkStatus() : ErrnoStatus(error, "sync folder", path);
+  }
+
+  absl::StatusOr<int64_t> FreeBytes(const std::string& path) override {
+    struct statvfs info;
+    if (statvfs(path.c_str(), &info) != 0) return ErrnoStatus(errno, "look for space in", path);
+    return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
   }
 };
 

@@ -31,7 +31,8 @@ FragmentLayout MakeOfBlocks(const ModelLayout& model, const std::vector<int>& un
   return Make(model, units, absl::StrCat("layers ", absl::StrJoin(units, ",", layer)));
 }
 
-// Largest unit first into the emptiest fragment; units of one fragment in model order.
+// Puts the largest unit first into the emptiest fragment. The units of a fragment are then in model
+// order.
 std::vector<std::vector<int>> PackBalanced(const ModelLayout& model, std::vector<int> blocks,
                                            int64_t count) {
   std::stable_sort(blocks.begin(), blocks.end(),

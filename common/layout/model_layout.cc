@@ -13,7 +13,7 @@ absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t
       absl::StrFormat("%s: found %d, expected %d to %d", field, value, low, high));
 }
 
-// Written so that NaN fails.
+// The conditions are written so that NaN fails.
 absl::Status ValidateScaling(const RopeScaling& scaling) {
   constexpr double kFactorMax = 1e6;
   const auto refuse = [](const char* field, const char* expected) {
@@ -83,7 +83,7 @@ UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
   UnitLayout unit{.name = absl::StrCat("layer ", layer), .kind = UnitKind::kBlock, .layer = layer};
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
   const int64_t head_dim = s.head_width();
-  // q, k, v and gate, up one after another: fused blocks take each group as one matrix.
+  // q, k, v are neighbours, and so are gate and up: fused blocks take each group as one matrix.
   Add(unit, prefix + "self_attn.q_proj.weight", {s.heads * head_dim, s.dim});
   Add(unit, prefix + "self_attn.k_proj.weight", {s.kv_heads * head_dim, s.dim});
   Add(unit, prefix + "self_attn.v_proj.weight", {s.kv_heads * head_dim, s.dim});

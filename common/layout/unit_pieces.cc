@@ -9,14 +9,16 @@
 namespace longhaul {
 namespace {
 
-// Tensors that have to stay together.
+// Tensors that must stay together.
 struct Atom {
-  int64_t end = 0;  // In elements of the unit.
+  // In elements of the unit.
+  int64_t end = 0;
   double work = 0;
 };
 
-// Of an update, in multiplications of one iteration: X X^T, its square, their product with X (Muon;
-// worker/optim/muon_options.h). Exact below 2^53, else rounded the same way on every machine.
+// The work of one update, in multiplications of one iteration: X X^T, its square, and their product
+// with X (Muon; worker/optim/muon_options.h). Exact below 2^53; above, it is rounded in the same
+// way on every machine.
 double WorkOf(const UnitLayout& unit, const TensorLayout& tensor) {
   const auto elements = static_cast<double>(tensor.elements);
   if (!IsHiddenMatrix(unit, tensor)) return elements;
@@ -36,12 +38,12 @@ std::vector<Atom> AtomsOf(const UnitLayout& unit) {
   return atoms;
 }
 
-// How many atoms end with each piece, so that the sum of the squares of the loads is least. Adds
-// to the loads.
+// Decides how many atoms each piece ends with, so that the sum of the squares of the loads is
+// least. Adds to the loads.
 std::vector<size_t> Share(const std::vector<Atom>& atoms, std::vector<double>& loads) {
   const size_t pieces = loads.size(), count = atoms.size();
-  // cost[p][a]: the least, with the first `a` atoms in the first `p` pieces; taken[p][a]: how many
-  // of them then are in the first p - 1.
+  // cost[p][a]: the least sum with the first `a` atoms in the first `p` pieces. taken[p][a]: how
+  // many of them are then in the first p - 1 pieces.
   std::vector<std::vector<double>> cost(
       pieces + 1, std::vector<double>(count + 1, std::numeric_limits<double>::infinity()));
   std::vector<std::vector<size_t>> taken(pieces + 1, std::vector<size_t>(count + 1));

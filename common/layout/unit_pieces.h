@@ -1,5 +1,5 @@
-// How the units of a model are cut into pieces, one for each rank of a pool. Every rank, and who
-// exchanges what ranks own, cuts by the same rule. Pure functions.
+// How the units of a model are cut into pieces, one for each rank of a pool. All ranks, and all
+// code that exchanges what ranks own, cut by the same rule. Pure functions.
 #pragma once
 
 #include <vector>
@@ -10,24 +10,28 @@
 namespace longhaul {
 
 enum class CutRule {
-  kBlocks,    // As OwnedBlocks: evenly, wherever a block begins.
-  kMatrices,  // Every hidden matrix is whole in one piece.
+  // As OwnedBlocks: evenly, at any block.
+  kBlocks,
+  // Every hidden matrix is whole in one piece.
+  kMatrices,
 };
 
-// Whether an optimizer that works on whole matrices updates this one as such: it lies inside a
-// block of the decoder. Embeddings and output projections do not.
+// Whether an optimizer that works on whole matrices updates this one as a matrix. It does for
+// matrices inside a block of the decoder, and not for embeddings and output projections.
 bool IsHiddenMatrix(const UnitLayout& unit, const TensorLayout& tensor);
 
 struct MatrixCount {
-  int64_t matrices = 0, elements = 0;  // Of hidden matrices.
-  int64_t rest = 0;                    // Elements of everything else.
+  // Of hidden matrices.
+  int64_t matrices = 0, elements = 0;
+  // Elements of everything else.
+  int64_t rest = 0;
 };
 MatrixCount CountMatrices(const ModelLayout& model);
 
-// By unit, by piece: contiguous, ascending, without gaps; pieces may be empty. kMatrices: units
-// with hidden matrices are cut at those boundaries of tensors where a block begins (what shares a
-// block stays together), so that over all units the pieces' work is as even as can be, in
-// multiplications of the matrices' orthogonalization. The other units are cut as by kBlocks.
+// By unit, by piece: contiguous, ascending, without gaps. Pieces may be empty. kMatrices: units
+// with hidden matrices are cut between tensors, where a block begins; tensors that share a block
+// stay together. The cuts make the pieces' work over all units as even as possible, counted in
+// multiplications of the matrices' orthogonalization. Other units are cut as with kBlocks.
 std::vector<std::vector<BlockRange>> CutUnits(const ModelLayout& model, int pieces, CutRule rule);
 
 }  // namespace longhaul

@@ -32,7 +32,7 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// The members of a JSON object without its braces: the pattern of the sink adds time, level and
+// The members of a JSON object without its braces. The pattern of the sink adds time, level and
 // program before them.
 std::string JsonMembers(absl::string_view message, const LogFields& fields) {
   nlohmann::ordered_json line;
@@ -46,7 +46,7 @@ std::string JsonMembers(absl::string_view message, const LogFields& fields) {
   return text.substr(1, text.size() - 2);
 }
 
-// One line whatever is in it: a message from outside cannot forge another.
+// Makes one line of any text, so that a message from outside cannot forge another line.
 void AppendEscaped(std::string* out, absl::string_view text) {
   for (char c : text) {
     if (absl::ascii_iscntrl(c)) {
@@ -72,7 +72,8 @@ std::string TextLine(absl::string_view message, const LogFields& fields) {
   return line;
 }
 
-// A line with one write, so that lines of several processes at one terminal or file stay whole.
+// Writes a line with one call, so that lines of several processes on one terminal or in one file
+// are not mixed.
 class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit StandardErrorSink(bool coloured) : coloured_(coloured) {}
@@ -90,7 +91,8 @@ class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
     for (absl::string_view rest = line; !rest.empty();) {
       const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return;  // Nobody reads it; there is nowhere to say so.
+      // Nobody reads the output, and there is no other place to report that.
+      if (written <= 0) return;
       rest.remove_prefix(written);
     }
   }
@@ -104,7 +106,7 @@ class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
   const bool coloured_;
 };
 
-// NO_COLOR, if it is not empty, asks for none (no-color.org).
+// A NO_COLOR that is not empty turns colours off (no-color.org).
 bool WantsColour() {
   const char* no_colour = std::getenv("NO_COLOR");
   return isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');

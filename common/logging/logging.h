@@ -1,6 +1,6 @@
-// Log lines of a program: text for a terminal, one JSON object a line otherwise. Each line carries
-// the job, pool, rank and round that it is about, as fields. A Logger is a value that is handed
-// down; there is no global one.
+// A program's log: text lines for a terminal, otherwise one JSON object in each line. Each line
+// carries the job, pool, rank and round that it is about, as fields. A Logger is a value that is
+// passed on; there is no global one.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +19,42 @@ class logger;
 namespace longhaul {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
-enum class LogFormat { kAuto, kText, kJson };  // kAuto: text if standard error is a terminal.
+// kAuto means text if standard error is a terminal, otherwise JSON.
+enum class LogFormat { kAuto, kText, kJson };
 
 // "debug", "info", "warning", "error". INVALID_ARGUMENT: another name.
 absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view name);
 // "auto", "text", "json". INVALID_ARGUMENT: another name.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
-// What a line is about. Empty fields are left out of it.
+// What a line is about. Empty fields are left out.
 struct LogFields {
-  std::string job;  // Its name.
+  // The job's name.
+  std::string job;
   std::string pool;
   std::string job_id;
   std::optional<int64_t> rank, round;
 };
 
-// Programs take level and format from --log-level and --log-format, then LONGHAUL_LOG_LEVEL and
-// LONGHAUL_LOG_FORMAT.
+// Programs take level and format from --log-level and --log-format, otherwise from
+// LONGHAUL_LOG_LEVEL and LONGHAUL_LOG_FORMAT.
 struct LogOptions {
-  std::string program;               // In each JSON line.
-  LogLevel level = LogLevel::kInfo;  // Lines below are dropped.
+  // Written in each JSON line.
+  std::string program;
+  // Lines below this level are dropped.
+  LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kAuto;
-  std::ostream* stream = nullptr;  // Null: standard error. Must outlive every Logger made of this.
+  // Null: standard error. It must outlive every Logger that uses it.
+  std::ostream* stream = nullptr;
 };
 
-// Thread-safe; cheap to copy; copies write to the same stream, a line at a time. Blocks as long as
-// the stream does.
+// Thread-safe and cheap to copy. Copies write to the same stream, one line at a time. Blocks as
+// long as the stream does.
 class Logger {
  public:
   explicit Logger(const LogOptions& options);
 
-  // A logger whose lines have these fields too; those given here replace those it had.
+  // A logger whose lines also have these fields. They replace fields that the logger had.
   Logger With(const LogFields& fields) const;
 
   bool Enabled(LogLevel level) const;
@@ -60,7 +65,8 @@ class Logger {
   void Error(absl::string_view message) const { Log(LogLevel::kError, message); }
 
  private:
-  std::shared_ptr<spdlog::logger> sink_;  // Shared by all copies: the last one closes it.
+  // Shared by all copies. The last one closes it.
+  std::shared_ptr<spdlog::logger> sink_;
   bool json_;
   LogFields fields_;
 };

@@ -12,7 +12,7 @@ PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
                                  "Loss of the newest inner step, nats a token.")),
       tokens_(registry.Counter(absl::StrCat(prefix, "_tokens_total"), "Tokens trained on.")),
       tokens_per_second_(registry.Gauge(absl::StrCat(prefix, "_tokens_per_second"),
-                                        "Tokens trained on a second, lately.")),
+                                        "Tokens trained on per second, in the newest steps.")),
       seconds_(registry.Counter(
           absl::StrCat(prefix, "_training_seconds_total"),
           "Time of the training thread of rank 0: compute (forward, backward, inner optimizer), "
@@ -21,7 +21,7 @@ PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
           absl::StrCat(prefix, "_uplink_nmse_ratio"),
           "||x - decoded||^2 / ||x||^2 of the newest contribution; 0 if its codec is exact.")),
       error_feedback_norm_(registry.Gauge(absl::StrCat(prefix, "_error_feedback_norm"),
-                                          "L2 norm of what the uplink's codec still owes.")),
+                                          "L2 norm of the uplink's error feedback.")),
       received_bytes_(registry.Counter(
           absl::StrCat(prefix, "_in_pool_received_bytes_total"),
           "What rank 0 received from others of the pool, by use (forward, backward, gradient, "
@@ -31,7 +31,17 @@ PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
                                    "the pool quantized in its newest step.")),
       skipped_steps_(registry.Counter(
           absl::StrCat(prefix, "_skipped_steps_total"),
-          "Inner steps that changed nothing, since their gradient was not finite.")) {}
+          "Inner steps that changed nothing, since their gradient was not finite.")),
+      inner_state_step_(registry.Gauge(
+          absl::StrCat(prefix, "_inner_state_step"),
+          "Inner step of the optimizer's state that the pool keeps at its site: taken_up (with "
+          "which its ranks began), saved (the newest that all of them have).")),
+      inner_state_losses_(registry.Counter(
+          absl::StrCat(prefix, "_inner_state_losses_total"),
+          "Times the pool's ranks began in the middle of a job without the optimizer's state, "
+          "though some was saved: it was of no use.")),
+      inner_state_failures_(registry.Counter(absl::StrCat(prefix, "_inner_state_failures_total"),
+                                             "Times the optimizer's state could not be saved.")) {}
 
 void PoolMetrics::Show(const std::string& job, const v1::PoolProgress& progress,
                        ShownSeries& shown) {
@@ -51,6 +61,15 @@ void PoolMetrics::Show(const std::string& job, const v1::PoolProgress& progress,
     RaiseTo(shown.Show(seconds_, with({{"activity", activity}})), seconds);
   }
   RaiseTo(shown.Show(skipped_steps_, labels), static_cast<double>(progress.skipped_steps()));
+  for (const auto& [what, step] : {std::pair("taken_up", progress.inner_state_taken_up_step()),
+                                   {"saved", progress.inner_state_saved_step()}}) {
+    if (step > 0)
+      shown.Show(inner_state_step_, with({{"what", what}})).Set(static_cast<double>(step));
+  }
+  RaiseTo(shown.Show(inner_state_losses_, labels),
+          static_cast<double>(progress.inner_state_losses()));
+  RaiseTo(shown.Show(inner_state_failures_, labels),
+          static_cast<double>(progress.inner_state_failures()));
   shown.Show(uplink_nmse_, labels).Set(progress.uplink_nmse());
   shown.Show(error_feedback_norm_, labels).Set(progress.error_feedback_norm());
   for (const auto& [use, bytes] : {std::pair("forward", &progress.forward()),

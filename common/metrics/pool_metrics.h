@@ -1,5 +1,5 @@
-// What a pool reports of its training, as metrics: the same on the coordinator, of every pool, and on
-// the worker, of its own. Labels: job_name, pool.
+// A pool's reports of its training, as metrics. The coordinator shows every pool, and a worker its
+// own pool, in the same way. Labels: job_name, pool.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace longhaul {
 // Externally synchronised.
 class PoolMetrics {
  public:
-  // Names begin with `prefix`, as "longhaul_coordinator_pool".
+  // Names begin with `prefix`, for example "longhaul_coordinator_pool".
   PoolMetrics(MetricRegistry& registry, const std::string& prefix);
 
-  // Through `shown`, whose Sweep ends what is not there any more. Sums are those of all the pool's
-  // times in the job.
+  // Shows the series through `shown`, whose Sweep ends series that are not shown any more. Sums
+  // include all of the pool's stays in the job.
   void Show(const std::string& job, const v1::PoolProgress& progress, ShownSeries& shown);
 
  private:
@@ -29,10 +29,14 @@ class PoolMetrics {
   CounterFamily& seconds_;
   GaugeFamily& uplink_nmse_;
   GaugeFamily& error_feedback_norm_;
-  // use, level; and what. Of pools that move something.
+  // use, level, and what. Only for pools that move something.
   CounterFamily& received_bytes_;
   GaugeFamily& in_pool_nmse_;
   CounterFamily& skipped_steps_;
+  // Of pools that keep their inner state. what: taken_up, saved.
+  GaugeFamily& inner_state_step_;
+  CounterFamily& inner_state_losses_;
+  CounterFamily& inner_state_failures_;
 };
 
 }  // namespace longhaul

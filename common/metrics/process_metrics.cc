@@ -17,8 +17,8 @@
 namespace longhaul {
 namespace {
 
-// Fields of /proc/PID/stat behind the name (proc(5)), which may contain anything: the state, field
-// 3 there, is the first.
+// Fields of /proc/PID/stat after the name (proc(5)). The name may contain anything. The first field
+// after it is the state, which is field 3 there.
 enum StatField {
   kUserTime = 11,
   kSystemTime = 12,
@@ -45,7 +45,7 @@ double BootTime() {
 double OpenFiles() {
   std::error_code error;
   const std::filesystem::directory_iterator files("/proc/self/fd", error);
-  // One of them is the iterator's own.
+  // One of them belongs to the iterator itself.
   return error ? 0 : static_cast<double>(std::distance(begin(files), end(files))) - 1;
 }
 
@@ -74,7 +74,7 @@ class ThisProcess : public prometheus::Collectable {
     add("process_start_time_seconds", "When this process began, since 1970.", figures.start_time);
     add("process_threads", "Threads.", figures.threads);
     add("process_open_fds", "Open file descriptors.", OpenFiles());
-    add("process_max_fds", "Most file descriptors that may be open.", OpenFilesMax());
+    add("process_max_fds", "Limit of open file descriptors.", OpenFilesMax());
     return families;
   }
 };
@@ -103,7 +103,7 @@ std::optional<ProcessFigures> ReadProcess(pid_t pid) {
 
 void AddProcessMetrics(MetricRegistry& registry, const std::string& build_info,
                        const std::string& version) {
-  registry.Gauge(build_info, "What this program is: 1.")
+  registry.Gauge(build_info, "Always 1; the labels describe this program.")
       .With({{"version", version}, {"compiler", __VERSION__}})
       .Set(1);
   registry.Add(std::make_unique<ThisProcess>());

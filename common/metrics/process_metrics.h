@@ -1,5 +1,5 @@
-// What the kernel says of a process, under the names that Prometheus's own clients use (process_...), and
-// what the program is (..._build_info).
+// Figures of the kernel about a process, with the names that Prometheus's own clients use
+// (process_...), and which program it is (..._build_info).
 #pragma once
 
 #include <sys/types.h>
@@ -12,12 +12,14 @@
 namespace longhaul {
 
 struct ProcessFigures {
-  double cpu_seconds = 0;  // User and system.
-  double start_time = 0;   // Seconds since 1970.
+  // User and system.
+  double cpu_seconds = 0;
+  // Seconds since 1970.
+  double start_time = 0;
   double resident_bytes = 0, virtual_bytes = 0;
   double threads = 0;
 };
-// Nothing: there is no such process. 0: this one.
+// Empty if there is no such process. 0: this one.
 std::optional<ProcessFigures> ReadProcess(pid_t pid);
 
 // Adds process_* of this process, and `build_info` (a name), whose value is 1.

@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-// longhaul_<module>_<noun>...: at least three words.
+// Checks for longhaul_<module>_<noun>..., with at least three words.
 bool IsMetricName(absl::string_view name) {
   const auto allowed = [](char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';

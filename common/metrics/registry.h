@@ -1,9 +1,8 @@
-// The metrics of one program, as Prometheus sees them. A thin layer over prometheus-cpp that checks
-// names and bounds how many series a family can have, so that labels from outside cannot fill the
-// memory.
+// The metrics of one program for Prometheus. A thin layer over prometheus-cpp: it checks names, and
+// bounds the number of series of a family, so that labels from outside cannot fill the memory.
 //
-// Names: longhaul_<module>_<noun>_<unit>, base units, counters end in _total; declared beside the
-// code that counts.
+// Names have the form longhaul_<module>_<noun>_<unit>, with base units. Counters end in _total.
+// Metrics are declared beside the code that counts.
 #pragma once
 
 #include <map>
@@ -28,17 +27,17 @@ namespace longhaul {
 
 using MetricLabels = std::map<std::string, std::string>;
 
-// Series of one name that differ in their labels' values. Thread-safe. Metric: prometheus::Counter,
-// Gauge or Histogram.
+// Series with one name and different values of their labels. Thread-safe. Metric is
+// prometheus::Counter, Gauge or Histogram.
 template <typename Metric>
 class MetricFamily {
  public:
   MetricFamily(prometheus::Family<Metric>& family, std::vector<double> buckets, int series_max)
       : family_(family), buckets_(std::move(buckets)), series_max_(series_max) {}
 
-  // The series of these labels, made if it is new. Once there are series_max, a new one is not
-  // made: the series whose labels are all "other" stands in. The reference holds until Remove of
-  // the same labels.
+  // The series with these labels, made if it is new. If there are series_max already, no new one is
+  // made: the series whose labels are all "other" is returned instead. The reference is valid until
+  // Remove of the same labels.
   Metric& With(const MetricLabels& labels = {}) {
     absl::MutexLock lock(&mutex_);
     if (const auto found = series_.find(labels); found != series_.end()) return *found->second;
@@ -48,7 +47,7 @@ class MetricFamily {
     return Add(other);
   }
 
-  // Ends the series, as when its pool has left. Nothing if there is none.
+  // Ends the series, for example when its pool has left. Does nothing if there is none.
   void Remove(const MetricLabels& labels) {
     absl::MutexLock lock(&mutex_);
     const auto found = series_.find(labels);
@@ -57,7 +56,7 @@ class MetricFamily {
     series_.erase(found);
   }
 
-  // Ends all series whose label `name` has this value, as when a job has ended.
+  // Ends all series whose label `name` has this value, for example when a job has ended.
   void RemoveWhere(const std::string& name, const std::string& value) {
     absl::MutexLock lock(&mutex_);
     absl::erase_if(series_, [&](const auto& series) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -88,11 +87,11 @@ using CounterFamily = MetricFamily<prometheus::Counter>;
 using GaugeFamily = MetricFamily<prometheus::Gauge>;
 using HistogramFamily = MetricFamily<prometheus::Histogram>;
 
-// The label of a job's name. Not "job": that is what Prometheus calls the scraped target, and it
-// would rename ours.
+// The label of a job's name. It is not "job", which is Prometheus's own label of the scraped
+// target: Prometheus would rename ours.
 inline constexpr char kJobLabel[] = "job_name";
 
-// For a sum that is kept elsewhere and never falls.
+// For a sum that is kept elsewhere and never decreases.
 inline void RaiseTo(prometheus::Counter& counter, double value) {
   if (value > counter.Value()) counter.Increment(value - counter.Value());
 }
@@ -100,17 +99,17 @@ inline void RaiseTo(prometheus::Counter& counter, double value) {
 // Thread-safe. Families live as long as the registry.
 class MetricRegistry {
  public:
-  // series_max: of each family.
+  // series_max is the limit of each family.
   explicit MetricRegistry(int series_max = 5000) : series_max_(series_max) {}
 
-  // A name is registered once; names that break the rule above are our mistake (LH_CHECK).
+  // A name is registered once. A name that breaks the rule above is our own mistake (LH_CHECK).
   CounterFamily& Counter(const std::string& name, const std::string& help);
   GaugeFamily& Gauge(const std::string& name, const std::string& help);
-  // Upper bounds of the buckets, ascending; one for the rest is added.
+  // Upper bounds of the buckets, ascending. A last bucket for all larger values is added.
   HistogramFamily& Histogram(const std::string& name, const std::string& help,
                              std::vector<double> buckets);
 
-  // Adds series that are read anew for each Text, from any thread.
+  // Adds series that each call of Text reads again, from any thread.
   void Add(std::unique_ptr<prometheus::Collectable> collectable);
 
   // All series in Prometheus's text format.

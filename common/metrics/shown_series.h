@@ -1,5 +1,5 @@
-// Series that are shown anew each time, like those of the pools of a report: what is not shown again
-// ends.
+// Series that are shown again in each interval, such as those of the pools of a report. A series
+// that is not shown again ends.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace longhaul {
 // Externally synchronised. The families outlive it.
 class ShownSeries {
  public:
-  // The series, which lives at least until the next Sweep but one.
+  // Shows and returns the series. The reference is valid at least until the next Sweep but one.
   template <typename Metric>
   Metric& Show(MetricFamily<Metric>& family, const MetricLabels& labels) {
     Entry& entry = entries_[{&family, labels}];
@@ -22,7 +22,7 @@ class ShownSeries {
     return family.With(labels);
   }
 
-  // Ends what was not shown since the last Sweep.
+  // Ends series that were not shown since the last Sweep.
   void Sweep() {
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       if (std::exchange(entry->second.shown, false)) {
@@ -33,7 +33,7 @@ class ShownSeries {
       }
     }
   }
-  // Ends all.
+  // Ends all series.
   void Clear() {
     for (auto& [key, entry] : entries_) entry.remove();
     entries_.clear();

@@ -11,10 +11,10 @@ namespace {
 constexpr const char* kPresets[] = {"ddp", "zero1", "zero2", "zero3", "zeropp", "frontier3"};
 
 void CheckBits(const char* field, int bits, std::vector<PartitionProblem>& problems) {
-  for (const int known : {0, 4, 8, 16, 32}) {
+  for (const int known : {0, 4, 6, 8, 16, 32}) {
     if (bits == known) return;
   }
-  problems.push_back({field, absl::StrCat("found ", bits, ", expected 4, 8, 16 or 32"),
+  problems.push_back({field, absl::StrCat("found ", bits, ", expected 4, 6, 8, 16 or 32"),
                       "leave it out for the precision that the model computes in"});
 }
 
@@ -26,7 +26,7 @@ bool PartitionMap::uses_pairs() const {
 }
 
 bool PartitionMap::quantizes() const {
-  const auto narrow = [](const Spread& spread) { return spread.bits == 4 || spread.bits == 8; };
+  const auto narrow = [](const Spread& spread) { return spread.bits > 0 && spread.bits <= 8; };
   return narrow(weights) || narrow(gradients) || (secondary.has_value() && narrow(*secondary));
 }
 
@@ -87,7 +87,7 @@ std::vector<PartitionProblem> FindProblems(const PartitionMap& map) {
     problems.push_back({"gradients.error_feedback",
                         "has no effect on gradients that are not "
                         "quantized",
-                        "set gradients.bits to 4 or 8, or leave it out"});
+                        "set gradients.bits to 4, 6 or 8, or leave it out"});
   }
   if (!map.secondary.has_value()) return problems;
   CheckBits("secondary.bits", map.secondary->bits, problems);

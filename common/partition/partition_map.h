@@ -1,5 +1,6 @@
-// Who holds what inside a pool: for each kind of state, over which level it is split and in how many
-// bits it crosses. The named modes are presets of this map and nothing else. Pure values.
+// Which rank holds what inside a pool. For each kind of state the map says over which level it is
+// split, and in how many bits it is sent. The named modes are only presets of this map. Pure
+// values.
 #pragma once
 
 #include <optional>
@@ -15,31 +16,31 @@ namespace longhaul {
 
 struct Spread {
   Level level = Level::kRank;
-  // Of a matrix's element on its way: 4 or 8 (blocks with a scale each), 16 (bf16), 32. 0: as the
-  // model computes. Vectors (norms, biases) always cross exactly.
+  // Bits of a matrix's element when it is sent: 4, 6 or 8 (blocks with a scale each), 16 (bf16),
+  // 32. 0: the type in which the model computes. Vectors (norms, biases) are always sent exactly.
   int bits = 0;
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
 struct PartitionMap {
-  // What the model computes with. Where it is split, a unit is gathered before each use, for
-  // forward and again for backward, and freed after it.
+  // The weights with which the model computes. If they are split, a unit is gathered before each
+  // use (for forward, and again for backward) and freed after it.
   Spread weights;
-  // A copy of the weights that forward leaves behind, from which backward gathers instead. It rests
-  // in its bits.
+  // A copy of the weights that forward keeps. Backward gathers from it instead. It is kept in the
+  // given bits.
   std::optional<Spread> secondary;
-  // Where they are split, they are reduced after each micro-batch to that level, and at the end of
-  // the step over the rest of the pool; else everything at the end of the step.
+  // If gradients are split, they are reduced after each micro-batch to that level, and at the end
+  // of the step over the rest of the pool. Otherwise everything is reduced at the end of the step.
   Spread gradients;
-  // What quantizing gradients loses is added to the next ones.
+  // The error of quantizing gradients is added to the next gradients.
   bool error_feedback = false;
   // Masters and moments.
   Level optimizer = Level::kRank;
 
   bool uses_pairs() const;
-  // Something crosses in 4 or 8 bits.
+  // Something is sent in 4, 6 or 8 bits.
   bool quantizes() const;
-  // Everything is on every rank, and crosses unquantized.
+  // Every rank has everything, and nothing is quantized.
   bool replicates() const;
   friend bool operator==(const PartitionMap&, const PartitionMap&) = default;
 };
@@ -55,18 +56,19 @@ absl::StatusOr<PartitionMap> PartitionPreset(std::string_view name);
 absl::Span<const char* const> PartitionPresets();
 
 struct PartitionProblem {
-  std::string field;  // Of the map, as "weights.level".
+  // A field of the map, for example "weights.level".
+  std::string field;
   std::string what, hint;
 };
-// What makes no sense, whatever the pool.
+// Faults of the map that do not depend on the pool.
 std::vector<PartitionProblem> FindProblems(const PartitionMap& map);
 
-// The same map without what means nothing in this pool: splits over groups of one rank, and a
-// secondary copy of just what the rank keeps of the weights.
+// The map without the parts that have no effect in this pool: splits over groups of one rank, and a
+// secondary copy of exactly the weights that the rank keeps anyway.
 PartitionMap Normalized(const PartitionMap& map, const Topology& topology);
 
-// OK: a pool like this can split its state so. FAILED_PRECONDITION "partition: ...", in words,
-// otherwise.
+// OK if such a pool can split its state in this way. Otherwise FAILED_PRECONDITION "partition:
+// ...", with the reason.
 absl::Status CheckTopology(const PartitionMap& map, const Topology& topology);
 
 }  // namespace longhaul

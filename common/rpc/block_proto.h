@@ -1,4 +1,4 @@
-// Block ranges and segments between protos and values. The conversions check nothing: see
+// Converts block ranges and segments between protos and values. The conversions check nothing: see
 // CheckBlocksField and ChunkVerifier.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace longhaul {
 
 using BlockRangesProto = google::protobuf::RepeatedPtrField<v1::BlockRange>;
 
-// CheckBlocks, refused as a BadRequest on `blocks`.
+// As CheckBlocks, but the error is a BadRequest on `blocks`.
 absl::Status CheckBlocksField(const std::vector<BlockRange>& blocks, int64_t fragment_elements);
 
 std::vector<BlockRange> BlocksFromProto(const BlockRangesProto& ranges);

@@ -27,7 +27,8 @@ absl::Status RunParts(
   std::vector<std::jthread> threads;
   for (size_t i = 0; i + 1 < parts; ++i) threads.emplace_back(run_one, i);
   run_one(parts - 1);
-  threads.clear();  // Joins.
+  // Joins the threads.
+  threads.clear();
   for (const WireBytes& bytes : wire) {
     if (call.wire != nullptr) *call.wire += bytes;
   }

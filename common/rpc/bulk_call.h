@@ -1,4 +1,4 @@
-// What the bulk calls of a client share: how they are bounded and stopped, and parts over several
+// Shared by a client's bulk calls: deadlines and stop requests, and parts that run over several
 // channels.
 #pragma once
 
@@ -20,14 +20,17 @@ namespace longhaul {
 using BulkChannels = absl::Span<const std::shared_ptr<grpc::Channel>>;
 
 struct BulkCall {
-  absl::Time deadline;   // Required: the server refuses endless calls.
-  std::stop_token stop;  // A stop request cancels the call from any thread: CANCELLED.
-  // Optional: what was sent or received is added, whether the call succeeds or not.
+  // Required: the server refuses calls without a deadline.
+  absl::Time deadline;
+  // A stop request from any thread cancels the call: CANCELLED.
+  std::stop_token stop;
+  // Optional. The bytes that were sent or received are added, whether the call succeeds or not.
   WireBytes* wire = nullptr;
-  Pacer* pacer = nullptr;  // Optional: what a push waits for before each chunk.
+  // Optional. A push waits for it before each chunk.
+  Pacer* pacer = nullptr;
 };
 
-// One call on one channel. Cancelled by a stop request at any time, also before it begins.
+// One call on one channel. A stop request cancels it at any time, also before it begins.
 class ClientCall {
  public:
   ClientCall(const std::stop_token& stop, absl::Time deadline)
@@ -41,8 +44,8 @@ class ClientCall {
   std::stop_callback<std::function<void()>> cancel_;
 };
 
-// Runs part 0 .. parts-1 at once, the last on the calling thread, each with wire bytes of its own,
-// which are added to call.wire. The first failure stops the others and is returned.
+// Runs parts 0 .. parts-1 concurrently, the last on the calling thread. Each has its own count of
+// wire bytes, which is added to call.wire. The first failure stops the others and is returned.
 absl::Status RunParts(
     size_t parts, const BulkCall& call,
     absl::FunctionRef<absl::Status(size_t part, const std::stop_token&, WireBytes&)> run);

@@ -8,7 +8,7 @@
 namespace longhaul {
 
 absl::Status CheckBulkDeadline(const grpc::CallbackServerContext& context, absl::Duration max) {
-  // Compared as instants: the difference to an infinite deadline would overflow.
+  // The two times are compared, since the difference to an infinite deadline would overflow.
   if (context.deadline() <= std::chrono::system_clock::now() + absl::ToChronoMilliseconds(max)) {
     return absl::OkStatus();
   }

@@ -1,4 +1,4 @@
-// Refusals that pushes and pulls share. For fragment_server.h's reactors alone.
+// Refusals of both pushes and pulls. Only for the reactors of fragment_server.h.
 #pragma once
 
 #include "absl/status/status.h"

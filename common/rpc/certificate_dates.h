@@ -1,4 +1,4 @@
-// When a certificate is valid.
+// From when to when a certificate is valid.
 #pragma once
 
 #include <string>
@@ -9,13 +9,15 @@
 namespace longhaul {
 
 struct CertificateDates {
-  std::string subject;  // Its common name, or its whole subject.
+  // Its common name, or its whole subject.
+  std::string subject;
   absl::Time from, until;
 };
 
-// Of the certificate in the PEM file that ends first. Blocks on the file system.
+// The dates of the certificate that ends first, of those in the PEM file. Blocks on the file
+// system.
 //   NOT_FOUND         there is no such file
-//   INVALID_ARGUMENT  it has no certificate in PEM, or one with a date that is none
+//   INVALID_ARGUMENT  it has no certificate in PEM, or one with an invalid date
 absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path);
 
 }  // namespace longhaul

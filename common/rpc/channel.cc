@@ -14,7 +14,8 @@
 namespace longhaul {
 namespace {
 
-// How long a stop request may go unnoticed: a watch of the channel's state cannot be cancelled.
+// A stop request is noticed after at most this time, since a watch of the channel's state cannot be
+// cancelled.
 constexpr absl::Duration kWatch = absl::Milliseconds(100);
 
 }  // namespace
@@ -27,12 +28,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(options.keepalive.time));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                    absl::ToInt64Milliseconds(options.keepalive.timeout));
-  // Bulk channels idle between two rounds; their connection must be known to be good when the next
-  // one begins.
+  // Bulk channels are idle between two rounds. When the next round begins, their connection must be
+  // known to work.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // Despite its name this bounds one attempt to connect; a distant site needs several round trips.
+  // Despite its name this limits one attempt to connect. A distant site needs several round trips.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   const int64_t limit =
@@ -52,7 +53,7 @@ bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop
     if (state == GRPC_CHANNEL_READY) return true;
     const absl::Time now = absl::Now();
     if (stop.stop_requested() || now >= deadline) return false;
-    // The watch polls; that is what brings the connection on.
+    // The watch polls the channel's sockets, which makes the connection progress.
     channel.WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, now + kWatch)));
   }
 }

@@ -6,8 +6,8 @@
 namespace longhaul {
 namespace {
 
-// The kernel counts the memory of a send buffer, not the bytes in it: of 4 MiB, 2.5 MiB were seen
-// to be under way. The rest is room for others to make up for a connection that lags.
+// The kernel counts the memory of a send buffer, not the bytes in it: of 4 MiB, 2.5 MiB were
+// measured to be in flight. The rest allows other connections to make up for a slow one.
 constexpr double kPayloadShare = 0.5;
 
 }  // namespace

@@ -1,6 +1,7 @@
-// How many bulk channels a rank opens. One connection carries at most what its sender's kernel
-// keeps until it is acknowledged, once a round trip: over a distant link a few connections together
-// fill it. That they do not overfill it is what pacing is for (pacer.h).
+// How many bulk channels a rank opens. In one round trip a connection carries at most the bytes
+// that its sender's kernel keeps until they are acknowledged. So over a distant link several
+// connections are needed to fill it. Pacing (pacer.h) keeps them from sending more than the link
+// carries.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,21 @@
 namespace longhaul {
 
 struct BulkLink {
-  double megabits_per_second = 1000;  // What the ranks of a pool may use.
+  // What the ranks of a pool may use.
+  double megabits_per_second = 1000;
   absl::Duration round_trip;
-  int64_t send_buffer_bytes = 4 << 20;  // The most that a connection's sender keeps.
+  // The most bytes that the sender's kernel keeps for a connection.
+  int64_t send_buffer_bytes = 4 << 20;
 };
 
 inline constexpr int kDistantChannelsMin = 4, kDistantChannelsMax = 16;
 
-// 1 where the round trip is below 3 ms; else twice bandwidth x round trip over the send buffer,
+// 1 if the round trip is below 3 ms. Otherwise twice bandwidth x round trip over the send buffer,
 // rounded up, within the two constants.
 int BulkChannelCount(const BulkLink& link);
 
-// What pushes over such a link should be held to: a little less than its bandwidth, so that headers
-// (3.5 % of packets of 1500 bytes) fit in and no queue builds up.
+// The rate for pushes over such a link: a little less than its bandwidth, so that headers (3.5 % of
+// packets of 1500 bytes) fit in and no queue grows.
 inline double PacedBytesPerSecond(const BulkLink& link) {
   return 0.96 * link.megabits_per_second * 1e6 / 8;
 }

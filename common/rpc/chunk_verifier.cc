@@ -116,8 +116,8 @@ absl::Status ChunkVerifier::CheckSegment(const v1::Segment& segment) const {
   if (next_block_ / kTileBlocks != (end - 1) / kTileBlocks) {
     return refuse("a segment crosses a tile");
   }
-  // The end is within the fragment's blocks, so only its last block can be short, and must be
-  // exactly so.
+  // `end` is within the fragment's blocks. So only the fragment's last block can be short, and it
+  // must have exactly the missing elements less.
   const int64_t last_element = std::min(end * kBlockElements, limits_.fragment_elements);
   if (next_block_ * kBlockElements + segment.elements() != last_element) {
     return refuse(

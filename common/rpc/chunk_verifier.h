@@ -1,5 +1,5 @@
-// Checks the chunks of one stream as they come: bounds and order of the segments, hash of each
-// payload. Nothing is copied and nothing is kept: a chunk's bytes stay in the message.
+// Checks the chunks of one stream as they come: bounds and order of the segments, and the hash of
+// each payload. Nothing is copied or kept: a chunk's bytes stay in the message.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,14 @@
 
 namespace longhaul {
 
-// What the receiver knows about a fragment and allows a stream to bring, decided when the header
+// The receiver's knowledge of a fragment, and its limits for a stream. Determined when the header
 // has come.
 struct StreamLimits {
   int64_t fragment_elements = 0;
-  int64_t payload_bytes_max = 0;  // Of the whole stream.
-  SegmentBytes segment_bytes;     // Of the codec that the header names.
+  // For the whole stream.
+  int64_t payload_bytes_max = 0;
+  // For the codec that the header names.
+  SegmentBytes segment_bytes;
 };
 
 // What the stream's header declares.
@@ -38,22 +40,24 @@ struct StreamDeclaration {
 //                       MALFORMED_CHUNK: a header or nothing in it; MALFORMED_MESSAGE
 //   RESOURCE_EXHAUSTED  STREAM_TOO_LARGE: more than declared or allowed; MESSAGE_TOO_LARGE
 //   DATA_LOSS           HASH_MISMATCH; STREAM_TRUNCATED (from Finish)
-// After an error the object is of no further use. Not thread-safe.
+// After an error the object must not be used any more. Not thread-safe.
 class ChunkVerifier {
  public:
-  // INVALID_ARGUMENT (with field violations): see CheckBlocksField, or payload_bytes not positive.
-  // RESOURCE_EXHAUSTED: more payload than allowed.
+  // INVALID_ARGUMENT (with field violations): see CheckBlocksField, or payload_bytes is not
+  // positive. RESOURCE_EXHAUSTED: more payload than allowed.
   static absl::StatusOr<ChunkVerifier> Create(StreamDeclaration declaration, StreamLimits limits);
 
-  // One message of the stream after the header. Its bytes are added to `wire`, refused or not.
+  // Verifies one message of the stream after the header. Its bytes are added to `wire`, even if it
+  // is refused.
   absl::StatusOr<CodedChunk> Verify(const grpc::ByteBuffer& message, WireBytes& wire);
-  // Whether all blocks came, once the stream has ended.
+  // Call when the stream has ended: whether all blocks came.
   absl::Status Finish() const;
 
  private:
   ChunkVerifier(StreamDeclaration declaration, StreamLimits limits);
   absl::StatusOr<CodedChunk> VerifyChunk(IncomingMessage message);
-  // Segments in order, their sizes; moves on behind them. Returns their coded bytes.
+  // Checks the order and sizes of the segments, and moves on to the block after them. Returns their
+  // coded bytes.
   absl::StatusOr<int64_t> TakeSegments(const v1::PushMessage& rest,
                                        std::vector<SegmentRef>* segments);
   absl::Status CheckSegment(const v1::Segment& segment) const;
@@ -63,9 +67,12 @@ class ChunkVerifier {
 
   StreamDeclaration declaration_;
   StreamLimits limits_;
-  size_t range_ = 0;        // Index in declaration_.blocks of the range that is being filled.
-  int64_t next_block_ = 0;  // The block that the next segment must begin with.
-  int64_t offset_ = 0;      // Payload bytes verified.
+  // Index in declaration_.blocks of the range that is being filled.
+  size_t range_ = 0;
+  // The block with which the next segment must begin.
+  int64_t next_block_ = 0;
+  // Payload bytes that were verified.
+  int64_t offset_ = 0;
 };
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-// From the protos that name a codec to the options that make it. Pure.
+// Converts the protos that name a codec to the options that make it. Pure.
 #pragma once
 
 #include "common/codec/codec.h"
@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-// `spec` has every default filled in; MakeCodec refuses what is no codec.
+// `spec` has every default filled in. MakeCodec refuses a number that is not a codec.
 CodecOptions CodecOptionsOf(const v1::CodecSpec& spec);
 
 }  // namespace longhaul

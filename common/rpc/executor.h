@@ -12,23 +12,24 @@
 
 namespace longhaul {
 
-// Thread-safe. Tasks begin in the order of their submission.
+// Thread-safe. Tasks begin in the order in which they were submitted.
 class Executor : public TaskRunner {
  public:
   struct Options {
-    // At most so many; each is started when a task finds the others busy, and stays.
+    // At most so many. A thread is started when a task finds the others busy, and then it stays.
     int threads = 2;
-    int queue_max = 256;  // Tasks that wait; those that run do not count.
+    // How many tasks may wait, without those that run.
+    int queue_max = 256;
   };
   explicit Executor(Options options) : options_(options) {}
-  // Runs every accepted task to its end. No Submit may come from other objects' threads any more.
+  // Runs every accepted task to its end. No other thread may call Submit any more.
   ~Executor() override;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // False, and the task is destroyed unrun, when the queue is full. Never blocks.
+  // Returns false, and destroys the task without running it, if the queue is full. Never blocks.
   [[nodiscard]] bool Submit(Task task) override;
-  // Whether tasks wait for a thread. For a long task that lets others in between its parts.
+  // Whether tasks wait for a thread. A long task asks this between its parts, to let others run.
   bool crowded() const;
 
  private:
@@ -37,7 +38,8 @@ class Executor : public TaskRunner {
   const Options options_;
   mutable absl::Mutex mutex_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
-  int idle_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads that wait for a task.
+  // Threads that wait for a task.
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };

@@ -19,7 +19,7 @@ namespace {
 
 using grpc::internal::RpcMethod;
 
-// Of any fragment: bounds what an answer may name.
+// The limit for any fragment. It bounds what an answer may name.
 constexpr int64_t kFragmentElementsMax = int64_t{1} << 40;
 constexpr char kPushMethod[] = "/longhaul.v1.SyncService/PushFragment";
 
@@ -42,7 +42,7 @@ absl::StatusOr<v1::PushResponse> PushPart(const std::shared_ptr<grpc::Channel>& 
     wire.AddMessage(message.Length(), payload_bytes);
     return writer->Write(message);
   };
-  // A failed write means that the call has ended; Finish has its status.
+  // After a failed write the call has ended. Finish returns its status.
   bool open = write(SerializeToByteBuffer(first), 0);
   ChunkWriter chunks(std::move(source));
   while (open && !chunks.done()) {
@@ -70,7 +70,8 @@ absl::StatusOr<v1::PushResponse> PushBlocks(BulkChannels channels, const v1::Pus
   };
   LH_RETURN_IF_ERROR(RunParts(parts.size(), call, push));
   v1::PushResponse result;
-  // A part that does not complete the contribution changes nothing.
+  // Responses of parts that do not complete the contribution are empty, so merging them changes
+  // nothing.
   for (const v1::PushResponse& response : responses) result.MergeFrom(response);
   return result;
 }

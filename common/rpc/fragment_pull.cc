@@ -104,7 +104,8 @@ absl::Status FragmentPull::TakeHeader(int index, v1::PullHeader header) {
     return absl::OkStatus();
   }
   if (header.version() == state.part.header.version()) return absl::OkStatus();
-  // The rest alone would be of the new version, and so would its digest.
+  // If only the rest were pulled, it would be of the new version, and so would the digest. So the
+  // part begins again.
   state.begun = false;
   state.missing = state.part.blocks;
   return absl::UnavailableError(absl::StrCat("version ", header.version(), " came after a part of ",

@@ -1,4 +1,4 @@
-// The client's side of a pull, which goes on where it broke: a blocking call for background
+// The client's side of a pull, which continues where it broke: a blocking call for background
 // threads.
 #pragma once
 
@@ -15,17 +15,18 @@
 
 namespace longhaul {
 
-// Whether an answer is what was asked for (version, codec), and its bounds. Called before anything
-// is read, on the calling thread or, with several parts, on several threads at once.
+// Checks that an answer is the requested one (version, codec), and returns its bounds. Called
+// before any blocks are read, on the calling thread or, with several parts, on several threads
+// concurrently.
 using PullHeaderCheck = std::function<absl::StatusOr<StreamLimits>(const v1::PullHeader&)>;
 
-// Where the blocks go. Calls for one part follow each other; those for several parts come from
-// several threads at once. Blocking holds up the stream of that part alone.
+// Receives the blocks. Calls for one part follow each other. Calls for several parts come from
+// several threads concurrently. A call that blocks delays only the stream of its part.
 struct PullSink {
-  // A part begins. Also when it begins anew, at another version: what came of it before is void.
+  // A part begins. If it begins again, at another version, its earlier blocks are invalid.
   std::function<void(int part)> on_begin;
-  // The part's next blocks, verified, in place: the bytes live for the length of the call. An error
-  // ends the pull's attempt; the chunk then does not count as taken.
+  // The part's next blocks, verified. The bytes live until the call returns. An error ends this
+  // attempt of the pull, and the chunk counts as not taken.
   std::function<absl::Status(int part, const CodedChunk&)> on_chunk;
 };
 
@@ -35,18 +36,19 @@ class FragmentPull {
   // Blocks that are pulled as one stream.
   struct Part {
     std::vector<BlockRange> blocks;
-    // The first answer's: its digest covers all of `blocks`.
+    // The header of the first answer. Its digest covers all of `blocks`.
     v1::PullHeader header;
   };
 
   // Splits request.blocks into about `parts` streams.
   FragmentPull(v1::PullRequest request, int parts, PullHeaderCheck check, PullSink sink);
 
-  // Asks for the blocks that are not here yet, one stream for each part, over the channels in turn.
-  // OK: everything is here, and all parts are of one version. After an error another attempt goes
-  // on from what was taken. Returns the server's status, that of the check or the sink, or of
-  // IncomingMessage and ChunkVerifier for a malformed answer; UNAVAILABLE: the version moved on
-  // (parts of the earlier one begin anew in the next attempt).
+  // Requests the blocks that have not arrived yet, one stream for each part, over the channels in
+  // turn. OK: all blocks have arrived, and all parts have the same version. After an error the next
+  // attempt continues with the blocks that are missing. Returns the server's status, that of the
+  // check or the sink, or that of IncomingMessage and ChunkVerifier for a malformed answer.
+  // UNAVAILABLE: the version changed meanwhile, and parts of the earlier one begin again in the
+  // next attempt.
   absl::Status Attempt(BulkChannels channels, const BulkCall& call);
 
   int parts() const { return static_cast<int>(parts_.size()); }
@@ -62,8 +64,8 @@ class FragmentPull {
 
   absl::Status PullPart(int index, const std::shared_ptr<grpc::Channel>& channel,
                         absl::Time deadline, const std::stop_token& stop, WireBytes& wire);
-  // Reads the answer to the end of its stream, which the server may have ended with an error of its
-  // own: then what is missing here is not the error to report. `ended` tells.
+  // Reads the answer to the end of its stream. `ended`: whether the stream ended. The server may
+  // have ended it with an error, which is then reported instead of what is missing here.
   template <typename Reader>
   absl::Status Read(int index, Reader& reader, WireBytes& wire, bool& ended);
   absl::Status TakeHeader(int index, v1::PullHeader header);

@@ -23,20 +23,20 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kPayloadTag = WireFormatLite::MakeTag(v1::PushMessage::kPayloadFieldNumber,
                                                          WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
-// PullMessage numbers them alike.
+// PullMessage has the same field numbers.
 static_assert(v1::PullMessage::kPayloadFieldNumber == int{v1::PushMessage::kPayloadFieldNumber});
 static_assert(v1::PullMessage::kSegmentsFieldNumber == int{v1::PushMessage::kSegmentsFieldNumber});
 static_assert(v1::PullMessage::kPayloadHashFieldNumber ==
               int{v1::PushMessage::kPayloadHashFieldNumber});
 
-// A slice of the owner's memory; the last slice to go drops its share of the owner.
+// A slice of the owner's memory. When the last slice ends, it drops its share of the owner.
 grpc::Slice SharedSlice(absl::Span<const uint8_t> bytes, const std::shared_ptr<const void>& owner) {
   const auto drop = [](void* share) { delete static_cast<std::shared_ptr<const void>*>(share); };
   return grpc::Slice(const_cast<uint8_t*>(bytes.data()), bytes.size(), drop,
                      new std::shared_ptr<const void>(owner));
 }
 
-// Rest, tag and length of a chunk.
+// The rest, tag and length of a chunk.
 grpc::Slice ChunkHead(const v1::PushMessage& rest, int64_t payload_bytes) {
   std::string head = rest.SerializeAsString();
   uint8_t tail[10];
@@ -46,7 +46,7 @@ grpc::Slice ChunkHead(const v1::PushMessage& rest, int64_t payload_bytes) {
   return grpc::Slice(head);
 }
 
-// Joins pieces that lie behind each other in memory.
+// Adds a piece, or extends the last one if the two are neighbours in memory.
 void AppendPiece(absl::Span<const uint8_t> piece, std::vector<absl::Span<const uint8_t>>& pieces) {
   if (!pieces.empty() && pieces.back().data() + pieces.back().size() == piece.data()) {
     pieces.back() = {pieces.back().data(), pieces.back().size() + piece.size()};
@@ -143,7 +143,8 @@ absl::StatusOr<IncomingMessage> IncomingMessage::Parse(const grpc::ByteBuffer& m
 
 void IncomingMessage::Cut(int64_t rest_bytes, int64_t payload_begin) {
   rest_.reserve(rest_bytes);
-  int64_t begin = 0;  // Of the slice, in the message.
+  // Where the slice begins in the message.
+  int64_t begin = 0;
   for (const grpc::Slice& slice : slices_) {
     const int64_t size = static_cast<int64_t>(slice.size());
     if (begin < rest_bytes) {

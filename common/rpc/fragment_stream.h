@@ -1,12 +1,12 @@
 // Messages of the bulk streams, without copies. On the wire each is a valid PushMessage or
-// PullMessage: the first has the `header` alone; the others are chunks, whose `payload` is the last
+// PullMessage. The first has only the `header`. The others are chunks, whose `payload` is the last
 // field:
 //
 //   rest (<= 64 KiB): segments = 2, payload_hash = 3 | tag 0x7A | length | payload (<= 1 MiB)
 //   '---------------- one small slice -------------------------' '- slices of its owner -'
 //
-// A sender serializes the rest and references the payload; a receiver parses the rest and reads the
-// payload in place. Both messages number the fields of a chunk alike, so one code serves both.
+// A sender serializes the rest and references the payload. A receiver parses the rest and reads the
+// payload in place. Both messages have the same field numbers in a chunk, so one code serves both.
 // Unknown fields in the rest are skipped.
 #pragma once
 
@@ -25,10 +25,10 @@ namespace longhaul {
 
 inline constexpr int64_t kPayloadBytesMax = 1 << 20;
 inline constexpr int64_t kRestBytesMax = 64 << 10;
-inline constexpr int kChunkSegmentsMax =
-    2048;  // 30 bytes each at most: with the hash within kRestBytesMax.
+// Each has at most 30 bytes, so all fit into kRestBytesMax together with the hash.
+inline constexpr int kChunkSegmentsMax = 2048;
 
-// Small messages (a header, a request, a response) to and from one buffer, with copies.
+// Convert small messages (a header, a request, a response) to and from one buffer, with copies.
 grpc::ByteBuffer SerializeToByteBuffer(const google::protobuf::MessageLite& message);
 // INVALID_ARGUMENT: does not parse. RESOURCE_EXHAUSTED: larger than kRestBytesMax.
 absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
@@ -39,8 +39,8 @@ class ChunkWriter {
  public:
   explicit ChunkWriter(CodedSource source);
   bool done() const { return next_ == source_.segments.size(); }
-  // The next chunk; its slices share source.owner. Requires !done(). `payload_bytes` gets the bytes
-  // of its payload.
+  // Returns the next chunk. Its slices share source.owner. Requires !done(). `payload_bytes`
+  // receives the size of its payload.
   grpc::ByteBuffer Next(int64_t* payload_bytes);
 
  private:
@@ -48,14 +48,15 @@ class ChunkWriter {
   size_t next_ = 0;
 };
 
-// A received message, cut where its payload begins. The views point into the message's own slices.
+// A received message, divided where its payload begins. The views point into the message's own
+// slices.
 class IncomingMessage {
  public:
   // INVALID_ARGUMENT: not a protobuf message, or the payload is not its last field.
   // RESOURCE_EXHAUSTED: rest or payload is larger than allowed.
   static absl::StatusOr<IncomingMessage> Parse(const grpc::ByteBuffer& message);
-  IncomingMessage(IncomingMessage&&) =
-      default;  // Not copied: short slices hold their bytes themselves.
+  // Not copied: a short slice contains its bytes, so views into it would become invalid.
+  IncomingMessage(IncomingMessage&&) = default;
   IncomingMessage& operator=(IncomingMessage&&) = default;
 
   absl::string_view rest() const { return rest_; }

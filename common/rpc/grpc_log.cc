@@ -43,8 +43,8 @@ class GrpcLog {
   int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The function has no argument of ours. What it points to is never destroyed: gRPC's threads may
-// log until the process ends.
+// gRPC's callback has no argument for our own data. The object is never destroyed, since gRPC's
+// threads may log until the process ends.
 std::atomic<GrpcLog*> the_grpc_log = nullptr;
 
 }  // namespace

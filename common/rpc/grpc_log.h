@@ -1,4 +1,5 @@
-// What the gRPC library has to say goes to the program's log instead of raw lines on standard error.
+// Sends the messages of the gRPC library to the program's log, instead of raw lines on standard
+// error.
 #pragma once
 
 #include "absl/time/time.h"
@@ -6,13 +7,13 @@
 
 namespace longhaul {
 
-// Many broken connections make so many lines at most; the next line tells how many more there were.
+// Many broken connections make at most so many lines. The next line says how many were left out.
 inline constexpr int kGrpcLogLinesMax = 10;
 inline constexpr absl::Duration kGrpcLogInterval = absl::Seconds(10);
 
-// For the whole process: gRPC has one function for it. Call from main or what it calls, before the
-// first channel or server; the logger is kept to the process's end. What gRPC calls an error is a
-// warning here: calls report their own errors.
+// Works for the whole process, since gRPC has only one log function. Call it from main or a
+// function that main calls, before the first channel or server. The logger is kept until the
+// process ends. Errors of gRPC become warnings, since calls report their own errors.
 void SendGrpcLogTo(const Logger& log);
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-// Objects of OpenSSL with an owner.
+// Smart pointers for objects of OpenSSL.
 #pragma once
 
 #include <memory>

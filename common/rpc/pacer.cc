@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-// What a sender that woke late may catch up on; also the burst after a pause.
+// How much time a sender that woke late may catch up. It is also the burst after a pause.
 constexpr absl::Duration kCredit = absl::Milliseconds(20);
 
 absl::Time Pacer::Reserve(int64_t bytes, absl::Time now) {

@@ -1,6 +1,6 @@
 // Keeps what a process sends below a rate, over all its channels together. A sender that fills a
-// distant link to the brim keeps the queue in front of it full, where control calls then wait, and
-// loses what does not fit into it.
+// distant link completely also fills the queue before the link: control calls then wait there, and
+// packets are lost.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Pacer {
   // Requires bytes_per_second > 0.
   explicit Pacer(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
 
-  // When these bytes may be sent. They count, whether they are or not.
+  // When these bytes may be sent. They count even if they are not sent.
   absl::Time Reserve(int64_t bytes, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until then, or until a stop is requested.
+  // Blocks until these bytes may be sent, or until a stop is requested.
   void Wait(int64_t bytes, const std::stop_token& stop);
 
  private:

@@ -44,8 +44,8 @@ class ProtobufLog {
   int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The handler is a function without an argument of ours. Never destroyed: gRPC's threads may parse
-// until the process ends.
+// protobuf's handler has no argument for our own data. The object is never destroyed, since gRPC's
+// threads may parse until the process ends.
 ProtobufLog& TheProtobufLog() {
   static ProtobufLog& log = *new ProtobufLog;
   return log;

@@ -1,5 +1,5 @@
-// What libprotobuf has to say (a message from outside that is no UTF-8, or does not parse) goes to
-// the program's log instead of raw lines on standard error.
+// Sends the messages of libprotobuf (a message from outside that is not UTF-8, or does not parse)
+// to the program's log, instead of raw lines on standard error.
 #pragma once
 
 #include "absl/time/time.h"
@@ -7,13 +7,13 @@
 
 namespace longhaul {
 
-// A peer that sends malformed messages makes one line in so long; the line tells how many more
-// there were.
+// A peer that sends malformed messages causes at most one line in this time. The line says how many
+// were left out.
 inline constexpr absl::Duration kProtobufLogInterval = absl::Seconds(10);
 
-// For the whole process: libprotobuf has one handler. Call once, from main or what it calls, after
-// the logger is made; the logger is kept to the process's end. Lines below warnings are dropped. A
-// fatal line is logged, then libprotobuf ends the process.
+// Works for the whole process, since libprotobuf has only one handler. Call it once, from main or a
+// function that main calls, after the logger is made. The logger is kept until the process ends.
+// Lines below warnings are dropped. A fatal line is logged, then libprotobuf ends the process.
 void SendProtobufLogTo(const Logger& log);
 
 }  // namespace longhaul

@@ -15,15 +15,16 @@
 namespace longhaul {
 namespace {
 
-// Request, executor, header, chunks with one write in flight. The executor's task is the only user
-// until it starts the first write; gRPC's callbacks follow one after another.
+// The steps are: request, executor, header, chunks with one write in progress. Only the executor's
+// task uses the object until it starts the first write. After that gRPC's callbacks follow one
+// after another.
 class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   PullReactor(grpc::CallbackServerContext* context, PullHandler handler,
               const BulkResources& resources)
       : context_(context), handler_(std::move(handler)), resources_(resources) {}
 
-  // `self` is this, until the call is done.
+  // `self` owns this object, which keeps it until the call is done.
   void Start(const grpc::ByteBuffer& request, std::shared_ptr<PullReactor> self) {
     self_ = self;
     const absl::Status status = Admit(request);
@@ -46,7 +47,8 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
-  // What outlives only the call is let go here: a late alarm may keep the object for a moment.
+  // Memory is freed here, since a late alarm may keep the object alive a little longer than the
+  // call.
   void OnDone() override {
     watch_->Stop();
     {
@@ -67,7 +69,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     return absl::OkStatus();
   }
 
-  // The most that a message of these blocks has; they are not checked yet.
+  // The largest message with these blocks. They are not checked yet.
   int64_t BytesHeld() const {
     constexpr int64_t kBlockBytesMax = kBlockElements * sizeof(float);
     int64_t payload = 0;
@@ -78,8 +80,8 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     return std::min(payload, kPayloadBytesMax) + kRestBytesMax;
   }
 
-  // From the alarm, while a write is in flight. What follows a cancelled one ends the call; a
-  // status would queue behind the bytes that nobody takes.
+  // Called by the alarm while a write is in progress. The call is cancelled, and the end of the
+  // write then ends it. A status would wait behind the bytes that the peer does not take.
   void Stalled() {
     absl::MutexLock lock(&mutex_);
     if (done_) return;
@@ -107,24 +109,29 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     StartWrite(&message_);
   }
 
-  // The last thing that is done: the object may be gone when Finish returns.
+  // The last step: the object may be gone when Finish returns.
   void End(const absl::Status& status) {
     if (handler_.on_end) handler_.on_end(status, wire_);
     Finish(ToGrpcStatus(status));
   }
 
-  grpc::CallbackServerContext* const context_;  // gRPC's, until Finish.
+  // gRPC owns it. Valid until Finish.
+  grpc::CallbackServerContext* const context_;
   PullHandler handler_;
   const BulkResources resources_;
   const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
-  std::shared_ptr<PullReactor> self_;  // Until OnDone.
+  // Set until OnDone.
+  std::shared_ptr<PullReactor> self_;
   std::atomic<bool> stalled_ = false;
   absl::Mutex mutex_;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The context is gone.
+  // The context is gone.
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
   v1::PullRequest request_;
   StreamAdmission::Ticket ticket_;
-  std::optional<ChunkWriter> chunks_;  // Once the request was granted.
-  grpc::ByteBuffer message_;           // In flight.
+  // Set once the request was granted.
+  std::optional<ChunkWriter> chunks_;
+  // The message that is being written.
+  grpc::ByteBuffer message_;
   WireBytes wire_;
 };
 

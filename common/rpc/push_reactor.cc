@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
@@ -22,16 +21,16 @@ absl::Status MissingHeader(absl::string_view what) {
   return WithErrorInfo(absl::InvalidArgumentError(what), {"MISSING_HEADER", {}});
 }
 
-// Two parties: gRPC's callbacks read and verify (one at a time), a task of the executor gives the
-// chunks to the handler. The task runs while there are chunks, so a handler that keeps up is woken
-// once for many; it lets other streams in between two chunks. Whoever finds the end of the stream
-// ends the call: the task if it runs, else the callback.
+// Two threads work on a stream: gRPC's callbacks read and verify (one at a time), and a task of the
+// executor gives the chunks to the handler. The task runs while there are chunks, so a fast handler
+// is not woken for each of them. Between two chunks the task lets other streams run. If the task
+// runs when the stream ends, it ends the call; otherwise the callback does.
 class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
   PushReactor(grpc::ByteBuffer* response, PushHandler handler, const BulkResources& resources)
       : response_(response), handler_(std::move(handler)), resources_(resources) {}
 
-  // `self` is this, until the call is done.
+  // `self` owns this object, which keeps it until the call is done.
   void Start(const grpc::CallbackServerContext& context, std::shared_ptr<PushReactor> self) {
     self_ = self;
     if (const absl::Status deadline = CheckBulkDeadline(context, resources_.deadline_max);
@@ -47,11 +46,12 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (!verifier_.has_value()) {
       {
         absl::MutexLock lock(&mutex_);
-        if (ended_) return;  // Stalled.
+        // The stream stalled before its first message.
+        if (ended_) return;
         begun_ = true;
       }
       const absl::Status begun = ok ? Begin() : MissingHeader("a push without a header");
-      if (!begun.ok()) return End(begun);
+      if (!begun.ok()) return RefuseHeader(begun);
       message_.Clear();
       return Read();
     }
@@ -63,7 +63,8 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     Hand(*std::move(chunk), std::nullopt, wire);
   }
 
-  // What outlives only the call is let go here: a late alarm may keep the object for a moment.
+  // Memory is freed here, since a late alarm may keep the object alive a little longer than the
+  // call.
   void OnDone() override {
     watch_->Stop();
     handler_ = {};
@@ -72,7 +73,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
  private:
-  // Verified, and not given back by the handler yet: one that it works on, one that waits.
+  // Verified chunks that the handler has not finished: one that it works on, one that waits.
   static constexpr int kChunksHeld = 2;
 
   absl::Status Begin() {
@@ -99,17 +100,27 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     return absl::OkStatus();
   }
 
+  // Ends the call, unless the stream stalled meanwhile: then the executor's task ends it.
+  void RefuseHeader(const absl::Status& status) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (end_.has_value()) return;
+      ended_ = true;
+    }
+    End(status);
+  }
+
   static int64_t BytesHeld(int64_t payload_bytes) {
     return std::min(kChunksHeld * kPayloadBytesMax, payload_bytes) + kRestBytesMax;
   }
 
-  // The next message, from any thread: one read at a time.
+  // Starts the next read, from any thread. There is one read at a time.
   void Read() {
     watch_->Expect(std::min(header_.payload_bytes(), kPayloadBytesMax));
     StartRead(&message_);
   }
 
-  // From the alarm, while a read is in flight: the peer stands still.
+  // Called by the alarm while a read is in progress: the peer sends nothing.
   void Stalled() {
     bool begun;
     {
@@ -122,14 +133,15 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     return begun ? Hand(std::nullopt, stalled, {}) : End(stalled);
   }
 
-  // From a callback: a chunk, or how the stream ended. Reads on while the handler keeps up.
+  // Called by a callback, with a chunk or with how the stream ended. Reads on while the handler is
+  // fast enough.
   void Hand(std::optional<CodedChunk> chunk, std::optional<absl::Status> end,
             const WireBytes& wire) {
     bool wake, read = false;
     {
       absl::MutexLock lock(&mutex_);
       wire_ += wire;
-      // The handler refused a chunk, or the stream stalled; this read was under way.
+      // The handler refused a chunk, or the stream stalled, while this read was in progress.
       if (ended_ || end_.has_value()) return;
       if (chunk.has_value()) {
         chunks_.push_back(*std::move(chunk));
@@ -143,30 +155,34 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (read) Read();
   }
 
-  // The executor's task: until nothing is left to do. Nothing is touched after End.
+  // The executor's task: works until nothing is left to do. After End it must not touch the object.
   void Work() {
     while (true) {
-      std::optional<CodedChunk> chunk;
+      CodedChunk chunk;
+      bool complete = false;
       {
         absl::MutexLock lock(&mutex_);
         if (!chunks_.empty()) {
           chunk = std::move(chunks_.front());
           chunks_.pop_front();
-        } else if (!end_.has_value()) {
+        } else if (end_.has_value()) {
+          complete = true;
+        } else {
           working_ = false;
           return;
         }
       }
-      if (!chunk.has_value()) return Complete();
-      const absl::Status taken = handler_.on_chunk(header_, *std::move(chunk));
-      chunk.reset();
+      if (complete) return Complete();
+      const absl::Status taken = handler_.on_chunk(header_, std::move(chunk));
+      // This frees the memory of the chunk before the next one is read.
+      chunk = {};
       if (!taken.ok()) return End(taken);
       ReadOn();
       if (resources_.executor->crowded() && resources_.executor->Submit([this] { Work(); })) return;
     }
   }
 
-  // One chunk less is held.
+  // Called when one chunk less is held.
   void ReadOn() {
     {
       absl::MutexLock lock(&mutex_);
@@ -176,7 +192,8 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     Read();
   }
 
-  // The peer has sent all, or is gone, or sent what is refused. Called by the executor's task.
+  // The stream ended: the peer has sent everything, or is gone, or sent something wrong. Called by
+  // the executor's task.
   void Complete() {
     absl::Status status;
     {
@@ -189,7 +206,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     End(response.status());
   }
 
-  // The last thing that is done: the object may be gone when Finish returns.
+  // The last step: the object may be gone when Finish returns.
   void End(const absl::Status& status) {
     WireBytes wire;
     {
@@ -201,25 +218,34 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     Finish(ToGrpcStatus(status));
   }
 
-  grpc::ByteBuffer* const response_;  // gRPC's, until Finish.
+  // gRPC owns it. Valid until Finish.
+  grpc::ByteBuffer* const response_;
   PushHandler handler_;
   const BulkResources resources_;
   const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
-  std::shared_ptr<PushReactor> self_;  // Until OnDone.
-  // Of the callback whose read is in flight.
+  // Set until OnDone.
+  std::shared_ptr<PushReactor> self_;
+  // The message that is being read. Only the callback of that read uses it.
   grpc::ByteBuffer message_;
-  std::optional<ChunkVerifier> verifier_;  // Once the header was accepted.
+  // Set once the header was accepted.
+  std::optional<ChunkVerifier> verifier_;
   // Constant once the header was accepted.
   v1::PushHeader header_;
   StreamAdmission::Ticket ticket_;
 
   absl::Mutex mutex_;
-  bool begun_ ABSL_GUARDED_BY(mutex_) = false;             // The first message is here.
-  std::deque<CodedChunk> chunks_ ABSL_GUARDED_BY(mutex_);  // For the handler.
-  int held_ ABSL_GUARDED_BY(mutex_) = 0;            // Those and the one that the handler has.
-  bool held_back_ ABSL_GUARDED_BY(mutex_) = false;  // No read is in flight: too many are held.
-  bool working_ ABSL_GUARDED_BY(mutex_) = false;    // The task is queued or runs.
-  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // How reading ended.
+  // The first message has come.
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;
+  // Chunks that wait for the handler.
+  std::deque<CodedChunk> chunks_ ABSL_GUARDED_BY(mutex_);
+  // Those, and the one that the handler has.
+  int held_ ABSL_GUARDED_BY(mutex_) = 0;
+  // No read is in progress, since too many chunks are held.
+  bool held_back_ ABSL_GUARDED_BY(mutex_) = false;
+  // The task is queued or runs.
+  bool working_ ABSL_GUARDED_BY(mutex_) = false;
+  // How reading ended.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   WireBytes wire_ ABSL_GUARDED_BY(mutex_);
 };

@@ -9,8 +9,8 @@
 namespace longhaul {
 
 absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random) {
-  // Beyond any sensible number of doublings the power would be infinite, and infinity times a
-  // random 0 is no number.
+  // The exponent is limited, since the power would become infinite, and infinity times a random 0
+  // is not a number.
   const double growth = std::pow(backoff.multiplier, std::min(attempt, 60));
   return std::min(backoff.max, backoff.initial * growth) * random.Uniform();
 }

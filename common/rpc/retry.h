@@ -1,6 +1,6 @@
-// Retries of idempotent calls: exponential backoff with full jitter (a uniform wait in [0, cap), so
-// that the pools that lost one coordinator do not return in step), until a deadline or a stop
-// request.
+// Retries of idempotent calls: exponential backoff with full jitter, until a deadline or a stop
+// request. With full jitter the wait is uniform in [0, cap), so pools that lost a coordinator do
+// not all come back at the same moment.
 #pragma once
 
 #include <functional>
@@ -21,38 +21,41 @@ struct Backoff {
   double multiplier = 2;
 };
 
-// The wait after failed attempt `attempt` (0, 1, ...).
+// The wait after the failed attempt `attempt` (0, 1, ...).
 absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random);
 
 // Whether the same call may succeed later: UNAVAILABLE, DATA_LOSS (send it again),
-// RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED with a RetryInfo.
+// RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED with a RetryInfo.
 bool IsRetriable(const absl::Status& status);
 
-// Blocks for `duration` or until a stop is requested, whichever is first.
+// Blocks for `duration`, or until a stop is requested.
 void WaitUnlessStopped(absl::Duration duration, const std::stop_token& stop);
 
 struct RetryOptions {
   Backoff backoff;
-  // No wait reaches beyond it, so no attempt begins after it. Attempts bound themselves by it too.
+  // No wait goes beyond it, so no attempt begins after it. Attempts use it as their own deadline,
+  // too.
   absl::Time deadline;
   std::stop_token stop;
-  const Clock* clock = nullptr;  // Required.
-  Random* random = nullptr;      // Required; used by one retry at a time.
+  // Required.
+  const Clock* clock = nullptr;
+  // Required. One retry at a time uses it.
+  Random* random = nullptr;
   std::function<void(absl::Duration, const std::stop_token&)> wait = WaitUnlessStopped;
-  // Whether there may be another attempt after this failure. Asked once for each.
+  // Whether there may be another attempt after this failure. Called once for each failure.
   std::function<bool(const absl::Status&)> retriable = IsRetriable;
-  // Told before each wait, for metrics and logs.
+  // Called before each wait, for metrics and logs.
   std::function<void(const absl::Status&, int attempt, absl::Duration wait)> on_retry = nullptr;
 };
 
-// How long to wait after this failure, at least what its RetryInfo asks for; a status when there is
-// to be no other attempt: CANCELLED after a stop, else the failure itself (also when the wait would
-// reach the deadline).
+// How long to wait after this failure: at least as long as its RetryInfo says. It returns a status
+// if there must be no further attempt: CANCELLED after a stop, otherwise the failure itself (also
+// if the wait would reach the deadline).
 absl::StatusOr<absl::Duration> NextWait(const absl::Status& failure, int attempt,
                                         const RetryOptions& options);
 
-// Calls `call` (returning absl::Status or absl::StatusOr<T>) until it succeeds or NextWait gives
-// up. Blocks.
+// Calls `call` (which returns absl::Status or absl::StatusOr<T>) until it succeeds or NextWait
+// gives up. Blocks.
 template <typename Call>
 auto Retry(const RetryOptions& options, Call&& call) -> decltype(call()) {
   for (int attempt = 0;; ++attempt) {

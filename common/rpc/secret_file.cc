@@ -38,7 +38,7 @@ absl::Status CheckSecret(const struct stat& file, const std::string& what,
 absl::StatusOr<std::string> ReadSecretFile(const std::string& flag, const std::string& path,
                                            int64_t bytes_max) {
   const std::string what = absl::StrCat(flag, " ", path);
-  // Not blocking: of a pipe nobody writes to.
+  // Without blocking, since the path may be a pipe that nobody writes to.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FileError(errno, what);
   const absl::Cleanup close_file = [fd] { close(fd); };

@@ -1,4 +1,4 @@
-// Files with secrets: read only while others cannot.
+// Reads files with secrets, but only if other users cannot read them.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace longhaul {
 
-// The whole file at `path`, given by the flag `flag` (both named in errors, the content never). A
-// group may read a file of another owner, who put it there for that group (as Kubernetes mounts
-// secrets). Blocks on the file system.
-//   NOT_FOUND            it is not there
-//   FAILED_PRECONDITION  others may read or write it; the message has the command that mends it
-//   INVALID_ARGUMENT     it is no file, or has more than `bytes_max`
+// Reads the whole file at `path`, which the flag `flag` gave. Errors name both, and never the
+// content. A group may read a file of another owner, who put it there for that group (Kubernetes
+// mounts secrets so). Blocks on the file system.
+//   NOT_FOUND            it does not exist
+//   FAILED_PRECONDITION  others may read or write it; the message has the command that corrects it
+//   INVALID_ARGUMENT     it is not a file, or has more than `bytes_max`
 //   PERMISSION_DENIED, UNAVAILABLE  it cannot be read
 absl::StatusOr<std::string> ReadSecretFile(const std::string& flag, const std::string& path,
                                            int64_t bytes_max);
 
 inline constexpr int64_t kTokenBytesMin = 16, kTokenBytesMax = 4096;
-// A file that holds one bearer token, on one line. Also INVALID_ARGUMENT: it is not one token of 16
+// Reads a file with one bearer token, on one line. Also INVALID_ARGUMENT: it is not one token of 16
 // to 4096 visible ASCII characters.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& flag, const std::string& path);
 

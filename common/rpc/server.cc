@@ -30,14 +30,15 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.receive_bytes_max));
   builder.SetMaxSendMessageSize(static_cast<int>(options.send_bytes_max));
   builder.SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
-  // Compressed requests are refused, so that no small message grows into a large one.
+  // Compressed requests are refused, so that a small message cannot grow into a large one.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConnectionStreamsMax);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A port in use is an error.
-  // Reflection is a synchronous service: a thread of its pool may miss the shutdown and then waits
-  // for so long (by default 10 s).
+  // A port in use is an error.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Reflection is a synchronous service. A thread of its pool may miss the shutdown, and then waits
+  // for this time (by default 10 s).
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 500);
   const Keepalive& keepalive = options.keepalive;
   const auto milliseconds = [](absl::Duration d) {
@@ -72,16 +73,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (options.door && !options.tls) {
     return absl::InvalidArgumentError("callers are known by their TLS connection: there is none");
   }
-  // Both act on builders made later in this process; calling them again changes nothing.
+  // Both affect all builders that are made later in this process. Repeated calls change nothing.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Configure(options, builder);
-  if (options.observer) {
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> observers;
-    observers.push_back(options.observer());
-    builder.experimental().SetInterceptorCreators(std::move(observers));
-  }
+  if (options.interceptors) builder.experimental().SetInterceptorCreators(options.interceptors());
   const std::shared_ptr<grpc::ServerCredentials> credentials =
       options.tls ? options.tls->MakeServer(options.client_certificates)
                   : grpc::InsecureServerCredentials();

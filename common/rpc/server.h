@@ -1,6 +1,6 @@
-// A gRPC server with the settings of this project: callback services, health and reflection
-// services, keepalive permission that agrees with channel.h, message limits, no compression in
-// either direction.
+// A gRPC server with this project's settings: callback services, health and reflection services,
+// keepalive permission that matches channel.h, message limits, and no compression in either
+// direction.
 #pragma once
 
 #include <functional>
@@ -20,31 +20,36 @@
 namespace longhaul {
 
 struct ServerOptions {
-  std::string address = "localhost:0";  // host:port, [v6]:port or unix:path. Port 0: any free one.
-  std::shared_ptr<const Tls> tls;       // Null: plaintext.
-  // Plaintext on an address that other machines reach must be asked for.
+  // host:port, [v6]:port or unix:path. Port 0: any free one.
+  std::string address = "localhost:0";
+  // Null: plaintext.
+  std::shared_ptr<const Tls> tls;
+  // Plaintext at an address that other machines can reach must be allowed explicitly.
   bool allow_plaintext_beyond_localhost = false;
   ClientCertificates client_certificates = ClientCertificates::kRequired;
-  // Asked about every call, also of health, reflection and methods that nobody serves, before its
-  // handler. With `tls` only.
+  // Asked before the handler of every call, including health, reflection and unknown methods. Only
+  // with `tls`.
   std::shared_ptr<grpc::AuthMetadataProcessor> door;
-  // Makes what watches calls. Empty: nothing does.
-  std::function<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>()> observer;
+  // Makes the interceptors that see each call of the services before its handler, in this order.
+  // May be empty.
+  using Interceptors =
+      std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>;
+  std::function<Interceptors()> interceptors;
   int64_t receive_bytes_max = kControlMessageBytesMax;
   int64_t send_bytes_max = kControlMessageBytesMax;
   Keepalive keepalive;
 };
 
-// OK when `address` can be reached from this machine only (localhost, 127.0.0.0/8, ::1, a unix
-// socket). INVALID_ARGUMENT otherwise, with a hint what to set.
+// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1, a unix socket).
+// Otherwise INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 
 // Thread-safe.
 class Server {
  public:
-  // Serves at once. The services must outlive the server, and what their handlers use must outlive
-  // Shutdown.
-  //   INVALID_ARGUMENT  malformed address, plaintext beyond localhost that was not asked for, or a
+  // Serves at once. The services must outlive the server, and everything that their handlers use
+  // must outlive Shutdown.
+  //   INVALID_ARGUMENT  malformed address, plaintext beyond localhost that was not allowed, or a
   //                     door without TLS
   //   UNAVAILABLE       the address cannot be bound (in use, not of this machine)
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
@@ -52,15 +57,17 @@ class Server {
   // Shuts down without grace.
   ~Server();
 
-  int port() const { return port_; }  // 0 for a unix socket.
-  // The listening address with the port that was given: a client on this machine can dial it.
+  // 0 for a unix socket.
+  int port() const { return port_; }
+  // The listening address with the real port. A client on this machine can dial it.
   const std::string& address() const { return address_; }
 
-  // What the health service answers for "" (the whole server). True after Start.
+  // Sets what the health service answers for "" (the whole server). It is true after Start.
   void SetServing(bool serving);
 
-  // Health says NOT_SERVING, no new calls; calls in flight have `grace` to end, then they are
-  // cancelled. Blocks until the last handler has finished. Later calls return at once.
+  // Health becomes NOT_SERVING, and new calls are refused. Calls in progress have `grace` to end,
+  // then they are cancelled. Blocks until the last handler has finished. Later calls return at
+  // once.
   void Shutdown(absl::Duration grace);
 
  private:

@@ -35,7 +35,8 @@ void StallWatch::Pause() {
 }
 
 void StallWatch::Stop() {
-  std::unique_ptr<grpc::Alarm> alarm;  // Cancelled, and its callback freed, when it is destroyed.
+  // Its destructor cancels it and frees its callback, after the lock is released.
+  std::unique_ptr<grpc::Alarm> alarm;
   std::function<void()> on_stall;
   absl::MutexLock lock(&mutex_);
   alarm = std::move(alarm_);
@@ -43,7 +44,7 @@ void StallWatch::Stop() {
 }
 
 void StallWatch::Arm(absl::Time at) {
-  // A new one: the old may be ringing.
+  // A new alarm is made, since the callback of the old one may be running.
   alarm_ = std::make_unique<grpc::Alarm>();
   alarm_->Set(absl::ToChronoTime(at), [self = shared_from_this()](bool rang) {
     if (rang) self->Ring();

@@ -1,17 +1,47 @@
 #include "common/rpc/status_conversion.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/utf8.h"
 #include "google/rpc/status.pb.h"
 
 namespace longhaul {
 namespace {
 
-// On the wire a detail grows by 4/3 and a message by 3 at most: together below 8 KiB.
+// On the wire a detail grows by 4/3 and a message by at most 3. Together they stay below 8 KiB.
 constexpr size_t kDetailBytesMax = 3 << 10;
 constexpr size_t kMessageBytesMax = 1 << 10;
+
+// Shortens gRPC's own messages about a connection that failed:
+//   failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7070: Failed to connect
+//     to remote host: Connection refused    ->  cannot connect to 10.0.0.7:7070: Connection refused
+//   DNS resolution failed for hub:7070: C-ares status is not ARES_SUCCESS qtype=A ...: Domain name
+//     not found                             ->  cannot find the address of hub:7070: Domain name ...
+// Other messages are not changed.
+std::string PlainWords(absl::string_view message) {
+  constexpr absl::string_view kRemote = "Failed to connect to remote host: ";
+  if (absl::ConsumePrefix(&message, "DNS resolution failed for ")) {
+    const size_t name = message.find(": ");
+    if (name == absl::string_view::npos)
+      return absl::StrCat("cannot find the address of ", message);
+    return absl::StrCat("cannot find the address of ", message.substr(0, name),
+                        message.substr(message.rfind(": ")));
+  }
+  if (message == "Socket closed") return "the connection broke";
+  if (!absl::ConsumePrefix(&message, "failed to connect to all addresses"))
+    return std::string(message);
+  const size_t address = std::min(message.find("ipv4:"), message.find("ipv6:"));
+  if (address == absl::string_view::npos) return absl::StrCat("cannot connect", message);
+  message.remove_prefix(address + 5);
+  const size_t remote = message.find(kRemote);
+  if (remote == absl::string_view::npos) return absl::StrCat("cannot connect to ", message);
+  return absl::StrCat("cannot connect to ", message.substr(0, remote),
+                      message.substr(remote + kRemote.size()));
+}
 
 }  // namespace
 
@@ -30,7 +60,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   const auto code = static_cast<grpc::StatusCode>(status.code());
   if (details.details_size() == 0) return grpc::Status(code, message);
   details.set_code(static_cast<int>(status.code()));
-  // The message is in grpc-message already; a copy here would take its room twice.
+  // The message is in grpc-message already. A copy here would take its space twice.
   return grpc::Status(code, message, details.SerializeAsString());
 }
 
@@ -39,7 +69,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   const int code = status.error_code();
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   absl::Status result(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-                      status.error_message());
+                      code == grpc::StatusCode::UNAVAILABLE ? PlainWords(status.error_message())
+                                                            : status.error_message());
   google::rpc::Status details;
   if (details.ParseFromString(status.error_details())) {
     for (const auto& detail : details.details()) {

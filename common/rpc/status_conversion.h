@@ -1,6 +1,6 @@
-// absl::Status <-> grpc::Status. Codes map one to one; payloads travel as google.rpc.Status details
-// in the trailer (grpc-status-details-bin), so that a status arrives with all that status_details.h
-// put into it. Pure functions.
+// Converts absl::Status to grpc::Status and back. Codes map one to one. Payloads travel as
+// google.rpc.Status details in the trailer (grpc-status-details-bin), so a status arrives with
+// everything that status_details.h put into it. Pure functions.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,12 +8,13 @@
 
 namespace longhaul {
 
-// Trailers are bounded by the peer (8 KiB by default), and a status beyond that would arrive as
-// RESOURCE_EXHAUSTED. So the message is cut at 1 KiB, and details that are larger than 3 KiB
-// together are dropped, the last first.
+// The peer bounds trailers (8 KiB by default), and a larger status would arrive as
+// RESOURCE_EXHAUSTED. So the message is cut at 1 KiB, and if the details are larger than 3 KiB
+// together, the last ones are dropped.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // Details that do not parse are left out. A code that gRPC does not define becomes UNKNOWN.
+// Messages of gRPC itself about a failed connection are put into plain words.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace longhaul

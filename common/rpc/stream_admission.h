@@ -1,10 +1,10 @@
 // Bounds the memory of the bulk streams that a server receives or sends at one time, and shares it
-// between their owners (pools). A stream costs the bytes that it may hold; how many there are does
-// not matter.
+// between their owners (pools). A stream costs the bytes that it may hold. The number of streams
+// does not matter.
 //
-// The rule: an owner may hold as much as is free beside it. So one alone takes half of the budget,
-// n busy ones take a part of 1 / (n + 1) each, and whoever comes new finds room, whatever the
-// others do (dynamic thresholds of shared-memory switches: Choudhury and Hahne, 1998).
+// The rule: an owner may hold as much as is free beside it. So a single owner takes half of the
+// budget, and n busy ones take 1 / (n + 1) each. A new owner always finds room, whatever the others
+// hold (dynamic thresholds of shared-memory switches: Choudhury and Hahne, 1998).
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,12 @@ namespace longhaul {
 class StreamAdmission {
  public:
   struct Options {
-    int64_t bytes_max = int64_t{512} << 20;                // What all streams together may hold.
-    absl::Duration retry_delay = absl::Milliseconds(500);  // What a refused client is told.
+    // What all streams together may hold.
+    int64_t bytes_max = int64_t{512} << 20;
+    // The retry delay for a client that was refused.
+    absl::Duration retry_delay = absl::Milliseconds(500);
   };
-  // A stream's share, given back at the end of its life. Movable.
+  // A stream's share. It is given back when the ticket ends. Movable.
   class Ticket {
    public:
     Ticket() = default;
@@ -58,7 +60,7 @@ class StreamAdmission {
   mutable absl::Mutex mutex_;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the owners that have a stream.
+  // The shares of owners that have a stream.
   struct Share {
     int streams = 0;
     int64_t bytes = 0;

@@ -11,7 +11,8 @@ namespace tls = grpc::experimental;
 
 absl::StatusOr<std::shared_ptr<const Tls>> Tls::Load(const TlsFiles& files,
                                                      absl::Duration refresh) {
-  // gRPC only logs what is wrong with a file, and then refuses every connection.
+  // gRPC only logs an error in a file, and then refuses every connection. So the files are checked
+  // first.
   LH_RETURN_IF_ERROR(CheckTlsFiles(files));
   return std::shared_ptr<const Tls>(new Tls(files, refresh));
 }

@@ -1,11 +1,10 @@
-// Mutual TLS for channels and servers: each end shows a certificate and wants to see one that an
-// authority of its own file has signed; a client also wants the server's certificate to be for the
-// host it dialled. TLS 1.3 between programs of this project.
+// Mutual TLS for channels and servers. Each end shows a certificate, and accepts only one that an
+// authority of its own file has signed. A client also requires that the server's certificate is for
+// the host that it dialled. Programs of this project use TLS 1.3 between them.
 //
-// The files are read again while the process lives: connections that begin later use what is there
-// then, those that are open stay. Replace certificate and key together (a folder behind a symbolic
-// link, or both files within one interval): while they do not match, new connections fail and are
-// tried again.
+// The files are read again while the process lives. New connections use the new files; open ones
+// stay as they are. Replace certificate and key together (a folder behind a symbolic link, or both
+// files within one interval): while they do not match, new connections fail and are tried again.
 #pragma once
 
 #include <memory>
@@ -19,12 +18,12 @@
 
 namespace longhaul {
 
-// Whether a server lets in a client that shows no certificate, to be known by other means. One that
-// is shown is always verified.
+// Whether a server accepts a client without a certificate, which must then be identified by other
+// means. A certificate that is shown is always verified.
 enum class ClientCertificates { kRequired, kOptional };
 
-// Thread-safe. One for a process: all its channels and servers share the credentials, and the
-// thread that looks after the files.
+// Thread-safe. A process has one: all its channels and servers share the credentials, and the
+// thread that watches the files.
 class Tls {
  public:
   // `refresh`: how often the files are looked at, in whole seconds, at least 1. Errors: those of
@@ -32,12 +31,12 @@ class Tls {
   static absl::StatusOr<std::shared_ptr<const Tls>> Load(const TlsFiles& files,
                                                          absl::Duration refresh = absl::Minutes(1));
 
-  // For a client that shows no certificate: it only verifies the server's. Errors: those of
+  // For a client that shows no certificate and only verifies the server's. Errors: those of
   // CheckAuthorities.
   static absl::StatusOr<std::shared_ptr<const Tls>> LoadAuthorities(const std::string& ca);
 
   const std::shared_ptr<grpc::ChannelCredentials>& channel() const { return channel_; }
-  // For one server. Not of what LoadAuthorities gave.
+  // Credentials for one server. Not possible after LoadAuthorities.
   std::shared_ptr<grpc::ServerCredentials> MakeServer(ClientCertificates clients) const;
 
  private:
@@ -47,7 +46,7 @@ class Tls {
   std::shared_ptr<grpc::ChannelCredentials> channel_;
 };
 
-// For flags: null when no file is given.
+// For flags: null if no file is given.
 absl::StatusOr<std::shared_ptr<const Tls>> LoadTlsIfGiven(const TlsFiles& files);
 
 }  // namespace longhaul

@@ -29,7 +29,7 @@ absl::StatusOr<BioPtr> Open(const std::string& flag, const std::string& path) {
   return absl::UnavailableError(message);
 }
 
-// Asked for a password, there is none: OpenSSL's own callback would wait at the terminal.
+// Returns no password. OpenSSL's own callback would wait at the terminal.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 // All certificates of a file, at least one.
@@ -69,7 +69,7 @@ std::string TimeText(const ASN1_TIME* time) {
   return std::string(data, size);
 }
 
-// Shown, it would be refused by everybody: better said here, where the file's name is known.
+// Every peer would refuse an expired certificate. An error here can name the file.
 absl::Status CheckValidity(const X509* certificate, const std::string& path) {
   const ASN1_TIME* const begin = X509_get0_notBefore(certificate);
   const ASN1_TIME* const end = X509_get0_notAfter(certificate);

@@ -1,4 +1,4 @@
-// The files of one end of mutual TLS, and what is wrong with them in words that name the file.
+// The files of one end of mutual TLS. Errors say what is wrong with them and name the file.
 #pragma once
 
 #include <string>
@@ -10,28 +10,31 @@ namespace longhaul {
 
 // Paths of PEM files.
 struct TlsFiles {
-  std::string ca;           // The authorities whose certificates are accepted from peers.
-  std::string certificate;  // Of this end, then intermediate ones, if any.
-  std::string key;          // The certificate's private key, not encrypted.
+  // The authorities whose certificates are accepted from peers.
+  std::string ca;
+  // The certificate of this end, then intermediate ones, if any.
+  std::string certificate;
+  // The certificate's private key, not encrypted.
+  std::string key;
 
   bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
 };
 
-// Reads all of them. Blocks on the file system.
+// Reads all files. Blocks on the file system.
 //   INVALID_ARGUMENT  a path is not given; a file is not PEM of its kind, or damaged; the key is
 //                     encrypted, or of another certificate
 //   UNAUTHENTICATED   the certificate has expired, or is not valid yet
-//   NOT_FOUND         a file is not there
+//   NOT_FOUND         a file does not exist
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
-// The first of them alone.
+// Checks only the first file.
 absl::Status CheckAuthorities(const std::string& ca);
 
-// The first DNS name that the certificate is for: what programs that show the same certificate, or
-// certificates with this name, ask of each other where addresses are in none. Also the errors of
-// CheckTlsFiles.
-//   FAILED_PRECONDITION  it has no DNS name, or may not be shown by a server
+// The first DNS name of the certificate. Programs with the same certificate, or with certificates
+// of this name, require it of each other if no certificate contains addresses. Errors: those of
+// CheckTlsFiles, and
+//   FAILED_PRECONDITION  it has no DNS name, or a server may not show it
 absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files);
 
 }  // namespace longhaul

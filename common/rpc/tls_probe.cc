@@ -22,7 +22,7 @@
 namespace longhaul {
 namespace {
 
-// The first bytes of an answer: a TLS record is a handshake or an alert of version 3; HTTP/2 begins
+// The first bytes of an answer. A TLS record is a handshake or an alert of version 3. HTTP/2 begins
 // with a frame of settings, whose type is the fourth byte.
 constexpr uint8_t kTlsAlert = 21, kTlsHandshake = 22, kTlsMajor = 3, kHttp2Settings = 4;
 
@@ -33,7 +33,7 @@ struct Socket {
   }
 };
 
-// The first flight of a TLS client.
+// The first message of a TLS client.
 std::string ClientHello() {
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
                                                                   SSL_CTX_free);
@@ -41,9 +41,11 @@ std::string ClientHello() {
                                                       SSL_free);
   if (ssl == nullptr) return "";
   BIO* out = BIO_new(BIO_s_mem());
-  SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), out);  // Both belong to it now.
+  // Afterwards `ssl` owns both.
+  SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), out);
   SSL_set_connect_state(ssl.get());
-  (void)SSL_do_handshake(ssl.get());  // Wants an answer, which it does not get.
+  // It waits for an answer, which does not come.
+  (void)SSL_do_handshake(ssl.get());
   char* bytes = nullptr;
   const int64_t size = BIO_get_mem_data(out, &bytes);
   return std::string(bytes, std::max<int64_t>(size, 0));
@@ -94,7 +96,7 @@ absl::StatusOr<bool> Ask(int fd, absl::Time deadline) {
   return absl::UnknownError("the answer to a probe is neither TLS nor HTTP/2");
 }
 
-// Connects to one of the addresses of HOST:PORT; `host` gets the name.
+// Connects to one of the addresses of HOST:PORT. `host` receives the name.
 absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socket,
                   std::string& host) {
   const size_t colon = address.rfind(':');
@@ -118,8 +120,8 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
   return status;
 }
 
-// How long a server may take to say that it does not accept this side's certificate: with TLS 1.3
-// it does so after the handshake.
+// How long to wait for a server that does not accept this side's certificate: with TLS 1.3 it says
+// so only after the handshake.
 constexpr absl::Duration kVerdict = absl::Seconds(1);
 
 class Handshake {
@@ -133,7 +135,7 @@ class Handshake {
       SSL_CTX_use_PrivateKey_file(context_.get(), files.key.c_str(), SSL_FILETYPE_PEM);
     }
     ssl_.reset(SSL_new(context_.get()));
-    // As gRPC does: a name may be an address.
+    // As in gRPC, the name may be an address.
     if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) != 1) {
       SSL_set1_host(ssl_.get(), host.c_str());
     }
@@ -153,7 +155,8 @@ class Handshake {
       status = Repeat([&] { return SSL_read(ssl_.get(), &byte, 1); },
                       std::min(deadline, absl::Now() + kVerdict));
     }
-    if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();  // Nothing was found.
+    // Nothing was found.
+    if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
         "the server does not accept ",
         files_.certificate.empty() ? "a client without a certificate (--tls-certificate, --tls-key)"
@@ -163,7 +166,7 @@ class Handshake {
   }
 
  private:
-  // FAILED_PRECONDITION: an alert, in words.
+  // FAILED_PRECONDITION describes an alert.
   template <typename Call>
   absl::Status Repeat(Call call, absl::Time deadline) {
     for (;;) {

@@ -1,5 +1,5 @@
-// Which kind of link a server wants, for a client that cannot connect: gRPC reports a client in
-// plaintext at a TLS server, and the other way round, as a connection that broke.
+// Finds out which kind of link a server expects, for a client that cannot connect. gRPC reports a
+// broken connection if only one of the two sides uses TLS.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace longhaul {
 
-// Opens a connection of its own to HOST:PORT and begins a TLS handshake, which it does not end.
-// True: the server answers in TLS; false: as a gRPC server does in plaintext. Blocks, at most until
-// `deadline` (and as long as the name's resolution takes).
+// Opens its own connection to HOST:PORT and begins a TLS handshake, which it does not finish. True:
+// the server answers in TLS. False: it answers as a gRPC server in plaintext. Blocks, at most until
+// `deadline` (and as long as resolving the name takes).
 //   UNAVAILABLE        nobody listens there, or the name is not known
 //   DEADLINE_EXCEEDED  no answer
-//   UNKNOWN            an answer that is neither
+//   UNKNOWN            an answer of another kind
 absl::StatusOr<bool> SpeaksTls(const std::string& address, absl::Time deadline);
 
-// Why a client with these files (none: plaintext) is not connected to HOST:PORT, where gRPC only
-// says that a handshake failed: does one of its own, and verifies as gRPC does. FAILED_PRECONDITION
-// with cause and next step: one side speaks plaintext, the server's certificate is not accepted
-// (authority, dates, name), or the server does not accept this side's. OK: nothing was found.
-// Blocks, at most until `deadline`.
+// Finds out why a client with these files (none: plaintext) is not connected to HOST:PORT, where
+// gRPC says only that a handshake failed. Makes its own handshake, and verifies as gRPC does.
+// FAILED_PRECONDITION with cause and next step: one side speaks plaintext, the server's certificate
+// is not accepted (authority, dates, name), or the server does not accept this side's certificate.
+// OK: nothing was found. Blocks, at most until `deadline`.
 absl::Status ExplainConnection(const std::string& address, const TlsFiles& files,
                                absl::Time deadline);
 

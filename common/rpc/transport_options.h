@@ -1,4 +1,4 @@
-// What both ends of a connection must agree on, in one place: keepalive and message limits.
+// The settings on which both ends of a connection must agree: keepalive and message limits.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace longhaul {
 
-// Control calls: requests and answers as protos. Bulk calls: streams of chunks (fragment_stream.h),
-// 1 MiB each and a header.
+// Control calls have protos as requests and answers. Bulk calls are streams of chunks
+// (fragment_stream.h), each of 1 MiB and a header.
 inline constexpr int64_t kControlMessageBytesMax = 4 << 20;
 inline constexpr int64_t kBulkMessageBytesMax = 2 << 20;
-// Calls in flight on one connection; a client holds further ones back.
+// How many calls may be in progress on one connection. A client delays further ones.
 inline constexpr int kConnectionStreamsMax = 1024;
 
 // A peer that vanished without closing its connection is noticed after time + timeout. Servers

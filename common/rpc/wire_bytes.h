@@ -1,4 +1,4 @@
-// Bytes that a bulk call put on a link.
+// Bytes that a bulk call sends over a link.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 namespace longhaul {
 
 // `total` counts each message with its 5 bytes of gRPC prefix and an estimated 9 bytes of HTTP/2
-// frame header for each 16 KiB (the default frame size); headers, trailers, window updates, TLS and
+// frame header for each 16 KiB (the default frame size). Headers, trailers, window updates, TLS and
 // TCP are left out (below 1 % of 1 MiB messages).
 struct WireBytes {
-  int64_t payload = 0;  // Coded bytes.
+  // Coded bytes.
+  int64_t payload = 0;
   int64_t total = 0;
 
   void AddMessage(int64_t message_bytes, int64_t payload_bytes) {

@@ -32,7 +32,8 @@ uint16_t Word(const uint8_t* in, size_t index) {
 float OfHalf(uint16_t half) {
   const uint32_t sign = uint32_t{half} >> 15 << 31, exponent = half >> 10 & 31,
                  mantissa = half & 1023;
-  if (exponent == 0) {  // Zero, or below the normal numbers: mantissa * 2^-24.
+  // Zero, or below the normal numbers: mantissa * 2^-24.
+  if (exponent == 0) {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
   }

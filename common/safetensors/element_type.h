@@ -1,5 +1,5 @@
-// Types of a tensor's elements in safetensors files, and conversion between float32 and those that
-// models are stored in. Pure.
+// Types of a tensor's elements in safetensors files, and conversion between float32 and the types
+// in which models are stored. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-// Of those that the format has, the ones of whole bytes.
+// The types of the format whose elements are whole bytes.
 enum class ElementType {
   kBool,
   kU8,
@@ -29,7 +29,7 @@ enum class ElementType {
   kU64
 };
 
-// As in the format: "BF16". Nothing: no such type.
+// The name in the format: "BF16". The inverse is empty for an unknown name.
 absl::string_view NameOf(ElementType type);
 std::optional<ElementType> ElementTypeOf(absl::string_view name);
 int64_t BytesOf(ElementType type);
@@ -38,7 +38,7 @@ int64_t BytesOf(ElementType type);
 bool IsModelType(ElementType type);
 // `in` holds out.size() elements of a model type, little-endian, at any address.
 void ToFloat(ElementType type, const uint8_t* in, absl::Span<float> out);
-// To bfloat16, to nearest even; not a number stays so.
+// Converts to bfloat16, rounded to nearest even. NaN stays NaN.
 void ToBf16(absl::Span<const float> in, uint16_t* out);
 
 }  // namespace longhaul

@@ -14,7 +14,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   uint64_t size = 0;
   if (bytes.size() < sizeof(size)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", bytes.size(), " bytes are no safetensors file"));
+        absl::StrCat(path, ": ", bytes.size(), " bytes are not a safetensors file"));
   }
   std::memcpy(&size, bytes.data(), sizeof(size));
   if (size > uint64_t{kSafetensorsHeaderMax} || size > bytes.size() - sizeof(size)) {

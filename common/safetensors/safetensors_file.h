@@ -1,5 +1,5 @@
-// Reads a safetensors file, which is mapped: a tensor costs memory only while it is read. Thread-safe
-// (immutable). The file must not change meanwhile.
+// Reads a safetensors file, which is mapped: a tensor needs memory only while it is read.
+// Thread-safe (immutable). The file must not change meanwhile.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ namespace longhaul {
 
 class SafetensorsFile {
  public:
-  // Reads the header alone. NOT_FOUND: no such file. INVALID_ARGUMENT: not a whole safetensors file
-  // (see ParseSafetensorsHeader), with the path. Else the system's error.
+  // Reads only the header. NOT_FOUND: no such file. INVALID_ARGUMENT: not a complete safetensors
+  // file (see ParseSafetensorsHeader), with the path. Otherwise the system's error.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
-  // Null: no such tensor.
+  // Null if there is no such tensor.
   const StoredTensor* Find(absl::string_view name) const;
-  // Its bytes, valid as long as the object.
+  // The tensor's bytes, valid as long as the object.
   absl::Span<const uint8_t> BytesOf(const StoredTensor& tensor) const {
     return data_.subspan(tensor.offset, tensor.bytes());
   }
@@ -33,7 +33,8 @@ class SafetensorsFile {
 
   std::string path_;
   MappedFile file_;
-  absl::Span<const uint8_t> data_;  // Of file_, behind the header.
+  // The bytes of file_ after the header.
+  absl::Span<const uint8_t> data_;
   SafetensorsHeader header_;
   absl::flat_hash_map<std::string, size_t> index_;
 };

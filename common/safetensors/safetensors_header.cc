@@ -16,14 +16,15 @@ namespace {
 
 constexpr char kMetadata[] = "__metadata__";
 
-// A tensor as it is being read.
+// A tensor while it is being read.
 struct Draft {
   std::string name;
   std::optional<std::string> dtype;
   std::optional<std::vector<int64_t>> shape, offsets;
 };
 
-// Takes the JSON value by value, so that its memory is that of what it may hold, whatever it is.
+// Takes the JSON value by value. So its memory is bounded by what the result may hold, whatever the
+// JSON is.
 class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::vector<Draft> drafts;
@@ -156,7 +157,7 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
     LH_ASSIGN_OR_RETURN(StoredTensor tensor, TensorOf(draft));
     header.tensors.push_back(std::move(tensor));
   }
-  // Empty tensors come before what begins where they do.
+  // Empty tensors come before a tensor that begins at the same place.
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
                    [](const StoredTensor& a, const StoredTensor& b) {
                      return a.offset != b.offset ? a.offset < b.offset : a.bytes() < b.bytes();
@@ -166,10 +167,11 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
     if (tensor.offset != end) {
       return Bad(absl::StrCat("'", tensor.name, "' begins at byte ", tensor.offset,
                               tensor.offset < end ? ", inside the tensor before it, which ends at "
-                                                  : ", behind a gap from byte ",
+                                                  : ", after a gap from byte ",
                               end));
     }
-    end += tensor.bytes();  // No overflow: it is one of the offsets.
+    // No overflow, since it is one of the offsets.
+    end += tensor.bytes();
   }
   if (end != data_bytes) {
     return Bad(absl::StrCat("has tensors of ", end, " bytes, but ", data_bytes,

@@ -1,14 +1,18 @@
-// What a round of a fragment does with the contributions: the word that both cores share (RoundKind
-// in fragment.proto).
+// What a round of a fragment does with the contributions. Both cores use it (RoundKind in
+// fragment.proto).
 #pragma once
 
 namespace longhaul {
 
 enum class RoundKind {
-  kSeed,     // Version 0: one pool's initial parameters, exactly.
-  kOuter,    // A weighted mean and an outer step.
-  kFinal,    // A weighted mean and nothing else: the last round of a job.
-  kSkipped,  // Nobody could contribute: the parameters stay as they are under the new version.
+  // Version 0: one pool's initial parameters, exactly.
+  kSeed,
+  // A weighted mean and an outer step.
+  kOuter,
+  // A weighted mean and nothing else: the last round of a job.
+  kFinal,
+  // No pool could contribute: the version changes, but the parameters do not.
+  kSkipped,
 };
 
 constexpr const char* RoundKindName(RoundKind kind) {

@@ -14,7 +14,7 @@ bool EventLoop::RunOne(absl::Time until) {
     if (until != absl::InfiniteFuture()) now_ = std::max(now_, until);
     return false;
   }
-  // Moved out before it is popped: running it may schedule more.
+  // The event is moved out before it is popped, since running it may schedule more.
   Scheduled next = std::move(const_cast<Scheduled&>(queue_.top()));
   queue_.pop();
   now_ = next.moment;

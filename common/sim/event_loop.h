@@ -1,5 +1,5 @@
-// Virtual time: what is scheduled runs in the order of its moment, then of its scheduling. One
-// thread, no wall clock, so a run is a function of its inputs.
+// Virtual time. Events run in the order of their time, and those of the same time in the order in
+// which they were scheduled. One thread and no wall clock: a run is a function of its inputs.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ class EventLoop {
  public:
   absl::Time now() const { return now_; }
 
-  // A moment that has passed means now.
+  // A time in the past means now.
   void At(absl::Time moment, std::function<void()> run);
   void After(absl::Duration delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
 
-  // Runs the next event. False: none is left, or the next one is after `until`; then it is `until`.
+  // Runs the next event. Returns false if none is left, or if the next one is after `until`; then
+  // the time is `until`.
   bool RunOne(absl::Time until = absl::InfiniteFuture());
   int64_t events_run() const { return events_run_; }
 

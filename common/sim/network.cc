@@ -20,7 +20,8 @@ class Connection {
 
   const int nodes[2];
   std::function<void()> broken[2];
-  absl::Time newest_arrival[2] = {absl::InfinitePast(), absl::InfinitePast()};  // By sending side.
+  // By sending side.
+  absl::Time newest_arrival[2] = {absl::InfinitePast(), absl::InfinitePast()};
   bool open = true;
 };
 

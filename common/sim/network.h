@@ -1,7 +1,6 @@
-// Links in virtual time, as one transport connection (TCP, HTTP/2) shows them: messages of a
-// connection arrive in their order, after a delay and the time that their bytes take; when the
-// connection breaks, what is under way is lost, and each end hears of it once. Everything random
-// comes from one seed.
+// Links in virtual time. They behave as a transport connection (TCP, HTTP/2): messages arrive in
+// order, after a delay and the time that their bytes take. If the connection breaks, messages in
+// flight are lost, and each end hears of it once. One seed determines everything random.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +18,33 @@
 namespace longhaul::sim {
 
 struct LinkOptions {
-  absl::Duration delay_min = absl::Milliseconds(1);  // One way.
-  absl::Duration delay_mean =
-      absl::Milliseconds(1);     // Above the minimum the delay is exponential, at most 20 means.
-  double bytes_per_second = 0;   // Of each direction. 0: unlimited.
-  double break_probability = 0;  // That a message breaks its connection instead of arriving.
+  // One way.
+  absl::Duration delay_min = absl::Milliseconds(1);
+  // The mean of the delay above the minimum. It is exponential, but at most 20 times the mean.
+  absl::Duration delay_mean = absl::Milliseconds(1);
+  // In each direction. 0: unlimited.
+  double bytes_per_second = 0;
+  // The probability that a message breaks its connection instead of arriving.
+  double break_probability = 0;
 };
 
 class Connection;
-using ConnectionPtr =
-    std::shared_ptr<Connection>;  // Shared by both ends and the messages under way.
+// Shared by both ends and the messages in flight.
+using ConnectionPtr = std::shared_ptr<Connection>;
 
 // Not thread-safe. Nodes are small numbers that the caller chooses.
 class Network {
  public:
   Network(EventLoop* loop, uint64_t seed) : loop_(loop), random_(seed) {}
 
-  // Of both directions between a and b, from now on.
+  // Sets the link of both directions between a and b, from now on.
   void SetLink(int a, int b, const LinkOptions& options);
 
-  // `broken` runs at most once for each end, also when it breaks the connection itself. Null: the
-  // nodes are partitioned.
+  // `broken` runs at most once for each end, also for the end that breaks the connection. Returns
+  // null if the nodes are partitioned.
   ConnectionPtr Connect(int a, int b, std::function<void()> broken_a,
                         std::function<void()> broken_b);
-  // Runs `deliver` when the message arrives at the other end. Ignored on a broken connection.
+  // Runs `deliver` when the message arrives at the other end. Does nothing on a broken connection.
   void Send(const ConnectionPtr& connection, int from, int64_t bytes,
             std::function<void()> deliver);
   void Break(const ConnectionPtr& connection);
@@ -59,7 +61,8 @@ class Network {
   struct Link {
     LinkOptions options;
     absl::Time free_at[2] = {absl::InfinitePast(),
-                             absl::InfinitePast()};  // When each direction has sent what it has.
+                             // When each direction has sent all that it has.
+                             absl::InfinitePast()};
   };
   using Pair = std::pair<int, int>;
   static Pair PairOf(int a, int b) { return a < b ? Pair{a, b} : Pair{b, a}; }

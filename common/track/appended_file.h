@@ -1,5 +1,5 @@
-// A file that grows by whole pieces. Between calls it is not open, so that their number costs
-// nothing. Externally synchronised.
+// A file that grows by whole pieces. It is open only during calls, so that a program may have many
+// of them. Externally synchronised.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ class AppendedFile {
   AppendedFile(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
-  // Bytes of the file that are whole; what is behind them goes with the next append.
+  // Only the first `bytes` of the file are good. The next append overwrites the rest.
   void SetWhole(int64_t bytes) {
     size_ = bytes;
     torn_ = true;
   }
-  // After an error nothing of it counts, and it may be repeated.
+  // After an error nothing was appended, and the call may be repeated.
   absl::Status Append(absl::string_view bytes) {
     LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs_->Open(path_));
     if (torn_) LH_RETURN_IF_ERROR(file->Truncate(size_));

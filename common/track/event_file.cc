@@ -16,12 +16,12 @@
 namespace longhaul {
 namespace {
 
-// TensorBoard takes every file whose name has "tfevents" in it, in the order of the names.
+// TensorBoard reads every file with "tfevents" in its name, in the order of the names.
 constexpr absl::string_view kPrefix = "events.out.tfevents.", kSuffix = ".longhaul";
 constexpr char kFileVersion[] = "brain.Event:2";
 constexpr int kDtString = 7, kSessionStart = 1;
 
-// Nothing: not one of ours.
+// The number in the name, or nothing if the file is not one of ours.
 std::optional<int64_t> NumberOf(absl::string_view name) {
   int64_t number;
   if (!absl::ConsumePrefix(&name, kPrefix) || !absl::ConsumeSuffix(&name, kSuffix) ||
@@ -71,7 +71,8 @@ absl::StatusOr<EventFile> EventFile::Open(FileSystem* fs, const std::string& fol
   return made;
 }
 
-// Damaged: not one of ours, or more than a torn record follows the whole ones.
+// The file is damaged if it is not one of ours, or if more than one torn record follows the good
+// ones.
 absl::Status EventFile::Scan(const File& file, int64_t size, bool* damaged) {
   bool ours = false, first = true;
   LH_ASSIGN_OR_RETURN(const int64_t whole, ReadRecords(file, [&](absl::string_view record) {
@@ -80,7 +81,7 @@ absl::Status EventFile::Scan(const File& file, int64_t size, bool* damaged) {
                           return;
                         if (std::exchange(first, false)) {
                           ours = event.file_version() == kFileVersion;
-                          // What cannot be a time is long ago.
+                          // An impossible time becomes a time in the distant past.
                           const double wall = event.wall_time();
                           begun_ =
                               absl::UnixEpoch() + absl::Seconds(wall > 0 && wall < 1e11 ? wall : 0);

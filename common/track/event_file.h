@@ -1,9 +1,9 @@
-// A TensorBoard event file of one run: it is appended to, also by later starts of the program, and
-// TensorBoard reads it meanwhile. What a crash tore at its end is cut off when it is opened again. Nothing is
-// synced: a crash of the machine may cost the last seconds.
+// A TensorBoard event file of one run. Later starts of the program append to the same file, and
+// TensorBoard reads it meanwhile. If a crash tore its last record, the record is cut off when the
+// file is opened again. Nothing is synced: a crash of the machine may lose the last seconds.
 //
-// Externally synchronised. Blocks on the disk. No file stays open between calls. Errors: those of the file system; what
-// failed may be repeated.
+// Externally synchronised. Blocks on the disk. No file stays open between calls. Errors: those of
+// the file system; a failed call may be repeated.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ namespace longhaul {
 
 class EventFile {
  public:
-  // The newest event file of the folder, or a new one where there is none, or where it is damaged. `fs`
-  // outlives it.
+  // Opens the newest event file of the folder. Makes a new one if there is none, or if it is
+  // damaged. `fs` outlives it.
   static absl::StatusOr<EventFile> Open(FileSystem* fs, const std::string& folder, absl::Time now);
 
-  // Writes those that it does not have yet.
+  // Writes those scalars that the file does not have yet.
   absl::Status AddScalars(int64_t step, absl::Time time, absl::Span<const Scalar> scalars);
   absl::Status AddText(int64_t step, absl::Time time, const std::string& tag,
                        absl::string_view text);
-  // The run goes on from before `step`: readers drop what they had of it and of later ones.
+  // The run continues from before `step`: readers drop the points of this step and of later ones.
   absl::Status Rewind(int64_t step, absl::Time time);
 
   const LastSteps& last() const { return last_; }
-  // When its first record was written.
+  // When the file's first record was written.
   absl::Time begun() const { return begun_; }
 
  private:

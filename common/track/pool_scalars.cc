@@ -15,7 +15,7 @@ std::vector<Scalar> ProgressScalars(const v1::PoolProgress& progress) {
       {"exchange/uplink_nmse", progress.uplink_nmse()},
       {"exchange/error_feedback_norm", progress.error_feedback_norm()},
       {"exchange/exposed_wait_seconds", progress.exposed_wait_seconds()}};
-  // An earlier version of the worker does not tell these.
+  // An earlier version of the worker does not report these.
   if (progress.learning_rate() > 0)
     scalars.push_back({"train/learning_rate", progress.learning_rate()});
   if (progress.gradient_norm() > 0)

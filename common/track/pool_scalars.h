@@ -1,4 +1,4 @@
-// What is tracked of a pool, by the coordinator and by the pool itself, under the same tags. Pure.
+// The curves of a pool. The coordinator and the pool itself track them under the same tags. Pure.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,11 @@
 
 namespace longhaul {
 
-// train/...: loss, learning rate, gradient norm, tokens, tokens/s; exchange/...: what coding lost, and waiting.
+// train/...: loss, learning rate, gradient norm, tokens, tokens/s. exchange/...: the error of
+// coding, and the time spent waiting.
 std::vector<Scalar> ProgressScalars(const v1::PoolProgress& progress);
-// eval/NAME of each; of a loss alone its perplexity, too. `final`: also final/NAME, since the last step may have been
-// evaluated already, before the last round.
+// eval/NAME of each metric; for a loss alone also its perplexity. `final`: also final/NAME, since
+// the last step may have been evaluated already, before the last round.
 std::vector<Scalar> EvaluationScalars(double loss, absl::Span<const NamedValue> metrics,
                                       bool final);
 

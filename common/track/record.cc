@@ -22,7 +22,8 @@ uint64_t LittleAt(absl::string_view bytes, int count) {
   return value;
 }
 
-// The payload of the record that `bytes` begins with. False: it is not whole, or damaged.
+// The payload of the first record of `bytes`. Returns false if the record is not complete, or is
+// damaged.
 bool ParseRecord(absl::string_view bytes, absl::string_view* payload) {
   if (bytes.size() < kHeadBytes) return false;
   const uint64_t length = LittleAt(bytes, 8);
@@ -35,8 +36,8 @@ bool ParseRecord(absl::string_view bytes, absl::string_view* payload) {
 }  // namespace
 
 uint32_t MaskedCrc32c(absl::string_view bytes) {
-  // The library's function neither begins nor ends with the inversion that is part of CRC32C. It
-  // does not write to its argument.
+  // CRC32C inverts its value at the beginning and at the end, and the library's function does not.
+  // The function does not write to its argument.
   auto* data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));
   const uint32_t crc = ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~uint32_t{0});
   return ((crc >> 15) | (crc << 17)) + kMaskDelta;
@@ -71,7 +72,7 @@ absl::StatusOr<int64_t> ReadRecords(const File& file,
       on_record(payload);
       done += kHeadBytes + static_cast<int64_t>(payload.size()) + kTailBytes;
     }
-    // With more than a record's bytes at hand nothing was whole: nothing will be.
+    // If there are more bytes than the longest record has, and none is complete, none will be.
     if (done == before &&
         static_cast<int64_t>(window.size()) >= kRecordBytesMax + kHeadBytes + kTailBytes)
       break;

@@ -1,6 +1,6 @@
-// TFRecord framing, of which TensorBoard's event files are made: each record is its length (8 bytes,
-// little endian), the masked CRC32C of that, the bytes, their masked CRC32C. After TensorFlow's
-// core/lib/io/record_writer.h and core/lib/hash/crc32c.h. Pure, but for reading the file.
+// TFRecord framing, which TensorBoard's event files use. Each record is its length (8 bytes, little
+// endian), the masked CRC32C of the length, the bytes, and their masked CRC32C. See TensorFlow's
+// core/lib/io/record_writer.h and core/lib/hash/crc32c.h. Pure, except for reading the file.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@
 
 namespace longhaul {
 
-// Longer records are neither written here nor read.
+// Longer records are neither written nor read.
 inline constexpr int64_t kRecordBytesMax = 1 << 20;
 
-// Of the CRC32C; rotated and shifted, so that a checksum of bytes that hold checksums stays useful.
+// The CRC32C, rotated and shifted, so that a checksum of bytes that contain checksums is still
+// useful.
 uint32_t MaskedCrc32c(absl::string_view bytes);
 
 // Requires at most kRecordBytesMax bytes.
 void AppendRecord(absl::string_view payload, std::string* out);
 
-// Calls `on_record` with each whole record from the beginning of the file on. Returns where the last one
-// ends: what is behind it is torn or damaged. Errors: those of the file.
+// Calls `on_record` with each good record, from the beginning of the file. Returns where the last
+// good one ends; the bytes after it are torn or damaged. Errors: those of the file.
 absl::StatusOr<int64_t> ReadRecords(const File& file,
                                     absl::FunctionRef<void(absl::string_view)> on_record);
 

@@ -1,4 +1,4 @@
-// Numbers of a training run by step, as trackers of experiments take them.
+// Numbers of a training run by step, in the form that trackers of experiments take.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,13 @@
 namespace longhaul {
 
 struct Scalar {
-  std::string tag;  // As "train/loss": TensorBoard groups by what is before the first slash.
+  // For example "train/loss". TensorBoard groups tags by the part before the first slash.
+  std::string tag;
   double value = 0;
 };
 
-// The newest steps that a file holds of each tag: what comes again after a restart is not written again.
-// Steps may come somewhat out of order, as pools report their turns.
+// The newest steps that a file has for each tag, so that points that come again after a restart are
+// not written again. Steps may come somewhat out of order, since pools report in turns.
 class LastSteps {
  public:
   bool Takes(absl::string_view tag, int64_t step) const {
@@ -36,14 +37,14 @@ class LastSteps {
     steps.all_until = steps.newest.front();
     steps.newest.erase(steps.newest.begin());
   }
-  // What was written of `step` and later ones is void.
+  // The points of `step` and of later steps are not valid any more.
   void Rewind(int64_t step) {
     for (auto& [tag, steps] : tags_) {
       std::erase_if(steps.newest, [step](int64_t one) { return one >= step; });
       if (steps.newest.empty()) steps.all_until = std::max<int64_t>(step, 0) - 1;
     }
   }
-  // Of all tags. -1: none.
+  // The newest step of all tags, or -1.
   int64_t last() const {
     int64_t last = -1;
     for (const auto& [tag, steps] : tags_)
@@ -53,12 +54,13 @@ class LastSteps {
 
  private:
   struct Steps {
-    // Earlier ones are not asked for one by one: they count as written.
+    // Steps up to this one count as written; they are not stored one by one.
     int64_t all_until = std::numeric_limits<int64_t>::min();
-    std::vector<int64_t> newest;  // Ascending.
+    // Ascending.
+    std::vector<int64_t> newest;
   };
   static constexpr size_t kNewest = 64;
-  // A damaged file does not fill the memory.
+  // A limit, so that a damaged file cannot fill the memory.
   static constexpr size_t kTagsMax = 100'000;
   std::map<std::string, Steps, std::less<>> tags_;
 };

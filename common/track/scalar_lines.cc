@@ -11,9 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kRewind[] = "rewind";
+constexpr char kRewind[] = "rewind", kSession[] = "session";
 constexpr int64_t kLinesAtOnce = 1 << 20;
-// Longer lines are passed over. A spec is shorter.
+// Longer lines are skipped. A spec is shorter.
 constexpr size_t kLineBytesMax = 1 << 20;
 
 Json LineAt(int64_t step, absl::Time time) {
@@ -65,9 +65,9 @@ absl::Status ScalarLines::Scan(const File& file) {
   return absl::OkStatus();
 }
 
-// What is no line of ours says nothing.
+// Lines of another form are ignored.
 void ScalarLines::Heard(absl::string_view line) {
-  // A handful of names deep at most; deeper nesting ends the parser's patience early.
+  // A line has at most a few levels. The parser stops at deeper nesting.
   const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= 2; };
   const Json parsed = Json::parse(line.begin(), line.end(), shallow, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return;
@@ -77,6 +77,8 @@ void ScalarLines::Heard(absl::string_view line) {
   for (const auto& [name, item] : parsed.items()) {
     if (name == kRewind) {
       last_.Rewind(value);
+    } else if (name == kSession) {
+      session_ = item.is_string() ? item.get<std::string>() : "";
     } else if (name != "step" && name != "time") {
       last_.Took(name, value);
     }
@@ -108,12 +110,13 @@ absl::Status ScalarLines::AddText(int64_t step, absl::Time time, const std::stri
   return absl::OkStatus();
 }
 
-absl::Status ScalarLines::Rewind(int64_t step, absl::Time time) {
-  if (last_.last() < step) return absl::OkStatus();
+absl::Status ScalarLines::BeginSession(const std::string& session, int64_t step, absl::Time time) {
   Json line = LineAt(step, time);
-  line[kRewind] = true;
+  line[kSession] = session;
+  if (last_.last() >= step) line[kRewind] = true;
   LH_RETURN_IF_ERROR(file_.Append(TextOf(line)));
   last_.Rewind(step);
+  session_ = session;
   return absl::OkStatus();
 }
 

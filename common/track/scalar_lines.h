@@ -2,8 +2,9 @@
 //
 //   {"step":120,"time":1767225600.25,"train/loss":2.31,"train/tokens_per_second":81234.5}
 //   {"step":0,"time":...,"spec":"name: quickstart\n..."}     text
-//   {"step":90,"time":...,"rewind":true}                      what was said of step 90 and later ones is void: the run
-//                                                             goes on from before it
+//   {"step":90,"time":...,"session":"...","rewind":true}     the training started; its first step is
+//                                                            90. rewind: earlier lines of step 90 and
+//                                                            later steps are not valid any more
 //
 // A number that is not finite is null. Otherwise as event_file.h.
 #pragma once
@@ -28,7 +29,10 @@ class ScalarLines {
   absl::Status AddScalars(int64_t step, absl::Time time, absl::Span<const Scalar> scalars);
   absl::Status AddText(int64_t step, absl::Time time, const std::string& tag,
                        absl::string_view text);
-  absl::Status Rewind(int64_t step, absl::Time time);
+  // `session` names a start of the training. `step` is its first step.
+  absl::Status BeginSession(const std::string& session, int64_t step, absl::Time time);
+  // The newest session, also if an earlier start of the program wrote it. Empty: none.
+  const std::string& session() const { return session_; }
 
   const LastSteps& last() const { return last_; }
 
@@ -39,6 +43,7 @@ class ScalarLines {
 
   AppendedFile file_;
   LastSteps last_;
+  std::string session_;
 };
 
 }  // namespace longhaul

@@ -10,7 +10,8 @@
 namespace longhaul {
 namespace {
 
-// 10,000 points until the run is so many times as old as they are apart, then as many for each factor of e.
+// Once a run is so old that a ten-thousandth of its age is longer than `at_least`, points are that
+// far apart. So it has 10,000 points until then, and as many for each factor of e.
 constexpr int kPointsOfAge = 10'000;
 
 }  // namespace
@@ -40,11 +41,10 @@ absl::Status TrackedRun::AddText(absl::Time time, const std::string& tag, absl::
 
 absl::Status TrackedRun::AddSometimes(const std::string& session, absl::Duration at_least,
                                       TrackedStep step) {
-  if (session != session_) {
+  if (session != lines_.session()) {
     LH_RETURN_IF_ERROR(Flush());
     LH_RETURN_IF_ERROR(events_.Rewind(step.step, step.time));
-    LH_RETURN_IF_ERROR(lines_.Rewind(step.step, step.time));
-    session_ = session;
+    LH_RETURN_IF_ERROR(lines_.BeginSession(session, step.step, step.time));
     next_ = absl::InfinitePast();
   }
   if (step.time < next_) {

@@ -1,8 +1,9 @@
-// The curves of one run in a folder: a TensorBoard event file and scalars.jsonl, with the same numbers. Several runs
-// in folders below one are shown by `tensorboard --logdir` over one another.
+// The curves of one run in a folder: a TensorBoard event file and scalars.jsonl, with the same
+// numbers. `tensorboard --logdir` shows several runs in folders below one in the same diagrams.
 //
-// A later start of the program goes on in the same files, and writes nothing twice: a step that it has of
-// a tag is not taken again. Externally synchronised. Blocks on the disk. Errors: those of the file system.
+// A later start of the program continues the same files and writes nothing twice: a step that the
+// files have for a tag is not written again. Externally synchronised. Blocks on the disk. Errors:
+// those of the file system.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +30,18 @@ struct TrackedStep {
 
 class TrackedRun {
  public:
-  // Makes the folder and the one above it, but not those above that. `fs` outlives it. NOT_FOUND: those are not there.
+  // Makes the folder and its parent, but no folders above. `fs` outlives it. NOT_FOUND: those do
+  // not exist.
   static absl::StatusOr<std::unique_ptr<TrackedRun>> Open(FileSystem* fs, const std::string& folder,
                                                           absl::Time now);
 
   absl::Status Add(const TrackedStep& step);
   absl::Status AddText(absl::Time time, const std::string& tag, absl::string_view text);
-  // As Add, for what comes all the time: a step each `at_least`, and once the run is old each ten-thousandth of its
-  // age, so that its files stay small; the newest one that was left out is kept for Flush. `session`: which
-  // start of the training it is of. One that begins at a step that was written already voids what came from there on.
+  // As Add, for points that come all the time: takes one in each `at_least`, and in an old run one
+  // in each ten-thousandth of its age, so that its files stay small. The newest point that was left
+  // out is kept for Flush. `session` names the start of the training to which the point belongs,
+  // also after a restart of this program. If a session begins at a step that was written already,
+  // the points from there on are not valid any more.
   absl::Status AddSometimes(const std::string& session, absl::Duration at_least, TrackedStep step);
   absl::Status Flush();
 
@@ -47,7 +51,6 @@ class TrackedRun {
 
   EventFile events_;
   ScalarLines lines_;
-  std::string session_;
   absl::Time next_ = absl::InfinitePast();
   std::optional<TrackedStep> held_;
 };

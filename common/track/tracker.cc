@@ -42,7 +42,7 @@ void Tracker::Report(const std::string& folder, Run& run, const absl::Status& st
   run.again = now + kTryAgain;
   if (std::exchange(run.failed, true)) return;
   log_.Warning(absl::StrCat("the curves in ", folder, " are not written: ", status.ToString(),
-                            "; training goes on, and so will they once that works"));
+                            "; training continues, and they are tried again"));
 }
 
 void Tracker::Add(const std::string& folder, TrackedStep step) {

@@ -1,6 +1,6 @@
-// Writes the curves of several runs, beside what is going on: every call returns at once, and what does not fit the
-// queue is left out and said in the log. A run whose disk fails is said once and tried again later; training never
-// waits for it.
+// Writes the curves of several runs in the background. Every call returns at once. Points that do
+// not fit into the queue are dropped, and the log says so. If the disk of a run fails, that is
+// logged once and tried again later. Training never waits for it.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@
 
 namespace longhaul {
 
-// Thread-safe. Folders are those of runs.
+// Thread-safe. A run is named by its folder.
 class Tracker {
  public:
-  // `runner` runs one task at a time, in their order, and all of them before this object goes. `fs` outlives it.
+  // `runner` runs one task at a time, in order, and has run all of them before this object ends.
+  // `fs` outlives it.
   Tracker(FileSystem* fs, TaskRunner* runner, Logger log)
       : fs_(fs), runner_(runner), log_(std::move(log)) {}
 
@@ -30,19 +31,22 @@ class Tracker {
   void AddText(const std::string& folder, absl::Time time, std::string tag, std::string text);
   void AddSometimes(const std::string& folder, std::string session, absl::Duration at_least,
                     TrackedStep step);
-  // Nothing more is to come of the runs whose folders begin so: what was kept is written.
+  // Ends the runs whose folders begin with `prefix`: writes the points that were kept. They get no
+  // more points.
   void Close(const std::string& prefix);
 
  private:
   static constexpr size_t kRunsMax = 4096;
   struct Run {
-    std::unique_ptr<TrackedRun> run;  // Null: it could not be opened.
+    // Null if it could not be opened.
+    std::unique_ptr<TrackedRun> run;
     absl::Time again = absl::InfinitePast();
-    bool failed = false;  // And it was said.
+    // True: the log says so already.
+    bool failed = false;
   };
 
   void Submit(TaskRunner::Task task);
-  // On the runner.
+  // Runs on the runner.
   template <typename F>
   void With(const std::string& folder, absl::Time now, F&& write);
   void Report(const std::string& folder, Run& run, const absl::Status& status, absl::Time now);
@@ -50,7 +54,8 @@ class Tracker {
   FileSystem* const fs_;
   TaskRunner* const runner_;
   const Logger log_;
-  std::map<std::string, Run> runs_;  // On the runner alone.
+  // Used only on the runner.
+  std::map<std::string, Run> runs_;
   absl::Mutex mutex_;
   bool overflowed_ ABSL_GUARDED_BY(mutex_) = false;
 };

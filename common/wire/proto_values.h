@@ -1,5 +1,5 @@
-// Values that messages between programs and stored records share: the protos and the program's words
-// for them.
+// Values that messages between programs and stored records share: converts between protos and the
+// program's own types.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ v1::Digest ToProto(const Digest128& digest);
 Digest128 DigestFromProto(const v1::Digest& digest);
 
 v1::RoundKind ToProto(RoundKind kind);
-// Nothing: unspecified, or a kind of a newer version.
+// Empty if it is unspecified, or a kind of a newer version.
 std::optional<RoundKind> RoundKindFromProto(v1::RoundKind kind);
 
 }  // namespace longhaul

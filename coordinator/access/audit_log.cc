@@ -48,12 +48,14 @@ class AuditedCall : public interception::Interceptor {
 
   void Intercept(interception::InterceptorBatchMethods* call) override {
     using Point = interception::InterceptionHookPoints;
-    if (call->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE)) {
-      // Audited methods are unary: what was received is the request.
+    if (!seen_ && call->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE)) {
+      // No audited method is raw. The first message of a stream says what it is about.
       const auto* request = static_cast<const google::protobuf::Message*>(call->GetRecvMessage());
       if (request != nullptr) {
+        seen_ = true;
         entry_.job = JobOf(*request);
         entry_.pool = TextField(*request, "pool");
+        entry_.upload = TextField(*request, "upload");
       }
     }
     if (call->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS)) {
@@ -72,6 +74,7 @@ class AuditedCall : public interception::Interceptor {
   const AuditLog::Who* const who_;
   interception::ServerRpcInfo* const info_;
   AuditEntry entry_;
+  bool seen_ = false;  // The first message.
 };
 
 class AuditObserver : public interception::ServerInterceptorFactoryInterface {
@@ -102,7 +105,7 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path
 AuditLog::~AuditLog() { close(fd_); }
 
 void AuditLog::Write(const AuditEntry& entry) {
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},
       {"who", entry.who},
       {"peer", entry.peer},
@@ -111,6 +114,7 @@ void AuditLog::Write(const AuditEntry& entry) {
       {"pool", entry.pool},
       {"result", entry.result},
       {"message", entry.message}};
+  if (!entry.upload.empty()) json["upload"] = entry.upload;
   const std::string line =
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   absl::MutexLock lock(&mutex_);

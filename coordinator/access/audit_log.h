@@ -2,8 +2,8 @@
 // or not. A file of its own, appended to; move it away with copytruncate.
 //   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
-//    "result": canonical code, "message": of a refusal}
-// No line has a secret. Calls that the door refuses have no peer, job and pool: nobody read them.
+//    "result": canonical code, "message": of a refusal, "upload": its name, where a call is about one}
+// No line has a secret. A refused call has job and pool as its request names them.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,10 @@
 namespace longhaul::coordinator {
 
 struct AuditEntry {
-  std::string who, peer, method, job, pool, result, message;
+  std::string who, peer, method, job, pool, result, message, upload;
 };
 
-// Thread-safe. A write that fails is told in the program's log; the call goes on.
+// Thread-safe. A write that fails is reported in the program's log; the call goes on.
 class AuditLog {
  public:
   // Makes the file, mode 0600. UNAVAILABLE: it cannot be opened; the message names it.

@@ -37,4 +37,14 @@ absl::Status PoolCaller::MayActFor(absl::string_view pool) const {
                               " (longhaul certs issue pool ", pool, "), or --pool ", name_)}}});
 }
 
+absl::Status JobCaller::MayChange(absl::string_view job, absl::string_view owner) const {
+  if (any_job || owner.empty() || owner == who) return absl::OkStatus();
+  return WithErrorInfo(
+      absl::PermissionDeniedError(
+          absl::StrCat("job ", job, " was submitted by ", owner, ", not by ", who)),
+      {"NOT_YOUR_JOB",
+       {{"owner", std::string(owner)},
+        {"hint", absl::StrCat("ask ", owner, " for it, or an admin of the coordinator")}}});
+}
+
 }  // namespace longhaul::coordinator

@@ -32,4 +32,14 @@ class PoolCaller {
   std::string name_;
 };
 
+// What of a call says whose jobs it may change.
+struct JobCaller {
+  std::string who;      // "token:NAME", "certificate:NAME"; empty: not known.
+  bool any_job = true;  // Of an admin, and of everybody where there are no roles.
+
+  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. A job whose owner is
+  // not known (empty) is everybody's.
+  absl::Status MayChange(absl::string_view job, absl::string_view owner) const;
+};
+
 }  // namespace longhaul::coordinator

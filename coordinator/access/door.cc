@@ -1,9 +1,13 @@
 #include "coordinator/access/door.h"
 
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -20,9 +24,20 @@ std::string OnlyValue(const grpc::AuthMetadataProcessor::InputMetadata& metadata
 
 absl::Status AdmitPool(const CertificateNames& certificate) {
   if (!certificate.dns.empty()) return absl::OkStatus();
-  return absl::UnauthenticatedError(
-      "only pools may call this: show a certificate whose first DNS name is the pool's "
-      "(--tls-certificate and --tls-key; longhaul certs issue pool NAME)");
+  return WithErrorInfo(
+      absl::UnauthenticatedError(
+          "only pools may call this: show a certificate whose first DNS name is the pool's"),
+      {"CERTIFICATE_NEEDED",
+       {{"hint",
+         "give --tls-certificate and --tls-key (longhaul certs issue pool NAME makes them)"}}});
+}
+
+// Of a method that is not there: enough to tell who may know that.
+Need NeedOf(const MethodRule* rule) { return rule != nullptr ? rule->need : Need::kViewer; }
+
+// Answered by a handler of ours.
+bool IsOurs(const MethodRule* rule) {
+  return rule != nullptr && !absl::EndsWith(rule->method, "/");
 }
 
 }  // namespace
@@ -31,77 +46,190 @@ std::string AuthorizationOf(const grpc::AuthMetadataProcessor::InputMetadata& me
   return OnlyValue(metadata, "authorization");
 }
 
-absl::Status Door::AdmitUser(Role least, const CertificateNames& certificate,
-                             absl::string_view authorization) const {
-  if (options_.tokens == nullptr) {
-    if (!certificate.dns.empty() || !certificate.common.empty()) return absl::OkStatus();
-    return absl::UnauthenticatedError("the certificate of this caller names nobody");
+std::string Door::Caller::who() const {
+  if (user.has_value() && user->ok()) return absl::StrCat("token:", (*user)->name);
+  const std::string& name = certificate.dns.empty() ? certificate.common : certificate.dns;
+  return name.empty() ? "anonymous" : absl::StrCat("certificate:", name);
+}
+
+Door::Caller Door::Identify(absl::string_view method, const CertificateNames& certificate,
+                            absl::string_view authorization) const {
+  Caller caller{.certificate = certificate};
+  const Need need = NeedOf(FindMethod(method));
+  if (options_.tokens != nullptr && need != Need::kNothing && need != Need::kPool)
+    caller.user = options_.tokens->Authenticate(authorization);
+  return caller;
+}
+
+absl::Status Door::AdmitUser(Role least, const Caller& caller) const {
+  if (!caller.user.has_value()) {
+    if (!caller.certificate.dns.empty() || !caller.certificate.common.empty())
+      return absl::OkStatus();
+    return WithErrorInfo(
+        absl::UnauthenticatedError("the certificate of this caller names nobody"),
+        {"CERTIFICATE_NEEDED",
+         {{"hint", "use one with a common name (longhaul certs issue user NAME makes it)"}}});
   }
-  LH_ASSIGN_OR_RETURN(const User user, options_.tokens->Authenticate(authorization));
+  LH_ASSIGN_OR_RETURN(const User user, *caller.user);
   if (user.role >= least) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(user.name, " is a ", RoleName(user.role),
-                                                  "; this needs the role ", RoleName(least),
-                                                  ": ask the coordinator's operator for it"));
+  return WithErrorInfo(
+      absl::PermissionDeniedError(absl::StrCat(user.name, " is a ", RoleName(user.role),
+                                               "; this needs the role ", RoleName(least))),
+      {"ROLE_TOO_SMALL",
+       {{"field", "authorization"},
+        {"role", std::string(RoleName(user.role))},
+        {"needs", std::string(RoleName(least))},
+        {"hint", absl::StrCat("ask the coordinator's operator for the role ", RoleName(least))}}});
 }
 
 absl::Status Door::Admit(absl::string_view method, const CertificateNames& certificate,
                          absl::string_view authorization, absl::Time now) {
+  return Judge(method, Identify(method, certificate, authorization), now);
+}
+
+absl::Status Door::Judge(absl::string_view method, const Caller& caller, absl::Time now) {
   const MethodRule* const rule = FindMethod(method);
-  const Need need = rule != nullptr ? rule->need : Need::kViewer;
-  switch (need) {
+  switch (NeedOf(rule)) {
     case Need::kNothing:
       return absl::OkStatus();
     case Need::kPool:
-      LH_RETURN_IF_ERROR(AdmitPool(certificate));
+      LH_RETURN_IF_ERROR(AdmitPool(caller.certificate));
       break;
     case Need::kViewer:
-      LH_RETURN_IF_ERROR(AdmitUser(Role::kViewer, certificate, authorization));
+      LH_RETURN_IF_ERROR(AdmitUser(Role::kViewer, caller));
       break;
     case Need::kSubmitter:
-      LH_RETURN_IF_ERROR(AdmitUser(Role::kSubmitter, certificate, authorization));
+      LH_RETURN_IF_ERROR(AdmitUser(Role::kSubmitter, caller));
       break;
     case Need::kAdmin:
-      LH_RETURN_IF_ERROR(AdmitUser(Role::kAdmin, certificate, authorization));
+      LH_RETURN_IF_ERROR(AdmitUser(Role::kAdmin, caller));
       break;
   }
   if (rule == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("this coordinator has no method ", method.substr(0, kMethodShown),
-                     ": bring client and coordinator to the same version"));
+    return WithErrorInfo(absl::UnimplementedError(absl::StrCat(
+                             "this coordinator has no method ", method.substr(0, kMethodShown),
+                             ": bring client and coordinator to the same version")),
+                         {"METHOD_UNKNOWN", {}});
   }
   if (!rule->counted) return absl::OkStatus();
-  const std::string who = Who(certificate, need == Need::kPool ? "" : authorization);
+  const std::string who = caller.who();
   const absl::Duration wait = rate_.Take(who, now);
   if (wait == absl::ZeroDuration()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(who, " makes more than ", rate_.per_second(),
-                   " calls a second (--calls-per-second of the coordinator): try again in ",
-                   absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1)))));
+  const absl::Duration shown = absl::Ceil(wait, absl::Milliseconds(1));
+  return WithRetryDelay(
+      WithErrorInfo(absl::ResourceExhaustedError(absl::StrCat(
+                        who, " makes more than ", rate_.per_second(),
+                        " calls a second (--calls-per-second of the coordinator): try again in ",
+                        absl::FormatDuration(shown))),
+                    {"TOO_MANY_CALLS", {{"caller", who}}}),
+      shown);
 }
 
 grpc::Status Door::Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                            OutputMetadata*, OutputMetadata*) {
   const std::string method = OnlyValue(metadata, ":path");
-  const std::string authorization = AuthorizationOf(metadata);
-  const CertificateNames certificate = NamesOf(*connection);
-  const absl::Status status = Admit(method, certificate, authorization, absl::Now());
-  const MethodRule* const rule = status.ok() ? nullptr : FindMethod(method);
-  if (rule != nullptr && rule->audited && options_.audit != nullptr) {
-    options_.audit->Write({.who = Who(certificate, authorization),
-                           .method = method.substr(1),
-                           .result = absl::StatusCodeToString(status.code()),
-                           .message = std::string(status.message())});
-  }
-  return ToGrpcStatus(status);
+  if (guarded_ && IsOurs(FindMethod(method))) return grpc::Status::OK;
+  return ToGrpcStatus(Admit(method, NamesOf(*connection), AuthorizationOf(metadata), absl::Now()));
 }
 
-std::string Door::Who(const CertificateNames& certificate, absl::string_view authorization) const {
-  if (options_.tokens != nullptr && !authorization.empty()) {
-    const absl::StatusOr<User> user = options_.tokens->Authenticate(authorization);
-    if (user.ok()) return absl::StrCat("token:", user->name);
+class GuardedCall : public grpc::experimental::Interceptor {
+ public:
+  GuardedCall(Door* door, grpc::experimental::ServerRpcInfo* info) : door_(door), info_(info) {}
+  ~GuardedCall() override {
+    if (entered_) door_->Forget(info_->server_context());
   }
-  const std::string& name = certificate.dns.empty() ? certificate.common : certificate.dns;
-  return name.empty() ? "anonymous" : absl::StrCat("certificate:", name);
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+    using Point = grpc::experimental::InterceptionHookPoints;
+    grpc::ServerContextBase* const call = info_->server_context();
+    if (batch->QueryInterceptionHookPoint(Point::POST_RECV_INITIAL_METADATA)) {
+      Door::Known known{.caller = door_->Identify(info_->method(), NamesOf(*call->auth_context()),
+                                                  AuthorizationOf(call->client_metadata()))};
+      known.refusal = door_->Judge(info_->method(), known.caller, absl::Now());
+      refused_ = !known.refusal.ok();
+      entered_ = refused_ || known.caller.user.has_value();
+      if (entered_) door_->Enter(call, std::move(known));
+    }
+    if (refused_ && !door_->WasAsked(call)) {
+      const bool answers = batch->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA) ||
+                           batch->QueryInterceptionHookPoint(Point::PRE_SEND_MESSAGE) ||
+                           batch->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS);
+      if (answers) call->TryCancel();
+    }
+    batch->Proceed();
+  }
+
+ private:
+  Door* const door_;
+  grpc::experimental::ServerRpcInfo* const info_;
+  bool refused_ = false, entered_ = false;
+};
+
+namespace {
+
+class Guard : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit Guard(Door* door) : door_(door) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    return IsOurs(FindMethod(info->method())) ? new GuardedCall(door_, info) : nullptr;
+  }
+
+ private:
+  Door* const door_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Door::MakeGuard() {
+  guarded_ = true;
+  return std::make_unique<Guard>(this);
+}
+
+void Door::Enter(const grpc::ServerContextBase* call, Known known) {
+  absl::MutexLock lock(&mutex_);
+  known_[call] = std::move(known);
+}
+
+bool Door::WasAsked(const grpc::ServerContextBase* call) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = known_.find(call);
+  return found != known_.end() && found->second.asked;
+}
+
+void Door::Forget(const grpc::ServerContextBase* call) {
+  absl::MutexLock lock(&mutex_);
+  known_.erase(call);
+}
+
+absl::Status Door::RefusalOf(const grpc::ServerContextBase& call) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = known_.find(&call);
+  if (found == known_.end()) return absl::OkStatus();
+  found->second.asked = true;
+  return found->second.refusal;
+}
+
+// A call that is not known has no token: it is a pool's, or there are none here.
+Door::Caller Door::CallerOf(const grpc::ServerContextBase& call) const {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = known_.find(&call);
+    if (found != known_.end()) return found->second.caller;
+  }
+  return {.certificate = NamesOf(*call.auth_context())};
+}
+
+JobCaller Door::JobCallerOf(const grpc::ServerContextBase& call) const {
+  const Caller caller = CallerOf(call);
+  const auto& user = caller.user;
+  const bool any =
+      user.has_value() ? user->ok() && (*user)->role == Role::kAdmin : options_.tokens == nullptr;
+  return {.who = caller.who(), .any_job = any};
+}
+
+std::string Door::WhoCalls(const grpc::ServerContextBase& call) const {
+  return CallerOf(call).who();
 }
 
 }  // namespace longhaul::coordinator

@@ -1,23 +1,39 @@
-// The door of the coordinator: every call passes it before its handler, known methods and unknown
-// ones. It knows callers by certificate and token, lets in whom the method's rule (methods.h) lets
-// in, and counts.
+// The coordinator's access control: every call passes it before its handler, also calls of unknown
+// methods. It identifies callers by certificate and token, applies the method's rule (methods.h),
+// and limits the rate of calls.
+//
+// It has two stages, because a refusal before gRPC looks for the handler can send only a code and a
+// message. That stage (Process) refuses what no handler of ours answers: unknown methods, health,
+// reflection. An interceptor (MakeGuard) judges calls of declared methods. Their handlers ask first
+// (RefusalOf) and answer with the whole refusal: reason, field, hint. A handler that does not ask
+// can send nothing: the guard cancels its call.
+//
+// Who is let in:
 //   with tokens     people are known by tokens, pools by certificates
 //   without         a certificate of the server's authority is enough for everything but acting for
 //                   another pool
-// Handlers check one thing more, which only the request has: the pool that is meant (caller.h).
+// Handlers check one more thing, which only the request has: the pool that it names (caller.h).
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "coordinator/access/audit_log.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/user_tokens.h"
 #include "coordinator/access/call_rate.h"
 #include "coordinator/access/caller.h"
 #include "coordinator/access/methods.h"
-#include "coordinator/access/tokens.h"
 #include "grpcpp/security/auth_metadata_processor.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul::coordinator {
 
@@ -25,19 +41,18 @@ namespace longhaul::coordinator {
 class Door : public grpc::AuthMetadataProcessor {
  public:
   struct Options {
-    Tokens* tokens = nullptr;     // Null: none. Outlives the door, as does
-    AuditLog* audit = nullptr;    // this. Null: none.
+    Tokens* tokens = nullptr;     // Null: none. Outlives the door.
     double calls_per_second = 0;  // Of each caller; twice as many at once. 0: no limit.
   };
   explicit Door(const Options& options)
       : options_(options),
         rate_(options.calls_per_second, std::max(1.0, 2 * options.calls_per_second)) {}
 
-  //   UNAUTHENTICATED     the method needs a token, or a certificate, and there is no good one
-  //   PERMISSION_DENIED   the user's role is too small
-  //   RESOURCE_EXHAUSTED  the caller calls too often
-  //   UNIMPLEMENTED       there is no such method
-  // A grpc::Status of the door has no details: gRPC passes on code and message alone.
+  //   UNAUTHENTICATED     the method needs a token (user_tokens.h), or a certificate that names a pool or
+  //                       a user (CERTIFICATE_NEEDED), and there is no good one
+  //   PERMISSION_DENIED   ROLE_TOO_SMALL: the user's role
+  //   RESOURCE_EXHAUSTED  TOO_MANY_CALLS: the caller calls too often; RetryInfo
+  //   UNIMPLEMENTED       METHOD_UNKNOWN: there is no such method
   absl::Status Admit(absl::string_view method, const CertificateNames& certificate,
                      absl::string_view authorization, absl::Time now);
 
@@ -45,15 +60,49 @@ class Door : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
-  // "token:NAME", "certificate:NAME" or "anonymous".
-  std::string Who(const CertificateNames& certificate, absl::string_view authorization) const;
+  // What judges the calls of declared methods. The door outlives the server.
+  std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeGuard();
+  // In the handler, before anything else: why the guard does not let this call in.
+  absl::Status RefusalOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whose jobs the caller may change.
+  JobCaller JobCallerOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Who makes the call: "token:NAME", "certificate:NAME" or "anonymous".
+  std::string WhoCalls(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status AdmitUser(Role least, const CertificateNames& certificate,
-                         absl::string_view authorization) const;
+  // Who makes a call, found out once, where it begins.
+  struct Caller {
+    CertificateNames certificate;
+    // Of the token, or why it is none. Nothing: no token counts, of a pool or where there are none.
+    std::optional<absl::StatusOr<User>> user;
+
+    std::string who() const;
+  };
+  Caller Identify(absl::string_view method, const CertificateNames& certificate,
+                  absl::string_view authorization) const;
+  absl::Status Judge(absl::string_view method, const Caller& caller, absl::Time now);
+  absl::Status AdmitUser(Role least, const Caller& caller) const;
+
+  friend class GuardedCall;
+  // What handlers and the audit log ask of a call that is not over yet.
+  struct Known {
+    Caller caller;
+    absl::Status refusal;
+    bool asked = false;  // For the refusal.
+  };
+  void Enter(const grpc::ServerContextBase* call, Known known) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WasAsked(const grpc::ServerContextBase* call) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Forget(const grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
+  Caller CallerOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   CallRate rate_;
+  std::atomic<bool> guarded_ = false;  // MakeGuard was called.
+  mutable absl::Mutex mutex_;
+  // Guarded calls that are refused, or whose caller has a token.
+  mutable std::map<const grpc::ServerContextBase*, Known> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The Authorization header of a call; empty: none, or several.

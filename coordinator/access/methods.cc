@@ -16,6 +16,10 @@ constexpr MethodRule kRules[] = {
     {"/longhaul.v1.JobService/DownloadCheckpoint", Need::kViewer},
     {"/longhaul.v1.JobService/DeleteJob", Need::kSubmitter, /*audited=*/true},
     {"/longhaul.v1.JobService/ListEvents", Need::kViewer},
+    {"/longhaul.v1.UploadService/FindFolder", Need::kSubmitter},
+    {"/longhaul.v1.UploadService/PrepareUpload", Need::kSubmitter, /*audited=*/true},
+    {"/longhaul.v1.UploadService/UploadFile", Need::kSubmitter, /*audited=*/true,
+     /*counted=*/false},
     {"/longhaul.v1.PoolService/ListPools", Need::kViewer},
     {"/longhaul.v1.ServerService/Describe", Need::kViewer},
     {"/longhaul.v1.ServerService/Probe", Need::kViewer},
@@ -34,18 +38,6 @@ constexpr MethodRule kRules[] = {
 };
 
 }  // namespace
-
-absl::string_view RoleName(Role role) {
-  switch (role) {
-    case Role::kViewer:
-      return "viewer";
-    case Role::kSubmitter:
-      return "submitter";
-    case Role::kAdmin:
-      return "admin";
-  }
-  return "";
-}
 
 absl::Span<const MethodRule> MethodRules() { return kRules; }
 

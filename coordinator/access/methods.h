@@ -7,14 +7,10 @@
 
 namespace longhaul::coordinator {
 
-// Of people and their tools; each may do what those before it may.
-enum class Role { kViewer, kSubmitter, kAdmin };
-absl::string_view RoleName(Role role);
-
 enum class Need {
   kNothing,  // Answers everybody who has a connection.
   kPool,     // A pool's certificate; the request's `pool` must be its name (caller.h).
-  kViewer,
+  kViewer,   // And the others: a user of this Role at least (common/rpc/user_tokens.h).
   kSubmitter,
   kAdmin,
 };
@@ -22,7 +18,7 @@ enum class Need {
 struct MethodRule {
   absl::string_view method;  // "/longhaul.v1.JobService/GetJob"; one that ends in '/': all of it.
   Need need = Need::kAdmin;
-  bool audited = false;  // Changes something: told in the audit log.
+  bool audited = false;  // Changes something: goes to the audit log.
   bool counted = true;   // Against the caller's rate; bulk calls are bounded by memory.
 };
 

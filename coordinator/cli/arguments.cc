@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/config/nearest_name.h"
+#include "coordinator/cli/certificate_authority.h"
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/spec_init.h"
@@ -63,8 +64,8 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
            }
            arguments.timeout_given = true;
          },
-         "Deadline of each call (30s); with watch, wait, --wait and --follow, of the whole wait "
-         "(none)")
+         absl::StrCat("Deadline of each call (", absl::FormatDuration(arguments.timeout),
+                      "); with watch, wait, --wait and --follow, of the whole wait (none)"))
       ->type_name("DURATION");
 }
 
@@ -88,9 +89,12 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   submit
-      ->add_option("--from", arguments.from,
-                   "Begin with the parameters of a checkpoint: JOB, JOB@STEP, or a folder in the "
-                   "coordinator's --import-dir")
+      ->add_option(
+          "--from", arguments.from,
+          "Begin with the parameters of a checkpoint: JOB, JOB@STEP, or a folder, a "
+          "checkpoint's or a Hugging Face model's. A folder of this machine is sent, unless "
+          "the coordinator has it; another one lies in its --import-dir. here:DIR and "
+          "coordinator:DIR say which of two is meant")
       ->type_name("JOB@STEP|DIR");
   submit->add_option("--token", arguments.token,
                      "Idempotency token: a repeated one gets the first answer");
@@ -107,20 +111,23 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
 void AddLogs(CLI::App& app, Arguments& arguments) {
   CLI::App* logs = app.add_subcommand("logs", "Show the newest log lines of a job's pools");
   logs->add_option("JOB", arguments.job, "Name or id of the job, or name of a pool")->required();
-  logs->add_option("--tail", arguments.tail, "So many lines of each pool first (100)")
+  logs->add_option("--tail", arguments.tail,
+                   absl::StrCat("How many of the newest lines of each pool come first (",
+                                arguments.tail, ")"))
       ->type_name("N")
       ->check(CLI::Range(0, 10000).description(""));
-  logs->add_flag("--follow", arguments.follow, "Then what is written from now on");
+  logs->add_flag("--follow", arguments.follow, "Then show new lines as they are written");
 }
 
 void AddSpec(CLI::App& app, Arguments& arguments) {
-  CLI::App* spec = app.add_subcommand("spec", "Learn and begin job specs")->require_subcommand(1);
+  CLI::App* spec = app.add_subcommand("spec", "Explain the job spec, or print one to begin from")
+                       ->require_subcommand(1);
   spec->add_subcommand("explain", "Explain a field of the job spec, with its unit and default")
       ->add_option("PATH", arguments.path, "As sync.up.codec; without it, the whole spec");
   spec->add_subcommand("init", "Print a spec to begin from")
-      ->add_option(
-          "--from", arguments.spec_template,
-          absl::StrCat("One of ", absl::StrJoin(SpecTemplateNames(), ", "), " (quickstart)"))
+      ->add_option("--from", arguments.spec_template,
+                   absl::StrCat("One of ", absl::StrJoin(SpecTemplateNames(), ", "), " (",
+                                arguments.spec_template, ")"))
       ->type_name("NAME")
       ->check(CLI::IsMember(SpecTemplateNames()).description(""));
 }
@@ -129,12 +136,18 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
   CLI::App* certs = app.add_subcommand(
       "certs", "A private authority for TLS: `certs init`, then `certs issue` for each program");
   certs->require_subcommand(1);
-  certs->add_option("--dir", arguments.certs_dir, "Folder of the authority (longhaul-ca)")
+  certs
+      ->add_option("--dir", arguments.certs_dir,
+                   absl::StrCat("Folder of the authority (", arguments.certs_dir, ")"))
       ->type_name("FOLDER");
-  certs->add_option("--days", arguments.days, "How long it is valid (init: 3650, issue: 365)")
+  certs
+      ->add_option("--days", arguments.days,
+                   absl::StrCat("How long it is valid (init: ", kAuthorityDays,
+                                ", issue: ", kCertificateDays, ")"))
       ->type_name("N")
       ->check(CLI::Range(1, 36500).description(""));
-  certs->add_subcommand("init", "Make the authority: ca.pem for every program, ca.key for none");
+  certs->add_subcommand("init",
+                        "Make the authority: ca.pem for every program; ca.key stays secret");
   CLI::App* issue = certs->add_subcommand("issue", "Make a certificate and its key");
   issue->add_option("KIND", arguments.certificate_kind, "pool, coordinator or user")
       ->required()
@@ -154,8 +167,8 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
 void AddExport(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("export", "Write a checkpoint as a Hugging Face model");
   command
-      ->add_option("JOB|CHECKPOINT_DIR", arguments.job,
-                   "Folder of a checkpoint, or a job whose coordinator is on this machine")
+      ->add_option("JOB[@STEP]|CHECKPOINT_DIR", arguments.job,
+                   "Folder of a checkpoint here, or a job and its step (its newest checkpoint)")
       ->required();
   command->add_option("--out", arguments.out, "Folder to make")->type_name("DIR")->required();
   command->add_option("--format", arguments.format, "hf: what transformers' from_pretrained loads")
@@ -167,20 +180,28 @@ void AddExport(CLI::App& app, Arguments& arguments) {
                    "Hugging Face folder whose tokenizer files, generation_config.json and special "
                    "tokens are carried along (that of model.hf, if it is here)")
       ->type_name("DIR");
+  command->add_flag("--last-commit", arguments.last_commit,
+                    "Of a job that runs: what it has committed, not its newest checkpoint");
+  command
+      ->add_option("--cache", arguments.cache,
+                   "Folder in which the copy of a checkpoint from another machine stays, for later "
+                   "calls (it is made beside --out, and removed)")
+      ->type_name("DIR");
 }
 
 void AddData(CLI::App& app, DataArguments& data) {
   CLI::App* group = app.add_subcommand("data", "Look at training data on this machine");
   group->require_subcommand(1);
   CLI::App* check = group->add_subcommand(
-      "check", "Tell what files are, count tokens and documents, show a sample, find damage");
+      "check", "Show the format of files, count tokens and documents, show a sample, find damage");
   check->add_option("PATH", data.paths, "Files, folders or patterns")->required();
   check
       ->add_option("--format", data.format,
                    "auto (by content), text, jsonl, nanogpt, llmc or megatron")
       ->check(
           CLI::IsMember({"auto", "text", "jsonl", "nanogpt", "llmc", "megatron"}).description(""));
-  check->add_option("--field", data.field, "Of JSONL: the field with the text (text)");
+  check->add_option("--field", data.field,
+                    absl::StrCat("Of JSONL: the field with the text (", data.field, ")"));
   check
       ->add_option("--tokenizer", data.tokenizer,
                    "SentencePiece model for text and JSONL (default: bytes)")
@@ -192,7 +213,9 @@ void AddData(CLI::App& app, DataArguments& data) {
   check->add_option("--vocab", data.vocab, "The model's vocab: tokens must be below it")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31).description(""));
-  check->add_option("--sample", data.sample, "Tokens shown of each file (32)")
+  check
+      ->add_option("--sample", data.sample,
+                   absl::StrCat("Tokens shown of each file (", data.sample, ")"))
       ->type_name("N")
       ->check(CLI::Range(0, 100000).description(""));
 }
@@ -200,7 +223,8 @@ void AddData(CLI::App& app, DataArguments& data) {
 void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSubmit(app, arguments);
   CLI::App* list = app.add_subcommand("list", "List jobs, newest first");
-  list->add_option("--limit", arguments.limit, "At most so many (1000)")
+  list->add_option("--limit", arguments.limit,
+                   absl::StrCat("At most this many (", arguments.limit, ")"))
       ->type_name("N")
       ->check(CLI::Range(1, 100000).description(""));
   list->add_flag("--names", arguments.names, "Names only, one on each line");

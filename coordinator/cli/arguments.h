@@ -43,11 +43,11 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::string token;
   bool wait = false, follow = false, dry_run = false;
-  int limit = 1000;      // list
-  int tail = 100;        // logs
-  bool names = false;    // list, contexts
-  std::string from;      // submit
-  std::string out;       // download, export
+  int limit = 1000;    // list
+  int tail = 100;      // logs
+  bool names = false;  // list, contexts
+  std::string from;    // submit
+  std::string out;     // download, export
   // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the folder
   // of a checkpoint.
   std::string job;
@@ -59,7 +59,8 @@ struct Arguments {
   std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
   std::vector<std::string> hosts;
   std::optional<int> days;
-  std::string tokenizer, format = "hf", dtype = "bf16";  // export
+  std::string tokenizer, format = "hf", dtype = "bf16", cache;  // export
+  bool last_commit = false;                                     // export
   DataArguments data;
 };
 

@@ -11,6 +11,9 @@
 
 namespace longhaul::cli {
 
+// How long they are valid, unless the user says otherwise.
+inline constexpr int kAuthorityDays = 3650, kCertificateDays = 365;
+
 // Whose certificate it is to be, which decides its names and what it may be shown as.
 enum class CertificateKind {
   kPool,         // First DNS name: the pool's. Shown by workers as clients, and inside the pool.
@@ -22,7 +25,7 @@ struct CertificateRequest {
   CertificateKind kind = CertificateKind::kPool;
   std::string name;                // Of the pool or user; the host that is dialled.
   std::vector<std::string> hosts;  // Further names and addresses of a coordinator.
-  int days = 365;
+  int days = kCertificateDays;
 };
 
 struct CertificateFiles {

@@ -31,10 +31,10 @@ Outcome Certs(const Arguments& arguments) {
   const std::string ca = arguments.certs_dir + "/ca.pem";
   const bool init = arguments.command == "certs init";
   const absl::StatusOr<CertificateFiles> files =
-      init ? InitAuthority(arguments.certs_dir, arguments.days.value_or(3650))
+      init ? InitAuthority(arguments.certs_dir, arguments.days.value_or(kAuthorityDays))
            : IssueCertificate(arguments.certs_dir,
                               {KindOf(arguments.certificate_kind), arguments.certificate_name,
-                               arguments.hosts, arguments.days.value_or(365)});
+                               arguments.hosts, arguments.days.value_or(kCertificateDays)});
   if (!files.ok()) return ErrorOfFiles(files.status());
   const std::string text =
       init ? absl::StrCat("the authority is in ", arguments.certs_dir, ", until ",

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/connection.h"
@@ -15,6 +16,9 @@
 
 namespace longhaul::cli {
 namespace {
+
+static_assert(static_cast<int>(ExitCode::kConnection) == kExitRefused &&
+              static_cast<int>(ExitCode::kUsage) == kExitBadArguments);
 
 Outcome Version() {
   return {Json{{"version", LONGHAUL_VERSION}, {"api", "longhaul.v1"}},
@@ -34,10 +38,8 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
   absl::StatusOr<ClientAccess> access = AccessOf(*connection);
   if (!access.ok()) {
     CliError error = UsageError(std::string(access.status().message()));
-    if (absl::IsUnauthenticated(access.status())) {  // A certificate out of date: nothing mistyped.
-      error.exit = ExitCode::kConnection;
-      error.code = "UNAUTHENTICATED";
-    }
+    error.exit = static_cast<ExitCode>(TlsExitCode(access.status()));
+    if (error.exit == ExitCode::kConnection) error.code = "UNAUTHENTICATED";
     return error;
   }
   Client client(connection->server, arguments.timeout, *std::move(access));
@@ -45,6 +47,11 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
 }
 
 ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& environment) {
+  if (AsksForLmHelp(args)) {
+    std::optional<CliError> error = ShowLmHelp(args, environment.out);
+    if (!error.has_value()) return ExitCode::kOk;
+    return Write(Outcome(*std::move(error)), OutputFormatOf(args), environment);
+  }
   if (IsLmCommand(args)) return Write(Outcome(BecomeLm(args)), OutputFormatOf(args), environment);
   std::variant<Arguments, Help, CliError> parsed = ParseArguments(args);
   if (const auto* help = std::get_if<Help>(&parsed)) {

@@ -1,4 +1,4 @@
-// Why a command did not succeed, as people and scripts are told.
+// Why a command did not succeed, in forms for people and for scripts.
 #pragma once
 
 #include <optional>

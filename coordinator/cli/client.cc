@@ -72,6 +72,7 @@ Client::Client(std::string address, absl::Duration timeout, ClientAccess access)
   pools_ = v1::PoolService::NewStub(channel);
   server_ = v1::ServerService::NewStub(channel);
   logs_ = v1::LogService::NewStub(channel);
+  uploads_ = v1::UploadService::NewStub(channel);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
@@ -192,6 +193,7 @@ absl::Status Client::DownloadCheckpoint(
     const v1::DownloadCheckpointRequest& request, absl::Time deadline,
     const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk) {
   grpc::ClientContext context;
+  LH_RETURN_IF_ERROR(AddToken(context));
   context.set_deadline(absl::ToChronoTime(deadline));
   const auto stream = jobs_->DownloadCheckpoint(&context, request);
   absl::Status taken;
@@ -204,6 +206,37 @@ absl::Status Client::DownloadCheckpoint(
   const grpc::Status status = stream->Finish();
   if (!taken.ok()) return taken;
   return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+}
+
+absl::StatusOr<v1::FindFolderResponse> Client::FindFolder(const v1::FindFolderRequest& request) {
+  return Call(*uploads_, request, &v1::UploadService::Stub::FindFolder);
+}
+
+absl::StatusOr<v1::PrepareUploadResponse> Client::PrepareUpload(
+    const v1::PrepareUploadRequest& request) {
+  return Call(*uploads_, request, &v1::UploadService::Stub::PrepareUpload);
+}
+
+absl::StatusOr<v1::UploadFileResponse> Client::UploadFile(
+    const v1::UploadFileRequest& first, absl::Time deadline,
+    const std::function<absl::StatusOr<bool>(v1::UploadFileRequest*)>& next) {
+  grpc::ClientContext context;
+  LH_RETURN_IF_ERROR(AddToken(context));
+  context.set_deadline(absl::ToChronoTime(deadline));
+  v1::UploadFileResponse response;
+  const auto stream = uploads_->UploadFile(&context, &response);
+  absl::StatusOr<bool> more = true;
+  v1::UploadFileRequest chunk;
+  for (bool open = stream->Write(first); open && *more; open = stream->Write(chunk)) {
+    more = next(&chunk);
+    if (!more.ok()) context.TryCancel();
+    if (!more.ok() || !*more) break;
+  }
+  (void)stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  if (!more.ok()) return more.status();
+  if (!status.ok()) return ErrorOf(status, context, deadline);
+  return response;
 }
 
 bool WasAnswered(const absl::Status& status) { return !status.GetPayload(kNotAnswered); }

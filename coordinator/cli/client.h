@@ -13,6 +13,7 @@
 #include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 #include "longhaul/v1/server.grpc.pb.h"
+#include "longhaul/v1/upload.grpc.pb.h"
 
 namespace longhaul::cli {
 
@@ -24,8 +25,8 @@ struct ClientAccess {
 };
 
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
-// there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. Those that no server gave are
-// told by WasAnswered. Not thread-safe.
+// there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. WasAnswered says whether a
+// server gave them. Not thread-safe.
 class Client {
  public:
   // `address`: host:port. `timeout`: of each call.
@@ -57,6 +58,13 @@ class Client {
   absl::Status DownloadCheckpoint(
       const v1::DownloadCheckpointRequest& request, absl::Time deadline,
       const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk);
+  absl::StatusOr<v1::FindFolderResponse> FindFolder(const v1::FindFolderRequest& request);
+  absl::StatusOr<v1::PrepareUploadResponse> PrepareUpload(const v1::PrepareUploadRequest& request);
+  // One stream: `first`, then what `next` fills in, while it says true and the server takes it. An
+  // error of `next` ends it and is returned.
+  absl::StatusOr<v1::UploadFileResponse> UploadFile(
+      const v1::UploadFileRequest& first, absl::Time deadline,
+      const std::function<absl::StatusOr<bool>(v1::UploadFileRequest*)>& next);
 
   const std::string& address() const { return address_; }
   absl::Duration timeout() const { return timeout_; }
@@ -78,6 +86,7 @@ class Client {
   std::unique_ptr<v1::PoolService::Stub> pools_;
   std::unique_ptr<v1::ServerService::Stub> server_;
   std::unique_ptr<v1::LogService::Stub> logs_;
+  std::unique_ptr<v1::UploadService::Stub> uploads_;
 };
 
 // Whether a server said this, as far as this side can know: false when none was reached, or none

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/cli/export.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/spec_explain.h"
 #include "coordinator/cli/spec_init.h"
 #include "coordinator/cli/text.h"
-#include "coordinator/cli/export.h"
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {

@@ -214,11 +214,11 @@ absl::StatusOr<ClientAccess> AccessOf(const Connection& connection) {
   if (!token && !certificate && !files.ca.empty()) {
     LH_RETURN_IF_ERROR(CheckAuthorities(files.ca));
     return absl::InvalidArgumentError(
-        "--tls-ca says nothing of who you are: give --token-file too, or --tls-certificate and "
+        "--tls-ca alone does not identify you: give --token-file too, or --tls-certificate and "
         "--tls-key");
   }
-  LH_ASSIGN_OR_RETURN(access.tls, token && !certificate ? Tls::LoadAuthorities(files.ca)
-                                                        : LoadTlsIfGiven(files));
+  LH_ASSIGN_OR_RETURN(
+      access.tls, token && !certificate ? Tls::LoadAuthorities(files.ca) : LoadTlsIfGiven(files));
   return access;
 }
 

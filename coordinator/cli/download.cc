@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/reader.h"
@@ -15,6 +14,7 @@
 #include "common/rpc/retry.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/text.h"
+#include "coordinator/cli/transfer_progress.h"
 
 namespace longhaul::cli {
 namespace {
@@ -29,18 +29,13 @@ absl::Status Local(absl::Status status) {
   return status;
 }
 
-std::string WithoutSlash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 class Downloading {
  public:
   Downloading(const CheckpointName& name, const DownloadOptions& options, Client& client,
               FileSystem& fs, const Environment& environment)
       : name_(name),
         options_(options),
-        out_(WithoutSlash(options.out)),
+        out_(WithoutTrailingSlashes(options.out)),
         partial_(absl::StrCat(out_, ".partial")),
         client_(client),
         fs_(fs),
@@ -54,11 +49,8 @@ class Downloading {
       LH_RETURN_IF_ERROR(FetchVerified(fragment));
     LH_RETURN_IF_ERROR(Local(fs_.SyncDir(partial_)));
     LH_RETURN_IF_ERROR(Local(fs_.Rename(partial_, out_)));
-    const size_t slash = out_.find_last_of('/');
-    LH_RETURN_IF_ERROR(Local(fs_.SyncDir(slash == std::string::npos ? "."
-                                         : slash == 0               ? "/"
-                                                                    : out_.substr(0, slash))));
-    EndProgress();
+    LH_RETURN_IF_ERROR(Local(fs_.SyncDir(ParentOf(out_))));
+    progress_.End();
     return result_;
   }
 
@@ -152,7 +144,7 @@ class Downloading {
   absl::Status FetchVerified(const v1::CheckpointFragment& fragment) {
     absl::Status status = FetchFile(fragment);
     if (absl::IsDataLoss(status) && IsLocal(status)) {
-      Say(absl::StrCat(status.message(), "; fetching it again"));
+      progress_.Say(absl::StrCat(status.message(), "; fetching it again"));
       LH_RETURN_IF_ERROR(Local(fs_.Remove(JoinPath(partial_, fragment.file()))));
       status = FetchFile(fragment);
     }
@@ -184,9 +176,10 @@ class Downloading {
       LH_RETURN_IF_ERROR(Local((*file)->WriteAt(at, data)));
       digester.Update(data);
       at += static_cast<int64_t>(data.size());
+      WriteBehindWholeSpans(**file, at - static_cast<int64_t>(data.size()), at);
       done_ += static_cast<int64_t>(data.size());
       result_.received += static_cast<int64_t>(data.size());
-      ShowProgress();
+      progress_.Show("", done_, result_.bytes);
       return absl::OkStatus();
     };
     if (at < size)
@@ -222,7 +215,7 @@ class Downloading {
           });
       const absl::Time now = environment_.clock.Now();
       if (status.ok()) {
-        if (std::exchange(lost_, false)) Say("connected again");
+        progress_.Connected();
         return status;
       }
       if (any) heard = now, attempt = 0;
@@ -235,45 +228,10 @@ class Downloading {
                          absl::IsDeadlineExceeded(status) || RetryDelayOf(status).has_value();
       if (IsLocal(status) || !again || !answered_ || now - heard > options_.reconnect_for)
         return status;
-      if (!std::exchange(lost_, true)) {
-        Say(absl::StrCat("connection lost (", Printable(status.message()), "); going on with ",
-                         client_.address()));
-      }
+      progress_.Lost(status, client_.address());
       const absl::Time until = now + absl::Milliseconds(50) + FullJitter({}, attempt++, random_);
       environment_.clock.SleepUntil(std::min(until, options_.deadline));
     }
-  }
-
-  void ShowProgress() {
-    const absl::Time now = environment_.clock.Now();
-    if (lost_) {
-      lost_ = false;
-      Say("connected again");
-    }
-    const absl::Duration period =
-        environment_.err_is_terminal ? absl::Milliseconds(200) : absl::Seconds(5);
-    if (now - shown_at_ < period) return;
-    if (shown_at_ != absl::InfinitePast() || environment_.err_is_terminal) {
-      const std::string text =
-          absl::StrFormat("%s of %s (%d %%)", BytesText(done_), BytesText(result_.bytes),
-                          result_.bytes == 0 ? 100 : done_ * 100 / result_.bytes);
-      if (environment_.err_is_terminal) {
-        environment_.err << "\r\x1b[K" << text << std::flush;
-        drawn_ = true;
-      } else {
-        environment_.err << text << std::endl;
-      }
-    }
-    shown_at_ = now;
-  }
-
-  void EndProgress() {
-    if (std::exchange(drawn_, false)) environment_.err << "\r\x1b[K" << std::flush;
-  }
-
-  void Say(const std::string& line) {
-    EndProgress();
-    environment_.err << line << std::endl;
   }
 
   const CheckpointName name_;
@@ -289,9 +247,7 @@ class Downloading {
   int64_t step_ = -1;
   int64_t done_ = 0;       // Bytes of the files that are here.
   bool answered_ = false;  // The server has, once.
-  bool lost_ = false;      // The user was told that the connection is lost.
-  bool drawn_ = false;
-  absl::Time shown_at_ = absl::InfinitePast();
+  TransferProgress progress_{environment_};
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the CLI touches of the world around it, so that a test can run it within its own process.
+// What the CLI uses of its environment, so that a test can run it within its own process.
 #pragma once
 
 #include <functional>

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "coordinator/cli/message_json.h"
+#include "coordinator/cli/outcome.h"
 #include "coordinator/cli/text.h"
 
 namespace longhaul::cli {
@@ -43,6 +44,10 @@ Json EventsJson(const v1::ListEventsResponse& events) {
   for (const v1::JobEvent& event : events.events())
     json.push_back(MessageToJson(event, JsonFields::kAll));
   return json;
+}
+
+std::string EventJsonLine(const v1::JobEvent& event) {
+  return JsonLine(Outcome(MessageToJson(event, JsonFields::kAll), "")) + "\n";
 }
 
 std::string EventsTable(const v1::ListEventsResponse& events) {

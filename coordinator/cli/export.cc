@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,10 +12,13 @@
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/hf/hf_export.h"
 #include "common/io/posix_filesystem.h"
+#include "coordinator/cli/checkpoint_source.h"
 #include "coordinator/cli/text.h"
 
 namespace longhaul::cli {
 namespace {
+
+constexpr char kAnotherFolder[] = "give --out a folder that is not there yet";
 
 CliError ErrorOfExport(const absl::Status& status, std::string hint) {
   const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
@@ -45,9 +49,7 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
   const absl::StatusOr<HfExport> done =
       ExportHf(*fs, (*checkpoint)->layout(), **checkpoint, options, arguments.out);
   if (!done.ok()) {
-    return ErrorOfExport(done.status(), absl::IsAlreadyExists(done.status())
-                                            ? "give --out a folder that is not there yet"
-                                            : "");
+    return ErrorOfExport(done.status(), absl::IsAlreadyExists(done.status()) ? kAnotherFolder : "");
   }
   if (done->carried.empty())
     environment.err << "note: no tokenizer is carried along (--tokenizer DIR)" << std::endl;
@@ -78,21 +80,25 @@ bool IsLocalExport(const Arguments& arguments) {
 
 Outcome Export(const Arguments& arguments, Client* client, const Environment& environment) {
   if (client == nullptr) return ExportFolder(arguments, arguments.job, environment);
-  const auto checkpoints = client->ListCheckpoints(arguments.job);
-  if (!checkpoints.ok()) return ErrorOfCall(checkpoints.status(), client->address());
-  if (checkpoints->checkpoints().empty()) {
+  std::error_code error;
+  // Before anything is brought here.
+  if (std::filesystem::exists(arguments.out, error) &&
+      !std::filesystem::is_empty(arguments.out, error)) {
     return ErrorOfExport(
-        absl::FailedPreconditionError(
-            absl::StrCat("job ", arguments.job, " has no checkpoint yet")),
-        "checkpoint.every_cycles makes them while a job runs; one is made at its end");
+        absl::AlreadyExistsError(absl::StrCat(arguments.out, " is there, and not empty")),
+        kAnotherFolder);
   }
-  const std::string& folder = checkpoints->checkpoints().rbegin()->path();
-  if (!CheckpointFolder::IsOne(folder)) {
-    return ErrorOfExport(
-        absl::NotFoundError(absl::StrCat(folder, " is not on this machine")),
-        "export on the coordinator's machine, or bring the folder here and name it instead of JOB");
+  auto brought = BringCheckpoint(arguments, *client, environment);
+  if (auto* const failed = std::get_if<CliError>(&brought)) return std::move(*failed);
+  const LocalCheckpoint& checkpoint = std::get<LocalCheckpoint>(brought);
+  Outcome outcome = ExportFolder(arguments, checkpoint.folder, environment);
+  if (checkpoint.copied && !outcome.error.has_value()) {
+    std::filesystem::remove_all(checkpoint.folder, error);
+  } else if (checkpoint.copied) {
+    environment.err << "note: the checkpoint is in " << checkpoint.folder
+                    << "; the same command takes it from there" << std::endl;
   }
-  return ExportFolder(arguments, folder, environment);
+  return outcome;
 }
 
 }  // namespace longhaul::cli

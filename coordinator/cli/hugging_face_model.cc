@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/transformer_spec.h"
+#include "common/config/hugging_face_spec.h"
 #include "common/hf/hf_config.h"
 
 namespace longhaul::cli {
@@ -27,21 +27,7 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
              "submit from a machine that has the folder, or write model.transformer out"}};
   }
   if (!config.ok()) return {{kField, std::string(config.status().message()), ""}};
-  const v1::TransformerSpec& given = model.transformer();
-  v1::TransformerSpec merged = SpecOf(config->shape);
-  merged.MergeFrom(given);
-  if (given.context() > merged.positions()) merged.set_positions(given.context());
-  std::vector<SpecViolation> violations;
-  if (!given.size().empty()) {
-    violations.push_back({"model.transformer.size", "does not go with model.hf", "leave it out"});
-  }
-  for (const std::string& difference : DifferencesFrom(*config, ShapeOf(merged))) {
-    const size_t colon = difference.find(": ");
-    violations.push_back({absl::StrCat("model.transformer.", difference.substr(0, colon)),
-                          difference.substr(colon + 2), "leave it out: the folder says it"});
-  }
-  if (violations.empty()) *model.mutable_transformer() = merged;
-  return violations;
+  return TakeShape(*config, *model.mutable_transformer());
 }
 
 }  // namespace longhaul::cli

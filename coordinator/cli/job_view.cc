@@ -65,6 +65,25 @@ std::string PoolTable(const v1::Job& job) {
   return TableText(rows);
 }
 
+// Of pools that keep it.
+std::string InnerStateText(const v1::Job& job) {
+  std::string text;
+  for (const v1::PoolProgress& p : job.pools()) {
+    if (p.inner_state_saved_step() == 0 && p.inner_state_losses() == 0) continue;
+    absl::StrAppend(
+        &text, Printable(p.pool()), ": inner state saved at step ", p.inner_state_saved_step(),
+        "; began with ",
+        p.inner_state_taken_up_step() == 0
+            ? "none"
+            : absl::StrCat("that of step ", p.inner_state_taken_up_step()),
+        p.inner_state_losses() == 0
+            ? ""
+            : absl::StrCat("; ", p.inner_state_losses(), " time(s) there was none to begin with"),
+        "\n");
+  }
+  return text;
+}
+
 // Many messages begin with their field.
 std::string FieldAndMessage(const v1::JobError& error) {
   const bool named = error.field().empty() || absl::StartsWith(error.message(), error.field());
@@ -133,6 +152,7 @@ std::string JobTable(const v1::Job& job, absl::Time now) {
       {"eval loss", EvalText(job.eval_loss())},
       {"exchanged", WireText(job)},
       {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
+  if (!job.owner().empty()) pairs.push_back({"owner", job.owner()});
   if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
   if (job.has_error()) {
     const v1::JobError& error = job.error();
@@ -144,7 +164,7 @@ std::string JobTable(const v1::Job& job, absl::Time now) {
   for (const std::string& warning : job.warnings()) pairs.push_back({"warning", warning});
   std::string text = PairsText(pairs);
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job));
-  if (job.pools_size() > 0) absl::StrAppend(&text, "\n", PoolTable(job));
+  if (job.pools_size() > 0) absl::StrAppend(&text, "\n", PoolTable(job), InnerStateText(job));
   if (job.set_aside_size() > 0) absl::StrAppend(&text, "\n", SetAsideText(job.set_aside()));
   return text;
 }

@@ -1,13 +1,33 @@
 #include "coordinator/cli/lm_program.h"
 
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+
 #include "common/base/program_beside.h"
+#include "coordinator/cli/help_examples.h"
 
 namespace longhaul::cli {
 namespace {
 
 constexpr char kProgram[] = "longhaul-lm";
+
+// What the program is started with. The words outlive it.
+std::vector<char*> ArgvOf(std::vector<std::string>& words) {
+  words.insert(words.begin(), kProgram);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return argv;
+}
+
+CliError NotInstalled(const std::string& command) {
+  return UsageError("'" + command + "' is a command of longhaul-lm, which is not installed here",
+                    "it comes with the worker: put it beside this program, or into PATH");
+}
 
 }  // namespace
 
@@ -15,16 +35,33 @@ bool IsLmCommand(const std::vector<std::string>& args) {
   return !args.empty() && (args[0] == "eval" || args[0] == "sample");
 }
 
-CliError BecomeLm(const std::vector<std::string>& args) {
-  std::vector<std::string> words = {kProgram};
-  words.insert(words.end(), args.begin(), args.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+bool AsksForLmHelp(const std::vector<std::string>& args) {
+  return IsLmCommand(args) && std::any_of(args.begin(), args.end(), [](const std::string& word) {
+           return word == "--help" || word == "-h";
+         });
+}
+
+std::optional<CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& out) {
+  const std::string command = args[0];
+  const std::vector<char*> argv = ArgvOf(args);
+  out << std::flush;
+  pid_t child = 0;
+  if (posix_spawn(&child, ProgramBeside(kProgram).c_str(), nullptr, nullptr, argv.data(),
+                  environ) != 0 &&
+      posix_spawnp(&child, kProgram, nullptr, nullptr, argv.data(), environ) != 0) {
+    return NotInstalled(command);
+  }
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  out << ExamplesText(command) << "\n" << std::flush;
+  return std::nullopt;
+}
+
+CliError BecomeLm(std::vector<std::string> args) {
+  const std::string command = args[0];
+  const std::vector<char*> argv = ArgvOf(args);
   execvp(ProgramBeside(kProgram).c_str(), argv.data());
   execvp(kProgram, argv.data());
-  return UsageError("'" + args[0] + "' is a command of longhaul-lm, which is not installed here",
-                    "it comes with the worker: put it beside this program, or into PATH");
+  return NotInstalled(command);
 }
 
 }  // namespace longhaul::cli

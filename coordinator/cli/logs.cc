@@ -92,8 +92,10 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
     // That is how a wait ends that was given a time.
     const bool over = absl::IsDeadlineExceeded(status) && arguments.follow;
     if (status.ok() || over) break;
-    const bool again = arguments.follow && absl::IsUnavailable(status) &&
-                       environment.clock.Now() - heard_at < kReconnectFor;
+    // gRPC cancels a call that a server that goes down has not begun.
+    const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
+    const bool again =
+        arguments.follow && gone && environment.clock.Now() - heard_at < kReconnectFor;
     if (!again) return ErrorOfCall(status, client.address());
     if (!std::exchange(lost, true)) {
       environment.err << "connection lost (" << Printable(status.message())

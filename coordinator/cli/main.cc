@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "common/rpc/allocator.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/terminal.h"
 #include "grpc/support/log.h"
 
 int main(int argc, char** argv) {
-  // Calls say what went wrong; the library's own lines are for who asks for them.
+  // Calls report what went wrong; gRPC's own lines are shown only on request.
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+  longhaul::TuneAllocatorForBulk();
   const auto clock = longhaul::MakeSystemClock();
   const auto terminal = longhaul::cli::OpenTerminal();
   const longhaul::cli::Environment environment{

@@ -16,7 +16,7 @@ struct Outcome {
   std::string table;  // `data` for people.
   std::optional<CliError> error;
 
-  // Everything is said already.
+  // Everything is written already.
   static Outcome Nothing() {
     Outcome outcome(Json(), "");
     outcome.data.reset();

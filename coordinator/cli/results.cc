@@ -23,48 +23,12 @@ namespace {
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kAwayMax = absl::Minutes(10);
 
-absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment) {
-  return arguments.timeout_given ? environment.clock.Now() + arguments.timeout
-                                 : absl::InfiniteFuture();
-}
-
-// Waits until the checkpoint of this step is there.
-absl::Status AwaitCheckpoint(const Arguments& arguments, int64_t step, Client& client,
-                             const Environment& environment) {
-  const absl::Time deadline = DeadlineOf(arguments, environment);
-  absl::Time heard = environment.clock.Now();
-  while (true) {
-    // Asked first: what is there after the end is all there will be.
-    const absl::StatusOr<v1::Job> job = client.GetJob(arguments.job);
-    const auto checkpoints = client.ListCheckpoints(arguments.job);
-    const absl::Status status = job.ok() ? checkpoints.status() : job.status();
-    const absl::Time now = environment.clock.Now();
-    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kAwayMax)) return status;
-    if (status.ok()) {
-      heard = now;
-      const auto& all = checkpoints->checkpoints();
-      const bool there = std::any_of(all.begin(), all.end(), [&](const auto& checkpoint) {
-        return checkpoint.step() == step;
-      });
-      if (there) return absl::OkStatus();
-      if (Rests(*job)) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "job ", arguments.job, " is ", StateName(job->state()), " without the checkpoint"));
-      }
-    }
-    if (now >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("the checkpoint of step ", step, " is not there in time; it will come"));
-    }
-    environment.clock.SleepUntil(std::min(deadline, now + kPollPeriod));
-  }
-}
-
 Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment& environment) {
   const auto promised = client.CreateCheckpoint(arguments.job);
   if (!promised.ok()) return ErrorOfCall(promised.status(), client.address());
   if (arguments.wait) {
-    const absl::Status there = AwaitCheckpoint(arguments, promised->step(), client, environment);
+    const absl::Status there = AwaitCheckpoint(
+        arguments.job, promised->step(), DeadlineOf(arguments, environment), client, environment);
     if (!there.ok()) return ErrorOfCall(there, client.address());
   }
   return {Json{{"job", arguments.job},
@@ -96,19 +60,22 @@ Outcome Events(const Arguments& arguments, Client& client, const Environment& en
     if (!events.ok()) return ErrorOfCall(events.status(), client.address());
     return {EventsJson(*events), EventsTable(*events)};
   }
-  if (arguments.output != OutputFormat::kTable) {
+  if (arguments.output == OutputFormat::kJson || arguments.output == OutputFormat::kYaml) {
     return UsageError("--follow shows lines, not one document",
-                      "leave -o out, or leave --follow out and ask again");
+                      "-o jsonl is a line of JSON for each event; without --follow -o json is all");
   }
+  const bool json = arguments.output == OutputFormat::kJsonl;
   Progress progress(environment.err, environment.terminal);
   WatchOptions options{.deadline = DeadlineOf(arguments, environment), .quiet = true};
   options.on_event = [&](const v1::JobEvent& event) {
-    environment.out << EventLine(event) << std::flush;
+    environment.out << (json ? EventJsonLine(event) : EventLine(event)) << std::flush;
   };
+  options.on_job = [&](const v1::Job&) { return environment.out.good(); };
   const absl::StatusOr<v1::Job> ended =
       WatchToEnd(client, environment.clock, arguments.job, options, progress);
+  if (!environment.out.good()) return Outcome::Nothing();  // Run says so.
   if (!ended.ok()) return ErrorOfCall(ended.status(), client.address());
-  return {Json::object(), ""};
+  return Outcome::Nothing();
 }
 
 Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment& environment) {
@@ -138,6 +105,41 @@ Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment
 
 }  // namespace
 
+absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment) {
+  return arguments.timeout_given ? environment.clock.Now() + arguments.timeout
+                                 : absl::InfiniteFuture();
+}
+
+absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time deadline,
+                             Client& client, const Environment& environment) {
+  absl::Time heard = environment.clock.Now();
+  while (true) {
+    // Asked first: after the end of a job no further checkpoints come.
+    const absl::StatusOr<v1::Job> job = client.GetJob(name);
+    const auto checkpoints = client.ListCheckpoints(name);
+    const absl::Status status = job.ok() ? checkpoints.status() : job.status();
+    const absl::Time now = environment.clock.Now();
+    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kAwayMax)) return status;
+    if (status.ok()) {
+      heard = now;
+      const auto& all = checkpoints->checkpoints();
+      const bool there = std::any_of(all.begin(), all.end(), [&](const auto& checkpoint) {
+        return checkpoint.step() == step;
+      });
+      if (there) return absl::OkStatus();
+      if (Rests(*job)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("job ", name, " is ", StateName(job->state()), " without the checkpoint"));
+      }
+    }
+    if (now >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the checkpoint of step ", step, " is not there in time; it will come"));
+    }
+    environment.clock.SleepUntil(std::min(deadline, now + kPollPeriod));
+  }
+}
+
 void AddResultCommands(CLI::App& app, Arguments& arguments) {
   const auto add = [&](const char* name, const char* about) {
     CLI::App* command = app.add_subcommand(name, about);
@@ -148,14 +150,15 @@ void AddResultCommands(CLI::App& app, Arguments& arguments) {
       ->add_flag("--wait", arguments.wait, "Wait until it is written");
   CLI::App* download = app.add_subcommand(
       "download", "Copy a checkpoint into a folder here; goes on where it stopped");
-  download->add_option("JOB[@STEP]", arguments.job, "Its job, and its step (the newest)")
+  download
+      ->add_option("JOB[@STEP]", arguments.job, "The job, and the checkpoint's step (the newest)")
       ->required();
   download->add_option("--out", arguments.out, "Folder that it becomes; DIR.partial until then")
       ->type_name("DIR")
       ->required();
   add("events", "Show what happened to a job")
       ->add_flag("--follow", arguments.follow, "Go on until the job has ended");
-  add("delete", "Forget a job that has ended: removes its files, frees its name");
+  add("delete", "Delete a job that has ended: removes its files, frees its name");
 }
 
 std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,

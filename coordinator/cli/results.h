@@ -1,8 +1,12 @@
 // The commands for what jobs leave: checkpoint, download, events, delete.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/outcome.h"
 
@@ -13,5 +17,13 @@ void AddResultCommands(CLI::App& app, Arguments& arguments);
 // Nothing: `arguments` names none of them.
 std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,
                                         const Environment& environment);
+
+// Of a command that waits: its --timeout from now on, or without end.
+absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment);
+
+// Waits until the checkpoint of this step is there. FAILED_PRECONDITION: the job has ended without
+// it. DEADLINE_EXCEEDED: not by then. UNAVAILABLE: the server has been away for 10 minutes.
+absl::Status AwaitCheckpoint(const std::string& job, int64_t step, absl::Time deadline,
+                             Client& client, const Environment& environment);
 
 }  // namespace longhaul::cli

@@ -1,17 +1,21 @@
-#include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/checkpoint_name.h"
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
+#include "common/io/posix_filesystem.h"
+#include "common/rpc/status_details.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/hugging_face_model.h"
+#include "coordinator/cli/initial_source.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
 #include "coordinator/cli/text.h"
+#include "coordinator/cli/upload.h"
 #include "coordinator/cli/views.h"
 #include "coordinator/cli/watch.h"
 #include "coordinator/cli/yaml_writer.h"
@@ -74,29 +78,34 @@ void TellWarnings(const v1::Job& job, const Environment& environment) {
   }
 }
 
-// A folder has a slash in its name, or is one.
-absl::Status SetInitial(const std::string& from, v1::InitSpec& init) {
-  std::error_code error;
-  if (from.find('/') != std::string::npos || std::filesystem::is_directory(from, error)) {
-    init.set_folder(std::filesystem::absolute(from, error).lexically_normal().string());
-    return absl::OkStatus();
-  }
-  if (!ParseCheckpointName(from).has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--from: '", from, "' is neither JOB@STEP, as quickstart@900, nor a folder"));
-  }
-  init.set_checkpoint(from);
-  return absl::OkStatus();
+bool LacksUpload(const absl::Status& status) {
+  const auto info = ErrorInfoOf(status);
+  return info.has_value() && info->reason == "UPLOAD_UNKNOWN";
+}
+
+// The server's answer. A folder of this machine is sent once the server has accepted the rest of the
+// spec, if it lacks the folder then.
+absl::StatusOr<v1::SubmitJobResponse> SubmitFrom(const InitialSource& source,
+                                                 const v1::SubmitJobRequest& request,
+                                                 FileSystem& fs, Client& client,
+                                                 const Environment& environment) {
+  absl::StatusOr<v1::SubmitJobResponse> response = client.SubmitJob(request);
+  if (!source.folder.has_value() || !LacksUpload(response.status()) || request.validate_only())
+    return response;
+  const absl::StatusOr<Uploaded> uploaded = Upload(*source.folder, client, fs, environment);
+  if (!uploaded.ok()) return uploaded.status();
+  environment.err << "sent " << BytesText(uploaded->sent) << " of " << source.folder->path
+                  << std::endl;
+  return client.SubmitJob(request);
 }
 
 // What a coordinator of this version would say, where none is reached.
-Outcome DryRunHere(const v1::JobSpec& spec, const std::string& address,
+Outcome DryRunHere(const v1::JobSpec& spec, const std::string& who,
                    const Environment& environment) {
   std::vector<SpecViolation> violations;
   const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec, &violations);
   if (!resolved.ok()) return ErrorOfSpec(resolved.status(), violations);
-  environment.err << "checked by this program alone: no coordinator answered at " << address
-                  << std::endl;
+  environment.err << "checked by this program alone: " << who << std::endl;
   const v1::Job job = Unstored(*resolved);
   TellWarnings(job, environment);
   return {JobJson(job), DryRunTable(job)};
@@ -105,7 +114,9 @@ Outcome DryRunHere(const v1::JobSpec& spec, const std::string& address,
 // The server's answer has room for some faults only; the rest is found here, by the same checks.
 Outcome Refusal(const absl::Status& status, const v1::JobSpec& spec, const std::string& address) {
   CliError error = ErrorOfCall(status, address);
-  if (error.fields.empty()) return error;
+  if (const std::string hint = HintOfUpload(status); !hint.empty()) error.hint = hint;
+  // What a folder there says of the model is not known here.
+  if (error.fields.empty() || spec.init().has_folder()) return error;
   std::vector<SpecViolation> violations;
   (void)ResolveJobSpec(spec, &violations);
   if (violations.size() > error.fields.size()) error.fields = FieldsOf(violations);
@@ -125,17 +136,29 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   violations = ResolveHuggingFaceModel(*spec);
   if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
 
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  InitialSource source;
   if (!arguments.from.empty()) {
-    const absl::Status set = SetInitial(arguments.from, *spec->mutable_init());
-    if (!set.ok()) return UsageError(std::string(set.message()));
+    auto found = FindInitialSource(arguments, *fs, client, environment, *spec);
+    if (auto* error = std::get_if<CliError>(&found)) return std::move(*error);
+    source = std::get<InitialSource>(std::move(found));
   }
   v1::SubmitJobRequest request;
   *request.mutable_spec() = *std::move(spec);
   request.set_validate_only(arguments.dry_run);
   request.set_idempotency_token(arguments.token);
-  const absl::StatusOr<v1::SubmitJobResponse> response = client.SubmitJob(request);
-  if (arguments.dry_run && !response.ok() && !WasAnswered(response.status()))
-    return DryRunHere(request.spec(), client.address(), environment);
+  const absl::StatusOr<v1::SubmitJobResponse> response =
+      SubmitFrom(source, request, *fs, client, environment);
+  if (arguments.dry_run && !response.ok() && !WasAnswered(response.status())) {
+    return DryRunHere(request.spec(), absl::StrCat("no coordinator answered at ", client.address()),
+                      environment);
+  }
+  if (arguments.dry_run && source.folder.has_value() && LacksUpload(response.status())) {
+    return DryRunHere(request.spec(),
+                      absl::StrCat("the coordinator has not got the folder yet (",
+                                   BytesText(source.folder->bytes()), ")"),
+                      environment);
+  }
   if (!response.ok()) return Refusal(response.status(), request.spec(), client.address());
   const v1::Job& job = response->job();
   TellWarnings(job, environment);

@@ -31,7 +31,7 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints);
 std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside);
 
 bool HasEnded(const v1::Job& job);
-// Ended, or quarantined: nothing changes until somebody does something.
+// Ended, or quarantined: nothing changes until somebody acts.
 bool Rests(const v1::Job& job);
 std::string StateName(v1::JobState state);
 

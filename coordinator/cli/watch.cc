@@ -37,8 +37,10 @@ class Watching {
   // True if anything came.
   bool StreamOnce() {
     const int64_t before = updates_;
+    // By its id: the name of a job that was deleted may be another's by now.
     status_ = client_.WatchJob(
-        name_, cursor_, std::min(options_.deadline, clock_.Now() + kStreamMax),
+        updates_ == 0 ? name_ : job_.id(), cursor_,
+        std::min(options_.deadline, clock_.Now() + kStreamMax),
         [this](const v1::WatchJobResponse& update) { return OnUpdate(update); },
         options_.on_event ? std::optional(events_after_) : std::nullopt);
     return updates_ != before;
@@ -78,6 +80,11 @@ class Watching {
         if (cursor_ == 0) return status_;
         cursor_ = 0;
         return absl::OkStatus();
+      case absl::StatusCode::kNotFound:
+        if (updates_ == 0) return status_;
+        return absl::NotFoundError(absl::StrCat(
+            "job ", name_,
+            " was deleted; when it was seen last: ", ProgressText(job_, clock_.Now())));
       case absl::StatusCode::kUnavailable:
       case absl::StatusCode::kCancelled:
         if (updates_ == 0 && !options_.contacted) return status_;

@@ -48,7 +48,8 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
                             .ordinal = place.ordinal,
                             .start_step = place.start_step,
                             .return_until = place.return_until};
-    // A pool has one place: what an earlier job of it left behind is given up.
+    // A pool has one place. If a job before this one has it already, the place in this job is given
+    // up.
     const bool taken = !place.gone && places_.contains(place.pool);
     if (place.gone) {
       participant.presence = Presence::kMissed;

@@ -1,14 +1,14 @@
 // The coordinator's core: every decision about jobs, pools and rounds, as a deterministic state
-// machine. Step takes one fact and returns what is to be done about it. No thread, socket, file,
-// clock or randomness; buffers are named by fragment and version and never pass through.
+// machine. Step takes one event and returns what is to be done. It has no thread, socket, file,
+// clock or randomness. Buffers never pass through it; they are named by fragment and version.
 //
-// It joins Membership (who is alive), placement (which pools get which job) and, for each job, its
-// Exchange (its rounds). The same object runs in the service, in the transcripts (tests/scenarios),
-// in the fault search (tests/simulation) and in the planner.
+// It joins Membership (which pools are alive), placement (which pools get which job) and, for each
+// job, its Exchange (its rounds). The same object runs in the service, in the transcripts
+// (tests/scenarios), in the fault search (tests/simulation) and in the planner.
 //
-// Externally synchronised; const methods may run beside each other. `now` must not go backwards
-// from one Step to the next. Step never blocks and never fails; what a peer may not do is answered
-// by Refuse. A step looks at the jobs that it concerns or that are due, not at the others.
+// Externally synchronised; const methods may run concurrently. `now` must not go backwards from one
+// Step to the next. Step never blocks and never fails: it answers a forbidden request with Refuse.
+// A step looks only at jobs that it concerns or that are due.
 #pragma once
 
 #include <cstdint>
@@ -38,35 +38,36 @@ namespace longhaul::coordinator {
 struct CoordinatorOptions {
   // A pool that is silent for so long is lost.
   absl::Duration lease = absl::Seconds(10);
-  // The job completes without the final evaluation, and without the pools' last merges, after so
-  // long.
+  // After so long the job completes without the final evaluation and without the pools' last
+  // merges.
   absl::Duration finish = absl::Seconds(60);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
-  // Pools that may hold a lease at one time.
+  // How many pools may hold a lease at one time.
   int pools_max = 4096;
 };
 
 class Coordinator {
  public:
-  // `now`: pools that had places before the restart get a lease of grace from here on.
+  // Pools that had places before the restart get a lease of grace that begins at `now`.
   Coordinator(const CoordinatorOptions& options, const Recovery& recovery, absl::Time now);
 
   Decision Step(const Event& event, absl::Time now);
 
-  // Whether this contribution would be accepted, or why not.
+  // The refusal that this contribution would get, or nothing.
   std::optional<Refuse> Judge(const ContributionComplete& contribution) const;
-  // Whether this incarnation may read the job's fragments, or why not: it has a place, though
-  // perhaps no lease just now, or the job has ended and it holds a lease.
+  // The refusal that this incarnation gets when it reads the job's fragments, or nothing. It may
+  // read if it has a place, even without a lease at the moment. If the job has ended, it may read
+  // if it holds a lease.
   std::optional<Refuse> CheckReader(std::string_view job, std::string_view pool,
                                     std::string_view incarnation) const;
 
   // The next moment at which a Tick would change something; InfiniteFuture if none.
   absl::Time next_deadline() const;
 
-  // Nothing if the job is unknown, or has ended.
+  // Empty if the job is unknown or has ended.
   std::optional<JobView> job(std::string_view id) const;
-  // Those that have not ended, in the order of submission.
+  // Jobs that have not ended, in the order of submission.
   std::vector<std::string> jobs() const;
   // The pool's place in the job, or nothing.
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
@@ -80,7 +81,7 @@ class Coordinator {
     int ordinal = 0;
   };
 
-  // What most steps look into; its order says nothing.
+  // For maps that most steps read. No result depends on their order.
   struct NameHash {
     using is_transparent = void;
     size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
@@ -111,7 +112,7 @@ class Coordinator {
   Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
   void Recover(const RecoveredJob& recovered);
 
-  // coordinator_jobs.cc: how jobs end, or wait for the coordinator's own disk.
+  // coordinator_jobs.cc: how jobs end, and how they wait for the coordinator's own disk.
   void MoveTo(Job& job, JobState state);
   void End(Job& job, JobState state);
   void Quarantine(Job& job, JobFault fault);
@@ -119,24 +120,25 @@ class Coordinator {
   void Unblock(Job& job);
   void Retire();
 
-  // coordinator_checkpoints.cc: what is kept of jobs, and for how long.
+  // coordinator_checkpoints.cc: when checkpoints are written, and how files of deleted jobs are
+  // removed.
   void CheckpointDue(const Job& job, int fragment, int64_t version);
   void CheckpointLeft(const Job& job);
   void ClearRequest(Job& job, int64_t cycle);
   void RemoveDue();
 
-  // coordinator_nodes.cc: from the nodes of a pool to the pool.
+  // coordinator_nodes.cc: how nodes make up a pool.
   void JoinNode(const JoinPool& event);
-  // Extends the leases of an agent and of the pool that it speaks for.
+  // Extends the leases of an agent and of its pool.
   absl::Status Renew(std::string_view pool, std::string_view incarnation);
-  // The incarnation under which the ranks of this agent's pool work: its own, or that of the group
-  // of nodes, until that changes. Empty: there is no group.
+  // The incarnation under which the ranks of this agent's pool work: the agent's own, or that of
+  // the group of nodes, until it changes. Empty: there is no group.
   std::string_view GroupOf(std::string_view pool, std::string_view incarnation) const;
   void FollowGroup(const std::string& pool);
   void LosePool(const std::string& pool);
 
-  // coordinator_pools.cc: from a pool's name to its place in a job.
-  // False: refused.
+  // coordinator_pools.cc: leases of pools, and their places in jobs.
+  // Returns false if the pool was refused.
   bool Enter(const std::string& pool, const std::string& incarnation, PoolTraits traits);
   void ExpireLeases();
   void LosePlace(const std::string& pool);
@@ -146,7 +148,7 @@ class Coordinator {
   void Drop(Job& job, Participant& participant, Presence presence, absl::Status why = {});
   void Report(const Heartbeat& event, Job& job, Participant& participant);
   void SetAside(Job& job, Participant& participant, const JobFault& fault);
-  void GiveUpIfAllSaySo(Job& job);
+  void FailIfEveryPoolFails(Job& job);
   void Persist(const Job& job, const Participant& participant);
   Participant* PlaceOf(std::string_view pool, Job** job);
   std::optional<GrantLease> Grant(std::string_view pool, std::string_view incarnation) const;
@@ -173,8 +175,10 @@ class Coordinator {
 
   // coordinator_views.cc.
   std::optional<Waiting> WaitingFor(const Job& job) const;
+  PoolView ViewOf(const Member& member) const;
+  void ShowForming(std::vector<PoolView>& views) const;
 
-  // refusals.cc: the words of every refusal.
+  // refusals.cc: the text of every refusal.
   std::optional<Refuse> JobRefusal(std::string_view id) const;
   std::optional<Refuse> LeaseRefusal(std::string_view pool, std::string_view incarnation) const;
   static std::optional<Refuse> OpeningRefusal(const Job& job);
@@ -182,7 +186,7 @@ class Coordinator {
                                             std::string_view incarnation);
   std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Exchange& exchange,
                                             const ContributionComplete& event) const;
-  // The job, if it lives; else it refuses and returns null.
+  // Returns the job if it has not ended. Otherwise refuses and returns null.
   Job* FindLive(std::string_view id);
   void Answer(coordinator::Answer answer) { out_.answer = std::move(answer); }
 
@@ -191,33 +195,33 @@ class Coordinator {
 
   CoordinatorOptions options_;
   Membership membership_;
-  // Of pools that have several; membership_ has the pools whose nodes are all here.
+  // The nodes of pools that have several. membership_ has such a pool while all its nodes are here.
   NodeGroups nodes_;
   // Jobs that have not ended: by id, and in the order of their submission.
   ByName<std::unique_ptr<Job>> jobs_;
   std::map<int64_t, Job*> in_order_;
   int64_t next_order_ = 0;
-  // How the newest of those that ended did, for latecomers; the oldest are forgotten.
+  // How the newest ended jobs ended, for calls that come late. The oldest are forgotten.
   std::map<std::string, JobState, std::less<>> ended_;
   std::vector<std::string> ended_order_;
-  // Deleted jobs whose files are to be removed, and when that is tried. InfiniteFuture: it
-  // is under way.
+  // Deleted jobs whose files are to be removed, and when that is tried. InfiniteFuture: a try is in
+  // progress.
   std::map<std::string, absl::Time> removing_;
-  // By pool: live, lost and away ones.
+  // The places of live, lost and away pools.
   ByName<Place> places_;
-  // Incarnations that may not come back: a job went on without them. By pool.
+  // By pool: an incarnation that may not come back, since a job continued without it.
   std::map<std::string, std::string, std::less<>> outdated_;
-  // Jobs by the moment at which they are to be looked at.
+  // Jobs by the time at which they need attention.
   std::set<std::pair<absl::Time, std::string>> due_;
   std::map<std::string, absl::Time> due_of_;
-  // Jobs to be looked at in this Step.
+  // Jobs that Advance looks at in this Step.
   std::set<std::string> touched_;
   // Jobs that ended in this Step.
   std::vector<std::string> retired_;
-  // A pool or a job may want the other.
+  // Something changed, so a job may get an idle pool.
   bool placement_due_ = true;
   absl::Time placement_at_ = absl::InfiniteFuture();
-  // The pool whose event is answered with a lease at the end of this Step.
+  // The pool that gets a lease as answer, at the end of this Step.
   std::optional<std::pair<std::string, std::string>> granting_;
   absl::Time now_;
   Decision out_;

@@ -1,7 +1,7 @@
-// Checkpoints: when they are due, and what becomes of them. Files of deleted jobs.
+// Checkpoints: when they are due, and what follows when they are written or fail. Files of deleted
+// jobs.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "coordinator/core/coordinator.h"
@@ -9,16 +9,8 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Between two tries to remove files.
+// The time between two tries to remove files.
 constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
-
-// The newest version that every fragment has. -1: not seeded.
-int64_t WholeVersion(const Exchange& rounds) {
-  int64_t version = rounds.fragment(0).version;
-  for (int p = 1; p < rounds.plan().fragments(); ++p)
-    version = std::min(version, rounds.fragment(p).version);
-  return version;
-}
 
 }  // namespace
 
@@ -28,29 +20,30 @@ void Coordinator::CheckpointDue(const Job& job, int fragment, int64_t version) {
   const int64_t every = job.options.checkpoint_every_cycles;
   const bool asked = job.checkpoint_asked > 0 && job.checkpoint_asked <= version;
   if (!asked && (every <= 0 || version % every != 0)) return;
-  // Every fragment passes `version` once; the last one to do so completes the cycle.
-  if (WholeVersion(rounds) < version) return;
-  out_.works.push_back(WriteCheckpoint{job.id, version, rounds.plan().CycleStep(version), false});
+  // Each fragment reaches `version` once. The last one completes the cycle.
+  if (rounds.WholeVersion() < version) return;
+  out_.works.push_back(
+      WriteCheckpoint{.job = job.id, .cycle = version, .step = rounds.plan().CycleStep(version)});
 }
 
-// What a job that ends early leaves: its parameters, once every fragment was synchronised.
+// The checkpoint of a job that ends early: its parameters, if every fragment was synchronised.
 void Coordinator::CheckpointLeft(const Job& job) {
   if (job.store != StoreState::kOpen || job.final_checkpoint != FinalCheckpoint::kNone) return;
   const Exchange& rounds = *job.exchange;
-  if (WholeVersion(rounds) < 1) return;
+  if (rounds.WholeVersion() < 1) return;
   int64_t step = 0;
   for (int p = 0; p < rounds.plan().fragments(); ++p)
     step = std::max(step, rounds.plan().PushStep(p, rounds.fragment(p).version));
-  out_.works.push_back(WriteCheckpoint{job.id, 0, step, false});
+  out_.works.push_back(WriteCheckpoint{.job = job.id, .step = step});
 }
 
 void Coordinator::On(const AskCheckpoint& event) {
   if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
   Job& job = *Find(event.job);
   const RoundPlan& plan = job.exchange->plan();
-  // Until the store is open, what is committed is not known.
+  // Until the store is open, the committed versions are not known.
   if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
-  const int64_t next = std::max<int64_t>(WholeVersion(*job.exchange), 0) + 1;
+  const int64_t next = std::max<int64_t>(job.exchange->WholeVersion(), 0) + 1;
   if (next > plan.cycles()) return Answer(PromiseCheckpoint{job.id, plan.steps()});
   if (job.checkpoint_asked != next) {
     job.checkpoint_asked = next;
@@ -77,20 +70,21 @@ void Coordinator::On(const CheckpointWritten& event) {
   Touch(*job);
 }
 
-// Without its final checkpoint a job does not end: it is tried until it is written. So is one that
-// somebody asked for, if that may help. Others are left out.
+// A job does not end without its final checkpoint, so that is tried until it succeeds. A requested
+// checkpoint is tried again if that may help. Any other is left out.
 void Coordinator::On(const CheckpointFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
   const RoundPlan& plan = job->exchange->plan();
   if (event.final) {
-    return Block(*job, event.fault.fault.message, WriteCheckpoint{job->id, 0, plan.steps(), true});
+    return Block(*job, event.fault.fault.message,
+                 WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true});
   }
   const bool asked = job->checkpoint_asked > 0 && job->checkpoint_asked <= event.cycle;
   if (!asked) return;
   if (!event.fault.retry) return ClearRequest(*job, event.cycle);
   Block(*job, event.fault.fault.message,
-        WriteCheckpoint{job->id, event.cycle, plan.CycleStep(event.cycle), false});
+        WriteCheckpoint{.job = job->id, .cycle = event.cycle, .step = plan.CycleStep(event.cycle)});
 }
 
 void Coordinator::On(const DeleteJob& event) {
@@ -110,7 +104,7 @@ void Coordinator::On(const DeleteJob& event) {
                              job->options.name)),
                          "CHECKPOINT_IN_USE"});
   }
-  // Its place among the ended stays: latecomers of its pools hear how it ended.
+  // The job stays in ended_, so that pools that come late learn how it ended.
   out_.records.push_back(StoreDeleted{event.job, event.state});
   removing_[event.job] = now_;
 }

@@ -1,5 +1,5 @@
-// Jobs: submitted, cancelled, failed, quarantined, ended; and what the coordinator's own disk keeps
-// them from.
+// Jobs: how they are submitted, opened, cancelled, quarantined and ended, and how they wait for the
+// coordinator's own disk.
 #include <algorithm>
 #include <utility>
 
@@ -11,9 +11,9 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Between two tries of what a full disk or another passing fault held up.
+// The time after which a work is tried again that a full disk, or another passing fault, held up.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
-// Jobs that are remembered after their end.
+// How many jobs are remembered after their end.
 constexpr size_t kEndedMax = 10000;
 
 }  // namespace
@@ -58,13 +58,18 @@ void Coordinator::On(const StoreOpened& event) {
     }
     exchange.Restore(f, fragment.version, fragment.evaluator, contributors, now_);
   }
-  // Asked for before a restart that came between its cycle and its writing.
-  int64_t completed = exchange.plan().cycles();
-  for (int f = 0; f < exchange.plan().fragments(); ++f)
-    completed = std::min(completed, exchange.fragment(f).version);
+  // Pools that drained and came back while the store was being opened.
+  for (const Participant& p : participants.all()) {
+    const Member* member = p.presence == Presence::kAway ? membership_.Find(p.pool) : nullptr;
+    if (member != nullptr && member->live && member->joined && !member->draining)
+      TakeBack(p.pool, member->incarnation);
+  }
+  // The coordinator may have restarted after the cycle of a requested checkpoint and before it was
+  // written.
+  const int64_t completed = std::min(exchange.WholeVersion(), exchange.plan().cycles());
   if (job->checkpoint_asked > 0 && completed >= job->checkpoint_asked) {
-    out_.works.push_back(
-        WriteCheckpoint{job->id, completed, exchange.plan().CycleStep(completed), false});
+    out_.works.push_back(WriteCheckpoint{
+        .job = job->id, .cycle = completed, .step = exchange.plan().CycleStep(completed)});
   }
   placement_due_ = true;
   Touch(*job);
@@ -74,7 +79,8 @@ void Coordinator::On(const OpenFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
   if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
-  Block(*job, event.fault.fault.message, OpenStore{job->id, job->state() <= JobState::kSeeding});
+  Block(*job, event.fault.fault.message,
+        OpenStore{.job = job->id, .create = job->state() <= JobState::kSeeding});
 }
 
 void Coordinator::On(const ApplyFailed& event) {
@@ -135,10 +141,10 @@ void Coordinator::End(Job& job, JobState state) {
   retired_.push_back(job.id);
 }
 
-// Its pools give their places up and are free for other jobs. That it is quarantined is not stored:
-// the next start of the coordinator tries again from the state before.
+// The job's pools give up their places and are free for other jobs. The state is not stored, so the
+// next start of the coordinator tries again from the state before.
 void Coordinator::Quarantine(Job& job, JobFault fault) {
-  // One fault is often told twice: by the work that met it, and by the store.
+  // One fault is often reported twice: by the work that met it, and by the store.
   if (job.state() == JobState::kQuarantined) return;
   job.fault = std::move(fault);
   job.lifecycle.MoveTo(JobState::kQuarantined);

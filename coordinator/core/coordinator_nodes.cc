@@ -1,4 +1,4 @@
-// Nodes: those of a pool of several, and what becomes of the pool as they come and go.
+// The nodes of pools that have several: how the pool follows its group of nodes.
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "coordinator/core/coordinator.h"
@@ -46,7 +46,7 @@ void Coordinator::JoinNode(const JoinPool& event) {
   FollowGroup(event.pool);
 }
 
-// The pool is there while its group is.
+// A pool is a member while it has a group.
 void Coordinator::FollowGroup(const std::string& pool) {
   const std::string group(nodes_.GroupOf(pool));
   const Member* member = membership_.Find(pool);
@@ -66,7 +66,7 @@ absl::Status Coordinator::Renew(std::string_view pool, std::string_view incarnat
   if (!nodes_.Has(pool)) return membership_.Renew(pool, incarnation, now_);
   LH_RETURN_IF_ERROR(nodes_.Renew(pool, incarnation, now_));
   const std::string_view group = nodes_.GroupOf(pool);
-  // A group that is coming back has its lease of grace.
+  // A group that is coming back after a restart has its lease of grace.
   if (group.empty() || !nodes_.Complete(pool)) return absl::OkStatus();
   return membership_.Renew(pool, group, now_);
 }

@@ -1,4 +1,4 @@
-// Which idle pools get which job: placement asked, its answer carried out.
+// Which idle pools get which job: asks placement, and carries out its answer.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -40,7 +40,7 @@ JobDemand Coordinator::DemandOf(const Job& job) const {
   const JobOptions& options = job.options;
   const Participants& participants = job.exchange->participants();
   const int live = participants.live_count();
-  // A job that runs goes on with one pool.
+  // A job that runs needs only one pool.
   const int wanted = job.state() == JobState::kPending ? options.pools_min : 1;
   JobDemand demand{.job = job.id,
                    .name = options.name,
@@ -61,7 +61,6 @@ std::vector<PoolOffer> Coordinator::Offers() const {
   for (const auto& [pool, member] : membership_.members()) {
     if (!member.live || !member.joined || member.draining) continue;
     PoolOffer& offer = offers.emplace_back(PoolOffer{.pool = pool,
-                                                     .ranks = member.traits.ranks,
                                                      .device = DeviceOf(member.traits.cuda),
                                                      .capabilities = &member.traits.capabilities,
                                                      .turn = member.turn});
@@ -88,7 +87,8 @@ void Coordinator::PlacePools() {
   }
 }
 
-// A job that lost part of its set before it could begin holds none of the rest meanwhile.
+// A job that lost a part of its pools before it could begin releases the others, so that they may
+// work meanwhile.
 bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
   bool released = false;
   for (const Lack& lack : lacks) {
@@ -107,7 +107,7 @@ bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
   return released;
 }
 
-// What each job lacks, and when placement is to be asked again.
+// Notes what each job lacks, and when placement is asked again.
 void Coordinator::Explain(const Placement& placement) {
   placement_at_ = absl::InfiniteFuture();
   if (placement.reconsider_in != absl::InfiniteDuration())

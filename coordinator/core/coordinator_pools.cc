@@ -53,7 +53,7 @@ void Coordinator::On(const Heartbeat& event) {
   if (const absl::Status renewed = Renew(event.pool, event.incarnation); !renewed.ok())
     return Answer(Refuse{renewed, ReasonOf(renewed)});
   granting_ = {event.pool, event.incarnation};
-  // Of a group that has ended it may say that it drains: the next one does not.
+  // An agent may report draining for a group that has ended. It does not hold for the next group.
   const std::string& running = event.running.empty() ? event.incarnation : event.running;
   if (GroupOf(event.pool, event.incarnation) != running) return;
   if (event.draining) membership_.Drain(event.pool);
@@ -63,9 +63,9 @@ void Coordinator::On(const Heartbeat& event) {
   Report(event, *job, *participant);
 }
 
-// What a pool says of the job that it works on.
+// Takes what a pool reports about the job that it works on.
 void Coordinator::Report(const Heartbeat& event, Job& job, Participant& participant) {
-  // Of several nodes the first reports progress.
+  // Of several nodes, node 0 reports progress.
   const std::optional<NodePlace> node = nodes_.PlaceOf(event.pool, event.incarnation);
   if (!node.has_value() || node->node == 0) participant.inner_step = event.inner_step;
   if (event.draining && !participant.last_step.has_value()) {
@@ -80,7 +80,7 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
     Touch(job);
   }
   for (const Evaluation& evaluation : event.evaluations) {
-    // A loss that is not a number says that training diverged, and is no point of its curve.
+    // A loss that is not a number means that training diverged. It is not a point of the curve.
     if (std::isfinite(evaluation.loss))
       out_.records.push_back(StoreEvaluation{job.id, participant.pool, evaluation});
     if (!evaluation.final || evaluation.of_pool) continue;
@@ -99,12 +99,12 @@ void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& f
        absl::FailedPreconditionError(absl::StrFormat("pool %s was set aside for job %s: %s", pool,
                                                      job.options.name, fault.message)));
   membership_.Requeue(pool);
-  GiveUpIfAllSaySo(job);
+  FailIfEveryPoolFails(job);
 }
 
-// A job whose every pool says the same has a fault that no pool can mend. A pool that took part and
-// was lost has not said so: it may come back.
-void Coordinator::GiveUpIfAllSaySo(Job& job) {
+// If every pool reports the same fault, no other pool can help, so the job fails. A pool that took
+// part and was lost has reported nothing: it may come back.
+void Coordinator::FailIfEveryPoolFails(Job& job) {
   if (job.exchange->participants().live_count() > 0) return;
   std::vector<std::string> eligible;
   for (const Participant& p : job.exchange->participants().all()) {
@@ -160,11 +160,11 @@ Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) {
   return &(*job)->exchange->participants().at(place->second.ordinal);
 }
 
-// A pool whose lease had ended comes again. Refused if its job went on without it: its ranks hold
-// parameters of the past, so it must come as another incarnation.
+// Called when a pool comes back after its lease ended. Refuses it if its job continued without it:
+// its ranks have outdated parameters, so it must come as another incarnation.
 bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incarnation) {
   const Member* member = membership_.Find(pool);
-  // Another incarnation has the name: Join refuses.
+  // Another incarnation has the name. Join refuses.
   if (member != nullptr && member->live) return false;
   Job* job = nullptr;
   Participant* place = PlaceOf(pool, &job);
@@ -174,14 +174,14 @@ bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incar
     Drop(*job, *place, Presence::kMissed);
   const auto outdated = outdated_.find(pool);
   if (outdated == outdated_.end() || outdated->second != incarnation) return false;
-  Answer(
-      Refuse{absl::AbortedError(absl::StrFormat("a job went on without pool %s; start anew", pool)),
-             "POOL_LOST"});
+  Answer(Refuse{absl::AbortedError(absl::StrFormat(
+                    "a job continued without pool %s; its ranks must start again", pool)),
+                "POOL_LOST"});
   return true;
 }
 
-// Gives the pool its place again: as it was, if its lease had ended and nothing was missed; to begin
-// anew, if it drained, or comes as another incarnation.
+// Gives the pool its place again. A pool that lost only its lease continues as before. A pool that
+// drained, or that comes as another incarnation, begins again.
 void Coordinator::TakeBack(const std::string& pool, const std::string& incarnation) {
   outdated_.erase(pool);
   Job* job = nullptr;
@@ -189,11 +189,13 @@ void Coordinator::TakeBack(const std::string& pool, const std::string& incarnati
   if (place == nullptr) return;
   if (place->presence == Presence::kLost && place->incarnation == incarnation) {
     place->presence = Presence::kLive;
-    out_.notices.push_back(PoolPresence{job->id, pool, true});
+    out_.notices.push_back(PoolPresence{.job = job->id, .pool = pool, .live = true});
     job->exchange->PoolsChanged();
     return Touch(*job);
   }
-  // A restored pool that another incarnation replaces holds no lease any more.
+  // Whether the job takes pools is known once its store is open. The place is kept until then.
+  if (place->presence == Presence::kAway && job->store == StoreState::kOpening) return;
+  // If this incarnation replaces a restored one, the restored one has no lease any more.
   Drop(*job, *place, Presence::kLeft);
   const Member& member = *membership_.Find(pool);
   if (TakesPools(*job) && CouldDo(member, *job) &&
@@ -231,7 +233,7 @@ void Coordinator::Drop(Job& job, Participant& participant, Presence presence, ab
   if (presence != Presence::kLost) {
     Persist(job, participant);
   } else {
-    out_.notices.push_back(PoolPresence{job.id, participant.pool, false});
+    out_.notices.push_back(PoolPresence{.job = job.id, .pool = participant.pool, .live = false});
   }
   if (was_ready && job.exchange->participants().ready_count() == 0) job.changed_at = now_;
   job.exchange->PoolsChanged();
@@ -243,9 +245,11 @@ std::optional<GrantLease> Coordinator::Grant(std::string_view pool,
                                              std::string_view incarnation) const {
   GrantLease grant{std::string(pool), std::string(incarnation), options_.lease, std::nullopt,
                    nodes_.PlaceOf(pool, incarnation)};
-  const auto place = places_.find(pool);
-  if (place != places_.end() && !GroupOf(pool, incarnation).empty())
-    grant.assignment = Assignment{place->second.job, place->second.ordinal};
+  const auto found = places_.find(pool);
+  if (found == places_.end() || GroupOf(pool, incarnation).empty()) return grant;
+  const auto& [job, ordinal] = found->second;
+  if (Find(job)->exchange->participants().at(ordinal).live())
+    grant.assignment = Assignment{job, ordinal};
   return grant;
 }
 

@@ -1,4 +1,4 @@
-// Rounds: who is admitted, what is contributed, what each job does next.
+// Rounds: which ranks are admitted, what is contributed, and what each job does next.
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
@@ -8,7 +8,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-// How many cycles up to this one are evaluated: the first, and every so many.
+// How many cycles up to this one are evaluated: the first, and then one of every `every`.
 int64_t EvaluationsUntil(int64_t cycle, int64_t every) {
   if (every <= 0 || cycle <= 0) return 0;
   return cycle / every + (every > 1 ? 1 : 0);
@@ -19,7 +19,7 @@ int64_t EvaluationsUntil(int64_t cycle, int64_t every) {
 void Coordinator::On(const RankReady& event) {
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
-  // Quarantined before its places were known.
+  // The job was quarantined before its places were known.
   if (!job->exchange.has_value()) return Answer(*JobRefusal(event.job));
   if (auto refusal = LeaseRefusal(event.pool, event.incarnation))
     return Answer(*std::move(refusal));
@@ -31,7 +31,7 @@ void Coordinator::On(const RankReady& event) {
                    participant->ordinal, seed});
 }
 
-// The pool's place, with a start step: its first rank to be ready fixes it. Null: refused.
+// Returns the pool's place with a start step, which its first ready rank fixes. Null: refused.
 Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   if (auto refusal = PlaceRefusal(job, event.pool, event.incarnation)) {
     Answer(*std::move(refusal));
@@ -56,7 +56,7 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   }
   participant->start_step = start;
   Persist(job, *participant);
-  job.exchange->BeginAnew(*participant);
+  job.exchange->PoolRestarted(*participant);
   Touch(job);
   return participant;
 }
@@ -87,14 +87,14 @@ void Coordinator::On(const ContributionComplete& event) {
   const Participant& pool = *rounds.participants().Find(event.pool);
   if (rounds.fragment(event.fragment).round->Has(pool.ordinal)) return;
   rounds.Contribute(pool, event.fragment, now_);
-  // It does this job.
+  // The contribution shows that the pool can do this job.
   job.set_asides.Clear(pool.pool);
   Touch(job);
 }
 
 void Coordinator::On(const RoundApplied& event) {
   Job* job = Find(event.job);
-  // Cancelled meanwhile: the commit stays in the store.
+  // If the job was cancelled meanwhile, the commit stays in the store.
   if (job == nullptr || job->store != StoreState::kOpen) return;
   Unblock(*job);
   Exchange& rounds = *job->exchange;
@@ -125,7 +125,7 @@ void Coordinator::Advance(Job& job) {
   }
   if (job.state() != JobState::kPending && job.store == StoreState::kClosed) {
     job.store = StoreState::kOpening;
-    out_.works.push_back(OpenStore{job.id, job.state() == JobState::kSeeding});
+    out_.works.push_back(OpenStore{.job = job.id, .create = job.state() == JobState::kSeeding});
   }
   if (job.store != StoreState::kOpen) return;
   if (job.state() == JobState::kSeeding) Seed(job);
@@ -183,13 +183,14 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
       able.push_back(rounds.participants().at(ordinal).pool);
   }
   if (able.empty()) return "";
-  // Who evaluates stands still for it: they take turns, so that it is not always the same one that the others wait for.
+  // A pool does not train while it evaluates. Pools take turns, so that the others do not always
+  // wait for the same one.
   const int64_t turn =
       last ? EvaluationsUntil(rounds.plan().cycles(), every) : EvaluationsUntil(*cycle - 1, every);
   return able[turn % static_cast<int64_t>(able.size())];
 }
 
-// Whether the final evaluation is expected and not here, or a pool still merges the last commits.
+// Whether the final evaluation is still expected, or a pool still merges the last commits.
 bool Coordinator::AwaitsPools(const Job& job) const {
   const Exchange& rounds = *job.exchange;
   const Participants& participants = rounds.participants();
@@ -211,7 +212,8 @@ void Coordinator::FinishWhenReady(Job& job) {
   if (job.final_checkpoint == FinalCheckpoint::kWriting) return;
   if (AwaitsPools(job) && now_ < job.finish_until) return;
   job.final_checkpoint = FinalCheckpoint::kWriting;
-  out_.works.push_back(WriteCheckpoint{job.id, 0, job.exchange->plan().steps(), true});
+  out_.works.push_back(
+      WriteCheckpoint{.job = job.id, .step = job.exchange->plan().steps(), .final = true});
 }
 
 }  // namespace longhaul::coordinator

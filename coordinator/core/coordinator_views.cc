@@ -1,4 +1,4 @@
-// What the shell shows.
+// Values for reports and plans.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +19,7 @@ std::string NamesOf(const std::vector<int>& ordinals, const Participants& partic
   return names;
 }
 
-// The round that holds the pools up: of those that somebody contributed to, the one with the
-// earliest push.
+// Of the rounds that have contributions, the one with the earliest push. The pools wait for it.
 const Round* OldestOpened(const Exchange& exchange, int* fragment) {
   const Round* oldest = nullptr;
   for (int p = 0; p < exchange.plan().fragments(); ++p) {
@@ -84,7 +83,8 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
 
 namespace {
 
-SetAsideView ViewOf(const std::string& pool, const longhaul::SetAside& entry, const Job& job) {
+SetAsideView SetAsideViewOf(const std::string& pool, const longhaul::SetAside& entry,
+                            const Job& job) {
   const PoolFault& fault = entry.fault;
   return {job.options.name, pool,
           JobFault{fault.code, fault.message, fault.field, fault.hint, pool}, entry.failures,
@@ -98,7 +98,7 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   if (job == nullptr) return std::nullopt;
   JobView view{.state = job->state(), .fault = job->fault, .waiting = WaitingFor(*job)};
   for (const auto& [pool, entry] : job->set_asides.all())
-    view.set_aside.push_back(ViewOf(pool, entry, *job));
+    view.set_aside.push_back(SetAsideViewOf(pool, entry, *job));
   if (!job->exchange.has_value()) return view;
   const Exchange& rounds = *job->exchange;
   for (const Participant& p : rounds.participants().all()) {
@@ -135,43 +135,55 @@ std::vector<std::string> Coordinator::jobs() const {
   return ids;
 }
 
+PoolView Coordinator::ViewOf(const Member& member) const {
+  PoolView view{.pool = member.pool,
+                .incarnation = member.incarnation,
+                .ranks = member.traits.ranks,
+                .lease_end = member.lease_end,
+                .standing = member.live ? PoolStanding::kIdle : PoolStanding::kLost,
+                .nodes = nodes_.NodesOf(member.pool)};
+  if (const auto place = places_.find(member.pool); place != places_.end()) {
+    const Job& job = *Find(place->second.job);
+    const Participant& p = job.exchange->participants().at(place->second.ordinal);
+    view.assignment = Assignment{job.id, p.ordinal};
+    if (p.live())
+      view.standing = p.ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
+  }
+  if (member.live && member.draining) view.standing = PoolStanding::kDraining;
+  return view;
+}
+
 std::vector<PoolView> Coordinator::pools() const {
   std::map<std::string, std::vector<SetAsideView>> set_aside;
   for (const auto& [order, job] : in_order_) {
     for (const auto& [pool, entry] : job->set_asides.all())
-      set_aside[pool].push_back(ViewOf(pool, entry, *job));
+      set_aside[pool].push_back(SetAsideViewOf(pool, entry, *job));
   }
   std::vector<PoolView> views;
   for (const auto& [pool, member] : membership_.members()) {
-    PoolView view{.pool = pool,
-                  .incarnation = member.incarnation,
-                  .ranks = member.traits.ranks,
-                  .lease_end = member.lease_end,
-                  .standing = member.live ? PoolStanding::kIdle : PoolStanding::kLost,
-                  .nodes = nodes_.NodesOf(pool)};
+    PoolView& view = views.emplace_back(ViewOf(member));
     if (const auto found = set_aside.find(pool); found != set_aside.end())
       view.set_aside = std::move(found->second);
-    if (const auto place = places_.find(pool); place != places_.end()) {
-      const Job& job = *Find(place->second.job);
-      const Participant& p = job.exchange->participants().at(place->second.ordinal);
-      view.assignment = Assignment{job.id, p.ordinal};
-      if (p.live())
-        view.standing = p.ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
-    }
-    if (member.live && member.draining) view.standing = PoolStanding::kDraining;
-    views.push_back(std::move(view));
   }
-  // Those that left after draining are no members any more.
+  // Pools that left after draining are not members any more.
   for (const auto& [pool, place] : places_) {
     const Participant& p = Find(place.job)->exchange->participants().at(place.ordinal);
-    if (p.presence != Presence::kAway) continue;
+    const Member* member = membership_.Find(pool);
+    if (p.presence != Presence::kAway || (member != nullptr && member->live)) continue;
     views.push_back({.pool = pool,
                      .incarnation = p.incarnation,
                      .lease_end = now_,
                      .standing = PoolStanding::kAway,
                      .assignment = Assignment{place.job, p.ordinal}});
   }
-  // Those of several nodes that are not whole are no members yet, or lost ones.
+  ShowForming(views);
+  std::sort(views.begin(), views.end(),
+            [](const PoolView& a, const PoolView& b) { return a.pool < b.pool; });
+  return views;
+}
+
+// Pools whose group of nodes is not complete are not members yet, or are lost ones.
+void Coordinator::ShowForming(std::vector<PoolView>& views) const {
   for (const NodeGroups::Forming& forming : nodes_.forming()) {
     auto view = std::find_if(views.begin(), views.end(),
                              [&](const PoolView& known) { return known.pool == forming.pool; });
@@ -181,9 +193,6 @@ std::vector<PoolView> Coordinator::pools() const {
     view->nodes = nodes_.NodesOf(forming.pool);
     view->missing = Waiting{forming.missing, forming.since, absl::InfiniteFuture()};
   }
-  std::sort(views.begin(), views.end(),
-            [](const PoolView& a, const PoolView& b) { return a.pool < b.pool; });
-  return views;
 }
 
 }  // namespace longhaul::coordinator

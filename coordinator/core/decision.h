@@ -2,11 +2,12 @@
 //
 //   records   made durable, all in one transaction, before anything else of the decision
 //   answer    to the event, at most one
-//   notices   told to those who watch, in their order
+//   notices   sent to those who watch, in their order
 //   works     begun; each ends in an event
 //
-// Decisions take effect in the order of their Steps: nothing of one is done before all but the
-// works of the one before it are. So nothing is answered or told that a restart would forget.
+// Decisions take effect in the order of their Steps. A decision takes effect only after all of the
+// earlier one has, except that works of the earlier one may still run. So no answer and no notice
+// is sent that a restart would forget.
 #pragma once
 
 #include <cstdint>
@@ -33,28 +34,29 @@ struct StoreJobState {
   JobState state = JobState::kPending;
   std::optional<JobFault> fault;
 };
-// A pool's place in a job, by (job, ordinal): written again whenever one of these changes.
+// A pool's place in a job, by (job, ordinal). Written again whenever a field changes.
 struct StorePlace {
   std::string job;
   RecoveredPlace place;
-  // Gone because a round went on without it. Not kept.
+  // The place is gone, since a round was applied without the pool. Not stored.
   bool late = false;
 };
 struct StoreEvaluation {
   std::string job;
-  // Who evaluated.
+  // The pool that evaluated.
   std::string pool;
   Evaluation evaluation;
 };
-// The cycle of which a checkpoint is wanted. 0: none any more.
+// The cycle of which a checkpoint was requested, or 0 if no request is open.
 struct StoreCheckpointRequest {
   std::string job;
   int64_t cycle = 0;
 };
-// The job is forgotten, but for the fact that it was deleted; and then its files, too.
+// Removes the job. Only the fact that it was deleted is kept. StoreRemoved follows when its files
+// are removed.
 struct StoreDeleted {
   std::string job;
-  // It was in.
+  // The state in which the job ended.
   JobState state = JobState::kCompleted;
 };
 struct StoreRemoved {
@@ -65,7 +67,7 @@ using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation, StoreChe
 
 // --- Answers.
 
-// The event is refused. `reason` is the stable word of ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
+// The event is refused. `reason` is the stable name in ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
 // JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_LIVE, CHECKPOINT_IN_USE, STORE_OPENING,
 // POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED, POOL_LOST, POOLS_FULL, NODES_DISAGREE, NODE_LIVE,
 // NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH,
@@ -73,9 +75,9 @@ using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation, StoreChe
 struct Refuse {
   absl::Status status;
   std::string reason;
-  // VERSION_MISMATCH: the committed version.
+  // Set with VERSION_MISMATCH: the committed version.
   std::optional<int64_t> have = std::nullopt;
-  // POOL_LIVE: until the lease ends. STORE_OPENING: a while.
+  // With POOL_LIVE, until the lease ends. With STORE_OPENING, a short time.
   absl::Duration retry_after = absl::ZeroDuration();
 };
 
@@ -87,7 +89,7 @@ struct GrantLease {
   std::string pool, incarnation;
   absl::Duration lease;
   std::optional<Assignment> assignment;
-  // Of a pool of several nodes: ranks work under its incarnation.
+  // Set for a pool of several nodes, whose ranks work under the incarnation of its group.
   std::optional<NodePlace> node = std::nullopt;
 };
 // Answers RankReady with a Plan.
@@ -98,7 +100,7 @@ struct AdmitRank {
   int ordinal = 0;
   bool seed = false;
 };
-// Answers AskCheckpoint: there will be one of this inner step.
+// Answers AskCheckpoint: there will be a checkpoint of this inner step.
 struct PromiseCheckpoint {
   std::string job;
   int64_t step = 0;
@@ -107,7 +109,7 @@ using Answer = std::variant<Refuse, GrantLease, AdmitRank, PromiseCheckpoint>;
 
 // --- Notices.
 
-// To the open WatchPlan streams of the pool: SeedRequest. Ranks that come later learn it from
+// To the open WatchPlan streams of the pool: SeedRequest. Ranks that come later learn of it from
 // AdmitRank::seed.
 struct RequestSeed {
   std::string job, pool;
@@ -118,17 +120,17 @@ struct PublishCommit {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  // Contributors, in the order of the sum.
+  // The contributors, in the order of the sum.
   std::vector<std::string> pools;
   std::string evaluator;
 };
-// The pool works on this job no more: its streams end, its next heartbeat tells it. `status` says
-// why, and is what its streams end with.
+// The pool does not work on this job any more: its streams end, and its next heartbeat tells it.
+// `status` is the reason, with which the streams end.
 struct ReleasePool {
   std::string job, pool, incarnation;
   absl::Status status;
 };
-// The pool's lease ended and its place waits for it; or it came back, and nothing was missed.
+// The pool's lease ended and its place is kept; or it came back before it missed a round.
 struct PoolPresence {
   std::string job, pool;
   bool live = false;
@@ -139,8 +141,8 @@ struct PoolSetAside {
   JobFault fault;
   absl::Duration retry_after;
 };
-// The job's end, durable already: JobEnded to its WatchPlan streams, its rounds are dropped. Also
-// QUARANTINED, which is not stored.
+// The end of the job, which is durable already: its WatchPlan streams get JobEnded, and its rounds
+// are dropped. Also sent for QUARANTINED, which is not stored.
 struct EndJob {
   std::string job;
   JobState state = JobState::kCompleted;
@@ -151,35 +153,35 @@ using Notice =
 
 // --- Works.
 
-// Open the job's store; make it if `create` and it was never made. Ends in StoreOpened or
+// Opens the job's store. `create`: makes it if it was never made. Ends in StoreOpened or
 // OpenFailed.
 struct OpenStore {
   std::string job;
   bool create = false;
 };
-// Average the contributions in this order, step, make the commit durable (with pools and
-// evaluator). SKIPPED: no contributors; the version advances. SEED: exactly one, or none: the
-// checkpoint that the job begins with. Ends in RoundApplied or ApplyFailed.
+// Averages the contributions in this order, makes the outer step, and commits durably (with pools
+// and evaluator). SKIPPED: no contributors; only the version changes. SEED: exactly one
+// contributor, or none if the job begins with a checkpoint. Ends in RoundApplied or ApplyFailed.
 struct ApplyRound {
   std::string job;
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
   std::vector<Contributor> contributors;
-  // Pool that evaluates after it merged this commit, or empty.
+  // The pool that evaluates after it merged this commit, or empty.
   std::string evaluator;
 };
-// Write the outer parameters of all fragments. cycle: the completed cycle (0 for the final one, and
-// for what a job leaves that was cancelled or failed). step: the inner step of the newest push in
-// it. Of every fragment the version of the cycle, where it can still be made; else its newest. Ends in
-// CheckpointWritten or CheckpointFailed.
+// Writes the outer parameters of all fragments. cycle: the completed cycle; 0 for the final
+// checkpoint, and for that of a job that was cancelled or failed. step: the inner step of the
+// newest push in it. Each fragment is taken at the version of the cycle if that can still be made,
+// otherwise at its newest. Ends in CheckpointWritten or CheckpointFailed.
 struct WriteCheckpoint {
   std::string job;
   int64_t cycle = 0;
   int64_t step = 0;
   bool final = false;
 };
-// Remove the files of a deleted job. Ends in FilesRemoved or RemoveFailed.
+// Removes the files of a deleted job. Ends in FilesRemoved or RemoveFailed.
 struct RemoveFiles {
   std::string job;
 };

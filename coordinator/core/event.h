@@ -1,6 +1,5 @@
-// What happens to the coordinator's core. Plain facts, made by the shell (gRPC adapters, data
-// plane, clock). Names are validated by the shell; everything else that a peer may have wrong is
-// answered by Refuse.
+// The events of the coordinator's core: plain facts, made by the shell (gRPC adapters, data plane,
+// clock). The shell validates names. The core answers every other mistake of a peer with Refuse.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace longhaul::coordinator {
 
 // --- Jobs.
 
-// A new job, stored already as PENDING.
+// A new job. It is stored already, as PENDING.
 struct SubmitJob {
   std::string job;
   JobOptions options;
@@ -30,12 +29,12 @@ struct CancelJob {
   std::string job;
   std::string reason;
 };
-// A checkpoint of the next whole version is wanted.
+// A user requests a checkpoint of the next version that all fragments reach.
 struct AskCheckpoint {
   std::string job;
 };
-// A job that is stored, to be forgotten. `state`: as it is stored, for those that ended before this
-// start.
+// A user deletes a stored job. `state` is the stored state; it is needed for jobs that ended before
+// this start of the coordinator.
 struct DeleteJob {
   std::string job;
   JobState state = JobState::kCompleted;
@@ -43,10 +42,10 @@ struct DeleteJob {
 
 // --- Pools.
 
-// A pool's agent, or one of them: a pool of several nodes has one on each.
+// The agent of a pool joins. A pool of several nodes has one agent on each.
 struct JoinPool {
   std::string pool, incarnation;
-  // Of this node.
+  // The ranks of this node.
   int ranks = 1;
   bool cuda = false;
   std::set<std::string> capabilities = {};
@@ -54,13 +53,14 @@ struct JoinPool {
   int nodes = 1;
   std::optional<int> node = std::nullopt;
   std::string host = {}, rendezvous = {}, token = {}, version = {};
-  // Of several nodes: the group's incarnation under which its ranks run. Empty: none.
+  // For several nodes: the group's incarnation under which its ranks run. Empty: none.
   std::string running = {};
-  // A new incarnation, for the group that this node may complete.
+  // A new name, used as the incarnation of the group if this node completes it.
   std::string fresh = {};
 };
 
-// An evaluation of the outer parameters, or of the pool's own. `final`: of the outer ones after the last round.
+// An evaluation of the outer parameters, or of the pool's own. `final`: of the outer parameters
+// after the last round.
 struct Evaluation {
   int64_t step = 0, version = 0;
   double loss = 0;
@@ -72,24 +72,24 @@ struct Evaluation {
 };
 
 struct Heartbeat {
-  // Of the agent.
+  // The agent's.
   std::string pool, incarnation;
-  // The job that the pool works on; empty: none. What follows is about it.
+  // The job that the pool works on, or empty. The fields below are about it.
   std::string job;
   int64_t inner_step = 0;
-  // It takes no new work and does no step after inner_step.
+  // The pool takes no new work and does no step after inner_step.
   bool draining = false;
-  // It merged the last commits.
+  // The pool merged the last commits.
   bool finished = false;
   std::vector<Evaluation> evaluations = {};
-  // It cannot go on with the job.
+  // The pool cannot continue with the job.
   std::optional<JobFault> fault = std::nullopt;
-  // The incarnation of the ranks that this is about. Empty: the agent's.
+  // The incarnation of the ranks that the heartbeat is about. Empty: the agent's.
   std::string running = {};
 };
 struct LeavePool {
   std::string pool, incarnation;
-  // How long it asks for its place to be kept. Zero: the place is given up.
+  // How long its place should be kept. Zero: the place is given up.
   absl::Duration return_within = absl::ZeroDuration();
 };
 
@@ -110,8 +110,8 @@ struct ContributionComplete {
 
 // --- How the works of decisions ended.
 
-// What the data plane could not do. `retry`: it may succeed later (the disk is full); otherwise the
-// job's store is of no more use to this process.
+// An error of the data plane. `retry`: it may succeed later (the disk is full). Otherwise this
+// process can no longer use the job's store.
 struct WorkFault {
   bool retry = false;
   JobFault fault;
@@ -121,7 +121,7 @@ struct StoreOpened {
   std::string job;
   std::vector<RecoveredFragment> fragments;
 };
-// The commit that ApplyRound asked for is durable.
+// The commit of an ApplyRound is durable.
 struct RoundApplied {
   std::string job;
   int fragment = 0;
@@ -130,7 +130,7 @@ struct RoundApplied {
 struct CheckpointWritten {
   std::string job;
   bool final = false;
-  // As it was asked for.
+  // As in WriteCheckpoint.
   int64_t cycle = 0;
 };
 struct OpenFailed {
@@ -149,20 +149,20 @@ struct CheckpointFailed {
   WorkFault fault;
   int64_t cycle = 0;
 };
-// The files of a deleted job are gone, or not yet.
+// The files of a deleted job were removed, or could not be removed yet.
 struct FilesRemoved {
   std::string job;
 };
 struct RemoveFailed {
   std::string job;
 };
-// The job's store failed outside of these works: while contributions were logged.
+// The job's store failed outside of these works, while contributions were logged.
 struct StoreFailed {
   std::string job;
   JobFault fault;
 };
 
-// --- Clock. At least once a second; also at next_deadline().
+// --- Clock. Comes at least once a second, and at next_deadline().
 struct Tick {};
 
 using Event = std::variant<SubmitJob, CancelJob, AskCheckpoint, DeleteJob, JoinPool, Heartbeat,

@@ -20,36 +20,36 @@ enum class FinalCheckpoint { kNone, kWriting, kWritten };
 
 struct Job {
   std::string id;
-  // Of its submission.
+  // The order of its submission.
   int64_t order = 0;
   JobOptions options;
   Lifecycle lifecycle;
-  // Of the newest change of state, or of the loss of its last pool.
+  // The time of the newest change of state, or of the loss of its last pool.
   absl::Time changed_at;
-  // FAILED or QUARANTINED, or CANCELLED with a reason.
+  // Set for FAILED and QUARANTINED, and for CANCELLED with a reason.
   std::optional<JobFault> fault;
-  // None: the job was quarantined before its spec was understood.
+  // Empty if the job was quarantined before its spec was understood.
   std::optional<Exchange> exchange;
   StoreState store = StoreState::kClosed;
 
-  // Pools that cannot do it now.
+  // Pools that cannot do the job now.
   SetAsides set_asides;
-  // Since when placement could not give it what it needs, and what it lacks, in words.
+  // Since when placement cannot give the job what it needs, and what it lacks, as a text.
   std::optional<absl::Time> lacks_since;
   std::string lacks;
 
-  // FINISHING: whether the evaluation of the last version came, until when it and the pools' last
-  // merges are awaited, and the checkpoint behind them.
+  // For FINISHING: whether the evaluation of the last version came; until when it and the pools'
+  // last merges are awaited; and the checkpoint that follows.
   bool final_evaluation = false;
   absl::Time finish_until = absl::InfiniteFuture();
   FinalCheckpoint final_checkpoint = FinalCheckpoint::kNone;
-  // The cycle of which somebody asked for a checkpoint. 0: none.
+  // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
 
-  // What the coordinator itself lacks for this job, in words, and since when. Empty: nothing.
+  // What the coordinator itself lacks for this job, as a text, and since when. Empty: nothing.
   std::string blocked;
   absl::Time blocked_since;
-  // Works that could not be done, and when they are begun again.
+  // Works that failed, and when they are tried again.
   std::vector<Work> retries;
   absl::Time retry_at = absl::InfiniteFuture();
 

@@ -1,5 +1,5 @@
-// What a coordinator's core is constructed from after a restart: what its records and commits made
-// durable.
+// What a coordinator's core is constructed from after a restart: the content of its durable records
+// and commits.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace longhaul::coordinator {
 
-// A contributor by its place, and the incarnation whose bytes lie in the log.
+// A contributor, and the incarnation whose bytes are in the log.
 struct Contributor {
   int ordinal = 0;
   std::string pool, incarnation;
@@ -24,18 +24,18 @@ struct RecoveredPlace {
   int ordinal = 0;
   std::optional<int64_t> start_step;
   bool gone = false;
-  // InfinitePast: not away.
+  // InfinitePast if the pool is not away.
   absl::Time return_until = absl::InfinitePast();
 };
 
-// What a job's store holds when it was opened.
+// What a job's store held when it was opened.
 struct RecoveredFragment {
-  // The newest durable commit. -1: not seeded.
+  // The newest durable commit, or -1 if not seeded.
   int64_t version = -1;
-  // Of that commit.
+  // The evaluator of that commit.
   std::string evaluator;
-  // Whose whole contribution to version + 1 is in the log, by pool and incarnation; the ordinal is
-  // for the core to find. Those that could not count are ignored.
+  // The pools and incarnations whose complete contribution to version + 1 is in the log. The core
+  // finds their ordinals, and ignores contributions that cannot count.
   std::vector<Contributor> contributors;
 };
 
@@ -45,18 +45,19 @@ struct RecoveredJob {
   JobState state = JobState::kPending;
   // It was reported already.
   bool final_evaluation = false;
-  // Also those that are gone, so that no ordinal is given twice.
+  // Places that are gone are included, so that no ordinal is given twice.
   std::vector<RecoveredPlace> places;
-  // Of a checkpoint that was asked for and is not there yet. 0: none.
+  // The cycle of a checkpoint that was requested and is not written yet, or 0.
   int64_t checkpoint_asked = 0;
-  // Why this program cannot use the job: it is quarantined. `options` has the name alone then.
+  // Why this program cannot use the job, which is therefore quarantined. Then `options` has only
+  // the name.
   std::optional<JobFault> unusable;
 };
 
-// Jobs in the order of their submission; those that ended need not be here.
+// Jobs in the order of their submission. Jobs that ended may be left out.
 struct Recovery {
   std::vector<RecoveredJob> jobs;
-  // Deleted ones whose files may still be there.
+  // Deleted jobs whose files may still exist.
   std::vector<std::string> removing;
 };
 

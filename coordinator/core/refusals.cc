@@ -1,4 +1,4 @@
-// The words of every refusal, in one place.
+// The text of every refusal, in one place.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/core/coordinator.h"
@@ -57,7 +57,7 @@ std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view
   if (found != nullptr && found->live() && found->incarnation == incarnation) return std::nullopt;
   if (found != nullptr && found->presence != Presence::kLeft) {
     return Refuse{
-        absl::AbortedError(absl::StrFormat("job %s went on without pool %s", job.id, pool)),
+        absl::AbortedError(absl::StrFormat("job %s continued without pool %s", job.id, pool)),
         "POOL_LOST"};
   }
   return Refuse{absl::FailedPreconditionError(

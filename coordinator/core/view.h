@@ -1,4 +1,4 @@
-// What the coordinator's core shows of itself: values, for reports and plans.
+// What the coordinator's core shows of itself: values for reports and plans.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace longhaul::coordinator {
 
-// What a job waits for, in words, since when and at most until when (InfiniteFuture: no bound of
-// ours).
+// What a job waits for, as a text; since when, and until when at most (InfiniteFuture: without a
+// limit).
 struct Waiting {
   std::string what;
   absl::Time since, until;
@@ -23,21 +23,21 @@ struct Waiting {
 struct ParticipantView {
   std::string pool, incarnation;
   int ordinal = 0;
-  // Nothing: its ranks are not ready yet.
+  // Empty if its ranks are not ready yet.
   std::optional<int64_t> start_step;
   bool live = false;
-  // As its last heartbeat said.
+  // As in its last heartbeat.
   int64_t inner_step = 0;
-  // It drains, and does no step after this one.
+  // The pool drains and does no step after this one.
   std::optional<int64_t> last_step;
 };
 
 struct FragmentView {
-  // Committed. -1: not seeded.
+  // The committed version, or -1 if not seeded.
   int64_t version = -1;
   // The version after the job's last round of this fragment.
   int64_t last_version = 0;
-  // Places whose incarnation of today has contributed to version + 1.
+  // Ordinals of the pools whose current incarnation has contributed to version + 1.
   std::vector<int> contributors;
 };
 
@@ -53,10 +53,10 @@ struct JobView {
   JobState state = JobState::kPending;
   std::optional<JobFault> fault;
   std::optional<Waiting> waiting;
-  // By ordinal, with those that are lost or left.
+  // By ordinal. Lost pools and pools that left are included.
   std::vector<ParticipantView> participants;
   std::vector<FragmentView> fragments;
-  // By pool; `job` is its name.
+  // By pool. `job` is its name.
   std::vector<SetAsideView> set_aside;
 };
 
@@ -65,12 +65,12 @@ enum class PoolStanding { kIdle, kAssigned, kParticipating, kDraining, kAway, kL
 struct PoolView {
   std::string pool, incarnation;
   int ranks = 0;
-  // In the past: lost.
+  // In the past if the pool is lost.
   absl::Time lease_end;
   PoolStanding standing = PoolStanding::kIdle;
   std::optional<Assignment> assignment;
   std::vector<SetAsideView> set_aside;
-  // Of a pool of several; those that are not here, in words, and since when some are missing.
+  // The nodes of a pool of several. `missing` names those that are not here, and since when.
   std::vector<NodeView> nodes;
   std::optional<Waiting> missing;
 };

@@ -11,11 +11,11 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Norms that make what is usual, and how many it takes.
+// How many norms determine the usual one, and how many are needed for it.
 constexpr size_t kNormsKept = 16, kNormsNeeded = 5;
 constexpr double kNormRatio = 10;
 
-// Cut between two characters.
+// Shortens the text, but never inside a character.
 void Bound(std::string* text) {
   if (text->size() <= JobEvents::kMessageBytesMax) return;
   size_t end = JobEvents::kMessageBytesMax;
@@ -119,7 +119,8 @@ v1::JobEvent EventOf(const StorePlace& record) {
   const RecoveredPlace& place = record.place;
   v1::JobEvent event;
   if (record.late) {
-    event = MakeEvent(v1::POOL_LATE, v1::WARNING, "a round went on without it; it must begin anew");
+    event = MakeEvent(v1::POOL_LATE, v1::WARNING,
+                      "a round was applied without it; it must begin again");
   } else if (place.gone) {
     event = MakeEvent(v1::POOL_LEFT, v1::INFO, absl::StrCat("gave up place ", place.ordinal));
   } else if (place.return_until != absl::InfinitePast()) {

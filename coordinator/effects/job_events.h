@@ -1,6 +1,5 @@
-// The events of a job: the newest ones, numbered, for people to read. Kept in memory while the job
-// lives, and in the database, into which they are written within a second. Nothing is decided by
-// them.
+// The newest events of a job, numbered, for people to read. They are kept in memory while the job
+// lives, and are written into the database within a second. No decision depends on them.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +23,18 @@ class JobEvents {
   static constexpr size_t kEventsMax = 500;
   static constexpr size_t kMessageBytesMax = 1024;
 
-  // Numbers and times it; the oldest is forgotten.
+  // Gives the event its number and time, and adds it. The oldest is dropped if there are too many.
   void Add(v1::JobEvent event, absl::Time now);
-  // Those behind a sequence, oldest first.
+  // The events after a sequence, oldest first.
   std::vector<v1::JobEvent> After(int64_t sequence) const;
 
-  // What is not in the database yet. Saved says that it is, up to `newest`, as it was then.
+  // The events that are not in the database yet. Saved reports that those up to `newest` are, where
+  // `newest` is its value at the time of Unsaved.
   std::vector<EventRecord> Unsaved(const std::string& job_id) const;
   int64_t newest() const { return newest_; }
   void Saved(int64_t newest) { saved_ = newest; }
-  // As the database has them: bytes of JobEvent, oldest first. What does not parse is left out.
+  // Takes the events from the database: bytes of JobEvent, oldest first. Events that do not parse
+  // are left out.
   void Restore(const std::vector<std::string>& events);
 
  private:
@@ -41,30 +42,31 @@ class JobEvents {
   int64_t newest_ = 0, saved_ = 0;
 };
 
-// Notices outer gradients that are out of proportion: not finite, or many times the usual norm of
-// their fragment. Once, until they are usual again.
+// Notices outer gradients with an unusual norm: not finite, or many times the usual norm of their
+// fragment. It reports once, until norms are usual again.
 class NormWatch {
  public:
-  // The alert's words, if this commit deserves one.
+  // The text of an alert, if this commit needs one.
   std::optional<std::string> Observe(const CommitRecord& commit);
 
  private:
   struct Fragment {
-    std::deque<double> norms;  // Usual ones, newest last.
+    // Usual norms, the newest last.
+    std::deque<double> norms;
     bool alerted = false;
   };
   std::map<int, Fragment> fragments_;
 };
 
-// --- What is told of a decision. Pure.
+// --- The events of a decision. Pure.
 
 v1::JobEvent EventOf(const StoreJobState& record);
 v1::JobEvent EventOf(const StorePlace& record);
 v1::JobEvent EventOf(const PoolPresence& notice);
 v1::JobEvent EventOf(const PoolSetAside& notice);
-// Of a QUARANTINED job.
+// The event of a job that is QUARANTINED.
 v1::JobEvent EventOf(const EndJob& notice);
-// Of a skipped round.
+// The event of a skipped round.
 v1::JobEvent EventOf(const PublishCommit& notice);
 v1::JobEvent MakeEvent(v1::EventKind kind, v1::EventSeverity severity, std::string message);
 

@@ -8,7 +8,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Pools of a job are bounded by its spec; those that ever reported are not.
+// A job's spec bounds its pools at one time, but not all pools that ever reported. This does.
 constexpr size_t kCurvesMax = 4096;
 
 google::protobuf::Timestamp Stamp(absl::Time time) {
@@ -44,7 +44,7 @@ void JobHistory::Reported(const v1::PoolProgress& progress, absl::Time now) {
   for (v1::RoundTrace& round : rounds_) MarkMerged(round, progress, now);
 }
 
-// A step that was done is behind the merges at the end of the steps before it.
+// A pool has made a merge if it has done a step after the merge's step.
 void JobHistory::MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progress,
                             absl::Time now) {
   if (!round.has_committed_at() || round.merge_step() == 0 ||

@@ -1,5 +1,6 @@
-// How a live job came to where it is, for people to look at: the train loss of its pools, and what became
-// of its newest rounds. In memory, bounded, begun anew with the coordinator: nothing is decided by it.
+// How a live job got to its present state, for people to look at: the train loss of its pools, and
+// what happened to its newest rounds. It is bounded, is kept only in memory, and starts empty with
+// the coordinator. No decision depends on it.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,14 @@
 
 namespace longhaul::coordinator {
 
-// Losses by step: whenever there are too many, every second one goes, and later ones come half as
-// often.
+// Losses by step. When there are too many, every second one is dropped, and later ones are taken
+// half as often.
 class LossCurve {
  public:
   static constexpr size_t kPointsMax = 512;
 
-  // A step that is not behind the last one (the pool began again) ends what came from there on.
+  // Adds a loss. If the step is not after the last one, the pool began again: losses from that step
+  // on are removed first.
   void Add(int64_t step, double loss);
   const std::vector<v1::LossPoint>& points() const { return points_; }
 
@@ -37,12 +39,12 @@ class JobHistory {
  public:
   static constexpr size_t kRoundsMax = 60;
 
-  // `schedule`: of the job's fragments.
+  // `schedule` has the job's fragments.
   explicit JobHistory(std::vector<FragmentSchedule> schedule) : schedule_(std::move(schedule)) {}
 
-  // A pool's report: its loss, and which merges it has behind it.
+  // Takes a pool's report: its loss, and which merges it has made.
   void Reported(const v1::PoolProgress& progress, absl::Time now);
-  // A whole contribution came. Repetitions change nothing.
+  // A complete contribution came. Repeated calls change nothing.
   void Pushed(int fragment, int64_t version, RoundKind kind, const std::string& pool,
               absl::Time now);
   void Committed(int fragment, int64_t version, RoundKind kind, absl::Time now);
@@ -57,7 +59,7 @@ class JobHistory {
   std::vector<FragmentSchedule> schedule_;
   std::map<std::string, LossCurve> curves_;
   std::deque<v1::RoundTrace> rounds_;
-  // Exposed wait of a pool up to its newest merge.
+  // How long each pool had waited for merges in all, at its newest merge.
   std::map<std::string, double> waited_;
 };
 

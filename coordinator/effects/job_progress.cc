@@ -6,7 +6,8 @@
 namespace longhaul::coordinator {
 namespace {
 
-// More steps or tokens than any job has: sums of what pools tell stay within 64 bits.
+// More steps or tokens than any job has. With this bound, sums of what pools report stay within 64
+// bits.
 constexpr int64_t kCountMax = int64_t{1} << 50;
 
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
@@ -34,13 +35,15 @@ void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
   to->set_eval_seconds(to->eval_seconds() + from.eval_seconds());
   to->set_sync_seconds(to->sync_seconds() + from.sync_seconds());
   to->set_skipped_steps(SaneCount(to->skipped_steps() + from.skipped_steps()));
+  to->set_inner_state_losses(SaneCount(to->inner_state_losses() + from.inner_state_losses()));
+  to->set_inner_state_failures(SaneCount(to->inner_state_failures() + from.inner_state_failures()));
   AddBytes(from.forward(), to->mutable_forward());
   AddBytes(from.backward(), to->mutable_backward());
   AddBytes(from.gradient(), to->mutable_gradient());
   AddBytes(from.refresh(), to->mutable_refresh());
 }
 
-// train_loss stays as it is: a loss that is not finite is what people must see.
+// train_loss is not changed: people must see a loss that is not finite.
 v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   progress.set_ranks(std::max(progress.ranks(), 0));
   progress.set_inner_step(SaneCount(progress.inner_step()));
@@ -63,7 +66,11 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   progress.set_gradient_norm(Sane(progress.gradient_norm()));
   progress.set_tokens_per_second_with_evaluation(
       Sane(progress.tokens_per_second_with_evaluation()));
-  // The coordinator's to say.
+  progress.set_inner_state_taken_up_step(SaneCount(progress.inner_state_taken_up_step()));
+  progress.set_inner_state_saved_step(SaneCount(progress.inner_state_saved_step()));
+  progress.set_inner_state_losses(SaneCount(progress.inner_state_losses()));
+  progress.set_inner_state_failures(SaneCount(progress.inner_state_failures()));
+  // The coordinator sets the evaluation itself.
   progress.clear_evaluation();
   progress.clear_evaluation_step();
   return progress;

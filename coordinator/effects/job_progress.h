@@ -1,5 +1,5 @@
-// What a job has achieved, as its pools told and its commits showed: the material of GetJob beside
-// the core's view.
+// A job's progress, from the reports of its pools and from its commits. GetJob shows it together
+// with the core's view.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace longhaul::coordinator {
 
-// One pool's part. A pool that begins anew goes on counting where it stopped.
+// One pool's part. If a pool begins again, its counts continue where they stopped.
 struct PoolHistory {
-  // Sums of the times before in which it trained; inner_step: the steps that it did then.
+  // Sums over its earlier stays in the job. inner_step is the number of steps that it did in them.
   v1::PoolProgress earlier;
-  // As it told last.
+  // Its newest report.
   v1::PoolProgress current;
-  // Which time in the job this is: the incarnation, and the step at which it began.
+  // Identifies the current stay in the job: the incarnation, and the step at which it began.
   std::string incarnation;
   int64_t start_step = 0;
 
-  // Inner steps of all times.
+  // The inner steps of all stays.
   int64_t steps() const;
-  // `current`, with the sums of all times.
+  // `current`, with the sums over all stays.
   v1::PoolProgress Total() const;
 };
 
@@ -36,33 +36,37 @@ class JobProgress {
  public:
   explicit JobProgress(size_t fragments) : commits_(fragments) {}
 
-  // A heartbeat's report. Numbers that cannot be are taken as zero, counts beyond 2^50 as that.
+  // Takes the report of a heartbeat. Impossible numbers become zero, and counts beyond 2^50 become
+  // 2^50.
   void Report(const std::string& pool, const std::string& incarnation, int64_t start_step,
               v1::PoolProgress progress);
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
-  // A round that these pools contributed to was committed: what they reported until now counts.
+  // A round to which these pools contributed was committed: their reports until now count.
   void Contributed(const std::vector<std::string>& pools);
 
-  // A repeated report of the same evaluation replaces the earlier one. Of pools' own parameters the newest is kept.
+  // A repeated report of the same evaluation replaces the earlier one. For each pool, only the
+  // newest evaluation of its own parameters is kept.
   void AddEvaluation(const EvaluationRecord& evaluation);
   v1::EvalLoss EvaluationLoss() const;
-  // Of that pool's own parameters. Null: none came.
+  // The newest evaluation of that pool's own parameters, or null.
   const EvaluationRecord* PoolEvaluation(const std::string& pool) const;
 
-  // The newest published commit of each fragment.
+  // Sets the newest published commit of its fragment.
   void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 
-  // For the store: the pools, two entries each, to go on counting after a restart: `earlier`, whose
-  // fields without a sum hold the incarnation (pool) and the start step (uplink_nmse); `current`.
+  // For the store: writes the pools, so that their counts continue after a restart. Each pool has
+  // two entries: `earlier` and `current`. In `earlier`, fields that have no sum hold the
+  // incarnation (pool) and the start step (uplink_nmse).
   void Save(v1::Job* job) const;
   void Restore(const v1::Job& job);
 
  private:
   std::map<std::string, PoolHistory> pools_;
-  std::map<std::pair<int64_t, bool>, double>
-      losses_;                       // By step, the final one after others of its step.
-  std::vector<NamedValue> metrics_;  // Of the last of them.
+  // By step. The final one comes after others of its step.
+  std::map<std::pair<int64_t, bool>, double> losses_;
+  // The metrics of the last loss.
+  std::vector<NamedValue> metrics_;
   std::map<std::string, EvaluationRecord> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;
 };

@@ -42,7 +42,7 @@ std::string JobTracks::Folder(const LiveJob& job, const std::string& run) const 
 void JobTracks::Committed(const LiveJob& job, const CommitRecord& commit, absl::Time now) {
   if (!job.resolved.has_value()) return;
   const std::string folder = Folder(job, "outer");
-  // Once: the files know that they have it.
+  // The seed is the first commit. A text that the file has already is not written again.
   if (commit.kind == RoundKind::kSeed)
     tracker_->AddText(folder, now, "spec", SpecText(job.resolved->spec));
   const std::string fragment = absl::StrCat("/fragment_", commit.fragment);

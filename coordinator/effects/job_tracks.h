@@ -1,10 +1,12 @@
-// The curves of jobs, as files for TensorBoard and for scripts (common/track), in the folder of each job:
+// The curves of jobs, as files for TensorBoard and for scripts (common/track), in the folder of
+// each job:
 //
-//   <data>/jobs/<id>/track/outer        of the outer parameters: held-out metrics; norms, cosine and NMSE of each
-//                                       fragment's commits, at the inner step of their push; bytes; the spec
-//   <data>/jobs/<id>/track/pool-NAME    of a pool, as its heartbeats tell: training and held-out metrics
+//   <data>/jobs/<id>/track/outer        the outer parameters: held-out metrics; norms, cosine and
+//                                       NMSE of each fragment's commits, at the inner step of their
+//                                       push; bytes; the spec
+//   <data>/jobs/<id>/track/pool-NAME    a pool, from its heartbeats: training and held-out metrics
 //
-// Nothing is decided by them. A restart goes on where they end and adds what they lack.
+// No decision depends on them. A restart continues where they end, and adds what they lack.
 #pragma once
 
 #include <string>
@@ -25,10 +27,10 @@ class JobTracks {
   JobTracks(Tracker* tracker, std::string data_dir)
       : tracker_(tracker), data_dir_(std::move(data_dir)) {}
 
-  // A commit that is durable. Repetitions change nothing.
+  // A commit became durable. Repeated calls change nothing.
   void Committed(const LiveJob& job, const CommitRecord& commit, absl::Time now);
   void Evaluated(const LiveJob& job, const EvaluationRecord& evaluation, absl::Time now);
-  // What a pool reported newest; JobProgress has it.
+  // A pool reported progress; `job.progress` has its newest report.
   void Progressed(const LiveJob& job, const std::string& pool, absl::Time now);
   void Ended(const LiveJob& job);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/checkpoint/initial_folder.h"
 #include "common/config/capabilities.h"
 #include "common/config/checkpoint_name.h"
 #include "common/rpc/codec_proto.h"
@@ -27,8 +28,9 @@ JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
 
 std::optional<InitialCheckpoint> InitialOf(const ResolvedJob& resolved) {
   const v1::InitSpec& init = resolved.spec.init();
-  if (!init.has_checkpoint() && !init.has_folder()) return std::nullopt;
-  InitialCheckpoint initial{.folder = init.folder(), .tensors = TensorsOf(resolved)};
+  if (init.source_case() == v1::InitSpec::SOURCE_NOT_SET) return std::nullopt;
+  InitialCheckpoint initial{
+      .folder = init.folder(), .upload = init.upload(), .tensors = TensorsOf(resolved)};
   if (const auto name = ParseCheckpointName(init.checkpoint()); name.has_value()) {
     initial.job = name->job;
     initial.step = name->step.value_or(0);
@@ -46,7 +48,8 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
                                         .idempotency_token = record.idempotency_token,
                                         .created = record.created,
                                         .spec = record.spec,
-                                        .options = JobStoreOptionsOf(resolved)},
+                                        .options = JobStoreOptionsOf(resolved),
+                                        .owner = record.owner},
                            .initial = InitialOf(resolved)};
   auto job = std::make_shared<LiveJob>(std::move(record));
   job->progress = JobProgress(resolved.fragments.size());
@@ -78,24 +81,8 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
           .final_round = spec.sync().final_round(),
           .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
           .evaluation_every_cycles = spec.evaluation().every_cycles(),
-          .from_checkpoint = spec.init().has_checkpoint() || spec.init().has_folder(),
+          .from_checkpoint = spec.init().source_case() != v1::InitSpec::SOURCE_NOT_SET,
           .from_job = FromJobOf(spec.init())};
-}
-
-std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved) {
-  std::vector<v1::CheckpointTensor> tensors;
-  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
-    for (const UnitSpan& span : resolved.fragments[f].units) {
-      for (const TensorLayout& layout : resolved.model.units[span.unit].tensors) {
-        v1::CheckpointTensor& tensor = tensors.emplace_back();
-        tensor.set_name(layout.name);
-        tensor.mutable_shape()->Assign(layout.shape.begin(), layout.shape.end());
-        tensor.set_fragment(static_cast<int32_t>(f));
-        tensor.set_offset(span.offset + layout.offset);
-      }
-    }
-  }
-  return tensors;
 }
 
 }  // namespace longhaul::coordinator

@@ -1,4 +1,5 @@
-// A job that has not ended, or ended so lately that its pools may still ask for the last commits.
+// A job that has not ended, or that ended so recently that its pools may still ask for the last
+// commits.
 #pragma once
 
 #include <memory>
@@ -19,19 +20,21 @@
 
 namespace longhaul::coordinator {
 
-// Owner thread, but for `fragments`.
+// Owner thread, except `fragments`.
 struct LiveJob {
-  // As it is stored, but for `status`.
+  // As it is stored, except `status`.
   JobRecord record;
-  // Nothing: this program does not understand the spec; the job is quarantined.
+  // Empty if this program does not understand the spec; then the job is quarantined.
   std::optional<ResolvedJob> resolved;
-  // Null with `resolved`.
+  // Null if `resolved` is empty.
   std::shared_ptr<JobFragments> fragments;
   JobProgress progress;
+  // True after a restart until the job's store is open: `progress` does not have the commits yet.
+  bool commits_unread = false;
   JobHistory history;
   JobEvents events;
   NormWatch norms;
-  // Why it is quarantined.
+  // Why the job is quarantined.
   std::optional<JobFault> quarantine;
   // Set when the job ends.
   absl::Time forget_at = absl::InfiniteFuture();
@@ -50,9 +53,7 @@ struct LiveJob {
 // UNIMPLEMENTED: a codec that this build lacks.
 absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJob resolved);
 
-// What the core is told of a job.
+// What the core needs to know of a job.
 JobOptions JobOptionsOf(const ResolvedJob& resolved);
-// Where each named tensor lies, for checkpoints.
-std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved);
 
 }  // namespace longhaul::coordinator

@@ -1,5 +1,5 @@
-// The metrics of jobs, pools and rounds. Labels: `job_name` is the name of a live job (its series end
-// with it); `state` and `kind` are words of ours.
+// The metrics of jobs, pools and rounds. The label `job_name` is the name of a live job; its series
+// end with it. The labels `state` and `kind` have values from fixed lists.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ struct EffectMetrics {
   GaugeFamily& outer_parameter_norm;
   GaugeFamily& downlink_nmse;
 
-  // A commit that is published.
+  // Shows a published commit.
   void Show(const std::string& job, const CommitRecord& commit, absl::Time now);
   // Ends the series of a job.
   void RemoveJob(const std::string& job);

@@ -11,7 +11,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-// A decision that waits for disk space must not hold the stream's thread for good.
+// A stream's thread must not wait for ever if the decision waits for disk space.
 constexpr absl::Duration kCompleteTimeout = absl::Seconds(30);
 
 struct Verdict {
@@ -54,7 +54,7 @@ void OwnerArbiter::StoreFailed(const std::string& job, const absl::Status& statu
         job,
         {.code = absl::StatusCodeToString(status.code()),
          .message = absl::StrCat("the job's store failed: ", status.message()),
-         .hint = "the job goes on from its last commit when the coordinator is started again and "
+         .hint = "the job continues from its last commit when the coordinator is started again and "
                  "its disk works"}});
   });
 }

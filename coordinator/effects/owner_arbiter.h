@@ -1,5 +1,5 @@
-// How the fragments' questions reach the core: const ones at once, under the performer's lock; what
-// changes something through the owner thread.
+// Brings the questions of the fragments to the core. Questions that change nothing are answered at
+// once, under the performer's lock. The others go through the owner thread.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace longhaul::coordinator {
 
 ContributionComplete ToEvent(const ContributionId& contribution);
 
-// Thread-safe once it has its performer.
+// Thread-safe after Connect.
 class OwnerArbiter : public Arbiter {
  public:
-  // Before the first stream. Both outlive the streams.
+  // Call before the first stream. Both outlive the streams.
   void Connect(Performer* performer, OwnerThread* owner) {
     performer_ = performer;
     owner_ = owner;

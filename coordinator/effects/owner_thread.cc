@@ -8,7 +8,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Ticks follow the machine's steady time: a clock that a test holds still must not stop them.
+// Ticks follow the machine's steady clock, so that they continue if a test stops `clock`.
 using Steady = std::chrono::steady_clock;
 
 }  // namespace
@@ -54,7 +54,8 @@ void OwnerThread::Run() {
       const auto left = std::max(next_tick - Steady::now(), Steady::duration::zero());
       mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), absl::FromChrono(left));
       if (queue_.empty() && stopping_) return;
-      // Behind a queue, time is that of what waits in it.
+      // If tasks wait, a tick has the time of the first of them, so that time does not go
+      // backwards.
       entry.arrived = queue_.empty() ? clock_->Now() : queue_.front().arrived;
       if (Steady::now() < next_tick) {
         if (queue_.empty()) continue;

@@ -1,9 +1,9 @@
-// The thread that owns the coordinator's decisions and their small effects: tasks run one after
-// another, in the order in which they were posted. Everything that is documented as "owner thread"
-// is touched by it alone and needs no lock.
+// The thread that owns the coordinator's decisions and their small effects. Tasks run one after
+// another, in the order in which they were posted. Only this thread touches what is documented as
+// "owner thread", so that needs no lock.
 //
-// A task's time is that of its arrival, so that a slow disk does not make the pools late whose
-// heartbeats wait behind it.
+// A task's time is the time of its arrival. So heartbeats that wait behind a slow disk do not make
+// their pools late.
 #pragma once
 
 #include <deque>
@@ -22,29 +22,30 @@ namespace longhaul::coordinator {
 class OwnerThread : public TaskRunner {
  public:
   struct Options {
-    int queue_max = 1 << 16;  // Tasks of Post that wait.
-    absl::Duration tick_period =
-        absl::Milliseconds(200);  // Of the machine's time, whatever the clock says.
+    // How many tasks of Post may wait.
+    int queue_max = 1 << 16;
+    // In the machine's time, whatever `clock` says.
+    absl::Duration tick_period = absl::Milliseconds(200);
   };
-  // `clock` outlives the object. `tick` runs as a task, each tick_period.
+  // `clock` outlives the object. `tick` runs as a task, once in each tick_period.
   OwnerThread(Options options, const Clock* clock, std::function<void()> tick);
-  // Stop.
+  // Calls Stop.
   ~OwnerThread() override;
   OwnerThread(const OwnerThread&) = delete;
   OwnerThread& operator=(const OwnerThread&) = delete;
 
-  // For work from outside. False, and the task is destroyed unrun, when the queue is full or the
-  // thread has stopped.
+  // For work from outside. Returns false, and destroys the task without running it, if the queue is
+  // full or the thread has stopped.
   [[nodiscard]] bool Post(Task task);
-  // For facts that must not be lost, whose number is bounded by what caused them. False: the thread
-  // has stopped.
+  // For facts that must not be lost. Their number is bounded by what caused them, so the queue has
+  // no limit for them. Returns false if the thread has stopped.
   bool Submit(Task task) override;
 
-  // Within a task: the time of its arrival. Never goes backwards.
+  // Called within a task: the time of its arrival. Never goes backwards.
   absl::Time now() const { return now_; }
 
-  // Runs what was posted to its end, then nothing more. Blocks; not from a task. Later calls return
-  // at once.
+  // Runs the tasks that were posted, and then no more. Blocks; must not be called from a task.
+  // Later calls return at once.
   void Stop();
 
  private:
@@ -61,7 +62,8 @@ class OwnerThread : public TaskRunner {
   absl::Mutex mutex_;
   std::deque<Entry> queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time now_;  // Owner thread.
+  // Owner thread.
+  absl::Time now_;
   std::thread thread_;
 };
 

@@ -55,19 +55,16 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   if (waits &&
       (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event) ||
        std::holds_alternative<AskCheckpoint>(event) || std::holds_alternative<DeleteJob>(event))) {
-    return on_answer(Refuse{.status = DiskFullError("nothing new can be stored"),
-                            .reason = "DISK_FULL",
-                            .retry_after = absl::Seconds(5)});
+    return on_answer(DiskFullRefusal("nothing new can be stored", absl::Seconds(5)));
   }
   if (const auto* heartbeat = std::get_if<Heartbeat>(&event);
       waits && heartbeat != nullptr && !heartbeat->evaluations.empty()) {
-    // A pool repeats its evaluations until they are taken: they do not pile up here.
+    // Evaluations are not queued while the disk is full, since a pool repeats them until they are
+    // taken.
     Heartbeat rest = *heartbeat;
     rest.evaluations.clear();
     Step(rest, [](const std::optional<Answer>&) {});
-    return on_answer(Refuse{.status = DiskFullError("evaluations cannot be stored"),
-                            .reason = "DISK_FULL",
-                            .retry_after = absl::Seconds(1)});
+    return on_answer(DiskFullRefusal("evaluations cannot be stored", absl::Seconds(1)));
   }
   Decision decision;
   {
@@ -79,17 +76,16 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
     if (const std::shared_ptr<LiveJob> job = Find(pushed->job))
       job->history.Pushed(pushed->fragment, pushed->version, pushed->kind, pushed->pool, now());
   }
-  // Its lease is extended; what it may do cannot be said before what was decided earlier is durable.
+  // The lease was extended in memory. But the answer depends on earlier decisions, which are not
+  // durable yet.
   if (waits && decision.records.empty() && decision.notices.empty() && decision.works.empty()) {
-    return on_answer(Refuse{.status = DiskFullError("what was decided cannot be stored"),
-                            .reason = "DISK_FULL",
-                            .retry_after = absl::Seconds(1)});
+    return on_answer(DiskFullRefusal("what was decided cannot be stored", absl::Seconds(1)));
   }
   backlog_.push_back({std::move(decision), std::move(on_answer)});
   Drain();
 }
 
-// A step that is taken while another takes effect (a publisher that brings news) waits its turn.
+// A Step may be called while another takes effect (by a publisher). Then it waits for its turn.
 void Performer::Drain() {
   if (std::exchange(draining_, true)) return;
   while (!backlog_.empty() && !halted_ && MakeDurable(backlog_.front().decision)) {
@@ -106,7 +102,7 @@ void Performer::Drain() {
   for (Pending& pending : std::exchange(backlog_, {})) pending.on_answer(HaltedRefusal());
 }
 
-// False: its turn has not come, or will not.
+// Returns false if the decision must wait for disk space, or if the performer halted.
 bool Performer::MakeDurable(const Decision& decision) {
   if (decision.records.empty()) return true;
   const absl::Status written = parts_.records->Commit(RecordsOf(decision));
@@ -122,7 +118,8 @@ bool Performer::MakeDurable(const Decision& decision) {
     return false;
   }
   if (!written.ok()) {
-    // The core went on already: what it decided must be durable, or nothing may be said any more.
+    // The core has moved on. So what it decided must become durable, or nothing more may take
+    // effect.
     Note(MarkFatal(
         absl::Status(written.code(), absl::StrCat("storing decisions: ", written.message()))));
     return false;
@@ -140,7 +137,8 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
   std::vector<MetaRecord> records;
   for (const Record& record : decision.records) {
     if (const auto* state = std::get_if<StoreJobState>(&record)) {
-      // The report that is kept is of the state to come.
+      // The stored report must be that of the new state, so the record has that state while the
+      // report is made.
       LiveJob& job = *Find(state->job);
       const JobRecord before = job.record;
       job.record.state = static_cast<int>(state->state);
@@ -167,7 +165,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
   return records;
 }
 
-// What is durable is shown.
+// Shows a record that is durable now.
 void Performer::TakeOver(const Record& record) {
   if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
     --jobs_by_state_[static_cast<int>(deleted->state)];
@@ -178,7 +176,8 @@ void Performer::TakeOver(const Record& record) {
       parts_.fragments->parts().metrics->RemoveJob(job->name());
       jobs_.erase(deleted->job);
     }
-    return parts_.log->Info(absl::StrCat("job ", deleted->job, " is deleted"));
+    return parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted->job})
+        .Info("is deleted");
   }
   const std::string& id =
       std::visit([](const auto& r) -> const std::string& { return r.job; }, record);
@@ -214,7 +213,8 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
 
 void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
   v1::JobEvent event = EventOf(place);
-  parts_.log->With({.job = job.name(), .pool = place.place.pool, .job_id = job.id()}).Info(event.message());
+  parts_.log->With({.job = job.name(), .pool = place.place.pool, .job_id = job.id()})
+      .Info(event.message());
   job.events.Add(std::move(event), now());
 }
 
@@ -302,7 +302,7 @@ void Performer::Note(const absl::Status& status) {
 }
 
 void Performer::Tick() {
-  // Also when another thread halted it: what waits is answered.
+  // If another thread halted the performer, Drain answers the events that wait.
   Drain();
   Step(coordinator::Tick{});
   if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
@@ -322,7 +322,7 @@ void Performer::Forget() {
   }
 }
 
-// What a full disk does not take is tried again at the next second.
+// What a full disk does not take is tried again after a second.
 void Performer::SaveCounters() {
   std::vector<MetaRecord> records, events;
   std::vector<std::pair<LiveJob*, std::string>> saved;

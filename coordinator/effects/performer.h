@@ -1,17 +1,17 @@
-// Performs what the coordinator's core decides: the one place where its decisions take effect, in
-// the service and in the simulation alike.
+// Performs what the coordinator's core decides. This is the only place where decisions take effect,
+// in the service and in the simulation.
 //
 //   Step: event -> core -> decision, and for each decision, in the order of the Steps:
 //     records   to the MetaLog, in one transaction
-//     answer    to whoever brought the event
+//     answer    to the sender of the event
 //     notices   to the Publisher
 //     works     to the Fragments; each ends in another Step
 //
-// When the disk is full the decisions wait, in their order, until their records can be written:
-// nothing of them is said before. The core goes on meanwhile, so that leases hold.
+// When the disk is full the decisions wait, in their order, until their records can be written.
+// Before that nothing is said about them. Meanwhile the core continues, so that leases hold.
 //
-// Owner thread, but for what is marked. A fatal error of the MetaLog halts the performer: nothing
-// takes effect after it, and on_fatal is called, once.
+// Owner thread, except where marked. A fatal error of the MetaLog halts the performer: nothing
+// takes effect after it, and on_fatal is called once.
 #pragma once
 
 #include <atomic>
@@ -45,24 +45,24 @@ namespace longhaul::coordinator {
 
 struct PerformerOptions {
   CoordinatorOptions core;
-  // An ended job's last commits can be pulled for so long.
+  // How long an ended job's last commits can still be pulled.
   absl::Duration linger = absl::Minutes(1);
-  // Required. Any thread; must not block on the performer.
+  // Required. Called on any thread; must not block on the performer.
   std::function<void(const absl::Status&)> on_fatal;
 };
 
 // They outlive the performer.
 struct PerformerParts {
-  // For reading; what is written goes through `records`, which may be the same.
+  // For reading. Writes go through `records`, which may be the same object.
   MetaStore* meta = nullptr;
   MetaLog* records = nullptr;
   Fragments* fragments = nullptr;
   Publisher* publisher = nullptr;
   // Runs tasks on the owner thread.
   TaskRunner* owner = nullptr;
-  // The owner thread's time: never goes backwards.
+  // The owner thread's time, which never goes backwards.
   std::function<absl::Time()> now;
-  // Makes ids of jobs. Empty: by the time, and at random.
+  // Makes ids of jobs. Empty: ids are made from the time and a random number.
   std::function<std::string()> job_id = nullptr;
   EffectMetrics* metrics = nullptr;
   // Null: no curves are written.
@@ -77,28 +77,31 @@ struct Submitted {
 
 class Performer {
  public:
-  // Called once: with the answer, or nothing when the event has none.
+  // Called once, with the answer, or with nothing if the event has none.
   using OnAnswer = absl::AnyInvocable<void(const std::optional<Answer>&)>;
 
   Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered);
 
-  // Begins: what a restart interrupted goes on. Call once, first.
+  // Continues what a restart interrupted. Call once, before all other methods.
   void Start();
   void Step(const Event& event, OnAnswer on_answer);
   void Step(const Event& event);
-  // At least once a second: deadlines, what waits for the disk, counters, jobs that can be
-  // forgotten.
+  // Call at least once a second: handles deadlines, decisions that wait for the disk, counters, and
+  // jobs that can be forgotten.
   void Tick();
 
-  // Stores and admits the job, or finds the one that an earlier submission made. Blocks on the disk.
+  // Stores and admits the job, or finds the one that an earlier submission made. Blocks on the
+  // disk.
   //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
   //                       cancelled; TOKEN_TAKEN: the token came with another spec
-  //   FAILED_PRECONDITION the checkpoint that it begins with is not there any more
+  //   FAILED_PRECONDITION the checkpoint that it begins with does not exist any more
   //   RESOURCE_EXHAUSTED  the disk is full
-  absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token);
+  // `owner`: the user who submits it, or empty if not known.
+  absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token,
+                                   const std::string& owner = "");
 
-  // Forgets a job that has ended, by name or id, and frees its name; its files are removed behind
-  // that. `done` gets its id, and whether this did it.
+  // Deletes a job that has ended, by name or id, and frees its name. Its files are removed later.
+  // `done` gets its id, and whether this call deleted it.
   //   NOT_FOUND   JOB_UNKNOWN: there is none, and none of that name was deleted
   //   others      the core's refusals (DeleteJob)
   struct Deleted {
@@ -110,15 +113,16 @@ class Performer {
 
   // --- For reports.
 
-  // Of a job that is here or in the database, behind a sequence. None: no such job.
+  // The events after a sequence, of a job that is live or in the database. Empty if there is no
+  // such job.
   std::vector<v1::JobEvent> EventsAfter(const std::string& job, int64_t sequence) const;
-  // Null: ended some time ago, or unknown.
+  // Null if the job is unknown, or ended some time ago.
   std::shared_ptr<LiveJob> Find(absl::string_view id) const;
   std::vector<std::shared_ptr<LiveJob>> All() const;
   std::optional<JobView> View(const std::string& job) const;
   std::optional<ParticipantView> Place(const std::string& job, const std::string& pool) const;
   std::vector<PoolView> Pools() const;
-  // Of all stored jobs, by number of v1::JobState.
+  // The number of stored jobs, by number of v1::JobState.
   const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
   absl::Time now() const { return parts_.now(); }
   MetaStore& meta() const { return *parts_.meta; }
@@ -127,7 +131,7 @@ class Performer {
   EffectMetrics& metrics() const { return *parts_.metrics; }
   // May be null.
   JobTracks* tracks() const { return parts_.tracks; }
-  // Stores the counters of every live job that changed.
+  // Stores the counters of every live job if they changed.
   void SaveCounters();
 
   // --- Any thread.
@@ -138,7 +142,7 @@ class Performer {
   bool halted() const { return halted_; }
   // OK; RESOURCE_EXHAUSTED: decisions wait for the disk; UNAVAILABLE: halted.
   absl::Status health() const;
-  // A fatal error of the metadata halts.
+  // Takes note of an error of the metadata. A fatal one halts the performer.
   void Note(const absl::Status& status);
 
  private:
@@ -155,11 +159,11 @@ class Performer {
   void TakeOver(LiveJob& job, const StoreJobState& state);
   void TakeOver(LiveJob& job, const StorePlace& place);
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
-  // While a job has not begun, the checkpoint that it begins with stays.
+  // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
   void PinInitial(const LiveJob& job);
   void UnpinInitial(const LiveJob& job);
 
-  // performer_effects.cc.
+  // In performer_effects.cc.
   void Tell(const RequestSeed& notice);
   void Tell(const PublishCommit& notice);
   void Tell(const ReleasePool& notice);
@@ -171,7 +175,7 @@ class Performer {
   void Begin(const ApplyRound& work);
   void Begin(const WriteCheckpoint& work);
   void Begin(const RemoveFiles& work);
-  // Runs on the owner thread what a work ended with.
+  // Makes a callback for a work: it passes the work's result to `then` on the owner thread.
   template <typename T>
   Fragments::Done<T> Ended(std::function<void(absl::StatusOr<T>)> then);
 
@@ -182,15 +186,15 @@ class Performer {
   const PerformerOptions options_;
   const PerformerParts parts_;
   std::atomic<bool> halted_ = false;
-  // Guards the core against const calls of other threads; only the owner thread changes it.
+  // Guards the core against const calls from other threads. Only the owner thread changes the core.
   mutable absl::Mutex mutex_;
   Coordinator core_ ABSL_GUARDED_BY(mutex_);
-  // Decisions wait for disk space: every live job does.
+  // Set while decisions wait for disk space. Then every live job waits.
   std::optional<Waiting> full_ ABSL_GUARDED_BY(mutex_);
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
   std::map<int, int64_t> jobs_by_state_;
-  // Decisions that have not taken effect, oldest first.
+  // Decisions that have not taken effect, the oldest first.
   std::deque<Pending> backlog_;
   bool draining_ = false;
   absl::Time last_second_ = absl::InfinitePast();

@@ -1,8 +1,9 @@
-// What follows from decisions: notices to the publisher, works to the fragments.
+// The effects of decisions: sends notices to the publisher, and begins works of the fragments.
 #include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/initial_folder.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/store/fatal.h"
 
@@ -35,7 +36,7 @@ void Performer::Tell(const PublishCommit& notice) {
   LiveJob& job = *Find(notice.job);
   if (notice.kind != RoundKind::kSeed) job.progress.Contributed(notice.pools);
   job.history.Committed(notice.fragment, notice.version, notice.kind, now());
-  // Who sees the commit finds it in the metrics, too.
+  // The metrics are updated first, so that they contain a commit before anybody sees it.
   const CommitRecord& commit = *job.progress.commit(notice.fragment);
   parts_.metrics->Show(job.name(), commit, now());
   if (notice.kind == RoundKind::kSkipped) job.events.Add(EventOf(notice), now());
@@ -62,7 +63,8 @@ void Performer::Tell(const ReleasePool& notice) {
 void Performer::Tell(const PoolPresence& notice) {
   LiveJob& job = *Find(notice.job);
   v1::JobEvent event = EventOf(notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()}).Info(event.message());
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
+      .Info(event.message());
   job.events.Add(std::move(event), now());
   parts_.publisher->JobChanged(job);
 }
@@ -100,7 +102,7 @@ void Performer::Tell(const EndJob& notice) {
   }
 }
 
-// Likewise, of what is stored.
+// Adds the stored evaluations to the curves. Those that the files have already change nothing.
 void Performer::TrackEvaluations(const LiveJob& job) {
   if (parts_.tracks == nullptr) return;
   for (const auto& list :
@@ -114,7 +116,7 @@ void Performer::TrackEvaluations(const LiveJob& job) {
 template <typename T>
 Fragments::Done<T> Performer::Ended(std::function<void(absl::StatusOr<T>)> then) {
   return [this, then = std::move(then)](absl::StatusOr<T> result) {
-    // Refused once the owner thread has stopped: nothing is decided any more.
+    // Refused after the owner thread has stopped. Then nothing is decided any more.
     (void)parts_.owner->Submit(
         [then, result = std::move(result)]() mutable { then(std::move(result)); });
   };
@@ -136,10 +138,11 @@ void Performer::Begin(const OpenStore& work) {
             recovered.contributors.push_back({.pool = key.pool, .incarnation = key.incarnation});
           if (!fragment.commit.has_value()) continue;
           recovered.evaluator = fragment.commit->evaluator;
-          // A crash may have come between the commit and its curve.
+          // A crash may have come after the commit and before its point of the curve.
           if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, *fragment.commit, now());
           job->progress.SetCommit(*std::move(fragment.commit));
         }
+        job->commits_unread = false;
         TrackEvaluations(*job);
         const RecoveryReport& report = opened->recovery;
         parts_.log->With({.job = job->name(), .job_id = job->id()})

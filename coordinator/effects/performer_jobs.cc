@@ -1,4 +1,4 @@
-// Jobs on their way in and out: submitted, deleted; and what they leave to read.
+// Submits and deletes jobs, and reads what ended jobs left.
 #include <random>
 #include <utility>
 
@@ -12,14 +12,15 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Begins with a digit, so that it is never the name of a job. Sorts by time, for people.
+// An id begins with a digit, so it is never the name of a job. Ids sort by time.
 std::string MakeJobId(absl::Time now) {
   std::random_device random;
   return absl::StrFormat("%s-%06x", absl::FormatTime("%Y%m%d-%H%M%S", now, absl::UTCTimeZone()),
                          random() & 0xffffff);
 }
 
-// What an earlier version of the program stored lacks the defaults of fields that it did not know.
+// A spec that an earlier version of the program stored lacks the defaults of newer fields. So both
+// are compared with their defaults filled in.
 bool IsSame(const std::string& stored, const v1::JobSpec& spec) {
   if (stored == spec.SerializeAsString()) return true;
   v1::JobSpec earlier;
@@ -32,9 +33,21 @@ absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRe
   return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
 }
 
+// Of a job that was deleted meanwhile the files may be there for a while.
+absl::Status CheckInitial(MetaStore& meta, const Fragments& fragments, const JobFragments& job) {
+  const std::optional<InitialCheckpoint>& initial = job.initial();
+  if (initial.has_value() && !initial->job.empty() &&
+      absl::IsNotFound(meta.GetJob(initial->job).status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", initial->job, ", with whose checkpoint it begins, was deleted"));
+  }
+  return fragments.CheckInitial(job);
+}
+
 }  // namespace
 
-absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::string& token) {
+absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::string& token,
+                                            const std::string& owner) {
   if (halted_) return ToStatus(HaltedRefusal());
   MetaStore& meta = *parts_.meta;
   const std::string spec = resolved.spec.SerializeAsString();
@@ -68,13 +81,14 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
                    .idempotency_token = token,
                    .state = static_cast<int>(JobState::kPending),
                    .spec = spec,
-                   .created = now()};
+                   .created = now(),
+                   .owner = owner};
   const JobOptions job_options = JobOptionsOf(resolved);
   LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   record.status = parts_.publisher->StatusOf(*job, std::nullopt);
-  // Pinned first: it does not go between the check and the record.
+  // The checkpoint is pinned first, so that it is not removed between the check and the record.
   PinInitial(*job);
-  absl::Status stored = parts_.fragments->CheckInitial(*job->fragments);
+  absl::Status stored = CheckInitial(meta, *parts_.fragments, *job->fragments);
   if (stored.ok()) {
     stored = parts_.records->Commit({NewJob{record}});
     Note(stored);

@@ -1,5 +1,5 @@
-// What the performer tells the outside: implemented by the service, which knows streams and
-// watchers, and by the simulation.
+// How the performer reports what took effect. The service implements it, since it knows streams and
+// watchers, and so does the simulation.
 #pragma once
 
 #include <string>
@@ -10,19 +10,21 @@
 
 namespace longhaul::coordinator {
 
-// Called on the owner thread, in the order in which things took effect; must not block.
+// Methods are called on the owner thread, in the order in which things took effect. They must not
+// block.
 class Publisher {
  public:
   virtual ~Publisher() = default;
   virtual void SeedRequested(const LiveJob& job, const RequestSeed& request) = 0;
-  // `job.progress` has the commit.
+  // `job.progress` has the commit already.
   virtual void CommitPublished(const LiveJob& job, const PublishCommit& commit) = 0;
   virtual void PoolReleased(const LiveJob& job, const ReleasePool& release) = 0;
-  // Also QUARANTINED.
+  // Also called for QUARANTINED.
   virtual void JobEnded(const LiveJob& job, const EndJob& end) = 0;
-  // Something that a report of the job shows is different. Cheap.
+  // A report of the job would show something different now. Must be cheap.
   virtual void JobChanged(const LiveJob& job) = 0;
-  // What is kept with the job's record beside its spec, opaque here: at the end the whole report.
+  // Bytes that are stored with the job's record, beside its spec. They are opaque to the performer.
+  // At the end of a job they are its whole report.
   virtual std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) = 0;
 };
 

@@ -33,7 +33,7 @@ absl::Status RecoverPlaces(MetaStore& meta, const std::string& id, RecoveredJob*
   return absl::OkStatus();
 }
 
-// What does not parse counts from zero.
+// If the counters do not parse, they start at zero.
 absl::Status RecoverCounters(MetaStore& meta, LiveJob& job) {
   LH_ASSIGN_OR_RETURN(job.counters, meta.GetCounters(job.id()));
   v1::Job counters;
@@ -54,6 +54,7 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_ASSIGN_OR_RETURN(std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   LH_RETURN_IF_ERROR(RecoverPlaces(meta, record.id, recovered));
   LH_RETURN_IF_ERROR(RecoverCounters(meta, *job));
+  job->commits_unread = recovered->state != JobState::kPending;
   LH_ASSIGN_OR_RETURN(recovered->checkpoint_asked, meta.GetCheckpointRequest(record.id));
   LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> evaluations,
                       meta.ListEvaluations(record.id));
@@ -82,7 +83,7 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) 
       recovered.places.clear();
       recovered.unusable =
           Unusable(job.status(), "its records cannot be used",
-                   "a version of the coordinator that accepts the spec can go on with it; or "
+                   "a version of the coordinator that accepts the spec can continue it; or "
                    "cancel the job");
       log.With({.job = record.name, .job_id = record.id})
           .Error(absl::StrCat("is quarantined: ", recovered.unusable->message));

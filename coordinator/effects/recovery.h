@@ -1,5 +1,5 @@
-// What a coordinator finds in its database when it starts: the core's Recovery, and the jobs that
-// have not ended. Their stores are opened later, by the works that the core begins.
+// Reads from the database what a coordinator needs when it starts: the core's Recovery, and the
+// jobs that have not ended. Their stores are opened later, by works that the core begins.
 #pragma once
 
 #include <map>
@@ -17,14 +17,14 @@ namespace longhaul::coordinator {
 
 struct RecoveredState {
   Recovery core;
-  // Those that have not ended, in the order of their submission.
+  // The jobs that have not ended, in the order of their submission.
   std::vector<std::shared_ptr<LiveJob>> jobs;
-  // Of all stored jobs, by number of v1::JobState.
+  // The number of stored jobs, by number of v1::JobState.
   std::map<int, int64_t> jobs_by_state;
 };
 
-// A job whose spec this program does not accept any more, or whose records contradict each other,
-// is quarantined with the reason; the others are not affected. Errors: those of the database.
+// A job is quarantined, with the reason, if this program does not accept its spec any more or if
+// its records contradict each other. The others are not affected. Errors: those of the database.
 absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log);
 
 }  // namespace longhaul::coordinator

@@ -25,6 +25,10 @@ absl::Status DiskFullError(absl::string_view why) {
       absl::Seconds(5));
 }
 
+Refuse DiskFullRefusal(absl::string_view why, absl::Duration retry_after) {
+  return {.status = DiskFullError(why), .reason = "DISK_FULL", .retry_after = retry_after};
+}
+
 absl::Status Overloaded() {
   return WithRetryDelay(absl::ResourceExhaustedError("too many calls wait for the coordinator"),
                         absl::Seconds(1));

@@ -1,4 +1,5 @@
-// The core's refusals as the contract has them: canonical codes with ErrorInfo and RetryInfo. Pure.
+// Turns the core's refusals into those of the contract: canonical codes with ErrorInfo and
+// RetryInfo. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,10 +9,11 @@
 namespace longhaul::coordinator {
 
 absl::Status ToStatus(const Refuse& refusal);
-// UNAVAILABLE: nothing takes effect any more.
+// UNAVAILABLE: the performer halted.
 Refuse HaltedRefusal();
 // RESOURCE_EXHAUSTED, with RetryInfo.
 absl::Status DiskFullError(absl::string_view why);
+Refuse DiskFullRefusal(absl::string_view why, absl::Duration retry_after);
 // RESOURCE_EXHAUSTED, with RetryInfo: too many calls wait for the owner thread.
 absl::Status Overloaded();
 

@@ -1,5 +1,5 @@
-// What the fragments ask of whoever decides about jobs and pools: the other half of their contract.
-// The coordinator's core answers behind it.
+// What Fragments asks of the code that decides about jobs and pools. The coordinator's core gives
+// the answers.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,16 @@ struct ContributionId {
 class Arbiter {
  public:
   virtual ~Arbiter() = default;
-  // Whether this contribution would be accepted now. Short; changes nothing.
+  // Whether this contribution would be accepted now. Returns at once; changes nothing.
   virtual absl::Status Judge(const ContributionId& contribution) const = 0;
-  // Whether the pool may read the job's fragments. Short; changes nothing.
+  // Whether the pool may read the job's fragments. Returns at once; changes nothing.
   virtual absl::Status CheckReader(const std::string& job, const std::string& pool,
                                    const std::string& incarnation) const = 0;
-  // The contribution is whole and in the log; OK: it counts. Blocks until that is decided; never
-  // called on the thread that decides.
+  // Reports that the contribution is complete and in the log. OK: it counts. Blocks until that is
+  // decided. Must not be called on the thread that decides.
   virtual absl::Status Complete(const ContributionId& contribution) = 0;
-  // The job's store is of no more use to this process (a fatal error, fatal.h). Does not block.
+  // Reports that the process can no longer use the job's store, after a fatal error (fatal.h). Does
+  // not block.
   virtual void StoreFailed(const std::string& job, const absl::Status& status) = 0;
 };
 

@@ -27,7 +27,8 @@ void Contributions::Confirm(const ContributionKey& key, const std::vector<BlockR
                             StoredPart part) {
   absl::MutexLock lock(&mutex_);
   const auto found = arrivals_.find(key);
-  if (found == arrivals_.end()) return;  // Its round was committed without it.
+  // The contribution is gone if its round was committed without it.
+  if (found == arrivals_.end()) return;
   found->second.reserved = Missing(found->second.reserved, blocks);
   found->second.here = Merged(found->second.here, blocks);
   found->second.parts.push_back(std::move(part));

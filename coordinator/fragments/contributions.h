@@ -1,10 +1,9 @@
-// Which blocks of which contributions have arrived, and where they lie in the log: the one index of
-// them. A contribution is one incarnation's part in one
-// round; it comes in parts (some blocks of one rank's stream) and counts when they hold every
-// block of the fragment.
+// The index of contributions: which blocks have arrived, and where they lie in the log. A
+// contribution is one incarnation's part in one round. It comes in parts (some blocks of one rank's
+// stream). It counts when its parts hold every block of the fragment.
 //
-// Blocks are reserved before they go to the log and confirmed after, so that no block lies in the
-// log twice under one contribution, whatever repeated streams bring and in which order.
+// Blocks are reserved before they go to the log, and confirmed after. So each block lies in the log
+// at most once for each contribution, in whatever order streams bring and repeat it.
 #pragma once
 
 #include <cstdint>
@@ -30,27 +29,29 @@ struct ContributionKey {
   }
 };
 
-// Of one job. Thread-safe; only Reserve blocks. `blocks`: disjoint, ascending, within the fragment.
+// The contributions to one job. Thread-safe. Only Reserve blocks. Arguments `blocks` are disjoint,
+// ascending and within the fragment.
 class Contributions {
  public:
-  // `fragment_blocks`: of each fragment.
+  // `fragment_blocks` is the number of blocks of each fragment.
   explicit Contributions(std::vector<int64_t> fragment_blocks);
 
-  // Those of the blocks that are not here yet: they are the caller's, until Confirm or Release.
-  // Waits while another stream has reserved some of them (for the length of its write to the log).
+  // Returns those of the blocks that have not arrived yet. They belong to the caller until Confirm
+  // or Release. Waits while another stream has reserved some of the blocks (as long as its write to
+  // the log takes).
   std::vector<BlockRange> Reserve(const ContributionKey& key,
                                   const std::vector<BlockRange>& blocks);
-  // What Reserve gave lies in the log.
+  // The blocks that Reserve returned are in the log.
   void Confirm(const ContributionKey& key, const std::vector<BlockRange>& blocks, StoredPart part);
-  // It does not.
+  // The blocks that Reserve returned could not be written.
   void Release(const ContributionKey& key, const std::vector<BlockRange>& blocks);
 
-  // The blocks that are here: disjoint, ascending, neighbours merged.
+  // The blocks that have arrived: disjoint, ascending, neighbours merged.
   std::vector<BlockRange> Blocks(const ContributionKey& key) const;
   bool Whole(const ContributionKey& key) const;
-  // Of a whole contribution, in the order of arrival; empty otherwise.
+  // The parts of a complete contribution, in the order of arrival. Empty if it is not complete.
   std::vector<StoredPart> Parts(const ContributionKey& key) const;
-  // Pools and incarnations whose contribution to this round is whole.
+  // The complete contributions to this round.
   std::vector<ContributionKey> WholeOf(int fragment, int64_t version) const;
 
   // Forgets the contributions to rounds of the fragment up to this version.
@@ -58,7 +59,8 @@ class Contributions {
 
  private:
   struct Arrival {
-    std::vector<BlockRange> here, reserved;  // Merged.
+    // Neighbours are merged.
+    std::vector<BlockRange> here, reserved;
     std::vector<StoredPart> parts;
   };
   bool WholeLocked(const ContributionKey& key, const Arrival& arrival) const {

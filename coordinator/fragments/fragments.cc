@@ -22,12 +22,21 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-absl::Status TooMuchWaits() { return absl::UnavailableError("too much waits for the disk"); }
 absl::Status NoJob(const std::string& job) {
   return absl::NotFoundError(absl::StrCat("job ", job, " is not here"));
 }
 
-// What the log holds of contributions to rounds that are not committed.
+// Runs `work` on the runner and gives its result to `done`. UNAVAILABLE: the runner is full.
+template <typename Result, typename Work>
+void RunThen(TaskRunner& runner, absl::AnyInvocable<void(Result)> done, Work work) {
+  // Shared, since Submit destroys a task that it refuses, with everything that the task holds.
+  auto shared = std::make_shared<absl::AnyInvocable<void(Result)>>(std::move(done));
+  const bool accepted =
+      runner.Submit([shared, work = std::move(work)]() mutable { (*shared)(work()); });
+  if (!accepted) (*shared)(absl::UnavailableError("too many tasks wait for the disk"));
+}
+
+// Adds the contributions to uncommitted rounds that the log holds.
 void RecoverContributions(JobStore& store, Contributions& contributions) {
   for (StoredPart& part : store.TakePending()) {
     const PartInfo& info = part.info;
@@ -48,15 +57,19 @@ void Fragments::Add(std::shared_ptr<JobFragments> job) {
   jobs_[id] = std::move(job);
 }
 
-void Fragments::Close(const std::string& job) {
+void Fragments::Close(const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  jobs_.erase(job);
+  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  closed_[id] = found->second;
+  jobs_.erase(found);
 }
 
 void Fragments::Retire(const std::string& id) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return;
-  // Refused or failed, it costs disk space until the next start.
+  // If the task is refused or fails, the space stays in use until the next start.
   (void)parts_.background->Submit([this, job] { Note(*job, job->store()->Retire()); });
 }
 
@@ -114,54 +127,50 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
 void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job) return done(NoJob(id));
-  // Shared, since a task that is refused is destroyed with what it holds.
-  auto shared = std::make_shared<Done<OpenedStore>>(std::move(done));
-  const bool accepted = parts_.background->Submit([this, job, create, shared] {
+  RunThen(*parts_.background, std::move(done), [this, job, create] {
     absl::StatusOr<OpenedStore> opened = OpenNow(*job, create);
     Note(*job, opened.status());
-    (*shared)(std::move(opened));
+    return opened;
   });
-  if (!accepted) (*shared)(TooMuchWaits());
+}
+
+absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
+                                                 const Round& round) {
+  const Stopwatch stopwatch;
+  RoundInput input{.fragment = round.fragment,
+                   .version = round.version,
+                   .kind = round.kind,
+                   .evaluator = round.evaluator};
+  std::vector<Round::Contributor> contributors = round.contributors;
+  if (round.kind == RoundKind::kSeed && contributors.empty()) {
+    LH_RETURN_IF_ERROR(LogSeed(*job, round.fragment));
+    contributors.push_back({kCheckpointPool, kCheckpointPool});
+  }
+  for (const Round::Contributor& c : contributors) {
+    const ContributionKey key{round.fragment, round.version, c.pool, c.incarnation};
+    input.contributions.push_back({.pool = c.pool, .parts = job->contributions().Parts(key)});
+  }
+  LH_ASSIGN_OR_RETURN(CommitRecord commit, job->store()->Apply(input));
+  parts_.metrics->apply_seconds.With().Observe(stopwatch.Seconds());
+  job->contributions().Forget(round.fragment, round.version);
+  SnapshotLater(job);
+  return commit;
 }
 
 void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return done(NoJob(id));
-  auto shared = std::make_shared<Done<CommitRecord>>(std::move(done));
-  const bool accepted = parts_.apply->Submit([this, job, shared, round = std::move(round)] {
-    const Stopwatch stopwatch;
-    RoundInput input{.fragment = round.fragment,
-                     .version = round.version,
-                     .kind = round.kind,
-                     .evaluator = round.evaluator};
-    std::vector<Round::Contributor> contributors = round.contributors;
-    if (round.kind == RoundKind::kSeed && contributors.empty()) {
-      const absl::Status logged = LogSeed(*job, round.fragment);
-      Note(*job, logged);
-      if (!logged.ok()) return (*shared)(logged);
-      contributors.push_back({kCheckpointPool, kCheckpointPool});
-    }
-    for (const Round::Contributor& c : contributors) {
-      input.contributions.push_back({.pool = c.pool,
-                                     .parts = job->contributions().Parts(
-                                         {round.fragment, round.version, c.pool, c.incarnation})});
-    }
-    absl::StatusOr<CommitRecord> commit = job->store()->Apply(input);
+  RunThen(*parts_.apply, std::move(done), [this, job, round = std::move(round)] {
+    absl::StatusOr<CommitRecord> commit = ApplyNow(job, round);
     Note(*job, commit.status());
-    if (commit.ok()) {
-      parts_.metrics->apply_seconds.With().Observe(stopwatch.Seconds());
-      job->contributions().Forget(round.fragment, round.version);
-      SnapshotLater(job);
-    }
-    (*shared)(std::move(commit));
+    return commit;
   });
-  if (!accepted) (*shared)(TooMuchWaits());
 }
 
 void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
   if (job->snapshot_asked.exchange(true)) return;
   const bool accepted = parts_.background->Submit([this, job] {
-    // What is committed from here on asks again.
+    // Commits from here on ask again.
     job->snapshot_asked = false;
     const absl::Status status = job->store()->MaybeSnapshot();
     Note(*job, status);
@@ -178,22 +187,25 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
                            std::optional<int64_t> version, Done<v1::CheckpointManifest> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return done(NoJob(id));
-  auto shared = std::make_shared<Done<v1::CheckpointManifest>>(std::move(done));
-  const bool accepted = parts_.background->Submit(
-      [this, job, shared, version, manifest = std::move(manifest)]() mutable {
-        absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
-            std::move(manifest), version, [this, job] { return Pinned(job->id()); });
-        Note(*job, written.status());
-        (*shared)(std::move(written));
-      });
-  if (!accepted) (*shared)(TooMuchWaits());
+  RunThen(*parts_.background, std::move(done),
+          [this, job, version, manifest = std::move(manifest)]() mutable {
+            absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
+                std::move(manifest), version, [this, job] { return Pinned(job->id()); });
+            Note(*job, written.status());
+            return written;
+          });
 }
 
 void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {
-  auto shared = std::make_shared<absl::AnyInvocable<void(absl::Status)>>(std::move(done));
-  const bool accepted = parts_.background->Submit(
-      [this, dir = JobDir(job), shared] { (*shared)(RemoveJobStore(*parts_.fs, dir)); });
-  if (!accepted) (*shared)(TooMuchWaits());
+  bool held = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto closed = closed_.find(job);
+    held = closed != closed_.end() && !closed->second.expired();
+  }
+  if (held) return done(absl::UnavailableError("its last works have not ended"));
+  RunThen(*parts_.background, std::move(done),
+          [this, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
 }
 
 void Fragments::Pin(const std::string& job, int64_t step) {

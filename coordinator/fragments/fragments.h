@@ -1,15 +1,15 @@
-// The fragments of all jobs: intake, store, rounds and pulls of their bytes. Knows what bytes a job
-// has and where; whose they may be and when a round is due is decided elsewhere (Arbiter). It is
-// spoken to by a handful of messages: Open, Apply, Checkpoint, Close; and asks back by two: Judge
-// and Complete.
+// The fragments of all jobs: receives contributions, stores them, performs rounds, and answers
+// pulls. It knows the bytes of a job. An Arbiter decides which contributions are accepted, and the
+// coordinator's core decides when a round is due. It takes a few messages (Open, Apply, Checkpoint,
+// Close) and asks the arbiter two questions (Judge, Complete).
 //
 //   push   header -> Judge -> chunks -> verified, logged -> whole -> Complete
 //   Apply  logged contributions -> outer step -> one record, one sync -> the newest version
 //   pull   blocks of the newest version, or of its downlink
 //
-// Thread-safe. Messages do not block: their work runs on the runners, `done` is called there, once.
-// A fatal error of a job's store is told to the arbiter, and to the message that met it; it
-// concerns that job alone.
+// Thread-safe. Messages do not block: their work runs on the runners, and `done` is called there,
+// once. A fatal error of a job's store is reported to the arbiter, and to the message that met it.
+// It concerns only that job.
 #pragma once
 
 #include <map>
@@ -39,9 +39,9 @@ namespace longhaul::coordinator {
 // What a job's store holds of one fragment.
 struct OpenedFragment {
   int64_t version = -1;
-  // Of that version. Nothing: not seeded.
+  // The commit of that version. Empty if not seeded.
   std::optional<CommitRecord> commit;
-  // Whose whole contribution to version + 1 is in the log.
+  // The pools whose complete contribution to version + 1 is in the log.
   std::vector<ContributionKey> contributors;
 };
 struct OpenedStore {
@@ -49,16 +49,17 @@ struct OpenedStore {
   RecoveryReport recovery;
 };
 
-// Whose contribution a seed from a checkpoint is, in the log and in the commit. No pool has this
-// name.
+// The name under which the seed from a checkpoint contributes, in the log and in the commit. No
+// pool has this name.
 inline constexpr char kCheckpointPool[] = "@checkpoint";
 
 struct Round {
   int fragment = 0;
-  // That the round makes.
+  // The version that the round makes.
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  // Whole ones, in the order of the sum. None, for a seed: the checkpoint that the job begins with.
+  // The contributors, whose contributions are complete, in the order of the sum. For a seed it may
+  // be empty: then the job begins with a checkpoint.
   struct Contributor {
     std::string pool, incarnation;
   };
@@ -72,10 +73,11 @@ class Fragments {
   struct Options {
     // Each job has a folder under <data_dir>/jobs.
     std::string data_dir;
-    // Threads that share the tiles of a round. 0: the store's default.
+    // How many threads share the tiles of a round. 0: the store's default.
     int tile_threads = 0;
   };
-  // They outlive the object; `apply` and `background` have run everything when it ends.
+  // All outlive the object. `apply` and `background` have run all their tasks before the object
+  // ends.
   struct Parts {
     FileSystem* fs = nullptr;
     Arbiter* arbiter = nullptr;
@@ -89,40 +91,41 @@ class Fragments {
 
   Fragments(Options options, const Parts& parts);
 
-  // --- Messages. UNAVAILABLE, to any: too much waits; RESOURCE_EXHAUSTED: the disk is full; both
-  // may be repeated. NOT_FOUND: the job is not here.
+  // --- Messages. Each may end with UNAVAILABLE (too many tasks wait) or RESOURCE_EXHAUSTED (the
+  // disk is full); both may be repeated. NOT_FOUND: the job is not known here.
 
   // Makes the job known to streams; its store is opened later.
   void Add(std::shared_ptr<JobFragments> job);
-  // Opens the store: recovers what is there, which takes as long as the rounds since the last
-  // snapshots take to be applied again. `create`: if it was never made, it is made now. Others:
-  // those of JobStore.
+  // Opens the store and recovers it. This takes as long as applying the rounds since the last
+  // snapshots again. `create`: makes the store if it was never made. Other errors: those of
+  // JobStore.
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
-  // Performs a round; OK: it is durable.
+  // Performs a round. OK: it is durable.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
-  // Of the newest versions, or of `version`: JobStore::WriteCheckpoint. The manifest has job_id,
-  // job_name, step, final, created_at and tensors.
+  // Writes a checkpoint of the newest versions, or of `version` (JobStore::WriteCheckpoint). The
+  // manifest has job_id, job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
                   std::optional<int64_t> version, Done<v1::CheckpointManifest> done);
-  // The job has ended: gives back the disk space that was made ready for its next rounds.
+  // The job has ended: gives back the disk space that was prepared for later rounds.
   void Retire(const std::string& job);
-  // Forgets the job: later streams are refused, those in flight end by themselves.
+  // Forgets the job. Later streams are refused; streams in progress end by themselves.
   void Close(const std::string& job);
-  // Removes the files of a job that was closed.
+  // Removes the files of a closed job. UNAVAILABLE: also while its last works and streams have not
+  // ended, since they might write files again.
   void Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done);
 
   // --- Checkpoints that other jobs begin with.
 
-  // FAILED_PRECONDITION: the folder of the checkpoint that the job begins with is not there. One look
-  // at the disk.
+  // FAILED_PRECONDITION: the folder of the checkpoint that the job begins with does not exist.
+  // Looks at the disk once.
   absl::Status CheckInitial(const JobFragments& job) const;
-  // While it is pinned, as often as it is, a checkpoint is not removed to make room for newer ones.
+  // A pinned checkpoint is not removed to make room for newer ones. Each Pin needs its own Unpin.
   void Pin(const std::string& job, int64_t step);
   void Unpin(const std::string& job, int64_t step);
 
   // --- Bulk streams.
 
-  // The handlers of one stream, with its counters. Blocks that are here already are left out.
+  // The handlers of one stream, with its counters. Blocks that have arrived already are skipped.
   //   before any chunk:
   //   NOT_FOUND            JOB_UNKNOWN, FRAGMENT_UNKNOWN
   //   INVALID_ARGUMENT     malformed kind, weight; CODEC_MISMATCH
@@ -133,27 +136,30 @@ class Fragments {
   //   RESOURCE_EXHAUSTED   the disk is full (RetryInfo)
   PushHandler MakePushHandler();
   PullHandler MakePullHandler();
-  // What is here of a contribution. A whole one is told to the arbiter (again), so that `complete`
-  // says that it counts. Blocks. Errors as before a push.
+  // What has arrived of a contribution. A complete one is reported to the arbiter (again), so that
+  // `complete` means that it counts. Blocks. Errors as before a push.
   absl::StatusOr<v1::GetContributionResponse> FindContribution(
       const v1::GetContributionRequest& request);
 
   // --- For reports.
 
-  // Null: not here.
+  // Null if the job is not known here.
   std::shared_ptr<JobFragments> Find(absl::string_view job) const;
   std::string JobDir(absl::string_view job) const;
   const Parts& parts() const { return parts_; }
-  // RESOURCE_EXHAUSTED: contributions of some job cannot be logged for want of disk space.
+  // RESOURCE_EXHAUSTED: contributions to some job cannot be logged, since the disk is full.
   absl::Status Health() const;
-  // Tells the arbiter of a fatal error, once for each job.
+  // Reports a fatal error to the arbiter, once for each job.
   void Note(JobFragments& job, const absl::Status& status);
 
  private:
+  // The works of the messages. They block.
   absl::StatusOr<OpenedStore> OpenNow(JobFragments& job, bool create);
+  absl::StatusOr<CommitRecord> ApplyNow(const std::shared_ptr<JobFragments>& job,
+                                        const Round& round);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job);
   std::set<int64_t> Pinned(const std::string& job) const;
-  // seeding.cc: brings the blocks of a fragment from the initial checkpoint to the log.
+  // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log.
   absl::Status LogSeed(JobFragments& job, int fragment);
   std::string InitialFolder(const InitialCheckpoint& initial) const;
 
@@ -161,6 +167,8 @@ class Fragments {
   const Parts parts_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
+  // Closed ones: whether works or streams still hold them.
+  std::map<std::string, std::weak_ptr<JobFragments>> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,8 +1,9 @@
-// The bytes of one job: its store, the contributions that arrive, the codecs, what went over the
-// wire.
+// The bytes of one job: its store, the contributions that arrive, the codecs, and counters of what
+// was sent and received.
 //
 //   Fragments --shared--> JobFragments --owns--> JobStore (once opened), Contributions
-//   streams and works in flight hold it too, so that a job's end never takes memory from under them
+//
+// Streams and works in progress share it too, so that no memory is freed while they use it.
 #pragma once
 
 #include <atomic>
@@ -26,15 +27,17 @@ namespace longhaul::coordinator {
 
 // The checkpoint that a job begins with.
 struct InitialCheckpoint {
-  // Of a job here, or a folder.
+  // The id of a job of this coordinator. Empty: `folder` is given, or an upload
+  // (coordinator/store/uploads.h).
   std::string job;
   int64_t step = 0;
   std::string folder;
+  std::string upload;
   // Where each tensor lies in the fragments.
   std::vector<v1::CheckpointTensor> tensors;
 };
 
-// What the fragments need to know of a job.
+// What the fragments need to know about a job.
 struct FragmentsOfJob {
   CodecOptions up;
   JobManifest manifest;
@@ -57,7 +60,7 @@ class JobFragments {
 
   const Codec& up() const { return *up_; }
   const Codec& down() const { return *down_; }
-  // What a contribution to a round of this kind is coded with.
+  // The codec of contributions to a round of this kind.
   const Codec& CodecFor(RoundKind kind) const { return kind == RoundKind::kSeed ? *exact_ : *up_; }
 
   // Null until it is opened. Set once.
@@ -71,20 +74,20 @@ class JobFragments {
   const WireCounter& bytes_up() const { return bytes_up_; }
   const WireCounter& bytes_down() const { return bytes_down_; }
 
-  // Why contributions cannot be logged now (the disk is full), in words. Empty: they can.
+  // Why contributions cannot be logged now (the disk is full), as a text. Empty: they can.
   std::string full() const;
   void set_full(absl::string_view why);
 
-  // The checkpoint of initial(), open while the job is seeded; its reader is used under the mutex.
+  // The checkpoint of initial(), open while the job is seeded. The reader is used under the mutex.
   struct SeedSource {
     absl::Mutex mutex;
     std::optional<CheckpointReader> reader ABSL_GUARDED_BY(mutex);
   };
   SeedSource& seed_source() { return seed_source_; }
 
-  // True once: the first fatal error of the store is to be told.
+  // Returns true once: then the caller must report the first fatal error of the store.
   bool TellFailure() { return !failed_.exchange(true); }
-  // A look at the snapshots waits in the background.
+  // A task that writes due snapshots waits in the background.
   std::atomic<bool> snapshot_asked = false;
 
  private:

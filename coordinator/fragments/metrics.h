@@ -1,5 +1,6 @@
-// The metrics of the bulk exchange. Labels: `job_name` is the name of a live job (its series end with
-// it; empty: streams that no job took), `codec` and `reason` are words of ours.
+// The metrics of the bulk exchange. The label `job_name` is the name of a live job; its series end
+// with it. It is empty for streams that belong to no job. The labels `codec` and `reason` have
+// values from fixed lists.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/codec/segment_slice.h"
 #include "common/rpc/status_details.h"
@@ -20,7 +21,7 @@ absl::Status BadSegment(int fragment, int64_t block, const absl::Status& cause) 
 }
 
 BlockRange BlocksOf(const SegmentRef& segment) {
-  return {segment.first_block, (segment.elements + kBlockElements - 1) / kBlockElements};
+  return {segment.first_block, CeilDiv(segment.elements, kBlockElements)};
 }
 
 }  // namespace
@@ -85,8 +86,8 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
     if (absl::IsResourceExhausted(appended.status())) job_->set_full(appended.status().message());
-    // The round was committed between admission and here: these bytes had come before, as when the
-    // coordinator went down before it could say so.
+    // The round may have been committed since the header was accepted. Then these bytes were in the
+    // log before: the coordinator stopped before it could say so.
     const absl::StatusOr<int64_t> have = job_->store()->Version(key_.fragment);
     if (have.ok() && *have >= key_.version)
       return VersionMismatch(key_.fragment, key_.version, *have);

@@ -1,4 +1,4 @@
-// The way of one stream's verified chunks into the log of their job.
+// Writes one stream's verified chunks to the log of their job.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@
 
 namespace longhaul::coordinator {
 
-// A chunk becomes a part at once, written from where it lies; chunks smaller than kPartBytesMin
-// are joined first, so that nobody makes a frame of the log for every block. Memory: less than
-// kPartBytesMin and a chunk. Not thread-safe; blocks on the disk.
+// A large chunk becomes a part at once, written without a copy. Chunks smaller than kPartBytesMin
+// are joined first, so that no sender can make a frame of the log for every block. Memory: less
+// than kPartBytesMin and a chunk. Not thread-safe; blocks on the disk.
 class PartIntake {
  public:
   static constexpr int64_t kPartBytesMin = 512 << 10;
 
   PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind);
 
-  // Validates every segment and appends the blocks that are not here yet; the others are dropped.
+  // Validates every segment and appends the blocks that have not arrived yet; the others are
+  // dropped.
   //   INVALID_ARGUMENT     BAD_SEGMENT with fragment and block: NaN, Inf, padding, exponent
-  //   FAILED_PRECONDITION  the version went on meanwhile
+  //   FAILED_PRECONDITION  another version was committed meanwhile
   //   RESOURCE_EXHAUSTED   the disk is full; fatal errors of the store
   absl::Status Take(const CodedChunk& chunk);
-  // Appends what waits to be joined: the stream has ended. Errors as above.
+  // Call at the end of the stream: appends the chunks that wait to be joined. Errors as above.
   absl::Status Finish();
 
   const ContributionKey& key() const { return key_; }
@@ -39,17 +40,19 @@ class PartIntake {
   absl::Status Append(const CodedChunk& chunk);
   absl::Status AppendPart(const std::vector<SegmentRef>& segments, Log::Pieces payload,
                           const std::vector<BlockRange>& blocks);
-  // Copies the parts of the chunk's segments that lie in these blocks.
+  // Copies those parts of the chunk's segments that lie in these blocks.
   absl::Status Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
                    std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const;
 
   const std::shared_ptr<JobFragments> job_;
   const ContributionKey key_;
   const RoundKind kind_;
-  const Codec& codec_;  // The job's.
+  // The job's codec.
+  const Codec& codec_;
   const SegmentBytes segment_bytes_;
   SegmentChecker checker_;
-  std::vector<SegmentRef> small_segments_;  // Small chunks, joined.
+  // Small chunks, joined.
+  std::vector<SegmentRef> small_segments_;
   std::vector<uint8_t> small_bytes_;
 };
 

@@ -1,5 +1,5 @@
-// What answers a pull: blocks of a downlink, or of the outer parameters, with the digest of what the
-// puller must hold.
+// Answers a pull: blocks of a downlink or of the outer parameters, with the digest of the
+// parameters that the pool must have afterwards.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -51,7 +51,7 @@ absl::StatusOr<PullSource> ReadWhole(const Pull& pull) {
   *answer.header.mutable_digest() = ToProto(DigestOf(BytesOf(outer->values)));
   answer.source.segments = CutSegments(pull.blocks, pull.job->elements(pull.fragment));
   answer.source.owner = outer;
-  // fp32 payloads are the values as they lie in memory.
+  // The payload of fp32 is the values as they lie in memory.
   const auto* next = reinterpret_cast<const uint8_t*>(outer->values.data());
   for (const SegmentRef& segment : answer.source.segments) {
     answer.source.payloads.emplace_back(next, segment.elements * sizeof(float));
@@ -65,13 +65,14 @@ absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
       pull.store->ReadDownlink(pull.fragment, pull.version, pull.blocks);
   LH_ASSIGN_OR_RETURN(const OuterDigest digest,
                       pull.store->DigestOuter(pull.fragment, pull.blocks));
-  // The digest is read second: an equal version means that the downlink was of it too.
+  // The digest is read second. So if its version is the requested one, the downlink was of that
+  // version too.
   if (digest.version != pull.version)
     return VersionMismatch(pull.fragment, pull.version, digest.version);
   LH_RETURN_IF_ERROR(read.status());
   PullSource answer;
   answer.header.set_version(digest.version);
-  // CodecKind has the numbers of v1::Codec.
+  // CodecKind and v1::Codec have the same numbers.
   answer.header.set_codec(static_cast<v1::Codec>(read->codec));
   *answer.header.mutable_digest() = ToProto(digest.digest);
   answer.source.segments = std::move(read->segments);
@@ -80,7 +81,7 @@ absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
   return answer;
 }
 
-// One stream. The handler's functions share it.
+// One stream. The functions of its handler share it.
 class PullStream {
  public:
   explicit PullStream(Fragments* fragments) : fragments_(fragments) {}

@@ -1,5 +1,5 @@
-// Contributions as they come: the header judged, the chunks taken into the job's log, the whole
-// contribution told to the arbiter; and what is here of one.
+// Receives contributions: judges the header, writes the chunks to the job's log, and reports a
+// complete contribution to the arbiter. Also tells which blocks of a contribution have arrived.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -29,8 +29,8 @@ struct Accepted {
   }
 };
 
-// Of a PushHeader or a GetContributionRequest: a contribution that may come. Short: nothing here
-// waits.
+// Checks a PushHeader or a GetContributionRequest: whether such a contribution may come. Returns at
+// once.
 template <typename Message>
 absl::StatusOr<Accepted> Judge(const Fragments& fragments, const Message& message) {
   Accepted accepted{
@@ -55,7 +55,7 @@ absl::Status CheckCoding(const Accepted& accepted, const v1::PushHeader& header)
         {{"weight", absl::StrCat(header.weight(), ": in lockstep every pool has the weight 1")}});
   }
   const Codec& codec = accepted.job->CodecFor(accepted.kind);
-  // CodecKind has the numbers of v1::Codec.
+  // CodecKind and v1::Codec have the same numbers.
   if (static_cast<int>(header.codec()) == static_cast<int>(codec.kind())) return absl::OkStatus();
   return WithErrorInfo(
       absl::InvalidArgumentError(absl::StrCat(
@@ -65,7 +65,7 @@ absl::Status CheckCoding(const Accepted& accepted, const v1::PushHeader& header)
        {{"fragment", absl::StrCat(header.fragment())}, {"expected", std::string(codec.name())}}});
 }
 
-// One stream. The handler's functions share it.
+// One stream. The functions of its handler share it.
 class PushStream {
  public:
   explicit PushStream(Fragments* fragments) : fragments_(fragments) {}
@@ -83,7 +83,7 @@ class PushStream {
           .Set(header.nmse());
     }
     intake_.emplace(job, accepted_.key, accepted_.kind);
-    // The codec lives as long as the job, which the limits keep.
+    // `job` in the lambda keeps the codec alive.
     return StreamLimits{
         .fragment_elements = job->elements(header.fragment()),
         .payload_bytes_max = codec.FragmentBytesMax(job->elements(header.fragment())),
@@ -106,12 +106,12 @@ class PushStream {
   }
 
  private:
-  // What the log refused, in the contract's words.
+  // Turns an error of the log into one of the contract.
   absl::Status Explain(const absl::Status& status) const {
     if (status.ok()) return status;
     fragments_->Note(*accepted_.job, status);
     if (absl::IsResourceExhausted(status)) return WithRetryDelay(status, absl::Seconds(5));
-    // The version went on while the bytes came.
+    // Another version may have been committed meanwhile. Then Judge gives the exact refusal.
     if (absl::IsFailedPrecondition(status))
       LH_RETURN_IF_ERROR(fragments_->parts().arbiter->Judge(accepted_.id()));
     return status;
@@ -120,7 +120,7 @@ class PushStream {
   Fragments* const fragments_;
   StreamAccount account_;
   Accepted accepted_;
-  // Once the header was accepted.
+  // Set once the header was accepted.
   std::optional<PartIntake> intake_;
 };
 

@@ -1,4 +1,4 @@
-// Refusals as the contract has them: canonical codes with ErrorInfo. Pure.
+// Refusals as the contract defines them: canonical codes with ErrorInfo. Pure.
 #pragma once
 
 #include <cstdint>

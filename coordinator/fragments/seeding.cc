@@ -1,18 +1,60 @@
-// A job that begins with a checkpoint: its tensors become the contribution to version 0, in the log
-// like every other, so that recovery needs the checkpoint no more.
+// Seeds a job that begins with a checkpoint or a Hugging Face folder. Its tensors become the
+// contribution to version 0, in the log like every other. So recovery does not need the folder any
+// more.
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/hf/hf_model.h"
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/uploads.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-// Tiles of a part: 1 MiB.
+// A part is 4 tiles: 1 MiB.
 constexpr int64_t kTilesOfPart = 4;
+
+// Reads these tensors of a Hugging Face folder into a fragment.
+absl::StatusOr<FloatArray> ReadHfSeed(const std::string& folder, int64_t elements,
+                                      absl::Span<const v1::CheckpointTensor> tensors) {
+  LH_ASSIGN_OR_RETURN(const HfModel model, OpenHfModel(folder));
+  struct Place {
+    int unit = 0;
+    const TensorLayout* tensor = nullptr;
+  };
+  absl::flat_hash_map<std::string, Place> places;
+  for (size_t u = 0; u < model.layout.units.size(); ++u) {
+    for (const TensorLayout& tensor : model.layout.units[u].tensors)
+      places[tensor.name] = {static_cast<int>(u), &tensor};
+  }
+  FloatArray values(elements);
+  for (const v1::CheckpointTensor& tensor : tensors) {
+    const auto found = places.find(tensor.name());
+    // The folder may have changed since the job was submitted.
+    const bool same =
+        found != places.end() &&
+        std::equal(tensor.shape().begin(), tensor.shape().end(),
+                   found->second.tensor->shape.begin(), found->second.tensor->shape.end());
+    if (!same) {
+      return absl::NotFoundError(
+          absl::StrCat(folder, " has no tensor ", tensor.name(), " of the job's shape"));
+    }
+    const auto [unit, source] = found->second;
+    if (tensor.offset() < 0 || source->elements > elements ||
+        tensor.offset() > elements - source->elements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(tensor.name(), " lies outside of its fragment"));
+    }
+    LH_RETURN_IF_ERROR(model.parameters->Read(
+        unit, source->offset, absl::MakeSpan(values.data() + tensor.offset(), source->elements)));
+  }
+  return values;
+}
 
 absl::StatusOr<FloatArray> ReadSeed(JobFragments& job, FileSystem* fs, const std::string& folder,
                                     int fragment) {
@@ -20,6 +62,7 @@ absl::StatusOr<FloatArray> ReadSeed(JobFragments& job, FileSystem* fs, const std
   for (const v1::CheckpointTensor& tensor : job.initial()->tensors) {
     if (tensor.fragment() == fragment) tensors.push_back(tensor);
   }
+  if (IsHfFolder(folder)) return ReadHfSeed(folder, job.elements(fragment), tensors);
   JobFragments::SeedSource& source = job.seed_source();
   absl::MutexLock lock(&source.mutex);
   if (!source.reader.has_value()) {
@@ -47,6 +90,7 @@ absl::StatusOr<StoredPart> AppendBlocks(JobStore& store, int fragment, const Flo
 }  // namespace
 
 std::string Fragments::InitialFolder(const InitialCheckpoint& initial) const {
+  if (!initial.upload.empty()) return UploadFolder(options_.data_dir, initial.upload);
   return initial.folder.empty() ? CheckpointPath(JobDir(initial.job), initial.step)
                                 : initial.folder;
 }
@@ -62,8 +106,8 @@ absl::Status Fragments::LogSeed(JobFragments& job, int fragment) {
   const std::string folder = InitialFolder(*job.initial());
   const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
   const int64_t elements = job.elements(fragment);
-  const BlockRange all{0, (elements + kBlockElements - 1) / kBlockElements};
-  // What an attempt before a crash brought is there already.
+  const BlockRange all{0, CeilDiv(elements, kBlockElements)};
+  // Blocks that an attempt before a crash logged are not missing.
   const std::vector<BlockRange> missing = job.contributions().Reserve(key, {all});
   if (missing.empty()) return absl::OkStatus();
   absl::StatusOr<FloatArray> values = ReadSeed(job, parts_.fs, folder, fragment);
@@ -75,7 +119,7 @@ absl::Status Fragments::LogSeed(JobFragments& job, int fragment) {
   absl::Status status;
   for (const BlockRange& range : missing) {
     for (int64_t at = range.first; at < range.end();) {
-      // Parts end where tiles do.
+      // Parts end at the ends of tiles.
       const int64_t tile = at / kTileBlocks;
       const int64_t end = std::min(range.end(), (tile + kTilesOfPart) * kTileBlocks);
       const BlockRange blocks{at, end - at};

@@ -1,4 +1,4 @@
-// What a bulk stream is booked to when it ends: the job's wire bytes, and the metrics.
+// Books a bulk stream when it ends: into the job's counters of bytes, and into the metrics.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace longhaul::coordinator {
 struct StreamAccount {
   std::shared_ptr<JobFragments> job;
   int fragment = 0;
-  // A word of ours.
+  // A name from a fixed list, so it may be a label.
   std::string_view codec = "none";
 
   // `direction`: "up" or "down".

@@ -1,4 +1,4 @@
-// Bytes of bulk exchange of one job in one direction, counted by the streams as they end.
+// Counts the bytes of a job's bulk exchange in one direction. Streams are added as they end.
 #pragma once
 
 #include <atomic>

@@ -13,12 +13,12 @@ struct JobOptions {
   std::string name;
   // The job starts when this many pools are ready.
   int pools_min = 1;
-  // Live pools that may take part at one time.
+  // How many live pools may take part at one time.
   int pools_max = 64;
-  // Only these pools. Empty: any.
+  // Only these pools may work on the job. Empty: any pool may.
   std::vector<std::string> pool_names;
   bool cuda = false;
-  // Capabilities that a pool must name, as "codec:e3m0".
+  // Capabilities that a pool must name, for example "codec:e3m0".
   std::vector<std::string> needs;
   // By fragment.
   std::vector<FragmentSchedule> schedule;
@@ -29,12 +29,13 @@ struct JobOptions {
   int64_t checkpoint_every_cycles = 0;
   // 0 or negative: only at the end.
   int64_t evaluation_every_cycles = 1;
-  // The initial parameters come from a checkpoint, not from a pool; and of which job, if of one.
+  // True if the initial parameters come from a checkpoint and not from a pool. `from_job` is the
+  // job of that checkpoint, if it is one of this coordinator.
   bool from_checkpoint = false;
   std::string from_job = {};
 };
 
-// Why a job failed, was cancelled or cannot go on, or why a pool cannot do it (JobError in
+// Why a job failed, was cancelled or cannot continue, or why a pool cannot do it (JobError in
 // job.proto).
 struct JobFault {
   std::string code, message, field, hint, pool;

@@ -9,7 +9,8 @@ struct Transition {
   JobState from, to;
 };
 
-// Forward, one state at a time. FAILED, CANCELLED and QUARANTINED may follow every live state.
+// A job moves forward one state at a time. FAILED, CANCELLED and QUARANTINED may follow every live
+// state.
 constexpr Transition kForward[] = {
     {JobState::kPending, JobState::kSeeding},
     {JobState::kSeeding, JobState::kRunning},

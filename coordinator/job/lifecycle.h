@@ -4,7 +4,7 @@
 //      \___________\___________\____________\------> FAILED, CANCELLED or QUARANTINED
 //   QUARANTINED --> CANCELLED
 //
-// QUARANTINED is of this run of the coordinator: it is not stored, so that the next start tries
+// QUARANTINED holds only for this run of the coordinator: it is not stored, so the next start tries
 // again from the state before.
 #pragma once
 
@@ -22,7 +22,7 @@ enum class JobState {
   kQuarantined = 8,
 };
 
-// As in job.proto: "PENDING".
+// The name in job.proto: "PENDING".
 const char* JobStateName(JobState state);
 
 constexpr bool IsEnded(JobState state) {

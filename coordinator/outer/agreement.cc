@@ -11,7 +11,7 @@ void AgreementSample::Add(const AgreementSample& other) {
   for (size_t m = 0; m < other.energies.size(); ++m) energies[m] += other.energies[m];
 }
 
-// ||D||^2 = sum |u_m|^2 + sum_{i != j} <u_i, u_j>, so no pair has to be looked at.
+// ||D||^2 = sum |u_m|^2 + sum_{i != j} <u_i, u_j>. So the pairs need not be computed.
 std::optional<double> MeanCosine(const AgreementSample& sample) {
   if (sample.energies.size() < 2) return std::nullopt;
   double squares = 0, norms = 0;

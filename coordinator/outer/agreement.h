@@ -7,17 +7,21 @@
 
 namespace longhaul {
 
-// Sums over the sample; they add up over tiles.
+// Sums over the sample. Those of several tiles can be added.
 struct AgreementSample {
-  double mean_energy = 0;        // ||D||^2, D = sum of the u_m.
-  std::vector<double> energies;  // ||u_m||^2 of each contribution u_m = share_m * delta_m.
+  // ||D||^2, where D is the sum of the u_m.
+  double mean_energy = 0;
+  // ||u_m||^2 of each contribution u_m = share_m * delta_m.
+  std::vector<double> energies;
 
   void Add(const AgreementSample& other);
 };
 
-// The mean of the pairwise cosines of the contributions, each pair weighed by the product of its norms:
+// The mean of the pairwise cosines of the contributions. Each pair is weighted by the product of
+// its norms:
 //   sum_{i != j} <u_i, u_j> / sum_{i != j} |u_i| |u_j|
-// 1: all point the same way; 0: they have nothing in common. Nothing of fewer than two, or of zeros.
+// 1: all point in the same direction. 0: they have nothing in common. Empty for fewer than two
+// contributions, and if all are zero.
 std::optional<double> MeanCosine(const AgreementSample& sample);
 
 }  // namespace longhaul

@@ -36,9 +36,10 @@ absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Code
   result.base_exponent = encoded.base_exponent;
   result.error_energy = encoded.error_energy;
   result.signal_energy = encoded.signal_energy;
-  // Only now: a block's scale may depend on the whole segment. The codes are still in the cache.
+  // Theta is updated only now, since a block's scale may depend on the whole segment. The codes are
+  // still in the cache.
   const SegmentView segment = {elements, encoded.base_exponent, coded};
-  // 1 * x is exact: one rounded addition an element, as in every pool.
+  // 1 * x is exact. So each element has one rounded addition, as in every pool.
   LH_RETURN_IF_ERROR(down.DecodeAccumulate(segment, 1.0f, state.theta));
   result.parameter_energy = SumOfSquares(state.theta);
   return result;

@@ -1,5 +1,5 @@
-// The last round of a job: step = D, so the outer parameters become the mean of the pools'
-// parameters. One more momentum step would throw away a part of what was trained.
+// The last round of a job: step = D. So the outer parameters become the mean of the pools'
+// parameters. Another step with momentum would lose a part of the training.
 #pragma once
 
 #include "coordinator/outer/outer_optimizer.h"

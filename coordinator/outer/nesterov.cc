@@ -1,8 +1,8 @@
-// Vectors by Highway; the steps are elementwise and their sums have a fixed order, so that every
+// Vectors by Highway. The steps are elementwise, and their sums have a fixed order. So every
 // instruction set gives the same bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "coordinator/outer/nesterov.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 

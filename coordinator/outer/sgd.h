@@ -1,5 +1,5 @@
-// Plain descent along the outer gradient: step = lr * D. Equal to Nesterov without momentum; keeps
-// no state.
+// Plain descent along the outer gradient: step = lr * D. It equals Nesterov without momentum, and
+// keeps no state.
 #pragma once
 
 #include "coordinator/outer/outer_optimizer.h"

@@ -1,4 +1,4 @@
-// The sum of squares of sum_of_squares.h in vectors. Included once for each instruction set.
+// The sum of squares of sum_of_squares.h, with vectors. Included once for each instruction set.
 #if defined(LONGHAUL_COORDINATOR_OUTER_SQUARES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LONGHAUL_COORDINATOR_OUTER_SQUARES_INL_H_
 #undef LONGHAUL_COORDINATOR_OUTER_SQUARES_INL_H_
@@ -25,21 +25,21 @@ constexpr DoubleTag kDouble;
 constexpr FloatTag kFloat;
 constexpr size_t kStep = hn::MaxLanes(kDouble);
 
-// 16 lane sums in double: lane i of elements i + 16 k.
+// 16 lane sums in double: lane i sums the elements i + 16 k.
 class SquareLanes {
  public:
   HWY_INLINE SquareLanes() {
     HWY_UNROLL(16)
     for (auto& lanes : lanes_) lanes = hn::Zero(kDouble);
   }
-  // Elements of lanes [lane, lane + kStep).
+  // Adds the elements of the lanes [lane, lane + kStep).
   HWY_INLINE void Add(hn::Vec<FloatTag> x, size_t lane) {
     const auto wide = hn::PromoteTo(kDouble, x);
     lanes_[lane / kStep] = hn::Add(lanes_[lane / kStep], hn::Mul(wide, wide));
   }
-  // After the last whole group: the element of one lane.
+  // Adds the element of one lane, after the last whole group.
   HWY_INLINE void AddOne(double x, size_t lane) { rest_[lane] = x * x; }
-  // By halving: lane += lane + 8, + 4, + 2, + 1.
+  // Sums the lanes by halving: lane += lane + 8, + 4, + 2, + 1.
   HWY_INLINE double Sum() const {
     double sums[kSquareLanes];
     for (size_t v = 0; v < kSquareLanes / kStep; ++v)

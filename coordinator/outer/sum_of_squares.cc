@@ -1,6 +1,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "coordinator/outer/sum_of_squares.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 

@@ -1,5 +1,5 @@
-// Sum of squares in double, in one fixed order whatever the compiler does: 16 lane sums, lane i of
-// elements i + 16k, then a halving tree. Norms that go into commits come from it.
+// Sum of squares in double, in one fixed order that no compiler changes: 16 lane sums (lane i sums
+// the elements i + 16 k), then a halving tree. The norms in commits are computed with it.
 #pragma once
 
 #include "absl/types/span.h"

@@ -101,7 +101,7 @@ absl::Time Membership::next_expiry() const {
   return leases_.empty() ? absl::InfiniteFuture() : leases_.front()->lease_end;
 }
 
-// As one that is lost, and never was live.
+// Adds a member that is lost and was never live.
 Member& Membership::Add(std::string_view pool) {
   Member& member = members_.emplace(pool, Member{.pool = std::string(pool)}).first->second;
   member.lease = lost_.insert(lost_.end(), &member);

@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-// No name of a pool has a slash.
+// Unique, since a pool's name has no slash.
 std::string LeaseName(std::string_view pool, int node) {
   return absl::StrFormat("%s/%d", pool, node);
 }
@@ -53,7 +53,7 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
     return absl::InvalidArgumentError(
         absl::StrFormat("node %d is not within 0 to %d", *traits.number, traits.nodes - 1));
   }
-  // Known ones have a node that is here.
+  // A known pool has at least one node here.
   const auto it = pools_.find(name);
   const bool is_new = it == pools_.end();
   if (is_new && static_cast<int>(pools_.size()) >= options_.pools_max) {
@@ -123,7 +123,7 @@ void NodeGroups::Break(std::string_view name, absl::Time now) {
   if (const auto it = pools_.find(name); it != pools_.end()) End(it->second, now);
 }
 
-// What is known of a pool that has no node here is forgotten.
+// Forgets a pool that has no node here any more.
 void NodeGroups::Lose(Pools::iterator it, int number, absl::Time now) {
   Pool& pool = it->second;
   pool.nodes[number].here = false;
@@ -222,7 +222,7 @@ std::optional<int> NodeGroups::NumberFor(const Pool& pool, std::string_view inca
   for (int n = static_cast<int>(pool.nodes.size()) - 1; n >= 0; --n) {
     if (!free(n)) continue;
     first = n;
-    // Where it was before.
+    // A node that comes again from the same host gets its earlier number.
     if (!traits.host.empty() && pool.nodes[n].traits.host == traits.host) return n;
   }
   return first;
@@ -246,7 +246,7 @@ absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, in
     }
     if (other.traits.traits.cuda != traits.traits.cuda)
       return differ("the device", DeviceWord(other.traits.traits), DeviceWord(traits.traits));
-    // One of them would not find the other.
+    // Nodes could not reach each other if only some had a loopback address.
     if (IsLoopback(other.traits.host) != IsLoopback(traits.host))
       return differ("the address", other.traits.host, traits.host);
     if (other.traits.version != traits.version)

@@ -1,8 +1,8 @@
 // The nodes of pools that have several: which are here, their numbers, and when they form a group.
-// A group is all nodes of a pool at one time; its ranks train together under one incarnation, and
-// end with it. A pool of one node needs none of this: its agent's incarnation is the pool's.
+// A group is all nodes of a pool at one time. Its ranks train together under one incarnation, which
+// ends with the group. A pool of one node needs no group: its agent's incarnation is the pool's.
 //
-//   no group --all nodes are here--> a group --one leaves, is lost or starts anew--> no group
+//   no group --all nodes are here--> a group --one leaves, is lost or starts again--> no group
 //
 // A node keeps its number while it is here, and when it comes again from the same host. Knows
 // nothing of jobs.
@@ -25,18 +25,20 @@
 
 namespace longhaul {
 
-// What a node's agent says of it.
+// What a node's agent says about the node.
 struct NodeTraits {
-  // Of the pool.
+  // The number of nodes of its pool.
   int nodes = 1;
-  // Its number, fixed by its user or given before. Nothing: any.
+  // The node's number, if its user fixed it or it was given before. Empty: any number.
   std::optional<int> number = std::nullopt;
-  // Of this node. The pool's are the sum; it has what all of its nodes have.
+  // The traits of this node. Those of the pool are the sum of the ranks, and the capabilities that
+  // all nodes have.
   PoolTraits traits = {};
-  // Its address for the other nodes: a loopback address on all of them, or on none. HOST:PORT of the
-  // rendezvous that it serves if it is node 0, and the secret that ranks show there.
+  // The address at which other nodes reach it: a loopback address for all nodes of a pool, or for
+  // none. Then, for node 0: HOST:PORT of the rendezvous that it serves, and the secret that ranks
+  // show there.
   std::string host = {}, rendezvous = {}, token = {};
-  // Of its program.
+  // The version of its program.
   std::string version = {};
 
   friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
@@ -45,14 +47,14 @@ struct NodeTraits {
 // One node's part of a group.
 struct NodePlace {
   int node = 0, nodes = 1;
-  // The group. Empty: there is none.
+  // The incarnation of the group. Empty: there is no group.
   std::string incarnation;
-  // Once all nodes are here. In the order of the nodes: this node's first rank, and all ranks; how
-  // many each has; node 0's rendezvous.
+  // Set when all nodes are here: this node's first rank and the number of all ranks; the ranks of
+  // each node, by node; and node 0's rendezvous.
   int first_rank = 0, ranks = 0;
   std::vector<int> ranks_of_node;
   std::string rendezvous, token;
-  // What is waited for, in words; empty: nothing. `since`: when the last group ended or the first
+  // What the group waits for, as a text, or empty. `since`: when the last group ended or the first
   // node came.
   std::string missing;
   absl::Time since;
@@ -70,47 +72,51 @@ class NodeGroups {
   struct Options {
     absl::Duration lease;
     int pools_max = 1;
-    int ranks_max = kRanksMax;  // Of a group.
+    // The limit for a group.
+    int ranks_max = kRanksMax;
   };
   explicit NodeGroups(const Options& options);
 
-  // Gives a node a number and a lease, or renews that of the same incarnation. When it is the last
-  // that was missing, the group is formed under `fresh`, a name that was never used. `running`: not
-  // empty if its ranks run under this incarnation and that is the pool's still, as after a restart
-  // of the coordinator: then this is the group, until a node comes that says otherwise.
+  // Gives a node a number and a lease, or renews the lease of the same incarnation. If it was the
+  // last missing node, the group is formed, with the incarnation `fresh`, a name that was never
+  // used.
+  // `running` is not empty if the node's ranks run under this incarnation and it still is the
+  // pool's, as after a restart of the coordinator. Then it becomes the group, until a node comes
+  // that does not run under it.
   //   INVALID_ARGUMENT     its number is not one of the pool's
   //   FAILED_PRECONDITION  it disagrees with the nodes that are here; the message names both
   //   ALREADY_EXISTS       another agent has that number, or all numbers, and a lease
   //   RESOURCE_EXHAUSTED   pools_max pools, or ranks_max ranks
   absl::Status Join(std::string_view pool, std::string_view incarnation, const NodeTraits& traits,
                     std::string_view running, std::string_view fresh, absl::Time now);
-  // NOT_FOUND: it has no lease. ABORTED: another incarnation has its number.
+  // NOT_FOUND: the node has no lease. ABORTED: another incarnation has its number.
   absl::Status Renew(std::string_view pool, std::string_view incarnation, absl::Time now);
-  // Ends the pool's group. False: that incarnation has no lease.
+  // Ends the node's lease and the pool's group. Returns false if that incarnation has no lease.
   bool Leave(std::string_view pool, std::string_view incarnation, absl::Time now);
-  // Ends the leases that ran out, and the groups of those nodes: their pools.
+  // Ends the leases that ran out, and the groups of those nodes. Returns their pools.
   std::vector<std::string> Expire(absl::Time now);
-  // Ends the group, as when its pool's place was given up; its nodes stay.
+  // Ends the group, for example when its pool lost its place. Its nodes stay.
   void Break(std::string_view pool, absl::Time now);
 
-  // Whether nodes of the pool are known: all else is about such pools.
+  // Whether nodes of the pool are known. Everything else here is about such pools.
   bool Has(std::string_view pool) const { return pools_.find(pool) != pools_.end(); }
-  // Nothing: the node has no lease.
+  // Empty if the node has no lease.
   std::optional<NodePlace> PlaceOf(std::string_view pool, std::string_view incarnation) const;
-  // The group's incarnation, until the next change. Empty: there is none.
+  // The group's incarnation, valid until the next change. Empty: there is no group.
   std::string_view GroupOf(std::string_view pool) const;
   bool Complete(std::string_view pool) const;
-  // Of all nodes together. Requires that the pool is complete.
+  // The traits of all nodes together. Requires that the pool is complete.
   PoolTraits TraitsOf(std::string_view pool) const;
-  // One for each node of the pool: where it is, what it brings.
+  // One entry for each node of the pool: its host and its ranks.
   std::vector<NodeView> NodesOf(std::string_view pool) const;
-  // Pools without a group: the nodes that are not here, in words, and since when some are missing.
+  // A pool without a group: the nodes that are not here, as a text, and since when some are
+  // missing.
   struct Forming {
     std::string pool, missing;
     absl::Time since;
   };
   std::vector<Forming> forming() const;
-  // InfiniteFuture: no node is here.
+  // InfiniteFuture if no node is here.
   absl::Time next_expiry() const { return leases_.next_expiry(); }
 
  private:
@@ -120,12 +126,13 @@ class NodeGroups {
     bool here = false;
   };
   struct Pool {
-    std::vector<Node> nodes;  // By number.
+    // By number.
+    std::vector<Node> nodes;
     std::string group;
     absl::Time since;
 
     bool complete() const;
-    // What a pool without a group, or one that is coming back, waits for, in words.
+    // What the pool waits for, as a text, if it has no group or one that is coming back.
     std::string Missing() const;
   };
 
@@ -135,15 +142,15 @@ class NodeGroups {
   static void End(Pool& pool, absl::Time now);
   absl::Status CheckAgrees(std::string_view name, const Pool& pool, int number,
                            const NodeTraits& traits) const;
-  // Nothing: another agent is in its place.
+  // The number that the node gets. Empty if another agent has it.
   static std::optional<int> NumberFor(const Pool& pool, std::string_view incarnation,
                                       const NodeTraits& traits);
-  // Of the node of this incarnation that is here. Nothing: none is.
+  // The number of the node of this incarnation, if it is here.
   static std::optional<int> Find(const Pool& pool, std::string_view incarnation);
 
   Options options_;
   Pools pools_;
-  // Of nodes, by LeaseName.
+  // The leases of nodes, by LeaseName.
   Membership leases_;
 };
 

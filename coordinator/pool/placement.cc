@@ -13,10 +13,11 @@ namespace {
 constexpr size_t kNamesShown = 3;
 constexpr int kNobody = -1;
 
-// Whether a pool could do a job; if not, the first reason.
-enum class Fit : uint8_t { kYes, kNotNamed, kWithoutDevice, kTooManyRanks, kLacking, kSetAside };
+// Whether a pool could do a job, or the first reason why not.
+enum class Fit : uint8_t { kYes, kNotNamed, kWithoutDevice, kLacking, kSetAside };
 
-// A turn of keeping idle pools, or of leaving them to others, and how long it still is.
+// A job keeps idle pools in turns (placement.h, 3): whether it keeps them in this turn, and how
+// long the turn still lasts.
 struct Turn {
   bool keeps = false;
   absl::Duration left = absl::InfiniteDuration();
@@ -31,13 +32,13 @@ Turn TurnOf(absl::Duration waited, absl::Duration keep_after) {
   return turn;
 }
 
-// All capabilities that any job needs, each a bit, so that sets are compared as words.
+// All capabilities that any job needs. Each is a bit, so that sets can be compared word by word.
 class Capabilities {
  public:
   using Bits = std::vector<uint64_t>;
 
   void Add(const std::vector<std::string>& needs) { names_.insert(needs.begin(), needs.end()); }
-  // To be asked when all are added.
+  // May be called after all capabilities were added.
   Bits Of(const std::set<std::string>& set) const {
     Bits bits((names_.size() + 63) / 64);
     size_t i = 0;
@@ -58,7 +59,8 @@ class Capabilities {
   std::set<std::string> names_;
 };
 
-// One call of Place. Pools are numbered by name, jobs in their order; closed ones are left out.
+// One call of Place. Pools are numbered by name, and jobs in their order. Jobs that are not open
+// are left out.
 class Board {
  public:
   Board(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs,
@@ -81,19 +83,26 @@ class Board {
  private:
   struct PoolState {
     const PoolOffer* offer;
-    int busy_with = kNobody, given_to = kNobody, kept_for = kNobody;  // Jobs, as NumberOf has them.
-    int uses = 0;                                                     // Jobs that could use it.
+    // Numbers of jobs (NumberOf).
+    int busy_with = kNobody, given_to = kNobody, kept_for = kNobody;
+    // How many jobs could use the pool.
+    int uses = 0;
     const Capabilities::Bits* capabilities = nullptr;
     bool idle() const { return busy_with == kNobody && given_to == kNobody; }
     bool free() const { return idle() && kept_for == kNobody; }
   };
   struct JobState {
     const JobDemand* demand;
-    int number;              // As NumberOf has it.
-    std::vector<Fit> fit;    // By pool.
-    std::vector<int> given;  // Pools.
-    size_t next = 0;         // Into idle_: what comes before is of no use to it any more.
-    bool lacks = false;      // It has not begun, and does not begin now.
+    // Given by NumberOf.
+    int number;
+    // By pool.
+    std::vector<Fit> fit;
+    // Numbers of pools.
+    std::vector<int> given;
+    // An index into idle_. No pool before it is of use to the job any more.
+    size_t next = 0;
+    // The job has not begun, and does not begin now.
+    bool lacks = false;
     int room() const {
       return std::max(demand->room, demand->missing_min) - static_cast<int>(given.size());
     }
@@ -155,7 +164,6 @@ class Board {
     if (job.device == PoolDevice::kCuda && pool.offer->device != PoolDevice::kCuda) {
       return Fit::kWithoutDevice;
     }
-    if (job.ranks_max > 0 && pool.offer->ranks > job.ranks_max) return Fit::kTooManyRanks;
     return Capabilities::Covers(*pool.capabilities, needed) ? Fit::kYes : Fit::kLacking;
   }
 
@@ -169,7 +177,8 @@ class Board {
     std::sort(idle_.begin(), idle_.end(), [&](int a, int b) { return key(a) < key(b); });
   }
 
-  // Gives a job that has not begun what it is missing, or nothing; it may keep what is there.
+  // Gives a job that has not begun all the pools that it is missing, or none. If none, the job may
+  // keep idle pools.
   void Begin(JobState& job) {
     const auto missing = static_cast<size_t>(job.demand->missing_min);
     std::vector<int> set;
@@ -189,7 +198,7 @@ class Board {
     for (const int i : set) pools_[i].kept_for = job.number;
   }
 
-  // Pools that could do the job if all others gave theirs back.
+  // How many pools could do the job if all other jobs gave theirs back.
   size_t Connected(const JobState& job) const {
     size_t connected = 0;
     for (size_t i = 0; i < pools_.size(); ++i) {
@@ -198,9 +207,10 @@ class Board {
     return connected;
   }
 
-  // What is left goes to the job with the fewest pools, of equal ones to the older.
+  // Gives each remaining pool to the job with the fewest pools; of equal ones to the older.
   void Share() {
-    using Entry = std::pair<int, size_t>;  // Live pools, job.
+    // The number of live pools, and the job's index.
+    using Entry = std::pair<int, size_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> poorest;
     for (size_t j = 0; j < jobs_.size(); ++j) {
       if (!jobs_[j].lacks && jobs_[j].room() > 0) poorest.push({jobs_[j].live(), j});
@@ -230,7 +240,7 @@ class Board {
   Placement Result() {
     Placement result{.reconsider_in = reconsider_in_};
     for (JobState& job : jobs_) {
-      // By name: the same pools get the same ordinals, whichever joined first.
+      // Sorted by name, so that the same pools get the same ordinals whichever joined first.
       std::sort(job.given.begin(), job.given.end());
       for (const int i : job.given) {
         result.assignments.push_back({job.demand->job, pools_[i].offer->pool});
@@ -246,7 +256,7 @@ class Board {
     return result;
   }
 
-  // Pools of one kind, counted by the number of the job that has them.
+  // Numbers of pools, indexed by the number of the job that has them.
   struct Counts {
     std::vector<int> kept, busy, without_device;
   };
@@ -256,7 +266,6 @@ class Board {
     Lack lack{.job = demand.job,
               .missing = demand.missing_min,
               .device = demand.device,
-              .ranks_max = demand.ranks_max,
               .names = Some({demand.names.begin(), demand.names.end()})};
     std::vector<std::string_view> absent;
     for (const std::string& name : demand.names) {
@@ -296,9 +305,6 @@ class Board {
       case Fit::kWithoutDevice:
         ++(owner == kNobody ? lack.without_device : counts.without_device[owner]);
         return;
-      case Fit::kTooManyRanks:
-        ++lack.too_many_ranks;
-        return;
       case Fit::kLacking:
         for (auto& [need, pools] : lack.lacking) {
           const std::set<std::string>* offered = pool.offer->capabilities;
@@ -330,7 +336,7 @@ class Board {
     return some;
   }
 
-  // `pools`: how many, by the number of the job.
+  // `pools` has a number of pools for each number of a job.
   PoolsByJob ByJob(const std::vector<int>& pools) const {
     PoolsByJob result;
     std::vector<int> jobs;
@@ -351,11 +357,13 @@ class Board {
   std::vector<PoolState> pools_;
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<JobState> jobs_;
-  std::vector<std::string_view> names_;  // Of jobs, by number.
+  // The names of the jobs, by number.
+  std::vector<std::string_view> names_;
   std::unordered_map<std::string_view, int> numbers_;
   Capabilities capabilities_;
   std::unordered_map<const std::set<std::string>*, Capabilities::Bits> offered_;
-  std::vector<int> idle_;  // Pools, those first that a job takes first.
+  // Numbers of idle pools, in the order in which a job takes them.
+  std::vector<int> idle_;
   absl::Duration reconsider_in_ = absl::InfiniteDuration();
 };
 

@@ -1,16 +1,17 @@
-// Which idle pools work for which job: a pure function of what is connected and what is asked for.
+// Which idle pools work for which job: a pure function of the connected pools and the jobs'
+// demands.
 //
 //   1. A job that has not begun gets all the pools it is missing, or none. The oldest chooses
-//      first; one that gets none holds up nobody, unless it keeps pools (3).
-//   2. What is left goes, one by one, to the job with the fewest pools that has room (of equal ones
-//      the older), whether it runs or begins now.
-//   3. So that a large job does not wait for ever behind small ones whose pools come free one by
-//      one, it keeps idle pools, in turns: after it waited for T, until 2 T; again from 4 T to 8 T,
-//      from 16 T to 32 T. The turns grow past the length of any other job, so that some turn
-//      collects the whole set; the turns between, as long, are the others'. Only a job that the
-//      connected pools could satisfy keeps any; of several jobs the oldest keeps a pool.
-//   4. A job chooses the pools that the fewest jobs could use, then those without a GPU, then the
-//      longest idle.
+//      first. A job that gets none does not delay the others, unless it keeps pools (3).
+//   2. The remaining pools go, one by one, to the job with the fewest pools that has room (of
+//      equal ones to the older), whether it runs or begins now.
+//   3. A large job must not wait for ever behind small ones whose pools become idle one by one. So
+//      it keeps idle pools, in turns: after it waited for T, until 2 T; again from 4 T to 8 T, from
+//      16 T to 32 T. The turns become longer than any other job, so in some turn it collects all
+//      its pools. In the turns between, which are as long, the others get them. Only a job that the
+//      connected pools could satisfy keeps any; of several such jobs the oldest keeps a pool.
+//   4. A job chooses first the pools that the fewest jobs could use, then those without a GPU, then
+//      those that have been idle for the longest time.
 //
 // The result does not depend on the order of the pools. 4,096 pools and 100 jobs take a few
 // milliseconds.
@@ -31,75 +32,94 @@ enum class PoolDevice { kCpu, kCuda };
 
 // A connected pool that may be given work.
 struct PoolOffer {
-  std::string pool;  // Unique.
-  int ranks = 1;
-  PoolDevice device = PoolDevice::kCpu;  // kCuda does the jobs of both.
-  // Null: none. Pools that share one set (by address) are looked at once.
+  // Unique.
+  std::string pool;
+  // A pool with kCuda can do jobs of both devices.
+  PoolDevice device = PoolDevice::kCpu;
+  // Null if it has none. Each set is examined once, however many pools point to it.
   const std::set<std::string>* capabilities = nullptr;
-  int64_t turn = 0;       // Order of waiting for work: the lower, the earlier.
-  std::string busy_with;  // Name of the job that it works on. Empty: idle.
+  // The order of waiting for work: the lower, the earlier.
+  int64_t turn = 0;
+  // The name of the job that it works on, or empty if it is idle.
+  std::string busy_with;
 };
 
-// What a job asks for. Jobs are given in the order of their submission.
+// What a job needs. Jobs are given in the order of their submission.
 struct JobDemand {
-  std::string job, name;  // Its id, and its name (unique too).
-  // Pools it still needs before it can begin, or go on after it lost all. 0: it runs, and takes
-  // newcomers.
+  // Both are unique.
+  std::string job, name;
+  // How many pools it still needs before it can begin, or continue after it lost all. 0: it runs,
+  // and takes further pools.
   int missing_min = 0;
-  int room = 0;           // Pools it may take, missing_min included. Below missing_min: as that.
-  int live = 0;           // Pools it has.
-  bool open = true;       // False: it takes none now, and lacks none.
-  absl::Duration waited;  // Since it has been missing pools.
+  // How many pools it may take, including missing_min. A smaller value counts as missing_min.
+  int room = 0;
+  // How many pools it has.
+  int live = 0;
+  // False: it takes no pools now, and lacks none.
+  bool open = true;
+  // How long it has been missing pools.
+  absl::Duration waited;
   PoolDevice device = PoolDevice::kCpu;
-  int ranks_max = 0;                            // Of one pool. 0: any.
-  std::vector<std::string> needs;               // Capabilities.
-  std::vector<std::string> names;               // Only these pools. Empty: any.
-  std::map<std::string, std::string> excluded;  // Pools set aside now, and why, in words.
+  // Capabilities.
+  std::vector<std::string> needs;
+  // Only these pools may be given. Empty: any.
+  std::vector<std::string> names;
+  // The pools that are set aside now, each with the reason as a text.
+  std::map<std::string, std::string> excluded;
 };
 
 enum class LackReason {
-  kNotConnected,  // Not enough pools that could do the job are connected.
-  kSetAside,      // There would be, with those that are set aside.
-  kBusy,          // Enough are connected; too few are idle.
-  kKept,          // Enough are idle; they are kept for older jobs.
+  // Too few connected pools could do the job.
+  kNotConnected,
+  // With the pools that are set aside there would be enough.
+  kSetAside,
+  // Enough are connected, but too few are idle.
+  kBusy,
+  // Enough are idle, but they are kept for older jobs.
+  kKept,
 };
 
-// The first few of many names.
+// The number of names, and the first few of them.
 struct SomeNames {
-  std::vector<std::string> first;  // At most 3.
+  // At most 3.
+  std::vector<std::string> first;
   int count = 0;
 };
-// Pools, and the jobs they have to do with: those with most pools first.
+// A number of pools, and the jobs that have them: the job with the most pools first.
 struct PoolsByJob {
   int pools = 0;
   SomeNames jobs;
 };
 
-// Why a job that has not begun got nothing.
+// Why a job that has not begun got no pools.
 struct Lack {
   std::string job;
   LackReason reason = LackReason::kNotConnected;
   int missing = 0;
   PoolDevice device = PoolDevice::kCpu;
-  int ranks_max = 0;
-  SomeNames names;  // Only these pools. None: any.
-  // Pools that could do the job.
-  int idle = 0;     // Too few, and left to others.
-  int held = 0;     // Too few, and kept for this job.
-  PoolsByJob kept;  // Idle, and kept for older jobs.
-  PoolsByJob busy;  // With other jobs, or given to them now.
+  // The only pools that may be given, if the job names any.
+  SomeNames names;
+
+  // Pools that could do the job: idle ones that are too few and left to other jobs, or kept for
+  // this job, or kept for older jobs; and pools that work for other jobs or are given to them now.
+  int idle = 0;
+  int held = 0;
+  PoolsByJob kept;
+  PoolsByJob busy;
+  // Those that are set aside; at most 3 of them, each with the reason.
   int set_aside = 0;
-  std::vector<std::pair<std::string, std::string>> set_aside_first;  // At most 3: pool and reason.
-  // Pools that could not.
-  SomeNames absent;        // Named by the job, not connected.
-  int without_device = 0;  // Idle ones.
+  std::vector<std::pair<std::string, std::string>> set_aside_first;
+
+  // Pools that could not do it: named by the job but not connected; without the device, idle or
+  // busy; and for each capability that some pools lack, how many lack it.
+  SomeNames absent;
+  int without_device = 0;
   PoolsByJob without_device_busy;
-  int too_many_ranks = 0;
-  std::vector<std::pair<std::string, int>> lacking;  // Capability that some lack, and how many.
+  std::vector<std::pair<std::string, int>> lacking;
 };
 
-// "2 cuda pools: 0 connected; 2 cpu pools are busy with quickstart". At most 2,500 bytes, if names
-// and capabilities have at most 64 and reasons at most 200.
+// A sentence such as "2 cuda pools: 0 connected; 2 cpu pools are busy with quickstart". It has at
+// most 2,500 bytes, if names and capabilities have at most 64 and reasons at most 200.
 std::string Sentence(const Lack& lack);
 
 struct PlacedPool {
@@ -107,16 +127,20 @@ struct PlacedPool {
 };
 
 struct Placement {
-  std::vector<PlacedPool> assignments;  // By job, as given; those of one job by the pool's name.
-  std::vector<PlacedPool> kept;         // Idle pools that wait for that job. By the pool's name.
-  std::vector<Lack> lacks;              // By job, as given.
-  // In which time a job begins or ends to keep pools, so that the result changes by itself.
+  // In the order of the jobs; those of one job by the pool's name.
+  std::vector<PlacedPool> assignments;
+  // Idle pools that wait for that job, by the pool's name.
+  std::vector<PlacedPool> kept;
+  // In the order of the jobs.
+  std::vector<Lack> lacks;
+  // After this time a job begins or ends to keep pools, so the result will be different.
   // InfiniteDuration: never.
   absl::Duration reconsider_in = absl::InfiniteDuration();
 };
 
 struct PlacementOptions {
-  absl::Duration keep_after = absl::Minutes(1);  // T above.
+  // T in the rules above.
+  absl::Duration keep_after = absl::Minutes(1);
 };
 
 Placement Place(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs,

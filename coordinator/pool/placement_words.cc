@@ -1,4 +1,5 @@
-// What a job lacks, as a sentence. Only the first few names are told, so its length is bounded.
+// Says what a job lacks, as a sentence. Only the first few names are listed, so its length is
+// bounded.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@ std::string Text(const SomeNames& names) {
 absl::string_view Plural(int count) { return count == 1 ? "" : "s"; }
 absl::string_view Are(int count) { return count == 1 ? "is" : "are"; }
 
-// "2 cuda pools with codec:topk2".
+// For example "2 cuda pools with codec:topk2".
 std::string Subject(const Lack& lack) {
   const absl::string_view device = lack.device == PoolDevice::kCuda ? "cuda " : "";
   std::string subject;
@@ -46,7 +47,7 @@ class Clauses {
   void Add(const Parts&... parts) {
     absl::StrAppend(&text_, text_.empty() ? "" : "; ", parts...);
   }
-  // "2 cpu pools are idle": those that the job cannot use.
+  // For example "2 cpu pools are idle", of pools that the job cannot use.
   template <typename... Parts>
   void AddPools(int count, absl::string_view kind, const Parts&... parts) {
     if (count > 0) Add(count, " ", kind, "pool", Plural(count), " ", parts...);
@@ -86,8 +87,6 @@ void AddWhatDoesNot(const Lack& lack, Clauses& clauses) {
   const int busy = lack.without_device_busy.pools;
   clauses.AddPools(lack.without_device, "cpu ", Are(lack.without_device), " idle");
   clauses.AddPools(busy, "cpu ", Are(busy), " busy with ", Text(lack.without_device_busy.jobs));
-  clauses.AddPools(lack.too_many_ranks, "", lack.too_many_ranks == 1 ? "has" : "have",
-                   " more than ", lack.ranks_max, " rank", Plural(lack.ranks_max));
   for (size_t i = 0; i < std::min<size_t>(lack.lacking.size(), 3); ++i) {
     const auto& [need, pools] = lack.lacking[i];
     clauses.AddPools(pools, "", pools == 1 ? "lacks " : "lack ", need);

@@ -84,7 +84,7 @@ std::string Describe(const SetAside& set_aside, absl::Time now) {
     absl::StrAppend(&words, words.empty() ? "" : ": ", ClipUtf8(fault.message, 100));
   }
   if (words.empty()) words = std::string(ClipUtf8(fault.code, 64));
-  // Whole seconds, rounded up: what is said is never earlier than what happens.
+  // Whole seconds, rounded up, so that the pool never tries later than said.
   const int64_t seconds =
       absl::ToInt64Seconds(absl::Ceil(set_aside.retry_at - now, absl::Seconds(1)));
   if (seconds > 0) absl::StrAppend(&words, ", again in ", seconds, " s");

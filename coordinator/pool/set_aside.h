@@ -1,5 +1,5 @@
-// Pools that said that they cannot do one job: why, how often in a row, and when each may try
-// again. Knows nothing of other jobs, nor of who is alive.
+// The pools that reported that they cannot do one job: why, how often in a row, and when each may
+// try again. Knows nothing of other jobs, nor of which pools are alive.
 //
 // Externally synchronised. `now` must not go backwards.
 #pragma once
@@ -16,57 +16,64 @@
 
 namespace longhaul {
 
-// What a pool says of a job that it cannot do (JobError in job.proto).
+// What a pool reports about a job that it cannot do (JobError in job.proto).
 struct PoolFault {
   std::string code, message, field, hint;
 };
 
 struct SetAside {
-  PoolFault fault;   // The newest.
-  int failures = 0;  // In a row.
-  int alike = 0;     // The newest of them that had the same code and field.
+  // The newest.
+  PoolFault fault;
+  // How many in a row.
+  int failures = 0;
+  // How many of the newest failures had the same code and field.
+  int alike = 0;
   absl::Time retry_at;
 };
 
 class SetAsides {
  public:
   struct Options {
-    absl::Duration delay =
-        absl::Seconds(5);  // After the first failure; each further one doubles it.
+    // The delay after the first failure. Each further failure doubles it.
+    absl::Duration delay = absl::Seconds(5);
     absl::Duration delay_max = absl::Minutes(10);
     int pools_max = 4096;
   };
   explicit SetAsides(const Options& options) : options_(options) {}
   SetAsides() : SetAsides(Options()) {}
 
-  // A failure of the pool. False: it is set aside already, so this is a repeated report, which
-  // counts for nothing. Beyond pools_max the one that may try again first is forgotten.
+  // Adds a failure of the pool. Returns false if the pool is set aside already: then it is a
+  // repeated report and does not count. Beyond pools_max, the pool that may try again first is
+  // forgotten.
   bool Add(std::string_view pool, PoolFault fault, absl::Time now);
-  // The pool did the job for a while: its failures are over.
+  // The pool did the job for a while, so its failures do not count any more.
   void Clear(std::string_view pool);
-  // The pool is gone.
+  // The pool does not exist any more.
   void Forget(std::string_view pool) { Clear(pool); }
 
   bool Blocked(std::string_view pool, absl::Time now) const;
-  // When the next pool may try again. InfiniteFuture: none waits.
+  // When the next pool may try again. InfiniteFuture if none waits.
   absl::Time NextRetry(absl::Time now) const;
   // By name. A pool stays here while it tries again, until it is cleared or forgotten.
   const std::map<std::string, SetAside, std::less<>>& all() const { return pools_; }
-  // Those that are blocked, each with its reason in words (Describe): JobDemand::excluded.
+  // The blocked pools, each with its reason as a text (Describe): JobDemand::excluded.
   std::map<std::string, std::string> Excluded(absl::Time now) const;
 
-  // The fault of the job itself, if it is proved: every one of `eligible` (connected pools that
-  // meet the job's needs, these set aside among them) is blocked and failed twice or more with one
-  // code and one field, the same for all. A pool that is trying again has not said its last word.
+  // The fault of the job itself, if it is proved. `eligible` are the connected pools that meet the
+  // job's needs, including those set aside. It is proved if all of them are blocked, and each
+  // failed twice or more with the same code and field, which are the same for all. A pool that is
+  // trying again does not count as blocked.
   std::optional<PoolFault> Verdict(const std::vector<std::string>& eligible, absl::Time now) const;
 
  private:
   Options options_;
   std::map<std::string, SetAside, std::less<>> pools_;
-  std::set<std::pair<absl::Time, std::string>> retries_;  // Of all pools_.
+  // The retry times of all pools_.
+  std::set<std::pair<absl::Time, std::string>> retries_;
 };
 
-// "data.text.path: no such file, again in 40 s". At most 200 bytes; the fault has the whole message.
+// A text such as "data.text.path: no such file, again in 40 s", of at most 200 bytes. The fault has
+// the whole message.
 std::string Describe(const SetAside& set_aside, absl::Time now);
 
 }  // namespace longhaul

@@ -6,19 +6,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
+#include "common/base/exit_code.h"
+#include "common/logging/flag_error.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-constexpr int kExitBadArguments = 4;
 
 std::string EnvironmentName(const std::string& flag) {
   return absl::StrCat("LONGHAUL_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
 }
 
-// What the command line holds as words, before it is checked.
+constexpr double kGib = int64_t{1} << 30;
+
+// Values of the command line as text, before they are checked.
 struct Words {
-  std::string lease = "10s", log_level = "info", log_format = "auto";
+  std::string lease = absl::FormatDuration(CoordinatorServerOptions().core.lease);
+  double upload_gib = static_cast<double>(CoordinatorServerOptions().upload_bytes_max) / kGib;
+  std::string upload_keep = absl::FormatDuration(CoordinatorServerOptions().upload_keep);
+  std::string log_level = "info", log_format = "auto";
 };
 
 absl::Status Convert(const Words& words, Flags* flags) {
@@ -26,6 +31,12 @@ absl::Status Convert(const Words& words, Flags* flags) {
       flags->server.core.lease < absl::Seconds(1) || flags->server.core.lease > absl::Hours(1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--lease: \"", words.lease, "\" is not a duration of 1s to 1h"));
+  }
+  flags->server.upload_bytes_max = static_cast<int64_t>(words.upload_gib * kGib);
+  if (!absl::ParseDuration(words.upload_keep, &flags->server.upload_keep) ||
+      flags->server.upload_keep < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--upload-keep: \"", words.upload_keep, "\" is not a duration, as 6h"));
   }
   const absl::StatusOr<LogLevel> level = ParseLogLevel(words.log_level);
   if (!level.ok())
@@ -84,15 +95,21 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   option("listen", server.listen, "HOST:PORT of the gRPC services; port 0 takes any free one");
   option("http-listen", server.http_listen,
          "HOST:PORT of the status page, /metrics, /healthz and /readyz; empty: none");
-  // Its name in earlier versions, whose units and scripts go on working.
+  // The flag's name in earlier versions. Existing units and scripts use it.
   app.add_option("--metrics-listen", server.http_listen)
       ->envname(EnvironmentName("metrics-listen"))
       ->excludes("--http-listen")
       ->group("");
   option("data-dir", server.data_dir, "Folder of the durable state; made if it is not there");
   option("import-dir", server.import_dir,
-         "Folder of checkpoints, one folder each, that jobs may begin with (init.folder); empty: "
-         "none");
+         "Folder of checkpoints and Hugging Face models, one folder each, that jobs may begin with "
+         "(init.folder); empty: none");
+  option("upload-gib", words.upload_gib,
+         "Folders that users send for jobs to begin with (submit --from DIR) take at most so many "
+         "GiB of --data-dir; 0: none are taken")
+      ->check(CLI::Range(0.0, 1e9));
+  option("upload-keep", words.upload_keep,
+         "So long such a folder stays that no job needs, after it was last used");
   option("ready-file", flags.ready_file,
          "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
   option("lease", words.lease, "A pool that is silent for so long is lost");
@@ -126,12 +143,18 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
                "from their manifests");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 reports by exceptions, also --help.
-    *exit_code = app.exit(error) == 0 ? 0 : kExitBadArguments;
+    // CLI11 reports by exceptions, also for --help.
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0 || !AsksForJsonLog(argc, argv)) {
+      *exit_code = app.exit(error) == 0 ? 0 : kExitBadArguments;
+      return std::nullopt;
+    }
+    *exit_code = kExitBadArguments;
+    SayFlagError(server.log.program, argc, argv, error.what());
     return std::nullopt;
   }
   if (const absl::Status converted = Convert(words, &flags); !converted.ok()) {
-    std::cerr << converted.message() << "\n";
+    SayFlagError(server.log.program, argc, argv, converted.message());
     *exit_code = kExitBadArguments;
     return std::nullopt;
   }
@@ -143,6 +166,8 @@ std::string ConfigText(const Flags& flags) {
   return absl::StrCat(
       "listen: ", server.listen, "\nhttp-listen: ", server.http_listen,
       "\ndata-dir: ", server.data_dir, "\nimport-dir: ", server.import_dir,
+      "\nupload-gib: ", static_cast<double>(server.upload_bytes_max) / kGib,
+      "\nupload-keep: ", absl::FormatDuration(server.upload_keep),
       "\nready-file: ", flags.ready_file, "\nlease: ", absl::FormatDuration(server.core.lease),
       "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),
       "\ntls-ca: ", flags.tls_files.ca, "\ntls-certificate: ", flags.tls_files.certificate,

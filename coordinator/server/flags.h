@@ -1,5 +1,5 @@
-// The command line of longhaul-coordinator. A flag stands above its environment variable (LONGHAUL_
-// and the flag's name in capitals), and that above the default.
+// The command line of longhaul-coordinator. A flag overrides its environment variable (LONGHAUL_
+// and the flag's name in capitals), which overrides the default.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,24 @@
 namespace longhaul::coordinator {
 
 struct Flags {
-  CoordinatorServerOptions server;  // Without tls: the program loads tls_files.
+  // Without `tls`: the program loads tls_files.
+  CoordinatorServerOptions server;
   TlsFiles tls_files;
-  std::string ready_file;     // Written once the coordinator serves. Empty: none.
-  bool print_config = false;  // Show what is in force and end.
-  bool check = false;         // Verify the data folder, say what was found, and end.
-  bool adopt = false;         // Before serving: make jobs known to the database that it lacks.
+  // A file that is written once the coordinator serves. Empty: none.
+  std::string ready_file;
+  // Show the effective configuration and exit.
+  bool print_config = false;
+  // Verify the data folder, report what was found, and exit.
+  bool check = false;
+  // Before serving, add jobs to the database whose folders it does not know.
+  bool adopt = false;
 };
 
-// Nothing: the program is to end with *exit_code (help was asked for: 0; a mistake: 4), everything
-// has been said.
+// Empty if the program must exit with *exit_code (help: 0; a mistake: 4). Then all messages were
+// printed.
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code);
 
-// One `name: value` a line, named as the flags.
+// One line `name: value` for each flag.
 std::string ConfigText(const Flags& flags);
 
 }  // namespace longhaul::coordinator

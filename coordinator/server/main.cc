@@ -1,6 +1,7 @@
-// longhaul-coordinator: flags, signals, and the server between them.
+// longhaul-coordinator: flags, signals and the server.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
@@ -27,7 +29,7 @@ namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
 
-// Blocked in every thread, so that one thread waits for them.
+// Signals are blocked in every thread, so that one thread can wait for them.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -37,24 +39,25 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// A pool has two connections, but shells allow a process only 1,024 files.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void WaitForSignal(const sigset_t& signals) {
   int signal = 0;
   sigwait(&signals, &signal);
 }
 
-// As of all programs: 4, a flag, or a file that one names, is at fault; 2, a certificate is out of
-// date.
-int ExitCodeOf(const absl::Status& status, bool of_flags) {
-  if (absl::IsUnauthenticated(status)) return 2;
-  return of_flags || absl::IsInvalidArgument(status) ? 4 : 1;
-}
-
-// One line for each finding; the exit code of the program.
+// Prints a line for each finding. Returns the exit code of the program.
 int Check(const std::string& data_dir) {
   const absl::Status free = CheckNotOpen(DatabasePath(data_dir));
   if (absl::IsUnavailable(free)) {
     std::cerr << "longhaul-coordinator: " << free.message() << "\n";
-    return ExitCodeOf(free, /*of_flags=*/false);
+    return 1;
   }
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const CheckReport report = CheckDataFolder(*fs, data_dir);
@@ -82,19 +85,23 @@ absl::Status Adopt(const std::string& data_dir, const Logger& log) {
   return absl::OkStatus();
 }
 
-// Why it does not serve.
-int Refuse(const Logger& log, const absl::Status& status, bool of_flags = false) {
+// Logs why the coordinator does not serve. Returns the exit code.
+int Refuse(const Logger& log, const absl::Status& status) {
   log.Error(status.message());
-  return ExitCodeOf(status, of_flags);
+  return absl::IsInvalidArgument(status) ? kExitBadArguments : 1;
 }
 
 int Run(Flags flags) {
   const sigset_t signals = BlockSignals();
+  RaiseFileLimit();
   const Logger log(flags.server.log);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
-  if (!tls.ok()) return Refuse(log, tls.status(), /*of_flags=*/true);
+  if (!tls.ok()) {
+    log.Error(tls.status().message());
+    return TlsExitCode(tls.status());
+  }
   flags.server.tls = *std::move(tls);
   if (flags.adopt) {
     if (const absl::Status adopted = Adopt(flags.server.data_dir, log); !adopted.ok()) {
@@ -114,7 +121,8 @@ int Run(Flags flags) {
   log.Info(absl::StrCat("serving at ", (*server)->address()));
   WaitForSignal(signals);
   std::thread([signals] {
-    WaitForSignal(signals);  // A second one: whoever asks twice does not want to wait.
+    // After a second signal the program does not wait for streams.
+    WaitForSignal(signals);
     std::_Exit(1);
   }).detach();
   if (!flags.ready_file.empty()) (void)fs->Remove(flags.ready_file);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
+#include "common/http/openness.h"
 #include "common/http/server.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
@@ -16,10 +18,10 @@
 #include "common/metrics/registry.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
+#include "common/rpc/user_tokens.h"
 #include "common/track/tracker.h"
 #include "coordinator/access/audit_log.h"
 #include "coordinator/access/door.h"
-#include "coordinator/access/tokens.h"
 #include "coordinator/effects/job_tracks.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/owner_thread.h"
@@ -32,30 +34,38 @@
 #include "coordinator/service/status_pages.h"
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
+#include "coordinator/service/upload_service.h"
 #include "coordinator/store/data_folder.h"
 
 namespace longhaul::coordinator {
 namespace {
 
 constexpr int kTicksPerSecond = 5;
-// Bounded by what was submitted: a round of each fragment of each job; a snapshot and some
-// checkpoints of each job.
+// A large limit: the submitted jobs bound the tasks. Each fragment of a job has a round, and each
+// job has a snapshot and some checkpoints.
 constexpr int kQueueMax = 1 << 20;
-// Points of curves that wait for the disk.
+// How many points of curves may wait for the disk.
 constexpr int kTrackQueueMax = 1 << 14;
 
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
-  LH_RETURN_IF_ERROR(CreateDirs(fs, JobsFolder(data_dir)));
+  const auto unusable = [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat("--data-dir ", data_dir, ": ", status.message(),
+                                                    ": name a folder that this user may write to"));
+  };
+  if (const absl::Status made = CreateDirs(fs, JobsFolder(data_dir)); !made.ok())
+    return unusable(made);
   absl::StatusOr<std::unique_ptr<MetaStore>> meta = MetaStore::Open(DatabasePath(data_dir));
+  if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
   if (!absl::IsUnavailable(meta.status())) return meta;
   return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
-                                             ": ", meta.status().message()));
+                                             ": ", meta.status().message(),
+                                             ": stop that one, or give --data-dir another folder"));
 }
 
-// Folders that the database does not know are told; a database that knows none of them is not the
-// one that belongs to them.
+// Folders that the database does not know are logged. If the database knows none of them, it
+// belongs to another data folder, and that is an error.
 absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore& meta,
                           const Logger& log) {
   LH_ASSIGN_OR_RETURN(const FolderFindings findings, CompareFolders(fs, data_dir, meta));
@@ -78,47 +88,53 @@ absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore
   return absl::OkStatus();
 }
 
-// What other machines reach without TLS, or without a token, must be asked for, and is told.
+// The uploads of jobs that have not begun. A quarantined job may continue where it was.
+std::set<std::string> UploadsNeededBy(const Performer& performer) {
+  std::set<std::string> needed;
+  for (const std::shared_ptr<LiveJob>& job : performer.All()) {
+    const auto state = static_cast<JobState>(job->record.state);
+    const bool waits = state < JobState::kRunning || state == JobState::kQuarantined;
+    // The stored spec, since this program may not understand all of it.
+    v1::JobSpec spec;
+    if (waits && spec.ParseFromString(job->record.spec) && spec.init().has_upload())
+      needed.insert(spec.init().upload());
+  }
+  return needed;
+}
+
+// What other machines can reach without TLS or without a token must be allowed explicitly, and is
+// logged.
 absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger& log) {
   if (!options.tokens_file.empty() && !options.tls) {
     return absl::InvalidArgumentError(
         "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens do not travel in "
         "plaintext, and pools are known by their certificates (longhaul certs init)");
   }
-  std::vector<std::string> open;
   LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
   if (!options.tls && !IsLoopback(rpc.host)) {
-    open.push_back(absl::StrCat(
+    const std::string open = absl::StrCat(
         "--listen ", options.listen,
         ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
         "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
-        "(longhaul certs init)"));
-  }
-  if (!options.http_listen.empty()) {
-    LH_ASSIGN_OR_RETURN(const HostPort http, ParseHostPort(options.http_listen));
-    if (!IsLoopback(http.host) && !options.tokens_file.empty()) {
-      log.Warning(absl::StrCat("--http-listen ", options.http_listen,
-                               ": HTTP has no TLS, so tokens can be read on the way to it: keep "
-                               "it within a network that is private"));
-    } else if (!IsLoopback(http.host)) {
-      open.push_back(absl::StrCat("--http-listen ", options.http_listen,
-                                  ": everybody who reaches it may read jobs, pools and metrics. "
-                                  "Give --tokens"));
-    }
-  }
-  for (const std::string& what : open) {
+        "(longhaul certs init)");
     if (!options.insecure) {
       return absl::InvalidArgumentError(absl::StrCat(
-          what, ", or listen on localhost, or say --insecure where that network is private"));
+          open, ", or listen on localhost, or say --insecure where that network is private"));
     }
-    log.Warning(absl::StrCat("INSECURE: ", what));
+    log.Warning(absl::StrCat("INSECURE: ", open));
   }
+  LH_ASSIGN_OR_RETURN(const std::string http,
+                      CheckHttpOpenness({.listen = options.http_listen,
+                                         .tokens = !options.tokens_file.empty(),
+                                         .insecure = options.insecure,
+                                         .what = "jobs, pools and metrics"}));
+  if (!http.empty()) log.Warning(http);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-// In the order of construction; destroyed the other way round.
+// Members are in the order of their construction, and are destroyed in reverse order.
 class CoordinatorServer::Impl {
  public:
   explicit Impl(const CoordinatorServerOptions& options)
@@ -140,7 +156,7 @@ class CoordinatorServer::Impl {
 
   absl::Status Start(const CoordinatorServerOptions& options) {
     if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
-    // Before anything is read or made: a mistake costs nothing.
+    // Addresses are checked before anything is read or made, so that a mistake has no effects.
     LH_RETURN_IF_ERROR(ParseHostPort(options.listen).status());
     if (!options.http_listen.empty())
       LH_RETURN_IF_ERROR(HttpServer::OptionsFrom(options.http_listen).status());
@@ -148,6 +164,10 @@ class CoordinatorServer::Impl {
     LH_RETURN_IF_ERROR(OpenAccess(options));
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
     LH_RETURN_IF_ERROR(CheckFolders(*fs_, options.data_dir, *meta_, log_));
+    LH_ASSIGN_OR_RETURN(uploads_, Uploads::Open(fs_, clock_,
+                                                {.data_dir = options.data_dir,
+                                                 .bytes_max = options.upload_bytes_max,
+                                                 .keep = options.upload_keep}));
     LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));
@@ -162,7 +182,7 @@ class CoordinatorServer::Impl {
     log_hub_.EndAll(absl::UnavailableError("the coordinator is going down"));
     EndStreams(absl::UnavailableError("the coordinator is going down"));
     if (server_) server_->Shutdown(grace);
-    // Nobody asks any more; rounds under way are finished, nothing more is decided.
+    // No call can come any more. Rounds in progress are finished, but nothing more is decided.
     (void)owner_->Submit([this] { performer_->SaveCounters(); });
     owner_->Stop();
     bulk_.reset();
@@ -222,6 +242,19 @@ class CoordinatorServer::Impl {
     plan_streams_.Sweep();
     job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
+    SweepUploads();
+  }
+
+  // Owner thread. Beside it what no job needs any more is removed.
+  void SweepUploads() {
+    uploads_->SetNeeded(UploadsNeededBy(*performer_));
+    if (sweeping_.exchange(true)) return;
+    const bool posted = background_->Submit([this] {
+      for (const std::string& upload : uploads_->Sweep())
+        log_.Info(absl::StrCat("removed the upload ", upload, ", which no job needs"));
+      sweeping_ = false;
+    });
+    if (!posted) sweeping_ = false;
   }
 
   void EndStreams(const absl::Status& status) {
@@ -249,9 +282,8 @@ class CoordinatorServer::Impl {
     if (!options.audit_log.empty()) {
       LH_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.audit_log, log_));
     }
-    door_ = std::make_shared<Door>(Door::Options{.tokens = tokens_.get(),
-                                                 .audit = audit_.get(),
-                                                 .calls_per_second = options.calls_per_second});
+    door_ = std::make_shared<Door>(
+        Door::Options{.tokens = tokens_.get(), .calls_per_second = options.calls_per_second});
     if (options.tls && !tokens_) {
       log_.Info("without --tokens every certificate of the authority may submit and cancel jobs");
     }
@@ -264,44 +296,52 @@ class CoordinatorServer::Impl {
                       .allow_plaintext_beyond_localhost = options.insecure};
     if (options.tls) rpc.door = door_;
     if (tokens_) rpc.client_certificates = ClientCertificates::kOptional;
-    if (audit_) {
-      rpc.observer = [this] {
-        return audit_->MakeObserver([this](const grpc::ServerContextBase& call) {
-          return door_->Who(NamesOf(*call.auth_context()), AuthorizationOf(call.client_metadata()));
-        });
-      };
-    }
+    rpc.interceptors = [this, guarded = options.tls != nullptr] {
+      ServerOptions::Interceptors interceptors;
+      if (guarded) interceptors.push_back(door_->MakeGuard());
+      if (audit_) {
+        interceptors.push_back(audit_->MakeObserver(
+            [this](const grpc::ServerContextBase& call) { return door_->WhoCalls(call); }));
+      }
+      return interceptors;
+    };
     return rpc;
   }
 
   absl::Status Serve(const CoordinatorServerOptions& options) {
+    const Door* const door = options.tls ? door_.get() : nullptr;
     const ServiceContext service{.owner = owner_.get(),
                                  .performer = performer_.get(),
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
                                  .beside = bulk_.get(),
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
+                                 .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
+                                 .door = door,
                                  .import_dir = options.import_dir};
     job_service_ = std::make_unique<JobService>(service);
+    upload_service_ = std::make_unique<UploadService>(service);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
-    log_service_ = std::make_unique<LogService>(&log_hub_, options.tls != nullptr);
+    log_service_ = std::make_unique<LogService>(&log_hub_, options.tls != nullptr, door);
     server_service_ = std::make_unique<ServerService>(ServerFacts{
         .clock = clock_,
         .started = clock_->Now(),
         .data_dir = options.data_dir,
         .ready = [this] { return Health(); },
-        .http_address = [this] { return shows_pages_ ? http_address() : std::string(); }});
+        .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
+        .door = door});
     LH_ASSIGN_OR_RETURN(
         server_, Server::Start(RpcOptions(options),
-                               {job_service_.get(), pool_service_.get(), sync_service_.get(),
-                                server_service_.get(), log_service_.get()}));
+                               {job_service_.get(), upload_service_.get(), pool_service_.get(),
+                                sync_service_.get(), server_service_.get(), log_service_.get()}));
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
     if (tokens_) {
-      pages.SetGate([this](absl::string_view authorization) {  // Any role may look.
+      // A user with any role may look at the pages.
+      pages.SetGate([this](absl::string_view authorization) {
         return tokens_->Authenticate(authorization).status();
       });
     }
@@ -342,18 +382,22 @@ class CoordinatorServer::Impl {
   std::unique_ptr<AuditLog> audit_;
   std::shared_ptr<Door> door_;
   std::unique_ptr<MetaStore> meta_;
+  std::unique_ptr<Uploads> uploads_;
+  std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
   std::unique_ptr<Executor> apply_, background_, bulk_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<JobService> job_service_;
+  std::unique_ptr<UploadService> upload_service_;
   std::unique_ptr<PoolService> pool_service_;
   std::unique_ptr<SyncService> sync_service_;
   std::unique_ptr<ServerService> server_service_;
   std::unique_ptr<LogService> log_service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpServer> http_server_;
-  std::atomic<bool> shows_pages_ = false;  // http_server_ is there.
+  // True once http_server_ exists.
+  std::atomic<bool> shows_pages_ = false;
   // Owner thread.
   bool started_ = false;
   int64_t ticks_ = 0;

@@ -1,5 +1,5 @@
-// The coordinator in one object: opens the data folder, recovers what is in it, serves gRPC and
-// metrics. Used by main and, in the same process, by tests (port 0, then address()).
+// The coordinator in one object: opens the data folder, recovers its content, and serves gRPC and
+// metrics. The program uses it, and so do tests in their own process (with port 0, then address()).
 //
 // Thread-safe. Start blocks while state is recovered.
 #pragma once
@@ -16,41 +16,57 @@
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "coordinator/effects/performer.h"
+#include "coordinator/store/uploads.h"
 
 namespace longhaul::coordinator {
 
 struct CoordinatorServerOptions {
-  std::string listen = "127.0.0.1:0";  // HOST:PORT of gRPC. Port 0: any free one.
-  std::string
-      http_listen;       // HOST:PORT of the status page, /metrics, /healthz, /readyz. Empty: none.
-  std::string data_dir;  // Made if it is not there. Required.
-  // Folders of checkpoints that jobs may begin with (init.folder) lie in it. Empty: nowhere.
+  // HOST:PORT of gRPC. Port 0: any free one.
+  std::string listen = "127.0.0.1:0";
+  // HOST:PORT of the status page, /metrics, /healthz and /readyz. Empty: they are not served.
+  std::string http_listen;
+  // Made if it does not exist. Required.
+  std::string data_dir;
+  // A job may begin with a checkpoint folder (init.folder) only if it is inside this folder. Empty:
+  // no job may.
   std::string import_dir;
-  std::shared_ptr<const Tls> tls;  // Of gRPC. Null: plaintext.
-  // Of users' bearer tokens (coordinator/access/tokens.h). Empty: none; certificates alone tell who
-  // calls. Needs tls: no token travels in plaintext.
+  // Folders that users send for jobs to begin with (coordinator/store/uploads.h): bytes of all of
+  // them (0: none may be sent), and how long one stays that no job needs.
+  int64_t upload_bytes_max = kUploadBytesDefault;
+  absl::Duration upload_keep = kUploadKeepDefault;
+  // TLS of gRPC. Null: plaintext.
+  std::shared_ptr<const Tls> tls;
+  // The users' bearer tokens (common/rpc/user_tokens.h). Empty: none; then only certificates
+  // identify callers. Needs `tls`, since tokens must not travel in plaintext.
   std::string tokens_file;
-  std::string audit_log;           // File; empty: none.
-  double calls_per_second = 1000;  // Of each caller, with tls. 0: no limit.
-  // What other machines reach without TLS or tokens is open to everybody there: must be asked for.
+  // A file; empty: none.
+  std::string audit_log;
+  // The limit for each caller, with `tls`. 0: no limit.
+  double calls_per_second = 1000;
+  // Must be set if other machines can reach a port without TLS or tokens, since it is then open to
+  // everybody there.
   bool insecure = false;
-  CoordinatorOptions core;  // Lease, final evaluation, most pools.
-  // Rounds that are applied at one time, each on all cores.
+  // Lease, final evaluation, the most pools.
+  CoordinatorOptions core;
+  // How many rounds are applied at one time. Each uses all cores.
   int apply_threads = 2;
-  // Chunks of streams that are logged or read at one time.
+  // How many chunks of streams are logged or read at one time.
   int bulk_threads = 16;
   LogOptions log = {.program = "longhaul-coordinator"};
-  Clock* clock = nullptr;    // Null: the machine's. Else it outlives the server.
-  FileSystem* fs = nullptr;  // Likewise; for the jobs' stores.
-  // Called once, from any thread, when the durable state can promise nothing more: nothing is
+  // Null: the machine's clock. Otherwise it outlives the server.
+  Clock* clock = nullptr;
+  // The file system of the jobs' stores. Null: the machine's. Otherwise it outlives the server.
+  FileSystem* fs = nullptr;
+  // Called once, on any thread, when the durable state can guarantee nothing more. Nothing is
   // published after it. Empty: the process exits with status 1.
   std::function<void(const absl::Status&)> on_fatal;
 };
 
 class CoordinatorServer {
  public:
-  //   INVALID_ARGUMENT     a malformed address; what is open beyond localhost, not asked for; tokens
-  //                        without TLS, or a file of them that cannot be used
+  // Errors:
+  //   INVALID_ARGUMENT     a malformed address; a port that is open beyond localhost without being
+  //                        allowed; tokens without TLS, or a file of them that cannot be used
   //   UNAVAILABLE          an address cannot be bound, a file not written, or another coordinator
   //                        uses the data folder
   //   DATA_LOSS, FAILED_PRECONDITION
@@ -60,11 +76,13 @@ class CoordinatorServer {
   // Shutdown without grace.
   ~CoordinatorServer();
 
-  const std::string& address() const;  // Of gRPC, with the port that was given.
-  std::string http_address() const;    // Empty: none.
+  // HOST:PORT of gRPC, with the real port.
+  const std::string& address() const;
+  // Empty if it is not served.
+  std::string http_address() const;
 
-  // Health says NOT_SERVING, streams end with UNAVAILABLE, calls in flight have `grace`, state is
-  // persisted. Blocks. Later calls return at once.
+  // Ends the service: health becomes NOT_SERVING, streams end with UNAVAILABLE, calls in progress
+  // get `grace`, and state is persisted. Blocks. Later calls return at once.
   void Shutdown(absl::Duration grace);
 
  private:

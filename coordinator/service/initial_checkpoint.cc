@@ -2,24 +2,32 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/reader.h"
+#include "common/checkpoint/initial_folder.h"
 #include "common/config/checkpoint_name.h"
 #include "common/rpc/status_details.h"
-#include "coordinator/effects/live_job.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/uploads.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-constexpr size_t kModelTextMax = 400;
+constexpr char kFolderField[] = "init.folder";
 
 absl::Status Fault(absl::string_view field, absl::string_view what, absl::string_view hint) {
   return BadRequestError({{std::string(field), absl::StrCat(what, "; ", hint)}});
+}
+
+absl::Status ErrorOf(const std::vector<SpecViolation>& violations) {
+  std::vector<FieldViolation> fields;
+  for (const SpecViolation& violation : violations)
+    fields.push_back({violation.field, absl::StrCat(violation.description, "; ", violation.hint)});
+  return fields.empty() ? absl::OkStatus() : BadRequestError(fields);
 }
 
 // The folder of JOB[@STEP]; `init` gets its exact name.
@@ -46,57 +54,91 @@ absl::StatusOr<std::string> FindCheckpoint(const ServiceContext& service, v1::In
   return CheckpointPath(job_dir, step);
 }
 
-absl::StatusOr<std::string> FindFolder(const ServiceContext& service, v1::InitSpec& init) {
+absl::StatusOr<std::string> FindUpload(const ServiceContext& service, const std::string& upload) {
+  if (std::optional<std::string> folder = service.uploads->Find(upload)) return *std::move(folder);
+  return WithErrorInfo(
+      absl::NotFoundError(absl::StrCat("init.upload: the upload ", upload, " is not here")),
+      {"UPLOAD_UNKNOWN",
+       {{"field", "init.upload"},
+        {"hint", "`longhaul submit --from DIR` sends the folder and submits the job"}}});
+}
+
+// What a job wants to begin with: the field that says it, and the folder.
+struct Beginning {
+  std::string field, folder;
+};
+
+absl::StatusOr<Beginning> FindBeginning(const ServiceContext& service, v1::InitSpec& init) {
+  Beginning found;
+  if (init.has_upload()) {
+    found.field = "init.upload";
+    LH_ASSIGN_OR_RETURN(found.folder, FindUpload(service, init.upload()));
+  } else if (init.has_folder()) {
+    found.field = kFolderField;
+    LH_ASSIGN_OR_RETURN(found.folder, FindImport(service, init));
+  } else {
+    found.field = "init.checkpoint";
+    LH_ASSIGN_OR_RETURN(found.folder, FindCheckpoint(service, init));
+  }
+  return found;
+}
+
+// A job of this name is there, so none begins: whether it is the same job is decided by who stores
+// jobs. It may have begun long ago with an upload that is not kept any more.
+bool IsSubmitted(const ServiceContext& service, const v1::JobSpec& spec) {
+  return service.performer->meta().GetJob(spec.name()).ok();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindImport(const ServiceContext& service, v1::InitSpec& init) {
   if (service.import_dir.empty()) {
-    return Fault("init.folder", "this coordinator takes no folders",
-                 "start it with --import-dir DIR and put the checkpoint's folder there, or begin "
-                 "with a job's checkpoint (init.checkpoint)");
+    return Fault(kFolderField, "this coordinator sees no folders itself (it has no --import-dir)",
+                 "`longhaul submit --from DIR` on the machine that has the folder sends it");
   }
   std::error_code error;
   const std::filesystem::path allowed = std::filesystem::canonical(service.import_dir, error);
-  if (error) return Fault("init.folder", "--import-dir is not there", "make the folder");
+  if (error) {
+    return Fault(
+        kFolderField,
+        absl::StrCat("the coordinator's --import-dir ", service.import_dir, " is not there"),
+        "make the folder on the coordinator's machine");
+  }
   const std::filesystem::path folder =
       std::filesystem::canonical(allowed / std::string(init.folder()), error);
   // Links were followed: what is outside is not said to be there or not.
   const auto [end, unused] =
       std::mismatch(allowed.begin(), allowed.end(), folder.begin(), folder.end());
   if (error || end != allowed.end() || folder == allowed) {
-    return Fault(
-        "init.folder",
-        absl::StrCat("found '", init.folder(),
-                     "', which is no folder in the "
-                     "coordinator's --import-dir"),
-        "copy the checkpoint's folder there; --set init.folder=NAME names it by its place in it");
+    return Fault(kFolderField,
+                 absl::StrCat("found '", init.folder(), "', which is no folder in ",
+                              allowed.string(), " of the coordinator's machine (its --import-dir)"),
+                 "`longhaul submit --from DIR` on the machine that has the folder sends it");
   }
   init.set_folder(folder.string());
   return folder.string();
 }
 
-}  // namespace
+absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec) {
+  v1::InitSpec init = spec.init();
+  const bool lacks_upload = init.has_upload() && !service.uploads->Find(init.upload());
+  if (lacks_upload || (!init.has_folder() && !init.has_upload())) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(service, init));
+  return ErrorOf(TakeShapeOf(beginning.folder, beginning.field, spec));
+}
 
 absl::Status ResolveInitial(const ServiceContext& service, ResolvedJob& resolved) {
   v1::InitSpec& init = *resolved.spec.mutable_init();
-  if (!init.has_checkpoint() && !init.has_folder()) {
+  if (init.source_case() == v1::InitSpec::SOURCE_NOT_SET) {
     resolved.spec.clear_init();
     return absl::OkStatus();
   }
-  const char* const field = init.has_folder() ? "init.folder" : "init.checkpoint";
-  LH_ASSIGN_OR_RETURN(const std::string folder, init.has_folder() ? FindFolder(service, init)
-                                                                  : FindCheckpoint(service, init));
-  FileSystem& fs = *service.performer->fragments().parts().fs;
-  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
-  if (!manifest.ok()) {
-    return Fault(field, manifest.status().message(),
-                 "a checkpoint's folder has a manifest.json and the files that it names");
-  }
-  const std::string differences = TensorDifferences(*manifest, TensorsOf(resolved));
-  if (differences.empty()) return absl::OkStatus();
-  std::string hint = "a job begins with a checkpoint of the same model";
-  if (manifest->has_model()) {
-    absl::StrAppend(&hint, "; the checkpoint's is: ",
-                    manifest->model().ShortDebugString().substr(0, kModelTextMax));
-  }
-  return Fault(field, absl::StrCat("the checkpoint does not fit the model: ", differences), hint);
+  const absl::StatusOr<Beginning> beginning = FindBeginning(service, init);
+  const bool lacks_upload = init.has_upload() && absl::IsNotFound(beginning.status());
+  if (lacks_upload && IsSubmitted(service, resolved.spec)) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(beginning.status());
+  return ErrorOf(CheckInitialFolder(*service.performer->fragments().parts().fs, beginning->folder,
+                                    beginning->field, resolved));
 }
 
 }  // namespace longhaul::coordinator

@@ -17,7 +17,7 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
                                "Tokens trained on, all pools together.")),
       contributed_tokens_(
           registry.Counter("longhaul_coordinator_job_contributed_tokens_total",
-                           "Tokens whose training a committed round took up, all pools together.")),
+                           "Tokens whose training reached a committed round, all pools together.")),
       utilization_(registry.Gauge("longhaul_coordinator_job_utilization_ratio",
                                   "Compute / (compute + exposed wait + sync), mean over pools.")),
       waiting_seconds_(registry.Gauge("longhaul_coordinator_job_waiting_seconds",

@@ -19,6 +19,7 @@ constexpr int64_t kDataParallelBytes = 2 * 2;
 
 void SetRecord(const JobRecord& record, v1::Job* report) {
   report->set_id(record.id);
+  report->set_owner(record.owner);
   report->set_state(static_cast<v1::JobState>(record.state));
   *report->mutable_created_at() = ToProto(record.created);
   if (record.started != absl::InfinitePast())
@@ -34,7 +35,7 @@ void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* r
   if (!full.empty()) {
     report->set_waiting_for(absl::StrCat("the coordinator's disk: ", full));
   } else if (view.waiting.has_value()) {
-    // Every round waits for its last pool a little: only what lasts is worth a word.
+    // Every round waits for its last pool a little: only long waits are reported.
     const bool lasts = now - view.waiting->since >= absl::Seconds(1);
     if (lasts || view.state != JobState::kRunning)
       report->set_waiting_for(InWords(*view.waiting, now));
@@ -163,7 +164,12 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   report.set_state(static_cast<v1::JobState>(job.state()));
   AddFragments(*job.resolved, &report);
   if (view.has_value()) SetView(job, *view, now, &report);
-  SetFragments(job, &report);
+  // None is better than counts of zero.
+  if (job.commits_unread) {
+    report.clear_fragments();
+  } else {
+    SetFragments(job, &report);
+  }
   SetPools(job, view, &report);
   SetMeans(&report);
   if (v1::EvalLoss loss = job.progress.EvaluationLoss(); loss.evaluations() > 0) {

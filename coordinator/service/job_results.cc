@@ -52,9 +52,11 @@ absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
 grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerContext* context,
                                                        const v1::CreateCheckpointRequest* request,
                                                        v1::CreateCheckpointResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post([this, reactor, request, response] {
-    const auto record = FindJobRecord(service_.performer->meta(), request->job());
+  const bool posted = service_.owner->Post([this, reactor, request, response,
+                                            caller = service_.JobCallerOf(*context)] {
+    const auto record = FindJobToChange(request->job(), caller);
     if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
     if (const auto state = static_cast<JobState>(record->state); IsEnded(state)) {
       return reactor->Finish(ToGrpcStatus(WithErrorInfo(
@@ -82,6 +84,7 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   return SendCheckpointFile(
       context, request,
       [performer = service_.performer](const v1::DownloadCheckpointRequest& wanted) {
@@ -93,17 +96,27 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(
 grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* context,
                                                 const v1::DeleteJobRequest* request,
                                                 v1::DeleteJobResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post([this, reactor, request, response] {
-    service_.performer->Delete(request->job(),
-                               [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {
-                                 if (deleted.ok()) {
-                                   response->set_job_id(deleted->job);
-                                   response->set_deleted(deleted->deleted);
-                                 }
-                                 reactor->Finish(ToGrpcStatus(deleted.status()));
-                               });
-  });
+  const bool posted = service_.owner->Post(
+      [this, reactor, request, response, caller = service_.JobCallerOf(*context)] {
+        // A deleted job belongs to nobody.
+        const auto record = FindJobToChange(request->job(), caller);
+        if (absl::IsPermissionDenied(record.status()))
+          return reactor->Finish(ToGrpcStatus(record.status()));
+        // Watchers hear how the job ended before it is removed.
+        service_.watchers->Flush(
+            [this](const std::string& id) { return Report(*service_.performer, id); },
+            EventSourceOf(*service_.performer));
+        service_.performer->Delete(request->job(),
+                                   [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {
+                                     if (deleted.ok()) {
+                                       response->set_job_id(deleted->job);
+                                       response->set_deleted(deleted->deleted);
+                                     }
+                                     reactor->Finish(ToGrpcStatus(deleted.status()));
+                                   });
+      });
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
@@ -111,6 +124,7 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* JobService::ListEvents(grpc::CallbackServerContext* context,
                                                  const v1::ListEventsRequest* request,
                                                  v1::ListEventsResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   return AnswerFromOwner(context, service_, [=, this]() -> absl::Status {
     LH_ASSIGN_OR_RETURN(const JobRecord record,
                         FindJobRecord(service_.performer->meta(), request->job()));

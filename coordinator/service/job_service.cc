@@ -33,31 +33,44 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
   return order;
 }
 
+// A job that begins with a checkpoint or a folder. Blocks on the disk.
+absl::StatusOr<ResolvedJob> ResolveBeginning(const ServiceContext& service,
+                                             const v1::SubmitJobRequest& request) {
+  v1::SubmitJobRequest filled = request;
+  LH_RETURN_IF_ERROR(FillModel(service, *filled.mutable_spec()));
+  LH_ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveSubmission(filled));
+  LH_RETURN_IF_ERROR(ResolveInitial(service, resolved));
+  return resolved;
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
                                                 const v1::SubmitJobRequest* request,
                                                 v1::SubmitJobResponse* response) {
-  absl::StatusOr<ResolvedJob> resolved = ResolveSubmission(*request);
-  if (!resolved.ok()) return Answered(context, resolved.status());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (!resolved->spec.has_init()) {
-    Submit(reactor, request, response, *std::move(resolved));
+  LH_RETURN_IF_REFUSED(service_.door, context);
+  const std::string owner = service_.JobCallerOf(*context).who;
+  if (!request->spec().has_init()) {
+    absl::StatusOr<ResolvedJob> resolved = ResolveSubmission(*request);
+    if (!resolved.ok()) return Answered(context, resolved.status());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    Submit(reactor, request, response, *std::move(resolved), owner);
     return reactor;
   }
-  // The checkpoint that it begins with is looked at beside gRPC's threads.
-  auto shared = std::make_shared<ResolvedJob>(*std::move(resolved));
+  // What it begins with is looked at beside gRPC's threads.
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool accepted = service_.beside->Submit([=, this] {
-    if (const absl::Status found = ResolveInitial(service_, *shared); !found.ok())
-      return reactor->Finish(ToGrpcStatus(found));
-    Submit(reactor, request, response, std::move(*shared));
+    absl::StatusOr<ResolvedJob> resolved = ResolveBeginning(service_, *request);
+    if (!resolved.ok()) return reactor->Finish(ToGrpcStatus(resolved.status()));
+    Submit(reactor, request, response, *std::move(resolved), owner);
   });
   if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
 
 void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
-                        v1::SubmitJobResponse* response, ResolvedJob resolved) {
+                        v1::SubmitJobResponse* response, ResolvedJob resolved,
+                        const std::string& owner) {
   if (request->validate_only()) {
     *response->mutable_job() = ReportUnstored(resolved);
     return reactor->Finish(grpc::Status::OK);
@@ -65,7 +78,7 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
   auto submit = [=, this, resolved = std::move(resolved)]() mutable -> absl::Status {
     LH_ASSIGN_OR_RETURN(
         const Submitted submitted,
-        service_.performer->Submit(std::move(resolved), request->idempotency_token()));
+        service_.performer->Submit(std::move(resolved), request->idempotency_token(), owner));
     response->set_created(submitted.created);
     return Get(submitted.job, response->mutable_job());
   };
@@ -81,9 +94,17 @@ absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<JobRecord> JobService::FindJobToChange(const std::string& name_or_id,
+                                                      const JobCaller& caller) {
+  LH_ASSIGN_OR_RETURN(JobRecord record, FindJobRecord(service_.performer->meta(), name_or_id));
+  LH_RETURN_IF_ERROR(caller.MayChange(record.name, record.owner));
+  return record;
+}
+
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
                                              const v1::GetJobRequest* request,
                                              v1::GetJobResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   return AnswerFromOwner(context, service_,
                          [=, this] { return Get(request->job(), response->mutable_job()); });
 }
@@ -91,6 +112,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   return AnswerFromOwner(context, service_, [=, this]() -> absl::Status {
     LH_ASSIGN_OR_RETURN(const int64_t before, OrderBefore(request->page_token()));
     const int size =
@@ -113,6 +135,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
   const bool posted = service_.owner->Post([this, stream, request = *request] {
@@ -130,28 +153,29 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::CancelJobResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post([this, reactor, request, response] {
-    const absl::StatusOr<JobRecord> record =
-        FindJobRecord(service_.performer->meta(), request->job());
-    if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-    const auto state = static_cast<JobState>(record->state);
-    if (IsEnded(state) && state != JobState::kCancelled) {
-      return reactor->Finish(ToGrpcStatus(
-          WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
-                            "job ", record->name, " has ended: ", JobStateName(state))),
-                        {"JOB_ENDED", {}})));
-    }
-    service_.performer->Step(
-        coordinator::CancelJob{record->id, BoundedFaultText(request->reason())},
-        [this, reactor, response, id = record->id](const std::optional<Answer>& answer) {
-          // One that was cancelled before a restart is not known to the core any more.
-          const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-          if (refusal != nullptr && refusal->reason != "JOB_UNKNOWN")
-            return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-          reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
-        });
-  });
+  const bool posted = service_.owner->Post(
+      [this, reactor, request, response, caller = service_.JobCallerOf(*context)] {
+        const absl::StatusOr<JobRecord> record = FindJobToChange(request->job(), caller);
+        if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
+        const auto state = static_cast<JobState>(record->state);
+        if (IsEnded(state) && state != JobState::kCancelled) {
+          return reactor->Finish(ToGrpcStatus(
+              WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
+                                "job ", record->name, " has ended: ", JobStateName(state))),
+                            {"JOB_ENDED", {}})));
+        }
+        service_.performer->Step(
+            coordinator::CancelJob{record->id, BoundedFaultText(request->reason())},
+            [this, reactor, response, id = record->id](const std::optional<Answer>& answer) {
+              // One that was cancelled before a restart is not known to the core any more.
+              const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+              if (refusal != nullptr && refusal->reason != "JOB_UNKNOWN")
+                return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+              reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
+            });
+      });
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
@@ -159,6 +183,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContext* context,
                                                       const v1::ListCheckpointsRequest* request,
                                                       v1::ListCheckpointsResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   // The folder is read beside the owner thread.
   const bool accepted = service_.beside->Submit([=, this] {

@@ -48,8 +48,10 @@ class JobService final : public RawJobService {
  private:
   // Answers, at once or from the owner thread.
   void Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
-              v1::SubmitJobResponse* response, ResolvedJob resolved);
+              v1::SubmitJobResponse* response, ResolvedJob resolved, const std::string& owner);
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
+  // NOT_FOUND; PERMISSION_DENIED: it is somebody else's. Owner thread.
+  absl::StatusOr<JobRecord> FindJobToChange(const std::string& name_or_id, const JobCaller& caller);
 
   const ServiceContext service_;
 };

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/rpc/status_details.h"
 #include "coordinator/effects/performer.h"
 
 namespace longhaul::coordinator {
 namespace {
 
 bool Ended(const v1::Job& job) { return IsEnded(static_cast<JobState>(job.state())); }
+
+absl::Status WasDeleted(const std::string& id) {
+  return WithErrorInfo(absl::NotFoundError(absl::StrCat("job ", id, " was deleted")),
+                       {"JOB_UNKNOWN", {}});
+}
 
 // What was not sent of an older message, but for the state.
 void TakeOver(v1::WatchJobResponse& older, v1::WatchJobResponse& newer) {
@@ -67,6 +74,11 @@ void JobWatchers::Flush(const std::function<v1::Job(const std::string& job_id)>&
     }
     if (std::exchange(watched.pending, false)) {
       const v1::Job job = report(it->first);
+      if (job.id().empty()) {
+        for (JobWatcher& watcher : watched.watchers) watcher.stream->End(WasDeleted(it->first));
+        it = watched_.erase(it);
+        continue;
+      }
       for (JobWatcher& watcher : watched.watchers) SendTo(watcher, job, watched.changed, events);
     }
     ++it;

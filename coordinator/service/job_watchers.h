@@ -44,7 +44,8 @@ class JobWatchers {
   // Something about the job is different. Cheap.
   void Changed(const std::string& job_id, absl::Time now);
 
-  // Sends what changed. `report` is called once for each watched job that changed.
+  // Sends what changed. `report` is called once for each watched job that changed; one without an
+  // id is of a job that is no more, whose streams end with NOT_FOUND.
   void Flush(const std::function<v1::Job(const std::string& job_id)>& report,
              const EventSource& events);
   // Also those that are added later.

@@ -12,6 +12,7 @@
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/access/caller.h"
+#include "coordinator/service/refused_call.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -129,7 +130,8 @@ class AgentLogs final : public grpc::ServerBidiReactor<v1::ServeLogsRequest, v1:
 }  // namespace
 
 grpc::ServerWriteReactor<v1::FollowLogsResponse>* LogService::FollowLogs(
-    grpc::CallbackServerContext*, const v1::FollowLogsRequest* request) {
+    grpc::CallbackServerContext* context, const v1::FollowLogsRequest* request) {
+  LH_RETURN_IF_REFUSED(door_, context);
   std::shared_ptr<LogHub::ReaderStream> stream = LogHub::ReaderStream::Open(LogHub::kQueueMax);
   grpc::ServerWriteReactor<v1::FollowLogsResponse>* reactor = stream.get();
   if (request->tail() < 0 || request->tail() > kLogTailMax) {
@@ -143,6 +145,7 @@ grpc::ServerWriteReactor<v1::FollowLogsResponse>* LogService::FollowLogs(
 
 grpc::ServerBidiReactor<v1::ServeLogsRequest, v1::ServeLogsResponse>* LogService::ServeLogs(
     grpc::CallbackServerContext* context) {
+  LH_RETURN_IF_REFUSED(door_, context);
   return AgentLogs::Open(hub_, PoolCaller(*context, certificates_));
 }
 

@@ -1,6 +1,7 @@
 // LogService of logs.proto over gRPC. The contract is in the .proto.
 #pragma once
 
+#include "coordinator/access/door.h"
 #include "coordinator/service/log_hub.h"
 #include "grpcpp/support/server_callback.h"
 #include "longhaul/v1/logs.grpc.pb.h"
@@ -15,8 +16,9 @@ inline constexpr size_t kLogDemandsMax = 1024;
 // Thread-safe. Needs nothing of the owner thread. The hub must outlive the server.
 class LogService final : public v1::LogService::CallbackService {
  public:
-  // `certificates`: pools are known by their certificates (caller.h).
-  LogService(LogHub* hub, bool certificates) : hub_(hub), certificates_(certificates) {}
+  // `certificates`: pools are known by their certificates (caller.h). `door`: null without TLS.
+  LogService(LogHub* hub, bool certificates, const Door* door)
+      : hub_(hub), certificates_(certificates), door_(door) {}
 
   grpc::ServerWriteReactor<v1::FollowLogsResponse>* FollowLogs(
       grpc::CallbackServerContext* context, const v1::FollowLogsRequest* request) override;
@@ -26,6 +28,7 @@ class LogService final : public v1::LogService::CallbackService {
  private:
   LogHub* const hub_;
   const bool certificates_;
+  const Door* const door_;
 };
 
 }  // namespace longhaul::coordinator

@@ -216,6 +216,7 @@ void PoolService::Remember(const v1::JoinRequest& request, const GrantLease& gra
 grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context,
                                             const v1::JoinRequest* request,
                                             v1::JoinResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckJoin(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
   return AnswerStep(context, service_, EventOf(*request),
@@ -243,6 +244,7 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
                                                  const v1::HeartbeatRequest* request,
                                                  v1::HeartbeatResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckHeartbeat(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -270,8 +272,8 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
   return reactor;
 }
 
-// What a heartbeat tells of the job that the pool works on. A pool without a place there is heard
-// by the core alone, which sends it elsewhere.
+// What a heartbeat reports of the job that the pool works on. A report of a pool without a place
+// there goes only to the core, which assigns it something else.
 absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return absl::OkStatus();
@@ -301,6 +303,7 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
 grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* context,
                                              const v1::LeaveRequest* request,
                                              v1::LeaveResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid =
       CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
   if (!valid.ok()) return Answered(context, valid);
@@ -352,6 +355,7 @@ void PoolService::List(v1::ListPoolsResponse* response) const {
 grpc::ServerUnaryReactor* PoolService::ListPools(grpc::CallbackServerContext* context,
                                                  const v1::ListPoolsRequest* request,
                                                  v1::ListPoolsResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   return AnswerFromOwner(context, service_, [this, response] {
     List(response);
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/messages.h"
+#include "coordinator/service/refused_call.h"
 #include "coordinator/service/unary.h"
 
 namespace longhaul::coordinator {
@@ -22,6 +23,7 @@ int64_t FreeBytes(const std::string& folder) {
 grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* context,
                                                   const v1::DescribeRequest*,
                                                   v1::DescribeResponse* response) {
+  LH_RETURN_IF_REFUSED(facts_.door, context);
   response->set_version(LONGHAUL_VERSION);
   *response->mutable_now() = ToProto(facts_.clock->Now());
   *response->mutable_started_at() = ToProto(facts_.started);
@@ -34,6 +36,7 @@ grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* ServerService::Probe(grpc::CallbackServerContext* context,
                                                const v1::ProbeRequest* request,
                                                v1::ProbeResponse* response) {
+  LH_RETURN_IF_REFUSED(facts_.door, context);
   const auto refuse = [&](const char* field, int64_t found) {
     return Answered(
         context, BadRequestError(

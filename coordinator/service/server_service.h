@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
+#include "coordinator/access/door.h"
 #include "grpcpp/support/server_callback.h"
 #include "longhaul/v1/server.grpc.pb.h"
 
@@ -21,6 +22,7 @@ struct ServerFacts {
   std::string data_dir;
   std::function<absl::Status()> ready;        // Thread-safe.
   std::function<std::string()> http_address;  // Thread-safe.
+  const Door* door = nullptr;                 // Null without TLS.
 };
 
 // Thread-safe. Answers on gRPC's threads and needs nothing of the owner thread, so it answers also

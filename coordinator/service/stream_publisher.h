@@ -1,4 +1,4 @@
-// What the performer tells, to those who are connected: commits and ends to the WatchPlan streams,
+// Sends what the performer reports to connected clients: commits and ends to the WatchPlan streams,
 // changes to the WatchJob streams.
 #pragma once
 

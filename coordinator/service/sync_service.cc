@@ -31,6 +31,7 @@ absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& 
 
 grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
     grpc::CallbackServerContext* context, const v1::WatchPlanRequest* request) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   std::shared_ptr<PlanStream> stream = PlanStream::Open(kPlanEventsMax);
   const absl::Status valid = CheckRequest(service_.CallerOf(*context), *request);
   if (!valid.ok()) {
@@ -64,6 +65,7 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
 grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerContext* context,
                                                        const v1::GetContributionRequest* request,
                                                        v1::GetContributionResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid =
       CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
   if (!valid.ok()) return Answered(context, valid);
@@ -80,6 +82,7 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   PushHandler handler = service_.performer->fragments().MakePushHandler();
   handler.on_header = [begin = std::move(handler.on_header), caller = service_.CallerOf(*context)](
                           const v1::PushHeader& header) -> absl::StatusOr<StreamLimits> {
@@ -91,6 +94,7 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SyncService::PullFragment(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
   PullHandler handler = service_.performer->fragments().MakePullHandler();
   handler.on_request = [read = std::move(handler.on_request), caller = service_.CallerOf(*context)](
                            const v1::PullRequest& request) -> absl::StatusOr<PullSource> {

@@ -18,6 +18,7 @@
 #include "coordinator/store/meta_store.h"
 #include "coordinator/store/replay.h"
 #include "coordinator/store/snapshot.h"
+#include "coordinator/store/uploads.h"
 #include "coordinator/store/wal_check.h"
 
 namespace longhaul {
@@ -25,7 +26,7 @@ namespace {
 
 constexpr int64_t kDatabaseBytesMax = int64_t{1} << 32;
 
-// The digests of a state, to compare it with one that is made again.
+// The digests of a fragment's state. They tell whether a state that was made again is the same.
 struct StateDigests {
   int64_t version = -1;
   Digest128 theta, momentum, error;
@@ -53,9 +54,12 @@ class JobCheck {
   struct Fragment {
     explicit Fragment(int64_t elements) : state(elements) {}
     FragmentState state;
-    std::vector<StateDigests> snapshots;  // Newer than the state.
+    // Snapshots that are newer than the state.
+    std::vector<StateDigests> snapshots;
     int64_t committed = -1;
-    bool broken = false;  // What follows a fault of its log says nothing.
+    // The log has a fault for this fragment. Later commits of it are not checked: every one would
+    // fail.
+    bool broken = false;
   };
 
   void Find(const absl::Status& status) {
@@ -115,7 +119,7 @@ class JobCheck {
     if (scanned.torn_bytes > 0) {
       report_.notes.push_back(
           absl::StrCat(LogFolder(dir_), ": ", scanned.torn_bytes,
-                       " bytes behind the last whole frame, which a crash tore"));
+                       " bytes after the last whole frame, which a crash tore"));
     }
     const Log log(&fs_, LogFolder(dir_), {options_.log_file_bytes, options_.log_salt},
                   std::move(scanned.start));
@@ -202,7 +206,7 @@ class JobCheck {
   uint64_t durable_upto_ = 0;
 };
 
-// The database as a start would find it.
+// Reads the database with its write-ahead log merged, as a coordinator would see it after a start.
 absl::StatusOr<std::unique_ptr<MetaStore>> ReadDatabase(FileSystem& fs, const std::string& path) {
   LH_ASSIGN_OR_RETURN(std::string database, ReadFile(fs, path, kDatabaseBytesMax));
   const std::string wal_path = absl::StrCat(path, "-wal");
@@ -214,7 +218,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> ReadDatabase(FileSystem& fs, const st
   return MetaStore::OpenImage(database, path);
 }
 
-// Gives the deleted jobs whose files may be there.
+// Returns the ids of deleted jobs whose files may still exist.
 std::vector<std::string> CheckDatabase(FileSystem& fs, const std::string& data_dir,
                                        CheckReport* report) {
   const auto find = [&](absl::string_view what) {
@@ -243,7 +247,7 @@ std::vector<std::string> CheckDatabase(FileSystem& fs, const std::string& data_d
 std::string CheckReport::Summary() const {
   return absl::StrCat("checked ", jobs, " jobs: ", log_frames, " frames of logs, ", snapshots,
                       " snapshots, ", rounds, " rounds applied again, ", checkpoints,
-                      " checkpoints");
+                      " checkpoints, ", uploads, " uploads");
 }
 
 CheckReport CheckDataFolder(FileSystem& fs, const std::string& data_dir, int threads) {
@@ -265,6 +269,8 @@ CheckReport CheckDataFolder(FileSystem& fs, const std::string& data_dir, int thr
       JobCheck(fs, dir, name, threads, &report).Run();
     }
   }
+  for (std::string& finding : CheckUploads(fs, data_dir, &report.uploads))
+    report.findings.push_back(std::move(finding));
   return report;
 }
 

@@ -1,5 +1,5 @@
 // Verifies a data folder without using it: every digest, and that the log still gives what its
-// commits say. Reads only; nothing else may have the folder open (CheckNotOpen of
+// commits say. Reads only. No other process may have the folder open (CheckNotOpen of
 // sqlite_database.h).
 #pragma once
 
@@ -13,17 +13,20 @@
 namespace longhaul {
 
 struct CheckReport {
-  std::vector<std::string> findings;  // One line each: the file, the byte, what is wrong.
-  // What is no fault: tails that a crash tore, files that an interrupted writer left.
+  // One line for each fault: the file, the byte, what is wrong.
+  std::vector<std::string> findings;
+  // What is not a fault: torn ends of files after a crash, files that an interrupted writer left.
   std::vector<std::string> notes;
-  int64_t jobs = 0, log_frames = 0, rounds = 0, snapshots = 0, checkpoints = 0;  // That were read.
-  // All of the above but the findings and notes, in one line.
+  // How many of each were read.
+  int64_t jobs = 0, log_frames = 0, rounds = 0, snapshots = 0, checkpoints = 0, uploads = 0;
+  // All counts in one line, without the findings and notes.
   std::string Summary() const;
 };
 
-// The database (its write-ahead log, its pages, whether it and the folders know of each other); of
-// each job the manifest, every frame of the log, every snapshot, every round since the older
-// snapshots applied again, every checkpoint's files. Memory: 12 bytes an element of one job.
+// Checks the database: its write-ahead log, its pages, and whether database and folders agree on
+// the jobs. Checks of each job: the manifest, every frame of the log, every snapshot, every round
+// since the older snapshots (applied again), and the files of every checkpoint. Checks every whole
+// upload. Memory: 12 bytes for each element of the largest job.
 CheckReport CheckDataFolder(FileSystem& fs, const std::string& data_dir,
                             int threads = TileThreads());
 

@@ -20,7 +20,6 @@
 namespace longhaul {
 namespace {
 
-constexpr int kFormatVersion = 1;
 constexpr absl::string_view kPrefix = "step-", kTemporary = ".tmp", kReplaced = ".old";
 
 bool IsCheckpoint(absl::string_view name) {
@@ -35,7 +34,7 @@ absl::Status WriteNewFile(FileSystem& fs, const std::string& path, absl::string_
 
 std::string NameOf(int64_t step) { return absl::StrFormat("%s%08d", kPrefix, step); }
 
-// By step: numbers beyond the zeros are longer.
+// Sorts by step. A longer name has a larger step, since NameOf pads shorter numbers with zeros.
 void SortByStep(std::vector<std::string>& names) {
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
@@ -96,7 +95,7 @@ CheckpointWriter::CheckpointWriter(FileSystem* fs, std::string job_dir,
       name_(NameOf(manifest.step())),
       temporary_(JoinPath(folder_, absl::StrCat(name_, kTemporary))),
       manifest_(std::move(manifest)) {
-  manifest_.set_format_version(kFormatVersion);
+  manifest_.set_format_version(kManifestFormat);
   manifest_.set_path(JoinPath(folder_, name_));
   manifest_.clear_fragments();
 }
@@ -155,7 +154,7 @@ absl::Status CleanCheckpoints(FileSystem& fs, const std::string& job_dir) {
     if (absl::EndsWith(name, kTemporary)) LH_RETURN_IF_ERROR(RemoveFolder(fs, path));
     if (!absl::EndsWith(name, kReplaced)) continue;
     const std::string target = path.substr(0, path.size() - kReplaced.size());
-    // Between the two renames of Finish there is no checkpoint of that name.
+    // After a crash between the two renames of Finish, only the replaced checkpoint exists.
     LH_RETURN_IF_ERROR(fs.List(target).ok() ? RemoveFolder(fs, path) : fs.Rename(path, target));
   }
   return fs.SyncDir(folder);

@@ -22,46 +22,48 @@
 
 namespace longhaul {
 
-// Checkpoints in the folder of a job, oldest first. Also for jobs whose store is not open. Folders
-// without a readable manifest are left out. Blocks.
+// Returns the checkpoints in a job's folder, oldest first. The job's store need not be open.
+// Folders without a readable manifest are left out. Blocks.
 absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& fs,
                                                                     const std::string& job_dir);
 
-// Folder of the checkpoint of a step, whether it is there or not.
+// The folder of the checkpoint of a step, whether it exists or not.
 std::string CheckpointPath(const std::string& job_dir, int64_t step);
-// Steps of the checkpoints that are there, ascending. Reads no manifests.
+// The steps of the existing checkpoints, ascending. Reads no manifests.
 absl::StatusOr<std::vector<int64_t>> CheckpointSteps(FileSystem& fs, const std::string& job_dir);
 
-// Whether the files of one checkpoint's folder are what its manifest says. Each fault names its
-// file. Reads everything.
+// Compares the files of one checkpoint's folder with its manifest. Returns one error for each
+// fault; it names the file. Reads everything.
 std::vector<absl::Status> CheckCheckpoint(FileSystem& fs, const std::string& folder);
 
-// Writes one checkpoint, fragment by fragment. Externally synchronised: one writer a job. Errors:
-// the file system's; CleanCheckpoints then removes what there is.
+// Writes one checkpoint, fragment by fragment. Externally synchronised: one writer for each job.
+// Errors: those of the file system. CleanCheckpoints then removes what was written.
 class CheckpointWriter {
  public:
-  // Makes the temporary folder. The manifest has job_id, job_name, step, final, created_at and
-  // tensors, and what it likes of the rest but for fragments and path.
+  // Makes the temporary folder. The caller sets job_id, job_name, step, final, created_at and
+  // tensors of the manifest, and any other field except fragments and path.
   static absl::StatusOr<CheckpointWriter> Begin(FileSystem* fs, const std::string& job_dir,
                                                 v1::CheckpointManifest manifest);
-  // Writes the file of the next fragment, from 0 in order. `digest` is that of the values.
+  // Writes the file of the next fragment; fragments come in order from 0. `digest` is that of the
+  // values.
   absl::Status AddFragment(int64_t version, const Digest128& digest,
                            absl::Span<const float> values);
   // Writes the manifest and gives the folder its name, in place of an earlier checkpoint of the
-  // same step. Then removes the oldest checkpoints beyond `keep`, but for those of these steps.
+  // same step. Then removes the oldest checkpoints beyond `keep`, except those of the steps in
+  // `in_use`.
   absl::StatusOr<v1::CheckpointManifest> Finish(int keep, const std::set<int64_t>& in_use = {});
 
  private:
   CheckpointWriter(FileSystem* fs, std::string job_dir, v1::CheckpointManifest manifest);
 
   FileSystem* fs_;
-  std::string folder_, name_,
-      temporary_;  // Of all checkpoints; the name of this one; where it is written.
+  // The folder of all checkpoints, the name of this one, and the folder in which it is written.
+  std::string folder_, name_, temporary_;
   v1::CheckpointManifest manifest_;
 };
 
-// What a crash in CheckpointWriter may have left: temporary folders are removed, a checkpoint that
-// was being replaced is put back.
+// Tidies up after a crash in CheckpointWriter: removes temporary folders, and puts a checkpoint
+// back whose replacement was interrupted.
 absl::Status CleanCheckpoints(FileSystem& fs, const std::string& job_dir);
 
 }  // namespace longhaul

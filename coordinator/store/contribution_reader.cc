@@ -22,7 +22,7 @@ absl::StatusOr<ContributionReader> ContributionReader::Create(
   reader.log_ = log;
   std::vector<float> weights;
   for (const Contribution& contribution : contributions) {
-    // Written so that NaN fails.
+    // The condition is written so that NaN fails.
     if (!(contribution.weight >= 1 / kWeightMax && contribution.weight <= kWeightMax)) {
       return absl::InvalidArgumentError(absl::StrCat("pool ", contribution.pool, ": weight ",
                                                      contribution.weight, " is out of range"));
@@ -100,7 +100,8 @@ absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
   for (const Source& source : sources_) {
     LH_RETURN_IF_ERROR(Load(source, first_block, end_block, buffer));
   }
-  for (const Buffer::Loaded& loaded : buffer->loaded_) {  // Only now: loading may move the bytes.
+  // A second loop, since loading may move the bytes of earlier segments.
+  for (const Buffer::Loaded& loaded : buffer->loaded_) {
     const SegmentRef& segment = loaded.placed->segment;
     mean->Add(*loaded.placed->codec, loaded.source->weight,
               (segment.first_block - first_block) * kBlockElements, buffer->ViewOf(loaded),

@@ -1,5 +1,5 @@
-// The coded contributions of one round, as they lie in the log, read tile by tile. Ranks of
-// different pools may cut a tile at different blocks.
+// Reads the coded contributions of one round from the log, tile by tile. Ranks of different pools
+// may cut a tile at different blocks.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace longhaul {
 
-// Immutable; reads from several threads, each with a Buffer of its own. Memory: the segments'
-// headers, and in a Buffer the coded bytes of one tile.
+// Immutable. Several threads may read, each with its own Buffer. Memory: the headers of the
+// segments; a Buffer holds the coded bytes of one tile.
 class ContributionReader {
   struct Placed {
     SegmentRef segment;
@@ -28,42 +28,46 @@ class ContributionReader {
     const Codec* codec = nullptr;
   };
   struct Source {
-    float weight = 1;              // Of its codes: the pool's share in the mean.
-    std::vector<Placed> segments;  // By first block.
+    // The pool's share in the mean.
+    float weight = 1;
+    // In the order of their first blocks.
+    std::vector<Placed> segments;
   };
 
  public:
-  // What a tile is read into; used for one tile after another.
+  // Memory that a tile is read into. It is used for one tile after another.
   class Buffer {
     friend class ContributionReader;
     struct Loaded {
       const Source* source;
       const Placed* placed;
-      int64_t offset;  // In coded_.
+      // Where the segment begins in coded_.
+      int64_t offset;
     };
     SegmentView ViewOf(const Loaded& loaded) const;
     std::vector<uint8_t> coded_;
     std::vector<Loaded> loaded_;
   };
 
-  // `log` outlives the reader. INVALID_ARGUMENT: a contribution does not hold every block once, or
-  // a weight is not a number in [2^-40, 2^40] (kept there so that no sum of weighted values can
-  // overflow).
+  // `log` outlives the reader. INVALID_ARGUMENT: a contribution does not hold every block exactly
+  // once, or a weight is not a number in [2^-40, 2^40]. With these bounds no sum of weighted values
+  // can overflow.
   static absl::StatusOr<ContributionReader> Create(const Log* log, int64_t fragment_elements,
                                                    absl::Span<const Contribution> contributions);
 
-  // Fills `mean` with the contributions to the tile that begins at `first_block`; they stay valid
-  // until the buffer's next use.
+  // Fills `mean` with the contributions to the tile that begins at `first_block`. They stay valid
+  // until the next use of the buffer.
   absl::Status ReadTile(int64_t first_block, int64_t elements, Buffer* buffer,
                         WeightedMean* mean) const;
-  // Decodes the tile of the only contribution: a seed, bit for bit.
+  // Decodes a tile of a seed, which is one contribution, bit for bit.
   absl::Status ReadSeed(int64_t first_block, Buffer* buffer, absl::Span<float> out) const;
 
  private:
   ContributionReader() = default;
   absl::StatusOr<const Codec*> CodecOf(CodecKind kind);
   absl::StatusOr<Source> Place(const Contribution& contribution, int64_t fragment_elements);
-  // Loads the segments of `source` in [first_block, end_block) behind what is loaded.
+  // Loads the segments of `source` in [first_block, end_block), after those that are loaded
+  // already.
   absl::Status Load(const Source& source, int64_t first_block, int64_t end_block,
                     Buffer* buffer) const;
 

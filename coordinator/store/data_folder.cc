@@ -18,14 +18,14 @@ bool HasStore(int state) {
          state == v1::QUARANTINED;
 }
 
-// Why a folder's job cannot be adopted, or its record.
+// The record of the job in a folder, or the reason why the job cannot be adopted.
 absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
                                    const std::string& folder) {
   const std::string dir = JobFolder(data_dir, folder);
   LH_ASSIGN_OR_RETURN(JobManifest manifest, ReadJobManifest(fs, dir));
   if (manifest.id != folder) {
-    return absl::DataLossError(
-        absl::StrCat(dir, ": its manifest is that of job ", manifest.id, ", which lies elsewhere"));
+    return absl::DataLossError(absl::StrCat(dir, ": its manifest is that of job ", manifest.id,
+                                            ", which has another folder"));
   }
   JobRecord job;
   job.id = manifest.id;
@@ -34,6 +34,7 @@ absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
   job.state = v1::RUNNING;
   job.spec = manifest.spec;
   job.created = job.started = manifest.created;
+  job.owner = manifest.owner;
   return job;
 }
 

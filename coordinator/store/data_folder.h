@@ -1,9 +1,9 @@
-// A coordinator's data folder as a whole: whether its database and the jobs' folders know of each
-// other, and how the database comes to know jobs again.
+// A coordinator's data folder as a whole: compares its database with the folders of the jobs, and
+// adds jobs to the database that it lacks.
 //
 //   <data>/coordinator.db
 //   <data>/jobs/<id>/      a job's store (job_store.h)
-//   <data>/jobs/<id>.tmp/  one whose making was interrupted
+//   <data>/jobs/<id>.tmp/  a store whose creation was interrupted
 #pragma once
 
 #include <string>
@@ -25,26 +25,30 @@ inline std::string JobFolder(const std::string& data_dir, const std::string& job
 }
 
 struct FolderFindings {
-  // Folders of no job in the database, by name. A database that is empty or was replaced shows here.
+  // Names of folders whose job is not in the database. So a database that is empty or was replaced
+  // is noticed.
   std::vector<std::string> unknown_folders;
-  // Jobs that had a store (RUNNING, FINISHING, COMPLETED, QUARANTINED) and have no folder.
+  // Jobs that had a store (RUNNING, FINISHING, COMPLETED, QUARANTINED) but have no folder.
   std::vector<JobKey> missing_folders;
   bool clean() const { return unknown_folders.empty() && missing_folders.empty(); }
 };
 
-// One list, one query; opens no store. No folder of jobs counts as an empty one. Errors: those of
-// both.
+// Reads one list of folders and makes one query; opens no store. If the folder of all jobs does not
+// exist, it counts as empty. Errors: those of the file system and of the database.
 absl::StatusOr<FolderFindings> CompareFolders(FileSystem& fs, const std::string& data_dir,
                                               MetaStore& meta);
 
 struct Adoption {
-  std::vector<JobRecord> adopted;       // As they are in the database now.
-  std::vector<std::string> left_alone;  // Of each other folder: why, naming it.
+  // The new records, as they are in the database now.
+  std::vector<JobRecord> adopted;
+  // One line for each other folder: its name, and why it was not adopted.
+  std::vector<std::string> left_alone;
 };
 
 // Makes records of the jobs whose folders the database does not know, from their manifests, in the
-// order in which they were submitted: state RUNNING, no status, no places. A manifest that is
-// damaged or of another folder, an id, name or token that is taken: left alone. Changes no folder.
+// order in which they were submitted. A record has state RUNNING, no status and no participants. A
+// folder is left alone if its manifest is damaged or belongs to another folder, or if the id, name
+// or token is taken. Changes no folder.
 absl::StatusOr<Adoption> AdoptJobs(FileSystem& fs, const std::string& data_dir, MetaStore& meta);
 
 }  // namespace longhaul

@@ -10,7 +10,8 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kPartTiles = 4;  // 1 MiB of fp32, 130 KiB of e3m0.
+// 1 MiB of fp32, 130 KiB of e3m0.
+constexpr int64_t kPartTiles = 4;
 
 }  // namespace
 
@@ -31,7 +32,8 @@ bool DownlinkIndex::Add(const Codec& codec, absl::Span<const SegmentRef> segment
 
 struct DownlinkIndex::Cut {
   int64_t tile;
-  BlockRange blocks;  // Within the tile.
+  // Counted from the beginning of the tile.
+  BlockRange blocks;
   int64_t elements;
 };
 
@@ -58,7 +60,7 @@ absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
   const auto is_whole = [&](const Cut& cut) {
     return cut.elements == segments_[cut.tile].elements;
   };
-  // What cannot be given from where it lies is copied here.
+  // Memory for what must be copied: parts of tiles, and tiles that only the log has.
   int64_t copied = 0;
   for (const Cut& cut : cuts) {
     if (all == nullptr || !is_whole(cut)) copied += codec->PayloadBytes(cut.elements);

@@ -1,5 +1,5 @@
-// The coded downlink of a fragment's newest version: written to the log in parts while the round is
-// applied, given back in any ranges of blocks, from memory or from the log.
+// The coded downlink of a fragment's newest version. It is written to the log in parts while the
+// round is applied. Any ranges of its blocks can be read, from memory or from the log.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace longhaul {
 
-// The coded tiles of a fragment's downlink one after another. Not initialised: it is written once
-// from end to end.
+// The coded tiles of a fragment's downlink, one after another. The memory is not initialised, since
+// a round writes all of it.
 class DownlinkBytes {
  public:
   explicit DownlinkBytes(int64_t bytes) : data_(new uint8_t[bytes]), bytes_(bytes) {}
@@ -30,7 +30,7 @@ class DownlinkBytes {
   size_t bytes_;
 };
 
-// Coded blocks of a downlink: of each segment its bytes, which live as long as `owner`.
+// Coded blocks of a downlink: the bytes of each segment. They live as long as `owner`.
 struct DownlinkBlocks {
   CodecKind codec = CodecKind::kFp32;
   std::vector<SegmentRef> segments;
@@ -38,47 +38,50 @@ struct DownlinkBlocks {
   std::shared_ptr<const void> owner;
 };
 
-// Where the tiles of a downlink lie in the log. Thread-compatible.
+// Knows where the tiles of a downlink lie in the log. Thread-compatible.
 class DownlinkIndex {
  public:
   DownlinkIndex() = default;
   explicit DownlinkIndex(CodecKind codec) : codec_(codec) {}
 
-  // Appends the segments of a part whose payload begins at `payload`. They must be the next tiles,
-  // whole; false if not.
+  // Appends the segments of a part whose payload begins at `payload`. Returns false if they are not
+  // the next whole tiles.
   bool Add(const Codec& codec, absl::Span<const SegmentRef> segments, LogPosition payload);
   CodecKind codec() const { return codec_; }
   int64_t elements() const { return elements_; }
 
-  // Gives exactly the blocks. The ranges are within elements(). `all`: the whole downlink, of which
-  // the result keeps hold; null: it is read from the log.
+  // Returns exactly these blocks. The ranges must lie within elements(). `all` is the whole
+  // downlink in memory, which the result keeps alive; if null, the blocks are read from the log.
   absl::StatusOr<DownlinkBlocks> Read(const Log& log, std::shared_ptr<const DownlinkBytes> all,
                                       absl::Span<const BlockRange> blocks) const;
 
  private:
-  struct Cut;  // Some blocks of a tile.
+  // Some blocks of a tile.
+  struct Cut;
   std::vector<Cut> CutsOf(absl::Span<const BlockRange> blocks) const;
 
   CodecKind codec_ = CodecKind::kFp32;
-  std::vector<SegmentRef> segments_;    // One a tile.
-  std::vector<LogPosition> positions_;  // Of their coded bytes.
+  // One for each tile.
+  std::vector<SegmentRef> segments_;
+  // Where the coded bytes of each tile lie.
+  std::vector<LogPosition> positions_;
   int64_t elements_ = 0;
 };
 
 // Collects tiles into frames of about 1 MiB and appends them from reserved space. Not thread-safe.
 class DownlinkWriter {
  public:
-  // The most that the downlink of a fragment takes in the log.
+  // The largest size of a fragment's downlink in the log.
   static int64_t BytesMax(const Codec& codec, int64_t fragment_elements);
 
-  // All outlive the writer.
+  // All pointers outlive the writer.
   DownlinkWriter(Log* log, Log::Reservation* reservation, const Codec* codec, int fragment,
                  int64_t version);
-  // The next tile. Its bytes stay as they are until it is written.
+  // Takes the next tile. Its bytes must not change until they are written.
   absl::Status Add(const SegmentRef& segment, absl::Span<const uint8_t> payload);
-  // Writes what is left.
+  // Writes the tiles that are still waiting.
   absl::Status Finish();
-  // Sequence of the first frame; 0 if there is none.
+  // Sequence of the first frame, or 0 if there is none.
   uint64_t first_sequence() const { return first_sequence_; }
   DownlinkIndex TakeIndex() { return std::move(index_); }
 
@@ -87,7 +90,8 @@ class DownlinkWriter {
   Log::Reservation* const reservation_;
   const Codec* const codec_;
   DownlinkPart part_;
-  std::vector<absl::Span<const uint8_t>> payload_;  // Neighbours in memory are joined.
+  // Pieces that are neighbours in memory are joined.
+  std::vector<absl::Span<const uint8_t>> payload_;
   DownlinkIndex index_;
   uint64_t first_sequence_ = 0;
 };

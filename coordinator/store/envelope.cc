@@ -26,7 +26,7 @@ absl::StatusOr<absl::string_view> OpenEnvelope(absl::string_view magic, absl::st
   const size_t covered = bytes.size() - in.rest().size();
   const Digest128 digest = in.Digest();
   if (in.ok() && found == magic && digest == DigestOf(bytes.substr(0, covered))) return message;
-  return absl::DataLossError(absl::StrCat(path, " is damaged at byte 0: its head does not check"));
+  return absl::DataLossError(absl::StrCat(path, " is damaged at byte 0: its head is not valid"));
 }
 
 }  // namespace longhaul

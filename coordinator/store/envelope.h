@@ -1,5 +1,6 @@
-// What lies around a message at the beginning of a file: a magic of eight bytes, whose last is the
-// number of the format, the message's size, the message, the digest of all that. Pure.
+// The envelope around a message at the beginning of a file: a magic of eight bytes (the last one is
+// the number of the format), the size of the message, the message, and the digest of all that.
+// Pure.
 #pragma once
 
 #include <string>
@@ -12,12 +13,13 @@
 
 namespace longhaul {
 
-// Whether a magic differs from ours by the number of the format alone.
+// Whether two magics differ only in the number of the format.
 bool IsOtherFormat(absl::string_view magic, absl::string_view found);
-// FAILED_PRECONDITION that names the file and both formats.
+// A FAILED_PRECONDITION that names the file and both formats.
 absl::Status OtherFormat(absl::string_view magic, absl::string_view found, absl::string_view path);
 
-inline constexpr int64_t kEnvelopeBytes = 8 + 4 + 16;  // Besides the message.
+// Bytes of the envelope without the message.
+inline constexpr int64_t kEnvelopeBytes = 8 + 4 + 16;
 
 inline std::string WithEnvelope(absl::string_view magic, absl::string_view message) {
   WireWriter out;
@@ -27,9 +29,9 @@ inline std::string WithEnvelope(absl::string_view magic, absl::string_view messa
   return out.Take();
 }
 
-// The message, which lies in `bytes`; what follows the envelope is not looked at.
-// FAILED_PRECONDITION: the magic is that of another format. DATA_LOSS: it does not check. Both name
-// `path`.
+// Returns the message, as a view into `bytes`. Bytes after the envelope are ignored.
+// FAILED_PRECONDITION: the magic is that of another format. DATA_LOSS: magic, size or digest is
+// wrong. Both name `path`.
 absl::StatusOr<absl::string_view> OpenEnvelope(absl::string_view magic, absl::string_view bytes,
                                                absl::string_view path);
 

@@ -1,7 +1,7 @@
-// Errors after which a store can promise nothing more. A failed sync is final: the system may have
-// dropped the bytes, trying again may succeed and mean nothing. WHOEVER GETS A FATAL STATUS MUST
-// PUBLISH NOTHING AND LET THE PROCESS EXIT; the next start recovers what was acknowledged. The
-// store itself refuses every later call with the same status.
+// Errors after which a store can guarantee nothing more. A failed sync is final: the system may
+// have dropped the bytes, and a second sync may succeed without writing them. WHOEVER GETS A FATAL
+// STATUS MUST PUBLISH NOTHING AND LET THE PROCESS EXIT. The next start recovers what was
+// acknowledged. The store itself refuses every later call with the same status.
 #pragma once
 
 #include "absl/status/status.h"

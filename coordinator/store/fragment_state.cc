@@ -19,7 +19,7 @@
 namespace longhaul {
 namespace {
 
-// What a thread works a tile with.
+// The memory with which one thread works on a tile.
 struct Worker {
   ContributionReader::Buffer buffer;
   WeightedMean mean;
@@ -86,7 +86,8 @@ absl::StatusOr<RoundSums> ApplyOuter(const OuterOptimizer& optimizer, const Code
     const auto coded = coded_of(tile, theta.size());
     LH_RETURN_IF_ERROR(work.sink(
         {tile * kTileBlocks, static_cast<int32_t>(theta.size()), result.base_exponent}, coded));
-    digester.Update(theta);  // Still in this core's cache.
+    // Here theta is still in the cache of this core.
+    digester.Update(theta);
     sums.gradient_energy += result.gradient_energy;
     sums.error_energy += result.error_energy;
     sums.signal_energy += result.signal_energy;

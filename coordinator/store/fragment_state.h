@@ -1,5 +1,5 @@
 // The state of one fragment in memory, and how a round changes it, tile by tile. The same code
-// makes a version and makes it again after a crash, so it has no input but the state, the
+// makes a version and makes it again after a crash. So its only inputs are the state, the
 // contributions and the options.
 #pragma once
 
@@ -21,15 +21,17 @@
 
 namespace longhaul {
 
-// Version of the rules of arithmetic (weighted mean, optimizers, ApplyTile, codecs). Part of every
-// commit: a log is not applied again by other rules.
+// Version of the arithmetic (weighted mean, optimizers, ApplyTile, codecs). Every commit contains
+// it, so that a log is never applied again with other arithmetic.
 inline constexpr uint32_t kArithmeticVersion = 3;
 
 struct FragmentState {
   FloatArray theta, momentum, error;
   int64_t version = -1;
-  uint64_t commit_sequence = 0;  // Of the frame that committed the version.
-  Digest128 digest;              // Of theta; zero before the seed.
+  // Sequence of the frame that committed the version.
+  uint64_t commit_sequence = 0;
+  // Digest of theta; zero before the seed.
+  Digest128 digest;
 
   explicit FragmentState(int64_t elements) : theta(elements), momentum(elements), error(elements) {}
   int64_t elements() const { return theta.size(); }
@@ -40,38 +42,41 @@ using DownlinkSink =
     std::function<absl::Status(const SegmentRef& segment, absl::Span<const uint8_t> payload)>;
 
 struct RoundSums {
-  Digest128 digest;  // Of theta after the round.
+  // Digest of theta after the round.
+  Digest128 digest;
   double gradient_energy = 0, error_energy = 0, signal_energy = 0, parameter_energy = 0;
   int64_t downlink_bytes = 0;
   AgreementSample agreement;
 };
 
-// How an outer step of the job is made. Constant.
+// How the outer steps of a job are made. Constant.
 struct OuterRules {
-  std::unique_ptr<OuterOptimizer> outer;  // For kOuter; kFinal is a plain average.
+  // Used by rounds of kind kOuter; kFinal is a plain average.
+  std::unique_ptr<OuterOptimizer> outer;
   std::unique_ptr<Codec> down;
 };
 absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options);
 
-// The key of the downlink's stochastic rounding in one round: the same whenever it is applied
-// again.
+// The key of the downlink's stochastic rounding in one round. It is the same when the round is
+// applied again.
 uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version);
 
-// What a round is applied with, besides the state.
+// The inputs of a round, except the state.
 struct RoundWork {
   const ContributionReader* contributions = nullptr;
   uint64_t noise_key = 0;
-  // Gets the coded downlink, tile by tile: rules.down->FragmentBytes of the fragment. Not used by
-  // kSeed and kSkipped.
+  // Receives the coded downlink, tile by tile. Its size is rules.down->FragmentBytes of the
+  // fragment. Rounds of kind kSeed and kSkipped do not use it.
   absl::Span<uint8_t> downlink;
   DownlinkSink sink;
-  int threads = 1;  // That share the tiles. The result does not depend on it.
+  // How many threads share the tiles. The result does not depend on it.
+  int threads = 1;
 };
 
-// Changes the arrays of `state` by one round, and nothing else of it. kSeed: theta is the only
-// contribution, bit for bit; momentum and error are zero. kSkipped: no change. kOuter, kFinal: the
-// weighted mean and an outer step of each tile. After an error the arrays are partly changed.
-// Errors: reading the log; those of the sink; INVALID_ARGUMENT from codecs.
+// Changes the arrays of `state` by one round, and nothing else of it. kSeed: theta becomes the only
+// contribution, bit for bit; momentum and error become zero. kSkipped: no change. kOuter, kFinal:
+// the weighted mean and an outer step of each tile. After an error the arrays are partly changed.
+// Errors: those of reading the log and of the sink; INVALID_ARGUMENT from codecs.
 absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind, const RoundWork& work,
                                      FragmentState& state);
 

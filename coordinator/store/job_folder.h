@@ -10,15 +10,9 @@ namespace longhaul {
 inline std::string ManifestPath(const std::string& job_dir) {
   return JoinPath(job_dir, "manifest");
 }
-// The folder that `path` lies in.
-inline std::string FolderAbove(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 inline std::string LogFolder(const std::string& job_dir) { return JoinPath(job_dir, "log"); }
 inline std::string SnapshotFolder(const std::string& job_dir) { return JoinPath(job_dir, "snap"); }
-// Curves of the job's runs, a folder each (coordinator/effects/job_tracks.h).
+// Curves of the job's runs, one folder each (coordinator/effects/job_tracks.h).
 inline std::string TrackFolder(const std::string& job_dir) { return JoinPath(job_dir, "track"); }
 inline std::string CheckpointFolder(const std::string& job_dir) {
   return JoinPath(job_dir, "checkpoints");

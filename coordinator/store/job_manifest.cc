@@ -41,6 +41,7 @@ store::v1::JobManifest ProtoOf(const JobManifest& manifest) {
   proto.set_checkpoints_keep(options.checkpoints_keep);
   proto.set_log_file_bytes(options.log_file_bytes);
   proto.set_log_salt(options.log_salt);
+  proto.set_owner(manifest.owner);
   return proto;
 }
 
@@ -60,10 +61,12 @@ JobManifest ManifestOf(const store::v1::JobManifest& proto) {
   options.outer_lr = proto.outer_lr();
   options.outer_momentum = proto.outer_momentum();
   options.snapshot_every = proto.snapshot_every();
-  options.checkpoints_keep = static_cast<int>(std::clamp<int64_t>(
-      proto.checkpoints_keep(), 0, std::numeric_limits<int>::max()));  // CheckOptions judges.
+  // CheckOptions refuses a value that is too small.
+  options.checkpoints_keep = static_cast<int>(
+      std::clamp<int64_t>(proto.checkpoints_keep(), 0, std::numeric_limits<int>::max()));
   options.log_file_bytes = proto.log_file_bytes();
   options.log_salt = proto.log_salt();
+  manifest.owner = proto.owner();
   return manifest;
 }
 
@@ -77,7 +80,7 @@ absl::Status CheckOptions(const JobStoreOptions& options) {
   for (const int64_t elements : options.fragment_elements) {
     if (elements < 1 || elements > kElementsMax) return refuse("a fragment has 1 to 2^40 elements");
   }
-  // Written so that NaN fails.
+  // The conditions are written so that NaN fails.
   if (!(options.outer_lr > 0 && options.outer_lr <= 1024))
     return refuse("outer lr is not in (0, 1024]");
   if (!(options.outer_momentum >= 0 && options.outer_momentum <= 1 - 0x1p-20)) {

@@ -52,7 +52,8 @@ absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
   return absl::OkStatus();
 }
 
-// ALREADY_EXISTS, DATA_LOSS: something is in the way. An empty folder is not.
+// OK if there is no folder or an empty one. ALREADY_EXISTS: there is a store. DATA_LOSS: there are
+// files, but no manifest.
 absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
   const absl::StatusOr<std::vector<std::string>> names = fs.List(dir);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
@@ -71,7 +72,7 @@ absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
 absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir) {
   for (const std::string& folder : {dir, absl::StrCat(dir, ".tmp")})
     LH_RETURN_IF_ERROR(RemoveJobFolder(fs, folder));
-  return fs.SyncDir(FolderAbove(dir));
+  return fs.SyncDir(ParentOf(dir));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,
@@ -81,7 +82,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const
   LH_RETURN_IF_ERROR(CheckOptions(options));
   LH_RETURN_IF_ERROR(CheckNothingIsThere(*fs, dir));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<JobStore> store, Make(fs, dir, manifest, apply_threads));
-  const std::string above = FolderAbove(dir), temporary = absl::StrCat(dir, ".tmp");
+  const std::string above = ParentOf(dir), temporary = absl::StrCat(dir, ".tmp");
   std::string begun = temporary;
   const auto build = [&]() -> absl::StatusOr<SpareFile> {
     LH_RETURN_IF_ERROR(RemoveJobFolder(*fs, temporary));
@@ -101,7 +102,8 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const
   };
   absl::StatusOr<SpareFile> first = build();
   if (!first.ok()) {
-    (void)RemoveJobFolder(*fs, begun);  // Gives the space back. Nobody was told of the store.
+    // Nobody knows of the store yet, so this only gives the space back.
+    (void)RemoveJobFolder(*fs, begun);
     return absl::Status(first.status().code(), first.status().message());
   }
   store->log_ = std::make_unique<Log>(fs, LogFolder(dir),
@@ -150,7 +152,7 @@ std::vector<StoredPart> JobStore::TakePending() {
 
 namespace {
 
-// What the record of a commit grows by when the round's result goes in: a digest, three norms, two
+// How many bytes the result of the round adds to the commit's record: a digest, three norms and two
 // numbers.
 constexpr int64_t kResultBytesMax = 128;
 
@@ -175,15 +177,15 @@ absl::Status CheckParts(const RoundInput& round) {
     for (const StoredPart& part : contribution.parts) {
       if (part.info.fragment != round.fragment || part.info.version != round.version ||
           part.info.kind != round.kind) {
-        return absl::InvalidArgumentError(absl::StrCat("pool ", contribution.pool, ": frame ",
-                                                       part.sequence, " is no part of this round"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "pool ", contribution.pool, ": frame ", part.sequence, " is not a part of this round"));
       }
     }
   }
   return absl::OkStatus();
 }
 
-// Everything of the commit that is known before the round is applied.
+// Fills in everything of the commit that is known before the round is applied.
 LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
   LoggedCommit commit;
   commit.record.fragment = round.fragment;
@@ -219,7 +221,7 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   const int64_t bytes = DownlinkWriter::BytesMax(*rules_.down, state.elements()) +
                         FrameBytes(EncodeCommit(commit).size() + kResultBytesMax);
   LH_ASSIGN_OR_RETURN(Log::Reservation reservation, log_->Reserve(bytes));
-  // From here on the state changes in place: after an error only recovery can say what it is.
+  // From here on the state changes in place. After an error only recovery can restore it.
   absl::StatusOr<CommitRecord> record =
       Perform(std::move(commit), contributions, reservation, *fragment);
   if (!record.ok()) return log_->Fail(record.status());
@@ -236,7 +238,7 @@ std::shared_ptr<DownlinkBytes> JobStore::TakeDownlinkBytes(RoundKind kind, int64
   }
   const bool fits = newest != nullptr && static_cast<int64_t>(newest->span().size()) == bytes;
   if (fits && newest.use_count() == 1) {
-    // The last pull that read them let go of them before.
+    // Pairs with the release of the last reader, so that its reads happen before the next writes.
     std::atomic_thread_fence(std::memory_order_acquire);
     return std::const_pointer_cast<DownlinkBytes>(newest);
   }

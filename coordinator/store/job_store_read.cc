@@ -1,4 +1,4 @@
-// What JobStore tells of committed versions.
+// The methods of JobStore that read committed versions.
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/job_store.h"

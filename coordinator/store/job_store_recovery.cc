@@ -1,5 +1,5 @@
-// JobStore::Recover: the newest snapshots, then the later rounds again, each compared with the
-// digest of its commit. What cannot be used is left as it is.
+// JobStore::Recover: loads the newest snapshots, applies the later rounds again, and compares each
+// with the digest of its commit. Files that cannot be used are left in place.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@
 namespace longhaul {
 namespace {
 
-// A folder has its name only when everything is in it: what is not there is lost, not unmade.
+// A store's folder gets its name only when it is complete. So a missing file was lost.
 absl::Status Missing(const absl::Status& status) {
   return absl::IsNotFound(status) ? absl::DataLossError(status.message()) : status;
 }
@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Recover(FileSystem* fs, cons
 }
 
 absl::Status JobStore::Load() {
-  // An earlier process may have ended between a change of names and its sync; from here on what is
-  // found is relied on.
+  // An earlier process may have ended between a rename and its sync. From here on recovery relies
+  // on the names that it finds, so they must be durable.
   for (const std::string& folder : {dir_, LogFolder(dir_), SnapshotFolder(dir_)}) {
     LH_RETURN_IF_ERROR(fs_->SyncDir(folder));
   }
@@ -55,13 +55,14 @@ absl::Status JobStore::Load() {
                                std::move(log.start));
   if (const absl::Status replayed = ReplayAll(log.frames); !replayed.ok()) {
     if (snapshots.damaged.empty()) return replayed;
-    // The log would be long enough, were the snapshot good.
+    // The log alone would be enough if the snapshot were good. So the error names both.
     return absl::Status(replayed.code(), absl::StrCat(replayed.message(), "; ",
                                                       snapshots.damaged[0].status.message()));
   }
   LH_RETURN_IF_ERROR(CleanCheckpoints(*fs_, dir_));
   LH_RETURN_IF_ERROR(RemoveLeftovers(*fs_, LogFolder(dir_), log));
-  // Only now: without a newer generation that is good they were the last trace of the state.
+  // The damaged snapshots are removed only now: until a newer good generation was found they were
+  // the last trace of the state.
   recovery_.snapshots_rejected = snapshots.damaged.size();
   for (const DamagedSnapshot& damaged : snapshots.damaged) {
     LH_RETURN_IF_ERROR(fs_->Remove(damaged.path));
@@ -70,7 +71,7 @@ absl::Status JobStore::Load() {
   return absl::OkStatus();
 }
 
-// Adds those that turn out to be damaged to the list.
+// Adds snapshots that turn out to be damaged to list->damaged.
 absl::Status JobStore::LoadSnapshots(SnapshotList* list) {
   for (SnapshotFile& file : list->files) {
     const absl::StatusOr<Fragment*> found = FindFragment(file.fragment);
@@ -87,7 +88,7 @@ absl::Status JobStore::LoadSnapshots(SnapshotList* list) {
       const absl::Status read = ReadSnapshot(*fs_, kept.back(), &fragment->state);
       if (read.ok()) break;
       if (!absl::IsDataLoss(read)) return read;
-      // A damaged one is no reason to stop: the log goes back to the generation before.
+      // Recovery goes on after a damaged snapshot: the log reaches back to the earlier generation.
       list->damaged.push_back({kept.back().path, read});
       kept.pop_back();
       fragment->state = FragmentState(fragment->state.elements());
@@ -118,8 +119,8 @@ absl::Status JobStore::ReplayAll(const std::vector<LogFrame>& frames) {
     }
   }
   for (StoredPart& part : replay.TakeParts()) {
-    // A commit takes all parts of its version and earlier ones; but a part may have been appended
-    // while its round was committed without it.
+    // A commit takes all parts of its version and of earlier ones. But a part may have been
+    // appended while its round was committed without it; such a part is dropped.
     const absl::StatusOr<Fragment*> fragment = FindFragment(part.info.fragment);
     if (fragment.ok() && part.info.version == (*fragment)->committed.version + 1) {
       pending_.push_back(std::move(part));

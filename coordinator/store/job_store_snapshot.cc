@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kGenerations = 2;
 
-// Whether a multiple of `every` lies in (last + fragment, version + fragment]: the fragments take
-// turns.
+// Whether a multiple of `every` lies in (last + fragment, version + fragment]. Adding `fragment`
+// makes the fragments take turns.
 bool IsDue(int64_t version, int64_t last, int64_t fragment, int64_t every) {
   return (version + fragment + every) / every > (last + fragment + every) / every;
 }
@@ -76,7 +76,8 @@ absl::Status JobStore::Retire() { return log_->GiveBack(); }
 
 absl::StatusOr<JobStore::Cut> JobStore::TakeCut(std::optional<int64_t> version) {
   Cut cut;
-  // Snapshots neither come nor go meanwhile, so that what they leave to the log is still in it.
+  // No snapshot is added or removed while this lock is held. So the log still holds all frames
+  // after the chosen snapshots.
   absl::MutexLock files_lock(&files_mutex_);
   {
     absl::MutexLock lock(&mutex_);
@@ -89,7 +90,7 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut(std::optional<int64_t> version) 
   uint64_t needed_from = cut.log_end;
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const std::vector<SnapshotFile>& kept = fragments_[i]->snapshots;
-    // Without snapshots the log is whole.
+    // A log is whole as long as there are no snapshots.
     const bool reaches = version.has_value() && (kept.empty() || kept[0].version <= *version);
     if (reaches) cut.versions[i] = std::min(cut.versions[i], *version);
     std::optional<SnapshotFile>& chosen = cut.snapshots.emplace_back();
@@ -117,7 +118,8 @@ absl::StatusOr<FloatArray> JobStore::ParametersAt(const Cut& cut, int fragment) 
 }
 
 absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragment) const {
-  constexpr int kThreads = 1;  // The others are for rounds.
+  // The other threads are for rounds.
+  constexpr int kThreads = 1;
   const int64_t version = cut.versions[fragment];
   FragmentState state(options().fragment_elements[fragment]);
   if (cut.snapshots[fragment].has_value()) {
@@ -157,7 +159,8 @@ absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(
     return writer.Finish(options().checkpoints_keep, in_use ? in_use() : std::set<int64_t>());
   };
   absl::StatusOr<v1::CheckpointManifest> written = write();
-  if (!written.ok()) (void)CleanCheckpoints(*fs_, dir_);  // gives the space back
+  // Gives the space back.
+  if (!written.ok()) (void)CleanCheckpoints(*fs_, dir_);
   return written;
 }
 

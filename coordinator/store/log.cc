@@ -13,11 +13,11 @@
 namespace longhaul {
 namespace {
 
-// Smaller frames are left to the sync.
+// Only the sync writes smaller frames.
 constexpr int64_t kWriteBehindBytesMin = 64 << 10;
 
-// Frames never fill a file: one that was left and cut off is shorter than it was made, which shows
-// that there was a next one.
+// Frames never fill a file. So a file that was left and cut off is always shorter than it was made,
+// and that shows that there was a next one.
 constexpr int64_t kLastBlockBytes = kLogAlignment;
 
 LogFrame FrameAt(const FrameHeader& header, LogPosition begin) {
@@ -37,7 +37,9 @@ absl::string_view AsChars(absl::Span<const uint8_t> bytes) {
 Log::Reservation::Reservation(Reservation&& other) noexcept
     : log_(other.log_), bytes_(std::exchange(other.bytes_, 0)) {}
 Log::Reservation::~Reservation() {
-  if (bytes_ > 0) log_->Release(bytes_);  // a moved-from one may die under the log's lock
+  // The test also keeps a moved-from reservation, which may end under the log's lock, from taking
+  // that lock.
+  if (bytes_ > 0) log_->Release(bytes_);
 }
 
 Log::Log(FileSystem* fs, std::string dir, const LogFileOptions& options, LogStart start)
@@ -121,7 +123,8 @@ absl::StatusOr<AppendedFrame> Log::Append(FrameType type, absl::string_view meta
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
                       AppendFrame(type, meta, payload, body_bytes, reservation));
   BeginSync(frame, body_bytes);
-  if (reservation != nullptr) return frame;  // A round, for which others wait.
+  // Such a frame belongs to a round, and others wait for it. So nothing else is done here.
+  if (reservation != nullptr) return frame;
   PrepareAhead();
   LH_RETURN_IF_ERROR(SyncLeft());
   return frame;
@@ -178,7 +181,7 @@ absl::StatusOr<AppendedFrame> Log::Write(FrameType type, absl::string_view meta,
     written = file.WriteAt(offset, AsChars(piece));
     offset += piece.size();
   }
-  // A full disk leaves a part of a frame behind the tail, where the next one overwrites it.
+  // After a full disk there may be a part of a frame at the tail. The next frame overwrites it.
   if (absl::IsResourceExhausted(written)) return written;
   if (!written.ok()) return FailLocked(written);
   const AppendedFrame frame = {next_sequence_, {current_, tail_ + kFrameHeaderBytes}, body_digest};
@@ -194,8 +197,9 @@ absl::Status Log::MakeRoom(int64_t bytes) {
     {
       absl::MutexLock lock(&mutex_);
       LH_RETURN_IF_ERROR(failed_);
-      if (Fits(bytes)) return absl::OkStatus();  // Another thread made room.
-      // The reservations move along: the rest of the old file stays empty.
+      // Another thread made room.
+      if (Fits(bytes)) return absl::OkStatus();
+      // The reservations move to the new file. The rest of the old file stays empty.
       wanted = kLogFileHeaderBytes + bytes + reserved_ + kLastBlockBytes;
       if (spare_.number != 0 && spare_.bytes >= wanted) {
         SwitchToSpare();
@@ -237,7 +241,8 @@ void Log::PrepareAhead() {
   }
   {
     absl::MutexLock prepare_lock(&prepare_mutex_);
-    // A full disk is for whoever needs the file; other errors ended the log.
+    // A full disk concerns only the call that needs the file. After any other error the log has
+    // ended, and every later call says so.
     (void)PrepareSpare(options_.file_bytes);
   }
   absl::MutexLock lock(&mutex_);
@@ -282,7 +287,8 @@ absl::Status Log::SyncUpto(uint64_t wanted) {
   {
     absl::MutexLock lock(&mutex_);
     LH_RETURN_IF_ERROR(failed_);
-    if (durable_upto_ >= wanted) return absl::OkStatus();  // The sync before this one covered it.
+    // An earlier sync covered these frames.
+    if (durable_upto_ >= wanted) return absl::OkStatus();
     files = std::exchange(unsynced_, {});
     const LogFile& current = files_.at(current_);
     upto = current.first_sequence;
@@ -330,7 +336,7 @@ absl::StatusOr<std::vector<LogFrame>> Log::Frames(uint64_t from, uint64_t to) co
       const std::optional<FrameHeader> header = DecodeFrameHeader(bytes, options_.salt);
       if (!header.has_value() || header->sequence != sequence) {
         return absl::DataLossError(absl::StrCat(
-            Describe({it->first, offset}), ": the header of frame ", sequence, " does not check"));
+            Describe({it->first, offset}), ": the header of frame ", sequence, " is not valid"));
       }
       if (sequence >= from) frames.push_back(FrameAt(*header, {it->first, offset}));
       offset += FrameBytes(header->body_bytes);
@@ -354,7 +360,8 @@ absl::Status Log::RemoveFiles(uint64_t sequence) {
       const auto first = files_.begin();
       if (first == files_.end() || std::next(first) == files_.end()) return absl::OkStatus();
       const uint64_t wanted = pins_.empty() ? sequence : std::min(sequence, *pins_.begin());
-      // A log without its first file must show by a frame where it begins.
+      // When the first files are gone, recovery learns from the first durable frame where the log
+      // begins. So that frame must exist.
       const uint64_t next = std::next(first)->second.first_sequence;
       if (next > wanted || next >= durable_upto_) return absl::OkStatus();
       number = first->first;
@@ -374,14 +381,14 @@ void Log::CutTails() {
     absl::MutexLock lock(&mutex_);
     for (auto it = tails_.begin(); it != tails_.end();) {
       const auto next = files_.upper_bound(it->first);
-      // A file that is shorter than it was made shows that a later one has frames: they must be
-      // durable.
+      // A file that is shorter than it was made tells recovery that a later file has frames. So
+      // these frames must be durable first.
       const bool durable = next != files_.end() && next->second.first_sequence < durable_upto_;
       if (durable) tails.push_back({files_.at(it->first).file, it->second});
       it = durable ? tails_.erase(it) : std::next(it);
     }
   }
-  // Only to save space.
+  // An error is ignored, since cutting only saves space.
   for (const auto& [file, bytes] : tails) (void)file->Truncate(bytes);
 }
 
@@ -394,7 +401,8 @@ absl::Status Log::GiveBack() {
   {
     absl::MutexLock lock(&mutex_);
     LH_RETURN_IF_ERROR(failed_);
-    if (reserved_ > 0) return absl::OkStatus();  // A round is at work after all.
+    // A round is still at work.
+    if (reserved_ > 0) return absl::OkStatus();
     spare = std::exchange(spare_, {});
     if (spare.number != 0) next_file_ = spare.number;
     size_ = tail_;

@@ -31,7 +31,8 @@ absl::StatusOr<SpareFile> MakeLogFile(FileSystem& fs, const std::string& dir, in
   };
   absl::StatusOr<std::shared_ptr<File>> file = make();
   if (!file.ok()) {
-    (void)fs.Remove(temporary);  // Gives the space back; recovery removes it otherwise.
+    // Gives the space back. If this fails, recovery removes the file.
+    (void)fs.Remove(temporary);
     return file.status();
   }
   LH_RETURN_IF_ERROR(FinalIfFailed(fs.SyncDir(dir)));
@@ -40,7 +41,7 @@ absl::StatusOr<SpareFile> MakeLogFile(FileSystem& fs, const std::string& dir, in
 
 absl::StatusOr<SpareFile> GrowLogFile(const SpareFile& spare, int64_t bytes, uint64_t salt) {
   LH_RETURN_IF_ERROR(spare.file->Preallocate(bytes));
-  // The header may not say more than the file has.
+  // The file must have its new size before the header names it.
   LH_RETURN_IF_ERROR(FinalIfFailed(spare.file->SyncData()));
   LH_RETURN_IF_ERROR(spare.file->WriteAt(0, EncodeLogFileHeader({spare.number, bytes}, salt)));
   LH_RETURN_IF_ERROR(FinalIfFailed(spare.file->SyncData()));

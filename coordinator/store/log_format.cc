@@ -15,7 +15,8 @@ constexpr absl::string_view kFrameMagic = "LHFRAME2";
 constexpr absl::string_view kLogFileMagic = "LHLOGFI2";
 constexpr int64_t kFrameDigestOffset = kFrameHeaderBytes - 16;
 constexpr int64_t kLogFileDigestOffset = 32;
-constexpr int64_t kLogFileNumberMax = 9'999'999'999;  // Ten digits.
+// Ten digits.
+constexpr int64_t kLogFileNumberMax = 9'999'999'999;
 
 }  // namespace
 
@@ -78,8 +79,7 @@ absl::StatusOr<LogFileHeader> DecodeLogFileHeader(absl::string_view bytes, uint6
       digest == DigestOf(bytes.substr(0, kLogFileDigestOffset), salt)) {
     return header;
   }
-  return absl::DataLossError(
-      absl::StrCat(path, " is damaged at byte 0: its header does not check"));
+  return absl::DataLossError(absl::StrCat(path, " is damaged at byte 0: its header is not valid"));
 }
 
 std::string LogFileName(int64_t number) { return absl::StrFormat("%010d.log", number); }
@@ -89,7 +89,7 @@ std::optional<int64_t> LogFileNumber(absl::string_view name) {
   int64_t number = 0;
   if (!absl::ConsumeSuffix(&digits, ".log") || !absl::SimpleAtoi(digits, &number))
     return std::nullopt;
-  // One name for each number: files of any other name are not ours.
+  // Each number has exactly one name. Files of any other name do not belong to the log.
   if (number < 1 || number > kLogFileNumberMax || name != LogFileName(number)) return std::nullopt;
   return number;
 }

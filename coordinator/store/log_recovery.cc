@@ -27,7 +27,8 @@ class LogScanner {
   absl::StatusOr<ScannedLog> Run() {
     LH_RETURN_IF_ERROR(OpenFiles());
     LH_RETURN_IF_ERROR(FindBeginning());
-    size_t last = 0;  // With frames.
+    // The last file that has frames.
+    size_t last = 0;
     while (true) {
       LH_ASSIGN_OR_RETURN(const int64_t end, ScanFile(last));
       LH_ASSIGN_OR_RETURN(const bool goes_on, BeginsWithNext(last + 1));
@@ -57,7 +58,8 @@ class LogScanner {
     std::string path;
     std::shared_ptr<File> file;
     int64_t size = 0;
-    int64_t bytes = 0;  // That it was made with.
+    // The size with which the file was made.
+    int64_t bytes = 0;
   };
 
   static absl::Status Damaged(const Scanned& file, int64_t offset, absl::string_view what) {
@@ -75,7 +77,7 @@ class LogScanner {
       } else if (absl::EndsWith(name, ".tmp")) {
         result_.leftovers.push_back(path);
       } else if (absl::EndsWith(name, ".log")) {
-        return absl::DataLossError(absl::StrCat(path, " is no file of the log (at byte 0)"));
+        return absl::DataLossError(absl::StrCat(path, " is not a file of the log (at byte 0)"));
       }
     }
     if (files_.empty()) return absl::DataLossError(absl::StrCat(dir_, " has no file of the log"));
@@ -95,8 +97,9 @@ class LogScanner {
     Scanned scanned = {.number = number, .path = path};
     LH_ASSIGN_OR_RETURN(scanned.file, fs_.Open(path));
     if (!options_.read_only) {
-      // What an earlier process wrote but did not sync becomes durable now, and what its failed
-      // sync lost is not read from memory: frames that are found count as durable from here on.
+      // Frames that are found count as durable from here on. So what an earlier process wrote but
+      // did not sync is synced now. The cache is dropped, since it may hold bytes that a failed
+      // sync did not write.
       LH_RETURN_IF_ERROR(scanned.file->SyncData());
       scanned.file->DropCache();
     }
@@ -110,19 +113,19 @@ class LogScanner {
     return scanned;
   }
 
-  // A log that lost its first files to snapshots shows by a frame where it begins.
+  // If the first files were removed after snapshots, the first frame tells where the log begins.
   absl::Status FindBeginning() {
     if (files_[0].number == 1) return absl::OkStatus();
     LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> first,
                         ReadHeader(files_[0], kLogFileHeaderBytes));
     if (!first.has_value()) {
-      return Damaged(files_[0], kLogFileHeaderBytes, "its first frame does not check");
+      return Damaged(files_[0], kLogFileHeaderBytes, "its first frame is not valid");
     }
     next_sequence_ = first->sequence;
     return absl::OkStatus();
   }
 
-  // Reads the frames of a file that check and follow; returns where they end.
+  // Reads the valid frames of a file, in sequence. Returns where they end.
   absl::StatusOr<int64_t> ScanFile(size_t index) {
     const Scanned& file = files_[index];
     result_.start.files[file.number] = {file.file, next_sequence_};
@@ -148,7 +151,7 @@ class LogScanner {
     return first.has_value();
   }
 
-  // The frame at `offset`, or nothing if what is there is not the next frame, whole.
+  // Returns the frame at `offset`, or nothing if there is no whole next frame.
   absl::StatusOr<std::optional<FrameHeader>> CheckFrame(const Scanned& file, int64_t offset) {
     LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> header, ReadHeader(file, offset));
     if (!header.has_value() || header->sequence != next_sequence_) return std::nullopt;
@@ -172,13 +175,14 @@ class LogScanner {
     return DecodeFrameHeader(bytes, options_.salt);
   }
 
-  // The log ends before frame next_sequence_, at `offset` of a file. DATA_LOSS if anything shows
+  // Ends the log before frame next_sequence_, at `offset` of a file. DATA_LOSS if anything shows
   // that this frame was durable once.
   absl::Status EndAt(size_t index, int64_t offset) {
     const Scanned& last = files_[index];
     const std::string lost =
-        absl::StrCat("frame ", next_sequence_, " was durable and does not check");
-    if (last.size < last.bytes) {  // As it is when the first frame of the next file is durable.
+        absl::StrCat("frame ", next_sequence_, " was durable and is not valid");
+    // A file is cut off only when the first frame of the next file is durable.
+    if (last.size < last.bytes) {
       Rest next;
       if (offset == last.size && index + 1 < files_.size()) {
         LH_ASSIGN_OR_RETURN(next, ReadRest(files_[index + 1], kLogFileHeaderBytes));
@@ -200,8 +204,8 @@ class LogScanner {
     return Damaged(last, offset, lost);
   }
 
-  // Files from `index` on have no frame that counts: one may be the spare file, others are left
-  // over. Returns what their frames claim to be durable.
+  // Handles the files from `index` on, which have no frame that counts: one may be the spare file,
+  // others are left over. Returns up to where their frames claim that the log was durable.
   absl::StatusOr<uint64_t> SetAside(size_t index) {
     uint64_t durable_upto = 0;
     result_.start.next_file = files_[index - 1].number + 1;
@@ -224,10 +228,12 @@ class LogScanner {
     return durable_upto;
   }
 
-  // What lies at or behind a place at which a frame could begin.
+  // What a file holds at and after a place where a frame could begin.
   struct Rest {
-    bool used = false;  // More than the zeros of the preallocation.
-    // The greatest of the frame headers. A header proves itself; its body may be torn.
+    // There is more than the zeros of the preallocation.
+    bool used = false;
+    // The greatest value in the frame headers. A header has its own digest, so it counts even if
+    // its body is torn.
     uint64_t durable_upto = 0;
   };
   absl::StatusOr<Rest> ReadRest(const Scanned& file, int64_t offset) {

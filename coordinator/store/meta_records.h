@@ -1,7 +1,7 @@
-// What the coordinator writes down of jobs besides their parameters, as values, and the seam that
-// makes them durable. The messages are opaque bytes here: their readers own them.
+// What the coordinator stores about jobs besides their parameters, as values, and the interface
+// that makes them durable. Messages are opaque bytes here; their readers own them.
 //
-// Times that have not come are absl::InfinitePast(). Times are kept to the microsecond.
+// A time that has not come is absl::InfinitePast(). Times are kept to the microsecond.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,22 @@ namespace longhaul {
 
 struct JobRecord {
   std::string id, name;
-  std::string idempotency_token;  // Empty: none.
-  int state = 0;                  // Number of v1::JobState.
-  std::string spec, status;       // Bytes of the caller's messages.
+  // Empty if there is none.
+  std::string idempotency_token;
+  // Number of v1::JobState.
+  int state = 0;
+  // Bytes of the caller's messages.
+  std::string spec, status;
   absl::Time created = absl::InfinitePast();
   absl::Time started = absl::InfinitePast();
   absl::Time ended = absl::InfinitePast();
-  int64_t order = 0;  // Later jobs have greater ones. 0 in a NewJob: the next.
+  // Later jobs have greater ones. In a NewJob 0 means the next one.
+  int64_t order = 0;
+  // Who submitted the job; empty if not known.
+  std::string owner;
 };
 
-// The job must not be there yet.
+// Adds a job that must not exist yet.
 struct NewJob {
   JobRecord job;
 };
@@ -42,13 +48,15 @@ struct JobUpdate {
   absl::Time ended = absl::InfinitePast();
 };
 
-// A place in a job. Replaces the record of the same job and ordinal.
+// A pool's place in a job. Replaces the record of the same job and ordinal.
 struct ParticipantRecord {
   std::string job_id, pool, incarnation;
-  int ordinal = 0;                    // Unique in the job.
-  std::optional<int64_t> start_step;  // Once its first rank is ready.
+  // Unique in the job.
+  int ordinal = 0;
+  // Set when the pool's first rank is ready.
+  std::optional<int64_t> start_step;
   bool left = false;
-  // The pool drained: the place is kept for it until then. InfinitePast: it is not away.
+  // If the pool drained, its place is kept until then. InfinitePast if the pool is not away.
   absl::Time return_until = absl::InfinitePast();
 };
 
@@ -59,7 +67,7 @@ struct EvaluationRecord {
   double loss = 0;
   int64_t tokens = 0;
   bool final = false;
-  // Whose own parameters were evaluated. Empty: the outer ones.
+  // The pool whose own parameters were evaluated. Empty: the outer parameters.
   std::string pool = {};
   // By name. NaN is not kept.
   std::vector<NamedValue> metrics = {};
@@ -68,28 +76,30 @@ struct EvaluationRecord {
 // Replaces the job's counters.
 struct JobCounters {
   std::string job_id;
-  std::string counters;  // Bytes of the caller's message.
+  // Bytes of the caller's message.
+  std::string counters;
 };
 
-// An event of the job; those before `oldest` are forgotten.
+// An event of the job. Events before `oldest` are removed.
 struct EventRecord {
   std::string job_id;
   int64_t sequence = 0, oldest = 0;
-  std::string event;  // Bytes of the caller's message.
+  // Bytes of the caller's message.
+  std::string event;
 };
 
-// The cycle of which a checkpoint is wanted. 0: none any more.
+// The cycle of which a checkpoint was requested, or 0 if no request is open.
 struct CheckpointRequestRecord {
   std::string job_id;
   int64_t cycle = 0;
 };
 
-// Removes the job and all records of it; its id and name stay known as those of a deleted one.
+// Removes the job and all records of it. Its id and name stay known as those of a deleted job.
 struct DeletedJob {
   std::string job_id;
   absl::Time at;
 };
-// The files of a deleted job are gone.
+// The files of a deleted job were removed.
 struct RemovedJob {
   std::string job_id;
 };
@@ -97,14 +107,14 @@ struct RemovedJob {
 using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
                                 EventRecord, CheckpointRequestRecord, DeletedJob, RemovedJob>;
 
-// Where records become durable. Implementations are thread-safe and block on the disk.
+// Makes records durable. Implementations are thread-safe and block on the disk.
 class MetaLog {
  public:
   virtual ~MetaLog() = default;
-  // Writes the records in order, all or nothing; returns when they are durable. ALREADY_EXISTS: the
-  // id, the name, the (non-empty) token or the order of a new job is taken. NOT_FOUND: a record
-  // names no job. RESOURCE_EXHAUSTED: the disk is full. After each of these nothing changed. Others
-  // as meta_store.h says.
+  // Writes the records in order, all or none, and returns when they are durable. ALREADY_EXISTS:
+  // the id, the name, the (non-empty) token or the order of a new job is taken. NOT_FOUND: a record
+  // names a job that does not exist. RESOURCE_EXHAUSTED: the disk is full. After each of these
+  // errors nothing changed. Other errors: see meta_store.h.
   virtual absl::Status Commit(absl::Span<const MetaRecord> records) = 0;
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kSchemaVersion = 2;
 
-// Names and tokens are blobs as well, so that nothing but their bytes decides what is equal. What
-// is large comes last in a row and has pages of its own, which lists do not read.
+// Names and tokens are blobs, so that only their bytes decide whether two are equal. Large columns
+// come last in a row; they have pages of their own, which lists do not read.
 constexpr char kSchema[] = R"sql(
 BEGIN;
 CREATE TABLE job (
@@ -39,11 +39,11 @@ PRAGMA user_version = 2;
 COMMIT;
 )sql";
 
-// Deleted jobs that are remembered.
+// How many deleted jobs are remembered.
 constexpr int64_t kDeletedMax = 10000;
-// What later versions of the program added. Earlier ones of the same schema do not look at it, so
-// that a coordinator may go back to one of them: a new schema version is for changes that they
-// would misread.
+// Tables that later versions of the program added. Earlier versions of the same schema ignore them,
+// so a coordinator may be downgraded. Only a change that earlier versions would misread needs a new
+// schema version.
 constexpr char kAdditions[] = R"sql(
 CREATE TABLE IF NOT EXISTS event (
   job BLOB NOT NULL REFERENCES job (id), sequence INTEGER NOT NULL, event BLOB NOT NULL,
@@ -59,9 +59,13 @@ CREATE TABLE IF NOT EXISTS measurement (
   final INTEGER NOT NULL, name BLOB NOT NULL, value REAL, version INTEGER NOT NULL,
   tokens INTEGER NOT NULL,
   PRIMARY KEY (job, pool, step, final, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS owner (
+  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE, owner BLOB NOT NULL)
+  WITHOUT ROWID;
 )sql";
 
-#define LH_JOB_COLUMNS "position, id, name, token, state, created, started, ended, status, spec"
+#define LH_STORED_COLUMNS "position, id, name, token, state, created, started, ended, status, spec"
+#define LH_JOB_COLUMNS LH_STORED_COLUMNS ", (SELECT owner FROM owner WHERE owner.job = job.id)"
 
 SqlValue StepValue(const std::optional<int64_t>& step) {
   if (!step.has_value()) return std::monostate();
@@ -75,7 +79,7 @@ absl::Time TimeOf(const SqlValue& value) {
   const auto* micros = std::get_if<int64_t>(&value);
   return micros == nullptr ? absl::InfinitePast() : absl::FromUnixMicros(*micros);
 }
-std::string BytesOf(const SqlValue& value) {
+std::string BlobOf(const SqlValue& value) {
   const auto* bytes = std::get_if<std::string>(&value);
   return bytes == nullptr ? "" : *bytes;
 }
@@ -92,15 +96,16 @@ double RealOf(const SqlValue& value) {
 JobRecord JobOf(const SqlRow& row) {
   JobRecord job;
   job.order = IntegerOf(row[0]);
-  job.id = BytesOf(row[1]);
-  job.name = BytesOf(row[2]);
-  job.idempotency_token = BytesOf(row[3]);
+  job.id = BlobOf(row[1]);
+  job.name = BlobOf(row[2]);
+  job.idempotency_token = BlobOf(row[3]);
   job.state = IntegerOf(row[4]);
   job.created = TimeOf(row[5]);
   job.started = TimeOf(row[6]);
   job.ended = TimeOf(row[7]);
-  job.status = BytesOf(row[8]);
-  job.spec = BytesOf(row[9]);
+  job.status = BlobOf(row[8]);
+  job.spec = BlobOf(row[9]);
+  job.owner = BlobOf(row[10]);
   return job;
 }
 
@@ -133,7 +138,7 @@ absl::Status OtherSchema(const std::string& path, int64_t version) {
                    " version of the program, which alone can use it"));
 }
 
-// Makes the tables in a new file, or those that an earlier one lacks.
+// Makes the tables in a new file, or adds those that a file of an earlier version lacks.
 absl::Status PrepareSchema(SqliteDatabase& database, const std::string& path) {
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(database));
   if (version != 0 && version != kSchemaVersion) return OtherSchema(path, version);
@@ -146,10 +151,14 @@ absl::Status Write(SqliteDatabase& database, const NewJob& record) {
   const SqlValue token =
       job.idempotency_token.empty() ? SqlValue() : SqlValue(job.idempotency_token);
   const SqlValue order = job.order == 0 ? SqlValue() : SqlValue(job.order);
-  return database
-      .Query("INSERT INTO job (" LH_JOB_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             {order, job.id, job.name, token, int64_t{job.state}, TimeValue(job.created),
-              TimeValue(job.started), TimeValue(job.ended), job.status, job.spec})
+  LH_RETURN_IF_ERROR(
+      database
+          .Query("INSERT INTO job (" LH_STORED_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 {order, job.id, job.name, token, int64_t{job.state}, TimeValue(job.created),
+                  TimeValue(job.started), TimeValue(job.ended), job.status, job.spec})
+          .status());
+  if (job.owner.empty()) return absl::OkStatus();
+  return database.Query("INSERT INTO owner (job, owner) VALUES (?, ?)", {job.id, job.owner})
       .status();
 }
 
@@ -243,12 +252,12 @@ absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
   if (database.Changes() != 1) return NoJob(job.job_id);
   for (const char* const statement :
        {"DELETE FROM event WHERE job = ?", "DELETE FROM checkpoint_request WHERE job = ?",
-        "DELETE FROM measurement WHERE job = ?",
-        "DELETE FROM counters WHERE job = ?", "DELETE FROM evaluation WHERE job = ?",
-        "DELETE FROM participant WHERE job = ?", "DELETE FROM job WHERE id = ?"}) {
+        "DELETE FROM measurement WHERE job = ?", "DELETE FROM counters WHERE job = ?",
+        "DELETE FROM evaluation WHERE job = ?", "DELETE FROM participant WHERE job = ?",
+        "DELETE FROM job WHERE id = ?"}) {
     LH_RETURN_IF_ERROR(database.Query(statement, {job.job_id}).status());
   }
-  // The oldest are forgotten.
+  // The oldest deleted jobs are forgotten.
   return database
       .Query(
           "DELETE FROM deleted WHERE removed = 1 AND"
@@ -278,6 +287,10 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_vie
                       SqliteDatabase::OpenImage(image, path));
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(*database));
   if (version != kSchemaVersion) return OtherSchema(path, version);
+  // An earlier version of the program did not write this table.
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> owners,
+                      database->Query("SELECT 1 FROM sqlite_master WHERE name = 'owner'", {}));
+  if (owners.empty()) LH_RETURN_IF_ERROR(database->Execute("CREATE TEMP TABLE owner (job, owner)"));
   return absl::WrapUnique(new MetaStore(std::move(database)));
 }
 
@@ -303,7 +316,7 @@ absl::Status MetaStore::Commit(absl::Span<const MetaRecord> records) {
 
 absl::StatusOr<JobRecord> MetaStore::GetJob(const std::string& name_or_id) {
   absl::MutexLock lock(&mutex_);
-  // An id goes before a name.
+  // An id has precedence over a name.
   return OneJob(database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE id = ?1 OR name = ?1"
                                  " ORDER BY id <> ?1 LIMIT 1",
                                  {name_or_id}),
@@ -351,7 +364,7 @@ absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
       database_->Query("SELECT id, name, state, ended IS NOT NULL FROM job ORDER BY position", {}));
   std::vector<JobKey> keys;
   for (const SqlRow& row : rows) {
-    keys.push_back({BytesOf(row[0]), BytesOf(row[1]), static_cast<int>(IntegerOf(row[2])),
+    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])),
                     IntegerOf(row[3]) != 0});
   }
   return keys;
@@ -370,8 +383,8 @@ absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
     ParticipantRecord& participant = participants.emplace_back();
     participant.job_id = job_id;
     participant.ordinal = IntegerOf(row[0]);
-    participant.pool = BytesOf(row[1]);
-    participant.incarnation = BytesOf(row[2]);
+    participant.pool = BlobOf(row[1]);
+    participant.incarnation = BlobOf(row[2]);
     if (const auto* start = std::get_if<int64_t>(&row[3])) participant.start_step = *start;
     participant.left = IntegerOf(row[4]) != 0;
     participant.return_until = TimeOf(row[5]);
@@ -408,7 +421,7 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
       ++evaluation;
     if (evaluation == evaluations.end()) break;
     if (std::make_pair(evaluation->step, evaluation->final) == key)
-      evaluation->metrics.push_back({BytesOf(row[2]), RealOf(row[3])});
+      evaluation->metrics.push_back({BlobOf(row[2]), RealOf(row[3])});
   }
   return evaluations;
 }
@@ -423,7 +436,7 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
                        {job_id, std::string()}));
   std::vector<EvaluationRecord> evaluations;
   for (const SqlRow& row : rows) {
-    const std::string pool = BytesOf(row[0]);
+    const std::string pool = BlobOf(row[0]);
     const int64_t step = IntegerOf(row[1]);
     if (evaluations.empty() || evaluations.back().pool != pool || evaluations.back().step != step) {
       evaluations.push_back({.job_id = job_id,
@@ -433,7 +446,7 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
                              .final = IntegerOf(row[2]) != 0,
                              .pool = pool});
     }
-    const NamedValue metric{BytesOf(row[3]), RealOf(row[4])};
+    const NamedValue metric{BlobOf(row[3]), RealOf(row[4])};
     if (metric.name == "loss") evaluations.back().loss = metric.value;
     evaluations.back().metrics.push_back(metric);
   }
@@ -447,7 +460,7 @@ absl::StatusOr<std::string> MetaStore::GetCounters(const std::string& job_id) {
       database_->Query("SELECT counters FROM job LEFT JOIN counters ON job = id WHERE id = ?",
                        {job_id}));
   if (rows.empty()) return NoJob(job_id);
-  return BytesOf(rows[0][0]);
+  return BlobOf(rows[0][0]);
 }
 
 absl::StatusOr<std::vector<std::string>> MetaStore::ListEvents(const std::string& job_id) {
@@ -456,7 +469,7 @@ absl::StatusOr<std::vector<std::string>> MetaStore::ListEvents(const std::string
       const std::vector<SqlRow> rows,
       database_->Query("SELECT event FROM event WHERE job = ? ORDER BY sequence", {job_id}));
   std::vector<std::string> events;
-  for (const SqlRow& row : rows) events.push_back(BytesOf(row[0]));
+  for (const SqlRow& row : rows) events.push_back(BlobOf(row[0]));
   return events;
 }
 
@@ -475,20 +488,19 @@ absl::StatusOr<std::string> MetaStore::FindDeleted(const std::string& name_or_id
                                        " ORDER BY id <> ?1, position DESC LIMIT 1",
                                        {name_or_id}));
   if (rows.empty()) return NoJob(name_or_id);
-  return BytesOf(rows[0][0]);
+  return BlobOf(rows[0][0]);
 }
 
 absl::StatusOr<std::vector<std::string>> MetaStore::ListUnremoved() {
   absl::MutexLock lock(&mutex_);
   std::vector<std::string> ids;
-  // An image that an earlier version of the program wrote has no such table.
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<SqlRow> known,
-      database_->Query("SELECT 1 FROM sqlite_master WHERE name = 'deleted'", {}));
+  // An earlier version of the program did not write this table.
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> known,
+                      database_->Query("SELECT 1 FROM sqlite_master WHERE name = 'deleted'", {}));
   if (known.empty()) return ids;
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
                       database_->Query("SELECT id FROM deleted WHERE removed = 0", {}));
-  for (const SqlRow& row : rows) ids.push_back(BytesOf(row[0]));
+  for (const SqlRow& row : rows) ids.push_back(BlobOf(row[0]));
   return ids;
 }
 

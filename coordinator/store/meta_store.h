@@ -1,9 +1,10 @@
-// What the coordinator knows of jobs besides their parameters, in one SQLite file.
+// What the coordinator knows about jobs besides their parameters, in one SQLite file.
 //
 // Thread-safe (one mutex, one connection). Every call blocks on the disk. The file is locked while
-// it is open, so that two coordinators cannot share a data folder. Errors of every call:
-// RESOURCE_EXHAUSTED (disk full; nothing changed), DATA_LOSS marked fatal (input or output error,
-// damaged file: fatal.h says what the caller must do), UNAVAILABLE (another process has the file).
+// it is open, so two coordinators cannot share a data folder. Errors of every call:
+// RESOURCE_EXHAUSTED (the disk is full; nothing changed), DATA_LOSS marked fatal (input or output
+// error, or a damaged file; fatal.h says what the caller must do), UNAVAILABLE (another process has
+// the file).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ namespace longhaul {
 
 class SqliteDatabase;
 
-// Which job a record is of: what a list of all jobs can afford.
+// The fields of a job in a list of all jobs.
 struct JobKey {
   std::string id, name;
   int state = 0;
@@ -33,13 +34,12 @@ struct JobKey {
 
 class MetaStore : public MetaLog {
  public:
-  // Opens or makes the file; `path` lies in a folder that exists. Verifies what is there
-  // (SqliteDatabase::Open). ":memory:": nothing is kept.
-  // A file of schema 2 is brought up to date, which earlier programs then refuse.
-  // FAILED_PRECONDITION: another version of the program made it.
+  // Opens or makes the file; its folder exists. Verifies an existing file (SqliteDatabase::Open).
+  // ":memory:": nothing is kept. A file that an earlier version wrote gets the tables that it
+  // lacks; that version can still use it. FAILED_PRECONDITION: the file has another schema.
   static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path);
-  // The bytes of its file, to read only; `path` is for messages. Also one of schema 2, which
-  // has no events, no requests and no deleted jobs.
+  // Opens the bytes of a file, to read only. `path` is for messages. An earlier version may have
+  // written them. FAILED_PRECONDITION: another schema.
   static absl::StatusOr<std::unique_ptr<MetaStore>> OpenImage(absl::string_view image,
                                                               const std::string& path);
   ~MetaStore() override;
@@ -47,36 +47,38 @@ class MetaStore : public MetaLog {
   // One transaction, one sync (WAL, synchronous = FULL).
   absl::Status Commit(absl::Span<const MetaRecord> records) override;
 
-  // An id goes before a name. NOT_FOUND.
+  // An id has precedence over a name. NOT_FOUND: no such job.
   absl::StatusOr<JobRecord> GetJob(const std::string& name_or_id);
-  // NOT_FOUND.
+  // NOT_FOUND: no such job.
   absl::StatusOr<JobRecord> FindJobByToken(const std::string& idempotency_token);
-  // At most `limit` jobs with order < `before`, newest first.
+  // Returns at most `limit` jobs with order < `before`, newest first.
   absl::StatusOr<std::vector<JobRecord>> ListJobs(int64_t before, int limit);
 
-  // What a start needs: neither reads the messages of jobs that ended.
+  // The two queries of a start. Neither reads the messages of jobs that ended.
   // Jobs whose `ended` is not set, oldest first.
   absl::StatusOr<std::vector<JobRecord>> ListUnended();
-  // How many jobs are in each state that has any.
+  // How many jobs are in each state. States without jobs are left out.
   absl::StatusOr<std::map<int, int64_t>> CountByState();
   // Every job, oldest first.
   absl::StatusOr<std::vector<JobKey>> ListKeys();
 
-  // Of one job, by ordinal.
+  // The participants of one job, by ordinal.
   absl::StatusOr<std::vector<ParticipantRecord>> ListParticipants(const std::string& job_id);
-  // Of one job, by step, the final one last.
+  // The evaluations of one job, by step, the final one last.
   absl::StatusOr<std::vector<EvaluationRecord>> ListEvaluations(const std::string& job_id);
-  // Of one job, by pool and step: those of pools' own parameters; `loss` is that of the metrics.
+  // The evaluations of the pools' own parameters in one job, by pool and step. `loss` is taken from
+  // the metrics.
   absl::StatusOr<std::vector<EvaluationRecord>> ListPoolEvaluations(const std::string& job_id);
-  // Of one job. Empty: none were written. NOT_FOUND: no such job.
+  // The counters of one job. Empty if none were written. NOT_FOUND: no such job.
   absl::StatusOr<std::string> GetCounters(const std::string& job_id);
-  // Of one job, oldest first: the bytes of each event.
+  // The events of one job, oldest first: the bytes of each.
   absl::StatusOr<std::vector<std::string>> ListEvents(const std::string& job_id);
-  // Of one job. 0: none.
+  // The cycle of the open checkpoint request of one job, or 0.
   absl::StatusOr<int64_t> GetCheckpointRequest(const std::string& job_id);
-  // Id of the newest job of this name or id that was deleted. NOT_FOUND. The newest ones are known.
+  // The id of the newest deleted job with this name or id. NOT_FOUND: no such job; only the newest
+  // deleted jobs are remembered.
   absl::StatusOr<std::string> FindDeleted(const std::string& name_or_id);
-  // Ids of deleted jobs whose files may be there.
+  // The ids of deleted jobs whose files may still exist.
   absl::StatusOr<std::vector<std::string>> ListUnremoved();
 
  private:

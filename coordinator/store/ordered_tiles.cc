@@ -37,7 +37,8 @@ class TileQueue {
     *tile = next_;
     return status_.ok() && next_++ < tiles_;
   }
-  // False: an earlier tile failed. Every earlier tile was claimed by a thread that is at work.
+  // Returns false if an earlier tile failed. The wait ends, since each earlier tile was claimed by
+  // a thread that is working on it.
   bool AwaitTurn(int64_t tile) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -68,7 +69,8 @@ absl::Status ForTilesInOrder(int64_t tiles, int threads, TileWork work, TileWork
     helpers.emplace_back([&queue, worker] { queue.Run(worker); });
   }
   queue.Run(0);
-  helpers.clear();  // Joins.
+  // Joins the threads.
+  helpers.clear();
   return queue.status();
 }
 

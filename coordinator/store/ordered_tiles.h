@@ -1,5 +1,5 @@
-// The tiles of a fragment, worked on several threads and finished one by one: what each tile needs
-// alone runs beside other tiles, what all of them share (a digest, sums, the log) sees them in
+// Works on the tiles of a fragment in several threads, and finishes them one by one. What only one
+// tile needs runs beside other tiles. What all tiles share (a digest, sums, the log) sees them in
 // order. So results do not depend on the number of threads.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace longhaul {
 
-// Does something with a tile. `worker` in [0, threads): calls of one worker follow each other, so
-// it may index memory to work in.
+// Does something with a tile. `worker` is in [0, threads). Calls with the same worker follow each
+// other, so it may be an index of working memory.
 using TileWork = absl::FunctionRef<absl::Status(int64_t tile, int worker)>;
 
-// Calls work(tile) for tiles [0, tiles), of at most `threads` at one time, and after it, on the
-// same thread, finish(tile): those in the order of the tiles. Returns the first error by that
-// order; nothing is finished after it, though later tiles may have been worked. Blocks; threads
-// beyond the calling one live for the length of the call.
+// Calls work(tile) for tiles [0, tiles), for at most `threads` of them at a time. After it, the
+// same thread calls finish(tile), in the order of the tiles. Returns the first error in that order.
+// No tile is finished after it, though later tiles may have been worked on. Blocks. Threads besides
+// the calling one live as long as the call.
 absl::Status ForTilesInOrder(int64_t tiles, int threads, TileWork work, TileWork finish);
 
-// A thread for each core, at most 8: by then memory is what a round waits for.
+// One thread for each core, but at most 8: with 8, memory bandwidth is what limits a round.
 int TileThreads();
 
 }  // namespace longhaul

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/layout/fragment_layout.h"
 
@@ -18,7 +19,8 @@ absl::Status Refuse(const SegmentRef& segment, absl::string_view what) {
       "segment of ", segment.elements, " elements at block ", segment.first_block, ": ", what));
 }
 
-// Whether a segment lies within one tile of the fragment, on whole blocks, not before `block`.
+// Checks that a segment lies within one tile of the fragment, on whole blocks, and not before
+// `block`.
 absl::Status CheckPlace(const SegmentRef& segment, int64_t block, int64_t fragment_elements) {
   if (segment.elements < 1 || segment.elements > kTileElements) return Refuse(segment, "bad size");
   if (segment.first_block < block) return Refuse(segment, "not in ascending order");
@@ -34,8 +36,8 @@ absl::Status CheckPlace(const SegmentRef& segment, int64_t block, int64_t fragme
   return absl::OkStatus();
 }
 
-// The largest magnitude, by the order of the bits of finite values: independent of rounding and
-// order.
+// The largest magnitude. The bits of finite values are compared, so that neither rounding nor order
+// matters.
 float MagnitudeOf(absl::Span<const float> values) {
   uint32_t bits = 0;
   for (const float value : values) {
@@ -62,7 +64,7 @@ absl::Status CheckPart(const PartInfo& part, int64_t payload_bytes, int64_t frag
   int64_t block = 0, bytes = 0;
   for (const SegmentRef& segment : part.segments) {
     LH_RETURN_IF_ERROR(CheckPlace(segment, block, fragment_elements));
-    block = segment.first_block + (segment.elements + kBlockElements - 1) / kBlockElements;
+    block = segment.first_block + CeilDiv(segment.elements, kBlockElements);
     bytes += codec->PayloadBytes(segment.elements);
   }
   if (bytes == payload_bytes) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Whether bytes from outside may go into the log: the last checks before they count.
+// The last checks before bytes from outside go into the log.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace longhaul {
 
-// Checks the coded bytes of segments. Not thread-safe: keeps a tile to decode into.
+// Checks the coded bytes of segments. Not thread-safe, since it keeps a tile to decode into.
 class SegmentChecker {
  public:
   // `codec` outlives the object.
   explicit SegmentChecker(const Codec* codec) : codec_(codec) {}
-  // INVALID_ARGUMENT: bytes that the codec's Validate refuses, or a decoded magnitude beyond 2^64.
-  // The bound keeps an outer step finite whatever pools send (weights are bounded too); no real
-  // gradient comes near it.
+  // INVALID_ARGUMENT: bytes that Validate of the codec refuses, or a decoded magnitude above 2^64.
+  // With this bound, and the bound of weights, an outer step stays finite whatever pools send. No
+  // real gradient comes near it.
   absl::Status Check(const SegmentRef& segment, absl::Span<const uint8_t> payload);
 
  private:

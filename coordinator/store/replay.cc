@@ -105,7 +105,7 @@ absl::StatusOr<RoundSums> Replay::ApplyAgain(const LoggedCommit& commit,
       .contributions = &reader,
       .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
       .downlink = downlink.span(),
-      // It lies in the log already.
+      // The downlink is in the log already.
       .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
       .threads = threads_};
   return ApplyRound(rules_, commit.record.kind, work, state);

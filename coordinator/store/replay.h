@@ -1,8 +1,8 @@
-// The rounds that a log holds, applied again: by recovery, for checkpoints, and to check that the
-// log still gives what its commits say.
+// Applies the rounds of a log again: for recovery, for checkpoints, and to check that the log still
+// gives what its commits say.
 //
-// Frames are taken in the order of the log; each commit that comes can be repeated on the state of
-// its fragment. Not thread-safe. Memory: the heads of the parts that no commit took yet.
+// It takes frames in the order of the log. Each commit can then be repeated on the state of its
+// fragment. Not thread-safe. Memory: the heads of the parts that no commit has taken yet.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +25,31 @@ namespace longhaul {
 
 class Replay {
  public:
-  // All outlive it. `threads` share the tiles of a round.
+  // All pointers outlive it. `threads` share the tiles of a round.
   Replay(const Log* log, const JobStoreOptions* options, const OuterRules* rules, int threads);
 
-  // Takes the next frame. Gives the commit, if it is one. DATA_LOSS: it does not decode; names file
-  // and offset.
+  // Takes the next frame. Returns the commit, if it is one. DATA_LOSS: the frame does not decode;
+  // the error names file and offset.
   absl::StatusOr<std::optional<LoggedCommit>> Take(const LogFrame& frame);
 
-  // Makes the version of the commit that `frame` is out of `state`, which is one version behind,
-  // and compares the digests before and after. DATA_LOSS: they differ, or parts are missing; names
-  // file and offset; `state` is then unspecified. FAILED_PRECONDITION: other arithmetic.
+  // Makes the version of the commit in `frame` out of `state`, which must be one version behind.
+  // Compares the digests before and after. DATA_LOSS: they differ, or parts are missing; the error
+  // names file and offset, and `state` is then unspecified. FAILED_PRECONDITION: other arithmetic.
   absl::Status Repeat(const LogFrame& frame, const LoggedCommit& commit,
                       FragmentState& state) const;
 
-  // Where the downlink of a commit lies; empty if it has none. DATA_LOSS: it is not whole.
+  // Where the downlink of a commit lies in the log; empty if it has none. DATA_LOSS: it is
+  // incomplete.
   absl::StatusOr<DownlinkIndex> FindDownlink(const LogFrame& frame,
                                              const LoggedCommit& commit) const;
 
-  // Forgets what lies in the log of rounds of the fragment up to this version.
+  // Forgets the parts and downlinks of rounds of the fragment up to this version.
   void Forget(int fragment, int64_t version);
 
-  // Parts that were not forgotten, in the order of the log. Empty afterwards.
+  // Returns the parts that were not forgotten, in the order of the log. Later calls return nothing.
   std::vector<StoredPart> TakeParts();
 
-  // DATA_LOSS about a commit that names file and offset.
+  // A DATA_LOSS about a commit. It names file and offset.
   absl::Status Lost(const LogFrame& frame, const CommitRecord& record, absl::string_view why) const;
 
  private:
@@ -59,7 +60,8 @@ class Replay {
   const JobStoreOptions& options_;
   const OuterRules& rules_;
   const int threads_;
-  std::map<uint64_t, StoredPart> parts_;  // By sequence, as the downlinks.
+  // By sequence, and so are the downlinks.
+  std::map<uint64_t, StoredPart> parts_;
   std::map<uint64_t, std::pair<DownlinkPart, LogPosition>> downlinks_;
 };
 

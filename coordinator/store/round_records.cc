@@ -14,13 +14,14 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kFirstBlockMax = (int64_t{1} << 40) / kBlockElements;  // Of a fragment's blocks.
+// A bound for the first block of a segment.
+constexpr int64_t kFirstBlockMax = (int64_t{1} << 40) / kBlockElements;
 
 absl::Status Malformed(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("a ", what, " record of the log does not decode"));
 }
 
-// The head with its size, which counts itself, before it.
+// Serializes the head and puts its size, which includes itself, before it.
 std::string WithSize(const google::protobuf::MessageLite& head) {
   WireWriter out;
   out.U32(kRecordSizeBytes + head.ByteSizeLong());
@@ -29,7 +30,7 @@ std::string WithSize(const google::protobuf::MessageLite& head) {
   return bytes;
 }
 
-// False: the size before it is another, or it is no such message.
+// Returns false if the size before the head is wrong, or if it is not such a message.
 bool ParseHead(absl::string_view bytes, google::protobuf::MessageLite* head) {
   WireReader in(bytes);
   const bool sized = in.U32() == bytes.size() && in.ok();
@@ -48,7 +49,7 @@ void PutSegments(const std::vector<SegmentRef>& segments, SegmentProtos* protos)
   }
 }
 
-// False: a segment that cannot be.
+// Returns false if a segment is impossible.
 bool GetSegments(const SegmentProtos& protos, std::vector<SegmentRef>* segments) {
   segments->reserve(protos.size());
   for (const v1::Segment& proto : protos) {

@@ -1,9 +1,9 @@
 // What the log says about rounds: parts of contributions, parts of downlinks, commits. FORMAT.md
 // has the bytes.
 //
-// The Decode functions are for bodies whose digest was verified; a body that does not decode all
-// the same gives DATA_LOSS. Segments that they give have 1 to kTileElements elements and begin
-// within 2^40; whether they fit the fragment and each other is for their reader.
+// The Decode functions expect bodies whose digest was verified. A body that does not decode
+// nevertheless gives DATA_LOSS. The segments that they return have 1 to kTileElements elements and
+// begin within 2^40. The caller checks whether they fit the fragment and each other.
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,40 @@
 
 namespace longhaul {
 
-// Some blocks of a contribution: as many as a rank's stream brought at once, or what was left of
-// them. A frame of type kPart: the encoded record, then the payload.
+// Some blocks of a contribution: what a rank's stream brought at once, without blocks that were
+// there already. In the log it is a frame of type kPart: the encoded record, then the payload.
 struct PartInfo {
   int fragment = 0;
-  int64_t version = 0;  // That the round makes.
+  // The version that the round makes.
+  int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
   std::string pool;
   CodecKind codec = CodecKind::kFp32;
-  std::vector<SegmentRef>
-      segments;  // Disjoint, ascending; their coded bytes follow each other in the payload.
-  std::string incarnation;  // Of the pool: only parts of one make a contribution.
+  // Disjoint, ascending. Their coded bytes follow each other in the payload.
+  std::vector<SegmentRef> segments;
+  // The incarnation of the pool. A contribution has parts of only one.
+  std::string incarnation;
 };
 
-// A part in the log: all that is needed to read it again.
+// A part in the log, with all that is needed to read it again.
 struct StoredPart {
   PartInfo info;
   LogPosition payload;
   Digest128 body_digest;
-  uint64_t sequence = 0;  // Of its frame.
+  // The sequence of its frame.
+  uint64_t sequence = 0;
 };
 
 // One pool's contribution to a round: the parts of its ranks, which together hold every block once.
 struct Contribution {
   std::string pool;
-  double weight = 1;  // Finite, positive; used as fp32.
+  // Finite and positive; used as fp32.
+  double weight = 1;
   std::vector<StoredPart> parts;
 };
 
-// Some tiles of a downlink. A frame of type kDownlink: the encoded record, then the payload.
+// Some tiles of a downlink. In the log it is a frame of type kDownlink: the encoded record, then
+// the payload.
 struct DownlinkPart {
   int fragment = 0;
   int64_t version = 0;
@@ -57,43 +62,56 @@ struct DownlinkPart {
   std::vector<SegmentRef> segments;
 };
 
-// A committed version: what is published.
+// A committed version, as it is published.
 struct CommitRecord {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  Digest128 digest;                 // XXH3-128 of the outer parameters (fp32, canonical layout).
-  std::vector<std::string> pools;   // In the order of the sum.
-  std::string evaluator;            // As given to the round; the store does not look at it.
-  double downlink_nmse = 0;         // ||d - deq(Q(d))||^2 / ||d||^2; 0 if exact.
-  double outer_gradient_norm = 0;   // L2 of the weighted mean D. Seed, skipped: 0.
-  double outer_parameter_norm = 0;  // L2 of theta after the step.
-  int64_t downlink_bytes = 0;       // Coded bytes of all segments. Seed, skipped: 0.
-  // MeanCosine of the contributions. Not kept: nothing after a restart.
+  // XXH3-128 of the outer parameters (fp32, canonical layout).
+  Digest128 digest;
+  // In the order of the sum.
+  std::vector<std::string> pools;
+  // As given to the round. The store does not interpret it.
+  std::string evaluator;
+  // ||d - deq(Q(d))||^2 / ||d||^2; 0 if exact.
+  double downlink_nmse = 0;
+  // L2 norm of the weighted mean D. 0 for seed and skipped rounds.
+  double outer_gradient_norm = 0;
+  // L2 norm of theta after the step.
+  double outer_parameter_norm = 0;
+  // Coded bytes of all segments. 0 for seed and skipped rounds.
+  int64_t downlink_bytes = 0;
+  // MeanCosine of the contributions. It is not written to the log, so it is empty after a restart.
   std::optional<double> contribution_cosine;
 };
 
-// What recovery needs to make the version again. A frame of type kCommit: the encoded record.
+// What recovery needs to make the version again. In the log it is a frame of type kCommit: the
+// encoded record.
 struct LoggedCommit {
   struct Input {
-    uint64_t sequence = 0;  // Of the part's frame.
+    // The sequence of the part's frame.
+    uint64_t sequence = 0;
     Digest128 body_digest;
   };
   CommitRecord record;
-  uint32_t arithmetic = 0;  // Version of the rules by which the result was computed.
-  Digest128 previous;       // Of the parameters before. Zero before the seed.
-  uint64_t first_downlink =
-      0;  // Sequence of the first part of its downlink; parts of failed attempts are older.
-  std::vector<double> weights;             // By pool of record.pools.
-  std::vector<std::vector<Input>> inputs;  // Likewise.
+  // Version of the arithmetic with which the result was computed.
+  uint32_t arithmetic = 0;
+  // Digest of the parameters before the round. Zero before the seed.
+  Digest128 previous;
+  // The sequence of the first part of its downlink. Parts of failed attempts are older.
+  uint64_t first_downlink = 0;
+  // One for each pool of record.pools.
+  std::vector<double> weights;
+  // One list for each pool of record.pools.
+  std::vector<std::vector<Input>> inputs;
 };
 
 std::string EncodePart(const PartInfo& part);
 std::string EncodeDownlinkPart(const DownlinkPart& part);
 std::string EncodeCommit(const LoggedCommit& commit);
 
-// Each begins with its own size. Bytes of the record at the beginning of a body, read from its first
-// kRecordSizeBytes. DATA_LOSS: it cannot be.
+// An encoded record begins with its own size. DecodeRecordSize reads that size from the first
+// kRecordSizeBytes of a body. DATA_LOSS: the size is impossible.
 inline constexpr int64_t kRecordSizeBytes = 4;
 absl::StatusOr<int64_t> DecodeRecordSize(absl::string_view bytes, int64_t body_bytes);
 

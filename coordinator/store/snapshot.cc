@@ -24,19 +24,19 @@ namespace longhaul {
 namespace {
 
 constexpr absl::string_view kSnapshotMagic = "LHSNAPS2";
-constexpr int64_t kHeaderBytes = 4096;
-// Hashed and written by turns: the bytes are in the cache still.
+constexpr int64_t kSnapshotHeaderBytes = 4096;
+// Each chunk is hashed and then written while it is still in the cache.
 constexpr int64_t kChunkElements = 1 << 20;
 
 std::string EncodeHeader(const store::v1::SnapshotHead& head) {
   std::string bytes = WithEnvelope(kSnapshotMagic, head.SerializeAsString());
-  LH_CHECK(bytes.size() <= kHeaderBytes, "a snapshot's header");
-  bytes.resize(kHeaderBytes, '\0');
+  LH_CHECK(bytes.size() <= kSnapshotHeaderBytes, "a snapshot's header");
+  bytes.resize(kSnapshotHeaderBytes, '\0');
   return bytes;
 }
 
 absl::StatusOr<store::v1::SnapshotHead> ReadHeader(const File& file, const std::string& path) {
-  std::string bytes(kHeaderBytes, '\0');
+  std::string bytes(kSnapshotHeaderBytes, '\0');
   LH_ASSIGN_OR_RETURN(const int64_t read, file.ReadAt(0, absl::MakeSpan(bytes)));
   LH_ASSIGN_OR_RETURN(const absl::string_view message,
                       OpenEnvelope(kSnapshotMagic, absl::string_view(bytes).substr(0, read), path));
@@ -124,7 +124,7 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(FileSystem& fs, const std::string& di
     head.set_elements(state.elements());
     head.set_version(state.version);
     head.set_commit_sequence(state.commit_sequence);
-    int64_t offset = kHeaderBytes;
+    int64_t offset = kSnapshotHeaderBytes;
     for (const auto& [values, proto] : {std::pair(&state.theta, head.mutable_parameters()),
                                         std::pair(&state.momentum, head.mutable_momentum()),
                                         std::pair(&state.error, head.mutable_error())}) {
@@ -138,7 +138,8 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(FileSystem& fs, const std::string& di
     return fs.SyncDir(dir);
   };
   if (absl::Status written = write(); !written.ok()) {
-    (void)fs.Remove(temporary);  // gives the space back; recovery removes it otherwise
+    // Gives the space back. If this fails, recovery removes the file.
+    (void)fs.Remove(temporary);
     return written;
   }
   return snapshot;
@@ -161,11 +162,11 @@ absl::Status ReadSnapshot(const File& file, const SnapshotFile& snapshot, Fragme
   }
   const int64_t array_bytes = state->elements() * sizeof(float);
   LH_ASSIGN_OR_RETURN(const int64_t size, file.Size());
-  if (size < kHeaderBytes + 3 * array_bytes) {
-    return damaged(size,
-                   absl::StrCat("it ends there instead of at ", kHeaderBytes + 3 * array_bytes));
+  if (size < kSnapshotHeaderBytes + 3 * array_bytes) {
+    return damaged(
+        size, absl::StrCat("it ends there instead of at ", kSnapshotHeaderBytes + 3 * array_bytes));
   }
-  int64_t offset = kHeaderBytes;
+  int64_t offset = kSnapshotHeaderBytes;
   for (const auto& [values, proto] :
        {std::pair(&state->theta, &head.parameters()), std::pair(&state->momentum, &head.momentum()),
         std::pair(&state->error, &head.error())}) {

@@ -21,21 +21,23 @@
 namespace longhaul {
 namespace {
 
-// EXCLUSIVE keeps the file locked between transactions; in WAL mode it must be set before the first
+// EXCLUSIVE keeps the file locked between transactions. In WAL mode it must be set before the first
 // access.
 constexpr char kPragmas[] =
     "PRAGMA locking_mode = EXCLUSIVE;"
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = FULL;"
-    "PRAGMA wal_autocheckpoint = 64;"  // Pages: so little is in the log alone.
+    "PRAGMA wal_autocheckpoint = 64;"
+    // Takes the lock now.
     "PRAGMA foreign_keys = ON;"
-    "BEGIN EXCLUSIVE; COMMIT;";  // takes the lock now
+    "BEGIN EXCLUSIVE; COMMIT;";
 
 constexpr absl::string_view kInMemory = ":memory:";
 constexpr int64_t kWalBytesMax = int64_t{1} << 30;
-constexpr int64_t kPendingByte = 0x40000000, kLockBytes = 512;  // Where SQLite locks its files.
+// The bytes that SQLite locks in its files.
+constexpr int64_t kPendingByte = 0x40000000, kLockBytes = 512;
 
-// What is to be known before SQLite opens a file: it repairs in silence.
+// Checks a file before SQLite opens it, since SQLite repairs a file without telling.
 absl::Status CheckFiles(const std::string& path) {
   const std::string wal_path = absl::StrCat(path, "-wal");
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
@@ -51,7 +53,8 @@ absl::Status CheckFiles(const std::string& path) {
                                          wal_path, " has ", content->frames, " pages of it"));
   }
   if (content.ok()) return absl::OkStatus();
-  if (!error) LH_RETURN_IF_ERROR(CheckNotOpen(path));  // Another process may be writing.
+  // Another process may be writing: then the file only looks damaged.
+  if (!error) LH_RETURN_IF_ERROR(CheckNotOpen(path));
   return MarkFatal(content.status());
 }
 
@@ -157,7 +160,8 @@ absl::Status SqliteDatabase::Error() {
     case SQLITE_ERROR:
       return absl::InternalError(message);
   }
-  // Input and output errors, a damaged file, and whatever else leaves the file's state unknown.
+  // Input and output errors, a damaged file, and every other error after which the state of the
+  // file is unknown.
   failed_ = MarkFatal(absl::DataLossError(message));
   return failed_;
 }
@@ -168,7 +172,8 @@ absl::Status SqliteDatabase::Execute(const std::string& script) {
     return absl::OkStatus();
   }
   const absl::Status error = Error();
-  Rollback();  // A statement inside a transaction may have failed: nothing of the script remains.
+  // A statement inside a transaction may have failed. Then nothing of the script may remain.
+  Rollback();
   return error;
 }
 

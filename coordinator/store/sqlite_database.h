@@ -1,8 +1,8 @@
-// The little of SQLite that MetaStore needs: one connection, prepared statements, errors as
+// The small part of SQLite that MetaStore needs: one connection, prepared statements, errors as
 // absl::Status.
 //
 // Externally synchronised. Error codes: those of meta_store.h, and ALREADY_EXISTS (a UNIQUE
-// constraint), NOT_FOUND (a FOREIGN KEY constraint). After a fatal error every call fails alike.
+// constraint), NOT_FOUND (a FOREIGN KEY constraint). After a fatal error every call fails with it.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,18 @@ struct sqlite3_stmt;
 
 namespace longhaul {
 
-// A value to bind or a column that was read. monostate: NULL. Text is read and bound as bytes.
+// A value to bind, or a column that was read. monostate is NULL. Text is read and bound as bytes.
 using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;
 using SqlRow = std::vector<SqlValue>;
 
 class SqliteDatabase {
  public:
-  // Opens or makes the file: locked while open, write-ahead log, every commit durable, foreign keys
-  // checked. What is there is verified (wal_check.h, PRAGMA quick_check); DATA_LOSS names the file,
-  // and what its write-ahead log held is in the file itself afterwards. ":memory:": no file.
+  // Opens or makes the file. It is locked while it is open, has a write-ahead log, makes every
+  // commit durable, and checks foreign keys. An existing file is verified (wal_check.h, PRAGMA
+  // quick_check); DATA_LOSS names the file. Afterwards the file itself contains what its
+  // write-ahead log held. ":memory:": no file.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
-  // The bytes of a file, to read only. `path` is for messages.
+  // Opens the bytes of a file, to read only. `path` is for messages.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenImage(absl::string_view image,
                                                                    const std::string& path);
   ~SqliteDatabase();
@@ -40,13 +41,12 @@ class SqliteDatabase {
 
   // Runs statements that return nothing and have no parameters.
   absl::Status Execute(const std::string& script);
-  // Runs one statement with its parameters; returns its rows. Statements are prepared once for each
-  // text.
+  // Runs one statement with its parameters and returns its rows. Each text is prepared only once.
   absl::StatusOr<std::vector<SqlRow>> Query(absl::string_view sql,
                                             const std::vector<SqlValue>& parameters);
-  // Ends a transaction that is open, if any, without its changes.
+  // Ends an open transaction, if any, without its changes.
   void Rollback();
-  // Rows that the last statement changed.
+  // How many rows the last statement changed.
   int64_t Changes() const;
 
  private:
@@ -61,11 +61,12 @@ class SqliteDatabase {
 
   sqlite3* const connection_;
   const std::string path_;
-  absl::Status failed_;  // The fatal error, if any.
+  // The fatal error, if any.
+  absl::Status failed_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
 };
 
-// UNAVAILABLE: another process has the database open. For a database that this process has not open.
+// UNAVAILABLE: another process has the database open. This process must not have it open.
 absl::Status CheckNotOpen(const std::string& path);
 
 }  // namespace longhaul

@@ -1,7 +1,5 @@
 #include "coordinator/store/wal_check.h"
 
-#include <optional>
-
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -9,10 +7,12 @@
 namespace longhaul {
 namespace {
 
-constexpr uint32_t kWalMagic =
-    0x377f0682;  // With 1 in the lowest bit: checksums of big-endian words.
-constexpr size_t kHeaderBytes = 32, kWalFrameHeaderBytes = 24, kChecksumAt = 24;
-constexpr size_t kFileFormatAt = 18;  // Of a database: 1 legacy, 2 WAL; written and read by.
+// The lowest bit is 1 if the checksums are of big-endian words.
+constexpr uint32_t kWalMagic = 0x377f0682;
+constexpr size_t kWalHeaderBytes = 32, kWalFrameHeaderBytes = 24, kChecksumAt = 24;
+// Where a database names its file format, in two bytes (for writing and for reading): 1 legacy, 2
+// WAL.
+constexpr size_t kFileFormatAt = 18;
 
 uint32_t BigEndian(absl::string_view bytes, size_t at) {
   uint32_t value = 0;
@@ -48,7 +48,8 @@ class Wal {
   // Calls `use` with the frames of whole transactions, in order.
   absl::StatusOr<WalContent> Read(OnFrame use) {
     WalContent content;
-    if (bytes_.size() < kHeaderBytes) return content;  // It was being made.
+    // The file was being made when its process ended.
+    if (bytes_.size() < kWalHeaderBytes) return content;
     const uint32_t magic = BigEndian(bytes_, 0);
     big_endian_ = (magic & 1) != 0;
     page_bytes_ = BigEndian(bytes_, 8);
@@ -56,9 +57,9 @@ class Wal {
     sum.Add(bytes_.substr(0, kChecksumAt), big_endian_);
     const bool sane = page_bytes_ >= 512 && page_bytes_ <= 65536;
     if ((magic & ~1u) != kWalMagic || !sane || !sum.IsAt(bytes_, kChecksumAt)) {
-      // It was synced before any frame behind it was written.
+      // SQLite synced the header before it wrote any frame after it.
       return absl::DataLossError(
-          absl::StrCat(path_, " is damaged at byte 0: its header does not check"));
+          absl::StrCat(path_, " is damaged at byte 0: its header is not valid"));
     }
     int64_t good = 0;
     while (good < Frames() && IsOurs(good) && Extends(good, &sum)) {
@@ -76,14 +77,15 @@ class Wal {
  private:
   size_t FrameBytes() const { return kWalFrameHeaderBytes + page_bytes_; }
   int64_t Frames() const {
-    return static_cast<int64_t>((bytes_.size() - kHeaderBytes) / FrameBytes());
+    return static_cast<int64_t>((bytes_.size() - kWalHeaderBytes) / FrameBytes());
   }
-  size_t At(int64_t frame) const { return kHeaderBytes + frame * FrameBytes(); }
+  size_t At(int64_t frame) const { return kWalHeaderBytes + frame * FrameBytes(); }
   uint32_t CommitPages(int64_t frame) const { return BigEndian(bytes_, At(frame) + 4); }
   absl::string_view Content(int64_t frame) const {
     return bytes_.substr(At(frame) + kWalFrameHeaderBytes, page_bytes_);
   }
-  // Of this use of the file: others are left from before it was begun anew.
+  // Whether the frame belongs to the current use of the file. SQLite writes a WAL again from its
+  // beginning, so older frames may follow the newest ones.
   bool IsOurs(int64_t frame) const {
     return bytes_.substr(At(frame) + 8, 8) == bytes_.substr(16, 8);
   }
@@ -95,15 +97,16 @@ class Wal {
     *sum = next;
     return true;
   }
-  // `bad` is the first frame that does not check.
+  // `bad` is the first frame that is not valid.
   absl::Status CheckEnd(int64_t bad) const {
-    bool ended = false;  // A transaction, at or behind it.
+    // A transaction ended at or after `bad`.
+    bool ended = false;
     for (int64_t i = bad; i < Frames(); ++i) {
       if (i > bad && !IsOurs(i)) continue;
       if (ended) {
         return absl::DataLossError(absl::StrCat(path_, " is damaged at byte ", At(bad), ": frame ",
                                                 bad + 1,
-                                                " does not check, and later ones are of "
+                                                " is not valid, and later ones are of "
                                                 "transactions that followed it"));
       }
       ended = IsOurs(i) && CommitPages(i) != 0;

@@ -1,5 +1,5 @@
-// Little-endian fields of the on-disk formats. The reader is for bytes that may be damaged: reading
-// past the end gives zeros and makes ok() false, so a decoder reads everything and checks once,
+// Little-endian fields of the on-disk formats. The reader is for bytes that may be damaged: a read
+// beyond the end gives zeros and makes ok() false. So a decoder reads everything and checks once,
 // before it uses a count.
 #pragma once
 
@@ -24,7 +24,7 @@ class WireWriter {
     U64(digest.low);
     U64(digest.high);
   }
-  // Its length as u32, then its bytes.
+  // Writes the length as u32, then the bytes.
   void String(absl::string_view value) {
     U32(value.size());
     Raw(value.data(), value.size());
@@ -67,7 +67,7 @@ class WireReader {
   }
 
   bool ok() const { return ok_; }
-  // What was not read yet.
+  // The bytes that were not read yet.
   absl::string_view rest() const { return rest_; }
 
  private:

@@ -22,8 +22,8 @@ void Exchange::Restore(int fragment, int64_t version, std::string evaluator,
   for (const auto& [ordinal, incarnation] : contributors) {
     LH_CHECK(0 <= ordinal && ordinal < static_cast<int>(participants_.all().size()),
              "no such place");
-    // The log may hold what was received whole, but refused in the end, and what an incarnation
-    // brought that has no place any more.
+    // The log may hold contributions that were complete but refused in the end, and contributions
+    // of an incarnation that has no place any more. They do not count.
     const Participant& pool = participants_.at(ordinal);
     const bool owed = pool.incarnation == incarnation &&
                       (round.kind() == RoundKind::kSeed || pool.Owes(round.push_step()));
@@ -52,14 +52,14 @@ ContributionVerdict Exchange::Judge(const Participant* pool, int fragment, int64
 
 void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now) {
   FragmentProgress& progress = fragments_[fragment];
-  // A fresh model never replaces what was trained.
+  // A new model must never replace trained parameters.
   LH_CHECK((progress.round->kind() == RoundKind::kSeed) == (progress.version < 0),
            "a seed after a commit");
   progress.round->Add(pool.ordinal, pool.incarnation, now);
   progress.changed = true;
 }
 
-void Exchange::BeginAnew(const Participant& pool) {
+void Exchange::PoolRestarted(const Participant& pool) {
   for (FragmentProgress& progress : fragments_) {
     if (!progress.round.has_value()) continue;
     Round& round = *progress.round;
@@ -134,8 +134,8 @@ const Participant* Exchange::PickSeeder() {
 }
 
 std::optional<int64_t> Exchange::NewcomerStart() const {
-  // The others stand at about the largest step whose push was seen. With nobody there, everything
-  // that is not committed, or about to be, is still to be done, from the earliest push on.
+  // The other pools are at about the largest step whose push was seen. If no pool is ready, a new
+  // one must do everything that is neither committed nor being applied, from the earliest push on.
   int64_t seen = 0, earliest = plan_.steps() + 1;
   for (int p = 0; p < plan_.fragments(); ++p) {
     const FragmentProgress& progress = fragments_[p];
@@ -151,9 +151,10 @@ std::optional<int64_t> Exchange::NewcomerStart() const {
   return start;
 }
 
-bool Exchange::Seeded() const {
-  return std::all_of(fragments_.begin(), fragments_.end(),
-                     [](const FragmentProgress& f) { return f.version >= 0; });
+int64_t Exchange::WholeVersion() const {
+  int64_t version = fragments_[0].version;
+  for (const FragmentProgress& fragment : fragments_) version = std::min(version, fragment.version);
+  return version;
 }
 
 bool Exchange::Complete() const {

@@ -1,6 +1,6 @@
 // The exchange of one job: its pools, and for each fragment the committed version and the round in
-// progress. Decides what is accepted, when a round is applied, where a newcomer begins, and who
-// seeds.
+// progress. Decides which contributions are accepted, when a round is applied, where a new pool
+// begins, and which pool seeds.
 //
 // Externally synchronised.
 #pragma once
@@ -19,39 +19,50 @@
 
 namespace longhaul {
 
-// What becomes of a contribution. All but the first two refuse it.
+// The decision about a contribution. All but the first two refuse it.
 enum class ContributionVerdict {
   kAccept,
-  kRepeated,  // It is here already; it counts once.
+  // The contribution is here already. It counts once.
+  kRepeated,
   kFragmentUnknown,
-  kNotParticipant,   // No pool of this job, or its place is gone.
-  kNotLive,          // Its lease ended; it may come back.
-  kNotReady,         // None of its ranks opened WatchPlan.
-  kVersionMismatch,  // The version is not the one that this round makes.
+  // The pool is not of this job, or it lost its place.
+  kNotParticipant,
+  // The pool's lease ended. The pool may come back.
+  kNotLive,
+  // No rank of the pool has opened WatchPlan.
+  kNotReady,
+  // The round makes another version.
+  kVersionMismatch,
   kKindMismatch,
   kNotSeeder,
   kRoundClosed,
-  kNotRequired,  // The pool began after this round's push.
+  // The pool began after this round's push.
+  kNotRequired,
 };
 
-// A round to be applied. Pools by ordinal, ascending.
+// A round to be applied. Pools are given by ordinal, ascending.
 struct DueRound {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  // With the incarnation that contributed.
+  // The incarnation that contributed, by ordinal.
   std::map<int, std::string> contributors;
-  // Lost pools that owed the round: now they are out.
+  // Lost pools that owed the round. They are out of the job now.
   std::vector<int> missed;
 };
 
 struct FragmentProgress {
-  int64_t version = -1;  // Committed; -1: not seeded.
+  // The committed version; -1: not seeded.
+  int64_t version = -1;
   RoundKind kind = RoundKind::kSeed;
-  std::string evaluator;          // Of that commit, or of the one that is being applied.
-  std::vector<int> contributors;  // Of that commit.
-  std::optional<Round> round;     // Makes version + 1. None after the last.
-  bool changed = true;            // Since Due looked at it.
+  // The evaluator of that commit, or of the one that is being applied.
+  std::string evaluator;
+  // The pools that contributed to that commit.
+  std::vector<int> contributors;
+  // The round that makes version + 1. Empty after the last one.
+  std::optional<Round> round;
+  // Something changed since Due looked at the fragment.
+  bool changed = true;
 };
 
 class Exchange {
@@ -63,8 +74,8 @@ class Exchange {
   const Participants& participants() const { return participants_; }
   const FragmentProgress& fragment(int fragment) const { return fragments_[fragment]; }
 
-  // The store was opened: the newest durable commit, and the contributions to the next round that
-  // are in the log, by ordinal, with the incarnation that made them.
+  // Call when the store was opened. `version` is the newest durable commit. `contributors` are
+  // those of the next round whose contributions are in the log: the incarnation by ordinal.
   void Restore(int fragment, int64_t version, std::string evaluator,
                const std::map<int, std::string>& contributors, absl::Time now);
 
@@ -72,41 +83,46 @@ class Exchange {
                             RoundKind kind) const;
   // Requires Judge(...) == kAccept.
   void Contribute(const Participant& pool, int fragment, absl::Time now);
-  // The pool begins anew: what an earlier incarnation contributed to rounds that this one owes
-  // makes way for its own.
-  void BeginAnew(const Participant& pool);
-  // Pools came, went or became ready: every round is looked at again.
+  // The pool started again. Contributions of its earlier incarnation to rounds that the new one
+  // owes are dropped, since the new one will make its own.
+  void PoolRestarted(const Participant& pool);
+  // Pools came, left or became ready: Due will look at every round again.
   void PoolsChanged();
-  // Closes and returns the rounds that are to be applied; marks the lost pools that owed them
-  // kMissed.
+  // Closes and returns the rounds that are to be applied. Lost pools that owed them become kMissed.
   std::vector<DueRound> Due();
-  // Closes and returns the seeds that are not committed and not being applied: they come from
-  // nobody.
+  // Closes and returns the seeds that are neither committed nor being applied. No pool contributes
+  // to them.
   std::vector<DueRound> CloseSeeds();
   void SetEvaluator(int fragment, std::string pool) {
     fragments_[fragment].evaluator = std::move(pool);
   }
-  // False: that round is not being applied.
+  // Returns false if that round is not being applied.
   bool Commit(int fragment, int64_t version);
 
-  // The live, ready pool that is asked for the initial parameters: the one that was asked, else
-  // that of the lowest ordinal. Nothing if nobody is ready.
+  // The live, ready pool that is asked for the initial parameters: the one that was asked before,
+  // else the one with the lowest ordinal. Null if no pool is ready.
   const Participant* PickSeeder();
   const std::optional<int>& seeder() const { return seeder_; }
 
-  // Where a pool that becomes ready now begins. Nothing: it would come too late to contribute.
+  // The step at which a pool begins that becomes ready now. Empty if it would come too late to
+  // contribute.
   std::optional<int64_t> NewcomerStart() const;
 
-  bool Seeded() const;    // Every fragment has a version.
-  bool Complete() const;  // Every fragment has its last version.
-  // The cycle that is full once this version is committed, counting the rounds that are being
-  // applied. Nothing if none.
+  // The newest version that every fragment has; -1 if not all are seeded.
+  int64_t WholeVersion() const;
+  // Every fragment has a version.
+  bool Seeded() const { return WholeVersion() >= 0; }
+  // Every fragment has its last version.
+  bool Complete() const;
+  // The cycle that is complete once this version is committed, or nothing. Rounds that are being
+  // applied count as committed.
   std::optional<int64_t> CompletesCycle(int fragment, int64_t version) const;
   bool CompletesAll(int fragment, int64_t version) const;
 
  private:
   void OpenNext(FragmentProgress& fragment, int index);
-  int64_t Approaching(int fragment) const;  // Its version, or the one that is being applied.
+  // The fragment's version, or the one that is being applied.
+  int64_t Approaching(int fragment) const;
 
   RoundPlan plan_;
   Participants participants_;

@@ -1,6 +1,6 @@
 // The pools of one job, each with its place. A place belongs to a pool's name: its ordinal is given
-// at the first assignment and never to another pool. It orders the reduction and keys the pool's
-// data. Which incarnation of the pool has the place changes.
+// at the first assignment, and never to another pool. The ordinal orders the reduction and
+// determines the pool's data. The incarnation of the pool that has the place may change.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace longhaul {
 enum class Presence {
   // Has a lease.
   kLive,
-  // Its lease ended; it may come back to its place while no round went on without it.
+  // Its lease ended. It may come back to its place until a round continues without it.
   kLost,
-  // It drained and left; its place is kept until return_until. Nobody waits for it.
+  // It drained and left. Its place is kept until return_until. No round waits for it.
   kAway,
-  // A round that it should have contributed to went on without it: the parameters of this
-  // incarnation are of no more use.
+  // A round was applied without its contribution. So the parameters of this incarnation cannot be
+  // used any more.
   kMissed,
-  // It left, was replaced, or was let go.
+  // It left, was replaced, or lost its place.
   kLeft,
 };
 
@@ -35,11 +35,11 @@ struct Participant {
   // Set when its first rank is ready. It owes the rounds pushed after this step.
   std::optional<int64_t> start_step = std::nullopt;
   Presence presence = Presence::kLive;
-  // As it told.
+  // As the pool reported it.
   int64_t inner_step = 0;
-  // It drains: rounds pushed after this step do not wait for it.
+  // Set when the pool drains: rounds pushed after this step do not wait for it.
   std::optional<int64_t> last_step = std::nullopt;
-  // Its nodes that merged the last commits, and whether all have.
+  // The pool's nodes that merged the last commits, and whether all have done so.
   std::set<int> nodes_finished = {};
   bool finished = false;
   absl::Time return_until = absl::InfinitePast();
@@ -50,7 +50,7 @@ struct Participant {
   // Live, or away with its place kept.
   bool present() const { return live() || presence == Presence::kAway; }
   bool Owes(int64_t push_step) const { return start_step.has_value() && *start_step < push_step; }
-  // Whether a round waits for it: it owes the round and will come so far.
+  // Whether a round waits for the pool: it owes the round, and will not stop before its push.
   bool Awaited(int64_t push_step) const {
     return Owes(push_step) && (!last_step.has_value() || push_step <= *last_step);
   }
@@ -59,16 +59,16 @@ struct Participant {
 // Externally synchronised. References stay valid.
 class Participants {
  public:
-  // The place of the pool, live, for this incarnation: its old one, or a new one with the next
+  // Gives the pool a live place for this incarnation: its old place, or a new one with the next
   // ordinal. Requires that the pool has no live place.
   Participant& Take(const std::string& pool, const std::string& incarnation);
-  // After a restart, by ordinal, without gaps.
+  // Adds a participant after a restart. They come by ordinal, without gaps.
   void Restore(Participant participant);
 
   // The pool's place, or null.
   Participant* Find(std::string_view pool);
   const Participant* Find(std::string_view pool) const;
-  // Null as well if another incarnation has the place.
+  // Also null if another incarnation has the place.
   const Participant* Find(std::string_view pool, std::string_view incarnation) const;
 
   Participant& at(int ordinal) { return all_[ordinal]; }

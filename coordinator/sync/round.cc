@@ -24,7 +24,8 @@ RoundVerdict Round::Decide(const Participants& participants) const {
   if (participants.ready_count() == 0) return RoundVerdict::kWait;
   if (!Owing(participants, Presence::kLive).empty()) return RoundVerdict::kWait;
   if (opened()) return RoundVerdict::kApply;
-  // Pools that drain before this round go no further: it is left to those that come after them.
+  // Pools that drain before this round do not train beyond it. Then the round is left to the pools
+  // that come after them.
   const auto& all = participants.all();
   const bool passed = std::any_of(all.begin(), all.end(), [this](const Participant& p) {
     return p.ready() && (!p.last_step.has_value() || push_step_ <= *p.last_step);

@@ -1,6 +1,6 @@
-// One synchronisation of one fragment: who contributed, and whether it is time to apply. Lockstep:
-// every live, ready pool that owes the round, and does not drain before it, must have contributed.
-// Contributions are kept when their pool is lost: they count, whole and once.
+// One synchronisation of one fragment: which pools contributed, and whether it is time to apply it.
+// Lockstep: every live, ready pool that owes the round, and does not drain before it, must have
+// contributed. The contribution of a pool that is lost later is kept: it counts, whole and once.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace longhaul {
 
 enum class RoundVerdict {
-  // For contributions, or for anybody to be there.
+  // Contributions are missing, or no pool is ready.
   kWait,
-  // Everything that is awaited is here.
+  // All awaited contributions are here.
   kApply,
-  // Pools are there that go on beyond this round, but none of them owes it, and nobody contributed.
+  // No pool owes the round or contributed to it, but some ready pool will train beyond it.
   kSkip,
 };
 
@@ -40,15 +40,15 @@ class Round {
 
   // Requires !Has(ordinal) and !applying().
   void Add(int ordinal, std::string incarnation, absl::Time now);
-  // Another incarnation of the pool will contribute instead. Requires !applying().
+  // Removes the contribution of an earlier incarnation of the pool. Requires !applying().
   void Remove(int ordinal);
 
   RoundVerdict Decide(const Participants& participants) const;
-  // Ordinals of the pools that owe a contribution: those that are live and ready, or those that are
-  // lost.
+  // Ordinals of the pools that still owe a contribution and have this presence: kLive for those
+  // that are ready, or kLost.
   std::vector<int> Owing(const Participants& participants, Presence presence) const;
 
-  // From kApply or kSkip until the commit is durable nothing is taken any more.
+  // True from kApply or kSkip until the commit is durable. Meanwhile no contribution is taken.
   bool applying() const { return applying_; }
   void Close() { applying_ = true; }
 

@@ -1,6 +1,6 @@
-// Which rounds a job has: version 0 is the seed, version r the regular round r of the schedule, and
-// after the regular ones, if the job has one, the final round: pushed and merged at the last step.
-// Pure value.
+// Which rounds a job has. Version 0 is the seed, and version r is the regular round r of the
+// schedule. After the regular ones a job may have a final round, which is pushed and merged at the
+// last step. Pure value.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ class RoundPlan {
 
   int fragments() const { return static_cast<int>(schedule_.size()); }
   int64_t steps() const { return steps_; }
-  // Regular rounds that every fragment has: the cycles after which the outer parameters are of one
-  // age.
+  // How many regular rounds every fragment has. After each such cycle all outer parameters have the
+  // same version.
   int64_t cycles() const { return cycles_; }
 
   int64_t LastVersion(int fragment) const;
-  // What makes `version`: kSeed, kOuter or kFinal. Requires 0 <= version <= LastVersion(fragment).
+  // The kind of the round that makes `version`: kSeed, kOuter or kFinal. Requires 0 <= version <=
+  // LastVersion(fragment).
   RoundKind KindOf(int fragment, int64_t version) const;
-  // The inner step at whose end the contributions are taken. 0 for the seed.
+  // The inner step at the end of which the contributions are taken; 0 for the seed.
   int64_t PushStep(int fragment, int64_t version) const;
   // Push step of the cycle's last round. Requires 1 <= cycle <= cycles().
   int64_t CycleStep(int64_t cycle) const;

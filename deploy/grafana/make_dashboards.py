@@ -57,7 +57,7 @@ RESEARCHER = [
     stat("Time left", "s", f"max(({C}_job_steps{JOB} - {C}_job_inner_step{JOB}) / deriv({C}_job_inner_step{JOB}[$__rate_interval]))"),
     stat("Eval loss", "none", f"min({C}_eval_loss_nats{JOB})", "Nats a token, of the outer parameters"),
     stat("Tokens", "short", f"sum({C}_job_tokens_total{JOB})"),
-    stat("Contributing tokens", "short", f"sum({C}_job_contributed_tokens_total{JOB})", "Whose training a committed round took up"),
+    stat("Contributing tokens", "short", f"sum({C}_job_contributed_tokens_total{JOB})", "Tokens whose training reached a committed round"),
     stat("Computing", "percentunit", f"avg({C}_job_utilization_ratio{JOB})"),
     panel("Eval loss of the outer parameters", "none", (f"{C}_eval_loss_nats{JOB}", "{{job_name}}"), width=12, says="Nats a token, held-out data"),
     panel("Train loss", "none", (f"{C}_pool_train_loss_nats{JOB}", "{{pool}}"), width=12, says="Nats a token, of each pool"),

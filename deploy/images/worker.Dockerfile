@@ -27,7 +27,7 @@ COPY deploy/images/worker.packages deploy/images/install.sh /tmp/
 RUN sh /tmp/install.sh /tmp/worker.packages && rm /tmp/* \
  && groupadd --system --gid 10001 longhaul \
  && useradd --system --uid 10001 --gid longhaul --home-dir /data --shell /usr/sbin/nologin longhaul \
- && install -d -m 0755 /data
+ && install -d -m 0755 /data && install -d -m 0750 -o longhaul -g longhaul /state
 COPY --from=build /runtime/ /
 COPY --from=build /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece /usr/local/bin/
 COPY deploy/images/healthcheck /usr/local/bin/healthcheck
@@ -36,7 +36,8 @@ LABEL org.opencontainers.image.title="longhaul-worker" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.licenses="MIT"
-# A worker writes nothing: the root file system may be read-only. /data is where relative data paths of jobs begin.
+# A worker writes nothing but its inner state (LONGHAUL_STATE_DIR=/state): the root file system may be read-only. /data is where relative data paths of jobs begin.
+# Its metrics want LONGHAUL_TOKENS, or LONGHAUL_INSECURE=true where the network is private.
 ENV LONGHAUL_HTTP_LISTEN=0.0.0.0:7072 LONGHAUL_DATA_DIR=/data
 WORKDIR /data
 EXPOSE 7072

@@ -17,6 +17,7 @@ from grpc_tools import protoc
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parents[1] / "proto"
+OF_LM = ("eval", "sample")  # What `longhaul` hands to longhaul-lm.
 SCHEMA_VERSION = 1  # Of the envelope; coordinator/cli/outcome.cc.
 
 NUMBERS = {F.TYPE_DOUBLE, F.TYPE_FLOAT}
@@ -94,8 +95,10 @@ def rows(schema):
     return {"type": "array", "items": schema}
 
 
-def envelope(data):
+def envelope(data, name):
     error = record(code=TEXT, message=TEXT, hint=TEXT, fields=rows(record(field=TEXT, description=TEXT)))
+    if name in OF_LM:  # It reads no spec.
+        error["required"].remove("fields")
     error["properties"] |= {"reason": TEXT, "retry_after_seconds": {"type": "number"}}
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | record(
         schema_version={"const": SCHEMA_VERSION}, status={"enum": ["ok", "error"]})
@@ -111,6 +114,10 @@ def schemas():
     one_job, one_pool = job(pool), message(pool.FindMessageTypeByName("longhaul.v1.Pool"))
     boolean = {"type": "boolean"}
     explained = record(name=TEXT, type=TEXT, repeated=boolean, one_of={"anyOf": [TEXT, {"type": "null"}]}, description=TEXT)
+    event = message(pool.FindMessageTypeByName("longhaul.v1.JobEvent"))
+    real, count, number_or_null = {"type": "number"}, {"type": "integer"}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    file = record(path=TEXT, format=TEXT, compression=TEXT, bytes=count, tokens=count, documents=number_or_null, largest_token=number_or_null,
+                  sample=record(tokens=rows(count), text=TEXT), problems=rows(TEXT), problem_count=count)
     check = record(check=TEXT, verdict={"enum": ["ok", "warning", "problem"]}, found=TEXT, advice=TEXT)
     return {
         "job": one_job,                 # submit, get, watch, wait, cancel
@@ -119,6 +126,16 @@ def schemas():
         "checkpoints": rows(message(pool.FindMessageTypeByName("longhaul.v1.CheckpointManifest"))),
         "top": record(jobs=rows(one_job), pools=rows(one_pool)),
         "log_line": record(pool=TEXT, node={"type": "integer"}, line=TEXT),  # logs -o jsonl
+        "checkpoint": record(job=TEXT, step=count, path=TEXT, written=boolean),
+        "download": record(job=TEXT, step=count, path=TEXT, bytes=count, received_bytes=count),
+        "delete": record(job=TEXT, job_id=TEXT, deleted=boolean),
+        "events": rows(event),
+        "event": event,                 # events --follow -o jsonl
+        "export": record(job=TEXT, step=count, folder=TEXT, dtype=TEXT, parameters=count, bytes=count, files=count, carried=rows(TEXT)),
+        "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
+        "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}),
+        "eval": record(loss=real, perplexity=real, bits_per_byte={"anyOf": [real, {"type": "null"}]}, tokens=count, sequences=count),
+        "sample": record(tokens=rows(count), tokens_per_second=real, text=TEXT),
         "spec_explain": record(path=TEXT, type=TEXT, description=TEXT, fields=rows(explained),
                                values=rows(record(name=TEXT, description=TEXT))),
         "spec_init": record(**{"from": TEXT, "text": TEXT}),
@@ -129,7 +146,7 @@ def schemas():
 
 
 def texts():
-    return {f"{name}.schema.json": json.dumps(envelope(data), indent=1) + "\n" for name, data in schemas().items()}
+    return {f"{name}.schema.json": json.dumps(envelope(data, name), indent=1) + "\n" for name, data in schemas().items()}
 
 
 def main():

@@ -18,11 +18,13 @@ BENCHMARKS = {
     "mfu": ["{build}/benchmark/mfu_benchmark"],  # No rows where there is no CUDA device.
     "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
     "outer": ["{build}/benchmark/outer_benchmark"],
+    "operations": ["{build}/benchmark/operations_benchmark"],
     "coordinator": ["{build}/benchmark/coordinator_benchmark"],
     "stream": ["{build}/benchmark/fragment_stream_benchmark"],
     "collective": [sys.executable, "-B", "tests/benchmark/collective/collectives.py", "{build}"],
     "optimizer": [sys.executable, "-B", "tests/benchmark/optimizer/optimizer.py", "{build}"],
     "engine": [sys.executable, "-B", "tests/benchmark/engine/eager.py", "{build}"],
+    "documents": [sys.executable, "-B", "tests/benchmark/engine/documents.py", "{build}"],
     "models": [sys.executable, "-B", "tests/benchmark/models/models.py", "{build}/bin"],
     "offload": ["{build}/benchmark/offload_benchmark"],
     "data": ["{build}/benchmark/data_benchmark"],
@@ -32,6 +34,7 @@ BENCHMARKS = {
     "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "download": [sys.executable, "-B", "tests/benchmark/coordinator/download.py", "{build}/bin"],
+    "cli": [sys.executable, "-B", "tests/benchmark/cli/commands.py", "{build}/bin"],
     "logs": [sys.executable, "-B", "tests/benchmark/logs/logs.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],

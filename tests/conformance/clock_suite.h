@@ -1,4 +1,4 @@
-// What every Clock does. Instantiate with a fixture type that has `Clock& clock()` and `void
+// What every Clock does. Instantiate it with a fixture type that has `Clock& clock()` and `void
 // Pass(absl::Duration)`, which makes at least that much time pass on the clock.
 #pragma once
 

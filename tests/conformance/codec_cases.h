@@ -32,6 +32,8 @@ inline std::vector<CodecCase> AllCodecs() {
       {"Int8", {.kind = CodecKind::kInt8}, Dense(8, 2)},
       {"Int8Stochastic", {.kind = CodecKind::kInt8, .stochastic = true}, Dense(8, 2)},
       {"Int8Decay", {.kind = CodecKind::kInt8, .feedback_decay = 0.9f}, Dense(8, 2)},
+      {"Int6", {.kind = CodecKind::kInt6}, Dense(6, 2)},
+      {"Int6Decay", {.kind = CodecKind::kInt6, .feedback_decay = 0.9f}, Dense(6, 2)},
       {"Int4", {.kind = CodecKind::kInt4}, Dense(4, 2)},
       {"Int4Search", {.kind = CodecKind::kInt4, .search_scale = true}, Dense(4, 2)},
       {"Int4Stochastic", {.kind = CodecKind::kInt4, .stochastic = true}, Dense(4, 2)},

@@ -1,4 +1,4 @@
-// Segments that codecs are tested with: sizes around blocks and tiles, and values that break
+// Segments with which codecs are tested: sizes around blocks and tiles, and values that break
 // careless arithmetic.
 #pragma once
 
@@ -39,7 +39,7 @@ inline std::vector<float> Laplace(int64_t n, uint64_t seed = 1) {
   return result;
 }
 
-// Any finite bit pattern.
+// Arbitrary finite bit patterns.
 inline std::vector<float> AnyFinite(int64_t n, uint64_t seed = 1) {
   Random random(seed);
   std::vector<float> result(n);
@@ -51,7 +51,7 @@ inline std::vector<float> AnyFinite(int64_t n, uint64_t seed = 1) {
   return result;
 }
 
-// Named inputs of n elements.
+// Inputs of n elements, with names.
 inline std::vector<std::pair<std::string, std::vector<float>>> Inputs(int64_t n) {
   using Limits = std::numeric_limits<float>;
   std::vector<std::pair<std::string, std::vector<float>>> inputs = {

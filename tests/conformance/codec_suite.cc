@@ -10,7 +10,7 @@ TEST_P(CodecSuite, PayloadSizeIsTheFormula) {
     EXPECT_EQ(codec_->PayloadBytes(n), expected) << n;
     EXPECT_EQ(codec_->FragmentBytes(3 * kTileElements + n),
               3 * codec_->PayloadBytes(kTileElements) + expected);
-    // However the blocks are cut.
+    // The result must not depend on how the blocks are cut.
     const int64_t cut = n / 2 / kBlockElements * kBlockElements;
     EXPECT_LE(codec_->PayloadBytes(cut) + codec_->PayloadBytes(n - cut),
               codec_->FragmentBytesMax(n));
@@ -90,7 +90,8 @@ TEST_P(CodecSuite, AccumulateIsOneMultiplicationAndOneAddition) {
     std::vector<float> acc = Gaussian(n, 1, 9), expected = acc;
     const float weight = 0.7f;
     for (int64_t i = 0; i < n; ++i) {
-      const volatile float product = weight * decoded[i];  // Rounded on its own.
+      // Volatile, so that the product is rounded separately.
+      const volatile float product = weight * decoded[i];
       expected[i] = expected[i] + product;
     }
     ASSERT_TRUE(codec_->DecodeAccumulate(View(coded, n), weight, absl::MakeSpan(acc)).ok());
@@ -135,7 +136,7 @@ TEST_P(CodecSuite, SliceDecodesToTheSliceOfTheDecode) {
   }
 }
 
-// Where the difference u - decoded is always a float.
+// Whether the difference u - decoded is always a float.
 inline bool LosesExactly(const Codec& codec) {
   return !codec.options().stochastic && codec.kind() != CodecKind::kSign1 &&
          codec.kind() != CodecKind::kTopk2;
@@ -166,7 +167,7 @@ TEST_P(CodecSuite, FeedbackKeepsWhatIsLost) {
           ASSERT_EQ(lost[i], u[i] - decoded[i]) << i;
           ASSERT_EQ(decoded[i] + lost[i], u[i]) << i;
         } else {
-          // The difference is rounded, twice where a block became zeros afterwards.
+          // The difference is rounded; twice if a block became zeros afterwards.
           const int64_t block = i / kBlockElements * kBlockElements;
           float largest = 0;
           for (int64_t k = block; k < std::min(block + kBlockElements, n); ++k)
@@ -324,7 +325,7 @@ TEST_P(CodecSuite, RandomBytesNeverCrashAndValidOnesDecodeFinite) {
       ASSERT_LE(std::abs(x), bound);
     }
   }
-  // Random positions are hardly ever ascending and few.
+  // Random positions are rarely ascending and few, so hardly any bytes are valid for topk2.
   EXPECT_GT(valid, codec_->kind() == CodecKind::kTopk2 ? -1 : 100 / GetParam().trials_divisor);
 }
 

@@ -1,4 +1,4 @@
-// What every Codec must do, whatever its kind and kernels. A backend is tested by one
+// What every Codec must do, with every kind and every kernels. A backend is tested by one
 // INSTANTIATE_TEST_SUITE_P of CodecSuite over CodecCases.
 #pragma once
 
@@ -23,11 +23,11 @@ namespace longhaul::codec_test {
 struct CodecCase {
   std::string name;
   CodecOptions options;
-  // The payload formula, written independently.
+  // The payload formula, written independently of the codec.
   std::function<int64_t(int64_t)> payload_bytes;
   std::function<std::unique_ptr<Codec>(const CodecOptions&)> make =
       [](const CodecOptions& options) { return MakeCodec(options).value(); };
-  // A slow backend leaves out larger segments, and tries this share of the random bytes.
+  // A slow backend leaves out larger segments, and tries only this share of the random bytes.
   int64_t elements_max = kTileElements;
   int trials_divisor = 1;
 };
@@ -73,7 +73,7 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
     return out;
   }
 
-  // Block ranges whose ends are multiples of `group` or the segment's.
+  // Block ranges whose ends are multiples of `group`, or the segment's ends.
   static std::vector<BlockRange> Ranges(int64_t elements, int64_t group) {
     const int64_t blocks = CeilDiv(elements, kBlockElements), groups = CeilDiv(blocks, group);
     std::vector<BlockRange> ranges;

@@ -1,9 +1,9 @@
 // What every Communicator must do. A backend instantiates the suite
-// (INSTANTIATE_TYPED_TEST_SUITE_P) with a class that makes the communicators of one group, ranks as
-// threads of this process:
+// (INSTANTIATE_TYPED_TEST_SUITE_P) with a class that makes the communicators of one group, with
+// ranks as threads of this process:
 //
 //   static constexpr bool kRankOrderSums;  // sums are the rank-order sum bit for bit
-//   static constexpr bool kTellsWhoLeft;   // a peer that left in peace gives CANCELLED
+//   static constexpr bool kTellsWhoLeft;   // a peer that left normally gives CANCELLED
 //   static std::vector<int> Sizes();       // group sizes to try; empty: it cannot run here
 //   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size);
 //   // Memory that the communicator and this process can touch.
@@ -30,7 +30,7 @@
 
 namespace longhaul {
 
-// Far above what any operation needs: a test that reaches it fails.
+// Far more than any operation needs. A test that reaches it fails.
 inline constexpr absl::Duration kAmple = absl::Seconds(60);
 
 template <typename Backend, typename T>
@@ -47,18 +47,18 @@ class SharedBuffer {
   absl::Span<T> span_;
 };
 
-// Calls `body` on a thread for each rank and waits for all.
+// Calls `body` on one thread for each rank, and waits for all.
 inline void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
                         const std::function<void(Communicator&)>& body) {
   std::vector<std::thread> threads;
   for (const auto& communicator : group) {
-    if (communicator != nullptr)
-      threads.emplace_back([&] { body(*communicator); });  // null: has left
+    // Null: this rank has left.
+    if (communicator != nullptr) threads.emplace_back([&] { body(*communicator); });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
-// A value of rank `rank` whose sums depend on their order.
+// A value of rank `rank`. Sums of such values depend on their order.
 template <typename T>
 T InputValue(int rank, int64_t i) {
   const auto words = Philox(rank + 1, 0, i);
@@ -153,7 +153,7 @@ TYPED_TEST_P(CommunicatorSuite, ReduceScatterGivesEveryRankItsPartOfTheSum) {
                                                   TypeParam::Options(kAmple)),
                     absl::OkStatus());
           this->template ExpectSum<float>(output.span(), size, offset);
-          // The same with the result over the rank's own part.
+          // The same, with the result written over the rank's own part.
           const auto own = input.span().subspan(offset, counts[rank]);
           ASSERT_EQ(
               communicator.ReduceScatterSum(input.span(), counts, own, TypeParam::Options(kAmple)),
@@ -174,8 +174,8 @@ TYPED_TEST_P(CommunicatorSuite, AllGatherPutsEveryPartWhereItBelongs) {
     OnEveryRank(group, [&](Communicator& communicator) {
       const int rank = communicator.rank(), size = communicator.size();
       for (const int64_t count : this->Counts()) {
-        // Rank r has count + r bytes; parts stand in reverse order with gaps of three bytes, which
-        // stay untouched.
+        // Rank r has count + r bytes. The parts are in reverse order, with gaps of three bytes,
+        // which must not change.
         std::vector<Part> parts(size);
         int64_t end = 3;
         for (int r = size - 1; r >= 0; --r) {
@@ -318,7 +318,7 @@ TYPED_TEST_P(CommunicatorSuite, RefusesContradictingSizesAndStaysUsable) {
 TYPED_TEST_P(CommunicatorSuite, AbortWakesEveryWaitingRank) {
   this->ForEachGroup([&](const auto& group) {
     const int size = static_cast<int>(group.size());
-    // The last rank never calls; it aborts while the others wait, or are about to.
+    // The last rank never calls. It aborts while the others wait, or are about to wait.
     OnEveryRank(group, [&](Communicator& communicator) {
       if (communicator.rank() == size - 1) {
         communicator.Abort("the test says so");
@@ -341,7 +341,8 @@ TYPED_TEST_P(CommunicatorSuite, AbortWakesEveryWaitingRank) {
 
 TYPED_TEST_P(CommunicatorSuite, AbortFromAnotherThreadWakesItsOwnRank) {
   this->ForEachGroup([&](const auto& group) {
-    if (group.size() == 1) return;  // nothing to wait for
+    // A single rank has nothing to wait for.
+    if (group.size() == 1) return;
     absl::Notification about_to_wait;
     std::thread aborter([&] {
       about_to_wait.WaitForNotification();
@@ -362,8 +363,8 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatNeverComesEndsInADeadlineWithItsName) {
     std::atomic<int> expired = 0;
     OnEveryRank(group, [&](Communicator& communicator) {
       if (communicator.rank() == size - 1) return;
-      // Different deadlines: the first to expire reports the missing rank, the others may see it
-      // leave instead.
+      // Deadlines differ: the first rank to time out reports the missing rank; the others may see
+      // it leave instead.
       const absl::Duration timeout =
           absl::Milliseconds(50) + communicator.rank() * absl::Seconds(20);
       const absl::Status status = communicator.Barrier(TypeParam::Options(timeout));
@@ -383,7 +384,7 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatNeverComesEndsInADeadlineWithItsName) {
   });
 }
 
-TYPED_TEST_P(CommunicatorSuite, ARankThatLeavesInPeaceDisturbsNobody) {
+TYPED_TEST_P(CommunicatorSuite, ARankThatLeavesNormallyDisturbsNoOther) {
   this->ForEachGroup([&](const auto& group) {
     auto& own = const_cast<std::vector<std::unique_ptr<Communicator>>&>(group);
     std::vector<std::thread> threads;
@@ -414,7 +415,7 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatHasLeftIsReported) {
           << status;
       EXPECT_THAT(std::string(status.message()),
                   testing::HasSubstr(TypeParam::kTellsWhoLeft ? "has left" : "lost rank"));
-      // Who sees it leaves in peace, too.
+      // A rank that sees it leaves normally, too.
       if (communicator.rank() > 0) own[communicator.rank()].reset();
     });
   });
@@ -423,7 +424,7 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatHasLeftIsReported) {
 TYPED_TEST_P(CommunicatorSuite, SplitsIntoGroupsNumberedAsTheirMembersAre) {
   this->ForEachGroup([&](const auto& group) {
     OnEveryRank(group, [&](Communicator& communicator) {
-      // The even ranks, and the odd ones the other way round.
+      // The even ranks, and the odd ones in reverse order.
       std::vector<int> members;
       for (int r = communicator.rank() % 2; r < communicator.size(); r += 2) members.push_back(r);
       if (communicator.rank() % 2 == 1) std::reverse(members.begin(), members.end());
@@ -431,7 +432,7 @@ TYPED_TEST_P(CommunicatorSuite, SplitsIntoGroupsNumberedAsTheirMembersAre) {
       ASSERT_TRUE(part.ok()) << part.status();
       EXPECT_EQ((*part)->size(), static_cast<int>(members.size()));
       EXPECT_EQ(members[(*part)->rank()], communicator.rank());
-      // Both are used in turn.
+      // Both communicators are used in turn.
       this->template TestAllReduce<float>(**part, 1000);
       this->template TestAllReduce<float>(communicator, 1000);
       this->template TestAllReduce<float>(**part, 7);
@@ -463,7 +464,7 @@ TYPED_TEST_P(CommunicatorSuite, AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlon
   });
 }
 
-TYPED_TEST_P(CommunicatorSuite, RefusesToSplitIntoWhatIsNoGroupAndStaysUsable) {
+TYPED_TEST_P(CommunicatorSuite, RefusesToSplitIntoInvalidGroupsAndStaysUsable) {
   this->ForEachGroup([&](const auto& group) {
     OnEveryRank(group, [&](Communicator& communicator) {
       const int rank = communicator.rank(), size = communicator.size();
@@ -488,9 +489,9 @@ REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, AllReduceGivesEveryRankTheRankOrd
                             RefusesContradictingSizesAndStaysUsable, AbortWakesEveryWaitingRank,
                             AbortFromAnotherThreadWakesItsOwnRank,
                             ARankThatNeverComesEndsInADeadlineWithItsName,
-                            ARankThatLeavesInPeaceDisturbsNobody, ARankThatHasLeftIsReported,
+                            ARankThatLeavesNormallyDisturbsNoOther, ARankThatHasLeftIsReported,
                             SplitsIntoGroupsNumberedAsTheirMembersAre,
                             AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlone,
-                            RefusesToSplitIntoWhatIsNoGroupAndStaysUsable);
+                            RefusesToSplitIntoInvalidGroupsAndStaysUsable);
 
 }  // namespace longhaul

@@ -43,7 +43,8 @@ TEST_P(FileSystemSuite, WritingBehindChangesNothing) {
   auto file = Create("a");
   ASSERT_TRUE(file->WriteAt(0, "abcdef").ok());
   file->WriteBehind(0, 4);
-  file->WriteBehind(1000, 4);  // Nothing there: a hint cannot fail.
+  // Beyond the end: a hint cannot fail.
+  file->WriteBehind(1000, 4);
   EXPECT_EQ(Content("a"), "abcdef");
   EXPECT_TRUE(file->SyncData().ok());
 }
@@ -67,6 +68,13 @@ TEST_P(FileSystemSuite, SaysNotFound) {
   EXPECT_TRUE(absl::IsNotFound(fs_.Remove(Path("none"))));
   EXPECT_TRUE(absl::IsNotFound(fs_.Rename(Path("none"), Path("a"))));
   EXPECT_TRUE(absl::IsNotFound(fs_.List(Path("none")).status()));
+}
+
+TEST_P(FileSystemSuite, KnowsItsFreeSpace) {
+  const absl::StatusOr<int64_t> free = fs_.FreeBytes(under_test_.root);
+  ASSERT_TRUE(free.ok()) << free.status();
+  EXPECT_GT(*free, 0);
+  EXPECT_TRUE(absl::IsNotFound(fs_.FreeBytes(Path("none")).status()));
 }
 
 TEST_P(FileSystemSuite, MakesAFolderOnceAndRefusesAFileOfTheName) {

@@ -15,9 +15,11 @@
 namespace longhaul {
 
 struct FileSystemUnderTest {
-  std::shared_ptr<void> owner;  // Of whatever must live as long.
+  // Keeps everything alive that the file system needs.
+  std::shared_ptr<void> owner;
   FileSystem* fs = nullptr;
-  std::string root;  // An empty folder.
+  // An empty folder.
+  std::string root;
 };
 using FileSystemFactory = std::function<FileSystemUnderTest()>;
 

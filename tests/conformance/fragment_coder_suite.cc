@@ -19,7 +19,8 @@ TEST_P(FragmentCoderSuite, EveryCodecGivesTheBytesOfTheHost) {
        {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},
         CodecOptions{.kind = CodecKind::kE3m0, .search_scale = true},
         CodecOptions{.kind = CodecKind::kInt8, .stochastic = true},
-        CodecOptions{.kind = CodecKind::kInt4}, CodecOptions{.kind = CodecKind::kSign1},
+        CodecOptions{.kind = CodecKind::kInt6}, CodecOptions{.kind = CodecKind::kInt4},
+        CodecOptions{.kind = CodecKind::kSign1},
         CodecOptions{.kind = CodecKind::kTopk2, .feedback_decay = 0.95f}}) {
     SCOPED_TRACE(CodecName(options.kind));
     CoderPair pair(GetParam().device, options, options.kind != CodecKind::kFp32);
@@ -50,7 +51,7 @@ TEST_P(FragmentCoderSuite, ARankMayOwnNothing) {
   EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), "");
 }
 
-TEST_P(FragmentCoderSuite, ASnapshotIsOfTheMomentItIsTaken) {
+TEST_P(FragmentCoderSuite, ASnapshotHasTheValuesOfTheMomentItIsTaken) {
   CoderPair pair = Pair(/*feedback=*/false);
   pair.SetLive(1);
   pair.TakeSnapshot();
@@ -60,8 +61,30 @@ TEST_P(FragmentCoderSuite, ASnapshotIsOfTheMomentItIsTaken) {
   EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), first);
   pair.TakeSnapshot();
   pair.SetLive(1);
-  pair.TakeSnapshot();  // In place of the older one.
+  // Replaces the older snapshot.
+  pair.TakeSnapshot();
   EXPECT_EQ(pair.Code(RoundKind::kOuter, 2), first);
+}
+
+TEST_P(FragmentCoderSuite, FeedbackThatIsPutBackGoesOn) {
+  CoderPair pair = Pair(/*feedback=*/true), other = Pair(/*feedback=*/true);
+  EXPECT_EQ(pair.ReadFeedback(), std::vector<float>(pair.Outer(1).size()));
+  pair.SetLive(1);
+  pair.TakeSnapshot();
+  pair.Code(RoundKind::kOuter, 2);
+  pair.Commit(true);
+  const std::vector<float> owed = pair.ReadFeedback();
+  other.WriteFeedback(owed);
+  EXPECT_EQ(other.ReadFeedback(), owed);
+  for (CoderPair* of : {&pair, &other}) {
+    of->SetLive(3);
+    of->TakeSnapshot();
+  }
+  const std::string with = pair.Code(RoundKind::kOuter, 4);
+  EXPECT_EQ(other.Code(RoundKind::kOuter, 4), with);
+  other.Reset();
+  other.TakeSnapshot();
+  EXPECT_NE(other.Code(RoundKind::kOuter, 4), with) << "the test sees nothing";
 }
 
 TEST_P(FragmentCoderSuite, FeedbackCountsOnlyAfterACommitThatContributed) {
@@ -104,7 +127,7 @@ TEST_P(FragmentCoderSuite, NanAndInfAreRefusedWithTheirPlace) {
     pair.TakeSnapshot();
     EXPECT_NE(pair.Code(kind, 2).find("element 884 of the segment is NaN or Inf"),
               std::string::npos);
-    // The next round is as if nothing had been.
+    // The next round is as if nothing had happened.
     pair.SetLive(1);
     pair.TakeSnapshot();
     pair.Code(RoundKind::kOuter, 2);

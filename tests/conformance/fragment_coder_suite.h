@@ -1,6 +1,6 @@
 // What every FragmentCoder must do. A backend is tested by one INSTANTIATE_TEST_SUITE_P of
-// FragmentCoderSuite. What bytes are right is said by the host's coder, whose own tests are those
-// of OuterFragment and the codecs.
+// FragmentCoderSuite. The host's coder defines the right bytes; its own tests are those of
+// OuterFragment and the codecs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,10 +20,11 @@ namespace longhaul::session {
 
 struct CoderBackend {
   std::string name;
-  std::shared_ptr<DeviceCodec> device;  // Null: HostFragmentCoder.
+  // Null: HostFragmentCoder.
+  std::shared_ptr<DeviceCodec> device;
 };
 
-// Live parameters, in device memory or not, that a test sets.
+// Live parameters that a test sets, in device or host memory.
 class CoderReplica : public Replica {
  public:
   CoderReplica(std::vector<int64_t> units, std::shared_ptr<DeviceCodec> device)
@@ -55,7 +56,7 @@ class CoderReplica : public Replica {
     return device_ == nullptr ? nullptr : on_device_[unit].get() + offset;
   }
 
-  // The rest is not of interest.
+  // The other methods are not used.
   const ModelLayout& layout() const override { return layout_; }
   int rank() const override { return 0; }
   int ranks() const override { return 1; }
@@ -73,7 +74,7 @@ class CoderReplica : public Replica {
   std::vector<DeviceFloats> on_device_;
 };
 
-// A coder beside the host's, which are told the same and must answer the same.
+// A coder and the host's coder. Both get the same calls and must give the same answers.
 class CoderPair {
  public:
   CoderPair(std::shared_ptr<DeviceCodec> device, const CodecOptions& up, bool feedback,
@@ -108,7 +109,7 @@ class CoderPair {
   std::vector<float> Outer(uint64_t seed) const {
     return codec_test::Gaussian(map_.elements(), 1, seed);
   }
-  // Codes with both; the payload, or the error's message.
+  // Codes with both. Returns the payload, or the error's message.
   std::string Code(RoundKind kind, uint64_t outer_seed) {
     const std::vector<float> outer = Outer(outer_seed);
     const auto coded = coder_->Code(kind, 11, outer), expected = host_.Code(kind, 11, outer);
@@ -129,6 +130,18 @@ class CoderPair {
   void Reset() {
     coder_->Reset();
     host_.Reset();
+  }
+  // What both owe.
+  std::vector<float> ReadFeedback() {
+    std::vector<float> owed(map_.elements(), 9), expected(map_.elements(), 8);
+    EXPECT_TRUE(coder_->ReadFeedback(absl::MakeSpan(owed)).ok());
+    EXPECT_TRUE(host_.ReadFeedback(absl::MakeSpan(expected)).ok());
+    EXPECT_EQ(owed, expected);
+    return owed;
+  }
+  void WriteFeedback(absl::Span<const float> owed) {
+    EXPECT_TRUE(coder_->WriteFeedback(owed).ok());
+    EXPECT_TRUE(host_.WriteFeedback(owed).ok());
   }
   FragmentCoder& coder() { return *coder_; }
   CoderReplica& replica() { return replica_; }

@@ -1,4 +1,4 @@
-// What every OuterOptimizer does, whatever its formula. A backend instantiates the suite with a
+// What every OuterOptimizer does, with any formula. A backend instantiates the suite with a
 // factory.
 #pragma once
 
@@ -28,7 +28,7 @@ class OuterOptimizerSuite : public testing::TestWithParam<OuterOptimizerFactory>
   std::unique_ptr<OuterOptimizer> optimizer_;
 };
 
-TEST_P(OuterOptimizerSuite, NothingComesOfNothing) {
+TEST_P(OuterOptimizerSuite, ZerosStayZero) {
   std::vector<float> gradient(100, 0.0f), momentum(100, 0.0f);
   optimizer_->Step(absl::MakeSpan(gradient), absl::MakeSpan(momentum));
   EXPECT_EQ(gradient, std::vector<float>(100, 0.0f));
@@ -37,7 +37,7 @@ TEST_P(OuterOptimizerSuite, NothingComesOfNothing) {
 
 TEST_P(OuterOptimizerSuite, TakesAnEmptySpan) { optimizer_->Step({}, {}); }
 
-// Tiles may be cut anywhere: the vectoriser's remainders must not change a bit.
+// Tiles may be cut anywhere, and the remainders of vector loops must not change a bit.
 TEST_P(OuterOptimizerSuite, WorksElementByElement) {
   for (const size_t size : {1u, 3u, 15u, 16u, 17u, 127u, 128u, 129u, 1000u}) {
     std::vector<float> gradient = Values(size, 1), momentum = Values(size, 2);

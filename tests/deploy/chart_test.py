@@ -69,7 +69,9 @@ class ChartTest(unittest.TestCase):
             with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
                 values.write(text)
                 values.flush()
-                self.assertIn(words, validate("values", schema, values.name).stdout)
+                refused = validate("values", schema, values.name)
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn(words, refused.stdout)
 
     def test_a_pool_without_a_coordinator_is_refused(self):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:

@@ -8,12 +8,13 @@ import sys
 import tempfile
 import unittest
 
+import documents
 import tools
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import BIN, ClusterTest, main  # noqa: E402
+from cluster import BIN, TEXT, ClusterTest, main  # noqa: E402
 
 SCHEMAS = ROOT / "deploy/schemas"
 VALIDATE = """
@@ -39,38 +40,68 @@ class ContractTest(ClusterTest):
 
     def test_every_answer_is_as_its_schema_says(self):
         self.cluster.start_worker("site-a")
-        answers = []
-
-        def ask(schema, *command, code=0):
-            result = self.cluster.cli(*command, "-o", "jsonl" if schema == "log_line" else "json")
-            self.assertEqual(result.returncode, code, f"{command}: {result.stdout}{result.stderr}")
-            lines = result.stdout.splitlines() if schema == "log_line" else [result.stdout]
-            answers.extend((schema, json.loads(line)) for line in lines)
-
-        # Before anything is known, and when something is.
-        ask("jobs", "list")
+        self.answers, self.asked = [], set()
+        self.ask("jobs", "list")  # Before anything is known.
         self.assertEqual(self.cluster.submit("tiny", steps=60, pools=1).returncode, 0)
-        ask("job", "get", "tiny")
-        ask("job", "submit", "-f", "deploy/examples/quickstart.yaml", "--dry-run")
-        ask("job", "wait", "tiny")
+        self.ask("job", "get", "tiny")
+        self.ask("job", "submit", "-f", "deploy/examples/quickstart.yaml", "--dry-run")
+        self.ask("job", "wait", "tiny")
+        self.ask("job", "watch", "tiny")
         for schema, command in (("jobs", ["list"]), ("job", ["get", "tiny"]), ("pools", ["pools"]), ("checkpoints", ["checkpoints", "tiny"]),
                                 ("top", ["top"]), ("log_line", ["logs", "tiny"]), ("spec_explain", ["spec", "explain", "sync"]),
                                 ("spec_explain", ["spec", "explain", "sync.up.codec"]), ("spec_init", ["spec", "init"]), ("doctor", ["doctor"]),
-                                ("contexts", ["contexts"]), ("version", ["version"])):
-            ask(schema, *command)
+                                ("contexts", ["contexts"]), ("version", ["version"]), ("events", ["events", "tiny"]),
+                                ("event", ["events", "tiny", "--follow"])):
+            self.ask(schema, *command)
+        self.ask_for_results()
         self.assertEqual(self.cluster.submit("stopped", pools=5).returncode, 0)
-        ask("job", "cancel", "stopped", "--reason", "enough")
-        ask("job", "wait", "stopped", code=1)
-        ask("job", "get", "nobody", code=1)
-        ask("job", "submit", "-f", "deploy/examples/quickstart.yaml", "--set", "sync.tua=1", code=4)
-        ask("jobs", "list", "--limit", "0", code=4)
-        ask("doctor", "doctor", "--data-dir", "/nowhere", code=4)
-        self.assertGreater(len(answers), 20)
-        self.assertEqual(self.validate(answers), "")
+        self.ask("job", "cancel", "stopped", "--reason", "enough")
+        self.ask("job", "wait", "stopped", code=1)
+        self.ask("delete", "delete", "stopped")
+        self.ask("job", "get", "nobody", code=1)
+        self.ask("job", "submit", "-f", "deploy/examples/quickstart.yaml", "--set", "sync.tua=1", code=4)
+        self.ask("jobs", "list", "--limit", "0", code=4)
+        self.ask("doctor", "doctor", "--data-dir", "/nowhere", code=4)
+        self.assertEqual(self.validate(self.answers), "")
+        # Every command, and every schema.
+        commands = {" ".join(words) for words, _ in documents.command_pages(lambda *words: self.cluster.cli(*words, "--help").stdout)}
+        self.assertGreater(len(commands), 20)
+        self.assertEqual(sorted(commands - self.asked), ["completion"])  # It prints a script.
+        self.assertEqual({schema for schema, _ in self.answers}, {path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")})
         # The schemas are not empty words.
-        broken = json.loads(json.dumps(dict(answers)["version"]))
+        broken = json.loads(json.dumps(dict(self.answers)["version"]))
         del broken["data"]["version"]
         self.assertIn("'version' is a required property", self.validate([("version", broken)]))
+
+    def ask(self, schema, *command, code=0):
+        lines = schema in ("log_line", "event")
+        # Those of longhaul-lm come first on the line, without the CLI's own flags.
+        run = self.run_lm if command[0] in ("eval", "sample") else self.cluster.cli
+        result = run(*command, "-o", "jsonl" if lines else "json")
+        self.assertEqual(result.returncode, code, f"{command}: {result.stdout}{result.stderr}")
+        self.assertTrue(result.stdout, command)
+        self.answers.extend((schema, json.loads(text)) for text in (result.stdout.splitlines() if lines else [result.stdout]))
+        self.asked |= {command[0], " ".join(map(str, command[:2]))}
+
+    @staticmethod
+    def run_lm(*command):
+        return subprocess.run([BIN / "longhaul", *command], capture_output=True, text=True, timeout=60, check=False)
+
+    def ask_for_results(self):
+        folder = self.cluster.folder
+        self.ask("download", "download", "tiny", "--out", folder / "tiny")
+        self.ask("export", "export", folder / "tiny", "--out", folder / "hf")
+        self.ask("eval", "eval", folder / "hf", "--data", TEXT, "--max-tokens", "100")
+        self.ask("eval", "eval", folder / "nothing", "--data", TEXT, code=4)
+        self.ask("sample", "sample", folder / "hf", "--prompt", "A", "--max-tokens", "3")
+        self.ask("data_check", "data", "check", TEXT)
+        self.ask("certs", "certs", "--dir", folder / "ca", "init")
+        self.asked.add("certs init")
+        self.ask("certs", "certs", "issue", "pool", "site-a", "--dir", folder / "ca")
+        self.assertEqual(self.cluster.submit("long", steps=1000000, pools=1).returncode, 0)
+        self.cluster.wait_step(30, "long")
+        self.ask("checkpoint", "checkpoint", "long")
+        self.ask("job", "cancel", "long")
 
     def test_the_schemas_are_those_of_the_contract(self):
         with tempfile.TemporaryDirectory() as folder:

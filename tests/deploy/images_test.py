@@ -8,11 +8,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 import cluster  # noqa: E402  (reads the first argument)
+import tools  # noqa: E402
 
 IMAGES = ROOT / "deploy/images"
 PROGRAMS = {"coordinator": ["longhaul-coordinator", "longhaul", "longhaul-sentencepiece"],
@@ -107,6 +109,26 @@ class ImagesTest(unittest.TestCase):
         for variable in set(re.findall(r"(LONGHAUL_\w+):", text)):
             helps = [subprocess.run([cluster.BIN / p, "--help"], capture_output=True, text=True, check=True).stdout for p in ("longhaul-worker", "longhaul-coordinator")]
             self.assertIn(variable, "".join(helps))
+
+    def test_compose_is_what_its_specification_says(self):
+        check = pathlib.Path(tools.environment(pathlib.Path(__file__).with_name("requirements.txt"))).with_name("check-jsonschema")
+        right = (ROOT / "deploy/compose.yaml").read_text()
+        for text, words in ((right, "ok -- validation done"), (right.replace("read_only", "read_onyl"), "'read_onyl' was unexpected"),
+                            (right.replace("service_healthy", "service_well"), "'service_well' is not one of"), (right.replace("[ALL]", "ALL"), "is not of type")):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as compose:
+                compose.write(text)
+                compose.flush()
+                result = subprocess.run([check, "--builtin-schema", "vendor.compose-spec", compose.name], capture_output=True, text=True, check=False)
+                self.assertEqual(result.returncode, 0 if text == right else 1, result.stdout + result.stderr)
+                self.assertIn(words, result.stdout)
+
+    def test_compose_lets_every_program_listen_as_it_does(self):
+        """Beyond localhost they want tokens, or to be told that the network is private."""
+        services = re.split(r"^  (?=[\w-]+:$)", (ROOT / "deploy/compose.yaml").read_text().split("\nservices:\n")[1], flags=re.MULTILINE)
+        ours = [text for text in services if re.match(r"coordinator:|site-", text)]
+        self.assertEqual(len(ours), 3)
+        for text in ours:
+            self.assertIn('LONGHAUL_INSECURE: "true"', text)
 
 
 if __name__ == "__main__":

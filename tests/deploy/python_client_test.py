@@ -13,7 +13,7 @@ import tools
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import TEXT, ClusterTest, main  # noqa: E402
+from cluster import BIN, TEXT, Cluster, ClusterTest, main  # noqa: E402
 
 SCRIPT = """
 import json, sys
@@ -46,6 +46,64 @@ found["cancelled"] = [client.cancel("gone", "enough").error.message, job_pb2.Job
 found["logs"] = len(list(client.logs("from-python", tail=5)))
 found["rows"] = longhaul.rows(client.get("from-python"))
 print(json.dumps(found))
+"""
+
+SPEC = """{"name": "tiny", "model": {"transformer": {"layers": 1, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}},
+    "data": {"text": {"path": "%s"}}, "train": {"steps": 60, "batch": 2}, "sync": {"h": 10}}"""
+# Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
+CLOSED = """
+import json, os, sys
+import longhaul
+
+server, ca, token = sys.argv[1:]
+authority = ca + "/ca.pem"
+found = {}
+
+def refused(name, call):
+    try:
+        call()
+        found[name] = "was not refused"
+    except (longhaul.LonghaulError, ValueError) as error:
+        found[name] = f"{getattr(error, 'code', 'ValueError')}: {error}"
+
+with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as client:
+    job = client.submit({"name": "closed", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5}, "sync": {"h": 2},
+                         "pools": {"names": ["nobody"]}})
+    found["listed"] = [job.spec.name for job in client.list()]
+    found["logs"] = list(client.logs("closed"))
+    found["metrics"] = client.metrics("closed")
+    client.cancel("closed")
+    found["waited"] = client.wait("closed", timeout=10).spec.name
+    secret = open(token).read()
+    open(token, "w").write("f" * 64)
+    refused("replaced", client.list)
+    open(token, "w").write(secret)
+    found["again"] = len(client.list())
+    os.chmod(token, 0o644)
+    refused("readable", client.list)
+    refused("readable at once", lambda: longhaul.Client(server, tls_ca=authority, token_file=token))
+    os.chmod(token, 0o600)
+os.environ.update(LONGHAUL_SERVER=server, LONGHAUL_TLS_CA=authority, LONGHAUL_TOKEN_FILE=token)
+with longhaul.Client() as client:
+    found["variables"] = len(client.list())
+del os.environ["LONGHAUL_TLS_CA"], os.environ["LONGHAUL_TOKEN_FILE"]
+with longhaul.Client(tls_ca=authority, tls_certificate=ca + "/site-a.pem", tls_key=ca + "/site-a.key", timeout=10) as client:
+    refused("a pool", client.list)
+with longhaul.Client(tls_ca=ca + "/other/ca.pem", token_file=token, timeout=2) as client:
+    refused("another authority", client.list)
+with longhaul.Client(timeout=2) as client:
+    refused("plaintext", client.list)
+refused("token in plaintext", lambda: longhaul.Client(token_file=token))
+refused("nobody", lambda: longhaul.Client(tls_ca=authority))
+refused("half", lambda: longhaul.Client(tls_ca=authority, tls_certificate=ca + "/site-a.pem"))
+for name, text in (("short.token", "short"), ("lines.token", "one-token-of-many\\nanother-of-them")):
+    path = os.path.join(ca, name)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    open(path, "w").write(text)
+    refused(name, lambda: longhaul.Client(tls_ca=authority, token_file=path))
+refused("folder", lambda: longhaul.Client(tls_ca=authority, token_file=ca))
+refused("none", lambda: longhaul.Client(tls_ca=authority, token_file=ca + "/none"))
+print(json.dumps([found, secret.strip()]))
 """
 
 
@@ -86,6 +144,52 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
         self.assertEqual(found["rows"][0]["step"], 200)
+
+    def test_the_lines_of_the_page_run(self):
+        """deploy/python/README.md, with a whole spec and this coordinator."""
+        self.cluster.start_worker("site-a")
+        page = (ROOT / "deploy/python/README.md").read_text()
+        lines = page.split("```python\n", 1)[1].split("```", 1)[0]
+        for shown, meant in (('{"name": "tiny", ...}', SPEC % TEXT), ('"localhost:7070"', repr(self.cluster.address))):
+            self.assertEqual(lines.count(shown), 1)
+            lines = lines.replace(shown, meant)
+        shown = self.run_script("-c", lines + "\nprint(len(table))")
+        self.assertIn("60 [{", shown)
+        self.assertGreater(int(shown.splitlines()[-1]), 1)
+
+    def longhaul(self, *arguments):
+        subprocess.run([BIN / "longhaul", *arguments], check=True, capture_output=True)
+
+    def test_tokens_and_certificates(self):
+        self.cluster.close()
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        token = self.cluster.start_closed_coordinator(role="submitter")
+        ca = self.cluster.folder / "ca"
+        self.longhaul("certs", "--dir", ca, "issue", "pool", "site-a")
+        self.longhaul("certs", "--dir", ca / "other", "init")
+        found, secret = json.loads(self.run_script("-c", CLOSED, self.cluster.address, ca, token))
+        self.assertNotIn(secret, json.dumps(found))
+        self.assertEqual([found[name] for name in ("listed", "logs", "metrics", "waited", "again", "variables")], [["closed"], [], [], "closed", 1, 1])
+        for name in ("readable", "readable at once"):
+            self.assertIn(f"FAILED_PRECONDITION: FAILED_PRECONDITION: token_file {token} holds a secret", found[name])
+            self.assertIn(f"chmod 600 {token}", found[name])
+        for name, words in (("replaced", "UNAUTHENTICATED"), ("a pool", "a token is needed"), ("another authority", "UNAVAILABLE"),
+                            ("plaintext", "UNAVAILABLE"), ("token in plaintext", "needs tls_ca"), ("nobody", "who you are"), ("half", "all of"), ("short.token", "one token of 16"),
+                            ("lines.token", "one token of 16"), ("folder", "is not a file"), ("none", "NOT_FOUND")):
+            self.assertIn(words, found[name], name)
+
+    def test_a_certificate_is_a_user_where_there_are_no_tokens(self):
+        self.cluster.close()
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        ca = self.cluster.folder / "ca"
+        for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], ["issue", "user", "carol"]):
+            self.longhaul("certs", "--dir", ca, *command)
+        shown = {"tls_ca": ca / "ca.pem", "tls_certificate": ca / "carol.pem", "tls_key": ca / "carol.key"}
+        self.cluster.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key")
+        script = "import sys, longhaul; print(longhaul.Client(sys.argv[1], tls_ca=sys.argv[2], tls_certificate=sys.argv[3], tls_key=sys.argv[4]).list())"
+        self.assertEqual(self.run_script("-c", script, self.cluster.address, *shown.values()).strip(), "[]")
 
     def test_reflection_alone_drives_a_coordinator(self):
         shown = self.run_script("-E", ROOT / "deploy/python/examples/reflection.py", self.cluster.address, "reflected")

@@ -2,7 +2,8 @@
 
     two_machines_test.py BUILD/bin [unittest arguments]
 
-What a namespace lacks is stood in for: systemctl by a program that runs a unit's ExecStart with its user and environment, scp by a copy.
+What a namespace lacks is stood in for: systemctl by a program that runs a unit's ExecStart with its user and environment, scp by a copy, docker by
+container_engine.py, which runs this machine's files with what the Dockerfiles say of an image (images_run_test.py runs the images' own files).
 """
 
 import os
@@ -37,7 +38,7 @@ def start(name):
         key, _, value = line.partition("=")
         environment[key] = value
     user = pwd.getpwnam(unit["User"][0])
-    for folder in unit.get("StateDirectory", []):
+    for folder in " ".join(unit.get("StateDirectory", [])).split():
         path = pathlib.Path("/var/lib", folder); path.mkdir(exist_ok=True)
         os.chown(path, user.pw_uid, user.pw_gid)
     log = open(state / f"{name}.log", "ab")
@@ -119,7 +120,7 @@ exec sleep infinity"""
         return result
 
     def logs(self):
-        result = subprocess.run(self.command("tail -n 20 /run/units/*.log || true"), capture_output=True, text=True, check=False)
+        result = subprocess.run(self.command("tail -n 20 /run/units/*.log /run/containers/*.log || true"), capture_output=True, text=True, check=False)
         return result.stdout
 
     def write(self, path, text, mode=0o755):
@@ -163,6 +164,9 @@ class TwoMachinesTest(unittest.TestCase):
             machine = self.machines[name]
             machine.write("/usr/local/stand-in/systemctl", SYSTEMCTL)
             machine.write("/usr/local/stand-in/scp", self.scp(folder))
+            engine = pathlib.Path(__file__).with_name("container_engine.py").read_text()
+            machine.write("/usr/local/stand-in/docker", f"#!/usr/bin/python3\n{engine}")
+            machine.write("/usr/local/stand-in/images", str(ROOT / "deploy/images"), 0o644)
 
     @staticmethod
     def scp(folder):
@@ -188,6 +192,7 @@ class TwoMachinesTest(unittest.TestCase):
         while "site-b" not in (listed := hub.run(settings + "longhaul pools", check=False).stdout) and time.monotonic() < deadline:
             time.sleep(0.5)
         self.assertIn("site-b", listed)
+        self.check_containers(hub, site, settings)
         self.check_strangers(site)
 
     def check_job(self, hub, site, settings):
@@ -197,6 +202,16 @@ class TwoMachinesTest(unittest.TestCase):
         # The services are the user's, and keys are for no one else.
         self.assertEqual(hub.run("stat -c %U /var/lib/longhaul/coordinator/coordinator.db").stdout.strip(), "longhaul")
         self.assertEqual(site.run("stat -c %A /etc/longhaul/tls/site-b.key").stdout.strip()[-3:], "---")
+
+    def check_containers(self, hub, site, settings):
+        self.assertIn("COMPLETED", hub.run(settings + "longhaul get second").stdout)
+        for machine, name in ((hub, "coordinator"), (hub, "worker"), (site, "worker")):
+            pid = machine.run(f"docker inspect {name}").stdout.strip()
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            self.assertIn("NoNewPrivs:\t1", status)
+            self.assertRegex(status, r"CapBnd:\t0+\n")
+            self.assertRegex(status, r"Uid:\t[1-9]")
+            self.assertNotEqual(machine.run(f"nsenter -t {pid} -m chroot /proc/{pid}/root sh -c 'touch /usr/local/x /etc/x'", check=False).returncode, 0)
 
     def check_strangers(self, site):
         """What the firewall and the certificates keep out."""

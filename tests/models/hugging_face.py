@@ -58,6 +58,15 @@ def logits_of(model, tokens):
         return model(torch.tensor([list(tokens)])).logits[0].float().numpy()
 
 
+def document_mask(tokens, eos):
+    """[B, 1, T, T] for transformers: what a token of each row adds to its scores, so that it sees its document's tokens up to itself. The token eos
+    ends a document and belongs to it."""
+    ends = tokens == eos
+    document = ends.long().cumsum(1) - ends.long()
+    seen = (document[:, :, None] == document[:, None, :]) & torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()
+    return torch.where(seen, 0.0, float("-inf"))[:, None]
+
+
 def run_lm(*arguments, check=True):
     result = subprocess.run([BIN / "longhaul-lm", *map(str, arguments), "--threads", "2"], capture_output=True, timeout=120, check=False)
     if check and result.returncode != 0:
@@ -65,10 +74,10 @@ def run_lm(*arguments, check=True):
     return result
 
 
-def our_logits(folder, tokens):
+def our_logits(folder, tokens, *flags):
     with tempfile.TemporaryDirectory() as work:
         numpy.array(tokens, "<i4").tofile(f"{work}/tokens")
-        run_lm("logits", folder, "--tokens", f"{work}/tokens", "--out", f"{work}/logits")
+        run_lm("logits", folder, "--tokens", f"{work}/tokens", "--out", f"{work}/logits", *flags)
         return numpy.fromfile(f"{work}/logits", "<f4").reshape(len(tokens), -1)
 
 

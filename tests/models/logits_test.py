@@ -1,6 +1,6 @@
 """Reads what transformers wrote: the same logits, the same text, and clear words about folders that are no model."""
 
-from hugging_face import BIN, LLAMA3, ModelTest, load, logits_of, main, make_model, our_logits, run_lm  # First: it goes over to an environment that has the others.
+from hugging_face import BIN, LLAMA3, ModelTest, document_mask, load, logits_of, main, make_model, our_logits, run_lm  # First: it goes over to an environment that has the others.
 
 import json
 import subprocess
@@ -57,6 +57,60 @@ class LogitsTest(ModelTest):
         config["torch_dtype"] = config.pop("dtype")
         (folder / "config.json").write_text(json.dumps(config))
         self.assert_near(our_logits(folder, TOKENS), logits_of(model, TOKENS), 1e-4)
+
+
+class DocumentsTest(ModelTest):
+    EOS = 5
+
+    def setUp(self):
+        super().setUp()
+        self.tokens = [token if token != self.EOS else 6 for token in TOKENS]
+        for end in (0, 30, 31, 90):
+            self.tokens[end] = self.EOS
+
+    def models(self):
+        return make_model(rope_parameters=LLAMA3), make_model("Qwen3", head_dim=18, num_key_value_heads=1)
+
+    def test_logits_are_those_of_a_mask_and_of_each_document_alone(self):
+        for model in self.models():
+            ours = our_logits(self.save(model, model.config.model_type), self.tokens, "--eos", self.EOS)
+            row = torch.tensor([self.tokens])
+            with torch.no_grad():
+                masked = model(row, attention_mask=document_mask(row, self.EOS)).logits[0].numpy()
+            self.assert_near(ours, masked, 1e-4)
+            self.assertGreater(abs(ours - logits_of(model, self.tokens)).max(), 0.1)
+            for begin, end in ((0, 1), (1, 31), (31, 32), (32, 91), (91, 150)):
+                self.assert_near(ours[begin:end], logits_of(model, self.tokens[begin:end]), 1e-4)
+
+    def test_loss(self):
+        for model in self.models():
+            folder = self.save(model, model.config.model_type)
+            rows = torch.tensor([self.tokens[37 * i:37 * i + 38] for i in range(4)])
+            with torch.no_grad():
+                logits = model(rows[:, :-1], attention_mask=document_mask(rows[:, :-1], self.EOS)).logits
+            expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()).item()
+            data = self.folder / "tokens.bin"
+            numpy.array(self.tokens, "<u2").tofile(data)
+
+            def loss(*flags):
+                made = run_lm("eval", folder, "--data", data, "--context", "37", "-o", "json", *flags)
+                return json.loads(made.stdout)["data"]["loss"]
+
+            self.assertAlmostEqual(loss("--separate-documents", "--eos", self.EOS), expected, delta=1e-4)
+            # The token that ends a document, told as the one that the next begins with, is another thing.
+            self.assertGreater(abs(loss("--separate-documents", "--bos", self.EOS) - expected), 1e-3)
+            self.assertGreater(abs(loss() - expected), 1e-3)
+
+    def test_what_tells_no_documents_is_refused(self):
+        folder = self.save(make_model())
+        data, text = self.folder / "tokens.bin", self.folder / "text"
+        numpy.array(self.tokens, "<u2").tofile(data)
+        text.write_bytes(b"text " * 100)
+        for arguments, word in (((data, "--separate-documents"), "nothing tells them"), ((data, "--separate-documents", "--eos", "4"), "token 4 (eos) is nowhere"),
+                                ((data, "--eos", "5"), "--separate-documents only"), ((text, "--separate-documents", "--bos", "5"), "token files only")):
+            result = run_lm("eval", folder, "--context", "20", "--data", *arguments, check=False)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertIn(word, result.stderr.decode())
 
 
 class SampleTest(ModelTest):

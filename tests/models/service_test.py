@@ -1,6 +1,6 @@
 """A downloaded model goes on training at two sites, is exported, loaded in transformers, evaluated and sampled from."""
 
-from hugging_face import BIN, ROOT, ModelTest, load, logits_of, main, make_model, our_logits, run_lm  # First: it goes over to an environment that has the others.
+from hugging_face import BIN, LLAMA3, ROOT, ModelTest, load, logits_of, main, make_model, our_logits, run_lm  # First: it goes over to an environment that has the others.
 
 import json
 import subprocess
@@ -79,6 +79,44 @@ class ServiceTest(ModelTest):
         self.assertEqual(again.returncode, 4)
         self.assertIn("is there, and not empty", again.stderr)
         self.assertEqual([path for path in self.folder.iterdir() if path.name.endswith(".tmp")], [])
+
+    def test_no_pool_needs_the_folder(self):
+        """The coordinator reads it once; pools pull what it holds, as they pull everything."""
+        model = make_model("Llama", vocab_size=256, rope_parameters=LLAMA3, tie_word_embeddings=True)
+        imports = self.folder / "imports"
+        folder = self.save_with_tokenizer(model)
+        imports.mkdir()
+        folder.rename(imports / "base")
+        spec = self.folder / "job.yaml"
+        spec.write_text(f"name: continue\nmodel: {{transformer: {{context: 32}}}}\ndata: {{text: {{path: {self.text}}}}}\n"
+                        "train: {steps: 20, batch: 4}\ninner: {adamw: {lr: 1e-9, weight_decay: 1e-9}}\npools: {min: 2}\n"
+                        "sync: {h: 10, up: {codec: fp32}, down: {codec: fp32}}\nevaluation: {batches: 2}\n")
+        self.cluster.start_coordinator("--import-dir", imports)
+        for pool, ranks in (("a", 2), ("b", 1)):
+            self.cluster.start_worker(pool, ranks)
+        refused = self.cluster.cli("submit", "-f", spec, "--from", imports / "base", "--set", "model.transformer.dim=64")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("found 64, hidden_size in config.json is 48", refused.stderr)
+        refused = self.cluster.cli("submit", "-f", spec, "--from", imports / "base", "--set", f"model.hf.path={imports / 'base'}")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("every pool would need that folder, too", refused.stderr)
+        self.cli("submit", "-f", spec, "--from", imports / "base")
+        job = self.cluster.wait_job("continue")
+        self.assertEqual(len(job["pools"]), 2)
+        (imports / "base").rename(self.folder / "model")  # Not needed any more.
+        exported = self.folder / "exported"
+        self.cli("export", "continue", "--out", exported, "--dtype", "fp32", "--tokenizer", self.folder / "model")
+        # With so small a rate it is the model that it began with.
+        self.assert_near(logits_of(load(exported), TOKENS), logits_of(model, TOKENS), 1e-3)
+        # A folder that is damaged is refused by name.
+        broken = imports / "broken"
+        self.save(make_model(vocab_size=256)).rename(broken)
+        weights = broken / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-100])
+        refused = self.cluster.cli("submit", "-f", spec, "--from", broken, "--set", "name=other")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("init.folder", refused.stderr)
+        self.assertIn("model.safetensors", refused.stderr)
 
     def test_a_site_with_another_model_is_set_aside_with_the_reason(self):
         folder = self.save(make_model(vocab_size=256))

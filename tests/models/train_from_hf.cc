@@ -1,6 +1,6 @@
 // Trains a Hugging Face model on given tokens, on ranks that are threads of this process, and writes
 // it as one again: what training_test.py compares with PyTorch.
-//   train_from_hf MODEL --tokens FILE --batch N --context N --steps N --preset P --ranks N --out DIR
+//   train_from_hf MODEL --tokens FILE --batch N --context N --steps N --preset P --ranks N --out DIR [--eos TOKEN]
 // Prints the loss of each step, in nats a token. Tokens: int64, steps * batch * (context + 1).
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +29,7 @@ struct Arguments {
   int steps = 1, ranks = 1;
   double lr = 1e-3;
   bool autograd = false;
+  int64_t eos = -1;  // Behind each document, to which attention keeps. -1: it is whole.
 };
 
 class Gathered : public InitialParameters {
@@ -60,6 +61,18 @@ std::vector<int64_t> ReadAll(const std::string& path) {
   return tokens;
 }
 
+// Of the tokens that a model reads of each example.
+std::vector<int64_t> StartsOf(absl::Span<const int64_t> tokens, int64_t context, int64_t eos) {
+  if (eos < 0) return {};
+  std::vector<int64_t> starts;
+  for (size_t row = 0; row < tokens.size(); row += context + 1) {
+    starts.push_back(0);
+    for (int64_t t = 1; t < context; ++t)
+      starts.push_back(tokens[row + t - 1] == eos ? t : starts.back());
+  }
+  return starts;
+}
+
 void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
                const TransformerShape& shape, const std::vector<int64_t>& tokens, std::mutex& mutex,
                Gathered& gathered) {
@@ -80,9 +93,10 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
   for (int step = 0; step < arguments.steps; ++step) {
     const auto share = absl::MakeConstSpan(tokens).subspan((step * arguments.batch + first) * width,
                                                            count * width);
+    const std::vector<int64_t> starts = StartsOf(share, arguments.context, arguments.eos);
     const int64_t pool_tokens = arguments.batch * arguments.context;
     const StepResult result =
-        Must(engine->Step({count, arguments.context, share}, pool_tokens, arguments.lr));
+        Must(engine->Step({count, arguments.context, share, starts}, pool_tokens, arguments.lr));
     if (rank == 0) std::printf("%.8f\n", result.loss_sum / static_cast<double>(pool_tokens));
   }
   const std::lock_guard lock(mutex);
@@ -134,6 +148,7 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", arguments.ranks);
   app.add_option("--lr", arguments.lr);
   app.add_flag("--autograd", arguments.autograd);
+  app.add_option("--eos", arguments.eos);
   app.add_option("--out", arguments.out)->required();
   CLI11_PARSE(app, argc, argv);
   longhaul::Run(arguments);

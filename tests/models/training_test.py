@@ -1,6 +1,6 @@
 """Trains a model that transformers made beside PyTorch, on the same batches, exports it, and loads it in transformers again."""
 
-from hugging_face import BIN, LLAMA3, ModelTest, load, logits_of, main, make_model, our_logits  # First: it goes over to an environment that has the others.
+from hugging_face import BIN, LLAMA3, ModelTest, document_mask, load, logits_of, main, make_model, our_logits  # First: it goes over to an environment that has the others.
 
 import subprocess
 
@@ -21,7 +21,7 @@ def tokens_of(vocab):
     return tokens
 
 
-def train_in_torch(model, tokens):
+def train_in_torch(model, tokens, eos=None):
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() == 1]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}], lr=RATE,
@@ -29,7 +29,9 @@ def train_in_torch(model, tokens):
     losses = []
     for batch in torch.tensor(tokens):
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(batch[:, :-1]).logits.flatten(0, 1), batch[:, 1:].flatten())
+        mask = None if eos is None else document_mask(batch[:, :-1], eos)
+        logits = model(batch[:, :-1], attention_mask=mask).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -47,10 +49,10 @@ class TrainingTest(ModelTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         return [float(line) for line in result.stdout.split()]
 
-    def check(self, model, ways):
+    def check(self, model, ways, eos=None):
         folder = self.save(model)
         tokens = tokens_of(model.config.vocab_size)
-        expected = train_in_torch(model, tokens)
+        expected = train_in_torch(model, tokens, eos)
         self.assertLess(expected[-1], expected[0] - 0.3)
         probe = tokens[0, 0, :CONTEXT]
         for i, flags in enumerate(ways):
@@ -72,6 +74,16 @@ class TrainingTest(ModelTest):
     def test_qwen3(self):
         self.check(make_model("Qwen3", head_dim=18, tie_word_embeddings=True, initializer_range=0.08),
                    [("--preset", "zero1", "--ranks", "3"), ("--preset", "zero3", "--ranks", "2")])
+
+    def test_documents(self):
+        """One token in thirty is 2, which ends a document. The model that is told so is compared with the one that transformers masks."""
+        ways = [("--preset", "ddp", "--eos", "2"), ("--preset", "zero3", "--ranks", "2", "--eos", "2"),
+                ("--preset", "zero1", "--ranks", "3", "--autograd", "--eos", "2")]
+        self.check(make_model(rope_parameters=LLAMA3, initializer_range=0.08), ways, eos=2)
+
+    def test_documents_of_qwen3(self):
+        self.check(make_model("Qwen3", head_dim=18, tie_word_embeddings=True, initializer_range=0.08), [("--preset", "zero3", "--ranks", "2", "--eos", "2")],
+                   eos=2)
 
 
 main()

@@ -22,6 +22,7 @@ inline double HeldOutLoss(const TorchReplica::Options& options, int ranks, int s
       const auto replica = TorchReplica::Create(own);
       ASSERT_TRUE(replica.ok()) << replica.status();
       for (int step = 1; step <= steps; ++step) ASSERT_TRUE((*replica)->Step(step).ok());
+      ASSERT_TRUE((*replica)->Settle().ok());
       const auto evaluated = (*replica)->Evaluate();
       ASSERT_TRUE(evaluated.ok()) << evaluated.status();
       if (rank == 0) loss = evaluated->loss;

@@ -217,6 +217,7 @@ TEST(CodecTest, EveryCodecCarriesAJob) {
                          {v1::E3M0, true, CodecKind::kE3m0},
                          {v1::INT8, false, CodecKind::kInt8},
                          {v1::INT8, true, CodecKind::kInt8},
+                         {v1::INT6, false, CodecKind::kInt6},
                          {v1::INT4, false, CodecKind::kInt4},
                          {v1::INT4, true, CodecKind::kInt4},
                          {v1::SIGN1, false, CodecKind::kSign1},

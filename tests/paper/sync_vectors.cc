@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--outer-lr", options.outer_lr, "outer learning rate");
   app.add_option("--outer-momentum", options.outer_momentum, "outer Nesterov momentum");
-  app.add_option("--codec", codec, "both ways: fp32, bf16, e3m0, int8, int4, sign1");
+  app.add_option("--codec", codec, "both ways: fp32, bf16, e3m0, int8, int6, int4, sign1");
   app.add_flag("--error-feedback", options.error_feedback, "on the uplink");
   app.add_flag("--final-round", options.final_round, "end with a plain average of all fragments");
   app.add_option("--steps", options.steps, "inner steps")->check(CLI::PositiveNumber);
@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
                  [](unsigned char c) { return std::toupper(c); });
   if (!longhaul::v1::Codec_Parse(codec, &options.codec) ||
       options.codec == longhaul::v1::CODEC_UNSPECIFIED) {
-    std::cerr << "--codec: unknown codec; known: fp32, bf16, e3m0, int8, int4, sign1, topk2\n";
+    std::cerr
+        << "--codec: unknown codec; known: fp32, bf16, e3m0, int8, int6, int4, sign1, topk2\n";
     return 4;
   }
   longhaul::TuneAllocatorForBulk();

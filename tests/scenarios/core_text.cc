@@ -138,7 +138,9 @@ std::string Text(const session::PullWhole& a) {
 std::string Text(const session::AgreeOnVersions& a) {
   return absl::StrCat("agree on ", absl::StrJoin(a.versions, " "));
 }
-std::string Text(const session::RunStep& a) { return absl::StrCat("run step ", a.step); }
+std::string Text(const session::RunStep& a) {
+  return absl::StrCat("run step ", a.step, a.settle ? ", settle" : "");
+}
 std::string Text(const session::Push& a) {
   return absl::StrFormat("push %d version %d %s", a.fragment, a.version, RoundKindName(a.kind));
 }
@@ -150,7 +152,10 @@ std::string Text(const session::Pull& a) {
 }
 std::string Text(const session::Merge& a) {
   return absl::StrFormat("merge %d version %d %s alpha=%g%s", a.fragment, a.version,
-                         RoundKindName(a.kind), a.alpha, a.contributed ? " contributed" : "");
+                         RoundKindName(a.kind), a.alpha,
+                         a.contributed ? " contributed"
+                         : a.earlier   ? " contributed earlier"
+                                       : "");
 }
 std::string Text(const session::Evaluate& a) {
   if (a.of_pool)

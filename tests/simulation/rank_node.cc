@@ -10,8 +10,6 @@
 namespace longhaul::simulation {
 namespace {
 
-constexpr absl::Duration kReportEach = absl::Seconds(1);
-
 template <typename... Kinds>
 bool IsOneOf(const session::Action& action) {
   return (std::holds_alternative<Kinds>(action) || ...);
@@ -52,7 +50,7 @@ void RankNode::Prepare() {
 // looked at here, too, which makes it up to a second late.
 void RankNode::Report() {
   host_->Reported(id_.rank, monitor_.Status());
-  Later(kReportEach, [this] { Report(); });
+  Later(kRankStatusEach, [this] { Report(); });
   if (collective_ == 0 || world_->loop.now() < collective_until_) return;
   PeersAreGone(absl::DeadlineExceededError("a collective took too long"));
 }

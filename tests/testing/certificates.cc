@@ -41,7 +41,7 @@ void AddExtension(X509* certificate, X509* issuer, int nid, const std::string& v
            "an extension");
 }
 
-// Not signed yet. Its issuer is itself when `issuer` is null.
+// Not signed yet. If `issuer` is null it is its own issuer.
 CertificatePtr MakeCertificate(const std::string& name, EVP_PKEY* key, X509* issuer) {
   CertificatePtr certificate(X509_new());
   X509_set_version(certificate.get(), X509_VERSION_3);

@@ -1,4 +1,4 @@
-// Certificates for tests and benchmarks of TLS, made on the spot: P-256 keys, valid for a day.
+// Makes certificates for tests and benchmarks of TLS: P-256 keys, valid for a day.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,14 @@ struct Identity {
 
 class TestAuthority {
  public:
-  // Its certificates are for other names: a certificate whose issuer has its own name counts as
+  // Its certificates must have other names: a certificate whose issuer has the same name counts as
   // signed by itself.
   explicit TestAuthority(const std::string& name);
   ~TestAuthority();
 
   const std::string& certificate() const { return certificate_; }
-  // `hosts`: for which the certificate holds, as in "DNS:localhost,IP:127.0.0.1".
+  // `hosts`: the names for which the certificate is valid, for example
+  // "DNS:localhost,IP:127.0.0.1".
   Identity Issue(const std::string& name, const std::string& hosts) const;
 
  private:
@@ -30,7 +31,7 @@ class TestAuthority {
   std::string certificate_;
 };
 
-// Writes ca.pem, certificate.pem and key.pem into the folder, each replaced as a whole.
+// Writes ca.pem, certificate.pem and key.pem into the folder. Each is replaced atomically.
 TlsFiles WriteTlsFiles(const std::string& folder, const std::string& ca, const Identity& identity);
 
 }  // namespace longhaul

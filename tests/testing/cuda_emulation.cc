@@ -1,4 +1,5 @@
-#undef _FORTIFY_SOURCE  // It forbids longjmp to another stack, which is how fibers switch.
+// _FORTIFY_SOURCE forbids longjmp to another stack, which is how fibers switch.
+#undef _FORTIFY_SOURCE
 #include "tests/testing/cuda_emulation.h"
 
 #include <ucontext.h>
@@ -26,7 +27,8 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr size_t kStackBytes = 64 << 10;
-// Not a multiple of a large power of two: else the tops of all stacks share a few cache lines.
+// Not a multiple of a large power of two: otherwise the tops of all stacks would share a few cache
+// lines.
 constexpr size_t kStackStride = kStackBytes + 11 * 64;
 
 const char* NameOf(Meeting what) {
@@ -45,11 +47,13 @@ const char* NameOf(Meeting what) {
   return "?";
 }
 
-// Where a fiber, or the scheduler, goes on.
+// Where a fiber, or the scheduler, continues.
 struct Place {
-  ucontext_t context;  // Of its beginning; sanitizers follow this one from stack to stack.
+  // Used at its beginning. Sanitizers follow it from stack to stack.
+  ucontext_t context;
 #ifndef LONGHAUL_SANITIZED
-  jmp_buf at;  // Saves no signal mask: a switch costs no system call.
+  // Saves no signal mask, so a switch needs no system call.
+  jmp_buf at;
 #endif
 #ifdef __SANITIZE_THREAD__
   void* fiber = nullptr;
@@ -110,14 +114,15 @@ class ThreadBlock {
   void Complete(const Group& group, int warp);
   absl::Status Diverged() const;
 
-  // Fibers are kept from one thread block to the next: where each goes on.
+  // Fibers are kept from one thread block to the next: where each continues.
   static inline std::vector<Place> places_;
   static inline std::vector<char> stacks_;
 
   const absl::FunctionRef<void()> kernel_;
   const Order order_;
   std::vector<Fiber> fibers_;
-  std::vector<std::vector<Group>> groups_;  // Of each warp, not complete.
+  // By warp: groups that are not complete.
+  std::vector<std::vector<Group>> groups_;
   int at_barrier_ = 0;
   int running_ = 0;
   std::string fault_;
@@ -140,7 +145,8 @@ absl::Status ThreadBlock::Run() {
   }
   current = nullptr;
   const absl::Status status = Diverged();
-  if (!status.ok()) places_.clear();  // Some are in the midst of the kernel.
+  // Some fibers are in the middle of the kernel.
+  if (!status.ok()) places_.clear();
   return status;
 }
 

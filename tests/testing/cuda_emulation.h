@@ -1,13 +1,13 @@
 // Runs CUDA kernels on the CPU: the threads of a thread block are fibers of one thread. A test
-// includes this before the kernels' sources (common/codec/cuda/*-inl.h), which then are ordinary
-// code that the host compiler, its debugger and its sanitizers see.
+// includes this before the kernels' sources (common/codec/cuda/*-inl.h). Then they are ordinary
+// code for the host compiler, its debugger and its sanitizers.
 //
-// Emulated is what the kernels use, with CUDA's rules: a barrier must be reached by every thread of
-// the thread block, an exchange within a warp by every thread of its mask, at the same call with
-// the same mask. What is not noticed: memory races between two barriers. Launch executes threads in
-// the order that it is told, so that two orders which differ show many of them.
+// It emulates what the kernels use, with CUDA's rules: every thread of the thread block must reach
+// a barrier, and every thread of the mask must reach an exchange within a warp, at the same call
+// with the same mask. Memory races between two barriers are not noticed. But Launch runs threads in
+// a given order, so two different orders show many of them.
 //
-// Not for use from several threads: __shared__ is static.
+// Must not be used from several threads, since __shared__ is static.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace longhaul::cuda_emulation {
 enum class Order { kForwards, kBackwards };
 
 // Runs `kernel` once in each of `threads` threads of `blocks` thread blocks, one thread block after
-// the other. INTERNAL: the threads diverged (they wait for each other for ever), with who waits at
-// what. An emulated thread has 64 KiB of stack.
+// the other. INTERNAL: the threads diverged (they wait for each other for ever); the message says
+// which thread waits where. An emulated thread has 64 KiB of stack.
 absl::Status Launch(int blocks, int threads, Order order, absl::FunctionRef<void()> kernel);
 
 // Where the running thread is.
@@ -35,7 +35,7 @@ extern Index thread_index, block_index;
 
 enum class Meeting { kBarrier, kWarp, kShuffleXor, kBallot, kAdd };
 
-// Waits for the threads of `mask` in the own warp (kBarrier: of the thread block). Returns the
+// Waits for the threads of `mask` in its own warp (kBarrier: in the thread block). Returns the
 // value of the lane `argument` away (kShuffleXor), a bit for each lane whose value is not zero
 // (kBallot), or the sum of the values (kAdd, of 32 bits).
 uint64_t Meet(Meeting what, uint32_t mask, int argument, uint64_t value);
@@ -66,7 +66,7 @@ inline void __syncthreads() {
 inline void __syncwarp(uint32_t mask) {
   longhaul::cuda_emulation::Meet(longhaul::cuda_emulation::Meeting::kWarp, mask, 0, 0);
 }
-// `width` is a power of two above `lane_mask`: then it does not matter.
+// `width` is a power of two above `lane_mask`, so it has no effect.
 template <typename T>
 T __shfl_xor_sync(uint32_t mask, T value, int lane_mask, int width) {
   return longhaul::cuda_emulation::ShuffleXor(mask, value, lane_mask);

@@ -15,7 +15,8 @@ CuttingProxy::~CuttingProxy() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
-    shutdown(listener_.socket, SHUT_RDWR);  // Ends the accept.
+    // Ends the accept.
+    shutdown(listener_.socket, SHUT_RDWR);
     for (const Connection& connection : connections_) {
       shutdown(connection.client, SHUT_RDWR);
       shutdown(connection.target, SHUT_RDWR);
@@ -40,7 +41,8 @@ void CuttingProxy::Accept() {
     if (client < 0) return;
     const int target = ConnectTcp(options_.target_port);
     if (target < 0) {
-      close(client);  // The target is away: so is this proxy.
+      // The target is not there, so the proxy behaves in the same way.
+      close(client);
       --number;
       continue;
     }

@@ -1,5 +1,5 @@
-// A TCP proxy on a free port of this machine that loses connections: of each connection it forwards
-// so many bytes in one direction, then closes both ends.
+// A TCP proxy on a free port of this machine that breaks connections: it forwards so many bytes of
+// each connection in one direction, then closes both ends.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,16 @@ namespace longhaul {
 // Thread-safe.
 class CuttingProxy {
  public:
-  enum class Direction { kUp, kDown };  // To the target; from it.
+  // kUp is to the target, kDown from it.
+  enum class Direction { kUp, kDown };
   struct Options {
-    int target_port = 0;  // On this machine.
+    // On this machine.
+    int target_port = 0;
     Direction direction = Direction::kUp;
-    int64_t bytes_each = 0;  // What a connection carries in that direction.
-    int cuts = 1;            // Connections that are cut; later ones carry everything.
+    // How many bytes a connection carries in that direction.
+    int64_t bytes_each = 0;
+    // How many connections are cut. Later ones carry everything.
+    int cuts = 1;
   };
   explicit CuttingProxy(Options options);
   // Closes every connection.
@@ -31,7 +35,8 @@ class CuttingProxy {
   CuttingProxy& operator=(const CuttingProxy&) = delete;
 
   std::string address() const;
-  int cuts() const { return cuts_; }  // Connections cut so far.
+  // Connections cut so far.
+  int cuts() const { return cuts_; }
 
  private:
   struct Connection {
@@ -39,7 +44,7 @@ class CuttingProxy {
     std::thread up, down;
   };
   void Accept();
-  // Forwards until the end of a stream, or until `bytes` were (below 0: no limit).
+  // Forwards until the end of a stream, or until `bytes` were forwarded (below 0: no limit).
   void Pump(int from, int to, int64_t bytes);
 
   const Options options_;
@@ -48,7 +53,8 @@ class CuttingProxy {
   absl::Mutex mutex_;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
-  std::thread accept_;  // Last: it runs from here on.
+  // The last member, since it runs from here on.
+  std::thread accept_;
 };
 
 }  // namespace longhaul

@@ -1,7 +1,7 @@
-// A file system and a file whose every call goes to another one: a test double derives from them
+// A file system and a file that pass every call on to another one. A test double derives from them
 // and overrides what it changes.
 //
-// A file owns the file that it delegates to; the base of a file system outlives it. Thread-safe, if
+// A file owns the file to which it delegates. The base of a file system outlives it. Thread-safe if
 // the base is.
 #pragma once
 
@@ -58,9 +58,12 @@ class DelegatingFileSystem : public FileSystem {
     return base_->List(path);
   }
   absl::Status SyncDir(const std::string& path) override { return base_->SyncDir(path); }
+  absl::StatusOr<int64_t> FreeBytes(const std::string& path) override {
+    return base_->FreeBytes(path);
+  }
 
  protected:
-  // What Open and Create give for a file of the base: the file itself, or one around it.
+  // What Open and Create return for a file of the base: the file itself, or one around it.
   virtual std::unique_ptr<File> Wrap(std::unique_ptr<File> file) { return file; }
 
  private:

@@ -21,7 +21,7 @@ T Value(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Device memory with these values, null for none.
+// Device memory with these values; null if there are none.
 DeviceFloats OnDevice(DeviceCodec& device, absl::Span<const float> values) {
   if (values.empty()) return nullptr;
   DeviceFloats result = Value(device.AllocateFloats(values.size()));
@@ -58,7 +58,7 @@ void DeviceBackedCodec::EncodeRun(const EncodeInput& in, absl::Span<float> lost,
 }
 
 void DeviceBackedCodec::Code(SegmentScratch& scratch) const {
-  // Values from host memory, as a fragment's outer parameters come; the rest is on the device.
+  // Values are in host memory, like a fragment's outer parameters. The rest is on the device.
   const DeviceFloats minus = OnDevice(*device_, minus_), error = OnDevice(*device_, error_);
   DeviceFloats lost = lost_is_minus_ ? minus : lost_is_error_ ? error : nullptr;
   if (lost == nullptr && !scratch.lost.empty())
@@ -92,7 +92,7 @@ absl::Status DeviceBackedCodec::DoValidate(const SegmentView& segment) const {
 
 void DeviceBackedCodec::Use(const SegmentView& segment, int64_t first_block, float weight,
                             bool accumulate, absl::Span<float> out) const {
-  // The payload keeps its alignment, or lack of it.
+  // The payload keeps its alignment.
   const size_t shift = reinterpret_cast<uintptr_t>(segment.payload.data()) % 4;
   const DeviceFloats payload = Value(device_->AllocateFloats(segment.payload.size() / 4 + 2));
   uint8_t* const bytes = reinterpret_cast<uint8_t*>(payload.get()) + shift;

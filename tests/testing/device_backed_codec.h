@@ -1,5 +1,5 @@
-// A Codec whose encoding and decoding run on a device, for the suite that every codec must pass.
-// What needs no kernel (sizes, validation) is the host's. Not thread-safe.
+// A Codec that encodes and decodes on a device, for the suite that every codec must pass. Sizes and
+// validation need no kernel and are the host's. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class DeviceBackedCodec : public Codec {
   }
 
  private:
-  // Runs are gathered; the last one codes the segment.
+  // Runs are collected. The last one codes the segment.
   void EncodeRun(const EncodeInput& in, absl::Span<float> lost, int64_t first_block,
                  SegmentScratch& scratch) const override;
   EncodeResult FinishSegment(SegmentScratch& scratch) const override;
@@ -39,7 +39,7 @@ class DeviceBackedCodec : public Codec {
 
   const std::unique_ptr<Codec> host_;
   const std::shared_ptr<DeviceCodec> device_;
-  // Of the segment at hand.
+  // The current segment's.
   mutable std::vector<float> values_, minus_, error_;
   mutable bool lost_is_minus_ = false, lost_is_error_ = false;
   mutable cuda::EncodeReport report_;

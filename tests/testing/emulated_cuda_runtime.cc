@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-// The emulation before the kernels.
+// The emulation must come before the kernels.
 #include "common/codec/cuda/kernel_table-inl.h"
 
 namespace longhaul::testing_support {
@@ -34,7 +34,7 @@ absl::StatusOr<void*> EmulatedCudaRuntime::Allocate(Memory kind, int64_t bytes) 
   if (kind == Memory::kDevice && bytes > free_device_bytes_)
     return absl::ResourceExhaustedError("no device memory is left");
   void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  // Whoever reads what was never written gets NaN and reserved codes.
+  // Reads of memory that was never written give NaN and reserved codes.
   std::memset(memory, 0xff, bytes);
   if (kind == Memory::kDevice) {
     free_device_bytes_ -= bytes;

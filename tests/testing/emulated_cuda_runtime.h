@@ -1,7 +1,7 @@
-// A DeviceRuntime whose kernels run on the CPU (cuda_emulation.h). What is enqueued for the codec
-// runs as late as it may, in Wait, so that a test notices memory that is used or freed too early;
-// what is enqueued for the training runs at once. Thread-safe; kernels run one at a time in the
-// whole process. Each launch runs its threads in the other order.
+// A DeviceRuntime whose kernels run on the CPU (cuda_emulation.h). Works of the codec's queue run
+// as late as possible, in Wait, so that a test notices memory that is used or freed too early.
+// Works of the training's queue run at once. Thread-safe; kernels run one at a time in the whole
+// process. Each launch runs its threads in the opposite order of the last one.
 #pragma once
 
 #include <deque>
@@ -33,7 +33,8 @@ class EmulatedCudaRuntime : public DeviceRuntime {
 
   // How much device memory is left.
   void set_free_device_bytes(int64_t bytes);
-  int64_t device_bytes() const;  // Allocated now.
+  // Allocated now.
+  int64_t device_bytes() const;
   int launches() const;
   int waits() const;
 
@@ -49,7 +50,7 @@ class EmulatedCudaRuntime : public DeviceRuntime {
   int launches_ ABSL_GUARDED_BY(mutex_) = 0, waits_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The kernels alone, which run at once. Thread-safe, one at a time in the whole process.
+// The kernels alone, which run at once. Thread-safe; one at a time in the whole process.
 class EmulatedSegmentKernels : public SegmentKernels {
  public:
   absl::Status Encode(const CodecOptions& options, const cuda::EncodeJob* jobs,

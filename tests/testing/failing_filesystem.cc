@@ -14,7 +14,8 @@ class FailingFileSystem::FailingFile : public DelegatingFile {
   absl::Status WriteAt(int64_t offset, absl::string_view data) override {
     absl::Status decided = owner_->Count(FileOp::kWrite);
     if (decided.ok()) return DelegatingFile::WriteAt(offset, data);
-    if (!absl::IsCancelled(decided)) {  // cancelled: the process is gone
+    // After CANCELLED the process is gone and writes nothing.
+    if (!absl::IsCancelled(decided)) {
       LH_RETURN_IF_ERROR(DelegatingFile::WriteAt(offset, data.substr(0, data.size() / 2)));
     }
     return decided;

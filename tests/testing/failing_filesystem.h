@@ -1,6 +1,6 @@
-// A file system that counts the operations that change something and makes chosen ones fail. A
+// A file system that counts the operations that change something, and makes chosen ones fail. A
 // failing operation has no effect, except that a failing write leaves its first half (unless it
-// fails with CANCELLED: the process was gone before).
+// fails with CANCELLED: then the process was gone before).
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ enum class FileOp {
   kSyncDir
 };
 
-// Thread-safe, if the base is.
+// Thread-safe if the base is.
 class FailingFileSystem : public DelegatingFileSystem {
  public:
-  // Whether operation `index` (from 0) fails, and how: OK lets it through.
+  // Decides whether operation `index` (from 0) fails, and how. OK lets it through.
   using Decision = std::function<absl::Status(int64_t index, FileOp op)>;
 
   // `base` outlives it. Nothing fails until SetDecision.
@@ -38,9 +38,9 @@ class FailingFileSystem : public DelegatingFileSystem {
   void SetDecision(Decision decision);
   // The operation of this index fails once.
   void FailOnce(int64_t index, const absl::Status& error);
-  // The operation of this index and all later ones fail: the process is gone.
+  // The operation of this index and all later ones fail, as if the process were gone.
   void FailFrom(int64_t index, const absl::Status& error);
-  // Operations so far.
+  // The number of operations so far.
   int64_t operations() const;
 
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;

@@ -1,5 +1,5 @@
-// A TaskRunner that runs what was submitted when it is told to, in its order, on the thread that
-// tells it. Externally synchronised; tasks may submit more.
+// A TaskRunner that runs tasks when a test calls it, in their order, on the calling thread.
+// Externally synchronised; tasks may submit more.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ class HandCrank : public TaskRunner {
     tasks_.push_back(std::move(task));
     return true;
   }
-  // False: nothing waits.
+  // Returns false if no task waits.
   bool RunOne() {
     if (tasks_.empty()) return false;
     Task task = std::move(tasks_.front());

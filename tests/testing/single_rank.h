@@ -1,4 +1,4 @@
-// The engine's parts of a pool of one rank, for tests of passes over a model.
+// The parts of an engine for a pool of one rank, for tests of passes over a model.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,9 @@ struct SingleRank {
       const UnitGradientReady& ready = [](int) { return absl::OkStatus(); }) {
     WeightStream stream(model, weights, *queue, TrainingUses(model), 1);
     gradients.BeginStep();
-    return longhaul::ForwardBackward(model, batch, options, stream, gradients, ready);
+    const auto loss = longhaul::ForwardBackward(model, batch, options, stream, gradients, ready);
+    if (!loss.ok()) return loss.status();
+    return loss->Total();
   }
   double ForwardOnly(const Batch& batch, FusedPass* fused = nullptr) {
     WeightStream stream(model, weights, *queue, EvaluationUses(model), 1);

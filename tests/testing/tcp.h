@@ -1,4 +1,4 @@
-// Plain TCP sockets of tests and benchmarks, over IPv4. The caller closes them. Thread-safe.
+// Plain TCP sockets for tests and benchmarks, over IPv4. The caller closes them. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ struct TcpListener {
   int socket = -1;
   int port = 0;
 };
-// On a free port. The program ends if there is none.
+// Listens on a free port. The program ends if there is none.
 TcpListener ListenTcp(int backlog, const std::string& host = kLoopback);
 
-// -1: nobody listens there.
+// -1 if nobody listens there.
 int ConnectTcp(int port, const std::string& host = kLoopback);
 
-// Blocks until all was taken. False: the connection ended before.
+// Blocks until all bytes were taken. Returns false if the connection ended before.
 [[nodiscard]] bool SendAll(int connection, absl::Span<const uint8_t> bytes);
 
-// The whole answer to a GET, headers and all; empty if nobody listens.
+// The whole answer to a GET, with headers. Empty if nobody listens.
 std::string HttpGet(int port, const std::string& path, const std::string& authorization = "");
 
 }  // namespace longhaul

@@ -1,10 +1,14 @@
-// A fresh folder for one test, removed with all that is in it. For tests that need real files.
+// A new folder for one test, removed with its content at the end. For tests that need real files.
 #pragma once
 
 #include <stdlib.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "common/base/check.h"
@@ -31,5 +35,21 @@ class TempDir {
  private:
   std::string path_;
 };
+
+// Path of a file in a folder of the process. The first call of a name writes it; later ones leave it as
+// it is, since another test may have it mapped. Thread-safe.
+inline std::string WrittenOnce(const std::string& name,
+                               const std::function<void(std::ostream&)>& write) {
+  static const TempDir folder;
+  static std::mutex mutex;
+  static std::map<std::string, std::string> paths;
+  const std::lock_guard lock(mutex);
+  const auto [entry, added] = paths.try_emplace(name, folder.Join(name));
+  if (added) {
+    std::ofstream file(entry->second, std::ios::binary);
+    write(file);
+  }
+  return entry->second;
+}
 
 }  // namespace longhaul

@@ -51,6 +51,7 @@ def lines(folder):
             values = json.loads(line)
             step = values.pop("step")
             del values["time"]
+            values.pop("session", None)
             if values.pop("rewind", False):
                 for tag in run:
                     run[tag] = [point for point in run[tag] if point[0] < step]

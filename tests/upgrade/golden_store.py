@@ -2,7 +2,8 @@
 
     golden_store.py BIN REVISION        BIN: the programs of that revision (tests/upgrade/run.sh builds them)
 
-To be run when a version is released; the test opens every one of them.
+To be run when a version is released. Also names the revision in tests/upgrade/previous, from which run.sh upgrades. The test opens every
+store.
 """
 
 import pathlib
@@ -60,6 +61,7 @@ def main():
 
         with tarfile.open(out, "w:xz") as archive:
             archive.add(session.folder / "data", "data", filter=anonymous)
+        (ROOT / "tests/upgrade/previous").write_text(f"{revision}\n", encoding="utf-8")
         print(out, out.stat().st_size, "bytes")
     finally:
         session.close()

@@ -1,11 +1,15 @@
 #include "worker/agent/agent.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -14,23 +18,39 @@
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
+#include "common/http/openness.h"
 #include "common/io/digest.h"
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/agent/log_stream.h"
+#include "worker/cores/processor_list.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_server.h"
 
 namespace longhaul {
 namespace {
 
-// Between looks at what the ranks do.
+// The time between two looks at what the ranks do.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// Events that wait; a rank's reports beyond it are dropped, since newer ones follow.
+// How many events may wait. Further reports of ranks are dropped, since newer ones follow.
 constexpr size_t kEventsMax = 10'000;
 constexpr absl::Duration kProbeTimeout = absl::Seconds(5);
 constexpr char kNcclInterfaces[] = "NCCL_SOCKET_IFNAME";
+
+// Whether the Logger of a rank wrote the line. Libraries write other lines to standard error.
+bool IsLogLine(absl::string_view line) {
+  if (absl::StartsWith(line, R"({"time":")")) return true;
+  constexpr absl::string_view kTime = "00:00:00.000 ";
+  if (line.size() < kTime.size()) return false;
+  return std::equal(kTime.begin(), kTime.end(), line.begin(), [](char expected, char c) {
+    return expected == '0' ? absl::ascii_isdigit(c) : expected == c;
+  });
+}
+
+Logger OfJob(const Logger& log, const v1::Assignment& assignment) {
+  return log.With({.job = assignment.spec().name(), .job_id = assignment.job_id()});
+}
 
 v1::JoinRequest MakeJoinRequest(const Agent::Options& options, const std::string& token,
                                 const RendezvousServer* rendezvous) {
@@ -50,7 +70,7 @@ v1::JoinRequest MakeJoinRequest(const Agent::Options& options, const std::string
   return request;
 }
 
-// Within one machine the token is enough.
+// Within one machine the token is enough, so the rendezvous needs no TLS there.
 absl::StatusOr<std::unique_ptr<RendezvousServer>> ServeRendezvous(const Agent::Options& options,
                                                                   const std::string& token) {
   if (options.nodes == 1 && options.ranks == 1) return nullptr;
@@ -62,8 +82,8 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> ServeRendezvous(const Agent::O
        .token = token});
 }
 
-// The number of a start of a group's ranks. All nodes find the same one, and a group begins a job
-// once, so it is never used again.
+// The number of a start of a group's ranks. All nodes compute the same one. A group begins a job
+// once, so a number is never used again.
 uint64_t GenerationOf(const PoolSupervisor::Work& work) {
   return DigestOf(absl::StrCat(work.incarnation, "/", work.job)).low;
 }
@@ -83,10 +103,26 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(Options options) {
 
 absl::Status Agent::ServeHttp() {
   if (options_.http_listen.empty()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const std::string open,
+                      CheckHttpOpenness({.listen = options_.http_listen,
+                                         .tokens = !options_.tokens_file.empty(),
+                                         .insecure = options_.insecure,
+                                         .what = "metrics"}));
+  if (!open.empty()) options_.log.Warning(open);
   LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
                       HttpServer::OptionsFrom(options_.http_listen));
   Pages pages;
   metrics_.AddPages(pages);
+  if (!options_.tokens_file.empty()) {
+    absl::StatusOr<std::unique_ptr<Tokens>> tokens =
+        Tokens::Open("--tokens", options_.tokens_file, options_.log);
+    if (!tokens.ok()) return absl::InvalidArgumentError(tokens.status().message());
+    tokens_ = *std::move(tokens);
+    // A user with any role may look at the pages.
+    pages.SetGate([this](absl::string_view authorization) {
+      return tokens_->Authenticate(authorization).status();
+    });
+  }
   LH_ASSIGN_OR_RETURN(http_, HttpServer::Start(http, std::move(pages)));
   options_.log.Info(absl::StrCat("metrics at http://", http_->address(), "/metrics"));
   return absl::OkStatus();
@@ -128,12 +164,14 @@ void Agent::Join() {
 
 Agent::~Agent() = default;
 
-std::function<void(absl::string_view)> Agent::KeepLine() const {
+std::function<void(absl::string_view)> Agent::KeepLine(int rank) const {
   if (options_.log_ring == nullptr) return nullptr;
-  return [ring = options_.log_ring](absl::string_view line) {
-    WriteToStandardError(absl::StrCat(line, "\n"));
-    ring->Add(line);
-  };
+  return
+      [ring = options_.log_ring, log = options_.log.With({.rank = rank})](absl::string_view line) {
+        if (!IsLogLine(line)) return log.Warning(absl::StrCat("the rank's libraries say: ", line));
+        WriteToStandardError(absl::StrCat(line, "\n"));
+        ring->Add(line);
+      };
 }
 
 void Agent::Post(Event event) {
@@ -158,20 +196,23 @@ absl::Status Agent::Run() {
     if (const std::optional<Event> event = Next()) {
       std::visit([this](const auto& e) { On(e); }, *event);
     }
-    // Once what came meanwhile was heard: this process may have been stopped for a while.
+    // A tick comes after the events that came meanwhile, since this process may have been stopped
+    // for a while.
     const absl::Time now = absl::Now();
     if (now < tick) continue;
     tick = now + kTick;
     Perform(supervisor_.Tick(now));
   }
   Do(PoolSupervisor::KillRanks{});
-  membership_.reset();  // Leaves.
+  // Leaves the coordinator.
+  membership_.reset();
+  if (refused_.ok()) options_.log.Info("ended");
   return refused_;
 }
 
 void Agent::On(const Assigned& event) {
   const MembershipClient::Standing& standing = event.standing;
-  metrics_.CoordinatorAnswered(absl::Now());
+  metrics_.CoordinatorAnswered(absl::Now(), standing.lease);
   incarnation_ = standing.incarnation;
   assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
   if (standing.node.ranks() > 0) place_ = standing.node;
@@ -201,21 +242,21 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
     v1::PoolProgress progress = report.progress();
     progress.set_pool(options_.pool);
     progress.set_ranks(place_.ranks());
-    // The last step's figures are to be there when the final round ends the job, and those of a
-    // pool that drains when it stopped.
+    // Reports of the last step are urgent: its figures must arrive before the final round ends the
+    // job. So are the last ones of a pool that drains.
     const bool last = progress.inner_step() == assignment_.spec().train().steps() ||
                       supervisor_.state() == PoolSupervisor::State::kDraining;
     membership_->SetProgress(of, progress, last);
     metrics_.Progressed(assignment_.spec().name(), progress);
     tracks_.Progressed(assignment_, absl::StrCat(group_), progress);
   }
-  // Now the coordinator can say for which rounds the others need not wait.
+  // Now the coordinator knows for which rounds the other pools need not wait.
   if (report.draining()) membership_->SetDraining(of);
   for (const v1::Evaluation& evaluation : report.evaluations()) {
     membership_->AddEvaluation(of, evaluation);
     tracks_.Evaluated(assignment_, evaluation);
   }
-  // Of several ranks that say the same, one is enough: the coordinator counts failures.
+  // Only one report of a group's failure is sent, since the coordinator counts failures.
   if (report.has_failure() && failed_group_ != group_) {
     failed_group_ = group_;
     v1::JobError failure = report.failure();
@@ -223,7 +264,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
     membership_->ReportFailure(of, failure);
     options_.log.Warning(absl::StrCat(
         "this pool cannot do the job now (", v1::FaultClass_Name(failure.fault_class()),
-        "): ", failure.message(), "; it stays, for what the coordinator assigns next"));
+        "): ", failure.message(), "; it stays joined, and waits for its next assignment"));
     Perform(supervisor_.Failed());
   }
 }
@@ -233,7 +274,9 @@ void Agent::On(const Exited& event) {
   metrics_.RankExited(event.code);
   tracks_.Close();
   Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
-  if (supervisor_.completed()) membership_->SetFinished(Subject());
+  if (!supervisor_.completed()) return;
+  membership_->SetFinished(Subject());
+  OfJob(options_.log, assignment_).Info("its ranks have ended: they have done all steps");
 }
 
 void Agent::On(const Refused& event) {
@@ -254,11 +297,11 @@ void Agent::Perform(const PoolSupervisor::Actions& actions) {
 
 void Agent::Do(const PoolSupervisor::StartRanks&) {
   if (options_.log_ring != nullptr) options_.log_ring->SetJob(assignment_.job_id());
-  options_.log.Info(absl::StrCat(
-      "job ", assignment_.spec().name(), ": starting ", options_.ranks, " rank(s)",
-      options_.nodes > 1
-          ? absl::StrCat(" of the pool's ", place_.ranks(), ", from number ", place_.first_rank())
-          : ""));
+  OfJob(options_.log, assignment_)
+      .Info(absl::StrCat("starting ", options_.ranks, options_.ranks == 1 ? " rank" : " ranks",
+                         options_.nodes > 1 ? absl::StrCat(" of the pool's ", place_.ranks(),
+                                                           ", from number ", place_.first_rank())
+                                            : ""));
   if (const absl::Status status = StartRanks(); !status.ok()) {
     Perform(supervisor_.StartFailed(status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
   }
@@ -291,7 +334,7 @@ void Agent::Do(const PoolSupervisor::Done& action) {
   done_ = true;
 }
 
-// Once: the coordinator has just assigned a job, so it answers.
+// Done once. The coordinator has just assigned a job, so it answers.
 void Agent::ChooseBulkChannels() {
   if (bulk_channels_ > 0) return;
   BulkLink link{.megabits_per_second = options_.link_mbps / place_.ranks()};
@@ -316,7 +359,8 @@ void Agent::ChooseBulkChannels() {
 }
 
 absl::Status Agent::StartRanks() {
-  Do(PoolSupervisor::KillRanks{});  // What is left of the last group has ended.
+  // Ends what is left of the last group.
+  Do(PoolSupervisor::KillRanks{});
   ChooseBulkChannels();
   LH_ASSIGN_OR_RETURN(const RankProcess::Options meeting, PrepareMeeting());
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -331,7 +375,7 @@ absl::Status Agent::StartRanks() {
                                 [this, group = group_, rank](int code) {
                                   Post(Exited{group, rank, code});
                                 },
-                            .on_log = KeepLine()}));
+                            .on_log = KeepLine(place_.first_rank() + rank)}));
     ranks_.push_back(std::move(process));
   }
   metrics_.RanksStarted(options_.ranks);
@@ -356,7 +400,7 @@ absl::StatusOr<RankProcess::Options> Agent::PrepareMeeting() {
   }
   options.environment = {absl::StrCat(kRendezvousTokenVariable, "=",
                                       alone ? rendezvous_token_ : place_.rendezvous_token())};
-  // NCCL knows interfaces only. '=': by its whole name.
+  // NCCL knows only interfaces. '=' means the whole name.
   if (!alone && std::getenv(kNcclInterfaces) == nullptr) {
     options.environment.push_back(absl::StrCat(kNcclInterfaces, "==", options_.in_pool_interface));
   }
@@ -364,6 +408,8 @@ absl::StatusOr<RankProcess::Options> Agent::PrepareMeeting() {
 }
 
 RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options meeting) const {
+  const auto rank = static_cast<size_t>(local_rank);
+  const RankCores cores = rank < options_.cores.size() ? options_.cores[rank] : RankCores();
   RankProcess::Options options = std::move(meeting);
   options.program = options_.rank_program;
   options.log = options_.log;
@@ -374,6 +420,8 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             options_.pool,
                             "--incarnation",
                             incarnation_,
+                            "--agent",
+                            absl::StrCat(getpid()),
                             "--rank",
                             absl::StrCat(place_.first_rank() + local_rank),
                             "--local-rank",
@@ -383,7 +431,7 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             "--ranks-of-node",
                             absl::StrJoin(place_.ranks_of_node(), ","),
                             "--threads",
-                            absl::StrCat(options_.threads),
+                            absl::StrCat(cores.threads),
                             "--bulk-channels",
                             absl::StrCat(bulk_channels_),
                             "--push-bytes-per-second",
@@ -402,6 +450,9 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
                             options_.log_format,
                             "--log-level",
                             options_.log_level});
+  if (!cores.processors.empty()) {
+    options.arguments.insert(options.arguments.end(), {"--cpus", ProcessorList(cores.processors)});
+  }
   if (!options_.trace.empty()) {
     options.arguments.insert(
         options.arguments.end(),
@@ -410,14 +461,19 @@ RankProcess::Options Agent::RankOptions(int local_rank, RankProcess::Options mee
   if (!options_.update_rates.empty()) {
     options.arguments.insert(options.arguments.end(), {"--update-rates", options_.update_rates});
   }
+  if (!options_.state_dir.empty()) {
+    options.arguments.insert(options.arguments.end(),
+                             {"--state-dir", options_.state_dir, "--state-every",
+                              absl::StrCat(absl::ToDoubleSeconds(options_.state_every))});
+  }
   if (!options_.tls_files.empty()) {
     options.arguments.insert(options.arguments.end(),
                              {"--tls-ca", options_.tls_files.ca, "--tls-certificate",
                               options_.tls_files.certificate, "--tls-key", options_.tls_files.key});
   }
-  // Spinning OpenMP threads of several ranks on few cores cost an order of magnitude.
+  // OpenMP threads that spin make several ranks on few cores ten times slower.
   options.environment.push_back("OMP_WAIT_POLICY=passive");
-  options.environment.push_back(absl::StrCat("OMP_NUM_THREADS=", options_.threads));
+  options.environment.push_back(absl::StrCat("OMP_NUM_THREADS=", cores.threads));
   LH_CHECK(google::protobuf::util::MessageToJsonString(assignment_, &options.input).ok(),
            "an assignment has a JSON form");
   return options;

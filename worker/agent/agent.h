@@ -1,7 +1,7 @@
 // The agent of a node: holds the pool's lease, starts the rank processes of the assigned job,
-// passes on what they report, watches that they get on, and comes back as a new incarnation when a
-// rank is lost. It survives its ranks and the coordinator's absence. What it does when is decided
-// in pool_supervisor.h; this is the shell around it.
+// passes on their reports, watches that they make progress, and comes back as a new incarnation if
+// a rank is lost. It survives its ranks and the coordinator's absence. pool_supervisor.h decides
+// what it does when; this is the shell around it.
 #pragma once
 
 #include <deque>
@@ -20,6 +20,7 @@
 #include "common/http/server.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
+#include "common/rpc/user_tokens.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/agent_metrics.h"
 #include "worker/agent/log_ring.h"
@@ -28,6 +29,7 @@
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/pool_tracks.h"
 #include "worker/agent/rank_process.h"
+#include "worker/cores/rank_cores.h"
 
 namespace longhaul {
 
@@ -37,57 +39,92 @@ class Agent {
  public:
   struct Options {
     std::string coordinator, pool;
-    std::string host;         // Of this machine, for people.
-    std::string http_listen;  // HOST:PORT of /metrics, /healthz, /readyz. Empty: none.
-    int ranks = 1;            // Of this node.
-    int nodes = 1;            // Of the pool.
+    // The name of this machine, for people.
+    std::string host;
+    // HOST:PORT of /metrics, /healthz, /readyz. Empty: they are not served.
+    std::string http_listen;
+    // The file of users' tokens (common/rpc/user_tokens.h). Every user in it may read metrics.
+    // Empty: none.
+    std::string tokens_file;
+    // Other machines may read the pages without a token.
+    bool insecure = false;
+    // Ranks of this node.
+    int ranks = 1;
+    // Nodes of the pool.
+    int nodes = 1;
 
-    // --- Where the pool has several nodes.
+    // --- For pools of several nodes.
 
-    std::optional<int> node;        // This one's number. Nothing: the coordinator gives one.
-    std::string in_pool_address;    // Numeric; where the other nodes reach this one.
-    std::string in_pool_interface;  // The name of the network interface that has it.
-    std::string in_pool_name;       // What the nodes' certificates are for. Empty without TLS.
-    bool allow_plaintext_beyond_localhost = false;  // Of the pool's rendezvous.
+    // The number of this node. Empty: the coordinator gives one.
+    std::optional<int> node;
+    // Numeric. The other nodes reach this one there.
+    std::string in_pool_address;
+    // The name of the network interface that has the address.
+    std::string in_pool_interface;
+    // The name in the nodes' certificates. Empty without TLS.
+    std::string in_pool_name;
+    // For the pool's rendezvous.
+    bool allow_plaintext_beyond_localhost = false;
 
-    // --- Of every node.
+    // --- For all pools.
 
     v1::Device device = v1::CPU;
-    int threads = 0;          // Of each rank.
-    int bulk_channels = 0;    // Of each rank. 0: by link_mbps and the round trip.
-    double link_mbps = 1000;  // Between the pool and the coordinator; all its ranks share it.
-    std::shared_ptr<const Tls> tls;  // Null: plaintext.
-    TlsFiles tls_files;              // What tls was made of, for the ranks.
-    std::string trace;  // Path of a timeline of each rank's engine, less its number. Empty: none.
+    // By rank of this node. A rank without an entry has one thread, on any core.
+    std::vector<RankCores> cores;
+    // For each rank. 0: chosen from link_mbps and the round trip.
+    int bulk_channels = 0;
+    // Between the pool and the coordinator. All ranks of the pool share it.
+    double link_mbps = 1000;
+    // Null: plaintext.
+    std::shared_ptr<const Tls> tls;
+    // The files of `tls`, for the ranks.
+    TlsFiles tls_files;
+    // The beginning of the path of a timeline of each rank's engine; its number is appended. Empty:
+    // none.
+    std::string trace;
     // Folder of the curves of its jobs (PoolTracks). Empty: none.
     std::string track_dir;
-    std::string update_rates;  // File that keeps measured rates of offloaded updates. Empty: none.
-    std::string data_dir;      // Relative data paths of jobs begin here. Empty: the current folder.
-    std::string work_dir;      // Tokens that ranks make of text are kept here.
-    std::string rank_program;  // Path of longhaul-rank.
-    std::string log_level = "info";   // Of the ranks.
-    std::string log_format = "auto";  // Likewise.
-    // Gets the ranks' lines, which then go to standard error too, and shows its lines to whom the
-    // coordinator lets read them. Null: nobody keeps them. Must outlive the agent.
+    // A file that keeps measured rates of offloaded updates. Empty: none.
+    std::string update_rates;
+    // Folder of inner state (worker/state), and how often it is saved. Empty: it is not kept.
+    std::string state_dir;
+    absl::Duration state_every = absl::Minutes(1);
+    // Relative data paths of jobs begin here. Empty: the current folder.
+    std::string data_dir;
+    // Tokens that ranks make from text are kept here.
+    std::string work_dir;
+    // Path of longhaul-rank.
+    std::string rank_program;
+    // The ranks' log level.
+    std::string log_level = "info";
+    // The ranks' log format.
+    std::string log_format = "auto";
+    // Receives the ranks' log lines, which then also go to standard error, and serves them to
+    // readers that the coordinator admits. Null: lines are not kept. Must outlive the agent.
     LogRing* log_ring = nullptr;
     Logger log = Logger({});
     absl::Duration heartbeat = absl::Milliseconds(500);
     ProgressLimits progress;
-    absl::Duration drain = absl::Seconds(30);          // For pushes under way, after Drain.
-    absl::Duration return_within = absl::Minutes(10);  // The place is to be kept so long.
-    std::vector<std::string> capabilities;             // See JoinRequest.
+    // After Drain: how long pushes in progress may take.
+    absl::Duration drain = absl::Seconds(30);
+    // How long the pool's place should be kept.
+    absl::Duration return_within = absl::Minutes(10);
+    // See JoinRequest.
+    std::vector<std::string> capabilities;
   };
-  // Joins the coordinator from now on. Errors: those of RendezvousServer::Start and HttpServer::Start.
+  // From now on the agent joins the coordinator. Errors: those of RendezvousServer::Start and
+  // HttpServer::Start; INVALID_ARGUMENT: other machines could read metrics although that is not
+  // allowed, or a file of tokens cannot be used.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(Options options);
   ~Agent();
 
-  // Works until Drain has ended or the coordinator refuses this pool for good: then its status,
-  // see MembershipClient::OnRefused. Call on the main thread: the ranks end with the thread that
-  // started them.
+  // Works until Drain has ended, or until the coordinator refuses this pool for good. Then returns
+  // its status, see MembershipClient::OnRefused. Call on the main thread, since the ranks end with
+  // the thread that started them.
   absl::Status Run();
-  // The ranks finish the step that they are in and send what they owe, within options.drain; then
-  // Run gives the lease back and returns. Thread-safe. Not from a signal handler: from a thread that
-  // waits for signals.
+  // The ranks finish their current step and send what they owe, within options.drain. Then Run
+  // gives the lease back and returns. Thread-safe. Must not be called in a signal handler, but in a
+  // thread that waits for signals.
   void Drain();
 
  private:
@@ -115,14 +152,14 @@ class Agent {
   using Event = std::variant<Assigned, Reported, Exited, Refused, DrainAsked>;
 
   void Post(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing: it is time for a tick.
+  // Empty: it is time for a tick.
   std::optional<Event> Next() ABSL_LOCKS_EXCLUDED(mutex_);
   void On(const Assigned& event);
   void On(const Reported& event);
   void On(const Exited& event);
   void On(const Refused& event);
   void On(const DrainAsked&);
-  // Of the ranks at hand.
+  // The subject of the current ranks.
   MembershipClient::Subject Subject() const;
   void PassOn(const v1::HeartbeatRequest& report);
 
@@ -133,29 +170,35 @@ class Agent {
   void Do(const PoolSupervisor::Rejoin& action);
   void Do(const PoolSupervisor::Done& action);
   absl::Status StartRanks();
-  // Ranks of the last group that come late are refused from now on. What tells these ranks where
-  // they meet: a part of what RankOptions makes.
+  // Refuses ranks of the last group that come late. Returns the part of RankOptions' result that
+  // tells the new ranks where they meet.
   absl::StatusOr<RankProcess::Options> PrepareMeeting();
-  // What a rank's log lines are handed to. Empty: nobody keeps them.
-  std::function<void(absl::string_view)> KeepLine() const;
+  // Takes a rank's log lines. Empty if lines are not kept.
+  std::function<void(absl::string_view)> KeepLine(int rank) const;
   void ChooseBulkChannels();
   RankProcess::Options RankOptions(int local_rank, RankProcess::Options meeting) const;
 
   const Options options_;
 
   // Main thread only.
-  std::string incarnation_;    // Under which the ranks work.
-  v1::Assignment assignment_;  // The last answer's.
-  // The node's part in its group, as last told in full. One node: all ranks.
+  // The incarnation under which the ranks work.
+  std::string incarnation_;
+  // The assignment of the last answer.
+  v1::Assignment assignment_;
+  // The node's part in its group, as last received completely. With one node: all ranks.
   v1::NodePlace place_;
-  uint64_t group_ = 0;         // Counts groups of ranks: events of earlier ones are ignored.
-  uint64_t failed_group_ = 0;  // The last one that reported a failure. Groups count from 1.
-  // Where the ranks of each group meet, if this is node 0. Null in a pool of one rank.
+  // Counts groups of ranks. Events of earlier groups are ignored.
+  uint64_t group_ = 0;
+  // The last group that reported a failure. Groups count from 1.
+  uint64_t failed_group_ = 0;
+  // The rendezvous of each group's ranks, if this is node 0. Null in a pool of one rank.
   const std::string rendezvous_token_;
   const std::unique_ptr<RendezvousServer> rendezvous_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
-  double push_bytes_per_second_ = 0;  // What a rank's pushes are held to. 0: nothing.
-  int bulk_channels_ = 0;             // 0: not chosen yet.
+  // The limit for a rank's pushes. 0: none.
+  double push_bytes_per_second_ = 0;
+  // 0: not chosen yet.
+  int bulk_channels_ = 0;
   PoolSupervisor supervisor_;
   bool done_ = false;
   absl::Status refused_;
@@ -165,6 +208,7 @@ class Agent {
 
   PoolTracks tracks_;
   AgentMetrics metrics_;
+  std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<MembershipClient> membership_;
   std::unique_ptr<LogServer> log_server_;

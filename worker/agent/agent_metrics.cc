@@ -11,9 +11,6 @@
 namespace longhaul {
 namespace {
 
-// The default lease: the coordinator takes the pool for lost.
-constexpr absl::Duration kSilence = absl::Seconds(10);
-
 const char* ReasonOf(int code) {
   switch (code) {
     case kRankFinished:
@@ -53,7 +50,7 @@ AgentMetrics::AgentMetrics()
                                   "User and system time of the process.")),
       pool_(registry_, "longhaul_worker_pool") {
   AddProcessMetrics(registry_, "longhaul_worker_build_info", LONGHAUL_VERSION);
-  // There before the first event, so that rates begin at 0.
+  // The series exists before the first event, so that rates begin at 0.
   ranks_.With().Set(0);
   starts_.With();
   rejoins_.With();
@@ -68,10 +65,11 @@ void AgentMetrics::AddPages(Pages& pages) {
   AddProbes(pages, [this] { return Ready(absl::Now()); });
 }
 
-void AgentMetrics::CoordinatorAnswered(absl::Time now) {
+void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
   last_answer_.With().Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
   absl::MutexLock lock(&mutex_);
   answered_ = now;
+  lease_ = lease;
 }
 
 absl::Status AgentMetrics::Ready(absl::Time now) const {
@@ -79,7 +77,7 @@ absl::Status AgentMetrics::Ready(absl::Time now) const {
   if (answered_ == absl::InfinitePast())
     return absl::UnavailableError("the coordinator has not answered yet");
   const absl::Duration silence = now - answered_;
-  if (silence <= kSilence) return absl::OkStatus();
+  if (silence <= lease_) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("the coordinator has not answered for ",
                    absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1)))));

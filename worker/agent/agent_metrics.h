@@ -1,6 +1,6 @@
-// What a worker shows on its HTTP port: how its pool trains (where rank 0 is on this node), how the ranks of
-// this node are, whether the coordinator answers. Labels: job_name, pool; rank (its number in the
-// pool).
+// The metrics that a worker shows on its HTTP port: how its pool trains (on the node of rank 0),
+// how the ranks of this node are, and whether the coordinator answers. Labels: job_name, pool; rank
+// (its number in the pool).
 #pragma once
 
 #include <sys/types.h>
@@ -19,26 +19,28 @@
 
 namespace longhaul {
 
-// Used by the agent's main thread, but for Ready and what AddPages added.
+// Used by the agent's main thread, except Ready and the pages of AddPages.
 class AgentMetrics {
  public:
   AgentMetrics();
 
-  // /metrics, /healthz, /readyz. The object outlives the server.
+  // Adds /metrics, /healthz, /readyz. The object outlives the server.
   void AddPages(Pages& pages);
 
-  void CoordinatorAnswered(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `lease`: the lease that the coordinator granted.
+  void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);
   void RanksStarted(int ranks);
   void RankReported(int rank, pid_t pid, const RankStatus& status);
   // `code`: RankExit, or 128 + signal.
   void RankExited(int code);
-  // The series of these ranks end.
+  // Ends the series of these ranks.
   void RanksEnded();
   void Rejoined();
-  // Those of another job end.
+  // Shows the progress, and ends series of another job.
   void Progressed(const std::string& job, const v1::PoolProgress& progress);
 
-  // UNAVAILABLE: the coordinator has not answered for 10 s.
+  // UNAVAILABLE: the coordinator has not answered for longer than its lease, so it considers the
+  // pool lost.
   absl::Status Ready(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -56,10 +58,12 @@ class AgentMetrics {
   CounterFamily& rank_cpu_;
   PoolMetrics pool_;
   ShownSeries shown_ranks_, shown_pool_;
-  std::string job_;  // Of shown_pool_.
+  // The job of shown_pool_.
+  std::string job_;
 
   mutable absl::Mutex mutex_;
   absl::Time answered_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration lease_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
@@ -20,7 +19,7 @@
 namespace longhaul {
 namespace {
 
-// Numeric, without a port. Nothing: another kind of address.
+// The numeric address without a port. Empty for another kind of address.
 std::optional<std::string> TextOf(const sockaddr* address) {
   if (address == nullptr) return std::nullopt;
   char text[INET6_ADDRSTRLEN];
@@ -49,7 +48,7 @@ bool IsOfLoopback(const ifaddrs& interface, const std::string& address) {
   return (of(interface.ifa_addr) & mask) == (bytes.s_addr & mask);
 }
 
-// A datagram socket is given its own address when it is told the other, and sends nothing.
+// A datagram socket gets its own address when it is connected. This sends nothing.
 absl::StatusOr<std::string> AddressTowards(const addrinfo& peer) {
   const int socket = ::socket(peer.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return absl::ErrnoToStatus(errno, "making a socket");
@@ -88,7 +87,7 @@ absl::StatusOr<std::string> InterfaceOf(const std::string& address) {
   in6_addr bytes;
   if (inet_pton(AF_INET, address.c_str(), &bytes) != 1 &&
       inet_pton(AF_INET6, address.c_str(), &bytes) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is no numeric address"));
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not a numeric address"));
   }
   ifaddrs* interfaces = nullptr;
   if (getifaddrs(&interfaces) != 0) return absl::ErrnoToStatus(errno, "listing the interfaces");
@@ -97,7 +96,7 @@ absl::StatusOr<std::string> InterfaceOf(const std::string& address) {
     if (TextOf(next->ifa_addr) == address || IsOfLoopback(*next, address))
       return std::string(next->ifa_name);
   }
-  return absl::NotFoundError(absl::StrCat(address, " is no address of this machine"));
+  return absl::NotFoundError(absl::StrCat(address, " is not an address of this machine"));
 }
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-// The newest log lines of a node, its agent's and its ranks', for whoever asks for them.
+// The newest log lines of a node, from its agent and its ranks. Readers may ask for them.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,31 @@
 
 namespace longhaul {
 
-// Thread-safe. Bounded: the oldest lines go first. Lines are numbered from 0.
+// Thread-safe. Bounded: the oldest lines are dropped first. Lines are numbered from 0.
 class LogRing {
  public:
   static constexpr size_t kLineMax = 4 << 10;
 
   explicit LogRing(size_t bytes_max = 1 << 20) : bytes_max_(bytes_max) {}
 
-  // Lines from now on are of this job. Empty: of none.
+  // Lines from now on belong to this job. Empty: to no job.
   void SetJob(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Without its end; what is longer than kLineMax is cut.
+  // Adds a line without its end. A line longer than kLineMax is cut.
   void Add(absl::string_view line) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Where a reader begins that wants so many lines of that job (empty: of any) before the next.
+  // The number at which a reader begins that wants the last `lines` lines of that job (empty: of
+  // any).
   int64_t Before(int64_t lines, const std::string& job_id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Chunk {
-    std::string text;     // Each line with its end.
-    int64_t dropped = 0;  // Lines since `from` that are gone, of any job.
-    int64_t next = 0;     // Read on from here.
+    // Each line with its end.
+    std::string text;
+    // How many lines since `from` were dropped, of any job.
+    int64_t dropped = 0;
+    // The number with which to continue.
+    int64_t next = 0;
   };
-  // Lines of that job from number `from` on, at most so many bytes (one line in any case).
+  // The lines of that job from number `from` on: at most so many bytes, but at least one line.
   Chunk Read(int64_t from, const std::string& job_id, size_t bytes_max) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,7 +50,8 @@ class LogRing {
   const size_t bytes_max_;
   mutable absl::Mutex mutex_;
   std::deque<Line> lines_ ABSL_GUARDED_BY(mutex_);
-  int64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // Number of lines_.front().
+  // The number of lines_.front().
+  int64_t first_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string job_ ABSL_GUARDED_BY(mutex_);
 };

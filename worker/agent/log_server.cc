@@ -15,12 +15,13 @@ namespace longhaul {
 namespace {
 
 constexpr size_t kChunkBytes = 64 << 10;
-// Of one stream: a coordinator has at most so many (LogHub::kReadersMax), and forgets some late.
+// The limit for one stream. A coordinator has at most so many readers (LogHub::kReadersMax), but
+// forgets some of them late.
 constexpr size_t kLogReadersMax = 256;
 
 }  // namespace
 
-// One stream. A thread reads what is wanted; the other sends.
+// One stream. One thread receives what readers want; the other sends.
 class LogServer::Call {
  public:
   Call(const Options& options, v1::LogService::Stub& stub) : options_(options) {
@@ -33,7 +34,7 @@ class LogServer::Call {
     (void)stream_->Finish();
   }
 
-  // Until the stream ends or a stop is asked for.
+  // Runs until the stream ends or a stop is requested.
   void Run(const std::stop_token& stop) {
     const std::stop_callback cancel(stop, [this] { context_.TryCancel(); });
     v1::ServeLogsRequest greeting;
@@ -44,7 +45,8 @@ class LogServer::Call {
       for (const int64_t id : Ids()) {
         if (!SendTo(id)) return;
       }
-      // What comes next is gathered: few messages cost the coordinator little.
+      // Further lines are gathered, since few messages cost the coordinator little. A new reader is
+      // answered at once.
       WaitFor(options_.gather);
     }
   }
@@ -64,13 +66,14 @@ class LogServer::Call {
         const v1::FollowLogsRequest& demand = message.demand();
         readers_[message.reader()] = {demand,
                                       options_.ring->Before(demand.tail(), demand.job_id())};
+        asked_ = true;
       }
     }
     absl::MutexLock lock(&mutex_);
     ended_ = true;
   }
 
-  // False: the stream has ended.
+  // Returns false if the stream has ended.
   bool AwaitReaders() {
     absl::MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -81,11 +84,13 @@ class LogServer::Call {
   }
   void WaitFor(absl::Duration duration) {
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&ended_), duration);
+    const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_ || asked_; };
+    mutex_.AwaitWithTimeout(absl::Condition(&over), duration);
   }
   std::vector<int64_t> Ids() {
     absl::MutexLock lock(&mutex_);
     std::vector<int64_t> ids;
+    asked_ = false;
     for (const auto& [id, reader] : readers_) ids.push_back(id);
     return ids;
   }
@@ -102,11 +107,12 @@ class LogServer::Call {
     if (done) readers_.erase(found);
   }
 
-  // All that there is for it now. False: the stream has ended.
+  // Sends all lines that the reader can have now. Returns false if the stream has ended.
   bool SendTo(int64_t id) {
     for (;;) {
       const LogReader reader = ReaderOf(id);
-      if (reader.next < 0) return true;  // It is gone.
+      // The reader is gone.
+      if (reader.next < 0) return true;
       LogRing::Chunk chunk = options_.ring->Read(reader.next, reader.demand.job_id(), kChunkBytes);
       const bool more = !chunk.text.empty();
       const bool done = !more && !reader.demand.follow();
@@ -129,6 +135,8 @@ class LogServer::Call {
   absl::Mutex mutex_;
   std::map<int64_t, LogReader> readers_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // A reader came that is not in the last Ids().
+  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread reading_;
 };
 
@@ -145,7 +153,7 @@ void LogServer::Run(const std::stop_token& stop) {
   for (int attempt = 0; !stop.stop_requested(); ++attempt) {
     const absl::Time begun = absl::Now();
     Call(options_, *stub).Run(stop);
-    // One that ends at once is of a coordinator without this call, or one that goes down.
+    // If a stream ends at once, the coordinator does not have this call, or is shutting down.
     if (absl::Now() - begun > absl::Seconds(5)) attempt = 0;
     const absl::Duration wait = absl::Milliseconds(500) + FullJitter({}, attempt, random);
     AwaitNextAttempt({&channel_, 1}, wait, stop);

@@ -1,6 +1,6 @@
-// Answers what people ask of a node's log (LogService.ServeLogs): keeps a stream to the coordinator
-// open, and sends nothing until somebody asks. While the coordinator is away it tries again, for
-// ever. Has a thread and a channel of its own, so that log lines never delay a heartbeat.
+// Answers requests for a node's log (LogService.ServeLogs). Keeps a stream to the coordinator open,
+// and sends nothing until somebody asks. While the coordinator is away it tries again, without end.
+// It has its own thread and channel, so that log lines never delay a heartbeat.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,14 @@ namespace longhaul {
 class LogServer {
  public:
   struct Options {
-    std::string coordinator;         // host:port
-    std::shared_ptr<const Tls> tls;  // Null: plaintext.
+    // HOST:PORT.
+    std::string coordinator;
+    // Null: plaintext.
+    std::shared_ptr<const Tls> tls;
     std::string pool;
     int node = 0;
-    LogRing* ring = nullptr;  // Must outlive this object.
+    // Must outlive this object.
+    LogRing* ring = nullptr;
     // How long lines are gathered before they are sent.
     absl::Duration gather = absl::Milliseconds(200);
   };

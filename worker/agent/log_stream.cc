@@ -10,7 +10,8 @@ void WriteToStandardError(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // Nobody reads it; there is nowhere to say so.
+    // Nobody reads the output, and there is no other place to report that.
+    if (written <= 0) return;
     text.remove_prefix(written);
   }
 }

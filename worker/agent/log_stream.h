@@ -1,4 +1,4 @@
-// Where a program writes its log: standard error, a line with one write, and the ring beside it.
+// The output of a program's log: standard error, each line with one write, and the ring.
 #pragma once
 
 #include <ostream>
@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-// Externally synchronised: a Logger calls it a line at a time.
+// Externally synchronised: a Logger writes one line at a time.
 class LogStream : private std::streambuf, public std::ostream {
  public:
   // The ring must outlive this object.
@@ -24,7 +24,7 @@ class LogStream : private std::streambuf, public std::ostream {
   std::string line_;
 };
 
-// To standard error, in one write where the system takes it whole.
+// Writes to standard error, with one call if the system takes all of it.
 void WriteToStandardError(absl::string_view text);
 
 }  // namespace longhaul

@@ -22,7 +22,7 @@ namespace longhaul {
 namespace {
 
 constexpr absl::Duration kCallDeadline = absl::Seconds(5);
-// Of another agent's lease, where the coordinator does not say.
+// The assumed lease of another agent, if the coordinator does not tell it.
 constexpr absl::Duration kLeaseIfUnknown = absl::Seconds(10);
 constexpr absl::Duration kBetweenReminders = absl::Minutes(1);
 constexpr int kFailuresBetweenProbes = 20;
@@ -72,7 +72,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
       trouble_.clear();
       link_trouble_.clear();
       failures = 0;
-      Pause(std::min(options_.heartbeat, *lease / 3), stop);
+      Pause(std::min(Period(), *lease / 3), stop);
       continue;
     }
     if (const absl::Status final = WhetherFinal(lease.status()); !final.ok()) {
@@ -82,8 +82,9 @@ void MembershipClient::Run(const std::stop_token& stop) {
     Complain(lease.status());
     if (joined_ && absl::IsInvalidArgument(lease.status())) DropReports();
     if (joined_ && absl::IsNotFound(lease.status())) {
-      joined_ = false;  // It restarted, or our lease ended: the same incarnation keeps its place,
-                        // if there is one.
+      // The coordinator restarted, or our lease ended. The same incarnation keeps its place, if it
+      // still has one.
+      joined_ = false;
       continue;
     }
     if (absl::IsAborted(lease.status())) {
@@ -91,12 +92,17 @@ void MembershipClient::Run(const std::stop_token& stop) {
       Apply({}, {});
       joined_ = false;
     }
+    // Another agent has this node's number, so that the group has ended: any other number will do.
+    if (absl::IsAlreadyExists(lease.status()) && !node_.incarnation().empty()) Apply({}, {});
     const absl::Duration asked = RetryDelayOf(lease.status()).value_or(absl::ZeroDuration());
     AwaitNextAttempt(
         {&channel_, 1},
         std::max(std::min(asked, absl::Seconds(1)), FullJitter(backoff, failures++, random)), stop);
   }
-  if (!joined_) return;
+  if (joined_) Depart();
+}
+
+void MembershipClient::Depart() {
   Farewell farewell;
   bool draining;
   {
@@ -104,7 +110,8 @@ void MembershipClient::Run(const std::stop_token& stop) {
     farewell = farewell_;
     draining = draining_;
   }
-  if (draining && trouble_.empty()) (void)Beat();  // How far the pool came.
+  // One more heartbeat reports how far the pool came.
+  if (draining && trouble_.empty()) (void)Beat();
   Leave(farewell.reason, farewell.return_within);
 }
 
@@ -113,7 +120,8 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
-      if (joined_) return absl::OkStatus();  // A heartbeat's report was refused, not the pool.
+      // Only a report of the heartbeat was refused, not the pool.
+      if (joined_) return absl::OkStatus();
       return absl::Status(failure.code(),
                           absl::StrCat("the coordinator refuses this pool: ", failure.message()));
     case absl::StatusCode::kUnimplemented:
@@ -126,14 +134,14 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
     default:
       return absl::OkStatus();
   }
-  // Before the first answer, and only then: whether the two sides mean the same kind of link.
+  // Only before the first answer: checks whether both sides use the same kind of link.
   if (ever_joined_ || probes_-- > 0) return absl::OkStatus();
   probes_ = kFailuresBetweenProbes;
   const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, absl::Now() + kCallDeadline);
   link_trouble_.clear();
   if (!tls.ok()) return absl::OkStatus();
   if (*tls == (options_.tls != nullptr)) {
-    // Files may be replaced while this waits: not final.
+    // Not final, since files may be replaced while the worker waits.
     link_trouble_ = std::string(
         ExplainConnection(options_.coordinator, options_.tls_files, absl::Now() + kCallDeadline)
             .message());
@@ -147,22 +155,27 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
                           "or start it with them"));
 }
 
-// Refused, they would be refused for ever, and the lease would end.
+// The coordinator would refuse the same reports again and again, and meanwhile the lease would end.
 void MembershipClient::DropReports() {
   absl::MutexLock lock(&mutex_);
   next_.clear_evaluations();
   next_.clear_failure();
 }
 
+std::string MembershipClient::TextOf(const absl::Status& trouble) const {
+  // The message also has the time left of the other lease, which changes with each answer.
+  if (absl::IsAlreadyExists(trouble)) return "the name is taken";
+  if (absl::IsCancelled(trouble)) return "the coordinator is going down";
+  if (absl::IsUnavailable(trouble) && !link_trouble_.empty()) return link_trouble_;
+  // Here the message alone says everything.
+  if (absl::IsUnavailable(trouble) || absl::IsNotFound(trouble))
+    return std::string(trouble.message());
+  return absl::StrCat(absl::StatusCodeToString(trouble.code()), ": ", trouble.message());
+}
+
 void MembershipClient::Complain(const absl::Status& trouble) {
   const absl::Time now = absl::Now();
-  // The other holder's lease runs down, so the text alone is new each time.
-  const std::string text =
-      absl::IsAlreadyExists(trouble) ? "the name is taken"
-      : absl::IsCancelled(trouble)   ? "the coordinator is going down"
-      : absl::IsUnavailable(trouble) && !link_trouble_.empty()
-          ? link_trouble_
-          : absl::StrCat(absl::StatusCodeToString(trouble.code()), ": ", trouble.message());
+  const std::string text = TextOf(trouble);
   const bool is_new = text != trouble_;
   if (is_new) {
     trouble_ = text;
@@ -201,7 +214,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   SetDeadline(context, kCallDeadline);
   v1::JoinRequest request = options_.join;
   request.set_incarnation(incarnation_);
-  // The ranks go on while the group does.
+  // The ranks continue while their group exists.
   if (!node_.incarnation().empty()) {
     request.set_running(node_.incarnation());
     request.set_node(node_.node());
@@ -213,17 +226,18 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   if (!joined_) options_.log.Info(absl::StrCat("joined ", options_.coordinator));
   Hear(response);
   joined_ = ever_joined_ = true;
+  lease_ = LeaseOf(response.lease());
   Apply(response.assignment(), response.node());
-  return LeaseOf(response.lease());
+  return lease_;
 }
 
-// Another version may come with every restart of the coordinator.
+// The coordinator's version may change with every restart.
 void MembershipClient::Hear(const v1::JoinResponse& response) {
   const std::string& own = options_.join.version();
   const std::string other = response.version() == own ? "" : response.version();
   if (std::exchange(other_version_, other) != other && !other.empty()) {
     options_.log.Info(absl::StrCat("the coordinator's version is ", other, ", this program's ", own,
-                                   ": they use what both know"));
+                                   ": they use the features that both have"));
   }
   absl::MutexLock lock(&mutex_);
   takes_pool_evaluations_ = absl::c_linear_search(response.capabilities(), kPoolEvaluations);
@@ -255,8 +269,9 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
     while (acknowledged < sent && request.evaluations(acknowledged).step() <= upto) ++acknowledged;
     pending->DeleteSubrange(0, acknowledged);
   }
+  lease_ = LeaseOf(response.lease());
   Apply(response.assignment(), response.node());
-  return LeaseOf(response.lease());
+  return lease_;
 }
 
 void MembershipClient::Leave(const std::string& reason, absl::Duration return_within) {
@@ -271,15 +286,18 @@ void MembershipClient::Leave(const std::string& reason, absl::Duration return_wi
         absl::ToInt64Milliseconds(return_within));
   }
   v1::LeaveResponse response;
-  (void)stub_->Leave(&context, request, &response);  // Best effort: the lease ends by itself.
+  // An error is ignored, since the lease ends by itself.
+  (void)stub_->Leave(&context, request, &response);
   joined_ = false;
 }
 
 void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePlace& node) {
   node_ = node;
+  const bool idle = assignment.job_id().empty() && options_.join.nodes() <= 1;
+  idle_since_ = idle ? std::optional(idle_since_.value_or(absl::Now())) : std::nullopt;
   TellMissing(node);
   const Standing standing = {options_.join.nodes() > 1 ? node.incarnation() : incarnation_,
-                             assignment, node};
+                             assignment, node, lease_};
   {
     absl::MutexLock lock(&mutex_);
     if (const Subject subject = standing.subject(); subject_ != subject) {
@@ -295,6 +313,11 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
     }
   }
   on_standing_(standing);
+}
+
+absl::Duration MembershipClient::Period() const {
+  const bool idle = idle_since_.has_value() && absl::Now() - *idle_since_ >= options_.idle_after;
+  return idle ? options_.idle_heartbeat : options_.heartbeat;
 }
 
 void MembershipClient::TellMissing(const v1::NodePlace& node) {

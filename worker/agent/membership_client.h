@@ -1,6 +1,6 @@
-// A pool's lease: joins, sends heartbeats, brings back what the pool is to work on. While the
-// coordinator is away it tries again, with jitter, for ever, and the ranks go on; it gives up only
-// what no retry can mend. Has a thread and a control channel of its own, so that bulk transfers
+// A pool's lease: joins, sends heartbeats, and receives what the pool is to work on. While the
+// coordinator is away it tries again, with jitter, without end, and the ranks continue. It gives up
+// only if no retry can help. It has its own thread and control channel, so that bulk transfers
 // cannot delay a heartbeat.
 #pragma once
 
@@ -28,60 +28,71 @@ class MembershipClient {
  public:
   struct Options {
     Logger log = Logger({});
-    std::string coordinator;         // host:port
-    std::shared_ptr<const Tls> tls;  // Null: plaintext.
-    TlsFiles tls_files;              // What tls was made of, to say what is wrong with a link.
-    v1::JoinRequest join;            // Without incarnation: each Rejoin makes a new one.
-    absl::Duration heartbeat = absl::Milliseconds(500);  // At most a third of the lease.
-    absl::Duration complaints = absl::Seconds(10);  // Between two lines about a name that is taken.
+    // HOST:PORT.
+    std::string coordinator;
+    // Null: plaintext.
+    std::shared_ptr<const Tls> tls;
+    // The files of `tls`, to explain what is wrong with a link.
+    TlsFiles tls_files;
+    // Without an incarnation: each Rejoin makes a new one.
+    v1::JoinRequest join;
+    // At most a third of the lease.
+    absl::Duration heartbeat = absl::Milliseconds(500);
+    // The interval for a pool of one node that has had nothing to do for `idle_after`, as most
+    // pools of a large fleet.
+    absl::Duration idle_heartbeat = absl::Seconds(1);
+    absl::Duration idle_after = absl::Seconds(30);
+    // The time between two log lines about a name that is taken.
+    absl::Duration complaints = absl::Seconds(10);
   };
-  // What ranks were started for.
+  // The job and incarnation for which ranks were started.
   struct Subject {
     std::string incarnation, job;
     int ordinal = 0;
     friend bool operator==(const Subject&, const Subject&) = default;
   };
   struct Standing {
-    // Under which ranks work: the agent's, or that of the group of nodes.
+    // The incarnation under which ranks work: the agent's, or that of the group of nodes.
     std::string incarnation;
-    // Empty job_id: nothing to do.
+    // If job_id is empty there is nothing to do.
     v1::Assignment assignment;
-    // Of a pool of several nodes. Without an incarnation nobody works.
+    // For a pool of several nodes. Without an incarnation no rank works.
     v1::NodePlace node;
+    // As the coordinator granted it.
+    absl::Duration lease;
 
     Subject subject() const { return {incarnation, assignment.job_id(), assignment.ordinal()}; }
   };
-  // Called on the client's thread with every answer of the coordinator, also with one like the
-  // last.
+  // Called on the client's thread with every answer of the coordinator, even if nothing changed.
   using OnStanding = std::function<void(const Standing& standing)>;
-  // Called on the client's thread, once, last: the coordinator refused this pool for good
-  // (INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED), is no coordinator (UNIMPLEMENTED), or
-  // one of the two speaks TLS and the other does not (FAILED_PRECONDITION).
+  // Called on the client's thread, once, as the last call. The coordinator refused this pool for
+  // good (INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED), or the server is not a coordinator
+  // (UNIMPLEMENTED), or only one of the two speaks TLS (FAILED_PRECONDITION).
   using OnRefused = std::function<void(const absl::Status& status)>;
 
   MembershipClient(Options options, OnStanding on_standing, OnRefused on_refused = nullptr);
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
-  // What the next heartbeats carry about the assigned job. Thread-safe, do not block. What is of
-  // another subject than the last answer's is dropped: the coordinator would take it for this one's.
-  // Evaluations are repeated until they are acknowledged; a failure is sent until a heartbeat took
-  // it. `urgent`: with a heartbeat at once.
+  // What the next heartbeats report about the assigned job. Thread-safe; do not block. A report is
+  // dropped if it is about another subject than the last answer: the coordinator would take it for
+  // the current one. Evaluations are repeated until they are acknowledged. A failure is repeated
+  // until a heartbeat took it. `urgent`: the heartbeat is sent at once.
   void SetProgress(const Subject& of, const v1::PoolProgress& progress, bool urgent);
-  // Of the pool's own parameters: dropped, if this coordinator does not take them.
+  // Evaluations of the pool's own parameters are dropped if this coordinator does not take them.
   void AddEvaluation(const Subject& of, const v1::Evaluation& evaluation);
   void ReportFailure(const Subject& of, const v1::JobError& failure);
-  // Every heartbeat about this job from now on says that the pool came to its end.
+  // From now on every heartbeat about this job says that the pool came to its end.
   void SetFinished(const Subject& of);
 
-  // Every heartbeat from now on says that the pool takes no new work; the first goes at once.
-  // Thread-safe, does not block. Of a group of nodes that has ended: dropped.
+  // From now on every heartbeat says that the pool takes no new work; the first is sent at once.
+  // Thread-safe, does not block. Dropped if it is about a group of nodes that has ended.
   void SetDraining(const Subject& of);
-  // What the lease is given back with at the end. Thread-safe.
+  // What is said when the lease is given back at the end. Thread-safe.
   void SetFarewell(const std::string& reason, absl::Duration return_within);
 
-  // Of the control channel: the smallest of a few calls. Thread-safe. Blocks for a few round
-  // trips, at most `timeout`; returns the channel's error.
+  // The round trip of the control channel: the shortest of a few calls. Thread-safe. Blocks for a
+  // few round trips, at most `timeout`. Returns the channel's error.
   absl::StatusOr<absl::Duration> MeasureRoundTrip(absl::Duration timeout) const;
 
   // Leaves, and comes back after `delay` as a new incarnation. Thread-safe.
@@ -98,20 +109,25 @@ class MembershipClient {
   };
 
   void Run(const std::stop_token& stop);
+  // Reports the last progress of a pool that drains, and leaves with the farewell.
+  void Depart();
   absl::StatusOr<absl::Duration> Join();
   void Hear(const v1::JoinResponse& response) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<absl::Duration> Beat();
   void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
   void Apply(const v1::Assignment& assignment, const v1::NodePlace& node);
-  // Says which nodes are missing: at once, then now and then.
+  // Logs which nodes are missing: at once, and then at intervals.
   void TellMissing(const v1::NodePlace& node);
   void DropReports() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Says what goes wrong: each trouble once, then now and then.
+  // What the log says about a problem. Equal texts mean that it is still the same problem.
+  std::string TextOf(const absl::Status& trouble) const;
+  // Logs a problem: a new one at once, and then at intervals.
   void Complain(const absl::Status& trouble);
-  // The status to give up with; OK: try again.
+  // The status with which to give up, or OK to try again.
   absl::Status WhetherFinal(const absl::Status& failure);
   std::optional<RejoinRequest> TakeRejoin() ABSL_LOCKS_EXCLUDED(mutex_);
   void Pause(absl::Duration duration, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Duration Period() const;
 
   const Options options_;
   const OnStanding on_standing_;
@@ -123,25 +139,37 @@ class MembershipClient {
   std::string incarnation_;
   bool joined_ = false;
   bool ever_joined_ = false;
-  // The node's part in the group, as last told.
+  // As last granted.
+  absl::Duration lease_;
+  // Empty if there is something to do, or may be soon.
+  std::optional<absl::Time> idle_since_;
+  // The node's part in the group, as last received.
   v1::NodePlace node_;
   std::string missing_;
   absl::Time missing_told_;
-  std::string other_version_;  // Of the coordinator, if not this program's.
-  // The trouble at hand.
+  // The coordinator's version, if it is not this program's.
+  std::string other_version_;
+  // The current problem.
   std::string trouble_;
   absl::Time troubled_since_, complained_at_;
-  absl::Duration lease_seen_;  // The longest rest of another agent's lease on our name.
-  int probes_ = 0;             // Failures until the link is looked at again.
-  std::string link_trouble_;   // What was seen then. Empty: nothing.
+  // The longest time that another agent's lease on our name still had.
+  absl::Duration lease_seen_;
+  // How many more failures until the link is examined again.
+  int probes_ = 0;
+  // The result of that examination. Empty: nothing was found.
+  std::string link_trouble_;
 
   absl::Mutex mutex_;
-  std::optional<Subject> subject_ ABSL_GUARDED_BY(mutex_);  // As last handed on.
-  v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);  // progress, job_id, failure, evaluations.
+  // The subject of the last answer that was passed on.
+  std::optional<Subject> subject_ ABSL_GUARDED_BY(mutex_);
+  // The next heartbeat's progress, job_id, failure and evaluations.
+  v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);
   std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
-  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // Do not wait for the next beat.
+  // Send the next heartbeat at once.
+  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  bool takes_pool_evaluations_ ABSL_GUARDED_BY(mutex_) = false;  // The coordinator joined last.
+  // The coordinator that was joined last takes them.
+  bool takes_pool_evaluations_ ABSL_GUARDED_BY(mutex_) = false;
   Farewell farewell_ ABSL_GUARDED_BY(mutex_);
 
   std::jthread thread_;

@@ -17,7 +17,7 @@ absl::StatusOr<std::optional<int>> NumberIn(const char* name, const char* value,
       absl::StrCat("the environment's ", name, " is '", value, "', no number up to ", most));
 }
 
-// As "worker-3": 3.
+// The number at the end of a name: 3 for "worker-3".
 std::optional<int> OrdinalOf(absl::string_view host) {
   const size_t dash = host.rfind('-');
   if (dash == absl::string_view::npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// Which node of its pool an agent runs on, by what its user and its surroundings say. Pure.
+// Determines which node of its pool an agent runs on, from flags, environment and host name. Pure.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@
 namespace longhaul {
 
 struct NodeIdentity {
-  int nodes = 1;  // Of the pool.
-  // Nothing: the coordinator gives one.
+  // Nodes of the pool.
+  int nodes = 1;
+  // Empty: the coordinator gives a number.
   std::optional<int> node;
 };
 
-// Of the flags, where they were given; else of the variables of torchrun (NNODES, NODE_RANK); else,
-// in Kubernetes, of the ordinal at the end of a StatefulSet's host name. `variable` gives the value
-// of an environment variable, or null. INVALID_ARGUMENT: a variable is no number of nodes, the
-// number of a node is not below it, or is given for a pool of one.
+// Uses the flags if they were given; else the variables of torchrun (NNODES, NODE_RANK); else, in
+// Kubernetes, the ordinal at the end of a StatefulSet's host name. `variable` returns the value of
+// an environment variable, or null. INVALID_ARGUMENT: a variable is not a number of nodes, or a
+// node's number is not below it, or is given for a pool of one node.
 absl::StatusOr<NodeIdentity> IdentifyNode(
     std::optional<int> nodes, std::optional<int> node, const std::string& host,
     const std::function<const char*(const char* name)>& variable);

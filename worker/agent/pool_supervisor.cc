@@ -10,9 +10,11 @@
 namespace longhaul {
 namespace {
 
-// What the other ranks have, after one is lost, to say that it was no accident.
+// A rank's last report is outdated if so many later ones are missing.
+constexpr int kStale = 3;
+// After one rank is lost, the others may take so long to report why they ended.
 constexpr absl::Duration kLastWords = absl::Milliseconds(500);
-// A tick that is later than this was held up with the whole process.
+// If a tick is later than this, the whole process was stopped.
 constexpr absl::Duration kOwnPause = absl::Seconds(2);
 
 absl::Duration Growing(absl::Duration first, int times, absl::Duration most) {
@@ -43,7 +45,7 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
     state_ = State::kIdle;
     if (!work_.job.empty()) Start(now, out);
   } else if (state_ == State::kEnded && !completed_ && !work_.job.empty() && now >= restart_at_) {
-    // The job goes on, so it wants more of this pool than what its ranks took for the end.
+    // The job continues, so it needs more of this pool than its ranks believed.
     ++restarts_;
     Start(now, out);
   }
@@ -68,7 +70,7 @@ void PoolSupervisor::Start(absl::Time now, Actions& out) {
 }
 
 void PoolSupervisor::Kill(Actions& out) {
-  // Nobody hears any more what they did.
+  // The reports of the ended ranks do not count any more.
   if (!AllEnded()) spent_.insert(work_.job);
   ranks_.clear();
   out.emplace_back(std::in_place_type<KillRanks>);
@@ -114,7 +116,7 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
     lost_ = HowItEnded(work_.first_rank + rank, code);
     conclude_at_ = now + kLastWords;
   }
-  // The others end as well, or never: they wait for what cannot be without this one.
+  // The other ranks need this one. They end as well, or wait for ever.
   conclude_at_ = std::min(conclude_at_, now + options_.progress.at_least);
   if (AllEnded() || failed_) Conclude(now, out);
   return out;
@@ -133,12 +135,13 @@ void PoolSupervisor::Conclude(absl::Time now, Actions& out) {
   ranks_.clear();
   state_ = State::kEnded;
   restart_at_ = now + Growing(absl::Seconds(2), restarts_, absl::Minutes(10));
-  // The node that drains still sends what it owes, and keeps the pool's place by leaving first.
+  // The node that drains still sends what it owes. It must leave first, so that the pool keeps its
+  // place.
   if (stopped_) restart_at_ = std::max(restart_at_, now + options_.drain);
 }
 
-// A pool without one of its ranks has lost its place: it comes back as a newcomer, more slowly if
-// it keeps happening.
+// A pool that lost a rank has lost its place. It comes back as a new incarnation, after a delay
+// that grows if this happens again.
 void PoolSupervisor::Lose(const std::string& reason, Actions& out) {
   Kill(out);
   state_ = State::kLost;
@@ -162,10 +165,10 @@ PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
   if (state_ != State::kRunning) return out;
   if (now - before > kOwnPause) {
     for (Rank& rank : ranks_) rank.seen = rank.progressed = now;
-    // Some may have ended meanwhile.
+    // Some ranks may have ended meanwhile.
     conclude_at_ = std::max(conclude_at_, now + kLastWords);
   }
-  ExcuseThoseWhoWait(now);
+  ExcuseWaitingRanks(now);
   if (now >= conclude_at_) {
     Conclude(now, out);
   } else if (const std::optional<std::string> stall = FindStall(now)) {
@@ -180,18 +183,21 @@ absl::Duration PoolSupervisor::LimitOf(const Rank& rank) const {
   return std::max(limits.at_least, absl::Seconds(limits.factor * rank.status.expected_seconds));
 }
 
-// A rank that waits for another waits for one that waits for the coordinator, or that is to be
-// blamed itself; then its own time begins. Ranks that all wait here wait for one of another node,
-// whose agent looks after it.
-void PoolSupervisor::ExcuseThoseWhoWait(absl::Time now) {
-  bool somebody_waits = false, all_in_collective = true;
+// A rank may wait for another rank. That one waits for the coordinator, or it is the one that makes
+// no progress (or reports nothing), and is blamed itself. So a rank that waits is excused, and its
+// own time begins later. If all ranks here wait, they wait for one of another node, whose agent
+// watches it.
+void PoolSupervisor::ExcuseWaitingRanks(absl::Time now) {
+  bool any_waits_for_coordinator = false, all_in_collective = true;
   for (const Rank& rank : ranks_) {
-    somebody_waits |= !rank.ended && !rank.status.waits_for.empty();
-    all_in_collective &= rank.ended || rank.status.in_collective;
+    any_waits_for_coordinator |= !rank.ended && !rank.status.waits_for.empty();
+    all_in_collective &=
+        rank.ended || (rank.status.in_collective && now - rank.seen <= kStale * kRankStatusEach);
   }
   for (Rank& rank : ranks_) {
     const bool for_another =
-        rank.status.in_collective && (somebody_waits || !all_in_collective || options_.nodes > 1);
+        rank.status.in_collective &&
+        (any_waits_for_coordinator || !all_in_collective || options_.nodes > 1);
     if (for_another || !rank.status.waits_for.empty()) rank.progressed = now;
   }
 }
@@ -207,7 +213,7 @@ std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
     const Rank& rank = ranks_[i];
     if (rank.ended) continue;
     const int index = static_cast<int>(i);
-    // A rank reports once a second whatever it does.
+    // A rank reports once a second, whatever it does.
     const absl::Duration silent_max =
         rank.reported ? options_.progress.at_least
                       : std::max(options_.progress.first, options_.progress.at_least);

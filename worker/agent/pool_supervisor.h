@@ -1,6 +1,6 @@
-// The agent's core: what is to be done with a pool's ranks. It compares what the coordinator
-// assigns with what runs, watches that the ranks get on, and drains them. No thread, process, clock
-// or socket. Externally synchronised.
+// The agent's core: decides what is to be done with a pool's ranks. It compares what the
+// coordinator assigns with what runs, watches that the ranks make progress, and drains them. No
+// thread, process, clock or socket. Externally synchronised.
 //
 //   idle --assigned--> running --all ranks finished, or one reported a failure--> ended
 //   ended --still assigned, after a delay that grows--> lost
@@ -8,9 +8,9 @@
 //   lost --another incarnation--> idle
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
-// What the ranks pushed before they ended may have counted, and their error feedback is gone: an
-// incarnation whose ranks did steps of a job does not begin it again. A group of nodes never begins
-// a job twice, so that all of its ranks know which start they belong to.
+// An incarnation whose ranks did steps of a job does not begin that job again: pushes of the ended
+// ranks may have counted, and their error feedback is lost. A group of nodes never begins a job
+// twice, so that all of its ranks know which start they belong to.
 #pragma once
 
 #include <cstdint>
@@ -27,53 +27,59 @@ namespace longhaul {
 
 // How a rank process ends.
 enum RankExit : int {
-  // There is nothing more to do for it: session::Extent kNothing, kAll, kPart.
+  // The rank has nothing more to do: session::Extent kNothing, kAll, kPart.
   kRankFinished = 0,
   kRankCompleted = 12,
   kRankStopped = 13,
-  kRankRestart = 10,  // Cannot go on as this incarnation.
-  kRankFailed = 11,   // The site or the job is at fault; a failure was reported.
+  // It cannot continue as this incarnation.
+  kRankRestart = 10,
+  // The site or the job has a fault, and it was reported.
+  kRankFailed = 11,
   // Anything else, and any signal (128 + its number): the process was lost.
 };
 
-// How long ranks may stand still. A rank that waits for the coordinator does not count, nor one
-// that waits in a collective for a rank that does.
+// How long ranks may make no progress. Time that a rank waits for the coordinator does not count;
+// nor does time that it waits in a collective for such a rank.
 struct ProgressLimits {
   absl::Duration at_least = absl::Seconds(60);
-  double factor = 20;  // Of the usual time of what the rank does.
-  // Before its pace is known: it loads data, makes the model, runs the first steps.
+  // Times the usual time of what the rank does.
+  double factor = 20;
+  // The limit while the rank's pace is not known: it loads data, makes the model, and runs the
+  // first steps.
   absl::Duration first = absl::Minutes(30);
 };
 
 class PoolSupervisor {
  public:
   struct Options {
-    int ranks = 1;  // Of this node.
+    // Ranks of this node.
+    int ranks = 1;
     ProgressLimits progress;
     absl::Duration drain = absl::Seconds(30);
-    // Of the pool. With several the incarnation is that of their group.
+    // Nodes of the pool. If there are several, the incarnation is that of their group.
     int nodes = 1;
   };
-  // What the coordinator wants; `job` is empty: nothing.
+  // What the coordinator wants. `job` is empty if there is nothing to do.
   struct Work {
     std::string incarnation, job;
     int ordinal = 0;
-    int first_rank = 0;  // Of this node, in the pool.
+    // The number of this node's first rank in the pool.
+    int first_rank = 0;
     friend bool operator==(const Work&, const Work&) = default;
   };
 
-  // Start all ranks of the work at hand. After it their Exited, Status and Failed follow.
+  // Start all ranks of the current work. Their Exited, Status and Failed follow.
   struct StartRanks {};
-  // End them at once; nothing more is told of them.
+  // End them at once. No further event of them is given.
   struct KillRanks {};
-  // Ask them to stop behind the step that they are in.
+  // Ask them to stop after their current step.
   struct DrainRanks {};
-  // Leave; come back as a new incarnation after `delay`.
+  // Leave, and come back as a new incarnation after `delay`.
   struct Rejoin {
     std::string reason;
     absl::Duration delay;
   };
-  // Leave, keeping the place if there was work, and end.
+  // Leave and end. If there was work, the place is kept.
   struct Done {
     bool had_work = false;
   };
@@ -84,21 +90,21 @@ class PoolSupervisor {
 
   PoolSupervisor(Options options, absl::Time now);
 
-  // Every answer of the coordinator, also one like the last.
+  // Call with every answer of the coordinator, even if nothing changed.
   Actions Assigned(const Work& work, absl::Time now);
   Actions Reported(int rank, const RankStatus& status, absl::Time now);
-  // A rank reported that its site or its job is at fault; it is about to end.
+  // A rank reported a fault of its site or its job. It is about to end.
   Actions Failed();
   Actions Exited(int rank, int code, absl::Time now);
   // The ranks could not be started.
   Actions StartFailed(const std::string& reason);
-  // Often: a quarter of progress.at_least or less. A late tick means that this process itself was
-  // stopped: the ranks are not blamed for that time.
+  // Call often: at least four times in progress.at_least. A late tick means that this process
+  // itself was stopped; the ranks are not blamed for that time.
   Actions Tick(absl::Time now);
   Actions Drain(absl::Time now);
 
   State state() const { return state_; }
-  // All ranks came to the end of the work at hand.
+  // All ranks completed the current work.
   bool completed() const { return state_ == State::kEnded && completed_; }
   const Work& work() const { return work_; }
 
@@ -112,11 +118,11 @@ class PoolSupervisor {
   void Start(absl::Time now, Actions& out);
   void Kill(Actions& out);
   void Lose(const std::string& reason, Actions& out);
-  // All ranks have ended, or the others had time to.
+  // Decides when all ranks have ended, or when the others had time to end.
   void Conclude(absl::Time now, Actions& out);
   bool AllEnded() const;
-  void ExcuseThoseWhoWait(absl::Time now);
-  // Names a rank that stands still.
+  void ExcuseWaitingRanks(absl::Time now);
+  // Names a rank that makes no progress.
   std::optional<std::string> FindStall(absl::Time now) const;
   absl::Duration LimitOf(const Rank& rank) const;
 
@@ -126,16 +132,22 @@ class PoolSupervisor {
   // The jobs that this incarnation cannot begin again.
   std::set<std::string> spent_;
   std::vector<Rank> ranks_;
-  bool failed_ = false;  // A rank reported a failure.
+  // A rank reported a failure.
+  bool failed_ = false;
   // Every rank that ended had completed the work.
   bool completed_ = false;
-  bool stopped_ = false;  // A rank ended because the pool drains: another node was asked to.
-  std::string lost_;      // Why the group is lost, until the others had time to end.
+  // A rank ended because the pool drains: another node was asked to.
+  bool stopped_ = false;
+  // Why the group is lost. Set until the other ranks had time to end.
+  std::string lost_;
   absl::Time conclude_at_ = absl::InfiniteFuture();
-  int losses_ = 0;    // In a row, without a step between them.
-  int restarts_ = 0;  // Of the last job.
+  // Losses in a row, without a step between them.
+  int losses_ = 0;
+  // For the last job.
+  int restarts_ = 0;
   std::string last_job_;
-  absl::Time restart_at_;  // kEnded: not before.
+  // In kEnded: not before this time.
+  absl::Time restart_at_;
   absl::Time drain_until_;
   absl::Time ticked_;
 };

@@ -29,7 +29,7 @@ PoolTracks::PoolTracks(const std::string& folder, const std::string& pool, const
 
 PoolTracks::~PoolTracks() = default;
 
-// The coordinator's words make no path of their own.
+// The coordinator's texts must not make paths of their own.
 std::string PoolTracks::RunFolder(const v1::Assignment& job, const std::string& run) const {
   std::string name = absl::StrCat(job.spec().name(), "-", job.job_id());
   name.resize(std::min(name.size(), kFolderNameMax));

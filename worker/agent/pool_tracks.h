@@ -1,6 +1,6 @@
-// The curves of a pool's jobs, as files at the pool's site (common/track): <folder>/JOB-ID/pool-NAME
-// of its training and its own evaluations, <folder>/JOB-ID/outer of those evaluations of the outer
-// parameters that were its turn.
+// The curves of a pool's jobs, as files at the pool's site (common/track).
+// <folder>/JOB-ID/pool-NAME has its training and the evaluations of its own parameters.
+// <folder>/JOB-ID/outer has those evaluations of the outer parameters that this pool made.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@
 
 namespace longhaul {
 
-// One thread's. Nothing blocks but the destructor, which writes what waits.
+// For one thread. Only the destructor blocks: it writes what waits.
 class PoolTracks {
  public:
   // `folder` exists. Empty: nothing is written.
   PoolTracks(const std::string& folder, const std::string& pool, const Logger& log);
   ~PoolTracks();
 
-  // `session`: which start of its ranks it is of.
+  // `session` names the start of the ranks.
   void Progressed(const v1::Assignment& job, const std::string& session,
                   const v1::PoolProgress& progress);
   void Evaluated(const v1::Assignment& job, const v1::Evaluation& evaluation);
@@ -33,7 +33,7 @@ class PoolTracks {
 
   const std::string folder_, run_;
   const std::unique_ptr<FileSystem> fs_;
-  // The runner goes first, and ends what waits.
+  // The runner is destroyed first, and finishes what waits.
   std::unique_ptr<Tracker> tracker_;
   std::unique_ptr<Executor> runner_;
 };

@@ -39,20 +39,21 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// `lines`: what its standard error is; negative: this process's.
+// `lines`: the descriptor of its standard error. Negative: that of this process.
 absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int report, int lines) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-  // Before the report, whose number `lines` may have.
+  // Must come before the report, since `lines` may have the report's number.
   if (lines >= 0) posix_spawn_file_actions_adddup2(&actions, lines, STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&actions, report, kReportDescriptor);
   std::vector<std::string> arguments = {options.program};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
-  std::vector<std::string> environment =
-      options.environment;  // Ours first: the first of a name counts.
+  // These variables come first, since the first one of a name counts.
+  std::vector<std::string> environment = options.environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
-  posix_spawnattr_t attributes;  // The agent blocks the signals that are to end a rank.
+  // The agent blocks the signals that end a rank, so they must be unblocked for it.
+  posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
   sigemptyset(&none);
@@ -86,8 +87,8 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& o
   if (absl::Status status = report.Open(); !status.ok()) return status;
   if (absl::Status status = handler.on_log ? lines.Open() : absl::OkStatus(); !status.ok())
     return status;
-  // A descriptor that already is the report's number would lose its close-on-exec flag by a dup2
-  // onto itself.
+  // Neither pipe may have the report's number already: dup2 of a descriptor onto itself does not
+  // reliably clear its close-on-exec flag, and dup2 onto the input would close it.
   if (report.write == kReportDescriptor || input.read == kReportDescriptor) {
     int& low = report.write == kReportDescriptor ? report.write : input.read;
     const int high = fcntl(low, F_DUPFD_CLOEXEC, 10);
@@ -100,10 +101,9 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& o
                                                        std::exchange(lines.read, -1), options.log,
                                                        std::move(handler)));
   if (absl::Status status = WriteAll(input.write, options.input); !status.ok()) {
-    options.log.Warning(absl::StrCat(
-        "rank process ", *pid, ": ",
-        status.ToString(absl::StatusToStringMode::
-                            kWithNoExtraData)));  // It ended already; its exit is reported as such.
+    // The process has ended already. Its exit is reported separately.
+    options.log.Warning(absl::StrCat("rank process ", *pid, ": ",
+                                     status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
   }
   return process;
 }
@@ -130,7 +130,7 @@ void RankProcess::Watch(int pipe) {
   }
   free(line);
   fclose(file);
-  // waitid leaves the zombie, so that no signal can reach another process that got the same number.
+  // waitid leaves a zombie, so that no signal can reach another process that got the same number.
   siginfo_t info = {};
   while (waitid(P_PID, pid_, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
@@ -158,7 +158,8 @@ void RankProcess::PassOn(int pipe) {
          begin = end + 1) {
       handler_.on_log(absl::string_view(buffer.data() + begin, end - begin));
     }
-    if (begin == 0 && held == buffer.size()) {  // A line that does not end.
+    // A line that is longer than the buffer.
+    if (begin == 0 && held == buffer.size()) {
       handler_.on_log(buffer);
       begin = held;
     }

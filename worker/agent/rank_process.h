@@ -1,6 +1,6 @@
-// A rank process (longhaul-rank) as its agent sees it: started with a job on its standard input,
-// watched through a pipe on which it writes reports (rank_report.h), ended by signals: SIGTERM asks
-// it to stop behind its step, SIGKILL ends it.
+// A rank process (longhaul-rank) from its agent's side. It is started with a job on its standard
+// input, and watched through a pipe on which it writes reports (rank_report.h). SIGTERM asks it to
+// stop after its current step; SIGKILL ends it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "common/logging/logging.h"
 #include "worker/agent/rank_report.h"
 
@@ -29,16 +28,20 @@ class RankProcess {
   struct Options {
     std::string program;
     std::vector<std::string> arguments;
-    std::vector<std::string> environment;  // NAME=VALUE, added to this process's own.
-    std::string input;                     // What it reads on its standard input.
+    // NAME=VALUE, added to this process's own environment.
+    std::vector<std::string> environment;
+    // What the process reads on its standard input.
+    std::string input;
     Logger log = Logger({});
   };
   // Called on the process's own threads.
   struct Handler {
     std::function<void(const RankReport&)> on_report;
-    std::function<void(int exit_code)> on_exit;  // RankExit, or 128 + signal. Once, last.
-    // A line of its standard error, without its end; at most kLogLineMax bytes of it at a time.
-    // Empty: the process writes to this one's. Also called while it is being ended.
+    // RankExit, or 128 + signal. Called once, last.
+    std::function<void(int exit_code)> on_exit;
+    // Called with a line of its standard error, without its end, at most kLogLineMax bytes at a
+    // time. Also called while the process is being ended. Empty: the process writes to this one's
+    // standard error.
     std::function<void(absl::string_view line)> on_log;
   };
   // Call on a thread that lives as long as the process should: the kernel ends a rank when the
@@ -49,9 +52,9 @@ class RankProcess {
   // Kills the process if it lives, and waits for it.
   ~RankProcess();
 
-  // To the process, if it lives.
+  // Sends the signal to the process, if it lives.
   void Signal(int signal);
-  // SIGKILL. Blocks until the process has ended.
+  // Sends SIGKILL. Blocks until the process has ended.
   void Kill();
   pid_t pid() const { return pid_; }
 
@@ -66,7 +69,8 @@ class RankProcess {
   const Handler handler_;
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::jthread log_thread_;  // Until nobody can write to the process's standard error any more.
+  // Runs until no process can write to the process's standard error any more.
+  std::jthread log_thread_;
   std::jthread thread_;
 };
 

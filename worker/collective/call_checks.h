@@ -15,7 +15,7 @@ namespace longhaul {
 
 absl::Status CheckTimeout(absl::string_view operation, const CallOptions& options);
 
-// Also gives the parts, in elements.
+// Also returns the parts, in elements.
 absl::Status CheckReduceScatter(const Communicator& communicator, int64_t input_size,
                                 absl::Span<const int64_t> counts, int64_t output_size,
                                 const CallOptions& options, std::vector<Part>* parts);
@@ -26,7 +26,7 @@ absl::Status CheckAllGather(const Communicator& communicator, int64_t input_size
 
 absl::Status CheckBroadcast(const Communicator& communicator, int root, const CallOptions& options);
 
-// Gives this rank's number in the group.
+// Returns this rank's number in the group.
 absl::StatusOr<int> CheckSplit(const Communicator& communicator, absl::Span<const int> members,
                                const CallOptions& options);
 

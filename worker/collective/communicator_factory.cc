@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeCommunicator(const Communicato
                                    .size = options.size,
                                    .hostname = options.hostname,
                                    .rendezvous = options.rendezvous,
-                                   .timeout = options.timeout});
+                                   .timeout = options.timeout,
+                                   .team = options.team});
     case CommunicatorKind::kNccl:
       return MakeNcclCommunicatorFromModule({.rank = options.rank,
                                              .size = options.size,

@@ -33,7 +33,7 @@ std::vector<Part> CompressedAllReduce::EvenChunks(int64_t elements, int ranks) {
   std::vector<Part> chunks;
   for (int rank = 0; rank < ranks; ++rank) {
     const int64_t first = std::min(rank * size, elements);
-    // An empty chunk begins at 0, a multiple of 8.
+    // An empty chunk begins at 0, which is a multiple of 8.
     const int64_t count = std::min(size, elements - first);
     chunks.push_back({count == 0 ? 0 : first, count});
   }
@@ -122,7 +122,7 @@ int64_t CompressedAllReduce::CountAbsent(const Part& part) const {
   return count;
 }
 
-// `values`: those of the part. Most bytes of a mask are zero.
+// `values` are those of the part. Most bytes of a mask are zero.
 void CompressedAllReduce::ClearAbsent(const Part& part, float* values) const {
   if (absent_.empty()) return;
   for (int64_t i = part.offset; i < part.offset + part.size;) {
@@ -135,7 +135,7 @@ void CompressedAllReduce::ClearAbsent(const Part& part, float* values) const {
   }
 }
 
-// Also counts what it loses: sum (u - s sign(u))^2 = sum u^2 - 2 s sum |u| + n s^2.
+// Also adds up the loss: sum (u - s sign(u))^2 = sum u^2 - 2 s sum |u| + n s^2.
 float CompressedAllReduce::ScaleOf(const MagnitudeSums& sums, int64_t present) {
   if (present == 0) return 0;
   const auto n = static_cast<double>(present);
@@ -147,7 +147,7 @@ float CompressedAllReduce::ScaleOf(const MagnitudeSums& sums, int64_t present) {
   return scale;
 }
 
-// Signs of a chunk are addressed as those of the buffer: chunks begin at whole bytes.
+// Signs of a chunk are addressed like those of the buffer, since chunks begin at whole bytes.
 absl::Status CompressedAllReduce::Run(Communicator& communicator, absl::Span<float> data,
                                       const CallOptions& options) {
   LH_CHECK(static_cast<int64_t>(data.size()) == elements_, "a buffer has another size");
@@ -166,7 +166,7 @@ absl::Status CompressedAllReduce::Run(Communicator& communicator, absl::Span<flo
   return absl::OkStatus();
 }
 
-// The worker: into coded_bytes_, the part of each rank for it.
+// The worker's half: writes into coded_bytes_ the part for each rank.
 void CompressedAllReduce::Compress(absl::Span<float> data) {
   if (!error_feedback_) std::fill(worker_error_.begin(), worker_error_.end(), 0.0f);
   ClearAbsent({0, elements_}, data.data());
@@ -191,8 +191,8 @@ void CompressedAllReduce::Compress(absl::Span<float> data) {
   ClearAbsent({0, elements_}, worker_error_.data());
 }
 
-// Rank k: what all ranks sent of its chunk, in their order, into its part of
-// coded_bytes_. `mean` is room for the chunk.
+// Rank k's half: averages what all ranks sent of its chunk, in the order of the ranks, and writes
+// the result into its part of coded_bytes_. `mean` is memory for the chunk.
 void CompressedAllReduce::Average(absl::Span<float> mean) {
   if (!error_feedback_) std::fill(server_error_.begin(), server_error_.end(), 0.0f);
   const Part& own = chunk();

@@ -1,5 +1,5 @@
-// Loads the CUDA part of the collectives at run time, so that a program runs, and stays small,
-// where no device is.
+// Loads the CUDA part of the collectives at run time. So a program runs, and stays small, on
+// machines without a device.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,20 @@
 #include "absl/status/statusor.h"
 #include "common/device/cuda_module.h"
 #include "worker/collective/communicator.h"
+#include "worker/collective/cuda_streams.h"
 #include "worker/collective/nccl_communicator.h"
 
 namespace longhaul {
 
-// MakeNcclCommunicator of the module longhaul_cuda_collective, which is loaded once and stays. It
-// is looked for in `folder`, or if that is empty in the program's own folder and in ../lib beside
-// it. FAILED_PRECONDITION: no device, or no such module (this build has LONGHAUL_CUDA off). Else as
-// MakeNcclCommunicator.
+// MakeNcclCommunicator of the module longhaul_cuda_collective. The module is loaded once and stays.
+// It is searched in `folder`, or, if that is empty, in the program's own folder and in ../lib
+// beside it. FAILED_PRECONDITION: no device, or no such module (this build has LONGHAUL_CUDA off).
+// Others: as MakeNcclCommunicator.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicatorFromModule(
     const NcclCommunicatorOptions& options, const std::string& folder);
+
+// MakeCudaStreams of the same module, with the same errors.
+absl::StatusOr<std::shared_ptr<DeviceStreams>> LoadCudaStreams(int device,
+                                                               const std::string& folder = "");
 
 }  // namespace longhaul

@@ -20,8 +20,8 @@
 namespace longhaul {
 namespace {
 
-// Told apart in the slots of messages, so that ranks that call different operations wait until the
-// deadline.
+// Messages of different kinds have different slots. So ranks that call different operations wait
+// until the deadline, and do not take each other's bytes.
 enum class Kind : uint64_t {
   kAllReduce,
   kAllReduceDouble,
@@ -34,8 +34,8 @@ enum class Kind : uint64_t {
 
 class GlooCommunicator : public Communicator {
  public:
-  GlooCommunicator(std::unique_ptr<GlooMesh> mesh, std::string hostname)
-      : mesh_(std::move(mesh)), hostname_(std::move(hostname)) {}
+  GlooCommunicator(std::unique_ptr<GlooMesh> mesh, std::string hostname, ThreadTeam* team)
+      : mesh_(std::move(mesh)), hostname_(std::move(hostname)), team_(team) {}
 
   int rank() const override { return mesh_->rank(); }
   int size() const override { return mesh_->size(); }
@@ -126,7 +126,8 @@ class GlooCommunicator : public Communicator {
                                  .size = static_cast<int>(members.size()),
                                  .hostname = hostname_,
                                  .rendezvous = &rendezvous,
-                                 .timeout = options.timeout});
+                                 .timeout = options.timeout,
+                                 .team = team_});
   }
 
   void Abort(absl::string_view reason) override { mesh_->Abort(reason); }
@@ -138,11 +139,11 @@ class GlooCommunicator : public Communicator {
   }
 
   GlooExchange NextExchange(Kind kind, const CallOptions& options) {
-    const absl::Duration timeout =
-        std::min(options.timeout, absl::Hours(24 * 365));  // keeps the sum in range
+    // Keeps the sum in range.
+    const absl::Duration timeout = std::min(options.timeout, absl::Hours(24 * 365));
     return GlooExchange(*mesh_, NextNumber(kind),
                         std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout),
-                        scratch_);
+                        scratch_, team_);
   }
 
   absl::Status Annotate(absl::string_view operation, const absl::Status& status) const {
@@ -168,8 +169,10 @@ class GlooCommunicator : public Communicator {
 
   const std::unique_ptr<GlooMesh> mesh_;
   const std::string hostname_;
-  uint32_t exchanges_ =
-      0;  // equal on all ranks; may wrap around, since only the last few are under way
+  // May be null.
+  ThreadTeam* const team_;
+  // Equal on all ranks. It may wrap around, since only the last few operations are in progress.
+  uint32_t exchanges_ = 0;
   std::vector<std::byte> scratch_;
   TrafficMeter traffic_;
 };
@@ -195,7 +198,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeGlooCommunicator(
   LH_RETURN_IF_ERROR(CheckSigpipe());
   LH_ASSIGN_OR_RETURN(auto mesh, GlooMesh::Connect(options.rank, options.size, options.hostname,
                                                    *options.rendezvous, options.timeout));
-  auto communicator = std::make_unique<GlooCommunicator>(std::move(mesh), options.hostname);
+  auto communicator =
+      std::make_unique<GlooCommunicator>(std::move(mesh), options.hostname, options.team);
   LH_RETURN_IF_ERROR(communicator->Barrier({.timeout = options.timeout}));
   return communicator;
 }

@@ -1,12 +1,12 @@
-// The Communicator of CPU ranks: TCP between processes, through libgloo's transport.
+// The Communicator of CPU ranks: TCP between processes, with libgloo's transport.
 //
-// The collectives are direct exchanges in segments of 1 MiB, a few in flight: every rank sends each
+// The collectives are direct exchanges in segments of 1 MiB, a few at a time: every rank sends each
 // peer what that peer needs, and sums what it receives in rank order. gloo's own collectives are
 // not used: they cannot be aborted, and the order of their sums depends on the position in the
 // buffer.
 //
-// A peer that dies is noticed within milliseconds, by every rank. One that is stopped, or whose
-// machine vanished without closing its connections, is noticed by the deadline of the operation.
+// If a peer dies, every rank notices within milliseconds. If a peer is stopped, or its machine
+// vanished without closing its connections, the operation's deadline ends the wait.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/thread_team.h"
 #include "worker/collective/communicator.h"
 #include "worker/collective/rendezvous.h"
 
@@ -22,15 +23,21 @@ namespace longhaul {
 struct GlooCommunicatorOptions {
   int rank = 0;
   int size = 0;
-  std::string hostname = "127.0.0.1";  // numeric address of this machine, reachable by the peers
-  Rendezvous* rendezvous = nullptr;    // used during the call only
-  absl::Duration timeout;              // for connecting, and the barrier that ends it
+  // Numeric address of this machine that the peers can reach.
+  std::string hostname = "127.0.0.1";
+  // Used only during the call.
+  Rendezvous* rendezvous = nullptr;
+  // For connecting, and for the barrier at its end.
+  absl::Duration timeout;
+  // Its threads add what arrives. Outlives the communicator. Null: no other threads.
+  ThreadTeam* team = nullptr;
 };
 
 // Blocks until all ranks are connected. Has two threads of its own (gloo's I/O and the sentinel).
-// The errors of Rendezvous::Exchange and of Communicator::Barrier; also FAILED_PRECONDITION: gloo's
-// symbols resolve to another library (CheckGlooSymbols), or SIGPIPE has its default action, with
-// which a peer's death would end this process: the program calls signal(SIGPIPE, SIG_IGN) at start.
+// Errors: those of Rendezvous::Exchange and of Communicator::Barrier; also FAILED_PRECONDITION if
+// gloo's symbols resolve to another library (CheckGlooSymbols), or if SIGPIPE has its default
+// action. With that action the death of a peer would end this process: the program must call
+// signal(SIGPIPE, SIG_IGN) at its start.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeGlooCommunicator(
     const GlooCommunicatorOptions& options);
 

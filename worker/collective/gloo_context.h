@@ -1,8 +1,8 @@
 // A gloo context whose ranks are connected pairwise, made with one exchange of addresses.
 //
-// Trust: gloo's listening ports take no credentials, and a frame that nobody expects ends the
-// process. They are open while connecting, on `hostname` alone; the network between the ranks of a
-// pool must be private.
+// Trust: gloo's listening ports need no credentials, and an unexpected frame ends the process. They
+// are open only while connecting, and only on `hostname`. The network between the ranks of a pool
+// must be private.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace longhaul {
 class GlooContext : public gloo::Context {
  public:
   // Blocks for at most about `timeout`. `hostname` is a numeric address of this machine that the
-  // peers can reach. The errors of Rendezvous::Exchange; INVALID_ARGUMENT: a peer's blob has the
+  // peers can reach. Errors: those of Rendezvous::Exchange; INVALID_ARGUMENT: a peer's blob has the
   // wrong size; UNAVAILABLE: a connection failed; DEADLINE_EXCEEDED: a peer did not connect. The
   // last two name the peer.
   static absl::StatusOr<std::unique_ptr<GlooContext>> Connect(int rank, int size,
@@ -28,8 +28,8 @@ class GlooContext : public gloo::Context {
                                                               Rendezvous& rendezvous,
                                                               absl::Duration timeout);
 
-  // Whether the connection to `peer` has failed. Only for a context about to be closed: it leaves a
-  // receive behind.
+  // Whether the connection to `peer` has failed. It leaves a receive open, so the context must be
+  // closed afterwards.
   bool HasFailed(int peer);
 
  private:

@@ -10,16 +10,16 @@
 namespace longhaul {
 namespace {
 
-// Messages cross the network in segments, several on their way at a time for each peer, so that
-// sums overlap the transfer of what follows. Larger ones cost less; those of reductions are kept in
-// scratch memory until they are added.
+// Messages are sent in segments, several at a time for each peer, so that sums overlap the transfer
+// of later segments. Larger segments cost less, but those of reductions are kept in scratch memory
+// until they are added.
 constexpr int64_t kSwapSegmentBytes = 16 << 20;
 constexpr int kSwapsInFlight = 2;
 constexpr int64_t kAddendBytesMax = 4 << 20, kAddendBytesMin = 256 << 10;
 constexpr int64_t kScratchBytes = 32 << 20;
 
-// Two ranks alone need more to keep the line busy while they sum; more ranks have enough peers for
-// that.
+// Two ranks need more segments in flight to keep the line busy while they sum. More ranks have
+// enough peers for that.
 int AddendsInFlight(int ranks) { return ranks <= 2 ? 4 : 2; }
 
 int64_t AddendBytes(int ranks) {
@@ -27,7 +27,7 @@ int64_t AddendBytes(int ranks) {
                     kAddendBytesMax);
 }
 
-// The piece number `segment` of a part, empty past its end.
+// Segment number `segment` of a part; empty after its end.
 Part SegmentOf(Part part, int64_t segment, int64_t segment_size) {
   const int64_t begin = std::min(segment * segment_size, part.size);
   return {part.offset + begin, std::min(segment_size, part.size - begin)};
@@ -39,9 +39,9 @@ int64_t SegmentCount(absl::Span<const Part> parts, int64_t segment_size) {
   return CeilDiv(largest, segment_size);
 }
 
-// 31 bits of the operation, 25 of the size, 8 of the segment. The size is there because gloo ends
-// the process when a message is longer than its receive: ranks that disagree on sizes wait for
-// different slots until the deadline.
+// 31 bits of the operation, 25 of the size, 8 of the segment. The size is included because gloo
+// ends the process if a message is longer than its receive. With it, ranks that disagree on sizes
+// wait for different slots until the deadline.
 uint64_t Slot(uint64_t operation, int64_t segment, int64_t bytes) {
   static_assert(kSwapSegmentBytes < 1 << 25 && kAddendBytesMax < 1 << 25);
   return operation << 33 | static_cast<uint64_t>(bytes) << 8 | (segment & 0xff);
@@ -61,7 +61,8 @@ absl::Status RunPipeline(int64_t segments, int in_flight, Start start, Finish fi
 
 absl::Status GlooExchange::Swap(const std::byte* input, absl::Span<const Part> sends,
                                 std::byte* output, absl::Span<const Part> receives) {
-  LH_RETURN_IF_ERROR(mesh_.status());  // also when there is nothing to send
+  // Also checked if there is nothing to send.
+  LH_RETURN_IF_ERROR(mesh_.status());
   std::vector<Transfers> lanes(kSwapsInFlight);
   const auto start = [&](int64_t s) -> absl::Status {
     Transfers& lane = lanes[s % kSwapsInFlight];
@@ -92,14 +93,16 @@ absl::Status GlooExchange::Reduce(const T* input, absl::Span<const Part> parts, 
   const int64_t segment = AddendBytes(mesh_.size()) / sizeof(T);
   const int size = mesh_.size(), rank = mesh_.rank(), in_flight = AddendsInFlight(size);
   const Part own = parts[rank];
-  // Where the peers' addends arrive: one row a rank in each lane; this rank's own row is its input.
+  // The peers' values arrive here: each lane has a row for each rank. This rank's own row is its
+  // input.
   const int64_t row = std::min(own.size, segment);
   scratch_.resize(std::max<size_t>(scratch_.size(), in_flight * size * row * sizeof(T)));
   const auto addend = [&](int64_t s, int from) {
     return reinterpret_cast<T*>(scratch_.data()) + (s % in_flight * size + from) * row;
   };
   std::vector<Transfers> receives(in_flight), sends(in_flight);
-  // Of sums, both ways: those of a segment may come until the pipeline has gone on by twice as many.
+  // Sums are sent and received. Those of a segment may come until the pipeline is twice as many
+  // segments further.
   std::vector<Transfers> sums(2 * in_flight);
   const auto sums_of = [&](int64_t s) -> Transfers& { return sums[s % (2 * in_flight)]; };
 
@@ -111,7 +114,8 @@ absl::Status GlooExchange::Reduce(const T* input, absl::Span<const Part> parts, 
       LH_RETURN_IF_ERROR(StartReceive(from, Slot(operation_, s, own_bytes), addend(s, from),
                                       own_bytes, &receives[lane]));
       if (gathering == nullptr) continue;
-      // It overwrites what this rank has sent there: the sum is made of it.
+      // The new value overwrites what this rank has sent from there. That was sent already, since
+      // the sum contains it.
       const Part piece = SegmentOf(parts[from], s, segment);
       const int64_t bytes = piece.size * sizeof(T);
       LH_RETURN_IF_ERROR(StartReceive(from, Slot(*gathering, s, bytes),
@@ -133,7 +137,7 @@ absl::Status GlooExchange::Reduce(const T* input, absl::Span<const Part> parts, 
     T* const sum = output + (piece.offset - own.offset);
     std::vector<const T*> sources(size);
     for (int r = 0; r < size; ++r) sources[r] = r == rank ? input + piece.offset : addend(s, r);
-    RankOrderSum<T>(sources, sum, piece.size);
+    RankOrderSum<T>(sources, sum, piece.size, team_);
     if (gathering != nullptr) {
       const int64_t bytes = piece.size * sizeof(T);
       for (int step = 1; step < size; ++step) {

@@ -1,4 +1,4 @@
-// The two patterns of messages that all collectives over a GlooMesh are made of.
+// The two patterns of messages of which all collectives over a GlooMesh consist.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,23 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/base/thread_team.h"
 #include "worker/collective/gloo_mesh.h"
 #include "worker/collective/parts.h"
 
 namespace longhaul {
 
-// One collective operation under way. Called from one thread; errors are those of GlooMesh.
+// One collective operation in progress. Called from one thread. Errors are those of GlooMesh.
 class GlooExchange {
  public:
-  // `operation` (31 bits) is equal on all ranks for one operation and differs from the last few.
-  // `scratch` keeps memory from one operation to the next.
+  // `operation` (31 bits) is the same on all ranks for one operation, and differs from the last
+  // few. `scratch` keeps memory from one operation to the next. `team` adds; it may be null.
   GlooExchange(GlooMesh& mesh, uint64_t operation, GlooMesh::Deadline deadline,
-               std::vector<std::byte>& scratch)
-      : mesh_(mesh), operation_(operation), deadline_(deadline), scratch_(scratch) {}
+               std::vector<std::byte>& scratch, ThreadTeam* team)
+      : mesh_(mesh), operation_(operation), deadline_(deadline), scratch_(scratch), team_(team) {}
 
-  // For every peer p: sends `sends[p]` of `input` to it and receives `receives[p]` of `output` from
-  // it (bytes). The records of this rank itself are ignored.
+  // For every peer p: sends `sends[p]` of `input` to it, and receives `receives[p]` of `output`
+  // from it (in bytes). The entries of this rank itself are ignored.
   absl::Status Swap(const std::byte* input, absl::Span<const Part> sends, std::byte* output,
                     absl::Span<const Part> receives);
 
@@ -34,8 +35,8 @@ class GlooExchange {
     return Reduce(input, parts, output, nullptr);
   }
 
-  // data = the rank-order sum of every rank's data, each part summed by its rank. Sums go back while
-  // the next ones are made: `gathering` is another operation's number.
+  // data = the rank-order sum of every rank's data. Each rank sums its own part. Finished sums are
+  // sent back while the next ones are made: `gathering` is the number of another operation.
   template <typename T>
   absl::Status AllReduce(T* data, absl::Span<const Part> parts, uint64_t gathering) {
     return Reduce(data, parts, data + parts[mesh_.rank()].offset, &gathering);
@@ -44,7 +45,7 @@ class GlooExchange {
  private:
   using Transfers = std::vector<std::unique_ptr<GlooMesh::Transfer>>;
 
-  // `gathering`: an AllReduce, whose data `input` is, with this number for its second half.
+  // `gathering` is set for an AllReduce, whose data is `input`: the number for its second half.
   template <typename T>
   absl::Status Reduce(const T* input, absl::Span<const Part> parts, T* output,
                       const uint64_t* gathering);
@@ -58,6 +59,7 @@ class GlooExchange {
   const uint64_t operation_;
   const GlooMesh::Deadline deadline_;
   std::vector<std::byte>& scratch_;
+  ThreadTeam* const team_;
 };
 
 }  // namespace longhaul

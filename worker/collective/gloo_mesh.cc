@@ -18,14 +18,20 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr uint64_t kGoodbyeSlot = ~uint64_t{0};
-// The receive buffers of peers are always posted, so a goodbye waits only for a peer that is
-// stopped.
+// Peers always have receive buffers posted, so only a stopped peer makes a goodbye wait.
 constexpr milliseconds kGoodbyeWait(200);
-// gloo has no wait without a limit; an expired one would close the connections.
+// gloo has no wait without a limit, and a wait that expires would close the connections.
 constexpr std::chrono::hours kForever(24 * 365 * 10);
-// What gloo tells every pending operation when one wait timed out. That wait's own thread reports
-// the cause.
+// The error that gloo gives to every pending operation when one wait timed out. The thread of that
+// wait reports the cause.
 constexpr absl::string_view kOwnTimeout = "Application timeout";
+
+// gloo's messages begin with a place in its source: "[pair.cc:589] ...".
+absl::string_view WithoutPlace(absl::string_view what) {
+  const size_t end = what.find("] ");
+  return absl::StartsWith(what, "[") && end != absl::string_view::npos ? what.substr(end + 2)
+                                                                       : what;
+}
 
 milliseconds TimeLeft(GlooMesh::Deadline deadline) {
   return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
@@ -87,7 +93,7 @@ absl::StatusOr<std::unique_ptr<GlooMesh::Transfer>> GlooMesh::Start(Transfer::Ki
     transfer->buffer_ = context_->createUnboundBuffer(data, bytes);
     {
       absl::MutexLock lock(&mutex_);
-      // From here on either this thread sees the abort or the abort sees the buffer.
+      // From here on either this thread sees the abort, or the abort sees the buffer.
       LH_RETURN_IF_ERROR(end_);
       buffers_.insert(transfer->buffer_.get());
     }
@@ -134,13 +140,13 @@ void GlooMesh::End(absl::Status reason) {
       buffer->abortWaitSend();
     }
   }
-  // The peers learn what ended here, not that a connection broke.
+  // The peers learn why this rank ended, and not only that a connection broke.
   if (in_peace) SayGoodbye();
   try {
     char byte;
     context_->createUnboundBuffer(&byte, 1)->waitRecv(nullptr, milliseconds(1));
   } catch (const std::exception&) {
-    // The timeout is the point: it closes every connection.
+    // The wait is expected to time out: this closes every connection.
   }
 }
 
@@ -153,7 +159,7 @@ absl::Status GlooMesh::Lost(int peer, absl::string_view cause) {
   if (said_[peer] != 0) {
     End(absl::CancelledError(absl::StrCat("rank ", peer, " has left")));
   } else {
-    Abort(absl::StrCat("lost rank ", peer, " (", cause, ")"));
+    Abort(absl::StrCat("lost rank ", peer, " (", WithoutPlace(cause), ")"));
   }
   return status();
 }
@@ -161,11 +167,12 @@ absl::Status GlooMesh::Lost(int peer, absl::string_view cause) {
 void GlooMesh::WatchPeers() {
   try {
     for (int left = size() - 1; left > 0; --left) {
-      if (!goodbyes_->waitRecv(nullptr, kForever)) return;  // this mesh is being destroyed
+      // This mesh is being destroyed.
+      if (!goodbyes_->waitRecv(nullptr, kForever)) return;
     }
   } catch (const std::exception& error) {
     if (absl::StrContains(error.what(), kOwnTimeout)) return;
-    Abort(absl::StrCat("lost ", FailedPeers(), " (", error.what(), ")"));
+    Abort(absl::StrCat("lost ", FailedPeers(), " (", WithoutPlace(error.what()), ")"));
   }
 }
 
@@ -186,7 +193,7 @@ void GlooMesh::SayGoodbye() {
       buffer->send(peer, kGoodbyeSlot);
       buffer->waitSend(nullptr, kGoodbyeWait);
     } catch (const std::exception&) {
-      // The peer has gone first, or is stopped and will see the connection close.
+      // The peer has gone first, or it is stopped and will see the connection close.
     }
   }
 }

@@ -1,12 +1,13 @@
-// Point-to-point messages between the ranks of a gloo context, made abortable and watched.
+// Point-to-point messages between the ranks of a gloo context. They can be aborted, and connections
+// are watched.
 //
-// gloo does not tell an operation whose transfer has begun that its connection failed, and closing
-// connections does not wake those who wait. So every buffer in use is registered here: Abort marks
-// the mesh, wakes every registered wait, and then closes all connections by letting a receive of
-// its own time out. A sentinel thread waits for a receive that every peer satisfies only as its
-// last act (a goodbye): a connection that fails before ends the wait with an error, the sentinel
-// aborts the mesh, and the peers see this rank's connections fail in turn, so a death spreads to
-// all ranks.
+// Once a transfer has begun, gloo does not tell its operation that the connection failed, and
+// closing connections does not wake threads that wait. So every buffer in use is registered here.
+// Abort marks the mesh, wakes every registered wait, and then closes all connections, by letting a
+// receive of its own time out.
+// A sentinel thread waits for a receive that every peer completes only at its end (a goodbye). If a
+// connection fails earlier, that wait ends with an error, and the sentinel aborts the mesh. Then
+// the peers see this rank's connections fail. So all ranks notice a death.
 #pragma once
 
 #include <chrono>
@@ -28,13 +29,13 @@
 
 namespace longhaul {
 
-// Transfers are made and waited for by one thread; Abort may be called from any.
+// One thread makes transfers and waits for them. Abort may be called from any thread.
 class GlooMesh {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // One message under way. The memory stays valid until the transfer is destroyed, which must be
-  // before the mesh is.
+  // One message in progress. The memory stays valid until the transfer is destroyed, which must
+  // happen before the mesh is destroyed.
   class Transfer {
    public:
     ~Transfer();
@@ -50,34 +51,34 @@ class GlooMesh {
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
   };
 
-  // Connects all ranks: see GlooContext::Connect for arguments and errors. The caller runs a
+  // Connects all ranks. See GlooContext::Connect for arguments and errors. The caller must run a
   // barrier next, since a connected peer may already be dead.
   static absl::StatusOr<std::unique_ptr<GlooMesh>> Connect(int rank, int size,
                                                            const std::string& hostname,
                                                            Rendezvous& rendezvous,
                                                            absl::Duration timeout);
-  // Says goodbye to the peers unless the mesh is aborted. Blocks briefly.
+  // Says goodbye to the peers, unless the mesh is aborted. Blocks briefly.
   ~GlooMesh();
 
   int rank() const { return context_->rank; }
   int size() const { return context_->size; }
 
-  // Start a message of `bytes` > 0 to or from `peer`. Both sides name the same slot and size;
-  // messages of one slot arrive in order. UNAVAILABLE: the mesh is aborted, or becomes so because
-  // the peer is gone. CANCELLED: the same, where a peer has said goodbye.
+  // Start a message of `bytes` > 0 to or from `peer`. Both sides name the same slot and size.
+  // Messages of one slot arrive in order. UNAVAILABLE: the mesh is aborted, or becomes so because
+  // the peer is gone. CANCELLED: the same after a peer has said goodbye.
   absl::StatusOr<std::unique_ptr<Transfer>> Send(int peer, uint64_t slot, const void* data,
                                                  int64_t bytes);
   absl::StatusOr<std::unique_ptr<Transfer>> Receive(int peer, uint64_t slot, void* data,
                                                     int64_t bytes);
 
   // Blocks until the transfer is complete. UNAVAILABLE, CANCELLED: as above. DEADLINE_EXCEEDED: the
-  // deadline passed. All abort the mesh and name the peer.
+  // deadline passed. All errors abort the mesh and name the peer.
   absl::Status Wait(Transfer& transfer, Deadline deadline);
 
-  // UNAVAILABLE or CANCELLED with the reason once the mesh is aborted.
+  // UNAVAILABLE or CANCELLED, with the reason, if the mesh is aborted.
   absl::Status status() const;
 
-  // The first reason stays. Does nothing when already aborted. Blocks for about a millisecond.
+  // The first reason stays. Does nothing if already aborted. Blocks for about a millisecond.
   void Abort(absl::string_view reason);
 
  private:
@@ -91,16 +92,17 @@ class GlooMesh {
   std::string FailedPeers();
   void SayGoodbye();
 
-  // Destroyed last: every buffer refers to it.
+  // Destroyed last, since every buffer refers to it.
   const std::unique_ptr<GlooContext> context_;
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_set<gloo::transport::UnboundBuffer*> buffers_ ABSL_GUARDED_BY(mutex_);
-  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // Not OK: the mesh is aborted.
+  // Not OK if the mesh is aborted.
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 
-  // By rank, what it said: not 0 once it said goodbye. A connection delivers it before its end.
+  // By rank: not 0 if it said goodbye. A connection delivers a goodbye before its end.
   std::vector<char> said_;
-  // The receives of these that the sentinel waits for.
+  // The receives for which the sentinel waits.
   std::unique_ptr<gloo::transport::UnboundBuffer> goodbyes_;
   std::thread sentinel_;
 };

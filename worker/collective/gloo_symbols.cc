@@ -9,7 +9,7 @@
 namespace longhaul {
 namespace {
 
-// Looked up by name, as the dynamic linker binds every caller's reference: a function pointer taken
+// Looked up by name, as the dynamic linker resolves them for every caller. A function pointer taken
 // here could be this program's own stub.
 constexpr const char* kSymbols[] = {
     "_ZN4gloo9allreduceERKNS_16AllreduceOptionsE",
@@ -28,7 +28,8 @@ absl::Status CheckGlooSymbols() {
           absl::StrCat("libgloo is not loaded: no symbol ", symbol));
     }
     absl::string_view library = info.dli_fname;
-    library.remove_prefix(library.rfind('/') + 1);  // npos + 1 is 0
+    // npos + 1 is 0.
+    library.remove_prefix(library.rfind('/') + 1);
     if (!absl::StartsWith(library, "libgloo.so")) {
       return absl::FailedPreconditionError(
           absl::StrCat(symbol, " resolves to ", info.dli_fname,

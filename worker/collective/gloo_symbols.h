@@ -1,5 +1,6 @@
-// libtorch_cpu carries its own, newer gloo and exports some of it under the same names as libgloo.
-// A program that links both must resolve them to libgloo, or every collective ends in a crash.
+// Checks which library gloo's symbols come from. libtorch_cpu contains its own, newer gloo, and
+// exports some of it under the same names as libgloo. In a program that links both they must
+// resolve to libgloo, otherwise every collective crashes.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,8 +8,8 @@
 namespace longhaul {
 
 // FAILED_PRECONDITION, with the name and the library found, unless gloo's functions resolve to
-// libgloo in this process. Programs that make a gloo communicator call it at start. Thread-safe,
-// does not block.
+// libgloo in this process. Programs that make a gloo communicator call it at their start.
+// Thread-safe, does not block.
 absl::Status CheckGlooSymbols();
 
 }  // namespace longhaul

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-// Thread-safe. Shared by all ranks; good for one exchange.
+// Thread-safe. All ranks share it. It serves one exchange.
 class InProcessRendezvous : public Rendezvous {
  public:
   explicit InProcessRendezvous(int size) : blobs_(size), present_(size) {}

@@ -21,7 +21,7 @@ NcclGroup::Deadline DeadlineOf(absl::Duration timeout) {
          absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24 * 365)));
 }
 
-// The first error of calls made one after the other inside one NCCL group.
+// The first error of several calls inside one NCCL group.
 class FirstError {
  public:
   void operator()(ncclResult_t result) {
@@ -149,7 +149,7 @@ class NcclCommunicator : public Communicator {
     return Make(own, static_cast<int>(members.size()), std::move(group), options.timeout);
   }
 
-  // Around a group whose ranks are connected; waits for all of them.
+  // Makes a communicator from a group whose ranks are connected. Waits for all of them.
   static absl::StatusOr<std::unique_ptr<Communicator>> Make(int rank, int size,
                                                             std::unique_ptr<NcclGroup> group,
                                                             absl::Duration timeout) {
@@ -202,7 +202,7 @@ absl::Status CheckDevice(int device) {
   return absl::FailedPreconditionError(absl::StrCat("CUDA device ", device, " of ", count));
 }
 
-// Rank 0's unique id, on every rank.
+// Gives every rank the unique id of rank 0.
 absl::StatusOr<ncclUniqueId> ExchangeId(const NcclCommunicatorOptions& options) {
   ncclUniqueId id{};
   std::string blob;

@@ -13,7 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Polling yields at first, since most collectives end within tens of microseconds, then sleeps.
+// The wait between two polls. It yields at first, since most collectives end within tens of
+// microseconds, and sleeps later.
 class Backoff {
  public:
   void Pause() {
@@ -47,7 +48,7 @@ absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Connect(int rank, int size
     config.blocking = 0;
     const ncclResult_t result = ncclCommInitRankConfig(&group->comm_, size, id, rank, &config);
     LH_RETURN_IF_ERROR(NcclStatus(result, group->comm_));
-    // Without a driver the call fails and leaves no communicator to poll.
+    // Without a driver the call fails and makes no communicator, so there is nothing to poll.
     if (group->comm_ == nullptr) return absl::UnavailableError("NCCL made no communicator");
   }
   LH_RETURN_IF_ERROR(group->WaitSettled(deadline));
@@ -75,7 +76,8 @@ absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Split(int color, int rank,
     begun = NcclStatus(ncclCommSplit(comm_, color, rank, &group->comm_, &config), comm_);
   }
   if (!begun.ok()) return Fail(std::move(begun));
-  // It is made in the background of this one, and is there when this one has settled.
+  // NCCL makes the new communicator in the background of this one. It exists when this one has
+  // settled.
   LH_RETURN_IF_ERROR(WaitSettled(deadline));
   {
     absl::MutexLock made(&group->mutex_);
@@ -87,8 +89,7 @@ absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Split(int color, int rank,
 
 NcclGroup::~NcclGroup() {
   cudaSetDevice(device_);
-  // Every operation has been waited for, so nothing is lost by not finalizing, which could wait for
-  // a dead peer.
+  // Every operation has been waited for, so nothing is lost. Finalizing could wait for a dead peer.
   Abort("destroyed");
   if (done_ != nullptr) cudaEventDestroy(done_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -174,7 +175,7 @@ void NcclGroup::Abort(absl::string_view reason) {
   if (aborted_) return;
   aborted_ = true;
   reason_ = absl::StrCat("aborted: ", reason);
-  // Stops the kernels that spin for a peer, and frees the communicator.
+  // Stops kernels that spin for a peer, and frees the communicator.
   if (comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
 }
 

@@ -15,7 +15,7 @@
 
 namespace longhaul {
 
-// Operations come from one thread at a time; Abort from any.
+// One thread at a time calls the operations; any thread may call Abort.
 class NcclGroup {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -25,14 +25,14 @@ class NcclGroup {
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Connect(int rank, int size, int device,
                                                             const ncclUniqueId& id,
                                                             Deadline deadline);
-  // A group of those ranks that give the same color, numbered by `rank`. Every rank of this one
-  // calls it. The same errors, which abort this one, too.
+  // Makes a group of the ranks that give the same color, numbered by `rank`. Every rank of this
+  // group calls it. Same errors; they also abort this group.
   absl::StatusOr<std::unique_ptr<NcclGroup>> Split(int color, int rank, Deadline deadline);
   ~NcclGroup();
 
-  // Queues what `enqueue` calls on `stream` (null: a stream of its own) as one NCCL group and waits
-  // until it has run. Errors, which abort the communicator: UNAVAILABLE (aborted, or NCCL or CUDA
-  // failed), DEADLINE_EXCEEDED.
+  // Queues the calls of `enqueue` on `stream` (null: its own stream) as one NCCL group, and waits
+  // until it has run. Errors abort the communicator: UNAVAILABLE (aborted, or NCCL or CUDA failed),
+  // DEADLINE_EXCEEDED.
   absl::Status Run(cudaStream_t stream, Deadline deadline,
                    absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue);
 
@@ -40,24 +40,25 @@ class NcclGroup {
 
  private:
   explicit NcclGroup(int device) : device_(device) {}
-  // Its stream and event.
+  // Makes its stream and event.
   absl::Status Prepare();
 
   absl::Status Enqueue(cudaStream_t stream,
                        absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue);
-  // Waits until a call that NCCL goes on with in the background (ncclInProgress) has ended.
+  // Waits until a call has ended that NCCL continues in the background (ncclInProgress).
   absl::Status WaitSettled(Deadline deadline);
   absl::Status WaitStream(Deadline deadline);
-  // The state of the communicator; ok and *settled when no call is in progress.
+  // Reads the state of the communicator: OK, and whether no call is in progress (*settled).
   absl::Status Poll(bool* settled);
   absl::Status Fail(absl::Status status);
 
   const int device_;
   cudaEvent_t done_ = nullptr;
-  cudaStream_t stream_ = nullptr;  // for calls that name none
+  // For calls that name no stream.
+  cudaStream_t stream_ = nullptr;
 
-  absl::Mutex
-      mutex_;  // held around each NCCL call, which are short with a non-blocking communicator
+  // Held around each NCCL call. These are short, since the communicator is non-blocking.
+  absl::Mutex mutex_;
   ncclComm_t comm_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
   std::string reason_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// How one buffer is divided over the ranks of a communicator. Pure values; the unit of an offset is
-// the caller's (elements for reductions, bytes for exchanges).
+// How one buffer is divided over the ranks of a communicator. Pure values. The caller chooses the
+// unit of an offset (elements for reductions, bytes for exchanges).
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-// Parts that follow each other without gaps, from their sizes. INVALID_ARGUMENT: a size is negative
-// or the sum overflows.
+// Makes parts of these sizes that follow each other without gaps. INVALID_ARGUMENT: a size is
+// negative or the sum overflows.
 absl::Status ContiguousParts(absl::Span<const int64_t> sizes, std::vector<Part>* parts);
 
-// `total` divided over `count` ranks: contiguous, the first `total % count` parts one larger. total
-// >= 0, count > 0.
+// Divides `total` over `count` ranks: contiguous parts, of which the first `total % count` are one
+// larger. total >= 0, count > 0.
 std::vector<Part> EvenParts(int64_t total, int count);
 
-// INVALID_ARGUMENT unless there are `count` parts and each lies within [0, total). Overlap is the
-// caller's concern.
+// INVALID_ARGUMENT unless there are `count` parts and each lies within [0, total). Overlap is not
+// checked.
 absl::Status ValidateParts(absl::Span<const Part> parts, int count, int64_t total);
 
 }  // namespace longhaul

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "absl/types/span.h"
+#include "common/base/thread_team.h"
 
 namespace longhaul {
 
-// The sum of one block; `count` is a constant where it is kBlock, so that it becomes vector code.
+// The sum of one block. Mostly `count` is the constant kBlock, so that the compiler makes vector
+// code.
 template <typename T>
 inline void AddRankOrderBlock(absl::Span<const T* const> sources, int64_t begin, int64_t count,
                               T* output) {
@@ -21,9 +24,9 @@ inline void AddRankOrderBlock(absl::Span<const T* const> sources, int64_t begin,
   std::memcpy(output + begin, sum, count * sizeof(T));
 }
 
-// output[i] = sum of sources[k][i] in the order of k. `output` may be one of the sources, else they
-// must not overlap. At least one source. Works in blocks that stay in the first-level cache, so
-// that each source is read once.
+// output[i] = sum of sources[k][i] in the order of k. `output` may be one of the sources; otherwise
+// they must not overlap. At least one source. Works in blocks that stay in the first-level cache,
+// so that each source is read once.
 template <typename T>
 void RankOrderSum(absl::Span<const T* const> sources, T* output, int64_t count) {
   constexpr int64_t kBlock = 4096 / sizeof(T);
@@ -31,6 +34,16 @@ void RankOrderSum(absl::Span<const T* const> sources, T* output, int64_t count) 
   for (; begin + kBlock <= count; begin += kBlock)
     AddRankOrderBlock<T>(sources, begin, kBlock, output);
   if (begin < count) AddRankOrderBlock<T>(sources, begin, count - begin, output);
+}
+
+// The same bits, on the threads of a team. Null: on the calling thread.
+template <typename T>
+void RankOrderSum(absl::Span<const T* const> sources, T* output, int64_t count, ThreadTeam* team) {
+  ForParts(team, count, kLineGrain, [&](int64_t first, int64_t end) {
+    std::vector<const T*> from(sources.begin(), sources.end());
+    for (const T*& source : from) source += first;
+    RankOrderSum<T>(from, output + first, end - first);
+  });
 }
 
 }  // namespace longhaul

@@ -1,5 +1,5 @@
-// The twin of sign_scalar.cc in Highway, compiled once for each instruction set. Elements before the
-// first whole byte of signs, and after the last sixteen, go through the scalar definition.
+// The Highway version of sign_scalar.cc, compiled once for each instruction set. Elements before
+// the first whole byte of signs, and after the last sixteen, use the scalar definition.
 #include <algorithm>
 #include <cstring>
 

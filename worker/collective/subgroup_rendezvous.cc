@@ -12,7 +12,7 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kBlobBytesMax = 64 << 10;
-// A timeout is above zero.
+// A timeout must be above zero.
 constexpr absl::Duration kLeast = absl::Milliseconds(1);
 
 absl::Span<std::byte> AsBytes(void* data, int64_t bytes) {

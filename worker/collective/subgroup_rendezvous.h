@@ -1,5 +1,5 @@
-// A Rendezvous of some ranks of an existing communicator: how the communicators of the levels below
-// a pool (a node, a pair of devices) are made without another meeting place.
+// A Rendezvous of some ranks of an existing communicator. With it the communicators of the levels
+// below a pool (a node, a pair of devices) are made without another server.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace longhaul {
 
-// Good for one exchange, which every rank of `parent` makes at the same time, each with the members
-// of its own group: it is a collective of the parent. Called from the thread that uses the parent.
+// Serves one exchange. It is a collective of the parent: every rank of `parent` makes it at the
+// same time, each with the members of its own group. Called from the thread that uses the parent.
 class SubgroupRendezvous : public Rendezvous {
  public:
   // `members` are ranks of the parent; their order numbers the ranks of the group. The parent
-  // outlives this.
+  // outlives this object.
   SubgroupRendezvous(Communicator& parent, std::vector<int> members);
 
   // `rank` is the rank in the group. Also the errors of Communicator::AllGather.

@@ -7,12 +7,13 @@
 #include "worker/collective/call_checks.h"
 #include "worker/collective/rank_order_sum.h"
 #include "worker/collective/thread_group.h"
+#include "worker/collective/thread_subgroup.h"
 #include "worker/collective/traffic_meter.h"
 
 namespace longhaul {
 namespace {
 
-// memcpy and memmove may not be given the null pointer of an empty buffer.
+// memcpy and memmove do not allow the null pointer of an empty buffer.
 void Copy(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memmove(to, from, bytes);
 }
@@ -104,18 +105,11 @@ class ThreadCommunicator : public Communicator {
   absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
                                                       const CallOptions& options) override {
     LH_ASSIGN_OR_RETURN(const int rank, CheckSplit(*this, members, options));
-    // The first member's is the group's.
-    const NewGroup own = {std::make_shared<ThreadGroup>(static_cast<int>(members.size())),
-                          {members.begin(), members.end()}};
-    LH_RETURN_IF_ERROR(group_->Meet(rank_, {"split", {}, &own}, options.timeout));
-    bool agreed = true;
-    for (const int member : members) agreed &= NewGroupOf(member).members == own.members;
-    std::shared_ptr<ThreadGroup> group = NewGroupOf(members[0]).group;
-    group_->Leave();
-    if (!agreed) {
-      group_->Abort("split: ranks of a group name different members");
-      return absl::FailedPreconditionError("split: ranks of a group name different members");
-    }
+    LH_ASSIGN_OR_RETURN(
+        std::shared_ptr<ThreadGroup> group,
+        MakeSubgroup(*group_, rank_, members,
+                     std::make_shared<ThreadGroup>(static_cast<int>(members.size())),
+                     options.timeout));
     traffic_.Add(0, 0);
     return std::make_unique<ThreadCommunicator>(rank, static_cast<int>(members.size()),
                                                 std::move(group));
@@ -125,16 +119,7 @@ class ThreadCommunicator : public Communicator {
   Traffic traffic() const override { return traffic_.Read(); }
 
  private:
-  // What a rank brings to a split.
-  struct NewGroup {
-    std::shared_ptr<ThreadGroup> group;
-    std::vector<int> members;
-  };
-  const NewGroup& NewGroupOf(int rank) const {
-    return *static_cast<const NewGroup*>(group_->call(rank).input);
-  }
-
-  // Between Meet and Leave: the rank-order sum of `part` of every rank's input.
+  // Call between Meet and Leave: the rank-order sum of `part` of every rank's input.
   template <typename T>
   std::vector<T> SumOfInputs(Part part) const {
     std::vector<const T*> sources;
@@ -161,7 +146,8 @@ class ThreadCommunicator : public Communicator {
   }
 
   const int rank_, size_;
-  const std::shared_ptr<ThreadGroup> group_;  // ends with the last rank, whichever that is
+  // Ends with the last rank.
+  const std::shared_ptr<ThreadGroup> group_;
   TrafficMeter traffic_;
 };
 

@@ -24,13 +24,13 @@ absl::Status ThreadGroup::Meet(int rank, Call call, absl::Duration timeout) {
     return meetings_ != meeting || !end_.ok() || WaitsForDeparted();
   };
   mutex_.AwaitWithTimeout(absl::Condition(&decided), timeout);
-  // A complete meeting stands even if the group was aborted meanwhile: others may already be
-  // reading this rank's input.
+  // A complete meeting is valid even if the group was aborted meanwhile, since other ranks may
+  // already read this rank's input.
   if (meetings_ != meeting) {
     const absl::Status agreed = CheckCallsAgree();
     if (agreed.ok()) return agreed;
     if (--readers_ > 0) {
-      // The others still read the calls to reach the same verdict.
+      // The others still read the calls, to come to the same result.
       const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return readers_ == 0; };
       mutex_.Await(absl::Condition(&done));
     }

@@ -1,5 +1,5 @@
-// Where the threads of a ThreadCommunicator group meet: every rank shows its call, all see each
-// other's, all leave together.
+// Where the threads of a ThreadCommunicator group meet: every rank shows its call, all ranks see
+// all calls, and all leave together.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +21,24 @@ class ThreadGroup {
   // What one rank brings. Pointers stay valid until the rank has returned from Leave.
   struct Call {
     absl::string_view operation;
-    std::vector<int64_t> sizes;  // equal on all ranks
+    // Equal on all ranks.
+    std::vector<int64_t> sizes;
     const void* input = nullptr;
-    absl::Span<const Part> send_parts, receive_parts;  // all-to-all only
+    // Only for all-to-all.
+    absl::Span<const Part> send_parts, receive_parts;
   };
 
   explicit ThreadGroup(int size) : calls_(size), arrived_(size), departed_(size) {}
 
   // Blocks until every rank has come. OK: this rank may read every call's input until it calls
-  // Leave, which it must. DEADLINE_EXCEEDED names the ranks that did not come, CANCELLED the
-  // ranks that never will, UNAVAILABLE the reason of Abort, FAILED_PRECONDITION how the calls differ. Any
+  // Leave, which it must. DEADLINE_EXCEEDED names the ranks that did not come, CANCELLED those that
+  // never will, UNAVAILABLE the reason of Abort, FAILED_PRECONDITION how the calls differ. Any
   // error aborts the group.
   absl::Status Meet(int rank, Call call, absl::Duration timeout);
   const Call& call(int rank) const { return calls_[rank]; }
 
-  // Blocks until every rank has stopped reading. Always returns soon: nobody waits between Meet and
-  // Leave.
+  // Blocks until every rank has stopped reading. Always returns soon, since no rank waits between
+  // Meet and Leave.
   void Leave();
 
   void Abort(absl::string_view reason);
@@ -53,14 +55,16 @@ class ThreadGroup {
   absl::Status CheckCallsAgree() const;
 
   absl::Mutex mutex_;
-  // Written under the mutex by its rank before the meeting is complete, only read between
-  // completion and Leave.
+  // A rank writes its own call under the mutex before the meeting is complete. Between completion
+  // and Leave calls are only read.
   std::vector<Call> calls_;
   std::vector<bool> arrived_ ABSL_GUARDED_BY(mutex_), departed_ ABSL_GUARDED_BY(mutex_);
   int arrived_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  int readers_ ABSL_GUARDED_BY(mutex_) = 0;  // ranks between Meet and Leave
+  // Ranks between Meet and Leave.
+  int readers_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t meetings_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // Not OK: the group is aborted.
+  // Not OK if the group is aborted.
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

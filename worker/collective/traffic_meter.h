@@ -1,5 +1,5 @@
-// Counts the Traffic of a communicator. Thread-safe; the formulas are those of the direct
-// algorithm, shared by all implementations so that their counters mean the same.
+// Counts the Traffic of a communicator. Thread-safe. The formulas are those of the direct
+// algorithm. All implementations use them, so that their counters mean the same.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ class TrafficMeter {
     operations_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // `total_bytes` are divided over the ranks, `own_bytes` of them are this rank's part, `size` is
-  // the number of ranks.
+  // `total_bytes` are divided over the ranks, `own_bytes` of them are this rank's part, and `size`
+  // is the number of ranks.
   void AddReduceScatter(int64_t total_bytes, int64_t own_bytes, int size) {
     Add(total_bytes - own_bytes, own_bytes * (size - 1));
   }

@@ -18,7 +18,9 @@ struct BatchTensor {
   std::vector<int64_t> values;
 };
 
-// What one rank works on. Of a language model: "tokens" [examples, context + 1].
+// What one rank works on. Of a language model: "tokens" [examples, context + 1], and where documents
+// are separate "document_starts" [examples, context]: for each token that the model reads the first
+// one of its document, counted from the example's; 0 where it began before.
 struct ExampleBatch {
   std::vector<BatchTensor> tensors;
   int64_t examples = 0;  // 0 for a rank of a pool that is larger than its batch.
@@ -34,7 +36,7 @@ class BatchMaker {
   virtual absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const = 0;
 };
 
-// Not thread-safe.
+// Not thread-safe but for TakeHeldOut, which any thread may call beside the others.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;

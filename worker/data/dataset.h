@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 
@@ -20,6 +21,10 @@ class Dataset {
   // Copies tokens [first, first + out.size()). They are below the vocabulary that the dataset was
   // opened with, unless its files changed since.
   virtual void Read(int64_t first, absl::Span<int64_t> out) const = 0;
+  // Appends the tokens of [first, end) with which a document begins, in order, each once. What tells
+  // them is said by SourceOptions::documents; nothing is appended where nothing does.
+  virtual void AppendDocumentStarts(int64_t first, int64_t end,
+                                    std::vector<int64_t>& starts) const = 0;
   // For messages: the file in which token `at` lies, and its place there.
   virtual std::string Locate(int64_t at) const = 0;
 };

@@ -3,8 +3,8 @@
 // number.
 //
 // Sources share a pool's examples by weight, exactly so over each kMixtureBlock of them: the examples
-// of a block are dealt in an order that the seed shuffles. So what is the how-manieth of its source is
-// known without counting, and each source can be read in epochs.
+// of a block are dealt in an order that the seed shuffles. So the number of an example within its
+// source is known without counting, and each source can be read in epochs.
 #pragma once
 
 #include <cstdint>

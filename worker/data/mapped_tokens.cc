@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kCheckedAtOnce = 1 << 14;
+constexpr int64_t kCheckedAtOnce = 1 << 14, kMarksAtOnce = 512;
 
 template <typename Word>
 Word LoadWord(const uint8_t* at) {
@@ -92,8 +92,8 @@ void ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out)
   }
 }
 
-MappedTokens::MappedTokens(std::vector<TokenPiece> pieces)
-    : pieces_(std::move(pieces)), begins_{0} {
+MappedTokens::MappedTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks)
+    : pieces_(std::move(pieces)), marks_(marks), begins_{0} {
   for (const TokenPiece& piece : pieces_) begins_.push_back(begins_.back() + piece.count);
 }
 
@@ -101,7 +101,7 @@ void MappedTokens::Read(int64_t first, absl::Span<int64_t> out) const {
   LH_CHECK(first >= 0 && first + static_cast<int64_t>(out.size()) <= tokens(),
            "read past the data");
   if (out.empty()) return;
-  size_t piece = std::upper_bound(begins_.begin(), begins_.end(), first) - begins_.begin() - 1;
+  size_t piece = PieceAt(first);
   int64_t offset = first - begins_[piece];
   for (size_t done = 0; done < out.size(); ++piece, offset = 0) {
     const absl::Span<int64_t> part = out.subspan(done, pieces_[piece].count - offset);
@@ -110,9 +110,43 @@ void MappedTokens::Read(int64_t first, absl::Span<int64_t> out) const {
   }
 }
 
+void MappedTokens::AppendDocumentStarts(int64_t first, int64_t end,
+                                        std::vector<int64_t>& starts) const {
+  LH_CHECK(0 <= first && first <= end && end <= tokens(), "read past the data");
+  if (first == end) return;
+  AppendMarked(first, end, starts);
+  for (size_t i = PieceAt(first); i < pieces_.size() && begins_[i] < end; ++i) {
+    const TokenPiece& piece = pieces_[i];
+    if (piece.begins_document && piece.count > 0 && begins_[i] >= first)
+      starts.push_back(begins_[i]);
+    if (piece.documents == nullptr) continue;
+    AppendMegatronStarts(piece.documents->file.bytes(), piece.documents->index,
+                         std::max<int64_t>(0, first - begins_[i]),
+                         std::min(end - begins_[i], piece.count), begins_[i], starts);
+  }
+}
+
+void MappedTokens::AppendMarked(int64_t first, int64_t end, std::vector<int64_t>& starts) const {
+  if (marks_.eos == kNoToken && marks_.bos == kNoToken) return;
+  int64_t read[kMarksAtOnce + 1];  // And the token before.
+  for (; first < end; first += kMarksAtOnce) {
+    const int64_t before = std::max<int64_t>(0, first - 1),
+                  run = std::min(kMarksAtOnce, end - first);
+    Read(before, absl::MakeSpan(read, first + run - before));
+    for (int64_t t = first; t < first + run; ++t) {
+      const bool ended = t == 0 || (marks_.eos != kNoToken && read[t - 1 - before] == marks_.eos);
+      if (ended || (marks_.bos != kNoToken && read[t - before] == marks_.bos)) starts.push_back(t);
+    }
+  }
+}
+
+size_t MappedTokens::PieceAt(int64_t token) const {
+  return std::upper_bound(begins_.begin(), begins_.end(), token) - begins_.begin() - 1;
+}
+
 std::string MappedTokens::Locate(int64_t at) const {
   LH_CHECK(0 <= at && at < tokens(), "a token past the data");
-  const size_t piece = std::upper_bound(begins_.begin(), begins_.end(), at) - begins_.begin() - 1;
+  const size_t piece = PieceAt(at);
   return absl::StrFormat("%s: token %d", pieces_[piece].path, at - begins_[piece]);
 }
 

@@ -119,4 +119,33 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes)
   return index;
 }
 
+void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& index,
+                          int64_t first, int64_t end, int64_t shift, std::vector<int64_t>& starts) {
+  constexpr int64_t kWord = sizeof(int64_t);
+  const int64_t begins = kMegatronHeaderBytes + index.sequences * int64_t{sizeof(int32_t)};
+  const int64_t documents = begins + index.sequences * kWord;
+  const auto start_of = [&](int64_t document) {
+    const auto sequence = WordAt<int64_t>(bytes, documents + document * kWord);
+    if (sequence < 0 || sequence >= index.sequences) return index.tokens;
+    return WordAt<int64_t>(bytes, begins + sequence * kWord) / index.width;
+  };
+  int64_t low = 0, high = index.documents;  // The first document that begins at `first` or later.
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (start_of(middle) < first) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  int64_t next = first;  // Empty documents begin where the next one does.
+  for (; low < index.documents; ++low) {
+    const int64_t start = start_of(low);
+    if (start >= end) break;
+    if (start < next) continue;
+    starts.push_back(start + shift);
+    next = start + 1;
+  }
+}
+
 }  // namespace longhaul

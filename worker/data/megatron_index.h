@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -25,5 +26,11 @@ struct MegatronIndex {
 // INVALID_ARGUMENT: not an index, another version or type; sizes that do not add up; sequences that
 // do not lie one after another, as Megatron-LM writes them; documents out of order.
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes);
+
+// Appends the tokens of [first, end) with which a document begins, plus `shift`, in order, each once.
+// `bytes`: that `index` was read from. They are searched where they lie, so that documents take no
+// memory; bytes that changed since give other places of that range, and nothing worse.
+void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& index,
+                          int64_t first, int64_t end, int64_t shift, std::vector<int64_t>& starts);
 
 }  // namespace longhaul

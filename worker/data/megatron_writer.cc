@@ -1,17 +1,10 @@
 #include "worker/data/megatron_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/io/posix_filesystem.h"
 #include "worker/data/megatron_index.h"
 
 namespace longhaul {
@@ -21,26 +14,18 @@ constexpr size_t kBufferBytes = 1 << 20;
 constexpr int64_t kSequenceTokensMax = 1 << 30;  // A longer document gets several.
 
 // FAILED_PRECONDITION would be read as a missing device, RESOURCE_EXHAUSTED as missing memory.
-absl::Status FailedWrite(const std::string& path, int error) {
-  return absl::InternalError(
-      absl::StrCat("writing ", path, ": ", absl::ErrnoToStatus(error, "").message(),
-                   error == ENOSPC ? " (the disk of the worker's --work-dir is full)" : ""));
+absl::Status FailedWrite(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InternalError(absl::StrCat(status.message(), absl::IsResourceExhausted(status)
+                                                                ? " (the disk of the worker's "
+                                                                  "--work-dir is full)"
+                                                                : ""));
 }
 
-absl::StatusOr<int> CreateFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return FailedWrite(path, errno);
-  return fd;
-}
-
-absl::Status WriteBytes(int fd, const std::string& path, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return FailedWrite(path, errno);
-    bytes.remove_prefix(n);
-  }
-  return absl::OkStatus();
+absl::StatusOr<NewFile> CreateFile(FileSystem* fs, std::string path) {
+  absl::StatusOr<NewFile> file = NewFile::Create(fs, std::move(path));
+  if (!file.ok()) return FailedWrite(file.status());
+  return file;
 }
 
 template <typename Word>
@@ -53,20 +38,16 @@ void AppendBytes(std::string& bytes, Word word) {
 absl::StatusOr<std::unique_ptr<MegatronWriter>> MegatronWriter::Create(const std::string& prefix,
                                                                        int64_t vocab) {
   const int width = vocab <= 1 << 8 ? 1 : vocab <= 1 << 16 ? 2 : 4;
-  unlink((prefix + ".idx").c_str());
-  LH_ASSIGN_OR_RETURN(const int fd, CreateFile(prefix + ".bin.tmp"));
-  return std::unique_ptr<MegatronWriter>(new MegatronWriter(prefix, width, fd));
+  std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  (void)fs->Remove(prefix + ".idx");
+  LH_ASSIGN_OR_RETURN(NewFile tokens, CreateFile(fs.get(), prefix + ".bin"));
+  return std::unique_ptr<MegatronWriter>(
+      new MegatronWriter(std::move(fs), prefix, width, std::move(tokens)));
 }
 
-MegatronWriter::MegatronWriter(std::string prefix, int width, int fd)
-    : prefix_(std::move(prefix)), width_(width), fd_(fd) {}
-
-MegatronWriter::~MegatronWriter() {
-  if (fd_ >= 0) close(fd_);
-  if (finished_) return;
-  unlink((prefix_ + ".bin.tmp").c_str());
-  unlink((prefix_ + ".idx.tmp").c_str());
-}
+MegatronWriter::MegatronWriter(std::unique_ptr<FileSystem> fs, std::string prefix, int width,
+                               NewFile tokens)
+    : fs_(std::move(fs)), prefix_(std::move(prefix)), width_(width), file_(std::move(tokens)) {}
 
 absl::Status MegatronWriter::Append(absl::Span<const int32_t> tokens) {
   for (const int32_t token : tokens) buffer_.append(reinterpret_cast<const char*>(&token), width_);
@@ -89,7 +70,7 @@ absl::Status MegatronWriter::EndDocument() {
 }
 
 absl::Status MegatronWriter::Flush() {
-  LH_RETURN_IF_ERROR(WriteBytes(fd_, prefix_ + ".bin.tmp", buffer_));
+  LH_RETURN_IF_ERROR(FailedWrite(file_.Append(buffer_)));
   buffer_.clear();
   return absl::OkStatus();
 }
@@ -110,18 +91,11 @@ absl::Status MegatronWriter::Finish() {
   }
   AppendBytes(index, int64_t{0});
   for (const int64_t end : documents_) AppendBytes(index, end);
-  const std::string temporary = prefix_ + ".idx.tmp";
-  LH_ASSIGN_OR_RETURN(const int fd, CreateFile(temporary));
-  const absl::Cleanup close_index = [fd] { close(fd); };
-  LH_RETURN_IF_ERROR(WriteBytes(fd, temporary, index));
-  if (fdatasync(fd) != 0) return FailedWrite(temporary, errno);
-  if (fdatasync(fd_) != 0) return FailedWrite(prefix_ + ".bin.tmp", errno);
-  for (const char* const ending : {".bin", ".idx"}) {
-    const std::string name = prefix_ + ending;
-    if (rename((name + ".tmp").c_str(), name.c_str()) != 0) return FailedWrite(name, errno);
-  }
-  finished_ = true;
-  return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(NewFile idx, CreateFile(fs_.get(), prefix_ + ".idx"));
+  LH_RETURN_IF_ERROR(FailedWrite(idx.Append(index)));
+  LH_RETURN_IF_ERROR(FailedWrite(idx.Sync()));
+  LH_RETURN_IF_ERROR(FailedWrite(file_.Publish()));
+  return FailedWrite(idx.Publish());
 }
 
 }  // namespace longhaul

@@ -30,7 +30,7 @@ absl::StatusOr<ExampleBatch> PrefetchedBatches::Take(int64_t step) {
     if (!mutex_.AwaitWithTimeout(absl::Condition(this, &PrefetchedBatches::Settled), patience_)) {
       return absl::AbortedError(absl::StrCat("the data of step ", step, " was not read within ",
                                              absl::FormatDuration(patience_),
-                                             ": does the disk stand still?"));
+                                             ": does the disk respond?"));
     }
     std::optional<absl::StatusOr<ExampleBatch>> ready = std::exchange(ready_, std::nullopt);
     if (ready.has_value() && step_ == step) return *std::move(ready);

@@ -1,7 +1,8 @@
-// longhaul-sentencepiece MODEL: encodes texts that come on standard input (sentencepiece_protocol.h).
+// longhaul-sentencepiece MODEL: encodes texts and decodes tokens that come on standard input
+// (tokenizer_protocol.h).
 // A program of its own, since libsentencepiece exports the symbols of another version of protobuf
-// than the one that ours are linked with: in one process their calls would mix. A broken model can
-// end no other program, either.
+// than the one that ours are linked with: in one process their calls would mix. A broken model then
+// ends only this program.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "sentencepiece_processor.h"
-#include "worker/data/sentencepiece_protocol.h"
+#include "worker/data/tokenizer_protocol.h"
 
 namespace longhaul {
 namespace {
@@ -53,9 +54,8 @@ bool Refuse(const std::string& message) {
   return false;
 }
 
-bool ReadTexts(std::vector<std::string>& texts) {
-  uint32_t count;
-  if (!ReadAll(&count, sizeof(count)) || count > kPiecesTextsMax) return false;
+bool ReadTexts(uint32_t count, std::vector<std::string>& texts) {
+  if (count > kPiecesTextsMax) return false;
   texts.assign(count, "");
   uint64_t total = 0;
   for (std::string& text : texts) {
@@ -80,6 +80,22 @@ bool Answer(const sentencepiece::SentencePieceProcessor& processor,
   return WriteAll(answer.data(), answer.size());
 }
 
+// Tokens that the model does not have are left out: a vocabulary may be larger than its tokenizer's.
+bool AnswerDecode(const sentencepiece::SentencePieceProcessor& processor) {
+  uint32_t count;
+  if (!ReadAll(&count, sizeof(count)) || count > kPiecesTokensMax) return false;
+  std::vector<int> tokens(count), known;
+  if (!ReadAll(tokens.data(), count * sizeof(int))) return false;
+  for (const int token : tokens) {
+    if (token >= 0 && token < processor.GetPieceSize()) known.push_back(token);
+  }
+  std::string text, answer;
+  if (!processor.Decode(known, &text).ok()) return false;
+  Append(answer, text.size());
+  answer += text;
+  return WriteAll(answer.data(), answer.size());
+}
+
 bool Run(const char* model) {
   sentencepiece::SentencePieceProcessor processor;
   if (const auto status = processor.Load(model); !status.ok()) return Refuse(status.ToString());
@@ -89,8 +105,11 @@ bool Run(const char* model) {
   Append(ready, processor.eos_id());
   if (!WriteAll(ready.data(), ready.size())) return false;
   std::vector<std::string> texts;
-  while (ReadTexts(texts)) {
-    if (!Answer(processor, texts)) return false;
+  for (uint32_t word; ReadAll(&word, sizeof(word));) {
+    const bool answered = word == kPiecesDecode
+                              ? AnswerDecode(processor)
+                              : ReadTexts(word, texts) && Answer(processor, texts);
+    if (!answered) return false;
   }
   return true;
 }

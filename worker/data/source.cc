@@ -22,6 +22,7 @@ constexpr absl::string_view kJsonlEndings[] = {".jsonl",     ".json",     ".json
                                                ".jsonl.zst", ".json.zst", ".ndjson"};
 constexpr absl::string_view kTokenEndings[] = {".bin"};
 constexpr absl::string_view kIndexEndings[] = {".idx"};
+constexpr int64_t kReadAtOnce = 1 << 16;
 
 bool HasDocuments(SourceKind kind) {
   return kind == SourceKind::kText || kind == SourceKind::kJsonl;
@@ -42,7 +43,8 @@ absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
       const auto count = static_cast<int64_t>(file.bytes().size());
       return TokenPiece{.file = std::make_shared<const MappedFile>(std::move(file)),
                         .path = path,
-                        .count = count};
+                        .count = count,
+                        .begins_document = true};
     }
   }
 }
@@ -55,18 +57,56 @@ absl::StatusOr<bool> AnyCompressed(const std::vector<std::string>& files) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(SourceKind kind, const std::string& path,
+bool HasToken(const MappedTokens& tokens, int64_t wanted) {
+  std::vector<int64_t> read(kReadAtOnce);
+  for (int64_t first = 0; first < tokens.tokens(); first += kReadAtOnce) {
+    read.resize(std::min(kReadAtOnce, tokens.tokens() - first));
+    tokens.Read(first, absl::MakeSpan(read));
+    if (std::find(read.begin(), read.end(), wanted) != read.end()) return true;
+  }
+  return false;
+}
+
+// Stops at the first mark: only data without any is read whole.
+absl::Status CheckSeparable(const SourceOptions& options, const MappedTokens& tokens) {
+  for (const TokenPiece& piece : tokens.pieces()) {
+    if (piece.documents == nullptr || piece.documents->index.documents > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        piece.path,
+        ": its index tells no documents, which are to be separate: write it with them, "
+        "or leave separate_documents out"));
+  }
+  if (options.kind != SourceKind::kNanoGpt && options.kind != SourceKind::kLlmc)
+    return absl::OkStatus();
+  if (!options.eos.has_value() && !options.bos.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.path,
+                     ": documents are to be separate, and nothing tells them: set the "
+                     "token behind each (eos) or before each (bos)"));
+  }
+  const int64_t mark = options.eos.has_value() ? *options.eos : *options.bos;
+  if (HasToken(tokens, mark)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: documents are to be separate, but token %d (%s) is nowhere in it",
+                      options.path, mark, options.eos.has_value() ? "eos" : "bos"));
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
                                                    const std::vector<std::string>& files,
                                                    int64_t vocab) {
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
-    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(kind, file));
+    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options.kind, file));
     LH_RETURN_IF_ERROR(CheckTokens(piece, vocab));
     pieces.push_back(std::move(piece));
   }
-  auto tokens = std::make_unique<MappedTokens>(std::move(pieces));
+  DocumentTokens marks;
+  if (options.kind == SourceKind::kNanoGpt || options.kind == SourceKind::kLlmc)
+    marks = {options.eos.value_or(kNoToken), options.bos.value_or(kNoToken)};
+  auto tokens = std::make_unique<MappedTokens>(std::move(pieces), marks);
   if (tokens->tokens() == 0)
-    return absl::InvalidArgumentError(absl::StrCat(path, ": holds no tokens"));
+    return absl::InvalidArgumentError(absl::StrCat(options.path, ": holds no tokens"));
+  if (options.documents) LH_RETURN_IF_ERROR(CheckSeparable(options, *tokens));
   return tokens;
 }
 
@@ -129,19 +169,20 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
-  if (!HasDocuments(options.kind)) return OpenFiles(options.kind, options.path, files, vocab);
+  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken;
   if (plain) {
     LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
-    if (!compressed) return OpenFiles(options.kind, options.path, files, vocab);
+    if (!compressed) return OpenFiles(options, files, vocab);
   }
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
   LH_RETURN_IF_ERROR(CheckVocab(options, tokenizer, vocab));
   LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, files, work));
-  absl::StatusOr<std::unique_ptr<Dataset>> dataset =
-      OpenFiles(SourceKind::kMegatron, options.path, {prefix}, vocab);
+  SourceOptions made = options;
+  made.kind = SourceKind::kMegatron;
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab);
   if (dataset.ok()) return dataset;
   return absl::Status(dataset.status().code(), absl::StrCat("the tokens of ", options.path, " in ",
                                                             dataset.status().message()));

@@ -23,14 +23,18 @@ struct SourceOptions {
   std::string path;            // A file, folder or pattern; kMegatron: or a prefix.
   std::string field = "text";  // kJsonl.
   std::string tokenizer;       // kText, kJsonl: path of a SentencePiece model. Empty: bytes.
-  std::optional<int64_t> eos;  // kText, kJsonl: behind each document. kNoToken: none.
+  std::optional<int64_t> eos;  // Behind each document. kText, kJsonl: is put there; kNoToken: none.
+  std::optional<int64_t> bos;  // kNanoGpt, kLlmc: before each document.
+  // Dataset::AppendDocumentStarts is wanted: of kText the files, of kJsonl the lines, of kMegatron the
+  // index tells where documents begin, of the others `eos` or `bos`, one of which is then needed.
+  bool documents = false;
 };
 
 // Where and how tokens are made that cannot be mapped as they are.
 struct TokenWork {
   std::string folder;  // Made when it is needed.
   int threads = 1;
-  // Told about once a second what is waited for, and at last "". May be null.
+  // Called about once a second with what is waited for, and at last with "". May be null.
   std::function<void(const std::string&)> on_wait;
   // How long another process that makes the tokens may make no progress.
   absl::Duration patience = absl::Minutes(5);
@@ -40,8 +44,9 @@ struct TokenWork {
 // Opens the source; makes its tokens if nobody has before (token_cache.h). Blocks for as long.
 // NOT_FOUND: the path, the tokenizer, or the program that it needs is not there. INVALID_ARGUMENT:
 // damaged or of another kind; empty; a token is not below `vocab`, or the tokenizer has more than
-// `vocab` tokens: the message names file and place. DEADLINE_EXCEEDED: another process stands still
-// that makes the tokens. INTERNAL: they cannot be written. Else the system's error.
+// `vocab` tokens: the message names file and place; or documents are wanted, and nothing tells them.
+// DEADLINE_EXCEEDED: another process stands still that makes the tokens. INTERNAL: they cannot be
+// written. Else the system's error.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work);
 

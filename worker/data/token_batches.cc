@@ -1,5 +1,6 @@
 #include "worker/data/token_batches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,17 @@
 #include "worker/data/windows.h"
 
 namespace longhaul {
+
+void ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts) {
+  std::fill(starts.begin(), starts.end(), 0);
+  std::vector<int64_t> begins;
+  data.AppendDocumentStarts(first, first + static_cast<int64_t>(starts.size()), begins);
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const auto end =
+        i + 1 == begins.size() ? starts.end() : starts.begin() + (begins[i + 1] - first);
+    std::fill(starts.begin() + (begins[i] - first), end, begins[i] - first);
+  }
+}
 
 TokenBatches::TokenBatches(const Options& options, std::vector<std::unique_ptr<Dataset>> datasets,
                            const ExamplePlan& plan)
@@ -47,6 +59,15 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
     }
   }
   batch.tensors.push_back(std::move(tokens));
+  if (!options_.separate_documents) return batch;
+  BatchTensor starts{.name = "document_starts", .shape = {batch.examples, options_.context}};
+  starts.values.resize(batch.examples * options_.context);
+  for (size_t i = 0; i < places.size(); ++i) {
+    ReadDocumentStarts(
+        *datasets_[places[i].source], places[i].first,
+        absl::MakeSpan(starts.values).subspan(i * options_.context, options_.context));
+  }
+  batch.tensors.push_back(std::move(starts));
   return batch;
 }
 

@@ -100,7 +100,7 @@ std::string MegatronPrefix(const std::string& path) {
 
 absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
   const std::string index_path = prefix + ".idx", path = prefix + ".bin";
-  LH_ASSIGN_OR_RETURN(const MappedFile index_file, MappedFile::Open(index_path));
+  LH_ASSIGN_OR_RETURN(MappedFile index_file, MappedFile::Open(index_path));
   const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(index_file.bytes());
   if (!index.ok()) return Wrong(index_path, index.status().message());
   LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
@@ -109,11 +109,14 @@ absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
     return Wrong(path, absl::StrFormat("holds %d bytes, its index promises %d tokens of %d bytes",
                                        size, index->tokens, index->width));
   }
+  auto documents =
+      std::make_shared<const MegatronDocuments>(MegatronDocuments{std::move(index_file), *index});
   return MegatronFile{.tokens = {.file = std::move(file),
                                  .path = path,
                                  .count = index->tokens,
                                  .width = index->width,
-                                 .limit = index->limit},
+                                 .limit = index->limit,
+                                 .documents = std::move(documents)},
                       .sequences = index->sequences,
                       .documents = index->documents};
 }

@@ -1,5 +1,5 @@
-// Files of tokens that other tools write, as mapped pieces. Nothing is read but headers and indexes;
-// tokens are checked by who knows the vocabulary (CheckTokens).
+// Files of tokens that other tools write, as mapped pieces. Nothing is read but headers and
+// indexes; tokens are checked by the caller, who knows the vocabulary (CheckTokens).
 //
 // All: NOT_FOUND: no such file. INVALID_ARGUMENT: the file is not of this format, or it is damaged.
 // Every message names the file and what is wrong.

@@ -19,6 +19,13 @@ class ByteTokenizer : public Tokenizer {
     }
     return absl::OkStatus();
   }
+  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> tokens) override {
+    std::string text;
+    for (const int32_t token : tokens) {
+      if (token >= 0 && token < kByteValues) text += static_cast<char>(token);
+    }
+    return text;
+  }
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Texts to tokens. Not thread-safe, unless said.
+// Texts to tokens, and back. Not thread-safe, unless said.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,9 @@ class Tokenizer {
   // tokens[i] becomes what texts[i] is; without markers of beginning or end. May block.
   virtual absl::Status Encode(absl::Span<const std::string> texts,
                               std::vector<std::vector<int32_t>>& tokens) = 0;
+  // The text of a part of a text's tokens; those that are not of the vocabulary are left out. May
+  // block.
+  virtual absl::StatusOr<std::string> Decode(absl::Span<const int32_t> tokens) = 0;
 };
 
 // One token for each byte; no end of sentence. Thread-safe.
@@ -39,9 +42,15 @@ struct PieceTokenizerOptions {
 
 // Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object, and
 // with the thread that calls this. An answer is waited for 5 minutes at most. NOT_FOUND: no model, or
-// no program. INVALID_ARGUMENT: not a SentencePiece model. Encode: INTERNAL, DEADLINE_EXCEEDED: a
-// process ended or stands still.
+// no program. INVALID_ARGUMENT: not a SentencePiece model. Encode, Decode: INTERNAL,
+// DEADLINE_EXCEEDED: a process ended or stands still.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options);
+
+// That of a tokenizer.json, by `python3 -m longhaul.tokenize` (deploy/python). Unlike the others it
+// puts around a text what the file says (a begin token, often), as transformers does, and leaves
+// special tokens out of a decoded one. NOT_FOUND: no file, no python3, or not with these packages, and
+// what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
+absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const std::string& path);
 
 }  // namespace longhaul

@@ -85,8 +85,8 @@ class ComputeWeights {
     int64_t host = 0;  // Of them, in host memory for want of the device's.
   };
   Bytes kept_bytes() const;
-  // Of coding weights, since the last call.
-  CodingLoss::Sums TakeLoss() { return loss_.Take(); }
+  // Of coding weights.
+  CodingLoss& loss() { return loss_; }
 
  private:
   struct Unit {

@@ -47,4 +47,11 @@ absl::StatusOr<at::Device> OpenCudaDevice(int index) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
+// CUDA copies what is not pinned only once the stream has come so far, and keeps the caller until then.
+at::Tensor CopyToDevice(const at::Tensor& host, at::Device device) {
+  const auto options = host.options().device(device);
+  if (device.is_cuda()) return host.pin_memory().to(options, /*non_blocking=*/true);
+  return host.to(options, /*non_blocking=*/false, /*copy=*/true);
+}
+
 }  // namespace longhaul

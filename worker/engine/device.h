@@ -3,6 +3,7 @@
 // tensor is differentiated: torch looks for devices only once.
 #pragma once
 
+#include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
 #include "c10/core/Device.h"
 
@@ -11,5 +12,9 @@ namespace longhaul {
 // FAILED_PRECONDITION "no CUDA device": there is no driver or no device, or the CUDA half of
 // libtorch cannot be loaded (the message says which).
 absl::StatusOr<at::Device> OpenCudaDevice(int index);
+
+// A copy of a tensor in host memory, enqueued on the current stream. Does not wait for what is enqueued
+// there. `host` may go at once. Throws as torch does.
+at::Tensor CopyToDevice(const at::Tensor& host, at::Device device);
 
 }  // namespace longhaul

@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "ATen/ops/cat.h"
 #include "ATen/ops/from_blob.h"
+#include "ATen/ops/full.h"
 #include "ATen/ops/linalg_vector_norm.h"
+#include "ATen/ops/scalar_tensor.h"
 #include "ATen/ops/stack.h"
 #include "ATen/ops/zeros.h"
 #include "absl/status/status.h"
@@ -17,13 +20,14 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/collective/parts.h"
+#include "worker/engine/device.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/segmented_pass.h"
 #include "worker/engine/tensor_span.h"
 #include "worker/engine/torch_status.h"
-#include "worker/engine/unit_gather.h"
 #include "worker/engine/weight_stream.h"
 #include "worker/model/initialization.h"
+#include "worker/model/layers.h"
 #include "worker/optim/clipping.h"
 #include "worker/optim/squared_norm.h"
 
@@ -33,10 +37,6 @@ namespace {
 // Whose gradients wait to be reduced, each in a buffer, while backward makes the next: one that is
 // being reduced, and one behind it.
 constexpr size_t kUnitsUnderWay = 2;
-
-at::Tensor OnHost(const float* data, int64_t size) {
-  return at::from_blob(const_cast<float*>(data), {size}, c10::TensorOptions(at::kFloat));
-}
 
 // The map without what means nothing in this pool.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
@@ -85,8 +85,8 @@ int RanksOfNode(const Topology& topology, int rank) {
 }
 
 absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& exchange) {
-  const auto* const adamw = std::get_if<AdamWOptions>(&options.optimizer);
-  if (adamw == nullptr) return absl::UnimplementedError("offload: only AdamW is built for it");
+  if (std::holds_alternative<OneBitAdamOptions>(options.optimizer))
+    return absl::UnimplementedError("offload: not with 1-bit Adam");
   if (options.offload.parameters && options.partition.weights.level == Level::kRank) {
     return absl::InvalidArgumentError(
         "offload.parameters: the partition leaves the weights on every rank whole");
@@ -94,7 +94,7 @@ absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& ex
   const ModelLayout& layout = options.model->layout();
   const ShardPlan plan(layout, options.partition, exchange.topology(), exchange.rank(),
                        CutRuleOf(options.optimizer), options.offload.subgroup_elements);
-  return CheckOffloadMemory(layout, plan, options.offload, *adamw, options.device,
+  return CheckOffloadMemory(layout, plan, options.offload, options.optimizer, options.device,
                             options.compute == at::kFloat,
                             RanksOfNode(exchange.topology(), exchange.rank()));
 }
@@ -129,7 +129,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
     OffloadDevice offload_device;
     if (options.offload.optimizer) {
       LH_RETURN_IF_ERROR(CheckOffload(options, *exchange));
-      LH_ASSIGN_OR_RETURN(offload_device, OpenOffloadDevice(options.device, options.offload));
+      LH_ASSIGN_OR_RETURN(offload_device,
+                          OpenOffloadDevice(options.device, options.offload, options.optimizer));
     }
     std::unique_ptr<const Model> model = std::move(options.model);
     std::unique_ptr<Engine> engine(new Engine(options, std::move(model), std::move(exchange),
@@ -168,8 +169,9 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
       gradients_(model_->layout(), plan_, device_),
       reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(options.compute),
                  options.kernels),
+      compute_(options.compute),
       fused_(MakeFused(*model_, options)),
-      team_(options.threads),
+      team_(options.team ? options.team : std::make_shared<ThreadTeam>(options.threads)),
       own_queue_(options.queue != nullptr ? nullptr
                  : exchange_->ranks() > 1 ? MakeCollectiveQueue(device_, trace_.get())
                                           : MakeImmediateQueue()),
@@ -181,11 +183,10 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   std::vector<SubgroupShape> shapes;
   for (const UnitSubgroup& subgroup : plan_.subgroups()) shapes.push_back(subgroup.shape);
   if (!offload.optimizer) {
-    optimizer_ = longhaul::MakeOptimizer(options, shapes, device_, team_);
+    optimizer_ = longhaul::MakeOptimizer(options, shapes, device_, *team_);
     momentum_ = MomentumExchangeOf(model_->layout(), plan_, *exchange_, *optimizer_);
     return absl::OkStatus();
   }
-  const auto* const adamw = std::get_if<AdamWOptions>(&options);  // CheckOffload.
   std::vector<InterleavedAdamW::Subgroup> subgroups;
   bool shadow = false;
   for (const UnitSubgroup& part : plan_.subgroups()) {
@@ -198,16 +199,18 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   // some ranks update the same elements.
   int64_t stride = 0;
   if (exchange_->rank() == 0) {
-    LH_ASSIGN_OR_RETURN(stride,
-                        ChooseUpdateStride(offload_device_, offload, *adamw, shadow,
-                                           RanksOfNode(exchange_->topology(), 0), elements, team_));
+    LH_ASSIGN_OR_RETURN(
+        stride, ChooseUpdateStride(offload_device_, offload, options, shadow,
+                                   RanksOfNode(exchange_->topology(), 0), elements, *team_));
   }
   LH_ASSIGN_OR_RETURN(const auto strides, exchange_->Gather({stride}));
-  InterleavedAdamW::Options update{.adamw = *adamw, .schedule = offload.schedule, .shadow = shadow};
+  InterleavedAdamW::Options update = InterleavedOptionsOf(options);
+  update.shadow = shadow;
+  update.schedule = offload.schedule;
   update.schedule.stride = static_cast<int>(strides[0][0]);
   LH_ASSIGN_OR_RETURN(std::unique_ptr<InterleavedAdamW> made,
                       InterleavedAdamW::Create(update, subgroups, *offload_device_.movement,
-                                               offload_device_.adamw, &team_));
+                                               offload_device_.update, team_.get()));
   interleaved_ = made.get();
   optimizer_ = std::move(made);
   return absl::OkStatus();
@@ -245,27 +248,12 @@ absl::Status Engine::RunQueued(std::string name, std::function<absl::Status()> w
 absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_tokens,
                                         double learning_rate) {
   return CatchTorch("training", [&]() -> absl::StatusOr<StepResult> {
-    if (momentum_ != nullptr && !momentum_->begun()) {
+    if (momentum_ != nullptr && momentum_->undecided()) {
       LH_RETURN_IF_ERROR(
           RunQueued("looking at the variance", [this] { return momentum_->Decide(); }));
     }
-    LH_ASSIGN_OR_RETURN(const double loss_sum, ComputeGradients(share, pool_tokens));
-    CodingLoss::Sums gradients = reduction_.Take();
-    if (ExchangesMomentum()) gradients = momentum_->TakeLoss();
-    const CodingLoss::Sums weights = weights_.TakeLoss();
-    double sums[] = {loss_sum,
-                     gradients.finite && weights.finite ? SquaredNormPart()
-                                                        : std::numeric_limits<double>::infinity(),
-                     weights.error_energy,
-                     weights.signal_energy,
-                     gradients.error_energy,
-                     gradients.signal_energy};
-    LH_RETURN_IF_ERROR(RunQueued("summing the gradient's norm",
-                                 [&] { return exchange_->Sum(absl::MakeSpan(sums)); }));
-    StepResult result{.loss_sum = sums[0],
-                      .gradient_norm = std::sqrt(sums[1]),
-                      .weights_nmse = Nmse(sums[2], sums[3]),
-                      .gradients_nmse = Nmse(sums[4], sums[5])};
+    LH_ASSIGN_OR_RETURN(const PassLoss loss, ComputeGradients(share, pool_tokens));
+    LH_ASSIGN_OR_RETURN(StepResult result, SumStep(loss));
     // Every rank has the same sums, so all of them skip, or none.
     result.skipped = !std::isfinite(result.gradient_norm);
     skips_in_a_row_ = result.skipped ? skips_in_a_row_ + 1 : 0;
@@ -276,37 +264,77 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
                           kSkipsInARowMax, result.loss_sum / static_cast<double>(pool_tokens)));
     }
     if (!result.skipped) LH_RETURN_IF_ERROR(Update(learning_rate, result.gradient_norm));
-    const ReceivedBytes received = exchange_->received();
-    result.received = received - std::exchange(reported_, received);
+    if (momentum_ != nullptr && momentum_->synchronization_due())
+      LH_RETURN_IF_ERROR(SynchronizeSteps());
+    result.received = TakeReceived();
     return result;
   });
 }
 
-absl::StatusOr<double> Engine::ComputeGradients(const TokenBatch& share, int64_t pool_tokens) {
+absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
+  const at::Tensor loss_sum =
+      loss.on_device.defined()
+          ? loss.on_device.add(loss.on_host)
+          : at::full({}, loss.on_host, c10::TensorOptions(at::kDouble).device(device_));
+  CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
+  at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
+                             weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
+  if (!exchange_->works_on_device()) sums = sums.cpu();
+  LH_RETURN_IF_ERROR(
+      RunQueued("summing the gradient's norm", [&] { return exchange_->Sum(sums); }));
+  sums = sums.cpu();
+  const absl::Span<const double> of = SpanOf<const double>(sums);
+  const bool finite = of[4] == 0 && of[7] == 0;
+  return StepResult{
+      .loss_sum = of[0],
+      .gradient_norm = finite ? std::sqrt(of[1]) : std::numeric_limits<double>::infinity(),
+      .weights_nmse = Nmse(of[2], of[3]),
+      .gradients_nmse = Nmse(of[5], of[6])};
+}
+
+ReceivedBytes Engine::TakeReceived() {
+  const ReceivedBytes received = exchange_->received();
+  return received - std::exchange(reported_, received);
+}
+
+absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64_t pool_tokens) {
   LH_CHECK(static_cast<int64_t>(share.tokens.size()) == share.sequences * (share.context + 1),
            "a batch has holes");
+  LH_CHECK(share.document_starts.empty() || static_cast<int64_t>(share.document_starts.size()) ==
+                                                share.sequences * share.context,
+           "documents are of another batch");
   if (interleaved_ != nullptr) {
     LH_RETURN_IF_ERROR(interleaved_->ForgetGradients());  // Of a step that ended before its update.
     interleaved_->PrefetchState();
   }
   gradients_.BeginStep();
-  double loss_sum = 0;
+  reduction_.ForgetOwed();
+  PassLoss loss_sum;
   for (int micro = 0; micro < accumulation_; ++micro) {
     const Part part = EvenParts(share.sequences, accumulation_)[micro];
     const int64_t width = share.context + 1;
-    const TokenBatch batch{part.size, share.context,
-                           share.tokens.subspan(part.offset * width, part.size * width)};
-    LH_ASSIGN_OR_RETURN(const double loss,
+    TokenBatch batch{part.size, share.context,
+                     share.tokens.subspan(part.offset * width, part.size * width)};
+    if (!share.document_starts.empty()) {
+      batch.document_starts =
+          share.document_starts.subspan(part.offset * share.context, part.size * share.context);
+    }
+    LH_ASSIGN_OR_RETURN(const PassLoss loss,
                         ComputeMicroBatch(batch, 1.0 / static_cast<double>(pool_tokens),
                                           micro == accumulation_ - 1));
-    loss_sum += loss;
+    loss_sum.on_host += loss.on_host;
+    if (loss.on_device.defined()) {
+      loss_sum.on_device =
+          loss_sum.on_device.defined() ? loss_sum.on_device.add(loss.on_device) : loss.on_device;
+    }
     // The next backward's first contributions may be to any unit (tied weights).
     LH_RETURN_IF_ERROR(FreeReduced(0));
   }
   return loss_sum;
 }
 
-absl::StatusOr<double> Engine::ComputeMicroBatch(const TokenBatch& share, double scale, bool last) {
+absl::StatusOr<PassLoss> Engine::ComputeMicroBatch(const TokenBatch& share, double scale,
+                                                   bool last) {
   WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
   const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
   return ForwardBackward(
@@ -355,44 +383,45 @@ absl::Status Engine::FreeReduced(size_t pending_max) {
 // The squared norm of what this rank owns of the pool's gradient. While ranks exchange momentum there
 // is no such gradient: then that of this rank's own, times the number of ranks. Gradients are scaled
 // so that their sum is the mean, so the sum of these over the ranks is the mean square.
-double Engine::SquaredNormPart() {
+at::Tensor Engine::SquaredNormPart() {
+  const int units = static_cast<int>(layout().units.size());
   double sum = 0;
   if (ExchangesMomentum()) {
-    for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit)
-      sum += SquaredNorm(SpanOf<const float>(gradients_.sum(unit)), &team_);
-    return sum * exchange_->ranks();
+    for (int unit = 0; unit < units; ++unit)
+      sum += SquaredNorm(SpanOf<const float>(gradients_.sum(unit)), team_.get());
+    return at::scalar_tensor(sum * exchange_->ranks(), at::kDouble);
   }
-  std::vector<at::Tensor> device_norms;  // Read back at once: each reading waits for the device.
-  for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
+  std::vector<at::Tensor> device_norms;
+  for (int unit = 0; unit < units; ++unit) {
     const at::Tensor owned = gradients_.Range(unit, plan_.owned(unit));
     if (device_.is_cpu()) {
-      sum += SquaredNorm(SpanOf<const float>(owned), &team_);
+      sum += SquaredNorm(SpanOf<const float>(owned), team_.get());
     } else if (owned.numel() > 0) {
       device_norms.push_back(at::linalg_vector_norm(owned, 2, {}, /*keepdim=*/false, at::kDouble));
     }
   }
-  if (!device_norms.empty()) sum = at::stack(device_norms).square().sum().item<double>();
-  return sum;
+  if (device_.is_cpu()) return at::scalar_tensor(sum, at::kDouble);
+  if (device_norms.empty()) return at::zeros({}, c10::TensorOptions(at::kDouble).device(device_));
+  return at::stack(device_norms).square().sum();
 }
 
 // Weights of one unit cross while the next one is updated. Every rank refreshes the units in their
 // order, whichever is settled first.
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "update");
-  const double scale = ClipScale(gradient_norm, clip_norm_);
-  const std::vector<CollectiveQueue::Ticket> averaged = AverageMomentum(scale);
+  double scale = ClipScale(gradient_norm, clip_norm_);
+  std::vector<CollectiveQueue::Ticket> averaged;
+  if (ExchangesMomentum() && momentum_->steps_locally()) {
+    scale *= exchange_->ranks();  // Of the rank's part of a sum, for an estimate of that sum.
+  } else if (ExchangesMomentum()) {
+    averaged = AverageMomentum(scale);
+  }
   optimizer_->Begin({.learning_rate = learning_rate, .gradient_scale = scale});
   const int units = static_cast<int>(layout().units.size());
   CollectiveQueue::Ticket last = 0;
   int submitted = 0, settled = 0, refreshed = 0;
   const auto refresh_before = [&](int unit) {
-    for (; refreshed < unit; ++refreshed) {
-      last =
-          queue_->Submit(absl::StrCat("refreshing the weights of ", layout().units[refreshed].name),
-                         [this, unit = refreshed] {
-                           return weights_.Refresh(unit, ComputeWeights::From::kShadow);
-                         });
-    }
+    for (; refreshed < unit; ++refreshed) last = SubmitRefresh(refreshed);
   };
   for (int unit = 0; unit < units; ++unit) {
     if (!averaged.empty()) LH_RETURN_IF_ERROR(queue_->Wait(averaged[unit]));
@@ -409,13 +438,18 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
 // Momentum of one unit crosses while the one before is updated.
 std::vector<CollectiveQueue::Ticket> Engine::AverageMomentum(double scale) {
   std::vector<CollectiveQueue::Ticket> tickets;
-  if (!ExchangesMomentum()) return tickets;
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     tickets.push_back(queue_->Submit(
         absl::StrCat("averaging the momentum of ", layout().units[unit].name),
         [this, unit, scale] { return momentum_->Average(unit, gradients_.sum(unit), scale); }));
   }
   return tickets;
+}
+
+CollectiveQueue::Ticket Engine::SubmitRefresh(int unit) {
+  return queue_->Submit(
+      absl::StrCat("refreshing the weights of ", layout().units[unit].name),
+      [this, unit] { return weights_.Refresh(unit, ComputeWeights::From::kShadow); });
 }
 
 SubgroupUpdate Engine::UpdateOf(int subgroup) const {
@@ -443,18 +477,6 @@ absl::Status Engine::BeginWrite(int unit, const ElementRange& range) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
-  return CatchTorch("evaluating", [&]() -> absl::StatusOr<double> {
-    WeightStream stream(*model_, weights_, *queue_, EvaluationUses(*model_), gathers_ahead_);
-    LH_ASSIGN_OR_RETURN(double sum, ForwardOnly(*model_, ToDevice(share), stream, fused_.get()));
-    // A weight that is not finite has no quantized form: whatever was computed is not its loss.
-    if (!weights_.TakeLoss().finite) sum = std::numeric_limits<double>::quiet_NaN();
-    LH_RETURN_IF_ERROR(
-        RunQueued("summing the loss", [&] { return exchange_->Sum(absl::MakeSpan(&sum, 1)); }));
-    return sum;
-  });
-}
-
 absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
     absl::Span<const int64_t> values) {
   absl::StatusOr<std::vector<std::vector<int64_t>>> gathered;
@@ -467,134 +489,17 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
 
 std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {
   if (batch.sequences == 0) return std::nullopt;
-  const at::Tensor host =
-      at::from_blob(const_cast<int64_t*>(batch.tokens.data()), {batch.sequences, batch.context + 1},
-                    c10::TensorOptions(at::kLong));
-  const at::Tensor tokens = host.to(device_);
-  return Batch{tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
-}
-
-absl::Status Engine::Read(int unit, int64_t offset, absl::Span<float> out) const {
-  return CatchTorch("reading parameters", [&]() -> absl::Status {
-    const auto size = static_cast<int64_t>(out.size());
-    OnHost(out.data(), size).copy_(weights_.Master(unit, {offset, size}));
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Engine::Write(int unit, int64_t offset, absl::Span<const float> in) {
-  return CatchTorch("writing parameters", [&]() -> absl::Status {
-    const auto size = static_cast<int64_t>(in.size());
-    LH_RETURN_IF_ERROR(BeginWrite(unit, {offset, size}));
-    weights_.Master(unit, {offset, size}).copy_(OnHost(in.data(), size));
-    return absl::OkStatus();
-  });
-}
-
-const float* Engine::DeviceParameters(int unit, int64_t offset) const {
-  const bool there = device_.is_cuda() && interleaved_ == nullptr;
-  return there ? weights_.Master(unit, {offset, 0}).const_data_ptr<float>() : nullptr;
-}
-
-absl::Status Engine::Publish(absl::Span<const int> units) {
-  CollectiveQueue::Ticket last = 0;
-  for (int unit : units) {
-    LH_RETURN_IF_ERROR(BeginWrite(unit, {0, layout().units[unit].elements}));
-    last = queue_->Submit(absl::StrCat("publishing ", layout().units[unit].name),
-                          [this, unit]() -> absl::Status {
-                            LH_RETURN_IF_ERROR(weights_.SpreadMasters(unit));
-                            return weights_.Refresh(unit);
-                          });
-  }
-  return queue_->Wait(last);
-}
-
-// visit(subgroup, its first element and the number of them in the range, the first one's place in
-// the unit), for subgroups that keep the state.
-template <typename Visit>
-void Engine::ForState(OptimizerState state, int unit, const ElementRange& range,
-                      Visit&& visit) const {
-  for (int i = plan_.first_subgroup(unit); i < plan_.first_subgroup(unit + 1); ++i) {
-    const ElementRange& held = plan_.subgroups()[i].range;
-    const int64_t first = std::max(held.first, range.first);
-    const int64_t end = std::min(held.end(), range.end());
-    if (first >= end || !optimizer_->Keeps(state, i)) continue;
-    visit(i, ElementRange{first - held.first, end - first}, first);
-  }
-}
-
-absl::Status Engine::ReadState(OptimizerState state, int unit, int64_t offset,
-                               absl::Span<float> out) const {
-  return CatchTorch("reading the optimizer's state", [&]() -> absl::Status {
-    std::fill(out.begin(), out.end(), 0.0f);
-    ForState(state, unit, {offset, static_cast<int64_t>(out.size())},
-             [&](int subgroup, const ElementRange& part, int64_t first) {
-               optimizer_->ReadState(state, subgroup, part.first,
-                                     out.subspan(first - offset, part.count));
-             });
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Engine::WriteState(OptimizerState state, int unit, int64_t offset,
-                                absl::Span<const float> in) {
-  return CatchTorch("writing the optimizer's state", [&]() -> absl::Status {
-    ForState(state, unit, {offset, static_cast<int64_t>(in.size())},
-             [&](int subgroup, const ElementRange& part, int64_t first) {
-               optimizer_->WriteState(state, subgroup, part.first,
-                                      in.subspan(first - offset, part.count));
-             });
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Engine::PublishState(OptimizerState state, int unit) {
-  const Level level = plan_.map().optimizer;
-  const ElementRange held = plan_.Held(unit, level);
-  std::vector<float> values(held.count);
-  LH_RETURN_IF_ERROR(ReadState(state, unit, held.first, absl::MakeSpan(values)));
-  const at::Tensor flat = OnHost(values.data(), held.count).to(device_);
-  LH_RETURN_IF_ERROR(
-      GatherFloats(*exchange_, plan_, unit, flat, held.first, Level::kPool, level, Use::kRefresh));
-  OnHost(values.data(), held.count).copy_(flat);
-  return WriteState(state, unit, held.first, values);
-}
-
-OptimizerPhase Engine::phase() const {
-  OptimizerPhase phase{.updates = optimizer_->updates()};
-  if (momentum_ != nullptr) {
-    phase.frozen_at = momentum_->frozen_at();
-    phase.last_look = momentum_->last_look();
-  }
-  return phase;
-}
-
-absl::Span<float> Engine::FeedbackOf(Feedback end, int unit) {
-  return momentum_ == nullptr ? absl::Span<float>() : momentum_->feedback(end, unit);
-}
-
-absl::Status Engine::PublishState(const OptimizerPhase& phase) {
-  for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
-    for (const OptimizerState state : kOptimizerStates) {
-      LH_RETURN_IF_ERROR(
-          RunQueued(absl::StrCat("publishing the optimizer's state of ", layout().units[unit].name),
-                    [&] { return PublishState(state, unit); }));
-    }
-  }
-  optimizer_->SetUpdates(phase.updates);
-  if (momentum_ != nullptr) momentum_->Resume(phase.frozen_at, phase.last_look);
-  return absl::OkStatus();
-}
-
-StateBytes Engine::state_bytes() const {
-  const ComputeWeights::Bytes weights = weights_.kept_bytes();
-  return {.weights = weights.weights,
-          .secondary = weights.secondary,
-          .gradients = gradients_.kept_bytes(),
-          .optimizer = weights.masters + optimizer_->state_bytes(),
-          .error_feedback =
-              reduction_.kept_bytes() + (momentum_ != nullptr ? momentum_->kept_bytes() : 0),
-          .host = weights.host + (interleaved_ == nullptr ? 0 : interleaved_->bytes().host)};
+  const auto moved = [&](absl::Span<const int64_t> values, int64_t width) {
+    const at::Tensor host = at::from_blob(const_cast<int64_t*>(values.data()),
+                                          {batch.sequences, width}, c10::TensorOptions(at::kLong));
+    return device_.is_cpu() ? host : CopyToDevice(host, device_);
+  };
+  const at::Tensor tokens = moved(batch.tokens, batch.context + 1);
+  Batch result{tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
+  if (batch.document_starts.empty()) return result;
+  result.document_starts_BT = moved(batch.document_starts, batch.context);
+  if (fused_ == nullptr) result.mask_B1TT = DocumentMask(result.document_starts_BT, compute_);
+  return result;
 }
 
 }  // namespace longhaul

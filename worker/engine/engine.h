@@ -6,6 +6,9 @@
 // order, and block until the others come or the communicator's deadline passes. After an error the
 // state is undefined: the rank starts over.
 //
+// With local steps of 0/1 Adam the ranks hold different parameters between two synchronisations. Then
+// whatever reads or writes parameters or state, or evaluates, is FAILED_PRECONDITION: Settle comes first.
+//
 // Errors: UNAVAILABLE, DEADLINE_EXCEEDED (a peer rank is gone or stands still), RESOURCE_EXHAUSTED
 // (memory), INTERNAL (torch; or kSkipsInARowMax gradients in a row that were not finite).
 #pragma once
@@ -15,6 +18,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
 #include "worker/engine/collective_queue.h"
@@ -24,13 +28,14 @@
 #include "worker/engine/momentum_exchange.h"
 #include "worker/engine/offload_device.h"
 #include "worker/engine/pool_exchange.h"
+#include "worker/engine/segmented_pass.h"
 #include "worker/engine/shard_plan.h"
+#include "worker/engine/weight_snapshot.h"
 #include "worker/model/fused_pass.h"
 #include "worker/model/model.h"
 #include "worker/offload/interleaved_adamw.h"
 #include "worker/optim/optimizer.h"
 #include "worker/optim/optimizer_options.h"
-#include "worker/optim/thread_team.h"
 
 namespace longhaul {
 
@@ -38,6 +43,9 @@ namespace longhaul {
 struct TokenBatch {
   int64_t sequences = 0, context = 0;
   absl::Span<const int64_t> tokens;
+  // Of the `context` tokens of each sequence that are read, as Batch has them. Empty: a sequence is one
+  // document.
+  absl::Span<const int64_t> document_starts;
 };
 
 struct StepResult {
@@ -68,6 +76,17 @@ struct OptimizerPhase {
   // saw last.
   int64_t frozen_at = 0;
   VarianceLook last_look;
+  int skips_in_a_row = 0;  // Of the newest steps.
+};
+
+// What evaluation beside training takes of a rank, in bytes: each copy of the weights, and what is
+// computed. Of blocks by autograd the latter is not known, and 0.
+struct EvaluationMemory {
+  int64_t snapshot = 0, activations = 0;
+};
+struct EvaluatedWeights {
+  WeightSnapshot snapshot;
+  bool finite = true;  // Else they have no quantized form: what is computed with them is no loss.
 };
 
 // How units are computed. kAuto: by hand (FusedPass) where the model has that on the device.
@@ -89,16 +108,18 @@ class Engine {
     uint64_t seed = 0;     // Of the initial parameters,
     // unless they come from here. Read in Create alone.
     std::shared_ptr<const InitialParameters> initial;
-    int threads = 1;         // Of the optimizer; torch has its own setting.
-    int accumulation = 1;    // Micro-batches of a step.
-    bool recompute = false;  // Of activations; see PassOptions.
+    // Of the optimizer; torch has its own setting.
+    int threads = 1;
+    std::shared_ptr<ThreadTeam> team = nullptr;  // Instead of threads of its own.
+    int accumulation = 1;                        // Micro-batches of a step.
+    bool recompute = false;                      // Of activations; see PassOptions.
     Blocks blocks = Blocks::kAuto;
     int gathers_ahead = 1;  // See WeightStream.
     OffloadOptions offload;
     std::string trace_path;  // Of a timeline of this rank (Trace). Empty: none.
     // Null: one of the engine's own. Else it must outlive the engine.
     CollectiveQueue* queue = nullptr;
-    // Of 4 and 8 bits: see TileCoder. Null: those of the device.
+    // Of 4, 6 and 8 bits: see TileCoder. Null: those of the device.
     const SegmentKernels* kernels = nullptr;
   };
   // With initial parameters, equal on all ranks. INVALID_ARGUMENT: the optimizer has nothing to do in
@@ -124,8 +145,27 @@ class Engine {
   // ranks together `pool_tokens` tokens; none if it is not finite. Collective.
   absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_tokens,
                                   double learning_rate);
+  // Synchronises ranks that took local steps: after it they hold the same. Else it does nothing. What
+  // this rank received for it. Collective.
+  absl::StatusOr<ReceivedBytes> Settle();
+  // Whether the ranks hold the same. All ranks give the same answer.
+  bool settled() const;
   // Sum of the loss over the tokens of all ranks' shares. Collective.
   absl::StatusOr<double> LossSum(const TokenBatch& share);
+
+  // --- Evaluation beside training: of a copy of the weights, while steps go on.
+
+  // Before the first, with the largest share of a batch: takes what computing takes. Local.
+  absl::StatusOr<EvaluationMemory> PrepareEvaluationBeside(int64_t sequences, int64_t context);
+  // The weights as they are now, whole on this rank. Collective.
+  absl::StatusOr<EvaluatedWeights> CopyWeights();
+  // As LossSum, but of this rank's share alone, by another thread than the engine's: one at a time.
+  // Local.
+  absl::StatusOr<double> LossSumBeside(const EvaluatedWeights& weights,
+                                       const TokenBatch& share) const;
+  // values[i] of all ranks together, the same bits on every rank. Collective.
+  absl::Status Sum(absl::Span<double> values);
+
   // See Replica. Collective.
   absl::StatusOr<std::vector<std::vector<int64_t>>> GatherNumbers(absl::Span<const int64_t> values);
 
@@ -138,17 +178,23 @@ class Engine {
 
   // What the optimizer remembers of elements that this rank owns; zeros where it does not keep that
   // state. Local. Together with Read and Write and the phase this is the whole state, whatever the
-  // partition and the number of ranks, but for error feedback.
+  // partition and the number of ranks. kGradientError is there after CollectErrorFeedback until the
+  // next step, else FAILED_PRECONDITION.
   absl::Status ReadState(OptimizerState state, int unit, int64_t offset,
                          absl::Span<float> out) const;
   // What is written to where the state is not kept is dropped.
   absl::Status WriteState(OptimizerState state, int unit, int64_t offset,
                           absl::Span<const float> in);
+  // Of what this rank owns of a unit, the ranges of which the state is kept, ascending. Local.
+  std::vector<ElementRange> KeptRanges(OptimizerState state, int unit) const;
   int64_t updates() const { return optimizer_->updates(); }
   OptimizerPhase phase() const;
   // After writes of all ranks: gives every rank that updates an element what its owner holds, and
-  // sets the phase. Error feedback begins anew. Collective.
+  // sets the phase. What gradients owe is what was written as kGradientError, or nothing; 1-bit
+  // Adam's feedback begins anew. Collective.
   absl::Status PublishState(const OptimizerPhase& phase);
+  // Brings what gradients owe to the owners of the elements, for ReadState. Collective.
+  absl::Status CollectErrorFeedback();
   // What 1-bit Adam owes, from the freeze on: at kWorker of every element of a unit, a value of this
   // rank alone; at kServer of what it owns. Means something on the same rank of as many ranks. A view
   // to be read or written between two steps (after PublishState), valid until the next one. Empty:
@@ -163,8 +209,8 @@ class Engine {
 
   absl::Status MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload);
   absl::Status Initialize(const InitialParameters& initial);
-  absl::StatusOr<double> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
-  absl::StatusOr<double> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
+  absl::StatusOr<PassLoss> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
+  absl::StatusOr<PassLoss> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
   // Sends a unit's complete gradient on its way.
   absl::Status SubmitReduction(int unit, bool last);
   // On the queue.
@@ -175,12 +221,20 @@ class Engine {
   template <typename Visit>
   void ForState(OptimizerState state, int unit, const ElementRange& range, Visit&& visit) const;
   // Whether 1-bit Adam's ranks exchange momentum instead of gradients.
-  bool ExchangesMomentum() const { return momentum_ != nullptr && momentum_->begun(); }
-  // This rank's part of the sum that makes the gradient's norm.
-  double SquaredNormPart();
+  bool ExchangesMomentum() const { return momentum_ != nullptr && momentum_->compresses(); }
+  // This rank's part of the sum that makes the gradient's norm: a scalar of float64 on the device.
+  at::Tensor SquaredNormPart();
+  // Of a step, over the ranks. Waits for the device: the only time in a step.
+  absl::StatusOr<StepResult> SumStep(const PassLoss& loss);
   absl::Status Update(double learning_rate, double gradient_norm);
-  // By unit; none unless ranks exchange momentum.
+  // By unit.
   std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
+  CollectiveQueue::Ticket SubmitRefresh(int unit);
+  absl::Status SynchronizeSteps();
+  // FAILED_PRECONDITION: ranks took local steps since they last held the same.
+  absl::Status CheckSettled() const;
+  // Bytes received since the last call.
+  ReceivedBytes TakeReceived();
   SubgroupUpdate UpdateOf(int subgroup) const;
   // Of offloaded state; else they do nothing.
   void FlushGradients(int unit);
@@ -201,8 +255,10 @@ class Engine {
   ComputeWeights weights_;
   FlatGradients gradients_;
   GradientReduction reduction_;
-  const std::unique_ptr<FusedPass> fused_;  // Null: autograd.
-  ThreadTeam team_;
+  const at::ScalarType compute_;
+  const std::unique_ptr<FusedPass> fused_;   // Null: autograd.
+  std::unique_ptr<FusedPass> fused_beside_;  // Of evaluation beside training.
+  const std::shared_ptr<ThreadTeam> team_;
   std::unique_ptr<Optimizer> optimizer_;
   InterleavedAdamW* interleaved_ = nullptr;     // The same. Null: nothing is offloaded.
   std::unique_ptr<MomentumExchange> momentum_;  // Of 1-bit Adam alone.

@@ -23,7 +23,9 @@ GradientReduction::GradientReduction(const ModelLayout& layout, const ShardPlan&
     : plan_(plan),
       exchange_(exchange),
       device_(device),
-      bits_(plan.map().gradients.bits == 0 ? computed_bits : plan.map().gradients.bits) {
+      bits_(plan.map().gradients.bits == 0 ? computed_bits : plan.map().gradients.bits),
+      feedback_(plan.map().error_feedback && bits_ < 16 && plan.topology().ranks() > 1),
+      owed_(layout.units.size()) {
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
     const auto code = [&](int bits) {
       return std::make_unique<UnitCode>(layout.units[unit], plan.pieces(unit), bits, kernels);
@@ -38,6 +40,11 @@ absl::Status GradientReduction::Reduce(int unit, const at::Tensor& flat, int64_t
   std::vector<const Hop*> hops = exchange_.Path(wide, narrow);
   std::reverse(hops.begin(), hops.end());
   if (bits_ < 32) return ReduceCoded(unit, hops, {.flat = flat, .first = first});
+  return ReduceFloats(unit, hops, flat, first);
+}
+
+absl::Status GradientReduction::ReduceFloats(int unit, absl::Span<const Hop* const> hops,
+                                             const at::Tensor& flat, int64_t first) {
   for (const Hop* hop : hops) {
     const ElementRange held = plan_.Held(unit, hop->narrow);
     std::vector<int64_t> counts;
@@ -97,12 +104,66 @@ absl::Status GradientReduction::ReduceCoded(int unit, absl::Span<const Hop* cons
 
 // By hop: what a rank owes differs from one to the next.
 at::Tensor GradientReduction::ErrorFor(int unit, const Hop& hop, int rank) {
-  if (!plan_.map().error_feedback) return {};
+  if (!feedback_) return {};
   const ElementRange held = plan_.Held(unit, hop.narrow), range = plan_.Held(unit, hop.wide, rank);
-  at::Tensor& error = errors_[{unit, hop.narrow}];
-  if (!error.defined())
-    error = at::zeros({held.count}, c10::TensorOptions(at::kBFloat16).device(device_));
-  return error.narrow(0, range.first - held.first, range.count);
+  return ErrorsOf(unit, hop).narrow(0, range.first - held.first, range.count);
+}
+
+at::Tensor& GradientReduction::ErrorsOf(int unit, const Hop& hop) {
+  at::Tensor& errors = errors_[{unit, hop.narrow}];
+  if (!errors.defined()) {
+    errors = at::zeros({plan_.Held(unit, hop.narrow).count},
+                       c10::TensorOptions(at::kBFloat16).device(device_));
+  }
+  return errors;
+}
+
+const Hop* GradientReduction::LastHop() const {
+  const Level level = plan_.map().gradients.level;
+  std::vector<const Hop*> hops = exchange_.Path(Level::kPool, level);
+  if (hops.empty()) hops = exchange_.Path(level, Level::kRank);
+  return hops.empty() ? nullptr : hops.front();
+}
+
+absl::Status GradientReduction::CollectErrors(int unit) {
+  if (!feedback_) return absl::OkStatus();
+  const ElementRange all = plan_.Held(unit, Level::kRank), owned = plan_.owned(unit);
+  const at::Tensor sum = at::zeros({all.count}, c10::TensorOptions(at::kFloat).device(device_));
+  for (const auto& [key, errors] : errors_) {
+    if (key.first != unit) continue;
+    const ElementRange held = plan_.Held(unit, key.second);
+    sum.narrow(0, held.first, held.count).add_(errors);
+  }
+  std::vector<const Hop*> hops = exchange_.Path(Level::kPool, Level::kRank);
+  std::reverse(hops.begin(), hops.end());
+  LH_RETURN_IF_ERROR(ReduceFloats(unit, hops, sum, 0));
+  // As SpreadErrors can keep it.
+  owed_[unit] = sum.narrow(0, owned.first, owned.count).to(at::kBFloat16).to(at::kFloat).cpu();
+  return SpreadErrors(unit);
+}
+
+// In the last hop each owner's share is taken over by the rank after it, which codes it for the
+// owner in the next reduction.
+absl::Status GradientReduction::SpreadErrors(int unit) {
+  const Hop* const hop = LastHop();
+  if (!feedback_ || hop == nullptr) return absl::OkStatus();
+  std::erase_if(errors_, [&](const auto& entry) { return entry.first.first == unit; });
+  const auto ranks = static_cast<int>(hop->ranks.size());
+  const int own = static_cast<int>(absl::c_find(hop->ranks, plan_.rank()) - hop->ranks.begin());
+  const int before = hop->ranks[(own + ranks - 1) % ranks];
+  const ElementRange given = plan_.owned(unit), taken = plan_.Held(unit, Level::kPool, before);
+  constexpr int64_t kSize = sizeof(at::BFloat16);
+  const c10::TensorOptions options = c10::TensorOptions(at::kBFloat16).device(device_);
+  const at::Tensor from = at::zeros({given.count}, options), to = at::zeros({taken.count}, options);
+  if (owed_[unit].defined()) from.copy_(owed_[unit]);
+  std::vector<Part> sends(ranks), receives(ranks);
+  sends[(own + 1) % ranks].size = given.count * kSize;
+  receives[(own + ranks - 1) % ranks].size = taken.count * kSize;
+  LH_RETURN_IF_ERROR(
+      exchange_.AllToAll(*hop, from.view(at::kByte), sends, to.view(at::kByte), receives, {}));
+  const ElementRange held = plan_.Held(unit, hop->narrow);
+  ErrorsOf(unit, *hop).narrow(0, taken.first - held.first, taken.count).copy_(to);
+  return absl::OkStatus();
 }
 
 absl::Status GradientReduction::Spread(int unit, const at::Tensor& flat, int64_t first,

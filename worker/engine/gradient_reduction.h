@@ -38,13 +38,35 @@ class GradientReduction {
   // it.
   absl::Status Spread(int unit, const at::Tensor& flat, int64_t first, Level narrow);
 
-  // What this rank found out since the last call, when what it has submitted is done.
-  CodingLoss::Sums Take() { return loss_.Take(); }
+  // What this rank found out, when what it has submitted is done.
+  CodingLoss& loss() { return loss_; }
   // Of the error feedback.
   int64_t kept_bytes() const;
 
+  // --- Error feedback between two steps. Ranks owe different amounts of the same element; their sum
+  // is what does not depend on how many ranks there are.
+
+  bool has_feedback() const { return feedback_; }
+  // Sums what the ranks owe of a unit, which its owners then have in `owed`. What is owed from now on
+  // is that sum again, as after SpreadErrors: a rank that goes on and one that is restored from it
+  // give the same bits.
+  absl::Status CollectErrors(int unit);
+  // Makes ranks owe what the owners' `owed` says; nothing where that is empty.
+  absl::Status SpreadErrors(int unit);
+  // float32 in host memory: what all ranks owe together of the elements that this rank owns.
+  // Undefined before CollectErrors, unless it was set.
+  at::Tensor& owed(int unit) { return owed_[unit]; }
+  const at::Tensor& owed(int unit) const { return owed_[unit]; }
+  void ForgetOwed() { owed_.assign(owed_.size(), {}); }
+
  private:
+  absl::Status ReduceFloats(int unit, absl::Span<const Hop* const> hops, const at::Tensor& flat,
+                            int64_t first);
   absl::Status ReduceCoded(int unit, absl::Span<const Hop* const> hops, const UnitValues& values);
+  // The last hop that gradients take. Null: none.
+  const Hop* LastHop() const;
+  // What this rank owes in a hop, of all that it holds then.
+  at::Tensor& ErrorsOf(int unit, const Hop& hop);
   // What a hop owes to `rank`. Undefined without error feedback.
   at::Tensor ErrorFor(int unit, const Hop& hop, int rank);
 
@@ -52,9 +74,11 @@ class GradientReduction {
   PoolExchange& exchange_;
   const at::Device device_;
   int bits_;
+  const bool feedback_;
   std::vector<std::unique_ptr<UnitCode>> codes_;        // By unit. Of bits_; empty if they are 32.
   std::vector<std::unique_ptr<UnitCode>> computed_;     // Of Spread; empty if 32.
   std::map<std::pair<int, Level>, at::Tensor> errors_;  // By unit and the hop's narrow level.
+  std::vector<at::Tensor> owed_;                        // By unit.
   CodingLoss loss_;
 };
 

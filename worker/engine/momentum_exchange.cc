@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/tensor_span.h"
 
@@ -14,10 +15,13 @@ MomentumExchange::MomentumExchange(const ModelLayout& layout, const ShardPlan& p
       plan_(plan),
       exchange_(exchange),
       optimizer_(optimizer),
-      watch_(optimizer.options()) {}
+      watch_(optimizer.options()) {
+  if (exchange.ranks() == 1) optimizer.StepTogether();
+}
 
 absl::Status MomentumExchange::Decide() {
   const int64_t updates = optimizer_.updates(), freeze_step = optimizer_.options().freeze_step;
+  if (begun_) DecideOnVariance();
   if (begun_ || updates == 0) return absl::OkStatus();
   if (freeze_step > 0) {
     if (updates < freeze_step) return absl::OkStatus();
@@ -29,7 +33,16 @@ absl::Status MomentumExchange::Decide() {
   }
   optimizer_.SetFrozenAt(updates);
   Begin();
+  DecideOnVariance();
   return absl::OkStatus();
+}
+
+// An element that has its first variance by such an update counts from then on.
+void MomentumExchange::DecideOnVariance() {
+  const bool changed = std::exchange(changes_variance_, optimizer_.ChangesVarianceNext());
+  if (!changed || changes_variance_) return;
+  for (int unit = 0; unit < static_cast<int>(units_.size()); ++unit)
+    units_[unit].SetAbsent(AbsentOf(unit));
 }
 
 // Variances are not negative.
@@ -94,8 +107,29 @@ absl::Status MomentumExchange::Average(int unit, const at::Tensor& gradient, dou
     optimizer_.MakeMomentum(i, scale * exchange_.ranks(),
                             values.subspan(subgroup.range.first, subgroup.range.count));
   }
+  return Mean(unit, gradient);
+}
+
+// What is owed from before the first synchronisation is momentum, which is no step: it is forgotten.
+absl::Status MomentumExchange::AverageSteps(int unit, const at::Tensor& steps) {
+  const absl::Span<float> values = SpanOf<float>(steps);
+  for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
+    const UnitSubgroup& subgroup = plan_.subgroups()[i];
+    if (subgroup.unit != unit) continue;
+    absl::c_copy(optimizer_.accumulated(i), values.begin() + subgroup.range.first);
+  }
+  if (optimizer_.FirstSynchronization()) {
+    for (const Feedback end : {Feedback::kWorker, Feedback::kServer}) {
+      const absl::Span<float> owed = feedback(end, unit);
+      std::fill(owed.begin(), owed.end(), 0.0f);
+    }
+  }
+  return Mean(unit, steps);
+}
+
+absl::Status MomentumExchange::Mean(int unit, const at::Tensor& values) {
   if (units_.empty()) return absl::OkStatus();
-  LH_RETURN_IF_ERROR(exchange_.CompressedMean(units_[unit], gradient));
+  LH_RETURN_IF_ERROR(exchange_.CompressedMean(units_[unit], values));
   loss_.Add(units_[unit].loss().error_energy, units_[unit].loss().signal_energy);
   return absl::OkStatus();
 }
@@ -103,7 +137,7 @@ absl::Status MomentumExchange::Average(int unit, const at::Tensor& gradient, dou
 void MomentumExchange::Resume(int64_t frozen_at, const VarianceLook& last_look) {
   optimizer_.SetFrozenAt(frozen_at);
   watch_.SetLast(last_look);
-  begun_ = false;
+  begun_ = changes_variance_ = false;
   units_.clear();
   if (frozen_at > 0) Begin();
 }

@@ -13,11 +13,11 @@
 #include "common/base/status_macros.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/engine/subgroup_tensors.h"
+#include "worker/engine/torch_muon.h"
 #include "worker/engine/torch_status.h"
 #include "worker/engine/unit_code.h"
 #include "worker/movement/cuda/cuda_movement_module.h"
 #include "worker/offload/host_memory.h"
-#include "worker/offload/interleaved_adamw.h"
 #include "worker/offload/update_rates.h"
 
 namespace longhaul {
@@ -25,6 +25,30 @@ namespace {
 
 // Their four arrays lie beyond the caches.
 constexpr int64_t kMeasuredElementsMax = 1 << 23;
+
+SubgroupUpdate GivenTo(const DeviceUpdate& update) {
+  const auto size = static_cast<size_t>(update.elements);
+  const AdamWArrays& arrays = update.arrays;
+  SubgroupUpdate given{.parameters = {arrays.parameters, size}};
+  if (arrays.gradients != nullptr) given.gradients = {arrays.gradients, size};
+  if (arrays.narrow_gradients != nullptr) given.narrow_gradients = {arrays.narrow_gradients, size};
+  if (arrays.shadow != nullptr) given.shadow = {arrays.shadow, size};
+  return given;
+}
+
+absl::Status UpdateMatrixOf(const MuonOptions& muon, const DeviceUpdate& update,
+                            at::Device device) {
+  return CatchTorch("updating a matrix", [&]() -> absl::Status {
+    const SubgroupShape shape{.elements = update.elements,
+                              .decay = update.decay,
+                              .rows = update.rows,
+                              .columns = update.columns};
+    const absl::Span<float> momentum(update.arrays.moment, static_cast<size_t>(update.elements));
+    UpdateMatrix(muon, shape, update.update, GivenTo(update),
+                 TensorOf(momentum, device).view({shape.rows, shape.columns}), device);
+    return absl::OkStatus();
+  });
+}
 
 // Torch's fused kernel on one of its streams, which is the movement's compute stream.
 absl::Status TorchUpdate(const DeviceUpdate& update, c10::Stream stream) {
@@ -35,12 +59,7 @@ absl::Status TorchUpdate(const DeviceUpdate& update, c10::Stream stream) {
     const auto size = static_cast<size_t>(update.elements);
     const AdamWArrays& arrays = update.arrays;
     const auto floats = [&](float* data) { return TensorOf(absl::MakeSpan(data, size), device); };
-    SubgroupUpdate given;
-    if (arrays.gradients != nullptr) {
-      given.gradients = {arrays.gradients, size};
-    } else {
-      given.narrow_gradients = {arrays.narrow_gradients, size};
-    }
+    const SubgroupUpdate given = GivenTo(update);
     const at::Tensor parameters = floats(arrays.parameters);
     const at::Tensor gradient = ScaledGradient(given, update.update.gradient_scale, device);
     const at::Tensor count = at::full({}, static_cast<double>(update.count),
@@ -58,10 +77,25 @@ absl::Status TorchUpdate(const DeviceUpdate& update, c10::Stream stream) {
 
 }  // namespace
 
-absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options) {
+InterleavedAdamW::Options InterleavedOptionsOf(const OptimizerOptions& optimizer) {
+  const auto* const muon = std::get_if<MuonOptions>(&optimizer);
+  if (muon == nullptr) return {.adamw = std::get<AdamWOptions>(optimizer)};
+  return {.adamw = muon->adamw,
+          .adamw_rate = muon->adamw_rate,
+          .matrices = [muon = *muon](const DeviceUpdate& update) {
+            return UpdateMatrixOf(muon, update, at::kCPU);
+          }};
+}
+
+absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options,
+                                                const OptimizerOptions& optimizer) {
+  const HostUpdate matrices = InterleavedOptionsOf(optimizer).matrices;
   if (device.is_cpu()) {
     return OffloadDevice{.movement = std::make_shared<EmulatedMovement>(options.emulation),
-                         .adamw = EmulatedAdamW};
+                         .update = [matrices](const DeviceUpdate& update, void* stream) {
+                           return update.rows > 0 ? matrices(update)
+                                                  : EmulatedAdamW(update, stream);
+                         }};
   }
   const c10::impl::VirtualGuardImpl guard(device.type());
   const c10::Stream compute = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
@@ -70,14 +104,18 @@ absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const Offloa
                            .compute_stream = compute.native_handle()};
   OffloadDevice result;
   LH_ASSIGN_OR_RETURN(result.movement, LoadCudaMovement(cuda));
-  result.adamw = [compute](const DeviceUpdate& update, void*) {
-    return TorchUpdate(update, compute);
+  const auto* const muon = std::get_if<MuonOptions>(&optimizer);
+  result.update = [compute, muon = muon == nullptr ? MuonOptions() : *muon](
+                      const DeviceUpdate& update, void*) {
+    if (update.rows == 0) return TorchUpdate(update, compute);
+    const c10::StreamGuard on_stream(compute);
+    return UpdateMatrixOf(muon, update, compute.device());
   };
   return result;
 }
 
 absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan,
-                                const OffloadOptions& options, const AdamWOptions& adamw,
+                                const OffloadOptions& options, const OptimizerOptions& optimizer,
                                 c10::Device device, bool computes_in_float, int ranks) {
   OffloadNeed need;
   const PartitionMap& map = plan.map();
@@ -88,13 +126,14 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
     need.weights += computes_in_float ? 4 * (kept - plan.Held(unit, map.optimizer).count)
                                       : 2 * kept + 4 * VectorElements(layout.units[unit]);
   }
-  std::vector<int64_t> elements;
-  for (const UnitSubgroup& subgroup : plan.subgroups()) elements.push_back(subgroup.range.count);
+  std::vector<SubgroupShape> shapes;
+  for (const UnitSubgroup& subgroup : plan.subgroups()) shapes.push_back(subgroup.shape);
   // With an automatic stride: as if none were interleaved, which needs the most of the host.
-  ScheduleOptions schedule = options.schedule;
-  schedule.stride = std::max(0, schedule.stride);
-  const InterleavedAdamW::Bytes bytes = InterleavedAdamW::BytesOf(
-      {.adamw = adamw, .schedule = schedule, .shadow = !computes_in_float}, elements);
+  InterleavedAdamW::Options update = InterleavedOptionsOf(optimizer);
+  update.schedule = options.schedule;
+  update.schedule.stride = std::max(0, update.schedule.stride);
+  update.shadow = !computes_in_float;
+  const InterleavedAdamW::Bytes bytes = InterleavedAdamW::BytesOf(update, shapes);
   need.optimizer = bytes.host;
   if (device.is_cpu()) need.emulated = bytes.device;
   if (options.host_bytes > 0) return CheckHostMemory(need, ranks, options.host_bytes);
@@ -103,9 +142,11 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
 }
 
 absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const OffloadOptions& options,
-                                       const AdamWOptions& adamw, bool shadow, int ranks,
+                                       const OptimizerOptions& optimizer, bool shadow, int ranks,
                                        absl::Span<const int64_t> elements, ThreadTeam& team) {
   if (options.schedule.stride >= 0) return options.schedule.stride;
+  const auto* const adamw = std::get_if<AdamWOptions>(&optimizer);
+  if (adamw == nullptr) return 1;
   const int64_t all = std::accumulate(elements.begin(), elements.end(), int64_t{0});
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const std::string fingerprint =
@@ -116,8 +157,8 @@ absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const Offloa
     rates = LoadUpdateRates(*fs, options.profile_path, fingerprint);
   if (!rates.ok()) {  // A file that cannot be read costs a measurement, not the job.
     rates = MeasureUpdateRates(
-        *device.movement, device.adamw, &team,
-        {.adamw = adamw, .elements = std::clamp<int64_t>(all, 1, kMeasuredElementsMax)});
+        *device.movement, device.update, &team,
+        {.adamw = *adamw, .elements = std::clamp<int64_t>(all, 1, kMeasuredElementsMax)});
     LH_RETURN_IF_ERROR(rates.status());
     if (!options.profile_path.empty())
       SaveUpdateRates(*fs, options.profile_path, fingerprint, *rates).IgnoreError();

@@ -42,10 +42,18 @@ std::string DescribeOptimizer(const OptimizerOptions& options, const ModelLayout
   const auto* muon = std::get_if<MuonOptions>(&options);
   if (const auto* onebit = std::get_if<OneBitAdamOptions>(&options)) {
     return absl::StrFormat(
-        "optimizer: onebit_adam updates %d parameters; ranks exchange gradients until %s",
+        "optimizer: onebit_adam updates %d parameters; ranks exchange gradients until %s%s%s",
         count.elements + count.rest,
         onebit->freeze_step > 0 ? absl::StrFormat("update %d", onebit->freeze_step)
-                                : "the variance stands still");
+                                : "the variance stands still",
+        onebit->var_update_scaler > 0
+            ? absl::StrFormat(", then in updates that change the variance (scaler %d)",
+                              onebit->var_update_scaler)
+            : "",
+        onebit->local_step_scaler > 0
+            ? absl::StrFormat("; then they take at most %d local steps between synchronisations",
+                              onebit->local_step_clipper)
+            : "");
   }
   if (muon == nullptr) {
     return absl::StrFormat("optimizer: adamw updates %d parameters", count.elements + count.rest);

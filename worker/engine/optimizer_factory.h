@@ -6,10 +6,10 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "common/base/thread_team.h"
 #include "common/layout/unit_pieces.h"
 #include "worker/optim/optimizer.h"
 #include "worker/optim/optimizer_options.h"
-#include "worker/optim/thread_team.h"
 
 namespace longhaul {
 

@@ -23,11 +23,14 @@ void Unstage(const at::Tensor& staged, const at::Tensor& tensor) {
 }
 
 // A group numbers its ranks by itself; people know the pool's.
-absl::Status NameRanks(const absl::Status& status, const Hop& hop) {
+absl::Status NameRanks(const absl::Status& status, const Hop& hop, const Topology& topology) {
   if (status.ok()) return status;
+  const auto name = [&](std::string* out, int rank) {
+    absl::StrAppend(out, rank, " on node ", topology.node(rank));
+  };
   return absl::Status(status.code(),
                       absl::StrCat(status.message(), " (in a group of the pool's ranks ",
-                                   absl::StrJoin(hop.ranks, ", "), ")"));
+                                   absl::StrJoin(hop.ranks, ", ", name), ")"));
 }
 
 }  // namespace
@@ -158,7 +161,8 @@ absl::Status PoolExchange::AllGather(const Hop& hop, const at::Tensor& bytes,
   const absl::Span<std::byte> all = SpanOf<std::byte>(staged);
   const Part own = parts[hop.communicator->rank()];
   LH_RETURN_IF_ERROR(NameRanks(
-      hop.communicator->AllGather(all.subspan(own.offset, own.size), parts, all, Options()), hop));
+      hop.communicator->AllGather(all.subspan(own.offset, own.size), parts, all, Options()), hop,
+      topology_));
   Unstage(staged, bytes);
   Count(hop, parts, scales, use);
   return absl::OkStatus();
@@ -173,7 +177,7 @@ absl::Status PoolExchange::ReduceScatter(const Hop& hop, const at::Tensor& flat,
   for (int r = 0; r < own; ++r) first += counts[r];
   LH_RETURN_IF_ERROR(NameRanks(
       hop.communicator->ReduceScatterSum(all, counts, all.subspan(first, counts[own]), Options()),
-      hop));
+      hop, topology_));
   Unstage(staged, flat);
   // Each of the others sent this rank's part.
   const std::vector<Part> received(counts.size(),
@@ -190,19 +194,21 @@ absl::Status PoolExchange::AllToAll(const Hop& hop, const at::Tensor& from,
   LH_RETURN_IF_ERROR(
       NameRanks(hop.communicator->AllToAll(SpanOf<std::byte>(staged_from), send_parts,
                                            SpanOf<std::byte>(staged_to), receive_parts, Options()),
-                hop));
+                hop, topology_));
   Unstage(staged_to, to);
   Count(hop, receive_parts, scales, Use::kGradient);
   return absl::OkStatus();
 }
 
 absl::Status PoolExchange::Sum(absl::Span<double> values) {
+  return Sum(at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kDouble));
+}
+
+absl::Status PoolExchange::Sum(const at::Tensor& values) {
   if (ranks() == 1) return absl::OkStatus();
-  const at::Tensor host =
-      at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kDouble);
-  const at::Tensor staged = Stage(host);
+  const at::Tensor staged = Stage(values);
   LH_RETURN_IF_ERROR(link_.communicator->AllReduceSum(SpanOf<double>(staged), Options()));
-  Unstage(staged, host);
+  Unstage(staged, values);
   return absl::OkStatus();
 }
 

@@ -97,6 +97,10 @@ class PoolExchange {
 
   // Sums by element over the ranks, in rank order.
   absl::Status Sum(absl::Span<double> values);
+  // The same of a flat tensor of float64. Those that lie where collectives work stay there.
+  absl::Status Sum(const at::Tensor& values);
+  // Whether that is a device, not host memory.
+  bool works_on_device() const { return !stage_.is_cpu(); }
   // `flat`, float32 in host memory, becomes the mean over the ranks as `reduce` compresses it. More
   // than one rank. For gradients.
   absl::Status CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat);

@@ -64,10 +64,10 @@ Trace::Span TraceSpanOf(const PassOptions& options, const char* what, const Mode
 
 int UnitCount(const Model& model) { return static_cast<int>(model.layout().units.size()); }
 
-absl::StatusOr<double> FusedForwardBackward(const Model& model, const std::optional<Batch>& batch,
-                                            const PassOptions& options, WeightStream& weights,
-                                            FlatGradients& gradients,
-                                            const UnitGradientReady& ready) {
+absl::StatusOr<PassLoss> FusedForwardBackward(const Model& model, const std::optional<Batch>& batch,
+                                              const PassOptions& options, WeightStream& weights,
+                                              FlatGradients& gradients,
+                                              const UnitGradientReady& ready) {
   using Keep = FusedPass::Keep;
   FusedPass& fused = *options.fused;
   if (batch.has_value()) {
@@ -91,7 +91,7 @@ absl::StatusOr<double> FusedForwardBackward(const Model& model, const std::optio
     weights.Done();
     LH_RETURN_IF_ERROR(ready(unit));
   }
-  return batch.has_value() ? fused.loss_sum() : 0;
+  return PassLoss{.on_host = batch.has_value() ? fused.loss_sum() : 0};
 }
 
 }  // namespace
@@ -109,9 +109,9 @@ std::vector<UnitUse> TrainingUses(const Model& model) {
   return uses;
 }
 
-absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
-                                       const PassOptions& options, WeightStream& weights,
-                                       FlatGradients& gradients, const UnitGradientReady& ready) {
+absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
+                                         const PassOptions& options, WeightStream& weights,
+                                         FlatGradients& gradients, const UnitGradientReady& ready) {
   if (options.fused != nullptr)
     return FusedForwardBackward(model, batch, options, weights, gradients, ready);
   std::vector<Segment> segments;
@@ -145,7 +145,9 @@ absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<B
     weights.Done();
     LH_RETURN_IF_ERROR(ready(unit));
   }
-  return loss.defined() ? loss.item<double>() : 0;
+  if (!loss.defined()) return PassLoss();
+  if (loss.is_cpu()) return PassLoss{.on_host = loss.item<double>()};
+  return PassLoss{.on_device = loss.to(at::kDouble)};
 }
 
 absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,

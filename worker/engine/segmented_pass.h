@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
 #include "worker/engine/flat_gradients.h"
 #include "worker/engine/weight_stream.h"
@@ -31,12 +32,21 @@ struct PassOptions {
   FusedPass* fused = nullptr;  // Does the computing. Null: autograd does.
 };
 
-// Returns the sum of the loss over the batch's tokens. `gradients` receive the gradient of that sum
-// times the scale. Without a batch this rank takes part in the gathers, adds nothing, and returns 0.
-// Fails only as `weights` and `ready` do. Throws as torch does.
-absl::StatusOr<double> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
-                                       const PassOptions& options, WeightStream& weights,
-                                       FlatGradients& gradients, const UnitGradientReady& ready);
+// The sum of a loss over tokens.
+struct PassLoss {
+  double on_host = 0;    // What host memory has of it,
+  at::Tensor on_device;  // and a device, which is not waited for: a scalar. Undefined: none.
+
+  // Waits for the device.
+  double Total() const { return on_host + (on_device.defined() ? on_device.item<double>() : 0); }
+};
+
+// Returns the sum over the batch's tokens. `gradients` receive the gradient of that sum times the scale.
+// Without a batch this rank takes part in the gathers, adds nothing, and returns 0. Fails only as
+// `weights` and `ready` do. Throws as torch does.
+absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
+                                         const PassOptions& options, WeightStream& weights,
+                                         FlatGradients& gradients, const UnitGradientReady& ready);
 
 // The same sum without gradients.
 absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,

@@ -22,11 +22,13 @@ at::Tensor TensorOf(absl::Span<T> span, at::Device device) {
       .make_tensor();
 }
 
-// An update's gradient in float32, scaled. May be its own memory: not to be written.
-inline at::Tensor ScaledGradient(const SubgroupUpdate& update, double scale, at::Device device) {
-  const at::Tensor gradient = update.gradients.empty()
-                                  ? TensorOf(update.narrow_gradients, device).to(at::kFloat)
+// An update's gradient in float32, and the same scaled. May be its own memory: not to be written.
+inline at::Tensor GradientOf(const SubgroupUpdate& update, at::Device device) {
+  return update.gradients.empty() ? TensorOf(update.narrow_gradients, device).to(at::kFloat)
                                   : TensorOf(update.gradients, device);
+}
+inline at::Tensor ScaledGradient(const SubgroupUpdate& update, double scale, at::Device device) {
+  const at::Tensor gradient = GradientOf(update, device);
   return scale == 1 ? gradient : gradient.mul(scale);
 }
 

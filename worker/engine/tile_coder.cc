@@ -1,15 +1,20 @@
 #include "worker/engine/tile_coder.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
+#include "ATen/ops/cat.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
+#include "ATen/ops/where.h"
+#include "absl/algorithm/container.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/layout/fragment_layout.h"
+#include "worker/engine/device.h"
 #include "worker/engine/tensor_span.h"
 
 namespace longhaul {
@@ -31,8 +36,11 @@ void ForTiles(const Codec& codec, int64_t elements, Visit&& visit) {
 }
 
 std::unique_ptr<const Codec> MakeTileCodec(int bits) {
-  LH_CHECK(bits == 4 || bits == 8, "no tiles of so many bits");
-  return MakeCodec({.kind = bits == 8 ? CodecKind::kInt8 : CodecKind::kInt4}).value();
+  LH_CHECK(bits == 4 || bits == 6 || bits == 8, "no tiles of so many bits");
+  const CodecKind kind = bits == 8   ? CodecKind::kInt8
+                         : bits == 6 ? CodecKind::kInt6
+                                     : CodecKind::kInt4;
+  return MakeCodec({.kind = kind}).value();
 }
 
 SegmentView ViewOf(const Tile& tile, const at::Tensor& coded) {
@@ -53,8 +61,7 @@ void CheckLaunched(const absl::Status& status) {
 template <typename T>
 at::Tensor OnDevice(std::vector<T>& structs, at::Device device) {
   const auto bytes = static_cast<int64_t>(structs.size() * sizeof(T));
-  return at::from_blob(structs.data(), {bytes}, at::kByte)
-      .to(c10::TensorOptions(at::kByte).device(device), /*non_blocking=*/false, /*copy=*/true);
+  return CopyToDevice(at::from_blob(structs.data(), {bytes}, at::kByte), device);
 }
 
 at::Tensor MakeReports(size_t count, at::Device device) {
@@ -82,17 +89,30 @@ void CodingLoss::Add(double error_energy, double signal_energy) {
 void CodingLoss::AddReports(const at::Tensor& reports) { reports_.push_back(reports); }
 
 CodingLoss::Sums CodingLoss::Take() {
-  for (const at::Tensor& reports : std::exchange(reports_, {})) {
-    const at::Tensor host = reports.cpu();
-    for (const cuda::EncodeReport& report : SpanOf<const cuda::EncodeReport>(host)) {
-      if (report.first_bad >= 0) {
-        NoteNotFinite();
-      } else {
-        Add(report.error_energy, report.signal_energy);
-      }
-    }
-  }
-  return std::exchange(sums_, {});
+  const at::Device device = reports_.empty() ? at::Device(at::kCPU) : reports_.front().device();
+  const at::Tensor sums = TakeOn(device).cpu();
+  const absl::Span<const double> values = SpanOf<const double>(sums);
+  return {.error_energy = values[0], .signal_energy = values[1], .finite = values[2] == 0};
+}
+
+at::Tensor CodingLoss::TakeOn(at::Device device) {
+  const Sums found = std::exchange(sums_, {});
+  const double of_host[] = {found.error_energy, found.signal_energy, found.finite ? 0.0 : 1.0};
+  at::Tensor sums = at::empty({3}, c10::TensorOptions(at::kDouble));
+  absl::c_copy(of_host, SpanOf<double>(sums).begin());
+  if (!device.is_cpu()) sums = CopyToDevice(sums, device);
+  if (reports_.empty()) return sums;
+  // As columns: of int32 base_exponent, first_bad; of float64 error_energy, signal_energy behind those.
+  static_assert(sizeof(cuda::EncodeReport) == 24 && offsetof(cuda::EncodeReport, first_bad) == 4 &&
+                offsetof(cuda::EncodeReport, error_energy) == 8 &&
+                offsetof(cuda::EncodeReport, signal_energy) == 16);
+  taken_ = std::exchange(reports_, {});
+  const at::Tensor all = at::cat(taken_);
+  const at::Tensor bad = all.view(at::kInt).view({-1, 6}).narrow(1, 1, 1).ge(0);
+  const at::Tensor energies = all.view(at::kDouble).view({-1, 3}).narrow(1, 1, 2);
+  sums.narrow(0, 0, 2).add_(at::where(bad, 0.0, energies).sum(0));
+  sums.narrow(0, 2, 1).add_(bad.sum());
+  return sums;
 }
 
 TileCoder::TileCoder(int bits, const SegmentKernels* kernels)

@@ -1,4 +1,4 @@
-// Codes runs of float32 elements in 4 or 8 bits (int4, int8 of common/codec/README.md): tile by
+// Codes runs of float32 elements in 4, 6 or 8 bits (int4, int6, int8 of common/codec/README.md): tile by
 // tile, each tile a segment of its own, scales behind its codes. In host memory by the codecs, on a
 // device by their kernels on the current stream; both give the same bytes and floats.
 //
@@ -17,7 +17,7 @@
 namespace longhaul {
 
 // What quantizing lost, as sums over elements, and whether all that was to be quantized was finite.
-// What a device found is read when it is asked for. Used from one thread at a time.
+// What a device found stays there until it is asked for. Used from one thread at a time.
 class CodingLoss {
  public:
   struct Sums {
@@ -31,15 +31,19 @@ class CodingLoss {
   void AddReports(const at::Tensor& reports);
   // Of what was added since the last call. Waits for the device.
   Sums Take();
+  // The same as three float64 on `device`, where the reports lie: error energy, signal energy, how many
+  // reports were not finite. Does not wait for it; the caller does before the next call.
+  at::Tensor TakeOn(at::Device device);
 
  private:
   Sums sums_;
-  std::vector<at::Tensor> reports_;
+  // Added; and taken, perhaps still to be read: they were made on another stream, whose memory it is.
+  std::vector<at::Tensor> reports_, taken_;
 };
 
 class TileCoder {
  public:
-  // `bits`: 4 or 8. `kernels`: of the device that holds the tensors, as long as the coder lives;
+  // `bits`: 4, 6 or 8. `kernels`: of the device that holds the tensors, as long as the coder lives;
   // null: they are in host memory.
   TileCoder(int bits, const SegmentKernels* kernels);
 

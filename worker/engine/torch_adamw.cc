@@ -1,6 +1,8 @@
 #include "worker/engine/torch_adamw.h"
 
 #include "ATen/core/grad_mode.h"
+#include "ATen/ops/_foreach_copy.h"
+#include "ATen/ops/_foreach_mul.h"
 #include "ATen/ops/_fused_adamw.h"
 #include "ATen/ops/zeros.h"
 #include "common/base/check.h"
@@ -31,18 +33,55 @@ void TorchAdamW::SetUpdates(int64_t updates) {
 }
 
 void TorchAdamW::Submit(const SubgroupUpdate& update) {
-  const at::NoGradGuard no_grad;
-  const State& state = subgroups_[update.subgroup];
+  State& state = subgroups_[update.subgroup];
   LH_CHECK(static_cast<int64_t>(update.parameters.size()) == state.moment.numel(),
            "a subgroup has another size");
-  const at::Device device = state.moment.device();
-  const at::Tensor parameters = TensorOf(update.parameters, device);
-  const at::Tensor gradient = ScaledGradient(update, update_.gradient_scale, device);
-  at::_fused_adamw_({parameters}, {gradient}, {state.moment}, {state.variance},
-                    /*max_exp_avg_sqs=*/{}, {updates_}, update_.learning_rate, options_.beta1,
-                    options_.beta2, state.decay ? options_.weight_decay : 0, options_.eps,
-                    /*amsgrad=*/false, /*maximize=*/false);
-  if (!update.shadow.empty()) TensorOf(update.shadow, device).copy_(parameters);
+  state.submitted = true;
+  submitted_.push_back(update);
+}
+
+absl::Status TorchAdamW::Finish() {
+  const at::NoGradGuard no_grad;
+  for (const bool decay : {false, true}) {
+    std::vector<SubgroupUpdate> updates;
+    int64_t scaled = 0;
+    for (const SubgroupUpdate& update : submitted_) {
+      State& state = subgroups_[update.subgroup];
+      if (state.decay != decay) continue;
+      state.submitted = false;
+      updates.push_back(update);
+      if (update_.gradient_scale != 1 || update.gradients.empty()) scaled += state.moment.numel();
+      if (scaled < kScaledElements) continue;
+      UpdateAll(updates, decay);
+      updates.clear();
+      scaled = 0;
+    }
+    if (!updates.empty()) UpdateAll(updates, decay);
+  }
+  submitted_.clear();
+  return absl::OkStatus();
+}
+
+void TorchAdamW::UpdateAll(absl::Span<const SubgroupUpdate> updates, bool decay) {
+  std::vector<at::Tensor> parameters, gradients, moments, variances, rounded, shadows;
+  for (const SubgroupUpdate& update : updates) {
+    const State& state = subgroups_[update.subgroup];
+    const at::Device device = state.moment.device();
+    parameters.push_back(TensorOf(update.parameters, device));
+    gradients.push_back(GradientOf(update, device));
+    moments.push_back(state.moment);
+    variances.push_back(state.variance);
+    if (update.shadow.empty()) continue;
+    rounded.push_back(parameters.back());
+    shadows.push_back(TensorOf(update.shadow, device));
+  }
+  if (update_.gradient_scale != 1) gradients = at::_foreach_mul(gradients, update_.gradient_scale);
+  const std::vector<at::Tensor> counts(updates.size(), updates_);
+  at::_fused_adamw_(parameters, gradients, moments, variances, /*max_exp_avg_sqs=*/{}, counts,
+                    update_.learning_rate, options_.beta1, options_.beta2,
+                    decay ? options_.weight_decay : 0, options_.eps, /*amsgrad=*/false,
+                    /*maximize=*/false);
+  if (!shadows.empty()) at::_foreach_copy_(shadows, rounded);
 }
 
 void TorchAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,

@@ -1,5 +1,7 @@
 // AdamW by torch's own fused kernel, on any device: what a CUDA rank uses. The spans of an update
-// are memory of the device.
+// are memory of the device. Subgroups are settled by Finish: all those of one setting are one call of the
+// kernel, since many small kernels take longer to launch than to run. Gradients that must be scaled are
+// copied first, so then there is a call for each kScaledElements of them.
 #pragma once
 
 #include <vector>
@@ -19,8 +21,8 @@ class TorchAdamW : public Optimizer {
 
   void Begin(const UpdateOptions& options) override;
   void Submit(const SubgroupUpdate& update) override;
-  bool Settled(int) const override { return true; }
-  absl::Status Finish() override { return absl::OkStatus(); }
+  bool Settled(int subgroup) const override { return !subgroups_[subgroup].submitted; }
+  absl::Status Finish() override;
   bool Keeps(OptimizerState, int) const override { return true; }
   void ReadState(OptimizerState state, int subgroup, int64_t first,
                  absl::Span<float> values) const override;
@@ -31,16 +33,22 @@ class TorchAdamW : public Optimizer {
   int64_t state_bytes() const override;
 
  private:
+  static constexpr int64_t kScaledElements = int64_t{1} << 26;
+
   struct State {
     bool decay;
     at::Tensor moment, variance;
+    bool submitted = false;  // In the update under way.
   };
+
+  void UpdateAll(absl::Span<const SubgroupUpdate> updates, bool decay);
 
   AdamWOptions options_;
   std::vector<State> subgroups_;
   int64_t begun_ = 0;
   at::Tensor updates_;  // The same, a float scalar on the device, as the kernel wants it.
   UpdateOptions update_;
+  std::vector<SubgroupUpdate> submitted_;
 };
 
 }  // namespace longhaul

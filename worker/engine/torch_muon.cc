@@ -11,6 +11,43 @@
 #include "worker/engine/subgroup_tensors.h"
 
 namespace longhaul {
+namespace {
+
+// U V^T of the momentum, about, in float32: X of muon_options.h, line by line.
+at::Tensor Orthogonalize(const MuonOptions& options, const at::Tensor& momentum) {
+  const bool tall = momentum.size(0) > momentum.size(1);
+  const at::Tensor norm = at::linalg_vector_norm(momentum).add(kMuonEps);
+  at::Tensor x = (tall ? momentum.t() : momentum).div(norm).contiguous();
+  const bool narrow =
+      options.iterations == MuonPrecision::kBfloat16 && x.size(0) >= kMuonNarrowSideMin;
+  if (narrow) x = x.to(at::kBFloat16);
+  for (const MuonStep& step : kMuonSteps) {
+    // A = X X^T ;  B = b A + c A A ;  X <- a X + B X
+    const at::Tensor a = at::mm(x, x.t());
+    const at::Tensor b = at::addmm(a, a, a, step.b, step.c);
+    x = at::addmm(x, b, x, step.a, 1);
+  }
+  return (tall ? x.t() : x).to(at::kFloat);
+}
+
+}  // namespace
+
+void UpdateMatrix(const MuonOptions& options, const SubgroupShape& shape,
+                  const UpdateOptions& update, const SubgroupUpdate& of, at::Tensor momentum,
+                  at::Device device) {
+  const at::NoGradGuard no_grad;
+  const auto shaped = [&](const at::Tensor& flat) {
+    return flat.view({shape.rows, shape.columns});
+  };
+  const at::Tensor gradient = shaped(ScaledGradient(of, update.gradient_scale, device));
+  at::Tensor parameters = shaped(TensorOf(of.parameters, device));
+  momentum.mul_(options.momentum).add_(gradient);
+  const double rate = update.learning_rate;
+  if (shape.decay) parameters.mul_(1 - rate * options.weight_decay);
+  parameters.add_(Orthogonalize(options, momentum),
+                  -rate * MuonScale(options.scaling, shape.rows, shape.columns));
+  if (!of.shadow.empty()) shaped(TensorOf(of.shadow, device)).copy_(parameters);
+}
 
 TorchMuon::TorchMuon(const MuonOptions& options, absl::Span<const SubgroupShape> subgroups,
                      at::Device device, std::unique_ptr<Optimizer> rest)
@@ -35,23 +72,7 @@ void TorchMuon::Begin(const UpdateOptions& options) {
                 .gradient_scale = options.gradient_scale});
 }
 
-at::Tensor TorchMuon::Orthogonalize(const at::Tensor& momentum) const {
-  const bool tall = momentum.size(0) > momentum.size(1);
-  const at::Tensor norm = at::linalg_vector_norm(momentum).add(kMuonEps);
-  at::Tensor x = (tall ? momentum.t() : momentum).div(norm).contiguous();
-  const bool narrow =
-      options_.iterations == MuonPrecision::kBfloat16 && x.size(0) >= kMuonNarrowSideMin;
-  if (narrow) x = x.to(at::kBFloat16);
-  for (const MuonStep& step : kMuonSteps) {
-    const at::Tensor a = at::mm(x, x.t());
-    const at::Tensor b = at::addmm(a, a, a, step.b, step.c);
-    x = at::addmm(x, b, x, step.a, 1);
-  }
-  return (tall ? x.t() : x).to(at::kFloat);
-}
-
 void TorchMuon::Submit(const SubgroupUpdate& update) {
-  const at::NoGradGuard no_grad;
   const Part& part = parts_[update.subgroup];
   if (!part.shape.matrix()) {
     SubgroupUpdate own = update;
@@ -60,18 +81,7 @@ void TorchMuon::Submit(const SubgroupUpdate& update) {
   }
   LH_CHECK(static_cast<int64_t>(update.parameters.size()) == part.shape.elements,
            "a subgroup has another size");
-  const auto shaped = [&](const at::Tensor& flat) {
-    return flat.view({part.shape.rows, part.shape.columns});
-  };
-  const at::Tensor gradient = shaped(ScaledGradient(update, update_.gradient_scale, device_));
-  at::Tensor parameters = shaped(TensorOf(update.parameters, device_));
-  at::Tensor momentum = part.momentum;
-  momentum.mul_(options_.momentum).add_(gradient);
-  const double rate = update_.learning_rate;
-  if (part.shape.decay) parameters.mul_(1 - rate * options_.weight_decay);
-  parameters.add_(Orthogonalize(momentum),
-                  -rate * MuonScale(options_.scaling, part.shape.rows, part.shape.columns));
-  if (!update.shadow.empty()) shaped(TensorOf(update.shadow, device_)).copy_(parameters);
+  UpdateMatrix(options_, part.shape, update_, update, part.momentum, device_);
 }
 
 bool TorchMuon::Settled(int subgroup) const {

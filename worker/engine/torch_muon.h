@@ -12,6 +12,12 @@
 
 namespace longhaul {
 
+// Of one matrix. `momentum`: rows x columns; `shadow` may be empty. All on `device`, on whose current
+// stream it works. Throws as torch does.
+void UpdateMatrix(const MuonOptions& options, const SubgroupShape& shape,
+                  const UpdateOptions& update, const SubgroupUpdate& of, at::Tensor momentum,
+                  at::Device device);
+
 // Throws as torch does.
 class TorchMuon : public Optimizer {
  public:
@@ -38,9 +44,6 @@ class TorchMuon : public Optimizer {
     at::Tensor momentum;  // Of matrices: rows x columns.
     int rest = -1;        // Of others: their index in rest_.
   };
-
-  // U V^T of the momentum, about, in float32.
-  at::Tensor Orthogonalize(const at::Tensor& momentum) const;
 
   const MuonOptions options_;
   const at::Device device_;

@@ -2,7 +2,7 @@
 // one file a rank, one track for each thread of the engine.
 //
 // Thread-safe. Does not block but for the file. Keeps the first kEventsMax events, so that a file
-// that somebody forgot stays below 100 MB. What cannot be written is dropped.
+// stays below 100 MB. What cannot be written is dropped.
 #pragma once
 
 #include <chrono>

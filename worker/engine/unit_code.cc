@@ -63,7 +63,8 @@ int64_t VectorElements(const UnitLayout& layout) {
 UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
                    const SegmentKernels* kernels)
     : bits_(bits) {
-  LH_CHECK(bits == 4 || bits == 8 || bits == 16 || bits == 32, "no code of so many bits");
+  LH_CHECK(bits == 4 || bits == 6 || bits == 8 || bits == 16 || bits == 32,
+           "no code of so many bits");
   if (bits < 16) coder_ = std::make_unique<const TileCoder>(bits, kernels);
   const std::vector<KindRun> runs = RunsOf(layout);
   int64_t offset = 0;

@@ -1,6 +1,6 @@
 // How the elements of a unit cross between ranks: its pieces one after another, each coded on its
 // own, so that a rank can pass on pieces that it did not code. In a piece: its vectors' elements in
-// float32, then those of its matrices in `bits`; scales travel with what they scale (int4, int8 of
+// float32, then those of its matrices in `bits`; scales travel with what they scale (int4, int6, int8 of
 // common/codec/README.md), and zeros follow up to a multiple of kAlignment.
 //
 // Immutable, used from any thread. Does not wait for a device. Throws as torch does. Tensors may lie
@@ -43,7 +43,7 @@ class UnitCode {
  public:
   static constexpr int64_t kAlignment = 16;
 
-  // `bits`: 4, 8, 16 or 32. `kernels`: see TileCoder.
+  // `bits`: 4, 6, 8, 16 or 32. `kernels`: see TileCoder.
   UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
            const SegmentKernels* kernels = nullptr);
 
@@ -57,8 +57,8 @@ class UnitCode {
 
   // Codes pieces of `from` into their parts of `to`, which begins with the piece `to_first` of the
   // coded unit. `error`, unless undefined, is a bf16 tensor of the pieces' elements: it is added
-  // before coding, and gets what coding lost (bits 4 and 8). `loss` is added to; of what is not
-  // finite bits 4 and 8 make something unspecified, others pass it on.
+  // before coding, and gets what coding lost (bits 4, 6 and 8). `loss` is added to; of what is not
+  // finite bits 4, 6 and 8 make something unspecified, others pass it on.
   void Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to, int to_first,
               const at::Tensor& error, CodingLoss& loss) const;
   // The other way round.
@@ -104,7 +104,7 @@ class UnitCode {
                      CodingLoss& loss) const;
 
   int bits_;
-  std::unique_ptr<const TileCoder> coder_;  // Of bits 4 and 8.
+  std::unique_ptr<const TileCoder> coder_;  // Of bits 4, 6 and 8.
   std::vector<Piece> pieces_;
 };
 

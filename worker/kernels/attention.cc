@@ -15,7 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Rows of queries whose scores are made at once: no key beyond the last of them is looked at.
+// Rows of queries whose scores are made at once: no key beyond the last of them is looked at, nor any
+// panel of keys before the first one's document.
 constexpr int64_t kQueryRows = 16;
 // Far below every score, and its exponential is zero.
 constexpr float kMasked = -1e30f;
@@ -24,6 +25,10 @@ int64_t Padded(int64_t positions) {
   return (positions + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
 }
 int64_t Rounded(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
+// Of the first panel that has keys which query `t`, or any later one, sees.
+int64_t PanelBegin(const AttentionInputs& in, int64_t t) {
+  return in.StartOf(t) / kPanelColumns * kPanelColumns;
+}
 
 // Of x [positions, width] as the right side of products: keys across, the width as depth.
 HWY_INLINE void PackAcross(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
@@ -40,10 +45,11 @@ HWY_INLINE void PackDown(const float* x, int64_t stride, const AttentionShape& s
   }
 }
 
-// a [rows, width] times the first `limit` columns of panels made by PackAcross.
+// a [rows, width] times columns [begin, limit) of panels made by PackAcross; one begins at `begin`.
 HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_t rows,
-                               const AttentionShape& s, int64_t limit, float* c, int64_t c_stride) {
-  for (int64_t t = 0; t < limit; t += kPanelColumns) {
+                               const AttentionShape& s, int64_t begin, int64_t limit, float* c,
+                               int64_t c_stride) {
+  for (int64_t t = begin; t < limit; t += kPanelColumns) {
     MultiplyPanel(a, rows, s.width, {panels + t * s.width, kPanelColumns},
                   std::min(kPanelColumns, limit - t), c + t, c_stride, false);
   }
@@ -63,17 +69,17 @@ HWY_INLINE void Fill(float* row, int64_t begin, int64_t end, float value) {
   for (int64_t t = begin; t < end; ++t) row[t] = value;
 }
 
-HWY_INLINE float LargestOf(const float* row, int64_t padded) {
-  FloatVector most = hn::LoadU(kFloat, row);
-  for (int64_t t = kLanes; t < padded; t += kLanes)
+HWY_INLINE float LargestOf(const float* row, int64_t begin, int64_t end) {
+  FloatVector most = hn::LoadU(kFloat, row + begin);
+  for (int64_t t = begin + kLanes; t < end; t += kLanes)
     most = hn::Max(most, hn::LoadU(kFloat, row + t));
   return hn::GetLane(hn::MaxOfLanes(kFloat, most));
 }
 
 // row[t] = exp(scale row[t] - shift); returns their sum.
-HWY_INLINE float Exponentials(float* row, int64_t padded, float scale, float shift) {
+HWY_INLINE float Exponentials(float* row, int64_t begin, int64_t end, float scale, float shift) {
   FloatVector sum = hn::Zero(kFloat);
-  for (int64_t t = 0; t < padded; t += kLanes) {
+  for (int64_t t = begin; t < end; t += kLanes) {
     const auto e = hn::Exp(kFloat, hn::MulSub(hn::LoadU(kFloat, row + t), hn::Set(kFloat, scale),
                                               hn::Set(kFloat, shift)));
     sum = hn::Add(sum, e);
@@ -99,18 +105,22 @@ void Attend(const AttentionShape& s, const AttentionInputs& in, float* out, int6
     const float* const q = in.q + head * s.width;
     for (int64_t first = 0; first < s.positions; first += kQueryRows) {
       const int64_t rows = std::min(kQueryRows, s.positions - first), limit = first + rows;
-      MultiplyAcross({q + first * in.stride, in.stride, 1}, keys, rows, s, limit, scores, padded);
+      const int64_t begin = PanelBegin(in, first);
+      MultiplyAcross({q + first * in.stride, in.stride, 1}, keys, rows, s, begin, limit, scores,
+                     padded);
       float inverse[kQueryRows];
       for (int64_t r = 0; r < rows; ++r) {
         float* const row = scores + r * padded;
+        Fill(row, begin, in.StartOf(first + r), kMasked);
         Fill(row, first + r + 1, Rounded(limit), kMasked);
-        const float shift = scale * LargestOf(row, Rounded(limit));
-        const float sum = Exponentials(row, Rounded(limit), scale, shift);
+        const float shift = scale * LargestOf(row, begin, Rounded(limit));
+        const float sum = Exponentials(row, begin, Rounded(limit), scale, shift);
         log_sum[first + r] = shift + std::log(sum);
         inverse[r] = 1 / sum;
       }
       float* const to = out + first * out_stride + head * s.width;
-      MultiplyDown({scores, padded, 1}, values, rows, s, 0, limit, to, out_stride, false);
+      MultiplyDown({scores + begin, padded, 1}, values, rows, s, begin, limit - begin, to,
+                   out_stride, false);
       for (int64_t r = 0; r < rows; ++r) {
         float* const row = to + r * out_stride;
         ForLanes(s.width, [&](auto d, int64_t i) HWY_ATTR {
@@ -124,8 +134,8 @@ void Attend(const AttentionShape& s, const AttentionInputs& in, float* out, int6
 // What backward of one head works on.
 struct HeadBackward {
   const AttentionShape& s;
-  const float* q;
-  int64_t q_stride;
+  const AttentionInputs& in;
+  const float* q;  // Of this head.
   const float *out, *dout;
   int64_t out_stride;
   const float* log_sum;
@@ -137,10 +147,12 @@ struct HeadBackward {
   // scaling: ds = p (dp - dout . out).
   HWY_INLINE void MakeScores(int64_t first, int64_t rows, float* p, float* ds) const {
     const int64_t padded = Padded(s.positions), limit = first + rows;
+    const int64_t begin = PanelBegin(in, first);
     const float scale = ScaleOf(s);
-    MultiplyAcross({q + first * q_stride, q_stride, 1}, keys_across, rows, s, limit, p, padded);
-    MultiplyAcross({dout + first * out_stride, out_stride, 1}, values_across, rows, s, limit, ds,
+    MultiplyAcross({q + first * in.stride, in.stride, 1}, keys_across, rows, s, begin, limit, p,
                    padded);
+    MultiplyAcross({dout + first * out_stride, out_stride, 1}, values_across, rows, s, begin, limit,
+                   ds, padded);
     for (int64_t r = 0; r < rows; ++r, p += padded, ds += padded) {
       const int64_t t = first + r;
       const float* const a = out + t * out_stride;
@@ -148,10 +160,11 @@ struct HeadBackward {
       const float dot = SumOf(s.width, [&](auto d, int64_t i) HWY_ATTR {
         return hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
       });
+      Fill(p, begin, in.StartOf(t), kMasked);
       Fill(p, t + 1, Rounded(limit), kMasked);
       Fill(ds, t + 1, Rounded(limit), 0);
-      Exponentials(p, Rounded(limit), scale, log_sum[t]);
-      for (int64_t i = 0; i < Rounded(limit); i += kLanes) {
+      Exponentials(p, begin, Rounded(limit), scale, log_sum[t]);
+      for (int64_t i = begin; i < Rounded(limit); i += kLanes) {
         const auto difference = hn::Sub(hn::LoadU(kFloat, ds + i), hn::Set(kFloat, dot));
         hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(kFloat, p + i), difference), hn::Set(kFloat, scale)),
                    kFloat, ds + i);
@@ -161,23 +174,29 @@ struct HeadBackward {
 
   HWY_INLINE void Run() const {
     const int64_t padded = Padded(s.positions);
-    PackDown(q, q_stride, s, queries_down);
+    PackDown(q, in.stride, s, queries_down);
     PackDown(dout, out_stride, s, douts_down);
     for (int64_t block = 0; block < s.positions; block += kQueryBlock) {
       const int64_t end = std::min(s.positions, block + kQueryBlock);
       for (int64_t first = block; first < end; first += kQueryRows) {
         const int64_t rows = std::min(kQueryRows, end - first), row = (first - block) * padded;
+        const int64_t begin = PanelBegin(in, first);
         MakeScores(first, rows, probabilities + row, dscores + row);
-        MultiplyDown({dscores + row, padded, 1}, keys_down, rows, s, 0, first + rows,
-                     g.dq + first * g.stride, g.stride, false);
+        MultiplyDown({dscores + row + begin, padded, 1}, keys_down, rows, s, begin,
+                     first + rows - begin, g.dq + first * g.stride, g.stride, false);
       }
-      // Keys that come after a query have no part in it.
-      for (int64_t key = 0; key < end; key += kQueryRows) {
+      // Keys that come after a query have no part in it, nor have those of documents before its own.
+      // Probabilities exist from a query's panel on: panels are whole runs of keys.
+      int64_t seen_until = block;
+      int64_t key = in.StartOf(block) / kQueryRows * kQueryRows;
+      for (; key < end; key += kQueryRows) {
         const int64_t keys = std::min(kQueryRows, end - key), first = std::max(block, key);
+        while (seen_until < end && in.StartOf(seen_until) < key + keys) ++seen_until;
+        const int64_t queries = seen_until - first;
         const int64_t at = (first - block) * padded + key;
-        MultiplyDown({probabilities + at, 1, padded}, douts_down, keys, s, first, end - first,
+        MultiplyDown({probabilities + at, 1, padded}, douts_down, keys, s, first, queries,
                      g.dv + key * g.stride, g.stride, true);
-        MultiplyDown({dscores + at, 1, padded}, queries_down, keys, s, first, end - first,
+        MultiplyDown({dscores + at, 1, padded}, queries_down, keys, s, first, queries,
                      g.dk + key * g.stride, g.stride, true);
       }
     }
@@ -189,8 +208,8 @@ void AttendBackward(const AttentionShape& s, const AttentionInputs& in, const fl
                     const AttentionGradients& gradients, float* scratch) {
   const int64_t across = Padded(s.positions) * s.width, down = s.positions * Rounded(s.width);
   HeadBackward head{.s = s,
+                    .in = in,
                     .q = in.q,
-                    .q_stride = in.stride,
                     .out = out,
                     .dout = dout,
                     .out_stride = out_stride,

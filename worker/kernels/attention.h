@@ -4,7 +4,8 @@
 // positions T and not with its square.
 //
 // Position t of a head begins at data + t * stride. Queries and keys are scaled by 1 / sqrt(width)
-// here.
+// here. Several documents may lie one after another: then work grows with the squares of their
+// lengths, and nothing of one changes a bit of another.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,11 @@ int64_t AttentionScratch(const AttentionShape& shape);
 struct AttentionInputs {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   int64_t stride = 0;  // Of all three.
+  // [positions]: the first position that each one sees, that of its document: starts[t] <= t, never
+  // falling, and each of them its own start. Null: all see position 0.
+  const int64_t* starts = nullptr;
+
+  int64_t StartOf(int64_t position) const { return starts == nullptr ? 0 : starts[position]; }
 };
 
 // out: at position t, head h of the group: out[t * out_stride + h * width ...]. Writes the log of the

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -14,10 +15,13 @@
 namespace longhaul {
 
 struct EvalArguments {
-  std::string model, data, format;  // Format empty: nanogpt for *.bin, else text.
+  std::string model, data, format;  // Format empty: by the name of the data.
   int64_t context = 0;              // Of a sequence. 0: the model's own.
   int64_t tokens_max = 0;           // 0: all.
   int threads = 1;
+  // As data.separate_documents of a job; eos, bos: of token files, as data.tokens has them.
+  bool separate_documents = false;
+  std::optional<int64_t> eos, bos;
 };
 // {"loss": nats a token, "perplexity", "bits_per_byte": or null, "tokens", "sequences"}: over sequences
 // that lie one after another in the data; what is left behind the last whole one is not used.
@@ -31,14 +35,18 @@ struct SampleArguments {
   uint64_t seed = 0;
   int threads = 1;
   bool bytes = false;  // The model's tokens are bytes, though its vocabulary is not 256.
+  // A SentencePiece model, a tokenizer.json, or a folder with one. Empty: that of the model's folder.
+  std::string tokenizer;
 };
-// Writes prompt and continuation to `out` as it comes: text where tokens are bytes, else numbers.
-// Ends at the model's end token. Returns {"tokens": [...] of the continuation, "tokens_per_second"}.
+// Writes prompt and continuation to `out` as it comes: text, but numbers after prompt_tokens without
+// a tokenizer. Ends at the end token of the model, or of the tokenizer.
+// Returns {"tokens": [...] of the continuation, "tokens_per_second"}.
 absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, std::ostream& out);
 
 struct LogitsArguments {
   std::string model, tokens, out;
   int threads = 1;
+  std::optional<int64_t> eos;  // Attention does not go back beyond it.
 };
 // int32 tokens of one sequence to float32 logits [tokens, vocab], both little-endian without header.
 // The file appears whole or not at all. Returns {"tokens", "vocab"}.

@@ -15,6 +15,7 @@
 #include "ATen/ops/silu.h"
 #include "ATen/ops/softmax.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/torch_status.h"
 #include "worker/model/block_tensors.h"
@@ -115,6 +116,11 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
   }
   int64_t positions() const override { return positions_; }
 
+  // Of the first tokens, before they are appended.
+  void SetDocuments(absl::Span<const int64_t> starts) {
+    mask_B1TT_ = DocumentMask(TensorOf(starts).unsqueeze(0), at::kFloat);
+  }
+
   // The last block's output, for each of the tokens.
   absl::StatusOr<at::Tensor> Hidden(absl::Span<const int64_t> tokens) {
     LH_RETURN_IF_ERROR(CheckTokens(tokens, s_.vocab));
@@ -160,7 +166,7 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
     k_BKTW = Rotate(k_BKTW, rotary_, positions_);
     keys_KNW_[layer].narrow(1, positions_, count).copy_(k_BKTW[0]);
     values_KNW_[layer].narrow(1, positions_, count).copy_(heads[2][0]);
-    if (positions_ == 0) return CausalAttention(q_BHTW, k_BKTW, heads[2])[0];
+    if (positions_ == 0) return CausalAttention(q_BHTW, k_BKTW, heads[2], mask_B1TT_)[0];
     return AttendCached(layer, q_BHTW[0]);
   }
 
@@ -187,6 +193,7 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
   const TransformerShape& s_;
   const int64_t positions_max_;
   RotaryTables rotary_;
+  at::Tensor mask_B1TT_;                           // Undefined: one document.
   std::vector<at::Tensor> keys_KNW_, values_KNW_;  // By layer.
   int64_t positions_ = 0;
   at::Tensor logits_;
@@ -209,9 +216,13 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LanguageModel::Load(
 
 absl::Status LanguageModel::Logits(
     absl::Span<const int64_t> tokens,
-    absl::FunctionRef<absl::Status(int64_t first, absl::Span<const float>)> take) {
+    absl::FunctionRef<absl::Status(int64_t first, absl::Span<const float>)> take,
+    absl::Span<const int64_t> document_starts) {
+  LH_CHECK(document_starts.empty() || document_starts.size() == tokens.size(),
+           "each token is of a document");
   return CatchTorch("computing logits", [&]() -> absl::Status {
     Cached sequence(*weights_, static_cast<int64_t>(tokens.size()));
+    if (!document_starts.empty()) sequence.SetDocuments(document_starts);
     LH_ASSIGN_OR_RETURN(const at::Tensor x_TD, sequence.Hidden(tokens));
     const at::NoGradGuard no_gradients;
     const int64_t rows = std::max<int64_t>(1, kLogitFloats / shape().vocab);
@@ -225,7 +236,8 @@ absl::Status LanguageModel::Logits(
   });
 }
 
-absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, int64_t context) {
+absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, int64_t context,
+                                              absl::Span<const int64_t> document_starts) {
   return CatchTorch("computing the loss", [&]() -> absl::StatusOr<double> {
     LH_RETURN_IF_ERROR(CheckTokens(tokens, shape().vocab));
     TransformerShape of_batch = shape();
@@ -233,8 +245,10 @@ absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, 
     LH_ASSIGN_OR_RETURN(const auto model, TransformerLm::Create(of_batch, at::kCPU));
     const std::unique_ptr<FusedPass> pass = model->MakeFusedPass(at::kFloat);
     const at::Tensor all = TensorOf(tokens).view({-1, context + 1});
-    pass->Begin({all.narrow(1, 0, context), all.narrow(1, 1, context)},
-                {.keep = FusedPass::Keep::kNothing});
+    Batch batch{all.narrow(1, 0, context), all.narrow(1, 1, context)};
+    if (!document_starts.empty())
+      batch.document_starts_BT = TensorOf(document_starts).view({-1, context});
+    pass->Begin(batch, {.keep = FusedPass::Keep::kNothing});
     for (int unit = 0; unit < weights_->units(); ++unit) pass->Forward(unit, weights_->unit(unit));
     return pass->loss_sum();
   });

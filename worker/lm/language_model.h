@@ -27,13 +27,19 @@ class LanguageModel {
 
   const TransformerShape& shape() const;
 
+  // `document_starts`, of both: "document_starts" of batch.h for the tokens that are read. Empty: a
+  // sequence is one document.
+
   // Logits behind each token of one sequence: `take` gets [rows, vocab] for rows from `first` on, some
-  // at a time. INVALID_ARGUMENT: no tokens, or one that is not of the vocabulary.
+  // at a time. INVALID_ARGUMENT: no tokens, or one that is not of the vocabulary. With documents
+  // memory grows with the square of their number of tokens.
   absl::Status Logits(absl::Span<const int64_t> tokens,
-                      absl::FunctionRef<absl::Status(int64_t first, absl::Span<const float>)> take);
+                      absl::FunctionRef<absl::Status(int64_t first, absl::Span<const float>)> take,
+                      absl::Span<const int64_t> document_starts = {});
 
   // Sum of the cross-entropy over sequences of context + 1 tokens each, one after another, in nats.
-  absl::StatusOr<double> LossSum(absl::Span<const int64_t> tokens, int64_t context);
+  absl::StatusOr<double> LossSum(absl::Span<const int64_t> tokens, int64_t context,
+                                 absl::Span<const int64_t> document_starts = {});
 
   // A sequence that grows. Outlived by its model.
   class Continuation {

@@ -31,6 +31,16 @@ absl::StatusOr<std::vector<int64_t>> ReadTokens(const std::string& path) {
   return tokens;
 }
 
+// Empty without an end of documents.
+std::vector<int64_t> StartsBehind(const std::optional<int64_t>& eos,
+                                  const std::vector<int64_t>& tokens) {
+  if (!eos.has_value()) return {};
+  std::vector<int64_t> starts(tokens.size());
+  for (size_t i = 1; i < tokens.size(); ++i)
+    starts[i] = tokens[i - 1] == *eos ? static_cast<int64_t>(i) : starts[i - 1];
+  return starts;
+}
+
 }  // namespace
 
 absl::StatusOr<nlohmann::ordered_json> WriteLogits(const LogitsArguments& arguments) {
@@ -43,9 +53,10 @@ absl::StatusOr<nlohmann::ordered_json> WriteLogits(const LogitsArguments& argume
   const std::string temporary = arguments.out + ".tmp";
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs->Create(temporary));
   absl::Cleanup remove = [&] { (void)fs->Remove(temporary); };
-  LH_RETURN_IF_ERROR(model->Logits(tokens, [&](int64_t, absl::Span<const float> logits) {
+  const auto append = [&](int64_t, absl::Span<const float> logits) {
     return file->Append({reinterpret_cast<const char*>(logits.data()), 4 * logits.size()});
-  }));
+  };
+  LH_RETURN_IF_ERROR(model->Logits(tokens, append, StartsBehind(arguments.eos, tokens)));
   LH_RETURN_IF_ERROR(file->SyncData());
   LH_RETURN_IF_ERROR(fs->Rename(temporary, arguments.out));
   std::move(remove).Cancel();

@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "worker/lm/commands.h"
 
 namespace longhaul {
@@ -35,39 +36,59 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::st
 
 void AddEval(CLI::App& app, EvalArguments& arguments) {
   CLI::App* eval = AddCommand(app, "eval", "Loss, perplexity and bits a byte", arguments.model);
-  eval->add_option("--data", arguments.data, "Text file or folder, or token file")
+  eval->add_option("--data", arguments.data, "Text file or folder, or token files")
       ->type_name("PATH")
       ->required();
   eval->add_option("--format", arguments.format,
-                   "text (one token a byte) or nanogpt (default for *.bin)")
-      ->check(CLI::IsMember({"text", "nanogpt"}).description(""));
+                   "text (one token a byte), nanogpt (of *.bin), llmc, or megatron (with *.idx)")
+      ->check(CLI::IsMember({"text", "nanogpt", "llmc", "megatron"}).description(""));
   eval->add_option("--context", arguments.context, "Tokens of a sequence (the model's own)")
       ->check(CLI::Range(1, 1 << 20).description(""));
-  eval->add_option("--max-tokens", arguments.tokens_max, "Evaluate only the first so many (all)")
+  eval->add_option("--max-tokens", arguments.tokens_max,
+                   "Evaluate only this many tokens, from the beginning (all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 50).description(""));
+  eval->add_flag("--separate-documents", arguments.separate_documents,
+                 "Attention keeps to documents, as in jobs with data.separate_documents");
+  CLI::Option* const eos =
+      eval->add_option("--eos", arguments.eos, "Token behind each document of token files")
+          ->check(CLI::Range(int64_t{0}, int64_t{1} << 40).description(""));
+  eval->add_option("--bos", arguments.bos, "Token before each document of token files")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40).description(""))
+      ->excludes(eos);
 }
 
 void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
   CLI::App* sample =
       AddCommand(app, "sample", "Continue a prompt; text appears as it is made", arguments.model);
-  CLI::Option* const prompt =
-      sample->add_option("--prompt", arguments.prompt, "Text to continue, where tokens are bytes");
+  CLI::Option* const prompt = sample->add_option("--prompt", arguments.prompt, "Text to continue");
   sample->add_option("--prompt-tokens", arguments.prompt_tokens, "Token ids to continue, as 1,5,7")
       ->delimiter(',')
       ->excludes(prompt);
-  sample->add_flag("--bytes", arguments.bytes,
-                   "Tokens are bytes, though the vocabulary is not 256");
-  sample->add_option("--max-tokens", arguments.tokens_max, "Tokens to add, at most (200)")
+  CLI::Option* const bytes = sample->add_flag("--bytes", arguments.bytes,
+                                              "Tokens are bytes, though the vocabulary is not 256");
+  sample
+      ->add_option("--tokenizer", arguments.tokenizer,
+                   "tokenizer.json, SentencePiece model, or a folder with one (the model's own)")
+      ->type_name("PATH")
+      ->excludes(bytes);
+  sample
+      ->add_option("--max-tokens", arguments.tokens_max,
+                   absl::StrCat("Tokens to add, at most (", arguments.tokens_max, ")"))
       ->check(CLI::Range(1, 1 << 20).description(""));
   CLI::Option* const temperature =
-      sample->add_option("--temperature", arguments.sampling.temperature, "Above 0 (0.8)")
+      sample
+          ->add_option("--temperature", arguments.sampling.temperature,
+                       absl::StrCat("Above 0 (", arguments.sampling.temperature, ")"))
           ->check(CLI::Range(1e-3, 1e3).description(""));
   sample
-      ->add_option("--top-p", arguments.sampling.top_p,
-                   "Choose among the most probable tokens that have this probability (0.95)")
+      ->add_option(
+          "--top-p", arguments.sampling.top_p,
+          absl::StrCat("Choose among the most probable tokens that have this probability (",
+                       arguments.sampling.top_p, ")"))
       ->check(CLI::Range(1e-6, 1.0).description(""));
   sample->add_flag("--greedy", greedy, "Always the most probable token")->excludes(temperature);
-  sample->add_option("--seed", arguments.seed, "Of the choice (0)");
+  sample->add_option("--seed", arguments.seed,
+                     absl::StrCat("Seed of the random choice (", arguments.seed, ")"));
 }
 
 void AddLogits(CLI::App& app, LogitsArguments& arguments) {
@@ -76,6 +97,10 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
   logits->add_option("--tokens", arguments.tokens, "int32, little-endian")
       ->type_name("FILE")
       ->required();
+  logits
+      ->add_option("--eos", arguments.eos,
+                   "Token behind each document, to which attention keeps then")
+      ->type_name("TOKEN");
   logits->add_option("--out", arguments.out, "float32 [tokens, vocab], little-endian")
       ->type_name("FILE")
       ->required();

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_folder.h"
-#include "common/hf/hf_parameters.h"
+#include "common/hf/hf_model.h"
 
 namespace longhaul {
 
@@ -19,14 +19,15 @@ absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
   if (CheckpointFolder::IsOne(folder)) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,
                         CheckpointFolder::Open(folder));
+    std::string origin = checkpoint->manifest().model().hf().path();
     return ModelSource{.config = {.shape = checkpoint->shape()},
-                       .parameters = std::move(checkpoint)};
+                       .parameters = std::move(checkpoint),
+                       .origin = std::move(origin)};
   }
-  ModelSource source;
-  LH_ASSIGN_OR_RETURN(source.config, ReadHfConfig(folder));
-  LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(source.config.shape));
-  LH_ASSIGN_OR_RETURN(source.parameters, OpenHfParameters(folder, layout));
-  return source;
+  LH_ASSIGN_OR_RETURN(HfModel model, OpenHfModel(folder));
+  return ModelSource{.config = std::move(model.config),
+                     .parameters = std::move(model.parameters),
+                     .origin = folder};
 }
 
 }  // namespace longhaul

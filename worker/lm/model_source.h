@@ -13,10 +13,10 @@ namespace longhaul {
 struct ModelSource {
   HfConfig config;
   std::unique_ptr<InitialParameters> parameters;
+  std::string origin;  // A Hugging Face folder that may have the tokenizer; empty: none.
 };
 
-// The errors of CheckpointFolder::Open, if it has a manifest.json; else of ReadHfConfig and
-// OpenHfParameters.
+// The errors of CheckpointFolder::Open, if it has a manifest.json; else of OpenHfModel.
 absl::StatusOr<ModelSource> OpenModel(const std::string& folder);
 
 }  // namespace longhaul

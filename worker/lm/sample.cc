@@ -1,10 +1,15 @@
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "worker/data/text_stream.h"
+#include "worker/data/tokenizer.h"
 #include "worker/lm/commands.h"
 #include "worker/lm/language_model.h"
 #include "worker/lm/model_source.h"
@@ -13,6 +18,7 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kBytes = 256;
+constexpr char kHfTokenizer[] = "tokenizer.json", kPieceTokenizer[] = "tokenizer.model";
 constexpr uint64_t kSampleStream = 0x73616d70;  // "samp"
 
 // Of config.json.
@@ -22,35 +28,84 @@ std::vector<int64_t> EndTokens(const HfConfig& config) {
   return json.is_number() ? std::vector{json.get<int64_t>()} : std::vector<int64_t>{};
 }
 
-absl::StatusOr<std::vector<int64_t>> PromptOf(const SampleArguments& arguments, bool bytes) {
-  if (!arguments.prompt_tokens.empty()) return arguments.prompt_tokens;
-  if (!bytes) {
-    return absl::InvalidArgumentError(
-        "--prompt: the model's tokens are not bytes; give --prompt-tokens, or --bytes if they are");
+// nullptr: tokens are numbers. The tokenizer is the one that was asked for, or bytes, or that of the
+// model's folder.
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const SampleArguments& arguments,
+                                                         const ModelSource& source) {
+  const bool asked = !arguments.tokenizer.empty();
+  const bool bytes = arguments.bytes || (source.config.shape.vocab == kBytes && !asked);
+  if (bytes) return MakeByteTokenizer();
+  if (!asked && !arguments.prompt_tokens.empty()) return nullptr;
+  std::filesystem::path path = asked ? arguments.tokenizer : source.origin;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const bool json = std::filesystem::exists(path / kHfTokenizer, error);
+    path /= json ? kHfTokenizer : kPieceTokenizer;
   }
-  if (arguments.prompt.empty())
-    return absl::InvalidArgumentError("--prompt: is empty; one character is the least");
-  std::vector<int64_t> tokens;
-  for (const char c : arguments.prompt) tokens.push_back(static_cast<uint8_t>(c));
-  return tokens;
+  if (path.empty() || !std::filesystem::exists(path, error)) {
+    return absl::NotFoundError(
+        asked ? absl::StrCat("--tokenizer: ", arguments.tokenizer,
+                             ": no such file, and no folder "
+                             "with a tokenizer.json or tokenizer.model")
+              : absl::StrCat("--prompt: the model's tokens are not bytes, and there is no tokenizer"
+                             " beside it: give --tokenizer PATH, or --bytes if they are"));
+  }
+  if (path.extension() == ".json") return StartHfTokenizer(path.string());
+  return StartPieceTokenizer({.model = path.string()});
 }
 
-class TokenPrinter {
+absl::StatusOr<std::vector<int64_t>> PromptOf(const SampleArguments& arguments,
+                                              Tokenizer* tokenizer) {
+  if (!arguments.prompt_tokens.empty()) return arguments.prompt_tokens;
+  if (arguments.prompt.empty())
+    return absl::InvalidArgumentError("--prompt: is empty; one character is the least");
+  std::vector<std::vector<int32_t>> tokens;
+  LH_RETURN_IF_ERROR(tokenizer->Encode({arguments.prompt}, tokens));
+  return std::vector<int64_t>(tokens[0].begin(), tokens[0].end());
+}
+
+// Prompt and continuation: as text if there is a tokenizer, else as numbers.
+class Printer {
  public:
-  TokenPrinter(std::ostream& out, bool bytes) : out_(out), bytes_(bytes) {}
-  void Print(int64_t token) {
-    if (bytes_ && token < kBytes) {
-      out_ << static_cast<char>(token);
-    } else if (!bytes_) {
-      out_ << (first_ ? "" : " ") << token;
+  Printer(std::ostream& out, Tokenizer* tokenizer) : out_(out), tokenizer_(tokenizer) {}
+
+  absl::Status Begin(const std::string& text, absl::Span<const int64_t> prompt) {
+    if (tokenizer_ == nullptr) {
+      for (const int64_t token : prompt) PrintNumber(token);
+      return absl::OkStatus();
     }
-    first_ = false;
-    out_ << std::flush;
+    // The text as it was given, since decoding need not give it back; or what the numbers are.
+    stream_.emplace(tokenizer_, text.empty() ? absl::Span<const int64_t>() : prompt);
+    out_ << text << std::flush;
+    if (!text.empty()) return absl::OkStatus();
+    for (const int64_t token : prompt) LH_RETURN_IF_ERROR(Print(token));
+    return absl::OkStatus();
+  }
+  absl::Status Print(int64_t token) {
+    if (!stream_.has_value()) {
+      PrintNumber(token);
+      return absl::OkStatus();
+    }
+    LH_ASSIGN_OR_RETURN(const std::string text, stream_->Append(token));
+    out_ << text << std::flush;
+    return absl::OkStatus();
+  }
+  absl::Status Finish() {
+    if (!stream_.has_value()) return absl::OkStatus();
+    LH_ASSIGN_OR_RETURN(const std::string text, stream_->Finish());
+    out_ << text << std::flush;
+    return absl::OkStatus();
   }
 
  private:
+  void PrintNumber(int64_t token) {
+    out_ << (first_ ? "" : " ") << token << std::flush;
+    first_ = false;
+  }
+
   std::ostream& out_;
-  const bool bytes_;
+  Tokenizer* const tokenizer_;
+  std::optional<TextStream> stream_;
   bool first_ = true;
 };
 
@@ -59,16 +114,19 @@ class TokenPrinter {
 absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, std::ostream& out) {
   LH_ASSIGN_OR_RETURN(const ModelSource source, OpenModel(arguments.model));
   const TransformerShape& shape = source.config.shape;
-  const bool bytes = arguments.bytes || shape.vocab == kBytes;
-  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt, PromptOf(arguments, bytes));
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(arguments, source));
+  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt, PromptOf(arguments, tokenizer.get()));
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
                       LanguageModel::Load(shape, *source.parameters, arguments.threads));
   const auto prompted = static_cast<int64_t>(prompt.size());
   LH_ASSIGN_OR_RETURN(const auto sequence, model->Begin(prompted + arguments.tokens_max));
   LH_ASSIGN_OR_RETURN(absl::Span<const float> logits, sequence->Append(prompt));
-  TokenPrinter printer(out, bytes);
-  for (const int64_t token : prompt) printer.Print(token);
-  const std::vector<int64_t> ends = EndTokens(source.config);
+  Printer printer(out, tokenizer.get());
+  const bool text = arguments.prompt_tokens.empty();
+  LH_RETURN_IF_ERROR(printer.Begin(text ? arguments.prompt : "", prompt));
+  std::vector<int64_t> ends = EndTokens(source.config);
+  if (ends.empty() && tokenizer != nullptr && tokenizer->eos() != kNoToken)
+    ends.push_back(tokenizer->eos());
   Random random(arguments.seed, kSampleStream);
   std::vector<int64_t> tokens;
   const auto start = std::chrono::steady_clock::now();
@@ -76,10 +134,11 @@ absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, 
     const int64_t token = ChooseToken(logits, arguments.sampling, random.Uniform());
     if (std::find(ends.begin(), ends.end(), token) != ends.end()) break;
     tokens.push_back(token);
-    printer.Print(token);
+    LH_RETURN_IF_ERROR(printer.Print(token));
     if (static_cast<int64_t>(tokens.size()) == arguments.tokens_max) break;
     LH_ASSIGN_OR_RETURN(logits, sequence->Append({token}));
   }
+  LH_RETURN_IF_ERROR(printer.Finish());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto count = static_cast<double>(tokens.size());

@@ -6,6 +6,11 @@
 #include <vector>
 
 namespace longhaul {
+namespace {
+
+constexpr size_t kSortedAtOnce = 64;
+
+}  // namespace
 
 int64_t ChooseToken(absl::Span<const float> logits, const SamplingOptions& options,
                     double uniform) {
@@ -18,12 +23,19 @@ int64_t ChooseToken(absl::Span<const float> logits, const SamplingOptions& optio
   std::vector<int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   if (options.top_p < 1) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return weights[a] > weights[b]; });
+    const auto before = [&](int64_t a, int64_t b) {
+      return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+    };
     double kept = 0;
     size_t count = 0;
-    while (count < order.size() && (count == 0 || kept < options.top_p * total))
-      kept += weights[order[count++]];
+    // Few tokens have most of the probability, usually: so many are sorted as are wanted.
+    for (size_t sorted = 0; count == sorted && count < order.size();) {
+      const size_t from = sorted;
+      sorted = std::min(order.size(), std::max(kSortedAtOnce, 8 * from));
+      std::partial_sort(order.begin() + from, order.begin() + sorted, order.end(), before);
+      while (count < sorted && (count == 0 || kept < options.top_p * total))
+        kept += weights[order[count++]];
+    }
     order.resize(count);
     total = kept;
   }

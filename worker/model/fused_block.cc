@@ -121,7 +121,8 @@ void FusedBlock::Attend(int64_t task, float* scratch) const {
                             {.q = qkv + query * width,
                              .k = qkv + (s_.heads + kv_head) * width,
                              .v = qkv + (s_.turned_heads() + kv_head) * width,
-                             .stride = s_.qkv()},
+                             .stride = s_.qkv(),
+                             .starts = StartsOf(row)},
                             a_.attended + row * s_.attended() + query * width, s_.attended(),
                             a_.log_sums + row * s_.heads + query * s_.positions, scratch);
 }
@@ -200,8 +201,10 @@ void FusedBlock::AttendBackward(int64_t task, float* scratch) const {
   const float* const qkv = a_.qkv + row * s_.qkv();
   float* const dqkv = scratch_.dqkv + row * s_.qkv();
   kernels::AttentionBackward(
-      group, {.q = qkv + q, .k = qkv + k, .v = qkv + v, .stride = s_.qkv()}, a_.attended + out,
-      scratch_.dattended + out, s_.attended(), a_.log_sums + row * s_.heads + query * s_.positions,
+      group,
+      {.q = qkv + q, .k = qkv + k, .v = qkv + v, .stride = s_.qkv(), .starts = StartsOf(row)},
+      a_.attended + out, scratch_.dattended + out, s_.attended(),
+      a_.log_sums + row * s_.heads + query * s_.positions,
       {.dq = dqkv + q, .dk = dqkv + k, .dv = dqkv + v, .stride = s_.qkv()}, scratch);
 }
 

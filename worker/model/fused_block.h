@@ -21,6 +21,7 @@ struct BlockShape {
   int64_t dim = 0, heads = 0, kv_heads = 0, head_width = 0, ff_dim = 0;
   double norm_eps = 0;
   bool qk_norm = false;
+  const int64_t* document_starts = nullptr;  // [R] as Batch has them. Null: attention is whole.
 
   int64_t rows() const { return sequences * positions; }
   int64_t row_blocks() const { return (rows() + kRowBlock - 1) / kRowBlock; }
@@ -91,6 +92,10 @@ class FusedBlock {
     int64_t first = 0, count = 0;
   };
   Rows RowsOf(int64_t block) const;
+  // Of the sequence that begins with this row.
+  const int64_t* StartsOf(int64_t row) const {
+    return s_.document_starts == nullptr ? nullptr : s_.document_starts + row;
+  }
   float* Thread(int thread) const { return scratch_.threads + thread * scratch_.per_thread; }
   void Project(const float* x, Rows rows, float* scratch) const;
   void Attend(int64_t task, float* scratch) const;

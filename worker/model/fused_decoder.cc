@@ -31,6 +31,20 @@ void CopyTokens(const at::Tensor& tokens_BT, int64_t vocab, std::vector<int64_t>
   }
 }
 
+void CopyStarts(const at::Tensor& starts_BT, std::vector<int64_t>& out) {
+  const int64_t positions = starts_BT.size(1);
+  out.resize(starts_BT.numel());
+  for (int64_t b = 0; b < starts_BT.size(0); ++b) {
+    const int64_t* const row = starts_BT.const_data_ptr<int64_t>() + b * starts_BT.stride(0);
+    for (int64_t t = 0; t < positions; ++t) {
+      const int64_t start = row[t * starts_BT.stride(1)];
+      TORCH_CHECK_INDEX(start == t || (t > 0 && start == out[b * positions + t - 1]), "position ",
+                        t, " is of a document that begins at ", start);
+      out[b * positions + t] = start;
+    }
+  }
+}
+
 // The common place of tensors that lie one after another.
 GradientPlace Together(GradientPlaces& gradients, const UnitLayout& layout, int unit, int first,
                        int count) {
@@ -68,6 +82,12 @@ void FusedDecoder::Begin(const Batch& batch, const Options& options) {
   threads_ = at::get_num_threads();
   CopyTokens(batch.inputs_BT, shape_.vocab, inputs_);
   CopyTokens(batch.targets_BT, shape_.vocab, targets_);
+  if (batch.document_starts_BT.defined()) {
+    TORCH_CHECK(batch.document_starts_BT.sizes() == batch.inputs_BT.sizes(),
+                "documents are of another batch");
+    CopyStarts(batch.document_starts_BT, starts_);
+    block_.document_starts = starts_.data();
+  }
   losses_.resize(block_.row_blocks());
   memory_.CutAnew([this](ActivationMemory::Cutter& cutter) { Cut(cutter); });
 }

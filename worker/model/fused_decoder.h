@@ -51,6 +51,7 @@ class FusedDecoder : public FusedPass {
   BlockShape block_;
   int threads_ = 1;
   std::vector<int64_t> inputs_, targets_;  // [rows]
+  std::vector<int64_t> starts_;            // [rows], or empty: of documents.
   double loss_sum_ = 0;
 
   ActivationMemory memory_;

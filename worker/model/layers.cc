@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/arange.h"
@@ -15,6 +16,7 @@
 #include "ATen/ops/rsqrt.h"
 #include "ATen/ops/scaled_dot_product_attention.h"
 #include "ATen/ops/silu.h"
+#include "ATen/ops/zeros.h"
 #include "c10/core/TensorOptions.h"
 
 namespace longhaul {
@@ -75,12 +77,24 @@ at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t 
   return x_BHTW * cos + RotateHalf(x_BHTW) * sin;
 }
 
+at::Tensor DocumentMask(const at::Tensor& starts_BT, at::ScalarType precision) {
+  const int64_t positions = starts_BT.size(1);
+  const at::Tensor at_T = at::arange(positions, starts_BT.options());
+  const at::Tensor hidden_BTT =
+      at_T.lt(starts_BT.unsqueeze(2)).logical_or(at_T.gt(at_T.unsqueeze(1)));
+  return at::zeros({starts_BT.size(0), 1, positions, positions},
+                   starts_BT.options().dtype(precision))
+      .masked_fill_(hidden_BTT.unsqueeze(1), -INFINITY);
+}
+
 at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
-                           const at::Tensor& v_BKTW) {
+                           const at::Tensor& v_BKTW, const at::Tensor& mask_B1TT) {
   const int64_t heads = q_BHTW.size(1);
+  const std::optional<at::Tensor> mask =
+      mask_B1TT.defined() ? std::optional(mask_B1TT) : std::nullopt;
   const at::Tensor out_BHTW = at::scaled_dot_product_attention(
-      q_BHTW, RepeatHeads(k_BKTW, heads), RepeatHeads(v_BKTW, heads),
-      /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+      q_BHTW, RepeatHeads(k_BKTW, heads), RepeatHeads(v_BKTW, heads), mask, /*dropout_p=*/0.0,
+      /*is_causal=*/!mask.has_value());
   return out_BHTW.transpose(1, 2).reshape({q_BHTW.size(0), q_BHTW.size(2), heads * q_BHTW.size(3)});
 }
 

@@ -22,9 +22,14 @@ RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
 // x's positions are those from `first` on.
 at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first = 0);
 
-// Causal attention; each key and value head serves H / K query heads. Returns [B, T, H * W].
+// What is added to scores so that a position sees those from its document's first one to itself: 0, or
+// minus infinity. In the precision of q. Memory: B T^2.
+at::Tensor DocumentMask(const at::Tensor& starts_BT, at::ScalarType precision);
+
+// Causal attention; each key and value head serves H / K query heads. Returns [B, T, H * W]. `mask`:
+// DocumentMask; undefined: a sequence is one document.
 at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
-                           const at::Tensor& v_BKTW);
+                           const at::Tensor& v_BKTW, const at::Tensor& mask_B1TT = {});
 
 // silu(x gate^T) * (x up^T), back through down (Shazeer, "GLU variants improve transformer").
 at::Tensor SwiGlu(const at::Tensor& x_BTD, const at::Tensor& gate_FD, const at::Tensor& up_FD,

@@ -20,6 +20,12 @@ namespace longhaul {
 // Token sequences, int64, on the model's device. B: sequences, T: positions.
 struct Batch {
   at::Tensor inputs_BT, targets_BT;
+  // The first position of each one's document, int64: attention does not look before it. Undefined:
+  // a sequence is one document.
+  at::Tensor document_starts_BT;
+  // The same as DocumentMask (layers.h) makes it, which all of autograd's blocks share. FusedPass does
+  // not read it.
+  at::Tensor mask_B1TT;
 };
 
 struct TensorRef {

@@ -6,6 +6,7 @@
 #include "ATen/ops/embedding.h"
 #include "ATen/ops/linear.h"
 #include "absl/strings/match.h"
+#include "c10/util/Exception.h"
 #include "common/base/status_macros.h"
 #include "worker/model/block_tensors.h"
 #include "worker/model/fused_decoder.h"
@@ -54,7 +55,9 @@ at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights
     case UnitKind::kHead:
       return Head(weights, x, batch.targets_BT);
     default:
-      return Block(weights, x);
+      TORCH_CHECK(batch.mask_B1TT.defined() == batch.document_starts_BT.defined(),
+                  "a batch with documents has their mask");
+      return Block(weights, x, batch.mask_B1TT);
   }
 }
 
@@ -63,15 +66,15 @@ std::unique_ptr<FusedPass> TransformerLm::MakeFusedPass(at::ScalarType compute) 
   return std::make_unique<FusedDecoder>(shape_, layout_, rotary_, compute);
 }
 
-at::Tensor TransformerLm::Block(absl::Span<const at::Tensor> weights,
-                                const at::Tensor& x_BTD) const {
-  const at::Tensor attended_BTD = x_BTD + Attention(weights, x_BTD);
+at::Tensor TransformerLm::Block(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
+                                const at::Tensor& mask_B1TT) const {
+  const at::Tensor attended_BTD = x_BTD + Attention(weights, x_BTD, mask_B1TT);
   const at::Tensor normed_BTD = RmsNorm(attended_BTD, weights[kMlpNorm], shape_.norm_eps);
   return attended_BTD + SwiGlu(normed_BTD, weights[kGate], weights[kUp], weights[kDown]);
 }
 
-at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights,
-                                    const at::Tensor& x_BTD) const {
+at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
+                                    const at::Tensor& mask_B1TT) const {
   const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[kInputNorm], shape_.norm_eps);
   at::Tensor q_BHTW = SplitHeads(at::linear(normed_BTD, weights[kQuery]), shape_.heads);
   at::Tensor k_BKTW = SplitHeads(at::linear(normed_BTD, weights[kKey]), shape_.kv_heads);
@@ -80,8 +83,9 @@ at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights,
     q_BHTW = RmsNorm(q_BHTW, weights[kQueryNorm], shape_.norm_eps);
     k_BKTW = RmsNorm(k_BKTW, weights[kKeyNorm], shape_.norm_eps);
   }
-  return at::linear(CausalAttention(Rotate(q_BHTW, rotary_), Rotate(k_BKTW, rotary_), v_BKTW),
-                    weights[kOutput]);
+  return at::linear(
+      CausalAttention(Rotate(q_BHTW, rotary_), Rotate(k_BKTW, rotary_), v_BKTW, mask_B1TT),
+      weights[kOutput]);
 }
 
 at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,

@@ -30,8 +30,10 @@ class TransformerLm : public Model {
  private:
   TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary);
 
-  at::Tensor Block(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD) const;
-  at::Tensor Attention(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD) const;
+  at::Tensor Block(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
+                   const at::Tensor& mask_B1TT) const;
+  at::Tensor Attention(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
+                       const at::Tensor& mask_B1TT) const;
   at::Tensor Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
                   const at::Tensor& targets_BT) const;
 

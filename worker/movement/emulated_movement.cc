@@ -147,7 +147,9 @@ std::optional<EmulatedMovement::Time> EmulatedMovement::StartCopies() {
   for (int direction = 0; direction < 2; ++direction) {
     Link& link = links_[direction];
     for (int queue = direction; queue < kMoveQueues; queue += 2) {
-      if (!queues_[queue].ready.has_value() && IsReady(queue)) queues_[queue].ready = now;
+      const bool under_way = queue == link.queue;
+      if (!under_way && !queues_[queue].ready.has_value() && IsReady(queue))
+        queues_[queue].ready = now;
     }
     if (link.queue < 0) {
       link.queue = PickReady(direction, kMoveQueues, 2);
@@ -195,7 +197,10 @@ void EmulatedMovement::CopyInBackground() {
       continue;
     }
     Link& link = links_[links_[0].queue >= 0 && links_[0].end == *next ? 0 : 1];
-    EndFirst(std::exchange(link.queue, -1), link.status);
+    const int ended = std::exchange(link.queue, -1);
+    EndFirst(ended, link.status);
+    // The link alone kept it waiting.
+    if (IsReady(ended)) queues_[ended].ready = link.end;
   }
 }
 

@@ -1,7 +1,7 @@
-// A device that is none: its memory is a second arena in host memory, its copies and works run on
-// this machine's cores. Queues run as late and as much out of order as the tokens allow, in an order
-// that a seed decides, so that a missing wait shows as a wrong version or wrong bytes. With threads,
-// copies take the time that a link of a given rate would need.
+// An emulated device: its memory is a second arena in host memory, its copies and works run on this
+// machine's cores. Queues run as late and as much out of order as the tokens allow, in an order
+// that a seed decides, so that a missing wait shows as a wrong version or wrong bytes. With
+// threads, copies take the time that a link of a given rate would need.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ class EmulatedMovement : public Movement {
   struct Queue {
     std::deque<Work> waiting;
     int64_t done = 0;
-    std::optional<Time> ready;  // Since when the first one could run.
+    std::optional<Time> ready;  // Since when the first one that is not under way could run.
   };
   // Of one direction. The work under way is done at `end`; its bytes are moved before.
   struct Link {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "worker/offload/system_file.h"
+#include "common/io/system_file.h"
 
 namespace longhaul {
 namespace {
@@ -54,6 +54,16 @@ absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t availab
       "that splits the optimizer state over more ranks",
       Size(ranks * need.total()), Size(available), ranks, Size(need.total()), Size(need.masters),
       Size(need.weights), Size(need.optimizer), Size(need.emulated)));
+}
+
+absl::Status CheckEvaluationMemory(const EvaluationNeed& need, int ranks, int64_t available) {
+  if (ranks * need.total() <= available) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "evaluation.beside_training: this node needs %s of memory for it and has %s left: %d ranks "
+      "of "
+      "%s (%d copies of the weights of %s, activations %s); leave it out, or use a smaller batch",
+      Size(ranks * need.total()), Size(available), ranks, Size(need.total()), need.copies,
+      Size(need.copy), Size(need.activations)));
 }
 
 }  // namespace longhaul

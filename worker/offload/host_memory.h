@@ -1,4 +1,5 @@
-// Whether a node's memory holds what its ranks offload, found before anything is allocated.
+// Whether a node's memory holds what its ranks offload, or evaluate beside training, found before
+// anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +23,15 @@ absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root = "");
 
 // FAILED_PRECONDITION: `ranks` ranks of this need have no room; with the numbers.
 absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t available);
+
+// What evaluation beside training takes of one rank, in bytes.
+struct EvaluationNeed {
+  int copies = 0;
+  int64_t copy = 0;  // Of the weights.
+  int64_t activations = 0;
+  int64_t total() const { return copies * copy + activations; }
+};
+// As above.
+absl::Status CheckEvaluationMemory(const EvaluationNeed& need, int ranks, int64_t available);
 
 }  // namespace longhaul

@@ -22,31 +22,50 @@ constexpr MoveQueue kStateDown{Direction::kDown, MoveClass::kState};
 constexpr MoveQueue kGradientsDown{Direction::kDown, MoveClass::kGradients};
 constexpr MoveQueue kWeightsUp{Direction::kUp, MoveClass::kWeights};
 
-int64_t LargestOf(absl::Span<const int64_t> elements, absl::Span<const UpdatePlace> places,
-                  UpdatePlace place) {
+// Of an element, `bytes(shape)`; the largest subgroup at `place`, in bytes.
+template <typename Bytes>
+int64_t LargestOf(absl::Span<const SubgroupShape> shapes, absl::Span<const UpdatePlace> places,
+                  UpdatePlace place, Bytes&& bytes) {
   int64_t largest = 0;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (places[i] == place) largest = std::max(largest, elements[i]);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (places[i] == place) largest = std::max(largest, shapes[i].elements * bytes(shapes[i]));
   }
   return largest;
 }
 
-std::vector<int64_t> ElementsOf(absl::Span<const InterleavedAdamW::Subgroup> subgroups) {
+std::vector<SubgroupShape> ShapesOf(absl::Span<const InterleavedAdamW::Subgroup> subgroups) {
+  std::vector<SubgroupShape> shapes;
+  for (const auto& subgroup : subgroups) shapes.push_back(subgroup.shape);
+  return shapes;
+}
+
+std::vector<int64_t> ElementsOf(absl::Span<const SubgroupShape> shapes) {
   std::vector<int64_t> elements;
-  for (const auto& subgroup : subgroups) elements.push_back(subgroup.shape.elements);
+  for (const SubgroupShape& shape : shapes) elements.push_back(shape.elements);
   return elements;
 }
 
+int64_t FloatBytes(const SubgroupShape&) { return kFloat; }
+int64_t NarrowBytes(const SubgroupShape&) { return kNarrow; }
+
 }  // namespace
 
+InterleavedAdamW::MomentSizes InterleavedAdamW::SizesOf(const Options& options,
+                                                        const SubgroupShape& shape) {
+  if (IsMatrix(options, shape)) return {.moment = kFloat};
+  const int64_t size = MomentBytes(options.adamw.moments);
+  return {.moment = size, .variance = size};
+}
+
 InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
-                                                  absl::Span<const int64_t> elements) {
-  const UpdateSchedule schedule = MakeSchedule(elements, options.schedule);
-  const int64_t moment = MomentBytes(options.adamw.moments);
+                                                  absl::Span<const SubgroupShape> shapes) {
+  const UpdateSchedule schedule = MakeSchedule(ElementsOf(shapes), options.schedule);
   Bytes bytes;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const int64_t moments = 2 * Arena::SizeOf(elements[i] * moment);
-    const int64_t wide = Arena::SizeOf(elements[i] * kFloat);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const MomentSizes sizes = SizesOf(options, shapes[i]);
+    const int64_t moments = Arena::SizeOf(shapes[i].elements * sizes.moment) +
+                            Arena::SizeOf(shapes[i].elements * sizes.variance);
+    const int64_t wide = Arena::SizeOf(shapes[i].elements * kFloat);
     switch (schedule.places[i]) {
       case UpdatePlace::kHost:
         bytes.host += moments + wide;
@@ -58,10 +77,15 @@ InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
         bytes.device += moments + wide;
     }
   }
-  const int64_t slot = LargestOf(elements, schedule.places, UpdatePlace::kInterleaved);
-  bytes.device += options.slots * (2 * Arena::SizeOf(slot * moment) + Arena::SizeOf(slot * kFloat));
-  const int64_t shadow = LargestOf(elements, schedule.places, UpdatePlace::kHost);
-  if (options.shadow) bytes.host += kShadowSlots * Arena::SizeOf(shadow * kNarrow);
+  const auto slot = [&](auto&& of_element) {
+    return Arena::SizeOf(LargestOf(shapes, schedule.places, UpdatePlace::kInterleaved, of_element));
+  };
+  bytes.device +=
+      options.slots *
+      (slot(FloatBytes) + slot([&](const SubgroupShape& s) { return SizesOf(options, s).moment; }) +
+       slot([&](const SubgroupShape& s) { return SizesOf(options, s).variance; }));
+  const int64_t shadow = LargestOf(shapes, schedule.places, UpdatePlace::kHost, NarrowBytes);
+  if (options.shadow) bytes.host += kShadowSlots * Arena::SizeOf(shadow);
   return bytes;
 }
 
@@ -70,8 +94,8 @@ absl::StatusOr<std::unique_ptr<InterleavedAdamW>> InterleavedAdamW::Create(
     DeviceAdamW device, ThreadTeam* team) {
   LH_CHECK(options.slots > 0, "the device needs a slot");
   std::unique_ptr<InterleavedAdamW> optimizer(
-      new InterleavedAdamW(options, MakeSchedule(ElementsOf(subgroups), options.schedule), movement,
-                           std::move(device), team));
+      new InterleavedAdamW(options, MakeSchedule(ElementsOf(ShapesOf(subgroups)), options.schedule),
+                           movement, std::move(device), team));
   LH_RETURN_IF_ERROR(optimizer->TakeMemory(subgroups));
   return optimizer;
 }
@@ -89,26 +113,26 @@ InterleavedAdamW::~InterleavedAdamW() {
 }
 
 absl::Status InterleavedAdamW::TakeMemory(absl::Span<const Subgroup> subgroups) {
-  const std::vector<int64_t> elements = ElementsOf(subgroups);
-  bytes_ = BytesOf(options_, elements);
+  const std::vector<SubgroupShape> shapes = ShapesOf(subgroups);
+  bytes_ = BytesOf(options_, shapes);
   LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement_, Place::kHost, bytes_.host,
                                                 "the optimizer's offloaded state"));
   LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement_, Place::kDevice, bytes_.device,
                                                   "the optimizer's state on the device"));
-  const int64_t moment = MomentBytes(options_.adamw.moments);
   for (int i = 0; i < static_cast<int>(subgroups.size()); ++i) {
     State& state = subgroups_.emplace_back();
     state.shape = subgroups[i].shape;
     state.place = schedule_.places[i];
     const auto name = [&](const char* what) { return absl::StrCat(what, " of subgroup ", i); };
-    const int64_t size = elements[i];
+    const int64_t size = shapes[i].elements;
+    const MomentSizes sizes = SizesOf(options_, shapes[i]);
     LH_CHECK(static_cast<int64_t>(subgroups[i].parameters.size()) == size,
              "a subgroup has another size");
     Point(state.parameters, "masters", Place::kHost, subgroups[i].parameters.data(), size * kFloat,
           0);
     Arena& rests = state.place == UpdatePlace::kResident ? device : host;
-    state.moment = rests.Take(name("m"), size * moment);
-    state.variance = rests.Take(name("v"), size * moment);
+    state.moment = rests.Take(name("m"), size * sizes.moment);
+    state.variance = rests.Take(name("v"), size * sizes.variance);
     if (state.place == UpdatePlace::kResident)
       state.resident = device.Take(name("resident masters"), size * kFloat);
     if (state.place == UpdatePlace::kHost)
@@ -116,15 +140,21 @@ absl::Status InterleavedAdamW::TakeMemory(absl::Span<const Subgroup> subgroups) 
     if (state.place == UpdatePlace::kInterleaved) interleaved_.push_back(i);
     BeginWrite(i).IgnoreError();  // Gives the first stamp; nothing is under way.
   }
-  const int64_t largest = LargestOf(elements, schedule_.places, UpdatePlace::kInterleaved);
+  const auto largest = [&](auto&& of_element) {
+    return LargestOf(shapes, schedule_.places, UpdatePlace::kInterleaved, of_element);
+  };
+  const int64_t moment =
+      largest([&](const SubgroupShape& shape) { return SizesOf(options_, shape).moment; });
+  const int64_t variance =
+      largest([&](const SubgroupShape& shape) { return SizesOf(options_, shape).variance; });
   for (int i = 0; i < options_.slots; ++i) {
     const auto name = [&](const char* what) { return absl::StrCat(what, " in slot ", i); };
-    slots_.push_back({.parameters = device.Take(name("masters"), largest * kFloat),
-                      .moment = device.Take(name("m"), largest * moment),
-                      .variance = device.Take(name("v"), largest * moment)});
+    slots_.push_back({.parameters = device.Take(name("masters"), largest(FloatBytes)),
+                      .moment = device.Take(name("m"), moment),
+                      .variance = device.Take(name("v"), variance)});
   }
   if (!options_.shadow) return absl::OkStatus();
-  const int64_t narrow = LargestOf(elements, schedule_.places, UpdatePlace::kHost) * kNarrow;
+  const int64_t narrow = LargestOf(shapes, schedule_.places, UpdatePlace::kHost, NarrowBytes);
   for (int i = 0; i < kShadowSlots; ++i)
     shadows_.push_back({.buffer = host.Take(absl::StrCat("shadow slot ", i), narrow)});
   return absl::OkStatus();
@@ -295,7 +325,9 @@ AdamWArrays InterleavedAdamW::Arrays(const State& state, const PlacedBuffer& gra
   AdamWArrays arrays{.gradients = wide ? gradients.as<float>() : nullptr,
                      .narrow_gradients = wide ? nullptr : gradients.as<uint16_t>(),
                      .parameters = parameters.as<float>()};
-  if (options_.adamw.moments == MomentPrecision::kFloat32) {
+  if (IsMatrix(options_, state.shape)) {
+    arrays.moment = moment.as<float>();
+  } else if (options_.adamw.moments == MomentPrecision::kFloat32) {
     arrays.moment = moment.as<float>();
     arrays.variance = variance.as<float>();
   } else {
@@ -303,6 +335,22 @@ AdamWArrays InterleavedAdamW::Arrays(const State& state, const PlacedBuffer& gra
     arrays.narrow_variance = variance.as<uint16_t>();
   }
   return arrays;
+}
+
+DeviceUpdate InterleavedAdamW::UpdateOf(const State& state) const {
+  const SubgroupShape& shape = state.shape;
+  DeviceUpdate update{.options = options_.adamw,
+                      .update = update_,
+                      .count = updates_,
+                      .decay = shape.decay,
+                      .elements = shape.elements};
+  if (IsMatrix(options_, shape)) {
+    update.rows = shape.rows;
+    update.columns = shape.columns;
+  } else {
+    update.update.learning_rate *= options_.adamw_rate;
+  }
+  return update;
 }
 
 MoveToken InterleavedAdamW::Compute(State& state, PlacedBuffer& parameters, PlacedBuffer& moment,
@@ -314,12 +362,8 @@ MoveToken InterleavedAdamW::Compute(State& state, PlacedBuffer& parameters, Plac
     return {};
   }
   PointSource(state, state.update);
-  DeviceUpdate update{.options = options_.adamw,
-                      .update = update_,
-                      .count = updates_,
-                      .decay = state.shape.decay,
-                      .elements = state.shape.elements,
-                      .arrays = Arrays(state, *state.source, parameters, moment, variance)};
+  DeviceUpdate update = UpdateOf(state);
+  update.arrays = Arrays(state, *state.source, parameters, moment, variance);
   std::vector<Movement::Use> reads = {{state.source.get(), generation_}}, writes;
   for (PlacedBuffer* buffer : {&parameters, &moment, &variance}) {
     reads.push_back({buffer, state.stamp});
@@ -353,9 +397,14 @@ absl::Status InterleavedAdamW::UpdateOnHost(State& state) {
     LH_RETURN_IF_ERROR(movement_.Wait(shadow->free, "an earlier shadow on its way up"));
     arrays.shadow = shadow->buffer->as<uint16_t>();
   }
-  const AdamWConstants constants =
-      MakeAdamWConstants(options_.adamw, update_, updates_, state.shape.decay);
-  AdamWKernel(constants, state.shape.elements, arrays, team_);
+  DeviceUpdate update = UpdateOf(state);
+  update.arrays = arrays;
+  if (IsMatrix(options_, state.shape)) {
+    LH_RETURN_IF_ERROR(options_.matrices(update));
+  } else {
+    AdamWKernel(MakeAdamWConstants(update.options, update.update, update.count, update.decay),
+                update.elements, arrays, team_);
+  }
   state.stamp = ++stamps_;
   for (const Buffer* buffer : {&state.parameters, &state.moment, &state.variance})
     (*buffer)->SetVersion(state.stamp);
@@ -387,7 +436,7 @@ void InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t fir
                                  absl::Span<float> values) const {
   const State& kept = subgroups_[subgroup];
   const PlacedBuffer& from = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
-  const int64_t size = MomentBytes(options_.adamw.moments);
+  const int64_t size = SizesOf(options_, kept.shape).moment;
   const absl::Span<std::byte> part = from.memory().subspan(first * size, values.size() * size);
   std::vector<std::byte> host(part.size());
   if (from.place() == Place::kHost) {
@@ -414,7 +463,7 @@ void InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t fi
   LH_CHECK(BeginWrite(subgroup).ok(), "the device failed");
   const State& kept = subgroups_[subgroup];
   const PlacedBuffer& to = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
-  const int64_t size = MomentBytes(options_.adamw.moments);
+  const int64_t size = SizesOf(options_, kept.shape).moment;
   std::vector<std::byte> host(values.size() * size);
   for (size_t i = 0; i < values.size(); ++i) {
     const uint16_t bits = ToBfloat16(values[i]);
@@ -433,9 +482,12 @@ void InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t fi
 }
 
 int64_t InterleavedAdamW::state_bytes() const {
-  int64_t elements = 0;
-  for (const State& state : subgroups_) elements += state.shape.elements;
-  return elements * 2 * MomentBytes(options_.adamw.moments);
+  int64_t bytes = 0;
+  for (const State& state : subgroups_) {
+    const MomentSizes sizes = SizesOf(options_, state.shape);
+    bytes += state.shape.elements * (sizes.moment + sizes.variance);
+  }
+  return bytes;
 }
 
 }  // namespace longhaul

@@ -8,6 +8,9 @@
 //   masters    are all in host memory when Finish returns, those of resident subgroups too
 //   shadow     lies on the device; that of host subgroups goes up
 //
+// Matrices that another optimizer (Muon) updates whole go the same ways, with a momentum in float32 for
+// their moments.
+//
 // Every copy carries the stamp of the state that it was made of (Movement). Used from one thread.
 #pragma once
 
@@ -16,12 +19,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/thread_team.h"
 #include "worker/movement/arena.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
 #include "worker/offload/update_schedule.h"
 #include "worker/optim/optimizer.h"
-#include "worker/optim/thread_team.h"
 
 namespace longhaul {
 
@@ -33,15 +36,18 @@ class InterleavedAdamW : public Optimizer {
   };
   struct Options {
     AdamWOptions adamw;
+    double adamw_rate = 1;  // AdamW's learning rate is this times the update's.
+    HostUpdate
+        matrices;  // Of subgroups that are matrices, on the host. Else they are AdamW's, too.
     ScheduleOptions schedule;
     bool shadow = false;  // Updates have one.
     int slots = 3;        // One is filled, one computed on, one emptied.
   };
-  // What it keeps for subgroups of these shapes.
+  // What it keeps for subgroups of these shapes. `matrices` of the options may be any.
   struct Bytes {
     int64_t host = 0, device = 0;
   };
-  static Bytes BytesOf(const Options& options, absl::Span<const int64_t> elements);
+  static Bytes BytesOf(const Options& options, absl::Span<const SubgroupShape> shapes);
 
   // `movement`, `team` (may be null) and the masters outlive the object. RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<InterleavedAdamW>> Create(
@@ -72,7 +78,9 @@ class InterleavedAdamW : public Optimizer {
   void Submit(const SubgroupUpdate& update) override;
   bool Settled(int subgroup) const override;
   absl::Status Finish() override;
-  bool Keeps(OptimizerState, int) const override { return true; }
+  bool Keeps(OptimizerState state, int subgroup) const override {
+    return state == OptimizerState::kMoment || !IsMatrix(options_, subgroups_[subgroup].shape);
+  }
   void ReadState(OptimizerState state, int subgroup, int64_t first,
                  absl::Span<float> values) const override;
   void WriteState(OptimizerState state, int subgroup, int64_t first,
@@ -110,9 +118,20 @@ class InterleavedAdamW : public Optimizer {
     MoveToken free;
   };
 
+  // Of a matrix that is not AdamW's.
+  static bool IsMatrix(const Options& options, const SubgroupShape& shape) {
+    return options.matrices != nullptr && shape.matrix();
+  }
+  // Of an element of m and of v, in bytes.
+  struct MomentSizes {
+    int64_t moment = 0, variance = 0;
+  };
+  static MomentSizes SizesOf(const Options& options, const SubgroupShape& shape);
   InterleavedAdamW(const Options& options, UpdateSchedule schedule, Movement& movement,
                    DeviceAdamW device, ThreadTeam* team);
   absl::Status TakeMemory(absl::Span<const Subgroup> subgroups);
+  // All but the arrays.
+  DeviceUpdate UpdateOf(const State& state) const;
   AdamWArrays Arrays(const State& state, const PlacedBuffer& gradients,
                      const PlacedBuffer& parameters, const PlacedBuffer& moment,
                      const PlacedBuffer& variance) const;

@@ -36,7 +36,7 @@ struct UpdateLoad {
   bool prefetched = true;  // The first states are on the device when the update begins.
 };
 
-// Seconds. (E1 of the papers' notes: the largest of the five resources, all overlapped.)
+// Seconds. (The largest of the five resources, all overlapped.)
 double BoundSeconds(const UpdateLoad& load, const UpdateSchedule& schedule);
 // Seconds, following InterleavedAdamW's queues, subgroup by subgroup.
 double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements,

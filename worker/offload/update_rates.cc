@@ -14,8 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
+#include "common/io/system_file.h"
 #include "worker/movement/arena.h"
-#include "worker/offload/system_file.h"
 
 namespace longhaul {
 namespace {
@@ -74,22 +74,19 @@ class Scratch {
   Buffers host_, device_;
 };
 
-// Seconds of a run, the first left out.
-struct Times {
-  double least = 0;   // What else runs on the machine only adds to a kernel's.
-  double median = 0;  // Of a link.
-};
-absl::StatusOr<Times> TimeOf(absl::Duration budget, const std::function<absl::Status()>& run) {
+// The least seconds of a run: what else happens on the machine only adds. The first run is left out.
+absl::StatusOr<double> LeastTimeOf(absl::Duration budget,
+                                   const std::function<absl::Status()>& run) {
   LH_RETURN_IF_ERROR(run());
   const auto start = std::chrono::steady_clock::now();
-  std::vector<double> seconds;
+  double least = 0;
   do {
     const auto begin = std::chrono::steady_clock::now();
     LH_RETURN_IF_ERROR(run());
-    seconds.push_back(SecondsSince(begin));
+    const double seconds = SecondsSince(begin);
+    least = least == 0 ? seconds : std::min(least, seconds);
   } while (SecondsSince(start) < absl::ToDoubleSeconds(budget));
-  std::sort(seconds.begin(), seconds.end());
-  return Times{.least = seconds[0], .median = seconds[seconds.size() / 2]};
+  return least;
 }
 
 }  // namespace
@@ -109,13 +106,13 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
   const auto wait = [&](const MoveToken& token) {
     return movement.Wait(token, "measuring the update's rates");
   };
-  LH_ASSIGN_OR_RETURN(const Times host, TimeOf(budget, host_run));
-  LH_ASSIGN_OR_RETURN(const Times up,
-                      TimeOf(budget, [&] { return wait(scratch.CopyUp(movement)); }));
-  LH_ASSIGN_OR_RETURN(const Times down,
-                      TimeOf(budget, [&] { return wait(scratch.CopyDown(movement)); }));
+  LH_ASSIGN_OR_RETURN(const double host, LeastTimeOf(budget, host_run));
+  LH_ASSIGN_OR_RETURN(const double up,
+                      LeastTimeOf(budget, [&] { return wait(scratch.CopyUp(movement)); }));
+  LH_ASSIGN_OR_RETURN(const double down,
+                      LeastTimeOf(budget, [&] { return wait(scratch.CopyDown(movement)); }));
   LH_ASSIGN_OR_RETURN(
-      const Times on_device, TimeOf(budget, [&] {
+      const double on_device, LeastTimeOf(budget, [&] {
         const DeviceUpdate work{.options = options.adamw,
                                 .update = update,
                                 .count = 1,
@@ -127,7 +124,7 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
       }));
   // The host for as long as both links are busy.
   double beside = 0;  // The most.
-  LH_RETURN_IF_ERROR(TimeOf(budget, [&]() -> absl::Status {
+  LH_RETURN_IF_ERROR(LeastTimeOf(budget, [&]() -> absl::Status {
                        const MoveToken last_up = scratch.CopyUp(movement);
                        const MoveToken last_down = scratch.CopyDown(movement);
                        const auto start = std::chrono::steady_clock::now();
@@ -140,10 +137,10 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
                        LH_RETURN_IF_ERROR(wait(last_up));
                        return wait(last_down);
                      }).status());
-  UpdateRates rates{.host_elements = elements / host.least,
-                    .device_elements = elements / on_device.least,
-                    .up_bytes = bytes / up.median,
-                    .down_bytes = bytes / down.median};
+  UpdateRates rates{.host_elements = elements / host,
+                    .device_elements = elements / on_device,
+                    .up_bytes = bytes / up,
+                    .down_bytes = bytes / down};
   rates.host_elements_beside = std::min(rates.host_elements, beside);
   if (rates.host_elements_beside < kSlowed * rates.host_elements) {
     rates.dram_bytes =

@@ -5,11 +5,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/thread_team.h"
 #include "common/io/filesystem.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
 #include "worker/offload/update_model.h"
-#include "worker/optim/thread_team.h"
 
 namespace longhaul {
 

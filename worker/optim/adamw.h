@@ -4,10 +4,10 @@
 
 #include <vector>
 
+#include "common/base/thread_team.h"
 #include "worker/optim/adamw_options.h"
 #include "worker/optim/huge_pages.h"
 #include "worker/optim/optimizer.h"
-#include "worker/optim/thread_team.h"
 
 namespace longhaul {
 

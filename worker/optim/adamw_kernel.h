@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "worker/optim/thread_team.h"
+#include "common/base/thread_team.h"
 
 namespace longhaul {
 

@@ -21,8 +21,10 @@ struct AdamWOptions {
   MomentPrecision moments = MomentPrecision::kFloat32;  // kBfloat16: in host memory alone.
 };
 
-// Constants of update `count` (1-based), in the order of PyTorch's own arithmetic:
-//   theta = keep * theta;  theta -= step_size * m / (sqrt(v) / root + eps)
+// Constants of update t = `count` (1-based), in the order of PyTorch's own arithmetic. With
+//   keep = 1 - lr decay ;  step_size = lr / (1 - beta1^t) ;  root = sqrt(1 - beta2^t)
+// line 12 of the algorithm, its m_hat and v_hat (lines 9 and 10) written out, is
+//   theta = keep theta - step_size m / (sqrt(v) / root + eps)
 struct AdamWStep {
   AdamWStep(const AdamWOptions& options, double learning_rate, int64_t count)
       : keep(1 - learning_rate * options.weight_decay),

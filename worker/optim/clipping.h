@@ -1,5 +1,5 @@
 // Clipping by the global norm (Pascanu et al., "On the difficulty of training recurrent neural
-// networks").
+// networks", algorithm 1): g <- g min(1, clip_norm / ||g||).
 #pragma once
 
 namespace longhaul {

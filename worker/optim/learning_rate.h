@@ -1,5 +1,7 @@
-// The inner learning rate as a function of the step: linear warm-up, then half a cosine. Pure
-// value.
+// The inner learning rate as a function of step t of T, with a warm-up of W steps: linear, then half a
+// cosine (Loshchilov and Hutter, "SGDR", equation 5, without restarts). Pure value.
+//   t < W:   lr = peak t / W
+//   t >= W:  lr = peak (f + (1 - f) (1 + cos(pi (t - W) / (T - W))) / 2),  f: the final fraction
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,12 @@ namespace {
 
 constexpr int64_t kGrainElements = 1 << 14;  // Of a thread's part.
 
+void WriteShadow(const SubgroupUpdate& update, int64_t first, int64_t end) {
+  if (update.shadow.empty()) return;
+  const float* const parameters = update.parameters.data();
+  std::transform(parameters + first, parameters + end, update.shadow.begin() + first, ToBfloat16);
+}
+
 }  // namespace
 
 OneBitAdam::OneBitAdam(const OneBitAdamOptions& options, absl::Span<const SubgroupShape> subgroups,
@@ -18,7 +24,8 @@ OneBitAdam::OneBitAdam(const OneBitAdamOptions& options, absl::Span<const Subgro
     : options_(options),
       shapes_(subgroups.begin(), subgroups.end()),
       team_(team),
-      adamw_(options.adamw, subgroups, team) {
+      adamw_(options.adamw, subgroups, team),
+      local_(subgroups) {
   LH_CHECK(options.adamw.moments == MomentPrecision::kFloat32, "1-bit Adam keeps float32 moments");
 }
 
@@ -36,14 +43,18 @@ void OneBitAdam::MakeMomentum(int subgroup, double scale, absl::Span<float> grad
 }
 
 void OneBitAdam::Begin(const UpdateOptions& options) {
+  changes_variance_ = ChangesVarianceNext();
+  local_step_ = StepsLocallyNext();
   adamw_.Begin({.learning_rate = options.learning_rate,
                 .gradient_scale = frozen_at_ > 0 ? 1 : options.gradient_scale});
   if (!frozen()) return;
   const AdamWStep now(options_.adamw, options.learning_rate, updates());
-  const AdamWStep then(options_.adamw, options.learning_rate, frozen_at_);
+  const AdamWStep then(options_.adamw, options.learning_rate, schedule().Count(updates()));
+  scale_ = static_cast<float>(options.gradient_scale);
   keep_ = static_cast<float>(now.keep);
   step_size_ = static_cast<float>(now.step_size);
   inverse_root_ = static_cast<float>(1 / then.root);
+  if (local_step_) local_.Begin(step_size_, keep_);
 }
 
 void OneBitAdam::Submit(const SubgroupUpdate& update) {
@@ -51,28 +62,78 @@ void OneBitAdam::Submit(const SubgroupUpdate& update) {
   adamw_.Submit(update);
 }
 
-void OneBitAdam::StepByMomentum(const SubgroupUpdate& update) {
-  const SubgroupShape& shape = shapes_[update.subgroup];
-  const auto size = static_cast<size_t>(shape.elements);
+void OneBitAdam::TakeMomentum(int subgroup, absl::Span<const float> momentum, int64_t first,
+                              int64_t end) {
+  const absl::Span<float> moment = adamw_.Wide(OptimizerState::kMoment, subgroup);
+  std::copy(momentum.begin() + first, momentum.begin() + end, moment.begin() + first);
+}
+
+void OneBitAdam::TakeGradients(int subgroup, absl::Span<const float> gradients, int64_t first,
+                               int64_t end) {
+  const auto beta1 = static_cast<float>(options_.adamw.beta1);
+  const auto one_minus_beta1 = static_cast<float>(1 - options_.adamw.beta1);
+  const auto beta2 = static_cast<float>(options_.adamw.beta2);
+  const auto one_minus_beta2 = static_cast<float>(1 - options_.adamw.beta2);
+  const absl::Span<float> moment = adamw_.Wide(OptimizerState::kMoment, subgroup);
+  const absl::Span<float> variance = adamw_.Wide(OptimizerState::kVariance, subgroup);
+  for (int64_t i = first; i < end; ++i) {
+    const float gradient = scale_ * gradients[i];
+    moment[i] = beta1 * moment[i] + one_minus_beta1 * gradient;
+    variance[i] = beta2 * variance[i] + one_minus_beta2 * gradient * gradient;
+  }
+}
+
+void OneBitAdam::TakeOwnGradients(int subgroup, absl::Span<const float> gradients, int64_t first,
+                                  int64_t end) {
+  const auto beta1 = static_cast<float>(options_.adamw.beta1);
+  const auto one_minus_beta1 = static_cast<float>(1 - options_.adamw.beta1);
+  const absl::Span<float> moment = adamw_.Wide(OptimizerState::kMoment, subgroup);
+  for (int64_t i = first; i < end; ++i)
+    moment[i] = beta1 * moment[i] + one_minus_beta1 * (scale_ * gradients[i]);
+}
+
+void OneBitAdam::CheckSizes(const SubgroupUpdate& update) const {
+  const auto size = static_cast<size_t>(shapes_[update.subgroup].elements);
   LH_CHECK(updates() > 0, "an update outside Begin");
   LH_CHECK(update.parameters.size() == size && update.gradients.size() == size &&
                (update.shadow.empty() || update.shadow.size() == size),
            "a subgroup has another size, or momentum that is not float32");
-  const float keep = shape.decay ? keep_ : 1, eps = static_cast<float>(options_.adamw.eps);
-  const absl::Span<float> moment = adamw_.Wide(OptimizerState::kMoment, update.subgroup);
-  const absl::Span<const float> variance = this->variance(update.subgroup);
+}
+
+void OneBitAdam::StepByMomentum(const SubgroupUpdate& update) {
+  CheckSizes(update);
+  const int subgroup = update.subgroup;
+  const float keep = shapes_[subgroup].decay ? keep_ : 1;
+  const absl::Span<const float> moment = adamw_.Wide(OptimizerState::kMoment, subgroup);
+  const FrozenScale scale = frozen_scale(subgroup);
   const auto run = [&](int64_t first, int64_t end) {
-    const float* const momentum = update.gradients.data();
-    float* const parameters = update.parameters.data();
-    std::copy(momentum + first, momentum + end, moment.begin() + first);
-    for (int64_t i = first; i < end; ++i) {
-      const float change = momentum[i] / (std::sqrt(variance[i]) * inverse_root_ + eps);
-      parameters[i] = keep * parameters[i] - (variance[i] > 0 ? step_size_ * change : 0);
+    if (local_step_) {
+      TakeOwnGradients(subgroup, update.gradients, first, end);
+      local_.Step({subgroup, first, end}, scale, moment, update.parameters);
+      return WriteShadow(update, first, end);
     }
-    if (update.shadow.empty()) return;
-    std::transform(parameters + first, parameters + end, update.shadow.begin() + first, ToBfloat16);
+    if (changes_variance_) {
+      TakeGradients(subgroup, update.gradients, first, end);
+    } else {
+      TakeMomentum(subgroup, update.gradients, first, end);
+    }
+    float* const parameters = update.parameters.data();
+    for (int64_t i = first; i < end; ++i)
+      parameters[i] = keep * parameters[i] - step_size_ * scale.Of(moment[i], i);
+    WriteShadow(update, first, end);
   };
-  ForParts(team_, shape.elements, kGrainElements, run);
+  ForParts(team_, shapes_[subgroup].elements, kGrainElements, run);
+}
+
+void OneBitAdam::Synchronize(const SubgroupUpdate& update) {
+  CheckSizes(update);
+  const int subgroup = update.subgroup;
+  const absl::Span<float> moment = adamw_.Wide(OptimizerState::kMoment, subgroup);
+  const FrozenScale scale = frozen_scale(subgroup);
+  ForParts(team_, shapes_[subgroup].elements, kGrainElements, [&](int64_t first, int64_t end) {
+    local_.Synchronize({subgroup, first, end}, scale, update.gradients, moment, update.parameters);
+    WriteShadow(update, first, end);
+  });
 }
 
 }  // namespace longhaul

@@ -43,11 +43,15 @@ struct SubgroupUpdate {
   absl::Span<uint16_t> shadow;
 };
 
-// What an optimizer may remember of each element.
+// What may be remembered of each element between two updates.
 enum class OptimizerState {
   kMoment,    // m of Adam, the momentum of Muon.
   kVariance,  // v of Adam.
+  // What quantizing gradients has lost and is still owed, all ranks together: the engine's
+  // (PartitionMap::error_feedback). Optimizers are not asked for it.
+  kGradientError,
 };
+// The optimizers'.
 inline constexpr OptimizerState kOptimizerStates[] = {OptimizerState::kMoment,
                                                       OptimizerState::kVariance};
 

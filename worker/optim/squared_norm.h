@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/types/span.h"
-#include "worker/optim/thread_team.h"
+#include "common/base/thread_team.h"
 
 namespace longhaul {
 

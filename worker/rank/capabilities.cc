@@ -9,19 +9,52 @@ namespace longhaul {
 namespace {
 
 constexpr const char* kAnywhere[] = {
-    "model:transformer",  "model:synthetic",     "data:text",          "data:tokens",
-    "partition:ddp",      "partition:zero1",     "partition:zero2",    "partition:zero3",
-    "partition:zeropp",   "partition:frontier3", "partition:map",      "train:accumulation",
-    "train:recompute",    "optimizer:muon",      "codec:fp32",         "codec:bf16",
-    "codec:e3m0",         "codec:int8",          "codec:int4",         "codec:sign1",
-    "codec:topk2",        "precision:float32",   "precision:bfloat16", "offload:optimizer",
-    "offload:parameters", "data:jsonl",          "data:megatron",      "data:mixture",
-    "data:llmc",          "data:sentencepiece",  "data:eos",           "data:epochs",
-    "data:pools",
-    "model:hf",           "model:rope-scaling",  "model:head-dim",
+    "model:transformer",
+    "model:synthetic",
+    "data:text",
+    "data:tokens",
+    "partition:ddp",
+    "partition:zero1",
+    "partition:zero2",
+    "partition:zero3",
+    "partition:zeropp",
+    "partition:frontier3",
+    "partition:map",
+    capability::kTrainAccumulation,
+    capability::kTrainRecompute,
+    capability::kOptimizerMuon,
+    "codec:fp32",
+    "codec:bf16",
+    "codec:e3m0",
+    "codec:int8",
+    "codec:int4",
+    "codec:sign1",
+    "codec:topk2",
+    capability::kPrecisionFloat32,
+    capability::kPrecisionBfloat16,
+    capability::kOffloadOptimizer,
+    capability::kOffloadParameters,
+    "data:jsonl",
+    "data:megatron",
+    capability::kDataMixture,
+    capability::kDataLlmc,
+    capability::kDataSentencepiece,
+    capability::kDataEos,
+    capability::kDataEpochs,
+    capability::kDataPools,
+    capability::kModelHf,
+    capability::kModelRopeScaling,
+    capability::kModelHeadDim,
+    "codec:int6",
+    capability::kPartitionBits6,
+    capability::kPartitionGathersAhead,
+    capability::kOffloadMuon,
+    capability::kDataSeparateDocuments,
 };
-constexpr const char* kOnCpu[] = {"optimizer:bfloat16_moments", "optimizer:onebit_adam",
-                                  "train:fused-blocks"};
+constexpr const char* kOnCpu[] = {
+    capability::kOptimizerBfloat16Moments, capability::kOptimizerOnebitAdam,
+    capability::kOptimizerOnebitVariance,  capability::kOptimizerOnebitLocalSteps,
+    capability::kTrainFusedBlocks,         capability::kEvaluationBesideTraining};
 
 }  // namespace
 
@@ -39,6 +72,15 @@ absl::Status CheckCapabilities(const v1::JobSpec& spec, v1::Device device) {
   }
   if (lacking.empty()) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("this worker lacks ", absl::StrJoin(lacking, ", ")));
+}
+
+std::string SlowComputing(const v1::JobSpec& spec, bool fast_bf16) {
+  if (!spec.model().has_transformer() || spec.train().device() == v1::CUDA ||
+      spec.train().precision() != v1::BFLOAT16 || fast_bf16) {
+    return "";
+  }
+  return "train.precision: this CPU does not multiply bfloat16 (AVX512-BF16), so that it is slower "
+         "than float32 here";
 }
 
 }  // namespace longhaul

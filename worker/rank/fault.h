@@ -1,4 +1,4 @@
-// Whose fault an error of a rank is, decided once, where the rank knows in what it arose. Pure.
+// Classifies an error of a rank, once, where the rank knows what it was doing. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-// What messages begin with that are about the model's files.
+// The beginning of messages about the model's files.
 inline constexpr char kHuggingFaceField[] = "model.hf.path";
 
 // What the rank was doing.
@@ -21,14 +21,14 @@ enum class FaultPlace {
 };
 
 // A JobError with its class, and with field and hint where something of the spec or the site is to
-// be changed. `status` is not OK. SITE_FAULT unless another is sure: one pool that is set aside for
-// a while costs little, a job that is failed for one pool's sake costs everybody's work.
+// be changed. `status` is not OK. SITE_FAULT unless another class is certain: to set one pool aside
+// for a while costs little, to fail a job for one pool's fault costs the work of all.
 //   JOB_FAULT          the spec asks for what no machine can do
 //   PEER_FAULT         another rank of the pool is gone or stands still
 //   COORDINATOR_FAULT  the coordinator sent what it should not have
 v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status);
 
-// Whether the coordinator is told. Else the pool starts its ranks again.
+// Whether the fault is reported to the coordinator. Else the pool starts its ranks again.
 inline bool IsReported(const v1::JobError& fault) {
   return fault.fault_class() == v1::SITE_FAULT || fault.fault_class() == v1::JOB_FAULT;
 }

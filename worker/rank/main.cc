@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -20,14 +21,20 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/base/mutex_checks.h"
+#include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "common/io/digest.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/rank_process.h"
+#include "worker/cores/processor_list.h"
+#include "worker/kernels/gemm_bf16.h"
 #include "worker/rank/assignment.h"
 #include "worker/rank/capabilities.h"
 #include "worker/rank/fault.h"
@@ -44,17 +51,22 @@ namespace longhaul {
 namespace {
 
 struct Arguments {
-  std::string coordinator, pool, incarnation, data_dir, work_dir, log_level = "info", log_format = "auto";
+  std::string coordinator, pool, incarnation, data_dir, work_dir, log_level = "info",
+                                                                  log_format = "auto";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::vector<int> ranks_of_node;
-  std::string update_rates;                   // Path of kept rates; empty: none.
-  std::string trace;                          // Path of a timeline; empty: none.
-  std::string rendezvous;                     // host:port; empty with one rank.
+  std::string cpus;          // Processors that it is bound to, as 0-3,8; empty: any.
+  std::string update_rates;  // Path of kept rates; empty: none.
+  std::string state_dir;     // Of kept inner state; empty: none.
+  double state_every = 60;   // Seconds.
+  std::string trace;         // Path of a timeline; empty: none.
+  std::string rendezvous;    // host:port; empty with one rank.
   std::string in_pool_address = "127.0.0.1";  // Of this machine.
   std::string in_pool_name;  // What node 0's certificate is for; empty: the rendezvous has no TLS.
   double push_bytes_per_second = 0;
   uint64_t generation = 0;
   TlsFiles tls_files;
+  pid_t agent = 0;  // Who started this process. 0: not known.
   double drain_seconds = 30, progress_timeout = 60, progress_factor = 20;
 };
 
@@ -95,7 +107,34 @@ class DrainOnSignal {
   session::RankSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
-// Tells the agent, where it is the site's or the job's fault.
+// Of the outer parameters; at least those of a cycle.
+int64_t StepsBetweenEvaluations(const v1::JobSpec& spec) {
+  return spec.sync().h() * std::max<int64_t>(1, spec.evaluation().every_cycles());
+}
+
+// For these many rounds of a fragment, and at least these many steps, saved inner state is of use.
+constexpr int64_t kStateRoundsMax = 10, kStateStepsMax = 1000;
+
+// All ranks of a pool find the same digest.
+std::string SpecDigest(const v1::JobSpec& spec) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  spec.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return DigestOf(bytes).Hex();
+}
+
+StateKeeper::Options InnerStateOf(const Arguments& arguments, const v1::JobSpec& spec) {
+  return {.folder = arguments.state_dir,
+          .owner = {.spec = SpecDigest(spec)},
+          .every = absl::Seconds(arguments.state_every),
+          .age_max = std::max(kStateStepsMax, kStateRoundsMax * spec.sync().h()),
+          .first_of_node = arguments.local_rank == 0};
+}
+
+// Reports to the agent a fault of the site or the job.
 int EndWith(const RankEnd& end, const absl::Status& status, const std::string& reason,
             const Logger& log, RankReporter& reporter) {
   if (end.fault.has_value()) {
@@ -125,6 +164,10 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, 
 }
 
 int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& of_rank) {
+  // Before there are threads or memory: all threads inherit it, and pages lie where they are touched
+  // first.
+  if (const absl::Status bound = BindToProcessors(arguments.cpus); !bound.ok())
+    of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
   SendProtobufLogTo(of_rank);
   SendGrpcLogTo(of_rank);
   ReportWhenMemoryEnds(kReportDescriptor);
@@ -149,6 +192,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
   }
   const absl::Status able = CheckCapabilities(spec, spec.train().device());
   if (!able.ok()) return end(FaultPlace::kCapabilities, able, "before anything was begun");
+  const auto team = std::make_shared<ThreadTeam>(arguments.threads);
   absl::StatusOr<PoolCommunicator> communicator =
       MakePoolCommunicator({.rank = arguments.rank,
                             .ranks = arguments.ranks,
@@ -158,7 +202,8 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
                             .tls_name = arguments.in_pool_name,
                             .generation = arguments.generation,
                             .address = arguments.in_pool_address,
-                            .device = spec.train().device()});
+                            .device = spec.train().device(),
+                            .team = team.get()});
   if (!communicator.ok()) {
     return end(FaultPlace::kMeeting, communicator.status(), "while the pool's ranks met");
   }
@@ -167,6 +212,7 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
                            .ordinal = assignment->ordinal(),
                            .local_rank = arguments.local_rank,
                            .threads = arguments.threads,
+                           .team = team,
                            .pool = arguments.pool,
                            .data_dir = arguments.data_dir,
                            .work_dir = arguments.work_dir,
@@ -182,7 +228,8 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
   }
   if (const std::string line = (*made)->Describe(); arguments.rank == 0 && !line.empty())
     log.Info(line);
-  if (const std::string slow = SlowComputing(spec); !slow.empty()) log.Warning(slow);
+  if (const std::string slow = SlowComputing(spec, kernels::HasFastBf16()); !slow.empty())
+    log.Warning(slow);
   WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
   session::SessionObserver observer;
   observer.on_wait = [&](const std::string& what) { monitor.WaitsFor(what); };
@@ -199,7 +246,10 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
                                 .tls = *tls,
                                 .bulk_channels = arguments.bulk_channels,
                                 .push_bytes_per_second = arguments.push_bytes_per_second,
+                                .evaluation_steps_max = StepsBetweenEvaluations(spec),
                                 .device_codec = DeviceCodecOf(spec, arguments.local_rank, log),
+                                .team = team.get(),
+                                .inner_state = InnerStateOf(arguments, spec),
                                 .log = log,
                                 .observer = observer},
                                &replica);
@@ -228,13 +278,17 @@ int main(int argc, char** argv) {
   app.add_option("--coordinator", arguments.coordinator)->required();
   app.add_option("--pool", arguments.pool)->required();
   app.add_option("--incarnation", arguments.incarnation)->required();
+  app.add_option("--agent", arguments.agent);
   app.add_option("--rank", arguments.rank);
   app.add_option("--local-rank", arguments.local_rank);
   app.add_option("--ranks", arguments.ranks);
   app.add_option("--ranks-of-node", arguments.ranks_of_node)->delimiter(',');
   app.add_option("--update-rates", arguments.update_rates);
+  app.add_option("--state-dir", arguments.state_dir);
+  app.add_option("--state-every", arguments.state_every);
   app.add_option("--trace", arguments.trace);
   app.add_option("--threads", arguments.threads);
+  app.add_option("--cpus", arguments.cpus);
   app.add_option("--bulk-channels", arguments.bulk_channels);
   app.add_option("--push-bytes-per-second", arguments.push_bytes_per_second);
   app.add_option("--data-dir", arguments.data_dir);
@@ -252,7 +306,8 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", arguments.log_level);
   app.add_option("--log-format", arguments.log_format);
   CLI11_PARSE(app, argc, argv);
-  if (getppid() == 1) return 1;  // The agent ended before the line above took effect.
+  // The agent, which may be process 1 of a container, ended before this process asked to end with it.
+  if (arguments.agent != 0 && getppid() != arguments.agent) return 1;
   const auto level = longhaul::ParseLogLevel(arguments.log_level);
   const auto format = longhaul::ParseLogFormat(arguments.log_format);
   return longhaul::RunRank(arguments, signals,

@@ -38,7 +38,8 @@ absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOpti
                         .rendezvous = &rendezvous,
                         .timeout = kMeetingTimeout,
                         .hostname = options.address,
-                        .device = options.local_rank}));
+                        .device = options.local_rank,
+                        .team = options.team}));
   return PoolCommunicator{std::move(communicator), cuda};
 }
 

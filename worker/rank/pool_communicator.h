@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/thread_team.h"
 #include "common/rpc/tls.h"
 #include "longhaul/v1/job.pb.h"
 #include "worker/collective/communicator.h"
@@ -23,6 +24,7 @@ struct PoolCommunicatorOptions {
   uint64_t generation = 0;
   std::string address = "127.0.0.1";  // Numeric; where the other ranks reach this machine.
   v1::Device device = v1::CPU;
+  ThreadTeam* team = nullptr;  // Of the rank; see GlooCommunicatorOptions.
 };
 
 struct PoolCommunicator {

@@ -1,4 +1,4 @@
-// How a rank process ends, of what ended its work. Pure.
+// How a rank process ends, by what ended its work. Pure.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace longhaul {
 
 struct RankEnd {
   RankExit code = kRankRestart;
-  // What went wrong, if something did. With kRankFailed the agent is told of it before the end.
+  // What went wrong, if something did. With kRankFailed it is reported to the agent before the end.
   std::optional<v1::JobError> fault;
 };
 

@@ -1,5 +1,5 @@
-// What a rank is doing and how long it usually takes, for its agent, which ends ranks that stand
-// still, and for the time-out of its own collectives. Thread-safe; nothing blocks.
+// What a rank is doing and how long it usually takes: for its agent, which ends ranks that make no
+// progress, and for the timeout of its own collectives. Thread-safe; nothing blocks.
 #pragma once
 
 #include <array>

@@ -19,7 +19,7 @@
 namespace longhaul {
 namespace {
 
-constexpr absl::Duration kStatusEach = absl::Seconds(1), kProgressEach = absl::Milliseconds(200);
+constexpr absl::Duration kProgressEach = absl::Milliseconds(200);
 // For an agent that does not read; then the report is given up.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
@@ -55,7 +55,7 @@ RankReporter::RankReporter(int descriptor, int64_t steps, const RankMonitor* mon
   thread_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       WriteLine(ToLine(monitor_->Status()), /*may_drop=*/true);
-      WaitUnlessStopped(kStatusEach, stop);
+      WaitUnlessStopped(kRankStatusEach, stop);
     }
   });
 }
@@ -119,6 +119,10 @@ void RankReporter::Flush() {
   out->set_learning_rate(progress.learning_rate);
   out->set_gradient_norm(progress.gradient_norm);
   out->set_tokens_per_second_with_evaluation(progress.tokens_per_second_with_evaluation);
+  out->set_inner_state_taken_up_step(progress.inner_state.taken_up_step);
+  out->set_inner_state_saved_step(progress.inner_state.saved_step);
+  out->set_inner_state_losses(progress.inner_state.losses);
+  out->set_inner_state_failures(progress.inner_state.failures);
   report.set_draining(progress.draining);
   Write(report, /*may_drop=*/progress.inner_step < steps_ && !progress.draining);
 }

@@ -11,7 +11,6 @@
 #include "common/config/job_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_parameters.h"
-#include "worker/kernels/gemm_bf16.h"
 #include "worker/rank/fault.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/trainer/torch_replica.h"
@@ -40,18 +39,30 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const std::string& folder) 
   }
   if (of.has_tokens()) {
     const bool llmc = of.tokens().format() == v1::LLMC;
-    return {.kind = llmc ? SourceKind::kLlmc : SourceKind::kNanoGpt,
-            .path = PathBelow(folder, of.tokens().path())};
+    SourceOptions source{.kind = llmc ? SourceKind::kLlmc : SourceKind::kNanoGpt,
+                         .path = PathBelow(folder, of.tokens().path())};
+    if (of.tokens().has_eos()) source.eos = of.tokens().eos();
+    if (of.tokens().has_bos()) source.bos = of.tokens().bos();
+    return source;
   }
   SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), folder);
   source.field = of.jsonl().field();
   return source;
 }
 
+// One of the outer parameters, and one of the pool's own.
+int EvaluationsBeside(const v1::EvaluationSpec& spec) {
+  if (!spec.beside_training()) return 0;
+  return spec.pools_every_cycles() > 0 ? 2 : 1;
+}
+
 absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
   const v1::SyntheticModelSpec& model = options.spec.model().synthetic();
   SyntheticReplica::Options result{
-      .units = model.units(), .elements = model.elements(), .initial = model.initial()};
+      .units = model.units(),
+      .elements = model.elements(),
+      .initial = model.initial(),
+      .evaluations_beside = EvaluationsBeside(options.spec.evaluation())};
   if (const int count = model.inner_delta_size(); count > 0) {
     result.inner_delta = model.inner_delta(std::min(options.ordinal, count - 1));
   }
@@ -76,6 +87,10 @@ OneBitAdamOptions OneBitAdamOf(const v1::InnerOptimizerSpec& spec) {
           .freeze_step = onebit.freeze_step(),
           .freeze_ratio = onebit.freeze_ratio(),
           .freeze_not_before = spec.schedule().warmup_steps(),
+          .var_update_scaler = onebit.var_update_scaler(),
+          .var_freeze_step = onebit.var_freeze_step(),
+          .local_step_scaler = onebit.local_step_scaler(),
+          .local_step_clipper = onebit.local_step_clipper(),
           .scale = onebit.mean_scale() ? SignScale::kMeanMagnitude : SignScale::kRootMeanSquare,
           .scale_block = onebit.scale_block()};
 }
@@ -112,6 +127,7 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
                           .final_fraction = spec.inner().schedule().final_fraction()};
   result.clip_norm = spec.inner().clip_norm();
   LH_ASSIGN_OR_RETURN(result.partition, PartitionOf(spec.partition()));
+  if (spec.partition().has_gathers_ahead()) result.gathers_ahead = spec.partition().gathers_ahead();
   result.accumulation = spec.train().accumulation();
   result.recompute = spec.train().activations() == v1::RECOMPUTE;
   result.blocks = spec.train().blocks() == v1::FUSED      ? BlockKind::kFused
@@ -128,17 +144,20 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
     result.sources.push_back(
         {.source = SourceOf(of.source, options.data_dir), .weight = of.source.weight()});
   }
+  result.separate_documents = spec.data().separate_documents();
   result.order = spec.data().order() == v1::EPOCHS ? DataOrder::kEpochs : DataOrder::kDraws;
   result.token_work = {
       .folder = options.work_dir, .threads = options.threads, .on_wait = options.on_wait};
   result.eval_fraction = spec.data().eval_fraction();
   result.eval_batches = spec.evaluation().batches();
+  result.evaluation_beside = {.evaluations = EvaluationsBeside(spec.evaluation())};
   result.device = spec.train().device() == v1::CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;
   result.device_index = options.local_rank;
   result.precision = spec.train().precision() == v1::BFLOAT16  ? ComputePrecision::kBfloat16
                      : spec.train().precision() == v1::FLOAT32 ? ComputePrecision::kFloat32
                                                                : ComputePrecision::kDefault;
   result.threads = options.threads;
+  result.team = options.team;
   result.communicator = options.communicator;
   result.communicator_on_device = options.communicator_on_device;
   result.ranks_of_node = options.ranks_of_node;
@@ -172,15 +191,6 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
 }
 
 }  // namespace
-
-std::string SlowComputing(const v1::JobSpec& spec) {
-  if (!spec.model().has_transformer() || spec.train().device() == v1::CUDA ||
-      spec.train().precision() != v1::BFLOAT16 || kernels::HasFastBf16()) {
-    return "";
-  }
-  return "train.precision: this CPU does not multiply bfloat16 (AVX512-BF16), so that it is slower "
-         "than float32 here";
-}
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
   switch (options.spec.model().kind_case()) {

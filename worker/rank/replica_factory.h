@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/thread_team.h"
 #include "longhaul/v1/job.pb.h"
 #include "worker/replica/replica.h"
 
@@ -19,9 +20,10 @@ struct ReplicaOptions {
   int ordinal = 0;     // Of the pool in the job.
   int local_rank = 0;  // Picks the device.
   int threads = 1;
-  std::string pool;                                 // Its name: it may have data of its own.
-  std::string data_dir;                             // Relative data paths begin here.
-  std::string work_dir;                             // Of tokens that are made of text.
+  std::shared_ptr<ThreadTeam> team = nullptr;  // As many threads. Null: the replica has its own.
+  std::string pool;                            // Its name: it may have data of its own.
+  std::string data_dir;                        // Relative data paths begin here.
+  std::string work_dir;                        // Of tokens that are made of text.
   std::function<void(const std::string&)> on_wait;  // Of TokenWork.
   Communicator* communicator = nullptr;             // Null with one rank. Outlives the replica.
   bool communicator_on_device = false;
@@ -34,9 +36,5 @@ struct ReplicaOptions {
 // What the spec needs has been checked (capabilities.h). Errors: those of TorchReplica::Create and
 // SyntheticReplica::Create.
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options);
-
-// What to tell the user of a spec whose precision this machine computes without a fast path. Empty:
-// nothing.
-std::string SlowComputing(const v1::JobSpec& spec);
 
 }  // namespace longhaul

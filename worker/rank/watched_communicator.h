@@ -1,5 +1,5 @@
-// A communicator that tells the rank's monitor when it is in a collective, and bounds each by what
-// the monitor allows. Threads, blocking and errors: those of the communicator inside.
+// A communicator that reports to the rank's monitor when it is in a collective, and bounds each by
+// what the monitor allows. Threads, blocking and errors: those of the communicator inside.
 #pragma once
 
 #include <memory>

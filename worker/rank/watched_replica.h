@@ -1,7 +1,8 @@
-// A replica that tells the rank's monitor of its steps and evaluations. Threads, blocking and
+// A replica that reports its steps and evaluations to the rank's monitor. Threads, blocking and
 // errors: those of the replica inside.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -28,6 +29,8 @@ class WatchedReplica : public Replica {
     monitor_->EndStep(step, absl::Now() - begin);
     return stats;
   }
+  absl::StatusOr<InPoolTraffic> Settle() override { return inner_->Settle(); }
+  bool settled() const override { return inner_->settled(); }
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override {
     return inner_->Read(unit, offset, out);
   }
@@ -43,6 +46,25 @@ class WatchedReplica : public Replica {
     auto stats = inner_->Evaluate();
     monitor_->EndEvaluation();
     return stats;
+  }
+  int EvaluationsBeside() const override { return inner_->EvaluationsBeside(); }
+  absl::Status BeginEvaluation() override { return inner_->BeginEvaluation(); }
+  absl::StatusOr<std::optional<EvalStats>> TakeEvaluation(bool wait) override {
+    if (!wait) return inner_->TakeEvaluation(false);
+    monitor_->BeginEvaluation(eval_batches_);
+    auto stats = inner_->TakeEvaluation(true);
+    monitor_->EndEvaluation();
+    return stats;
+  }
+  std::vector<InnerStateSlot> InnerStateSlots(absl::Span<const NamedValue> phase) const override {
+    return inner_->InnerStateSlots(phase);
+  }
+  std::vector<NamedValue> InnerStatePhase() const override { return inner_->InnerStatePhase(); }
+  absl::Status TakeInnerState(InnerState& state, bool alone) override {
+    return inner_->TakeInnerState(state, alone);
+  }
+  absl::Status PutInnerState(const InnerState& state) override {
+    return inner_->PutInnerState(state);
   }
   absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
       absl::Span<const int64_t> values) override {

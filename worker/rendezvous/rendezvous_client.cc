@@ -17,7 +17,7 @@
 namespace longhaul {
 namespace {
 
-// While the generation has not begun.
+// The wait between two calls while the generation has not begun.
 constexpr absl::Duration kBetweenCalls = absl::Milliseconds(100);
 
 absl::Status CheckRequest(const RendezvousClient::Options& options, int rank, size_t blob_bytes) {
@@ -45,7 +45,7 @@ absl::Status CheckResponse(const v1::ExchangeResponse& response, int size) {
   return absl::OkStatus();
 }
 
-// gRPC's own message for a deadline does not say for what.
+// gRPC's own message for a deadline does not say what was waited for.
 absl::Status Explain(const absl::Status& status, int size, absl::Duration timeout) {
   if (!absl::IsDeadlineExceeded(status)) return status;
   return absl::DeadlineExceededError(absl::StrCat(
@@ -65,8 +65,8 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
                                     .tls = options_.tls,
                                     .tls_name = options_.tls_name,
                                     .receive_bytes_max = kRendezvousResponseBytesMax});
-  // Not by a call that waits for the connection: its error would not tell a place where nobody
-  // listens from a rank that did not come.
+  // The call itself does not wait for the connection. With its error a missing server would look
+  // like a rank that did not come.
   if (!AwaitConnected(*channel, deadline, std::stop_token())) {
     return absl::UnavailableError(absl::StrCat("rendezvous: nobody answered at ", options_.address,
                                                " within ", absl::FormatDuration(timeout)));

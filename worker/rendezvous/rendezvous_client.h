@@ -15,17 +15,23 @@ namespace longhaul {
 class RendezvousClient : public Rendezvous {
  public:
   struct Options {
-    std::string address;             // HOST:PORT
-    std::shared_ptr<const Tls> tls;  // The pool's. Null: plaintext.
-    std::string tls_name;            // See ChannelOptions.
-    std::string token;  // The pool's shared secret, 1 to kRendezvousTokenBytesMax bytes.
+    // HOST:PORT.
+    std::string address;
+    // The pool's. Null: plaintext.
+    std::shared_ptr<const Tls> tls;
+    // See ChannelOptions.
+    std::string tls_name;
+    // The pool's shared secret, 1 to kRendezvousTokenBytesMax bytes.
+    std::string token;
     uint64_t generation = 0;
-    int size = 0;  // Of the group, 1 to kRanksMax.
+    // The size of the group, 1 to kRanksMax.
+    int size = 0;
   };
   explicit RendezvousClient(Options options);
 
-  // While nobody listens yet, or the generation has not begun, it goes on trying until the timeout:
-  // then UNAVAILABLE or NOT_FOUND. Timeouts above kRendezvousTimeoutMax are cut to it. Also:
+  // While no server listens yet, or the generation has not begun, it tries again until the timeout.
+  // Then it returns UNAVAILABLE or NOT_FOUND. Timeouts above kRendezvousTimeoutMax are cut to it.
+  // Also:
   //   UNAUTHENTICATED   the token is wrong
   //   INVALID_ARGUMENT  an option is out of range or malformed, or the group's size is another one
   //   DATA_LOSS         the answer is not one of a rendezvous of this size

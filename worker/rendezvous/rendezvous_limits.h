@@ -10,12 +10,12 @@ namespace longhaul {
 
 inline constexpr int64_t kRendezvousBlobBytesMax = 64 << 10;
 
-// With room for the other fields, whatever a later version adds to them.
+// With room for the other fields, including those that a later version adds.
 inline constexpr int64_t kRendezvousRequestBytesMax = kRendezvousBlobBytesMax + 4096;
 inline constexpr int64_t kRendezvousResponseBytesMax = kRanksMax * (kRendezvousBlobBytesMax + 16);
 
-// How long a call may wait. Clients ask for less than the server allows: a deadline travels rounded
-// up.
+// How long a call may wait. Clients request less than the server allows, since a deadline is
+// rounded up when it is sent.
 inline constexpr absl::Duration kRendezvousWaitMax = absl::Hours(1);
 inline constexpr absl::Duration kRendezvousTimeoutMax = absl::Minutes(50);
 

@@ -1,5 +1,5 @@
-// The decisions of the rendezvous service: who takes part in the exchange of a generation, and when
-// it is complete. Pure.
+// The decisions of the rendezvous service: which ranks take part in the exchange of a generation,
+// and when it is complete. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace longhaul {
 
-// Externally synchronised. Callers are known by numbers that are never used twice.
+// Externally synchronised. A caller is a number that is never used twice.
 class RendezvousRound {
  public:
   using Caller = uint64_t;
-  // As it came: `size` and `rank` are any numbers.
+  // As it came: `size` and `rank` may be any numbers.
   struct Request {
     uint64_t generation = 0;
     int size = 0;
@@ -27,14 +27,14 @@ class RendezvousRound {
 
   // OK: the caller takes part and waits. NOT_FOUND: its generation is not the current one.
   // FAILED_PRECONDITION: the exchange of this generation is over. INVALID_ARGUMENT: the size is
-  // another one, or the rank out of range. ALREADY_EXISTS: another has come as it.
+  // another one, or the rank is out of range. ALREADY_EXISTS: another caller came as this rank.
   absl::Status Join(Caller caller, Request request);
 
   // The caller is gone. Its rank may come again, unless the exchange was complete.
   void Leave(Caller caller);
 
   bool complete() const { return static_cast<int>(members_.size()) == size_; }
-  // When complete: the blobs by rank.
+  // The blobs by rank, when the exchange is complete.
   std::vector<std::string> Blobs() const;
 
  private:
@@ -44,7 +44,8 @@ class RendezvousRound {
   };
   uint64_t generation_;
   int size_;
-  absl::flat_hash_map<int, Member> members_;  // by rank
+  // By rank.
+  absl::flat_hash_map<int, Member> members_;
 };
 
 }  // namespace longhaul

@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-// For the last answers to reach the ranks.
+// Time for the last answers to reach the ranks.
 constexpr absl::Duration kGrace = absl::Seconds(1);
 
 }  // namespace

@@ -22,7 +22,8 @@ bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
 }
 
 bool Parse(const grpc::ByteBuffer& buffer, v1::ExchangeRequest* request) {
-  grpc::ByteBuffer slices = buffer;  // Shares the bytes; reading needs one that may change.
+  // Shares the bytes. Reading needs a buffer that is not const.
+  grpc::ByteBuffer slices = buffer;
   grpc::ProtoBufferReader reader(&slices);
   return reader.status().ok() && request->ParseFromZeroCopyStream(&reader);
 }
@@ -35,13 +36,13 @@ grpc::ByteBuffer ResponseOf(std::vector<std::string> blobs) {
 
 }  // namespace
 
-// gRPC tells the end of a call (its deadline, its connection) by OnCancel, never after OnDone.
+// gRPC reports the end of a call (its deadline, its connection) by OnCancel, never after OnDone.
 class RendezvousService::Waiter final : public grpc::ServerUnaryReactor {
  public:
   Waiter(RendezvousService* service, RendezvousRound::Caller caller, grpc::ByteBuffer* response)
       : service_(service), caller_(caller), response_(response) {}
 
-  // Each is the last thing that is done: the object may be gone when it returns.
+  // Each of these is the last step: the object may be gone when it returns.
   void Answer(const grpc::ByteBuffer& response) {
     *response_ = response;
     Finish(grpc::Status::OK);
@@ -54,7 +55,8 @@ class RendezvousService::Waiter final : public grpc::ServerUnaryReactor {
  private:
   RendezvousService* const service_;
   const RendezvousRound::Caller caller_;
-  grpc::ByteBuffer* const response_;  // gRPC's, until Finish.
+  // gRPC owns it. Valid until Finish.
+  grpc::ByteBuffer* const response_;
 };
 
 void RendezvousService::StartGeneration(uint64_t generation, int size) {
@@ -109,7 +111,7 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
       }
     }
   }
-  // gRPC binds the call to what is returned here, so it is not done before.
+  // gRPC binds the call to the returned object, so the call cannot end before.
   if (!joined.ok()) {
     waiter->End(joined);
   } else if (!complete.empty()) {
@@ -126,7 +128,7 @@ absl::StatusOr<RendezvousRound::Request> RendezvousService::Check(
   if (!EqualInConstantTime(message.token(), token_)) {
     return absl::UnauthenticatedError("rendezvous: wrong token");
   }
-  // Compared as instants: the difference to an infinite deadline would overflow.
+  // The two times are compared, since the difference to an infinite deadline would overflow.
   if (context.deadline() >
       std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kRendezvousWaitMax)) {
     return absl::InvalidArgumentError(
@@ -158,7 +160,8 @@ void RendezvousService::Leave(RendezvousRound::Caller caller) {
   {
     absl::MutexLock lock(&mutex_);
     const auto found = waiting_.find(caller);
-    if (found == waiting_.end()) return;  // Another ends it, or has.
+    // Another thread ends the call, or has ended it.
+    if (found == waiting_.end()) return;
     gone = found->second;
     waiting_.erase(found);
     round_->Leave(caller);

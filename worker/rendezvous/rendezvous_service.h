@@ -1,9 +1,9 @@
-// RendezvousService of rendezvous.proto. The contract is in the .proto; who takes part is decided
-// in rendezvous_round.h; this is the gRPC adapter around it.
+// RendezvousService of rendezvous.proto. The .proto has the contract, and rendezvous_round.h
+// decides which ranks take part. This is the gRPC adapter around it.
 //
-// A rank that waits costs a call and its blob, no thread. Its own deadline ends it, or whatever
-// ends its connection. No more calls wait than the generation has ranks, since each rank waits
-// once; all others are answered at once.
+// A rank that waits costs a call and its blob, but no thread. Its own deadline ends it, or the end
+// of its connection. No more calls wait than the generation has ranks, since each rank waits once.
+// All other calls are answered at once.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@
 
 namespace longhaul {
 
-// Raw: a response has everybody's blob, so all ranks share its bytes.
+// Raw messages, since a response has the blobs of all ranks: so all calls share its bytes.
 using RawRendezvousService =
     v1::RendezvousService::WithRawCallbackMethod_Exchange<v1::RendezvousService::Service>;
 
-// Thread-safe; handlers return at once. Outlives the server that it is registered with, which was
-// shut down before.
+// Thread-safe; handlers return at once. Outlives the server with which it is registered; that
+// server must be shut down before.
 class RendezvousService final : public RawRendezvousService {
  public:
   // The token has 1 to kRendezvousTokenBytesMax bytes.
@@ -36,7 +36,7 @@ class RendezvousService final : public RawRendezvousService {
 
   // See RendezvousServer. `size` is in range.
   void StartGeneration(uint64_t generation, int size) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All that wait, and all that come from now on, get UNAVAILABLE.
+  // All waiting calls, and all that come from now on, get UNAVAILABLE.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
   int waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,7 +46,7 @@ class RendezvousService final : public RawRendezvousService {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Of one call. Whoever takes it out of `waiting_` ends the call.
+  // One waiting call. The thread that takes it out of `waiting_` ends it.
   class Waiter;
   using Waiters = std::map<RendezvousRound::Caller, Waiter*>;
 
@@ -60,10 +60,12 @@ class RendezvousService final : public RawRendezvousService {
   const std::string token_;
 
   mutable absl::Mutex mutex_;
-  std::optional<RendezvousRound> round_ ABSL_GUARDED_BY(mutex_);  // Nothing before the first.
+  // Empty before the first generation.
+  std::optional<RendezvousRound> round_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   RendezvousRound::Caller next_caller_ ABSL_GUARDED_BY(mutex_) = 0;
-  Waiters waiting_ ABSL_GUARDED_BY(mutex_);  // In the exchange of round_.
+  // The calls that wait in the exchange of round_.
+  Waiters waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

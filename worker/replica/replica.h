@@ -5,12 +5,16 @@
 // Implementations: TorchReplica (worker/trainer: a real model), SyntheticReplica (this folder: adds
 // a constant each step; needs no framework, and serves as documentation).
 //
+// After a step the ranks of a pool may hold different parameters (local steps of an inner optimizer),
+// until Settle. What reads, writes or evaluates parameters comes after Settle, with no step between.
+//
 // Used from one thread, the training thread. Every rank of a pool calls the collective methods in
 // the same order. All methods may block. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (a peer rank is
-// gone or stands still), CANCELLED (it has ended in peace), INTERNAL (framework).
+// gone or stands still), CANCELLED (it left in an orderly way), INTERNAL (framework).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +24,7 @@
 #include "common/base/named_value.h"
 #include "common/layout/fragment_layout.h"
 #include "common/layout/model_layout.h"
+#include "worker/replica/inner_state.h"
 
 namespace longhaul {
 
@@ -84,6 +89,12 @@ class Replica {
   // replica may begin at any step. Collective.
   virtual absl::StatusOr<StepStats> Step(int64_t step) = 0;
 
+  // Makes ranks that differ hold the same parameters; else it does nothing. What was received for it.
+  // Collective.
+  virtual absl::StatusOr<InPoolTraffic> Settle() { return InPoolTraffic(); }
+  // Whether the ranks hold the same parameters. All ranks give the same answer.
+  virtual bool settled() const { return true; }
+
   // Copies live fp32 (master) parameters [offset, offset + size) of a unit out or in. Only elements
   // of the blocks that this rank owns. Local.
   virtual absl::Status Read(int unit, int64_t offset, absl::Span<float> out) = 0;
@@ -100,6 +111,42 @@ class Replica {
 
   // Loss of the live parameters on the held-out data. Changes nothing. Collective.
   virtual absl::StatusOr<EvalStats> Evaluate() = 0;
+
+  // --- Evaluation beside training, of replicas that were made for it.
+
+  // How many evaluations may be begun and not taken. 0: the replica was not made for it.
+  virtual int EvaluationsBeside() const { return 0; }
+  // Begins the evaluation of the live parameters as they are now: of a copy, while the replica goes
+  // on. Its result is Evaluate's, bit for bit. Collective.
+  virtual absl::Status BeginEvaluation() {
+    return absl::UnimplementedError("this replica evaluates in training's place");
+  }
+  // The oldest that was begun and not taken, once it is done on all ranks: nothing if it is not yet,
+  // unless `wait`. The same on every rank. Collective.
+  virtual absl::StatusOr<std::optional<EvalStats>> TakeEvaluation(bool wait) {
+    return absl::UnimplementedError("this replica evaluates in training's place");
+  }
+
+  // --- What the inner optimizer remembers, of replicas that remember something: between two steps.
+
+  // What this rank holds of a state with this phase. Empty: there is no state. Local.
+  virtual std::vector<InnerStateSlot> InnerStateSlots(absl::Span<const NamedValue> phase) const {
+    return {};
+  }
+  // As it is now.
+  virtual std::vector<NamedValue> InnerStatePhase() const { return {}; }
+  // Copies it to host memory, into what `state` has from an earlier call. A pool that goes on has the
+  // bits of one that is put back from it. Collective; but `alone`: then what this rank does not know by
+  // itself (of kinds that are IsOptional) is left out.
+  virtual absl::Status TakeInnerState(InnerState& state, bool alone) {
+    return absl::UnimplementedError("this replica has no inner state");
+  }
+  // Goes on as if it were the replica that the state was taken from, but for the parameters, which
+  // are not part of it. Of the slots for the state's phase those that are IsOptional may be missing:
+  // nothing is owed there. Any other part is ignored. Collective.
+  virtual absl::Status PutInnerState(const InnerState& state) {
+    return absl::UnimplementedError("this replica has no inner state");
+  }
 
   // values[i] of every rank, by rank: for small agreements. Every rank gives the same count.
   // Collective.

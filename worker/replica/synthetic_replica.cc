@@ -14,6 +14,7 @@ absl::StatusOr<std::unique_ptr<SyntheticReplica>> SyntheticReplica::Create(const
 
 SyntheticReplica::SyntheticReplica(const Options& options, ModelLayout layout)
     : inner_delta_(static_cast<float>(options.inner_delta)),
+      evaluations_beside_(options.evaluations_beside),
       layout_(std::move(layout)),
       parameters_(options.units,
                   std::vector<float>(options.elements, static_cast<float>(options.initial))) {}
@@ -45,6 +46,19 @@ absl::StatusOr<EvalStats> SyntheticReplica::Evaluate() {
     for (float value : unit) sum += value;
   }
   return EvalStats{.loss = sum / static_cast<double>(layout_.elements()), .tokens = 1};
+}
+
+absl::Status SyntheticReplica::BeginEvaluation() {
+  LH_CHECK(static_cast<int>(begun_.size()) < evaluations_beside_, "too many evaluations");
+  LH_ASSIGN_OR_RETURN(begun_.emplace_back(), Evaluate());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<EvalStats>> SyntheticReplica::TakeEvaluation(bool) {
+  LH_CHECK(!begun_.empty(), "no evaluation was begun");
+  const EvalStats stats = begun_.front();
+  begun_.pop_front();
+  return stats;
 }
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> SyntheticReplica::AllGather(

@@ -1,6 +1,8 @@
 // A replica without a model: every inner step adds a constant to every element. One rank.
 #pragma once
 
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "worker/replica/replica.h"
@@ -14,6 +16,7 @@ class SyntheticReplica : public Replica {
     int64_t units = 1, elements = 1;
     double initial = 0;      // Value of every element before the first step.
     double inner_delta = 0;  // Added by each step.
+    int evaluations_beside = 0;
   };
   // INVALID_ARGUMENT: see LayOutSynthetic.
   static absl::StatusOr<std::unique_ptr<SyntheticReplica>> Create(const Options& options);
@@ -27,6 +30,10 @@ class SyntheticReplica : public Replica {
   absl::Status Publish(absl::Span<const int> units) override { return absl::OkStatus(); }
   // The mean of all elements, as the loss.
   absl::StatusOr<EvalStats> Evaluate() override;
+  int EvaluationsBeside() const override { return evaluations_beside_; }
+  // Done at once, and reported when it is asked for.
+  absl::Status BeginEvaluation() override;
+  absl::StatusOr<std::optional<EvalStats>> TakeEvaluation(bool wait) override;
   absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
       absl::Span<const int64_t> values) override;
 
@@ -34,8 +41,10 @@ class SyntheticReplica : public Replica {
   SyntheticReplica(const Options& options, ModelLayout layout);
 
   float inner_delta_;
+  int evaluations_beside_;
   ModelLayout layout_;
   std::vector<std::vector<float>> parameters_;  // By unit.
+  std::deque<EvalStats> begun_;
 };
 
 }  // namespace longhaul

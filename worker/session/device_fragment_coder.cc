@@ -152,6 +152,19 @@ void DeviceFragmentCoder::Commit(bool contributed) {
 
 void DeviceFragmentCoder::Reset() { feedback_ = {}; }
 
+absl::Status DeviceFragmentCoder::ReadFeedback(absl::Span<float> out) {
+  if (feedback_.device != nullptr) return device_->Download(feedback_.device.get(), out);
+  std::fill(out.begin(), out.end(), 0.0f);
+  std::copy(feedback_.host.begin(), feedback_.host.end(), out.begin());
+  return absl::OkStatus();
+}
+
+// In host memory until a contribution is coded on the device.
+absl::Status DeviceFragmentCoder::WriteFeedback(absl::Span<const float> values) {
+  feedback_ = {.host = std::vector<float>(values.begin(), values.end())};
+  return absl::OkStatus();
+}
+
 void DeviceFragmentCoder::WarnOnce(const absl::Status& status) {
   if (std::exchange(warned_, true)) return;
   warn_(absl::StrCat(

@@ -36,6 +36,8 @@ class DeviceFragmentCoder : public FragmentCoder {
                                                           absl::Span<const float> outer) override;
   void Commit(bool contributed) override;
   void Reset() override;
+  absl::Status ReadFeedback(absl::Span<float> out) override;
+  absl::Status WriteFeedback(absl::Span<const float> values) override;
 
  private:
   // Values of the local array in one of two places; in neither: zeros.

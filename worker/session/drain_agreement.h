@@ -1,6 +1,6 @@
 // Whether any rank of a pool was asked to stop: the same answer on all of them. They ask each other
-// about once a second, since it takes a collective; how many steps that is, all of them know from
-// the last time. Of the training thread.
+// about once a second, since it takes a collective; each exchange also agrees on the number of
+// steps until the next. Of the training thread.
 #pragma once
 
 #include <cstdint>

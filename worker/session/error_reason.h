@@ -1,16 +1,31 @@
-// The stable reason of a refusal (ErrorInfo.reason), or nothing.
+// What a refusal says beside its code and message.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "common/rpc/status_details.h"
 
 namespace longhaul::session {
 
+// The stable reason (ErrorInfo.reason), or nothing.
 inline std::string ReasonOf(const absl::Status& status) {
   const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
   return detail ? detail->reason : "";
+}
+
+// The version that the coordinator has, if a push was refused because its own was another.
+inline std::optional<int64_t> HaveVersion(const absl::Status& status) {
+  const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
+  if (!detail || detail->reason != "VERSION_MISMATCH") return std::nullopt;
+  const auto have = detail->metadata.find("have");
+  int64_t version;
+  if (have == detail->metadata.end() || !absl::SimpleAtoi(have->second, &version))
+    return std::nullopt;
+  return version;
 }
 
 }  // namespace longhaul::session

@@ -3,7 +3,7 @@
 // (HostFragmentCoder), and on the device that trains (DeviceFragmentCoder).
 //
 // A round:  TakeSnapshot (training thread) -> Code (background) -> Commit (training thread)
-// Only Commit and Reset change the error feedback: an aborted round leaves no trace.
+// Only Commit, Reset and WriteFeedback change the error feedback: an aborted round leaves no trace.
 //
 // Externally synchronised; no call waits for the network.
 #pragma once
@@ -57,6 +57,11 @@ class FragmentCoder {
   virtual void Commit(bool contributed) = 0;
   // The base was replaced: what was lost before no longer counts.
   virtual void Reset() = 0;
+
+  // The error feedback as it counts, to be saved and put back: map->elements() values. With
+  // Options::error_feedback alone. Errors: the device's.
+  virtual absl::Status ReadFeedback(absl::Span<float> out) = 0;
+  virtual absl::Status WriteFeedback(absl::Span<const float> values) = 0;
 };
 
 }  // namespace longhaul::session

@@ -94,4 +94,14 @@ void HostFragmentCoder::Commit(bool contributed) {
 
 void HostFragmentCoder::Reset() { std::fill(feedback_.begin(), feedback_.end(), 0.0f); }
 
+absl::Status HostFragmentCoder::ReadFeedback(absl::Span<float> out) {
+  std::copy(feedback_.begin(), feedback_.end(), out.begin());
+  return absl::OkStatus();
+}
+
+absl::Status HostFragmentCoder::WriteFeedback(absl::Span<const float> values) {
+  feedback_.assign(values.begin(), values.end());
+  return absl::OkStatus();
+}
+
 }  // namespace longhaul::session

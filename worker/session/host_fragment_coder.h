@@ -16,6 +16,8 @@ class HostFragmentCoder : public FragmentCoder {
                                                           absl::Span<const float> outer) override;
   void Commit(bool contributed) override;
   void Reset() override;
+  absl::Status ReadFeedback(absl::Span<float> out) override;
+  absl::Status WriteFeedback(absl::Span<const float> values) override;
 
  private:
   const Options options_;
@@ -31,7 +33,7 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> CodeOnHost(
     const FragmentMap& map, const Codec& codec, uint64_t noise_key, bool seed,
     absl::Span<const float> outer, absl::Span<const float> feedback, absl::Span<float> snapshot);
 
-// A contribution of so many payload bytes, with what its blocks said together.
+// A contribution of so many payload bytes, with the sums of its blocks' results.
 class ContributionTotals {
  public:
   void Add(double error_energy, double signal_energy);
@@ -41,7 +43,7 @@ class ContributionTotals {
   double error_ = 0, signal_ = 0;
 };
 
-// What Code says of a segment that cannot be coded.
+// The error of Code for a segment that cannot be coded.
 absl::Status CodingError(const FragmentMap& map, const SegmentRef& segment,
                          const absl::Status& status);
 

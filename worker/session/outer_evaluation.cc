@@ -12,17 +12,17 @@ absl::Status PublishAll(Replica& replica) {
   return replica.Publish(units);
 }
 
-absl::StatusOr<EvalStats> EvaluateOuter(
-    Replica& replica, const std::vector<std::unique_ptr<OuterFragment>>& fragments) {
+absl::Status WithOuterParameters(Replica& replica,
+                                 const std::vector<std::unique_ptr<OuterFragment>>& fragments,
+                                 absl::FunctionRef<absl::Status()> work) {
   for (const auto& fragment : fragments) {
     LH_RETURN_IF_ERROR(fragment->SaveLive(replica));
     LH_RETURN_IF_ERROR(fragment->Install(replica));
   }
   LH_RETURN_IF_ERROR(PublishAll(replica));
-  LH_ASSIGN_OR_RETURN(EvalStats stats, replica.Evaluate());
+  LH_RETURN_IF_ERROR(work());
   for (const auto& fragment : fragments) LH_RETURN_IF_ERROR(fragment->RestoreLive(replica));
-  LH_RETURN_IF_ERROR(PublishAll(replica));
-  return stats;
+  return PublishAll(replica);
 }
 
 }  // namespace longhaul::session

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "worker/session/device_fragment_coder.h"
 #include "worker/session/host_fragment_coder.h"
+#include "worker/session/merge_parameters.h"
 
 namespace longhaul::session {
 
@@ -102,9 +103,7 @@ absl::Status OuterFragment::Merge(Replica& replica, double alpha, bool contribut
   if (alpha == 1) return absl::OkStatus();
   std::vector<float> live = spare_->Take(map_.elements());
   LH_RETURN_IF_ERROR(map_.Read(replica, absl::MakeSpan(live)));
-  const float keep = static_cast<float>(alpha), take = static_cast<float>(1 - alpha);
-  const std::vector<float>& outer = *outer_;
-  for (size_t i = 0; i < live.size(); ++i) live[i] = keep * live[i] + take * outer[i];
+  MergeParameters(alpha, *outer_, absl::MakeSpan(live), options_.team);
   const absl::Status written = map_.Write(replica, live);
   spare_->Give(std::move(live));
   return written;
@@ -125,6 +124,21 @@ absl::Status OuterFragment::RestoreLive(Replica& replica) {
   absl::MutexLock lock(&mutex_);
   const std::vector<float> live = std::exchange(saved_live_, {});
   return map_.Write(replica, live);
+}
+
+absl::Status OuterFragment::ReadFeedback(absl::Span<float> out) const {
+  absl::MutexLock lock(&mutex_);
+  return coder_->ReadFeedback(out);
+}
+
+absl::Status OuterFragment::WriteFeedback(absl::Span<const float> values) {
+  absl::MutexLock lock(&mutex_);
+  return coder_->WriteFeedback(values);
+}
+
+void OuterFragment::ForgetFeedback() {
+  absl::MutexLock lock(&mutex_);
+  coder_->Reset();
 }
 
 std::vector<float> OuterFragment::outer() const {

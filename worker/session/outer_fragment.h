@@ -6,7 +6,8 @@
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
 //           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
 //           beside the outer parameters) -> Merge (training thread)
-// Only Merge changes the outer parameters and the error feedback: an aborted round leaves no trace.
+// Only Merge changes the outer parameters, and in a round the error feedback: an aborted one leaves no
+// trace.
 //
 // Thread-safe: one mutex, held for the length of a call. No call waits for the network.
 #pragma once
@@ -20,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/thread_team.h"
 #include "common/codec/codec.h"
 #include "common/codec/cuda/device_codec.h"
 #include "common/logging/logging.h"
@@ -42,6 +44,7 @@ class OuterFragment {
     std::shared_ptr<DeviceCodec> device = nullptr;
     Logger log = Logger({});
     std::shared_ptr<SpareBuffers> spare = nullptr;  // Shared by fragments. Null: its own.
+    ThreadTeam* team = nullptr;  // Merges. Outlives the object. Null: the calling thread alone.
   };
   OuterFragment(FragmentMap map, Options options);
 
@@ -76,6 +79,14 @@ class OuterFragment {
   // Copies the owned live parameters out, or back in, around an evaluation. Training thread.
   absl::Status SaveLive(Replica& replica);
   absl::Status RestoreLive(Replica& replica);
+
+  // The error feedback as it counts, of all owned elements, to be saved and put back. Any thread, not
+  // beside Merge.
+  bool has_feedback() const { return options_.error_feedback; }
+  absl::Status ReadFeedback(absl::Span<float> out) const;
+  absl::Status WriteFeedback(absl::Span<const float> values);
+  // Nothing is owed any more.
+  void ForgetFeedback();
 
   // For observers.
   std::vector<float> outer() const;

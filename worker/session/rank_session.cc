@@ -9,26 +9,31 @@
 #include <variant>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/overloaded.h"
-#include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
+#include "common/io/posix_filesystem.h"
 #include "common/rpc/codec_proto.h"
 #include "common/rpc/executor.h"
 #include "worker/session/core/session.h"
 #include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
+#include "worker/session/evaluations.h"
+#include "worker/session/noise_key.h"
 #include "worker/session/outer_evaluation.h"
 #include "worker/session/outer_fragment.h"
 #include "worker/session/plan_conversion.h"
 #include "worker/session/plan_watcher.h"
+#include "worker/session/progress_meter.h"
 #include "worker/session/spare_buffers.h"
 #include "worker/session/transfers.h"
+#include "worker/session/uplink_state.h"
 
 namespace longhaul::session {
 namespace {
@@ -36,14 +41,13 @@ namespace {
 // Shorter waits are not worth a line.
 constexpr absl::Duration kWaitToTell = absl::Seconds(1);
 
-std::optional<int64_t> HaveVersion(const absl::Status& status) {
-  const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
-  if (!detail || detail->reason != "VERSION_MISMATCH") return std::nullopt;
-  const auto have = detail->metadata.find("have");
-  int64_t version;
-  if (have == detail->metadata.end() || !absl::SimpleAtoi(have->second, &version))
-    return std::nullopt;
-  return version;
+StateKeeper::Options KeeperOptions(const RankSession::Options& options, const Logger& log) {
+  StateKeeper::Options keeper = options.inner_state;
+  keeper.owner.job = options.job;
+  keeper.owner.pool = options.pool;
+  keeper.life = DigestOf(options.incarnation).low;
+  keeper.log = log;
+  return keeper;
 }
 
 }  // namespace
@@ -65,8 +69,13 @@ class RankSession::Impl {
                     .tls = options_.tls,
                     .channels = options_.bulk_channels,
                     .push_bytes_per_second = options_.push_bytes_per_second}),
+        evaluations_(*replica, fragments_, *clock_, options_.evaluation_steps_max,
+                     options_.observer.on_evaluation),
+        keeper_(KeeperOptions(options_, log_), replica, clock_.get(), files_.get()),
         executor_(
-            std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1 << 16})) {}
+            std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1 << 16})) {
+    keeper_.KeepBeside(UplinkState(fragments_, [this] { return HeldVersions(); }));
+  }
 
   ~Impl() {
     watcher_.reset();
@@ -101,7 +110,6 @@ class RankSession::Impl {
   void InBackground(Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostFrom(const Connection& connection, const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(int fragment, int64_t version, RoundKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t NoiseKeyOf(int fragment, int64_t version) const;
   void SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
                const Connection& connection);
   void FetchWhole(int fragment, const Connection& connection);
@@ -117,8 +125,9 @@ class RankSession::Impl {
   bool StopsWithPeers(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoPush(const Push& action);
   absl::Status DoMerge(const Merge& action);
-  absl::Status DoEvaluate(const Evaluate& action);
   void ReportProgress();
+  std::vector<int64_t> HeldVersions() ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t StartStep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   const Logger log_;
@@ -130,6 +139,7 @@ class RankSession::Impl {
   std::unique_ptr<Codec> up_, down_, exact_;
   const std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
   std::vector<std::unique_ptr<OuterFragment>> fragments_;
+  int64_t steps_ = 0;
 
   absl::Mutex mutex_;
   Session core_ ABSL_GUARDED_BY(mutex_);
@@ -143,11 +153,12 @@ class RankSession::Impl {
   double uplink_nmse_ ABSL_GUARDED_BY(mutex_) = 0, feedback_norm_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Training thread only.
-  Progress progress_;
+  ProgressMeter meter_;
   DrainAgreement drain_;
+  Evaluations evaluations_;
+  const std::unique_ptr<FileSystem> files_ = MakePosixFileSystem();
+  StateKeeper keeper_;
   bool peers_stopped_ = false;  // Foreground actions but the last are skipped.
-  bool training_ = false;       // The first step has begun.
-  absl::Time training_since_;
 
   std::unique_ptr<Executor> executor_;
   bool lost_ = false;  // The connection, as the watcher's thread knows.
@@ -202,7 +213,7 @@ void RankSession::Impl::AwaitForeground() {
         absl::FormatDuration(absl::Trunc(clock_->Now() - asked, absl::Milliseconds(100))), what));
   }
   if (options_.observer.on_wait) options_.observer.on_wait("");
-  if (training_) progress_.exposed_wait_seconds += absl::ToDoubleSeconds(clock_->Now() - asked);
+  meter_.Waited(clock_->Now() - asked);
 }
 
 void RankSession::Impl::Fail(Outcome::Place place, const absl::Status& status) {
@@ -238,6 +249,7 @@ Outcome RankSession::Impl::Run() {
           .on_refused =
               [this](const absl::Status& status) {
                 Post(PlanRefused{status, ReasonOf(status)});
+                if (ReasonOf(status) == "JOB_ENDED") keeper_.Forget();
               },
       });
   for (;;) {
@@ -253,14 +265,16 @@ Outcome RankSession::Impl::Run() {
     }
     if (const auto* finish = std::get_if<Finish>(&*action)) {
       ReportProgress();
+      if (finish->done == Extent::kAll) keeper_.Forget();
       return {.kind = Outcome::Kind::kFinished, .done = finish->done, .reason = finish->reason};
     }
     if (const auto* restart = std::get_if<Restart>(&*action)) {
       return {.kind = Outcome::Kind::kRestart, .reason = restart->reason};
     }
-    if (std::holds_alternative<Draining>(*action)) {
-      progress_.draining = true;
+    if (const auto* draining = std::get_if<Draining>(&*action)) {
+      meter_.Drains();
       ReportProgress();
+      if (!peers_stopped_) keeper_.SaveAlone(draining->last_step);
       continue;
     }
     if (peers_stopped_) {
@@ -275,7 +289,7 @@ Outcome RankSession::Impl::Run() {
       return {.kind = Outcome::Kind::kFailed,
               .place = Outcome::Place::kTraining,
               .status = status,
-              .reason = absl::StrFormat("at inner step %d", progress_.inner_step)};
+              .reason = absl::StrFormat("at inner step %d", meter_.step())};
     }
   }
 }
@@ -309,6 +323,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
       break;
     case v1::PlanEvent::kEnded:
       Post(Ended{event.ended().reason()});
+      if (!absl::StartsWith(event.ended().reason(), "QUARANTINED")) keeper_.Forget();
       break;
     case v1::PlanEvent::kCommit:
       if (auto commit = CommitFromProto(event.commit(), options_.pool); !commit.ok()) {
@@ -331,6 +346,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   LH_ASSIGN_OR_RETURN(Plan core_plan, PlanFromProto(plan, options_.pool));
   if (fragments_.empty()) {
+    steps_ = core_plan.steps;
     LH_ASSIGN_OR_RETURN(const std::vector<FragmentLayout> layouts,
                         LayoutsFromProto(plan, replica_->layout()));
     LH_ASSIGN_OR_RETURN(up_, MakeCodec(CodecOptionsOf(plan.up())));
@@ -346,7 +362,8 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
                                  .error_feedback = plan.up().error_feedback() && !up_->exact(),
                                  .device = options_.device_codec,
                                  .log = log_,
-                                 .spare = spare_}));
+                                 .spare = spare_,
+                                 .team = options_.team}));
     }
   } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
     return absl::InvalidArgumentError("the coordinator's plan changed its fragments");
@@ -392,18 +409,11 @@ void RankSession::Impl::Send(int fragment, int64_t version, RoundKind kind) {
   });
 }
 
-// One for each contribution, whatever rank, attempt or incarnation makes it.
-uint64_t RankSession::Impl::NoiseKeyOf(int fragment, int64_t version) const {
-  const uint64_t pool = DigestOf(absl::StrCat(options_.job, "/", options_.pool)).low;
-  const auto words = Philox(pool, fragment, version);
-  return uint64_t{words[1]} << 32 | words[0];
-}
-
 void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
                                 const Connection& connection) {
   OuterFragment& outer = *fragments_[fragment];
   // Also when the connection is lost: the next plan asks for the kept bytes.
-  auto coded = outer.Encode(kind, NoiseKeyOf(fragment, version));
+  auto coded = outer.Encode(kind, NoiseKeyOf(options_.job, options_.pool, fragment, version));
   if (!coded.ok()) {
     absl::MutexLock lock(&mutex_);
     Fail(Outcome::Place::kContribution, coded.status());
@@ -472,7 +482,7 @@ absl::Status RankSession::Impl::Perform(const Action& action) {
           [&](const RunStep& a) { return DoStep(a); },
           [&](const Push& a) { return DoPush(a); },
           [&](const Merge& a) { return DoMerge(a); },
-          [&](const Evaluate& a) { return DoEvaluate(a); },
+          [&](const Evaluate& a) { return evaluations_.Do(a, a.step < steps_); },
           [](const auto&) { return absl::InternalError("not an action of the training thread"); },
       },
       action);
@@ -495,32 +505,27 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
   if (agreed) {  // The same on every rank, so the collective inside matches.
     for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->Install(*replica_));
     LH_RETURN_IF_ERROR(PublishAll(*replica_));
+    LH_RETURN_IF_ERROR(keeper_.Resume(StartStep()));
   }
   Post(VersionsAgreed{std::move(versions)});
   return absl::OkStatus();
 }
 
 absl::Status RankSession::Impl::DoStep(const RunStep& action) {
-  if (!training_) {
-    training_ = true;
-    training_since_ = clock_->Now();
-  }
+  if (!meter_.training()) meter_.Begin(clock_->Now());
   const absl::Time begin = clock_->Now();
-  LH_ASSIGN_OR_RETURN(const StepStats stats, replica_->Step(action.step));
+  LH_ASSIGN_OR_RETURN(StepStats stats, replica_->Step(action.step));
+  if (action.settle) {
+    const absl::Time since = clock_->Now();
+    LH_ASSIGN_OR_RETURN(const InPoolTraffic received, replica_->Settle());
+    stats.received += received;
+    stats.compute_seconds += absl::ToDoubleSeconds(clock_->Now() - since);
+  }
   if (stats.skipped && replica_->rank() == 0) {
     log_.Warning(absl::StrCat("step ", action.step, " skipped: its gradient is not finite (loss ",
                               stats.loss, ")"));
   }
-  progress_.inner_step = action.step;
-  progress_.tokens += stats.tokens;
-  progress_.skipped_steps += stats.skipped ? 1 : 0;
-  progress_.train_loss = stats.loss;
-  progress_.gradient_norm = stats.gradient_norm;
-  progress_.learning_rate = stats.learning_rate;
-  progress_.compute_seconds += stats.compute_seconds;
-  progress_.received += stats.received;
-  progress_.weights_nmse = stats.weights_nmse;
-  progress_.gradients_nmse = stats.gradients_nmse;
+  meter_.Stepped(action.step, stats, evaluations_.beside());
   ReportProgress();
   bool asked;
   {
@@ -528,7 +533,10 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
     asked = drain_asked_;
   }
   const double seconds = absl::ToDoubleSeconds(clock_->Now() - begin);
+  LH_RETURN_IF_ERROR(evaluations_.AfterStep(action.step, action.step < steps_));
   LH_ASSIGN_OR_RETURN(const bool drain, drain_.AfterStep(*replica_, action.step, seconds, asked));
+  // No step follows the last one.
+  if (action.step < steps_) LH_RETURN_IF_ERROR(keeper_.AfterStep(action.step, drain));
   Post(StepDone{action.step, drain});
   return absl::OkStatus();
 }
@@ -540,48 +548,46 @@ absl::Status RankSession::Impl::DoPush(const Push& action) {
     absl::MutexLock lock(&mutex_);
     Send(action.fragment, action.version, action.kind);
   }
-  progress_.sync_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
+  meter_.Synced(clock_->Now() - begin);
   return absl::OkStatus();
 }
 
 absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   const absl::Time begin = clock_->Now();
   OuterFragment& outer = *fragments_[action.fragment];
+  if (action.earlier) outer.ForgetFeedback();
   LH_RETURN_IF_ERROR(outer.Merge(*replica_, action.alpha, action.contributed));
   LH_RETURN_IF_ERROR(replica_->Publish(outer.map().units()));
-  progress_.sync_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
+  meter_.Synced(clock_->Now() - begin);
   if (options_.observer.on_merge) {
-    options_.observer.on_merge(
-        {action.fragment, action.version, progress_.inner_step, outer.outer()});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RankSession::Impl::DoEvaluate(const Evaluate& action) {
-  const absl::Time begin = clock_->Now();
-  LH_ASSIGN_OR_RETURN(const EvalStats stats,
-                      action.of_pool ? replica_->Evaluate() : EvaluateOuter(*replica_, fragments_));
-  progress_.eval_seconds += absl::ToDoubleSeconds(clock_->Now() - begin);
-  if (options_.observer.on_evaluation) {
-    options_.observer.on_evaluation({action.step, action.version, stats.loss, stats.tokens,
-                                     action.final, action.of_pool, stats.metrics});
+    options_.observer.on_merge({action.fragment, action.version, meter_.step(), outer.outer()});
   }
   return absl::OkStatus();
 }
 
 void RankSession::Impl::ReportProgress() {
-  if (!training_) return;
+  if (!meter_.training()) return;
+  Progress progress = meter_.Read(clock_->Now(), evaluations_);
+  progress.inner_state = keeper_.report();
   {
     absl::MutexLock lock(&mutex_);
-    progress_.uplink_nmse = uplink_nmse_;
-    progress_.error_feedback_norm = feedback_norm_;
+    progress.uplink_nmse = uplink_nmse_;
+    progress.error_feedback_norm = feedback_norm_;
   }
-  const double all = absl::ToDoubleSeconds(clock_->Now() - training_since_);
-  const double seconds = all - progress_.eval_seconds;
-  const auto tokens = static_cast<double>(progress_.tokens);
-  progress_.tokens_per_second = seconds > 0 ? tokens / seconds : 0;
-  progress_.tokens_per_second_with_evaluation = all > 0 ? tokens / all : 0;
-  if (options_.observer.on_progress) options_.observer.on_progress(progress_);
+  if (options_.observer.on_progress) options_.observer.on_progress(progress);
+}
+
+std::vector<int64_t> RankSession::Impl::HeldVersions() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<int64_t> versions;
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i)
+    versions.push_back(core_.version(i));
+  return versions;
+}
+
+int64_t RankSession::Impl::StartStep() {
+  absl::MutexLock lock(&mutex_);
+  return core_.step();
 }
 
 RankSession::RankSession(Options options, Replica* replica)

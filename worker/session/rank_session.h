@@ -1,6 +1,6 @@
 // One rank's exchange with the coordinator, around its training: the shell of session/core. The
 // training thread calls Run; pushes, pulls and the WatchPlan stream have threads of their own, and
-// never hold training up but where a merge is due.
+// delay training only where a merge is due.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/named_value.h"
+#include "common/base/thread_team.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "worker/replica/replica.h"
 #include "worker/session/core/action.h"
+#include "worker/state/state_keeper.h"
 
 namespace longhaul {
 class DeviceCodec;
@@ -33,16 +35,18 @@ struct Progress {
   int64_t skipped_steps = 0;  // Their gradient was not finite.
   // Of the newest step.
   double train_loss = 0, gradient_norm = 0, learning_rate = 0;
-  // Since training began, without evaluations and with them.
+  // Since training began, without evaluations (their time, and the steps beside which they ran) and
+  // with them.
   double tokens_per_second = 0, tokens_per_second_with_evaluation = 0;
   double compute_seconds = 0;
   double exposed_wait_seconds = 0;
   double sync_seconds = 0;  // Snapshots, merges, publishing.
-  double eval_seconds = 0;
-  double uplink_nmse = 0;  // Of the newest contribution.
+  double eval_seconds = 0;  // Training stood still for an evaluation.
+  double uplink_nmse = 0;   // Of the newest contribution.
   double error_feedback_norm = 0;
   InPoolTraffic received;                       // Since it first trained.
   double weights_nmse = 0, gradients_nmse = 0;  // Of the newest step; see StepStats.
+  StateReport inner_state;
 };
 
 struct EvaluationResult {
@@ -66,7 +70,7 @@ struct SessionObserver {
   std::function<void(const Progress&)> on_progress;  // After every step and at the end.
   std::function<void(const EvaluationResult&)> on_evaluation;
   std::function<void(const MergeRecord&)> on_merge;
-  // It waits for the coordinator, for that; empty: no longer.
+  // What it waits for from the coordinator; empty: nothing any more.
   std::function<void(const std::string&)> on_wait;
 };
 
@@ -93,8 +97,12 @@ class RankSession {
     std::shared_ptr<const Tls> tls;  // Null: plaintext.
     int bulk_channels = 1;
     double push_bytes_per_second = 0;  // What pushes are held to. 0: nothing.
+    int64_t evaluation_steps_max = 0;  // See Evaluations.
     // Codes contributions on the device that the replica trains on. Null: the host does.
     std::shared_ptr<DeviceCodec> device_codec = nullptr;
+    ThreadTeam* team = nullptr;  // Merges. Outlives the object. Null: the training thread alone.
+    // What StateKeeper is told, but for its log, the pool and job, and the life.
+    StateKeeper::Options inner_state;
     Logger log = Logger({});
     SessionObserver observer;
   };

@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "ATen/Parallel.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/collective/parts.h"
 #include "worker/data/prefetched_batches.h"
 #include "worker/data/token_batches.h"
 #include "worker/engine/device.h"
@@ -15,6 +18,7 @@
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/torch_status.h"
 #include "worker/model/transformer_lm.h"
+#include "worker/offload/host_memory.h"
 
 namespace longhaul {
 namespace {
@@ -24,7 +28,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatches(const TorchReplica::Opt
   if (sources.empty()) sources.push_back({.source = {.path = options.data_path}});
   std::vector<std::unique_ptr<Dataset>> datasets;
   std::vector<ExamplePlan::Source> planned;
-  for (const auto& [source, weight] : sources) {
+  for (auto& [source, weight] : sources) {
+    source.documents = options.separate_documents;
     LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
                         OpenSource(source, options.shape.vocab, options.token_work));
     planned.push_back({.name = source.path, .tokens = dataset->tokens(), .weight = weight});
@@ -43,13 +48,28 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatches(const TorchReplica::Opt
                                        .batch = options.batch,
                                        .vocab = options.shape.vocab,
                                        .rank = alone ? 0 : options.communicator->rank(),
-                                       .ranks = alone ? 1 : options.communicator->size()};
+                                       .ranks = alone ? 1 : options.communicator->size(),
+                                       .separate_documents = options.separate_documents};
   return std::make_unique<PrefetchedBatches>(
       std::make_unique<TokenBatches>(share, std::move(datasets), plan));
 }
 
+InPoolTraffic TrafficOf(const ReceivedBytes& received) {
+  const auto bytes = [&](Use use) {
+    return InPoolBytes{.pair = received.Total(use, Level::kPair),
+                       .node = received.Total(use, Level::kNode),
+                       .pool = received.Total(use, Level::kPool)};
+  };
+  return {.forward = bytes(Use::kForward),
+          .backward = bytes(Use::kBackward),
+          .gradient = bytes(Use::kGradient),
+          .refresh = bytes(Use::kRefresh)};
+}
+
 TokenBatch TokensOf(const ExampleBatch& batch, int64_t context) {
-  return {batch.examples, context, batch.tensors.front().values};
+  TokenBatch tokens{batch.examples, context, batch.tensors[0].values};
+  if (batch.tensors.size() > 1) tokens.document_starts = batch.tensors[1].values;
+  return tokens;
 }
 
 absl::StatusOr<at::Device> OpenDevice(const TorchReplica::Options& options) {
@@ -113,9 +133,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .seed = options.seed,
                            .initial = options.initial,
                            .threads = options.threads,
+                           .team = options.team,
                            .accumulation = options.accumulation,
                            .recompute = options.recompute,
                            .blocks = BlocksOf(options.blocks),
+                           .gathers_ahead = options.gathers_ahead,
                            .offload = OffloadOf(options.offload),
                            .trace_path = options.trace_path});
   });
@@ -129,8 +151,11 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
   LH_RETURN_IF_ERROR(LayOutTransformer(options.shape).status());
   LH_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> batches, OpenBatches(options));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(options));
-  return std::unique_ptr<TorchReplica>(
+  std::unique_ptr<TorchReplica> replica(
       new TorchReplica(options, std::move(batches), std::move(engine)));
+  if (options.evaluation_beside.evaluations > 0)
+    LH_RETURN_IF_ERROR(replica->PrepareEvaluationBeside());
+  return replica;
 }
 
 TorchReplica::TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
@@ -145,10 +170,16 @@ int TorchReplica::ranks() const { return engine_->exchange().ranks(); }
 std::string TorchReplica::Describe() const {
   const bool on_cpu = options_.device == DeviceKind::kCpu;
   std::string line = DescribeOptimizer(options_.optimizer, layout(), on_cpu);
+  if (options_.separate_documents) absl::StrAppend(&line, "; attention keeps to documents");
   if (const UpdateSchedule* schedule = engine_->schedule(); schedule != nullptr) {
     absl::StrAppend(&line, "; offloaded: ", schedule->Describe(), ", ",
                     engine_->state_bytes().host >> 20, " MiB of each rank in host memory",
                     on_cpu ? " (the device is emulated: that saves nothing)" : "");
+  }
+  if (evaluating_ != nullptr) {
+    absl::StrAppend(&line, "; evaluates beside training, with ", evaluation_bytes_ >> 20,
+                    " MiB of each rank at most",
+                    options_.blocks == BlockKind::kAutograd ? " and what autograd computes" : "");
   }
   return line;
 }
@@ -163,11 +194,6 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   LH_ASSIGN_OR_RETURN(
       const StepResult result,
       engine_->Step(TokensOf(batch, options_.shape.context), pool_tokens, learning_rate));
-  const auto received = [&](Use use) {
-    return InPoolBytes{.pair = result.received.Total(use, Level::kPair),
-                       .node = result.received.Total(use, Level::kNode),
-                       .pool = result.received.Total(use, Level::kPool)};
-  };
   return StepStats{
       .loss = result.loss_sum / static_cast<double>(pool_tokens),
       .tokens = pool_tokens,
@@ -176,24 +202,85 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
       .skipped = result.skipped,
       .compute_seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-      .received = {.forward = received(Use::kForward),
-                   .backward = received(Use::kBackward),
-                   .gradient = received(Use::kGradient),
-                   .refresh = received(Use::kRefresh)},
+      .received = TrafficOf(result.received),
       .weights_nmse = result.weights_nmse,
       .gradients_nmse = result.gradients_nmse};
 }
 
+absl::StatusOr<InPoolTraffic> TorchReplica::Settle() {
+  LH_ASSIGN_OR_RETURN(const ReceivedBytes received, engine_->Settle());
+  return TrafficOf(received);
+}
+
+bool TorchReplica::settled() const { return engine_->settled(); }
+
+// Says what it takes before anything of it is there.
+absl::Status TorchReplica::PrepareEvaluationBeside() {
+  if (options_.device != DeviceKind::kCpu)
+    return absl::UnimplementedError("evaluation beside training is built for device CPU only");
+  const EvaluationBeside& beside = options_.evaluation_beside;
+  const int64_t share = EvenParts(options_.batch, ranks()).front().size;
+  LH_ASSIGN_OR_RETURN(const EvaluationMemory memory,
+                      engine_->PrepareEvaluationBeside(share, options_.shape.context));
+  const EvaluationNeed need{
+      .copies = beside.evaluations, .copy = memory.snapshot, .activations = memory.activations};
+  evaluation_bytes_ = need.total();
+  int64_t available = beside.host_bytes;
+  if (available == 0) {
+    LH_ASSIGN_OR_RETURN(available, AvailableHostMemory());
+  }
+  int of_node = ranks(), first = 0;
+  for (const int size : options_.ranks_of_node) {
+    if (rank() >= first && rank() < first + size) of_node = size;
+    first += size;
+  }
+  LH_RETURN_IF_ERROR(CheckEvaluationMemory(need, of_node, available));
+  evaluating_ = std::make_unique<EvaluationThread>(options_.eval_batches);
+  return absl::OkStatus();
+}
+
+absl::Status TorchReplica::BeginEvaluation() {
+  LH_CHECK(begun_ < EvaluationsBeside(), "too many evaluations at a time");
+  LH_ASSIGN_OR_RETURN(EvaluatedWeights copied, engine_->CopyWeights());
+  ++begun_;
+  evaluating_->Begin([this, weights = std::make_shared<EvaluatedWeights>(std::move(copied))](
+                         int64_t index) -> absl::StatusOr<double> {
+    LH_ASSIGN_OR_RETURN(const ExampleBatch batch,
+                        batches_->TakeHeldOut(index, options_.eval_batches));
+    return engine_->LossSumBeside(*weights, TokensOf(batch, options_.shape.context));
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<EvalStats>> TorchReplica::TakeEvaluation(bool wait) {
+  LH_CHECK(begun_ > 0, "no evaluation was begun");
+  if (!wait) {
+    LH_ASSIGN_OR_RETURN(const auto done, AllGather({evaluating_->Done() ? 1 : 0}));
+    for (const std::vector<int64_t>& rank : done) {
+      if (rank[0] == 0) return std::optional<EvalStats>();
+    }
+  }
+  --begun_;
+  LH_ASSIGN_OR_RETURN(std::vector<double> loss_sums, evaluating_->Take());
+  LH_RETURN_IF_ERROR(engine_->Sum(absl::MakeSpan(loss_sums)));
+  return std::optional<EvalStats>(StatsOf(loss_sums));
+}
+
 absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
-  const int64_t context = options_.shape.context;
-  double sum = 0;
+  std::vector<double> loss_sums;
   for (int64_t index = 0; index < options_.eval_batches; ++index) {
     LH_ASSIGN_OR_RETURN(const ExampleBatch batch,
                         batches_->TakeHeldOut(index, options_.eval_batches));
-    LH_ASSIGN_OR_RETURN(const double loss_sum, engine_->LossSum(TokensOf(batch, context)));
-    sum += loss_sum;
+    LH_ASSIGN_OR_RETURN(loss_sums.emplace_back(),
+                        engine_->LossSum(TokensOf(batch, options_.shape.context)));
   }
-  const int64_t tokens = options_.eval_batches * options_.batch * context;
+  return StatsOf(loss_sums);
+}
+
+// Of the batches' sums over all ranks.
+EvalStats TorchReplica::StatsOf(absl::Span<const double> loss_sums) const {
+  const int64_t tokens = options_.eval_batches * options_.batch * options_.shape.context;
+  const double sum = std::accumulate(loss_sums.begin(), loss_sums.end(), 0.0);
   const double loss = sum / static_cast<double>(tokens);
   return EvalStats{
       .loss = loss, .tokens = tokens, .metrics = {{"loss", loss}, {"perplexity", std::exp(loss)}}};

@@ -25,7 +25,7 @@ class CudaDeviceRuntime : public DeviceRuntime {
     int least = 0, greatest = 0;
     LH_RETURN_IF_ERROR(CudaStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                                   "cudaDeviceGetStreamPriorityRange"));
-    // Non-blocking: the default stream, which training uses, does not wait for it.
+    // Non-blocking, so that the default stream, which training uses, does not wait for it.
     LH_RETURN_IF_ERROR(
         CudaStatus(cudaStreamCreateWithPriority(&codec_, cudaStreamNonBlocking, least),
                    "cudaStreamCreateWithPriority"));
@@ -43,7 +43,8 @@ class CudaDeviceRuntime : public DeviceRuntime {
     const cudaError_t error =
         pinned ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
     if (error != cudaSuccess) {
-      cudaGetLastError();  // Not sticky: the next call is not to see it.
+      // Clears the error, so that the next call does not report it.
+      cudaGetLastError();
       return CudaStatus(error, absl::StrCat(pinned ? "pinning " : "allocating ", bytes, " bytes"));
     }
     return memory;
@@ -91,7 +92,7 @@ class CudaDeviceRuntime : public DeviceRuntime {
   }
 
  private:
-  // The current device belongs to the thread.
+  // The current device is a setting of each thread.
   absl::Status OnDevice() const { return CudaStatus(cudaSetDevice(device_), "cudaSetDevice"); }
   cudaStream_t StreamOf(Queue queue) const {
     return queue == Queue::kTraining ? training_ : codec_;

@@ -1,5 +1,5 @@
-// The DeviceRuntime of CUDA: part of the shared module longhaul_cuda_codec, which is loaded only
-// where a device is present (cuda_codec_module.h). Nothing else of the program refers to it.
+// The DeviceRuntime of CUDA. It is part of the shared module longhaul_cuda_codec, which is loaded
+// only if there is a device (cuda_codec_module.h). Nothing else of the program refers to it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace longhaul {
 
 struct CudaRuntimeOptions {
   int device = 0;
-  // The cudaStream_t that the training runs on. Null: the default stream.
+  // The cudaStream_t on which training runs. Null: the default stream.
   void* training_stream = nullptr;
 };
 
@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
 
 }  // namespace longhaul
 
-// The one symbol that is looked up in the module.
+// The only symbol of this file that is looked up in the module.
 extern "C" {
 using LonghaulMakeCudaRuntime =
     absl::StatusOr<std::shared_ptr<longhaul::DeviceRuntime>>(const longhaul::CudaRuntimeOptions&);

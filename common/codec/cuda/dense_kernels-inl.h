@@ -1,8 +1,8 @@
 // The dense codecs (dense_policy.h) as CUDA kernels. A thread block codes one segment; each of its
-// half-warps takes every 32nd block. Scales and energies of the segment meet in shared memory,
-// where the e3m0 codec sees which blocks are too small for its scale bytes.
+// half-warps takes every 32nd block. Scales and energies of the segment are collected in shared
+// memory, where the e3m0 codec finds the blocks that are too small for its scale bytes.
 //
-// CUDA code; a test compiles it for the CPU (tests/testing/cuda_emulation.h).
+// CUDA code. A test compiles it for the CPU (tests/testing/cuda_emulation.h).
 #pragma once
 
 #include "common/codec/cuda/half_warp-inl.h"
@@ -15,7 +15,7 @@
 
 namespace longhaul::cuda {
 
-// Where the parts of a payload lie.
+// The places of the parts of a payload.
 template <typename Policy, typename Byte>
 struct Planes {
   static constexpr int kCodeBytes = kBlockElements * Policy::kCodeBits / 8;
@@ -36,7 +36,7 @@ struct Planes {
   __device__ Byte* CodesOf(int block) const { return codes + block * kCodeBytes; }
 };
 
-// What the blocks of a segment tell each other.
+// State that the blocks of a segment share.
 struct SegmentState {
   uint32_t scales[kTileBlocks];
   double error[kTileBlocks / kernels::kSampleBlocks], signal[kTileBlocks / kernels::kSampleBlocks];
@@ -101,7 +101,7 @@ __device__ void EncodeBlock(const HalfWarp& self, const EncodeJob& job, const La
   Packing<Policy::kCodeBits>::Put(self, codes, elements, planes.CodesOf(block), planes.aligned);
 }
 
-// The block becomes zeros after all; what its codes stood for is lost, too.
+// The block becomes zeros, so the values of its codes are lost, too.
 template <typename Policy>
 __device__ void ZeroBlock(const HalfWarp& self, const EncodeJob& job, int block,
                           const Planes<Policy, uint8_t>& planes, SegmentState& state) {
@@ -118,7 +118,7 @@ __device__ void ZeroBlock(const HalfWarp& self, const EncodeJob& job, int block,
       }
     }
   }
-  // All have read their codes before any byte of two of them is cleared.
+  // All threads must have read their codes before any byte with two codes is cleared.
   __syncwarp(self.mask);
   for (int row = 0; row < kRows; ++row) codes[row] = 0;
   Packing<Policy::kCodeBits>::Put(self, codes, elements, planes.CodesOf(block), planes.aligned);
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) reports[blockIdx.x] = Report(job.elements, base_exponent, state);
 }
 
-// visit(row, value) of this thread's elements of a coded block. `base_exponent`: the segment's.
+// visit(row, value) for this thread's elements of a coded block. `base_exponent` is the segment's.
 template <typename Policy, typename Visit>
 __device__ void VisitDecoded(const HalfWarp& self, const Planes<Policy, const uint8_t>& planes,
                              int block, int32_t base_exponent, Visit visit) {
@@ -195,7 +195,8 @@ __device__ void VisitDecoded(const HalfWarp& self, const Planes<Policy, const ui
   for (int row = 0; row < kRows; ++row) visit(row, Policy::Value(codes[row], scale));
 }
 
-// accumulate: out += weight * decoded, a multiplication and an addition; else out = decoded.
+// accumulate: out += weight * decoded, with one multiplication and one addition. Otherwise out =
+// decoded.
 template <typename Policy>
 __global__ void __launch_bounds__(kThreads)
     DecodeDense(const DecodeJob* jobs, float weight, bool accumulate) {
@@ -240,7 +241,8 @@ __device__ LaneBlock SumBlock(const HalfWarp& self, const ReduceJob& job, int bl
   return sum;
 }
 
-// Decodes, sums and codes again without going through memory. For scales that stand alone.
+// Decodes, sums and codes again without going through memory. For codecs whose scales do not depend
+// on other blocks.
 template <typename Policy>
 __global__ void __launch_bounds__(kThreads)
     ReduceDense(const ReduceJob* jobs, EncodeReport* reports, float decay) {

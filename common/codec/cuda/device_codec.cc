@@ -16,9 +16,12 @@ using Queue = DeviceRuntime::Queue;
 
 // Consecutive segments that go through the staging memory together.
 struct DeviceCodec::Piece {
-  int first = 0, count = 0;                       // Of the segments.
-  int64_t begin = 0, end = 0;                     // Of the local arrays.
-  int64_t payload_offset = 0, payload_bytes = 0;  // Of `out`.
+  // Its segments.
+  int first = 0, count = 0;
+  // Its range of the local arrays.
+  int64_t begin = 0, end = 0;
+  // Its range of `out`.
+  int64_t payload_offset = 0, payload_bytes = 0;
 };
 
 namespace {
@@ -121,7 +124,7 @@ absl::StatusOr<std::vector<EncodeReport>> DeviceCodec::EncodeLocked(const Codec&
     return runtime_->Copy(kCodec, reports, device_reports, report_bytes);
   };
   const absl::Status enqueued = enqueue();
-  // Also after an error: what was enqueued uses the memory above.
+  // Wait also after an error, since works that were enqueued use the memory above.
   const absl::Status done = runtime_->Wait();
   LH_RETURN_IF_ERROR(enqueued);
   LH_RETURN_IF_ERROR(done);

@@ -1,10 +1,10 @@
-// Codes fragments on a device, with the bytes of the host's codecs. Blocking calls for background
-// threads, on the codec's own queue; training goes on beside them.
+// Codes fragments on a device, with the same bytes as the host's codecs. Blocking calls for
+// background threads, on the codec's own queue; training continues beside them.
 //
-// Work is done in pieces of at most kPieceElements, through device memory that is bounded whatever
-// the size of a fragment: codes are made in device memory and then copied out, since kernels that
-// wrote over the bus would hold the processors for as long as that takes; and a piece is fewer
-// thread blocks than a large device has processors, so that training finds some free.
+// Work is done in pieces of at most kPieceElements, with device memory of bounded size for any
+// fragment. Codes are made in device memory and then copied out: kernels that wrote over the bus
+// would hold the processors for as long as the transfer takes. A piece has fewer thread blocks than
+// a large device has processors, so that training finds some free.
 //
 // Thread-safe; calls run one after the other. Errors: RESOURCE_EXHAUSTED (memory of the device or
 // pinned memory), UNAVAILABLE (the device failed).
@@ -26,7 +26,7 @@
 
 namespace longhaul {
 
-// Floats in device memory, given back with the last copy.
+// Floats in device memory. They are given back when the last copy ends.
 using DeviceFloats = std::shared_ptr<float>;
 
 class DeviceCodec {
@@ -41,15 +41,15 @@ class DeviceCodec {
   // Pinned host memory.
   absl::StatusOr<std::shared_ptr<uint8_t>> AllocatePinned(int64_t bytes);
 
-  // A segment of local arrays of floats. `noise`: of a stochastic encoder.
+  // A segment of local arrays of floats. `noise` is for stochastic encoders.
   struct Segment {
     int64_t offset = 0;
     int32_t elements = 0;
     NoiseKey noise;
   };
-  // u = (values - minus) + decay * error in local arrays, of which minus and error may be null;
-  // `values` is in host memory if `host_values` is not empty. `lost` may be null, or one of the
-  // inputs in device memory. Segments ascend and do not overlap.
+  // u = (values - minus) + decay * error in local arrays; minus and error may be null. `values` is
+  // in host memory if `host_values` is not empty. `lost` may be null, or one of the inputs in
+  // device memory. Segments ascend and do not overlap.
   struct Input {
     absl::Span<const float> host_values;
     const float* values = nullptr;
@@ -58,16 +58,16 @@ class DeviceCodec {
     float* lost = nullptr;
     absl::Span<const Segment> segments;
   };
-  // Codes the segments, one after another, into `out`, pinned memory of as many bytes as they
-  // take. What is found out of each: of a segment with NaN or Inf its first place, as an index.
+  // Codes the segments, one after another, into `out`, which is pinned memory of their coded size.
+  // Returns the result of each; for a segment with NaN or Inf it has the index of the first one.
   absl::StatusOr<std::vector<cuda::EncodeReport>> Encode(const Codec& codec, const Input& input,
                                                          uint8_t* out);
 
-  // Blocks of a coded segment that Validate accepts, `payload` and `out` in device memory; as
-  // Codec::Decode, or if `accumulate` as Codec::DecodeAccumulate.
+  // Decodes blocks of a coded segment that Validate accepts; `payload` and `out` are device memory.
+  // As Codec::Decode, or with `accumulate` as Codec::DecodeAccumulate.
   absl::Status Decode(CodecKind kind, const cuda::DecodeJob& job, float weight, bool accumulate);
 
-  // Copies on the codec's queue, waiting for the end.
+  // Copies on the codec's queue, and waits for the end.
   absl::Status Upload(absl::Span<const float> from, float* to);
   absl::Status Download(const float* from, absl::Span<float> to);
   absl::Status Zero(float* values, int64_t count);
@@ -81,7 +81,8 @@ class DeviceCodec {
 
   const std::shared_ptr<DeviceRuntime> runtime_;
   const std::shared_ptr<MemoryStore> device_memory_, pinned_memory_;
-  absl::Mutex mutex_;  // Of the calls that wait for the codec's queue.
+  // One call at a time uses the codec's queue.
+  absl::Mutex mutex_;
 };
 
 }  // namespace longhaul

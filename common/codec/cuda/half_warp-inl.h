@@ -1,10 +1,11 @@
-// Sixteen threads that work on one block together: thread l holds the elements l + 16 k, so that
-// loads are coalesced, word l of the packed codes is made by thread l alone, and the sums of
-// kernels/block.h are one addition for each row and then exchanges between threads.
+// Sixteen threads that work on one block together. Thread l holds the elements l + 16 k. So loads
+// are coalesced, thread l alone makes word l of the packed codes, and the sums of kernels/block.h
+// are one addition for each row and then exchanges between threads.
 //
-// Each half goes its own way through data-dependent branches: its exchanges name its threads alone.
+// The two halves of a warp may take different branches, so an exchange names only the threads of
+// its half.
 //
-// CUDA code; a test compiles it for the CPU (tests/testing/cuda_emulation.h).
+// CUDA code. A test compiles it for the CPU (tests/testing/cuda_emulation.h).
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,13 @@ namespace longhaul::cuda {
 using kernels::kLanes;
 
 inline constexpr int kRows = kBlockElements / kLanes;
-// Of a thread block: as many blocks at once as a chunk of topk2 has.
+// The sizes of a thread block: it works on as many blocks at once as a chunk of topk2 has.
 inline constexpr int kThreads = 512, kHalfWarps = kThreads / kLanes;
 
 struct HalfWarp {
   int index, lane;
-  uint32_t mask;  // Of its threads in their warp.
+  // Its threads in their warp.
+  uint32_t mask;
 
   __device__ HalfWarp()
       : index(threadIdx.x / kLanes),
@@ -32,7 +34,7 @@ struct HalfWarp {
         mask(0xffffu << (threadIdx.x & kLanes)) {}
 
   // The result is the same in all threads, bit for bit: each exchange adds the two numbers that
-  // halving adds, and addition commutes.
+  // halving adds, and addition is commutative.
   __device__ float Sum(float x) const {
     for (int half = kLanes / 2; half > 0; half /= 2) x += __shfl_xor_sync(mask, x, half, kLanes);
     return x;
@@ -42,8 +44,12 @@ struct HalfWarp {
       x = std::max(x, __shfl_xor_sync(mask, x, half, kLanes));
     return x;
   }
-  __device__ uint32_t Neighbour(uint32_t x) const { return __shfl_xor_sync(mask, x, 1, kLanes); }
-  // A bit for each lane.
+  // The value of the lane whose number differs in the bits of `distance`.
+  __device__ uint32_t Exchange(uint32_t x, int distance) const {
+    return __shfl_xor_sync(mask, x, distance, kLanes);
+  }
+  __device__ uint32_t Neighbour(uint32_t x) const { return Exchange(x, 1); }
+  // One bit for each lane.
   __device__ uint32_t Ballot(bool yes) const {
     return __ballot_sync(mask, yes) >> (threadIdx.x & kLanes) & 0xffff;
   }

@@ -1,4 +1,4 @@
-// The kernels of kernel_table-inl.h, launched on a stream of the current device. No waiting; an
+// Launches the kernels of kernel_table-inl.h on a stream of the current device. Does not wait; an
 // error is that of the launch.
 #pragma once
 
@@ -13,7 +13,7 @@ cudaError_t LaunchEncode(const CodecOptions& options, const EncodeJob* jobs, Enc
 cudaError_t LaunchDecode(CodecKind kind, const DecodeJob* jobs, int count, float weight,
                          bool accumulate, cudaStream_t stream);
 
-// int8, int4.
+// For int8, int6, int4.
 cudaError_t LaunchReduce(CodecKind kind, const ReduceJob* jobs, EncodeReport* reports, int count,
                          float decay, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
-// Which kernel codes what: the one list of the instantiations.
+// Which kernel codes which kind: the only list of the instantiations.
 //
-// CUDA code; a test compiles it for the CPU (tests/testing/cuda_emulation.h).
+// CUDA code. A test compiles it for the CPU (tests/testing/cuda_emulation.h).
 #pragma once
 
 #include "common/codec/codec.h"
@@ -13,13 +13,14 @@
 
 namespace longhaul::cuda {
 
-// Launched with one thread block of kThreads a job.
+// Launched with one thread block of kThreads for each job.
 using EncodeKernel = void (*)(const EncodeJob* jobs, EncodeReport* reports, float decay);
 using ReduceKernel = void (*)(const ReduceJob* jobs, EncodeReport* reports, float decay);
 using DecodeKernel = void (*)(const DecodeJob* jobs, float weight, bool accumulate);
 
 inline EncodeKernel EncodeKernelOf(const CodecOptions& options) {
   using integer::Int4;
+  using integer::Int6;
   using integer::Int8;
   switch (options.kind) {
     case CodecKind::kFp32:
@@ -33,6 +34,8 @@ inline EncodeKernel EncodeKernelOf(const CodecOptions& options) {
     case CodecKind::kInt8:
       if (options.stochastic) return EncodeDense<kernels::StochasticInteger<Int8>>;
       return EncodeDense<kernels::NearestInteger<Int8>>;
+    case CodecKind::kInt6:
+      return EncodeDense<kernels::NearestInteger<Int6>>;
     case CodecKind::kInt4:
       if (options.search_scale) return EncodeDense<kernels::SearchedInteger<Int4>>;
       if (options.stochastic) return EncodeDense<kernels::StochasticInteger<Int4>>;
@@ -56,6 +59,8 @@ inline DecodeKernel DecodeKernelOf(CodecKind kind) {
       return DecodeDense<kernels::NearestE3m0>;
     case CodecKind::kInt8:
       return DecodeDense<kernels::NearestInteger<integer::Int8>>;
+    case CodecKind::kInt6:
+      return DecodeDense<kernels::NearestInteger<integer::Int6>>;
     case CodecKind::kInt4:
       return DecodeDense<kernels::NearestInteger<integer::Int4>>;
     case CodecKind::kSign1:
@@ -66,9 +71,10 @@ inline DecodeKernel DecodeKernelOf(CodecKind kind) {
   return nullptr;
 }
 
-// What ranks of a pool send each other to be summed. Null: not built for this kind.
+// Sums coded values that ranks of a pool send each other. Null: not built for this kind.
 inline ReduceKernel ReduceKernelOf(CodecKind kind) {
   if (kind == CodecKind::kInt8) return ReduceDense<kernels::NearestInteger<integer::Int8>>;
+  if (kind == CodecKind::kInt6) return ReduceDense<kernels::NearestInteger<integer::Int6>>;
   if (kind == CodecKind::kInt4) return ReduceDense<kernels::NearestInteger<integer::Int4>>;
   return nullptr;
 }

@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<uint8_t>> MemoryStore::Take(int64_t bytes) {
                                   });
 }
 
-// The smallest that is large enough, unless most of it would lie idle.
+// Takes the smallest block that is large enough, unless most of it would be unused.
 void* MemoryStore::TakeUnused(int64_t& bytes) {
   absl::MutexLock lock(&mutex_);
   const auto found = unused_.lower_bound(bytes);

@@ -1,5 +1,5 @@
-// Memory of a device, or pinned host memory, that is used again: to allocate or free either may
-// stop the device, so blocks are kept when they are given back.
+// Memory of a device, or pinned host memory, that is used again. Allocating or freeing either may
+// stop the device, so blocks that are given back are kept.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace longhaul {
 
-// Thread-safe. Blocks may outlive the store's other owners; they keep it and the runtime alive.
+// Thread-safe. Blocks may outlive the store's other owners, since they keep it and the runtime
+// alive.
 class MemoryStore : public std::enable_shared_from_this<MemoryStore> {
  public:
   static std::shared_ptr<MemoryStore> Make(std::shared_ptr<DeviceRuntime> runtime,
@@ -21,8 +22,9 @@ class MemoryStore : public std::enable_shared_from_this<MemoryStore> {
   ~MemoryStore();
   MemoryStore(const MemoryStore&) = delete;
 
-  // At least so many bytes (more than 0), not initialised; given back when the last copy of the
-  // pointer ends. RESOURCE_EXHAUSTED, after what lies here unused was freed.
+  // At least so many bytes (more than 0), not initialised. They are given back when the last copy
+  // of the pointer ends. RESOURCE_EXHAUSTED: there was not enough memory, even after unused blocks
+  // were freed.
   absl::StatusOr<std::shared_ptr<uint8_t>> Take(int64_t bytes);
 
  private:
@@ -34,7 +36,8 @@ class MemoryStore : public std::enable_shared_from_this<MemoryStore> {
   const std::shared_ptr<DeviceRuntime> runtime_;
   const DeviceRuntime::Memory kind_;
   absl::Mutex mutex_;
-  std::multimap<int64_t, void*> unused_ ABSL_GUARDED_BY(mutex_);  // By size.
+  // By size.
+  std::multimap<int64_t, void*> unused_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul

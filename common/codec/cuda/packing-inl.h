@@ -1,7 +1,8 @@
-// The codes of one block to and from a payload, by the half-warp that holds it (tail_order.h says
-// where they lie). `elements` below a block's: the natural order of a short last block.
+// Moves the codes of one block to and from a payload. The half-warp that holds the block does it
+// (tail_order.h says where codes lie). If `elements` is less than a block's, codes have the natural
+// order of a short last block.
 //
-// CUDA code; a test compiles it for the CPU (tests/testing/cuda_emulation.h).
+// CUDA code. A test compiles it for the CPU (tests/testing/cuda_emulation.h).
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace longhaul::cuda {
 
 using LaneCodes = uint32_t[kRows];
 
-// A payload may begin at any byte, but nearly all begin at a word: `aligned`, the same for all
-// threads.
+// A payload may begin at any byte, but nearly all begin at a word: `aligned`, which is the same for
+// all threads.
 __device__ inline bool IsAligned(const uint8_t* bytes) {
   return reinterpret_cast<uintptr_t>(bytes) % sizeof(uint32_t) == 0;
 }
@@ -39,10 +40,11 @@ __device__ uint32_t Load(const uint8_t* at, bool aligned) {
   return value;
 }
 
+// Has Put(self, codes, elements, block, aligned) and Get(self, elements, block, ...).
 template <int kBits>
-struct Packing;  // Put(self, codes, elements, block, aligned), Get(self, elements, block, ...)
+struct Packing;
 
-// fp32, bf16: in the order of the elements, whole block or not.
+// fp32, bf16: in the order of the elements, for whole and short blocks.
 template <typename Word>
 struct WordPacking {
   static __device__ void Put(const HalfWarp& self, const LaneCodes& codes, int elements,
@@ -120,7 +122,7 @@ struct Packing<4> {
   }
 
  private:
-  // A byte holds the codes of two neighbours: the even lane writes it.
+  // A byte has the codes of two neighbours. The even lane writes it.
   static __device__ void PutTail(const HalfWarp& self, const LaneCodes& codes, int elements,
                                  uint8_t* block) {
     for (int row = 0; row < kRows; ++row) {
@@ -131,7 +133,57 @@ struct Packing<4> {
   }
 };
 
-// Natural order, too. A row is 16 bits, gathered by a vote and written by the lane of that number.
+// A lane holds a word of low bits and a half word of high bits.
+template <>
+struct Packing<6> {
+  static __device__ void Put(const HalfWarp& self, const LaneCodes& codes, int elements,
+                             uint8_t* block, bool aligned) {
+    if (elements < kBlockElements) return PutTail(self, codes, elements, block);
+    uint32_t low = 0, high = 0;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      low |= (codes[row] & 15) << (4 * row);
+      high |= codes[row] >> 4 << (2 * row);
+    }
+    Store<uint32_t>(block + self.lane * 4, low, aligned);
+    Store<uint16_t>(block + kHalfBytesPerBlock + self.lane * 2, high, aligned);
+  }
+  static __device__ void Get(const HalfWarp& self, int elements, const uint8_t* block, bool aligned,
+                             LaneCodes& codes) {
+    if (elements < kBlockElements) {
+      for (int row = 0; row < kRows; ++row) {
+        const int i = self.lane + kLanes * row;
+        codes[row] = i < elements ? SixBitTailCode(block, i) : 0;
+      }
+      return;
+    }
+    const uint32_t low = Load<uint32_t>(block + self.lane * 4, aligned);
+    const uint32_t high = Load<uint16_t>(block + kHalfBytesPerBlock + self.lane * 2, aligned);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row)
+      codes[row] = (high >> (2 * row) & 3) << 4 | (low >> (4 * row) & 15);
+  }
+
+ private:
+  // Four codes are three bytes. The first lane of four writes them.
+  static __device__ void PutTail(const HalfWarp& self, const LaneCodes& codes, int elements,
+                                 uint8_t* block) {
+    for (int row = 0; row < kRows; ++row) {
+      const int i = self.lane + kLanes * row;
+      uint32_t bits = i < elements ? codes[row] : 0;
+      bits |= self.Exchange(bits, 1) << 6;
+      bits |= self.Exchange(bits, 2) << 12;
+      if (self.lane % 4 != 0) continue;
+      for (int byte = 0; byte < 3; ++byte) {
+        if (i * 6 + byte * 8 < elements * 6)
+          block[i / 4 * 3 + byte] = static_cast<uint8_t>(bits >> (8 * byte));
+      }
+    }
+  }
+};
+
+// Also in natural order. A row is 16 bits, gathered by a vote and written by the lane of that
+// number.
 template <>
 struct Packing<1> {
   static __device__ void Put(const HalfWarp& self, const LaneCodes& codes, int elements,

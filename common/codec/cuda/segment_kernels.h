@@ -1,11 +1,12 @@
-// The codec kernels by themselves, behind what is enqueued on a stream of the caller's: for who keeps
-// its own memory and order of work on the device, as the engine of a rank does. (Fragments are coded
-// through DeviceCodec.) A seam: the CUDA part is a module that is loaded where a device is; tests
-// have an emulation that runs the kernels on the CPU, at once.
+// The codec kernels alone, run after the works of a stream that the caller gives. For users that
+// have their own memory and order of work on the device, such as the engine of a rank. (Fragments
+// are coded with DeviceCodec.) An interface: the CUDA part is a module that is loaded if there is a
+// device; tests have an emulation that runs the kernels on the CPU at once.
 //
-// Thread-safe. Nothing waits. Jobs, reports and all that jobs point to are device memory, which must
-// stay valid until the kernel has run; `count` >= 1 segments of 1 to kTileElements elements. The
-// bytes and floats are those of the host's codecs. UNAVAILABLE: the launch failed.
+// Thread-safe. Nothing waits. Jobs, reports and everything that jobs point to are device memory,
+// which must stay valid until the kernel has run. There are `count` >= 1 segments of 1 to
+// kTileElements elements. Bytes and floats are those of the host's codecs. UNAVAILABLE: the launch
+// failed.
 #pragma once
 
 #include <string>
@@ -27,12 +28,12 @@ class SegmentKernels {
   // out = decoded.
   virtual absl::Status Decode(CodecKind kind, const cuda::DecodeJob* jobs, int count,
                               void* stream) const = 0;
-  // int8 and int4 alone. Reports are those of jobs that code.
+  // Only for int8, int6 and int4. Reports are those of jobs that code.
   virtual absl::Status Reduce(CodecKind kind, const cuda::ReduceJob* jobs,
                               cuda::EncodeReport* reports, int count, void* stream) const = 0;
 };
 
-// Those of the module longhaul_cuda_codec, which stay for the life of the process. Errors and
+// The kernels of the module longhaul_cuda_codec, which stay until the process ends. Errors and
 // `folder`: see LoadCudaFunction.
 absl::StatusOr<const SegmentKernels*> LoadCudaSegmentKernels(const std::string& folder = "");
 

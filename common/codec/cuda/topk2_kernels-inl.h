@@ -1,9 +1,9 @@
 // topk2 as CUDA kernels. A thread block codes one segment, chunk by chunk: half-warp b holds block
-// b of the chunk. The threshold is found bit by bit, counting who reaches it; of those equal to it
-// the first places are kept, which needs counts by half-warp and row only, since a place is
-// (half-warp, row, lane) in this order.
+// b of the chunk. The threshold is found bit by bit, by counting the magnitudes that reach it. Of
+// the magnitudes that equal it the first places are kept. A place is (half-warp, row, lane) in this
+// order, so that needs only counts for each half-warp and row.
 //
-// CUDA code; a test compiles it for the CPU (tests/testing/cuda_emulation.h).
+// CUDA code. A test compiles it for the CPU (tests/testing/cuda_emulation.h).
 #pragma once
 
 #include "common/codec/cuda/dense_kernels-inl.h"
@@ -19,22 +19,23 @@ static_assert(kHalfWarps == topk2::kChunkBlocks, "a chunk is what a thread block
 inline constexpr int kBitmapWords = 2 * topk2::kKeptMax / 32;
 
 struct Topk2State {
-  int32_t counts[2]
-                [kHalfWarps];  // By half-warp; the two alternate, so that a sum needs one barrier.
+  // By half-warp. The two arrays alternate, so that a sum needs only one barrier.
+  int32_t counts[2][kHalfWarps];
   uint32_t max[kHalfWarps];
   float kept[topk2::kKeptMax];
   uint16_t positions[topk2::kKeptMax];
   uint8_t entries[topk2::kKeptMax];
   uint32_t bitmap[kBitmapWords];
-  uint32_t words[2];  // The levels.
+  // The levels.
+  uint32_t words[2];
 };
 
-// Sums over the thread block, each call with one barrier. All threads call.
+// Sums over the thread block, with one barrier in each call. All threads must call.
 class BlockSums {
  public:
   __device__ BlockSums(const HalfWarp& self, Topk2State& state) : self_(self), state_(state) {}
 
-  // Of every thread's number.
+  // The sum of every thread's number.
   __device__ int Total(int of_thread) {
     const int of_warp = static_cast<int>(__reduce_add_sync(0xffffffffu, of_thread));
     const int32_t* counts = Share(of_warp, self_.index / 2, self_.index % 2 == 0);
@@ -42,7 +43,7 @@ class BlockSums {
     for (int warp = 0; warp < kHalfWarps / 2; ++warp) total += counts[warp];
     return total;
   }
-  // Of numbers of half-warps, those of the half-warps before this one.
+  // The sum of the numbers of the half-warps before this one.
   __device__ int Before(int of_half_warp) {
     const int32_t* counts = Share(of_half_warp, self_.index, true);
     int sum = 0;
@@ -111,7 +112,7 @@ __device__ inline void Select(const LaneBlock& values, int keep, BlockSums& sums
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
     const int j = before + __popc(chosen[row] & lanes_before);
-    // With NaN in the chunk, too, no more than `keep` are chosen; j is in range.
+    // At most `keep` are chosen, even if the chunk has NaN. So j is in range.
     if ((chosen[row] >> self.lane & 1) != 0 && j < keep) {
       state.kept[j] = values.u[row];
       state.positions[j] =
@@ -121,7 +122,8 @@ __device__ inline void Select(const LaneBlock& values, int keep, BlockSums& sums
   }
 }
 
-// The first half-warp: levels and entries of the kept elements, which lie in shared memory.
+// Run by the first half-warp: makes levels and entries of the kept elements, which are in shared
+// memory.
 __device__ inline void CodeKept(const HalfWarp& self, int keep, uint32_t magnitude_max,
                                 Topk2State& state) {
   constexpr int kKeptRows = topk2::kKeptMax / kLanes;
@@ -177,7 +179,7 @@ __device__ inline void Measure(const LaneBlock& values, int block, double* energ
     energies[block / kernels::kSampleBlocks] = kernels::Energy(energy, max);
 }
 
-// All threads; returns with the shared state free for the next chunk.
+// Called by all threads. When it returns, the shared state is free for the next chunk.
 __device__ inline void EncodeChunk(const EncodeJob& job, float decay, int chunk, BlockSums& sums,
                                    SegmentState& segment, Topk2State& state) {
   const HalfWarp self;
@@ -203,7 +205,7 @@ __device__ inline void EncodeChunk(const EncodeJob& job, float decay, int chunk,
   }
   __syncthreads();
   WriteChunk(shape, state, job.out + chunk * static_cast<int>(topk2::kChunkBytes));
-  // What is lost: all of u, less the kept elements' levels.
+  // Lost is all of u, except the levels of the kept elements.
   const topk2::Levels levels = LevelsIn(state);
   for (int j = 0; j < keep; ++j) {
     const int i =
@@ -251,8 +253,8 @@ __device__ inline int PlaceOfBit(const uint8_t* bytes, int count, int j) {
   return -1;
 }
 
-// As DecodeDense. Of bytes that are not valid the kept elements may meet in one place, where either
-// value may win.
+// As DecodeDense. If the bytes are not valid, several kept elements may have one place; then any of
+// their values may win.
 __global__ void __launch_bounds__(kThreads)
     DecodeTopk2(const DecodeJob* jobs, float weight, bool accumulate) {
   const DecodeJob job = jobs[blockIdx.x];

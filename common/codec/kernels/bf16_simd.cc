@@ -1,7 +1,7 @@
-// The twin of bf16_scalar.cc in Highway, compiled once for each instruction set.
+// The Highway version of bf16_scalar.cc, compiled once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/codec/kernels/bf16_simd.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 
@@ -11,7 +11,8 @@ HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 namespace {
 
-using HalfTag = hn::Rebind<uint16_t, FloatTag>;  // As many as floats.
+// As many lanes as floats.
+using HalfTag = hn::Rebind<uint16_t, FloatTag>;
 constexpr HalfTag kHalf;
 
 struct Bf16 {
@@ -34,7 +35,7 @@ struct Bf16 {
   static HWY_INLINE Floats Value(Ints code, Scale) { return hn::BitCast(kFloat, code); }
   struct Packer {
     HWY_INLINE void Put(Ints code, int row, int column, uint8_t* codes) {
-      // The upper half is within 16 bits, so that the saturation of DemoteTo changes nothing.
+      // The upper half has only 16 bits, so DemoteTo does not saturate.
       const auto half =
           hn::DemoteTo(kHalf, hn::BitCast(kInt, hn::ShiftRight<16>(hn::BitCast(kWord, code))));
       StoreBytes(half, kHalf, codes + (row * kLanes + column * kVectorLanes) * 2);

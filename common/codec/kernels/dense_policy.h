@@ -23,14 +23,14 @@ namespace longhaul::kernels {
 
 constexpr uint32_t Magnitude(float x) { return std::bit_cast<uint32_t>(x) & kMagnitudeMask; }
 
-// u + decay * error at one place, each operation rounded; `error` may be null.
+// u + decay * error at one index, each operation rounded. `error` may be null.
 LONGHAUL_HOST_DEVICE inline float WithError(float u, const float* error, float decay, int64_t at) {
   if (error == nullptr) return u;
   const float again = decay * error[at];
   return u + again;
 }
 
-// u = (values - minus) + decay * error at one place, each operation rounded; `minus` and `error`
+// u = (values - minus) + decay * error at one index, each operation rounded. `minus` and `error`
 // may be null.
 LONGHAUL_HOST_DEVICE inline float InputAt(const float* values, const float* minus,
                                           const float* error, float decay, int64_t at) {
@@ -39,7 +39,7 @@ LONGHAUL_HOST_DEVICE inline float InputAt(const float* values, const float* minu
   return WithError(u, error, decay, at);
 }
 
-// Elements in plain memory, a multiple of kLanes.
+// Elements in plain memory; their number is a multiple of kLanes.
 template <int kElements>
 struct PlainValues {
   const float* u;
@@ -53,7 +53,7 @@ struct PlainValues {
 };
 using PlainBlock = PlainValues<kBlockElements>;
 
-// For policies that need none.
+// Used with policies that need no noise.
 struct NoNoise {
   constexpr float PlusOne(int) const { return 1; }
 };

@@ -1,5 +1,5 @@
-// The loops that all dense codecs share, in plain code: with a codec's policy (dense_policy.h) they
-// are its definition.
+// The loops that all dense codecs share, in plain code. With a codec's policy (dense_policy.h) they
+// define the codec.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline uint32_t FirstBad(const float* u) {
   return i;
 }
 
-// A code's place in its block; Put into zeros.
+// The place of a code in its block. Put requires that the block was zero.
 template <int kBits>
 void Put(uint8_t* codes, int i, uint32_t code) {
   switch (kBits) {
@@ -34,6 +34,9 @@ void Put(uint8_t* codes, int i, uint32_t code) {
       break;
     case 4:
       codes[HalfByteInBlock(i)] |= code << HalfByteShift(i);
+      break;
+    case 6:
+      PutSixBits(codes, i, code);
       break;
     case 8:
       codes[ByteInBlock(i)] = code;
@@ -51,6 +54,8 @@ uint32_t Get(const uint8_t* codes, int i) {
       return codes[i / 8] >> i % 8 & 1;
     case 4:
       return codes[HalfByteInBlock(i)] >> HalfByteShift(i) & 15;
+    case 6:
+      return GetSixBits(codes, i);
     case 8:
       return codes[ByteInBlock(i)];
     default:

@@ -1,4 +1,4 @@
-// The loops that all dense codecs share, in Highway; with a codec's policy they are the twins of
+// The loops that all dense codecs share, in Highway. With a codec's policy they do the same as
 // dense_scalar.h. Included once for each instruction set. A block is an array of vectors: vector
 // row * kColumns + column holds elements 16 * row + column * lanes, so that lane sums and packed
 // words are those of the definition for every vector length up to 16. A policy has
@@ -45,7 +45,7 @@ constexpr int kColumns = kLanes / kVectorLanes;
 constexpr int kRows = kBlockElements / kLanes;
 constexpr int kVectors = kRows * kColumns;
 
-// Full unrolling keeps a block in registers where there are enough.
+// Full unrolling keeps a block in registers, if there are enough of them.
 #define LONGHAUL_EACH_VECTOR HWY_UNROLL(32)
 
 struct Quantized {
@@ -65,7 +65,7 @@ HWY_INLINE void StoreBytes(hn::Vec<D> v, D d, uint8_t* bytes) {
   hn::StoreU(hn::BitCast(byte, v), byte, bytes);
 }
 
-// One bit a lane.
+// One bit for each lane.
 template <class Mask>
 HWY_INLINE uint32_t MaskBits(Mask mask) {
   uint16_t bits = 0;
@@ -77,12 +77,12 @@ HWY_INLINE Ints Magnitude(Floats x) {
   return hn::And(hn::BitCast(kInt, x), hn::Set(kInt, static_cast<int32_t>(kMagnitudeMask)));
 }
 
-// Sign bits alone.
+// Only the sign bits.
 HWY_INLINE Ints SignOf(Floats x) {
   return hn::AndNot(hn::Set(kInt, static_cast<int32_t>(kMagnitudeMask)), hn::BitCast(kInt, x));
 }
 
-// SumLanes() of block.h, of kColumns vectors.
+// SumLanes() of block.h for kColumns vectors.
 HWY_INLINE float SumColumns(const Floats* columns) {
   alignas(64) float lanes[kLanes];
   LONGHAUL_EACH_VECTOR
@@ -113,7 +113,7 @@ HWY_INLINE float SignalEnergy(const Floats* u, float factor) {
   return SumColumns(sums);
 }
 
-// rounding_noise.h: the keys of the rounds, made once for many blocks.
+// The keys of the rounds (rounding_noise.h), made once for many blocks.
 struct RoundKeys {
   static constexpr int kRounds = 7;
   uint32_t first[kRounds], second[kRounds];
@@ -125,18 +125,19 @@ struct RoundKeys {
   }
 };
 
-// rounding_noise.h: the words of 16 lanes, and the noise of each vector of a block.
+// The words of 16 lanes (rounding_noise.h), and the noise of each vector of a block.
 class BlockNoise {
  public:
   BlockNoise() = default;
   HWY_INLINE BlockNoise(const RoundKeys& keys, uint64_t block) {
-    // Even and odd lanes apart, as the low halves of 64-bit lanes: what multiplication takes.
+    // Even and odd lanes are kept apart, as the low halves of 64-bit lanes, since the
+    // multiplication needs them so.
     const hn::Repartition<uint64_t, WordTag> wide;
     const auto lanes = hn::Iota(kWord, 0u);
     LONGHAUL_EACH_VECTOR
     for (int c = 0; c < kColumns; ++c) {
-      const uint64_t first =
-          block * 16 + c * kVectorLanes;  // Lanes never carry into the high half.
+      // Lanes never carry into the high half.
+      const uint64_t first = block * 16 + c * kVectorLanes;
       const uint32_t high = static_cast<uint32_t>(first >> 32);
       const Words low = hn::Add(hn::Set(kWord, static_cast<uint32_t>(first)), lanes);
       Words even[4], odd[4];
@@ -156,8 +157,8 @@ class BlockNoise {
  private:
   static constexpr uint32_t kFactor0 = 0xD2511F53, kFactor1 = 0xCD9E8D57;
 
-  // Philox-4x32-7 in the even lanes; odd lanes hold anything. Words 2 and 3 of the counter are 0,
-  // which makes much of the first two rounds the same in all lanes.
+  // Philox-4x32-7 in the even lanes; the odd lanes hold arbitrary bits. Words 2 and 3 of the
+  // counter are 0, so most of the first two rounds is the same in all lanes.
   static HWY_INLINE void Rounds(const RoundKeys& keys, Words low, uint32_t high, Words* c) {
     const auto first = hn::MulEven(low, hn::Set(kWord, kFactor0));
     const uint64_t same = uint64_t{high ^ keys.first[0]} * kFactor0;
@@ -174,7 +175,7 @@ class BlockNoise {
       const auto p1 = hn::MulEven(c[2], hn::Set(kWord, kFactor1));
       c[0] = hn::Xor3(High(p1), c[1], hn::Set(kWord, keys.first[round]));
       c[1] = hn::BitCast(kWord, p1);
-      // By a shuffle: shifts have the port of multiplications.
+      // A shuffle is used, since shifts run on the port of multiplications.
       c[2] = hn::Xor3(hn::DupOdd(hn::BitCast(kWord, p0)), c[3], hn::Set(kWord, keys.second[round]));
       c[3] = hn::BitCast(kWord, p0);
     }
@@ -215,9 +216,8 @@ HWY_NOINLINE uint32_t FirstBad(const float* values) {
 
 static_assert(kBlockElements * sizeof(float) == kReadAheadBytes);
 
-// Runs no longer than SegmentEncoder's are worked on piece by piece: what is summed up, or
-// subtracted from the values, was just made in the cache, and reading ahead of it would only bring
-// what lies behind.
+// Runs that are no longer than SegmentEncoder's are worked on piece by piece. Their data was just
+// made and is in the cache. Reading ahead would only bring memory after it.
 HWY_INLINE bool IsMadeInCache(int64_t blocks) { return blocks <= kRunBlocks; }
 
 HWY_INLINE void LoadBlock(const float* block, Floats* u) {
@@ -236,17 +236,18 @@ HWY_INLINE void LoadInput(const float* values, const float* minus, const float* 
   }
 }
 
-// What stands in for an input that a run does not have: a block that changes nothing, for each of
-// its blocks the same. So the loops have no cases.
+// Replaces an input that a run does not have: a block that changes nothing, used for every block.
+// So the loops need no cases.
 struct NoInput {
   alignas(64) float minus[kBlockElements] = {}, error[kBlockElements] = {};
   constexpr NoInput() {
-    for (float& x : error) x = -0.0f;  // x + -0 is x, also for x = -0.
+    // x + -0 is x, also for x = -0.
+    for (float& x : error) x = -0.0f;
   }
 };
 constexpr NoInput kNoInput;
 
-// The blocks of an input or output of a run, or of what stands in for it.
+// The blocks of an input or output of a run, or of its replacement.
 template <typename T>
 class Blocks {
  public:
@@ -259,9 +260,9 @@ class Blocks {
   int64_t step_;
 };
 
-// Blocks are encoded in groups: first the scales of all, then the codes of all. A block's maximum
-// and scale are a chain of dependent operations longer than what a processor looks ahead; those of
-// a group overlap. Of each aligned group one block is measured.
+// Blocks are encoded in groups: first the scales of all, then the codes of all. The maximum and
+// scale of a block are a long chain of dependent operations, longer than a processor looks ahead;
+// the chains of a group overlap. One block of each aligned group is measured.
 constexpr int64_t kGroupBlocks = kSampleBlocks;
 
 template <class Policy>
@@ -270,7 +271,7 @@ HWY_INLINE typename Policy::Scale ChooseScale(const Floats* u, int elements, Blo
   uint32_t word = 0;
   const typename Policy::Scale scale = Policy::Choose(u, max, elements, &word);
   if (HWY_UNLIKELY(max > kFiniteMax)) {
-    // A copy: vectors whose address was taken would not stay in registers.
+    // A copy, since vectors do not stay in registers if their address is taken.
     alignas(64) float values[kBlockElements];
     for (int v = 0; v < kVectors; ++v) hn::Store(u[v], kFloat, values + v * kVectorLanes);
     word = FirstBad(values);
@@ -306,7 +307,7 @@ HWY_INLINE void EncodeBlock(const float* block, const typename Policy::Scale& sc
   packer.Finish(codes);
 }
 
-// kFused: u is made of several inputs, or what is lost is wanted; else u is `values`.
+// kFused: u has several inputs, or `lost` is wanted. Otherwise u is `values`.
 template <class Policy, bool kFused>
 HWY_INLINE void EncodeAll(const EncodeBlocks& run) {
   const RoundKeys keys(run.noise.key);
@@ -402,10 +403,10 @@ constexpr DenseKernels KernelsOf() {
   return {Encode<Policy>, Decode<Policy>, Accumulate<Policy>};
 }
 
-// scalar::HalfBytes.
+// As scalar::HalfBytes.
 struct HalfBytes {
   static constexpr int64_t kCodeBytes = 64;
-  // Takes codes with anything above bit 3.
+  // Takes codes with arbitrary bits above bit 3.
   struct Packer {
     Ints words[kColumns];
     HWY_INLINE void Put(Ints code, int row, int column, uint8_t*) {
@@ -418,7 +419,7 @@ struct HalfBytes {
       for (int c = 0; c < kColumns; ++c) StoreBytes(words[c], kInt, codes + c * kVectorLanes * 4);
     }
   };
-  // Get: the code in bits 0..3, anything above.
+  // Get returns the code in bits 0..3, with arbitrary bits above.
   struct Unpacker {
     Ints words[kColumns];
     HWY_INLINE explicit Unpacker(const uint8_t* codes) {
@@ -426,7 +427,8 @@ struct HalfBytes {
       for (int c = 0; c < kColumns; ++c) words[c] = LoadBytes(kInt, codes + c * kVectorLanes * 4);
     }
     HWY_INLINE Ints Get(int row, int column) const {
-      switch (row) {  // Shifts by constants are the fast ones.
+      // Shifts by constants are the fast ones.
+      switch (row) {
         case 0:
           return words[column];
         case 1:

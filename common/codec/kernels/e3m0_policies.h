@@ -60,8 +60,8 @@ struct SearchedE3m0 : NearestE3m0 {
   }
 };
 
-// x is moved up by a uniform share of the step to the next level, then takes the level below: the
-// mean is x. The scale is rounded up, so that nothing saturates.
+// Moves x up by a uniform random part of the step to the next level, then takes the level below. So
+// the mean is x. The scale is rounded up, so that nothing saturates.
 struct StochasticE3m0 : NearestE3m0 {
   static constexpr bool kStochastic = true;
   template <typename Block>
@@ -73,11 +73,11 @@ struct StochasticE3m0 : NearestE3m0 {
   static constexpr uint32_t Code(float x, const Scale& levels, float noise_plus_one) {
     if (levels.mask == 0) return 0;
     const int32_t magnitude = Magnitude(x);
-    // As wide as the step from the level below x to the next: from level 0 that is level 1.
+    // The width is the step from the level below x to the next one; from level 0 that is level 1.
     const int32_t octaves = (magnitude - levels.origin) & ~e3m0::kSignificandMask;
     const float step =
         std::bit_cast<float>(levels.origin + std::max(octaves, 1 << e3m0::kSignificandBits));
-    // Exact: 4 bits times 17.
+    // The product is exact: 4 bits times 17.
     const float noise = step * (noise_plus_one - 1.0f);
     const float moved = std::bit_cast<float>(magnitude) + noise;
     const int32_t steps = (std::bit_cast<int32_t>(moved) - levels.origin) >> e3m0::kSignificandBits;

@@ -1,7 +1,7 @@
-// The twin of e3m0_scalar.cc in Highway, compiled once for each instruction set.
+// The Highway version of e3m0_scalar.cc, compiled once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/codec/kernels/e3m0_simd.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 
@@ -33,7 +33,7 @@ struct NearestLevel : HalfBytes {
     const Ints level = hn::Max(hn::Min(steps, hn::Set(kInt, 7)), hn::Set(kInt, 1));
     return Signed(x, level, coded, levels);
   }
-  // The code and the value of a level in 1..7, or zero where not `coded`.
+  // The code and the value of a level in 1..7, or zero where `coded` is false.
   template <class Mask>
   static HWY_INLINE Quantized Signed(Floats x, Ints level, Mask coded, const Levels& levels) {
     const Ints shifted = hn::ShiftRight<28>(hn::BitCast(kInt, x));
@@ -81,8 +81,8 @@ struct SearchedLevel : NearestLevel {
 
 struct RandomLevel : NearestLevel {
   static constexpr bool kStochastic = true;
-  // Level 0 of a block of zeros. Level 1 is then the least integer, and what must be exceeded to
-  // reach it the greatest.
+  // Everything in a block of zeros has level 0. So level 1 is the smallest integer, and the
+  // threshold above which it begins is the greatest.
   static constexpr int32_t kAboveAll = 0x7f800000;
   static HWY_INLINE Levels Choose(const Floats*, uint32_t magnitude_max, int, uint32_t* index) {
     *index = e3m0::UpperScale(magnitude_max);
@@ -95,10 +95,11 @@ struct RandomLevel : NearestLevel {
     const Ints magnitude = Magnitude(x);
     const Ints octaves =
         hn::And(hn::Sub(magnitude, origin), hn::Set(kInt, ~e3m0::kSignificandMask));
-    const Ints first = hn::Add(origin, hn::Set(kInt, 1 << e3m0::kSignificandBits));  // Level 1.
+    // Level 1.
+    const Ints first = hn::Add(origin, hn::Set(kInt, 1 << e3m0::kSignificandBits));
     const Floats below = hn::BitCast(kFloat, hn::Max(hn::Add(origin, octaves), first));
     const Floats noise = hn::Sub(plus_one, hn::Set(kFloat, 1.0f));
-    // The product is exact, so that a fused multiply-add rounds as the definition does.
+    // The product is exact, so a fused multiply-add rounds as the definition does.
     const Floats moved = hn::MulAdd(below, noise, hn::BitCast(kFloat, magnitude));
     const Ints bits = hn::BitCast(kInt, moved);
     const Ints steps = hn::ShiftRight<e3m0::kSignificandBits>(hn::Sub(bits, origin));

@@ -16,15 +16,15 @@ struct WithoutScale {
   static constexpr Scale FromPlane(const uint8_t*, int64_t, int32_t) { return {}; }
 };
 
-// The floats themselves.
+// The floats are not changed.
 struct Fp32 : WithoutScale {
   static constexpr int kCodeBits = 32;
   static constexpr uint32_t Code(float x, Scale, float) { return std::bit_cast<uint32_t>(x); }
   static constexpr float Value(uint32_t code, Scale) { return std::bit_cast<float>(code); }
 };
 
-// The upper half of bits(x) + 0x7fff + (bit 16 of x), rounded to nearest even in integers, so that
-// denormals survive; what would round to Inf becomes the largest finite bf16.
+// The upper half of bits(x) + 0x7fff + (bit 16 of x). This rounds to nearest even with integers, so
+// denormals are kept. A value that would round to Inf becomes the largest finite bf16.
 struct Bf16 : WithoutScale {
   static constexpr int kCodeBits = 16;
   static constexpr uint32_t Code(float x, Scale, float) {

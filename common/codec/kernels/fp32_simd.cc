@@ -1,7 +1,7 @@
-// The twin of fp32_scalar.cc in Highway, compiled once for each instruction set.
+// The Highway version of fp32_scalar.cc, compiled once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/codec/kernels/fp32_simd.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 

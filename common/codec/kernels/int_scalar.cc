@@ -8,6 +8,10 @@ DenseKernels Int8Scalar(const CodecOptions& options) {
   return scalar::KernelsOf<NearestInteger<integer::Int8>>();
 }
 
+DenseKernels Int6Scalar(const CodecOptions&) {
+  return scalar::KernelsOf<NearestInteger<integer::Int6>>();
+}
+
 DenseKernels Int4Scalar(const CodecOptions& options) {
   if (options.search_scale) return scalar::KernelsOf<SearchedInteger<integer::Int4>>();
   if (options.stochastic) return scalar::KernelsOf<StochasticInteger<integer::Int4>>();

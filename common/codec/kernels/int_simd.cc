@@ -1,19 +1,20 @@
-// The twin of int_scalar.cc in Highway, compiled once for each instruction set.
+// The Highway version of int_scalar.cc, compiled once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/codec/kernels/int_simd.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 
 #include "common/codec/integer_format.h"
 #include "common/codec/kernels/dense_simd-inl.h"
+#include "common/codec/tail_order.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 namespace {
 
-// Adding this rounds a float below 2^22 to an integer, to nearest even, and leaves the integer in
-// the low bits.
+// Adding this number rounds a float below 2^22 to an integer, to nearest even. The integer is then
+// in the low bits.
 constexpr float kMagic = 0x1.8p23f;
 
 template <typename Format>
@@ -33,7 +34,7 @@ struct Nearest {
   static HWY_INLINE Quantized Quantize(Floats x, const Scale& step, Floats) {
     return Round(hn::Mul(x, hn::Set(kFloat, step.inverse)), step);
   }
-  // Two's complement in the low bits of the code, anything above.
+  // The low bits of the code are two's complement; the bits above are arbitrary.
   static HWY_INLINE Quantized Round(Floats quotient, const Scale& step) {
     const Floats magic = hn::Set(kFloat, kMagic);
     const Floats rounded = hn::Add(quotient, magic);
@@ -42,7 +43,7 @@ struct Nearest {
     return {hn::BitCast(kInt, bounded),
             hn::Mul(hn::Sub(bounded, magic), hn::Set(kFloat, step.value))};
   }
-  // The code as a whole integer.
+  // Expects the code as a whole integer.
   static HWY_INLINE Floats Value(Ints code, const Scale& step) {
     return hn::Mul(hn::ConvertTo(kFloat, code), hn::Set(kFloat, step.value));
   }
@@ -125,6 +126,70 @@ struct SignedHalfBytes {
   };
 };
 
+// The layout in tail_order.h: the low 4 bits of a block's codes as in SignedHalfBytes, then the
+// high 2.
+struct SixBits {
+  static constexpr int64_t kCodeBytes = kSixBitBytesPerBlock;
+  using HighTag = hn::Rebind<int16_t, IntTag>;
+  struct Packer : HalfBytes::Packer {
+    Ints high[kColumns];
+    HWY_INLINE void Put(Ints code, int row, int column, uint8_t* codes) {
+      HalfBytes::Packer::Put(code, row, column, codes);
+      const Ints two = hn::And(hn::ShiftRight<4>(code), hn::Set(kInt, 3));
+      high[column] = row == kRows - 1 ? two : hn::Or(hn::ShiftLeft<2>(high[column]), two);
+    }
+    HWY_INLINE void Finish(uint8_t* codes) const {
+      HalfBytes::Packer::Finish(codes);
+      LONGHAUL_EACH_VECTOR
+      for (int c = 0; c < kColumns; ++c) {
+        StoreBytes(hn::TruncateTo(hn::RebindToUnsigned<HighTag>(), hn::BitCast(kWord, high[c])),
+                   hn::RebindToUnsigned<HighTag>(),
+                   codes + kHalfBytesPerBlock + c * kVectorLanes * 2);
+      }
+    }
+  };
+  struct Unpacker : HalfBytes::Unpacker {
+    Words high[kColumns];
+    HWY_INLINE explicit Unpacker(const uint8_t* codes) : HalfBytes::Unpacker(codes) {
+      LONGHAUL_EACH_VECTOR
+      for (int c = 0; c < kColumns; ++c) {
+        high[c] =
+            hn::PromoteTo(kWord, LoadBytes(hn::RebindToUnsigned<HighTag>(),
+                                           codes + kHalfBytesPerBlock + c * kVectorLanes * 2));
+      }
+    }
+    HWY_INLINE Ints Get(int row, int column) const {
+      const Ints low = hn::And(HalfBytes::Unpacker::Get(row, column), hn::Set(kInt, 15));
+      // The two bits are moved to the top, so that the shift down extends their sign.
+      const Ints top = hn::BitCast(kInt, hn::ShiftLeft<30>(ShiftDown(high[column], row)));
+      return hn::Or(hn::ShiftRight<26>(top), low);
+    }
+
+   private:
+    static HWY_INLINE Words ShiftDown(Words words, int row) {
+      // Shifts by constants are the fast ones.
+      switch (row) {
+        case 0:
+          return words;
+        case 1:
+          return hn::ShiftRight<2>(words);
+        case 2:
+          return hn::ShiftRight<4>(words);
+        case 3:
+          return hn::ShiftRight<6>(words);
+        case 4:
+          return hn::ShiftRight<8>(words);
+        case 5:
+          return hn::ShiftRight<10>(words);
+        case 6:
+          return hn::ShiftRight<12>(words);
+        default:
+          return hn::ShiftRight<14>(words);
+      }
+    }
+  };
+};
+
 template <typename Quantizer, typename Layout>
 struct With : Quantizer, Layout {};
 
@@ -132,6 +197,7 @@ struct With : Quantizer, Layout {};
 
 DenseKernels Int8Nearest() { return KernelsOf<With<Nearest<integer::Int8>, Bytes>>(); }
 DenseKernels Int8Stochastic() { return KernelsOf<With<Stochastic<integer::Int8>, Bytes>>(); }
+DenseKernels Int6Nearest() { return KernelsOf<With<Nearest<integer::Int6>, SixBits>>(); }
 DenseKernels Int4Nearest() { return KernelsOf<With<Nearest<integer::Int4>, SignedHalfBytes>>(); }
 DenseKernels Int4Searched() { return KernelsOf<With<Searched<integer::Int4>, SignedHalfBytes>>(); }
 DenseKernels Int4Stochastic() {
@@ -146,6 +212,7 @@ namespace longhaul::kernels {
 
 HWY_EXPORT(Int8Nearest);
 HWY_EXPORT(Int8Stochastic);
+HWY_EXPORT(Int6Nearest);
 HWY_EXPORT(Int4Nearest);
 HWY_EXPORT(Int4Searched);
 HWY_EXPORT(Int4Stochastic);
@@ -154,6 +221,8 @@ DenseKernels Int8Simd(const CodecOptions& options) {
   if (options.stochastic) return HWY_DYNAMIC_DISPATCH(Int8Stochastic)();
   return HWY_DYNAMIC_DISPATCH(Int8Nearest)();
 }
+
+DenseKernels Int6Simd(const CodecOptions&) { return HWY_DYNAMIC_DISPATCH(Int6Nearest)(); }
 
 DenseKernels Int4Simd(const CodecOptions& options) {
   if (options.search_scale) return HWY_DYNAMIC_DISPATCH(Int4Searched)();

@@ -1,4 +1,4 @@
-// The meaning of int8 and int4 (common/codec/integer_format.h).
+// The meaning of int8, int6 and int4 (common/codec/integer_format.h).
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct NearestInteger {
   LONGHAUL_HOST_DEVICE static uint32_t Code(float x, const Scale& step, float) {
     return Rounded(x * step.inverse);
   }
-  // To nearest even, the mode of every thread; as two's complement. An Inf or NaN must not reach
-  // the conversion to an integer, whatever code it gets.
+  // Rounds to nearest even (the mode of every thread), as two's complement. Inf and NaN must not be
+  // converted to an integer; their code does not matter.
   LONGHAUL_HOST_DEVICE static uint32_t Rounded(float steps) {
     const float bounded = std::fabs(steps) < 1e6f ? steps : 0.0f;
     const int32_t code = std::clamp(static_cast<int32_t>(nearbyintf(bounded)),

@@ -1,4 +1,4 @@
-// The energies of a segment from those of its measured blocks.
+// Computes the energies of a segment from those of its measured blocks.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace longhaul::kernels {
 
-// The energies of the measured blocks, added in their order and scaled up to the segment. at(b) is
-// the BlockEnergy of block b.
+// Adds the energies of the measured blocks in their order, and scales them up to the segment. at(b)
+// is the BlockEnergy of block b.
 template <typename EnergyAt>
 LONGHAUL_HOST_DEVICE BlockEnergy SegmentEnergy(int64_t elements, EnergyAt at) {
   BlockEnergy sum;

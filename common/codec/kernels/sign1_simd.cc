@@ -1,7 +1,7 @@
-// The twin of sign1_scalar.cc in Highway, compiled once for each instruction set.
+// The Highway version of sign1_scalar.cc, compiled once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/codec/kernels/sign1_simd.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 
@@ -34,7 +34,7 @@ struct LeastError {
     std::memcpy(&word, run.scales + block * scale_word::kBytes, sizeof(word));
     return scale_word::Value(word);
   }
-  // The code is the sign bit in its place.
+  // The code is the sign bit, at the place that it has in the float.
   static HWY_INLINE Quantized Quantize(Floats x, float scale, Floats) {
     const Ints sign = SignOf(x);
     return {sign, Value(sign, scale)};
@@ -53,7 +53,7 @@ struct LeastError {
   struct Unpacker {
     const uint8_t* codes;
     HWY_INLINE explicit Unpacker(const uint8_t* block) : codes(block) {}
-    // The sign bit in its place.
+    // The sign bit, at the place that it has in the float.
     HWY_INLINE Ints Get(int row, int column) const {
       uint16_t whole;
       std::memcpy(&whole, codes + row * 2, sizeof(whole));

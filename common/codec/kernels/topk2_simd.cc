@@ -1,7 +1,7 @@
-// The twin of topk2_scalar.cc in Highway, compiled once for each instruction set.
+// The Highway version of topk2_scalar.cc, compiled once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/codec/kernels/topk2_simd.cc"
-// clang-format off: before all other includes.
+// clang-format off: this must stand before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 
@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 namespace {
 
-// Reads ahead of the `block`-th block of the next chunk. Both passes over a chunk, Load and
-// Reaching, do so for half of the blocks, so that memory is never idle.
+// Reads ahead of the `block`-th block of the next chunk. Each of the two passes over a chunk, Load
+// and Reaching, does so for half of the blocks, so that memory is always busy.
 HWY_INLINE void ReadAheadOf(const float* next, int64_t block) {
   ReadAhead(next + block * kBlockElements, block);
 }
@@ -57,7 +57,7 @@ uint32_t Load(const float* values, const float* minus, const float* error, float
   return hn::GetLane(hn::MaxOfLanes(kInt, max));
 }
 
-// How many of the maxima reach `bound`: at least so many elements do.
+// How many of the maxima reach `bound`. At least so many elements reach it.
 HWY_INLINE int64_t PartsReaching(const Ints* maxima, int32_t bound) {
   const Ints below = hn::Set(kInt, bound - 1);
   size_t count = 0;
@@ -66,7 +66,8 @@ HWY_INLINE int64_t PartsReaching(const Ints* maxima, int32_t bound) {
   return static_cast<int64_t>(count);
 }
 
-// A magnitude that at least `keep` of the maxima reach, by bisection: near the largest such one.
+// A magnitude that at least `keep` of the maxima reach. Found by bisection, near the largest such
+// one.
 HWY_INLINE int32_t LowerBound(const PartMaxima& parts, int64_t keep) {
   Ints maxima[kVectors], top = hn::Zero(kInt);
   LONGHAUL_EACH_VECTOR
@@ -75,7 +76,7 @@ HWY_INLINE int32_t LowerBound(const PartMaxima& parts, int64_t keep) {
     top = hn::Max(top, maxima[v]);
   }
   const int32_t largest = hn::GetLane(hn::MaxOfLanes(kInt, top));
-  // Within the top octaves, to a 64th of one; mostly the first few suffice.
+  // The search covers the top octaves, to a 64th of an octave. Mostly the first few suffice.
   struct Range {
     int octaves, steps;
   };
@@ -93,14 +94,14 @@ HWY_INLINE int32_t LowerBound(const PartMaxima& parts, int64_t keep) {
   return 0;
 }
 
-// Positions beside elements of 32 bits: as many 16-bit lanes.
+// 16-bit positions: as many lanes as elements of 32 bits.
 using PositionTag = hn::Rebind<uint16_t, IntTag>;
 constexpr PositionTag kPosition;
 
 constexpr int kSpare = 4;
 
-// Positions of the magnitudes that reach `bound`, ascending. Returns how many; writes up to kSpare
-// behind them.
+// Writes the positions of the magnitudes that reach `bound`, ascending. Returns how many there are;
+// writes up to kSpare positions more.
 HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, const float* next,
                             uint16_t* positions) {
   const Ints below = hn::Set(kInt, bound - 1);
@@ -114,8 +115,9 @@ HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, const
     }
     if (at % (2 * kBlockElements) == 0)
       ReadAheadOf(next, topk2::kChunkBlocks / 2 + at / (2 * kBlockElements));
-    // Mostly there are few; writing four in vain is cheaper than guessing how many. One word: four
-    // stores would be put together by the compiler, the long way round.
+    // Mostly there are few positions, and writing four that may not count is cheaper than a branch
+    // on their number. They are written as one word, since the compiler would join four stores in a
+    // slow way.
     const int here = std::popcount(bits);
     uint64_t four = static_cast<uint64_t>(at) * 0x0001000100010001u;
     HWY_UNROLL(4)
@@ -129,21 +131,22 @@ HWY_INLINE int64_t Reaching(const float* u, int64_t blocks, int32_t bound, const
   return count;
 }
 
-// Which of some magnitudes are kept: those above a bound, and the first of those that equal it.
+// Which of some magnitudes are kept: all above a bound, and the first of those that equal it.
 struct Cut {
   int32_t above;
   int64_t equals;
 };
 
-// The cut that keeps `keep`, by bisection from `low`, which at least so many reach. `magnitudes` is
-// padded with -1 to whole vectors.
+// The cut that keeps `keep` magnitudes. Found by bisection from `low`, which at least so many
+// reach. `magnitudes` is padded with -1 to whole vectors.
 HWY_INLINE Cut ExactCut(const int32_t* magnitudes, int64_t count, int64_t keep, int32_t low) {
   if (count == keep) return {low - 1, 0};
   Ints top = hn::Zero(kInt);
   for (int64_t i = 0; i < count; i += kVectorLanes)
     top = hn::Max(top, hn::LoadU(kInt, magnitudes + i));
   int32_t high = hn::GetLane(hn::MaxOfLanes(kInt, top));
-  int64_t exceeding = 0;  // How many reach high + 1.
+  // How many reach high + 1.
+  int64_t exceeding = 0;
   while (low < high) {
     const int32_t middle = low + (high - low) / 2 + 1;
     const Ints below = hn::Set(kInt, middle - 1);
@@ -164,7 +167,8 @@ void Select(const float* u, int64_t blocks, int64_t keep, const PartMaxima& maxi
   const int32_t bound = LowerBound(maxima, keep);
   uint16_t candidates[topk2::kChunkElements + kLanes];
   const int64_t count = Reaching(u, blocks, bound, next, candidates);
-  hn::StoreU(hn::Zero(kPosition), kPosition, candidates + count);  // Any that is there.
+  // Any valid position.
+  hn::StoreU(hn::Zero(kPosition), kPosition, candidates + count);
   int32_t magnitudes[topk2::kChunkElements + kLanes];
   const auto* const bits = reinterpret_cast<const int32_t*>(u);
   for (int64_t c = 0; c < count; c += kVectorLanes) {
@@ -175,7 +179,8 @@ void Select(const float* u, int64_t blocks, int64_t keep, const PartMaxima& maxi
   }
   hn::StoreU(hn::Set(kInt, -1), kInt, magnitudes + count);
   Cut cut = ExactCut(magnitudes, count, keep, bound);
-  uint16_t chosen[topk2::kKeptMax + kLanes];  // The last are written in vain.
+  // The last ones are written but not used.
+  uint16_t chosen[topk2::kKeptMax + kLanes];
   int64_t kept = 0;
   if (cut.equals == 0) {
     for (int64_t c = 0; c < count; c += kVectorLanes) {
@@ -195,7 +200,8 @@ void Select(const float* u, int64_t blocks, int64_t keep, const PartMaxima& maxi
   std::copy_n(chosen, keep, positions);
 }
 
-// The twin of topk2::ChooseLevels (lane j % 16 adds the j-th element), EntryOf and ValueOf.
+// The Highway version of topk2::ChooseLevels (lane j % 16 adds the j-th element), EntryOf and
+// ValueOf.
 void Code(const float* kept, const uint16_t* positions, int count, uint32_t magnitude_max,
           CodedChunk& coded) {
   constexpr int kMost = topk2::kKeptMax / kVectorLanes;

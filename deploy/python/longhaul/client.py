@@ -12,6 +12,7 @@ from typing import Any, Iterator, Mapping
 
 import grpc
 
+from longhaul.access import Access
 from longhaul.errors import LonghaulError, error_of
 from longhaul.rows import history_rows
 from longhaul.spec import job_spec
@@ -22,30 +23,26 @@ RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_p
 RECONNECT_SECONDS = 1.0
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+def _is_here(address: str) -> bool:
+    host = address.rpartition(":")[0]
+    return host in ("localhost", "[::1]") or host.startswith("127.")
 
 
 class Client:
     """Thread-safe. Every call blocks, at most `timeout` seconds, and raises LonghaulError.
 
-    `server`: HOST:PORT; else LONGHAUL_SERVER, else localhost:7070. The three TLS files, or none: mutual TLS;
-    else LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE and LONGHAUL_TLS_KEY. Close it, or use it in a `with`.
+    `server`: HOST:PORT; else LONGHAUL_SERVER, else localhost:7070. TLS: `tls_ca` verifies the coordinator; a certificate
+    with its key, or a file with a token, says who you are; else LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE, LONGHAUL_TLS_KEY
+    and LONGHAUL_TOKEN_FILE. The token's file is read for each call; one that others may read is refused. ValueError:
+    these do not go together. Close it, or use it in a `with`.
     """
 
     def __init__(self, server: str | None = None, *, tls_ca: str | None = None, tls_certificate: str | None = None,
-                 tls_key: str | None = None, timeout: float = 30):
+                 tls_key: str | None = None, token_file: str | None = None, timeout: float = 30):
         self.server = server or os.environ.get("LONGHAUL_SERVER") or "localhost:7070"
         self.timeout = timeout
-        files = [given or os.environ.get(name) for given, name in (
-            (tls_ca, "LONGHAUL_TLS_CA"), (tls_key, "LONGHAUL_TLS_KEY"), (tls_certificate, "LONGHAUL_TLS_CERTIFICATE"))]
-        if any(files) and not all(files):
-            raise ValueError("TLS needs all of tls_ca, tls_certificate and tls_key")
-        if all(files):
-            self._channel = grpc.secure_channel(self.server, grpc.ssl_channel_credentials(*(_read(str(path)) for path in files)))
-        else:
-            self._channel = grpc.insecure_channel(self.server)
+        self._access = Access(tls_ca, tls_certificate, tls_key, token_file)
+        self._channel = self._access.channel(self.server)
         self._jobs = job_pb2_grpc.JobServiceStub(self._channel)
         self._pools = pool_pb2_grpc.PoolServiceStub(self._channel)
         self._logs = logs_pb2_grpc.LogServiceStub(self._channel)
@@ -62,7 +59,7 @@ class Client:
 
     def _call(self, method: Any, request: Any) -> Any:
         try:
-            return method(request, timeout=self.timeout)
+            return method(request, timeout=self.timeout, metadata=self._access.metadata())
         except grpc.RpcError as error:
             raise error_of(error) from error
 
@@ -111,8 +108,9 @@ class Client:
         while True:
             left = None if deadline is None else max(0.001, deadline - time.monotonic())
             try:
-                for update in self._jobs.WatchJob(job_pb2.WatchJobRequest(job=job, cursor=cursor), timeout=left):
+                for update in self._jobs.WatchJob(job_pb2.WatchJobRequest(job=job, cursor=cursor), timeout=left, metadata=self._access.metadata()):
                     cursor, heard_at = update.cursor, time.monotonic()
+                    job = update.job.id  # The name of a job that was deleted may be another's by now.
                     yield update.job
                     if update.job.state in RESTING:
                         return
@@ -138,7 +136,7 @@ class Client:
         that were lost are a line of their own."""
         request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
         try:
-            for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout):
+            for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
                 if lines.dropped:
                     yield lines.pool, f"({lines.dropped} lines are lost)"
                 for line in lines.text.decode(errors="replace").splitlines():
@@ -149,16 +147,21 @@ class Client:
     def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
         """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the
         coordinator's status page: `page` is its HOST:PORT, if this machine reaches it elsewhere than where it
-        listens. `longhaul.rows` needs no page, and has what is true now."""
+        listens. The page has no TLS: a token goes there only on this machine, or where `page` is given. `longhaul.rows`
+        needs no page, and has what is true now."""
         address = page or self.describe().http_address
         if not address:
             raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
         url = f"http://{address}/api/v1/job?" + urllib.parse.urlencode({"name": job})
+        question = urllib.request.Request(url)
+        if page or _is_here(address):
+            for name, value in self._access.metadata():
+                question.add_header(name, value)
         try:
-            with urllib.request.urlopen(url, timeout=self.timeout) as response:
+            with urllib.request.urlopen(question, timeout=self.timeout) as response:
                 return history_rows(json.load(response))
         except urllib.error.HTTPError as error:
-            code = "NOT_FOUND" if error.code == 404 else "UNKNOWN"
+            code = {404: "NOT_FOUND", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}.get(error.code, "UNKNOWN")
             raise LonghaulError(code, f"{url}: {error.reason}") from error
         except OSError as error:
             raise LonghaulError("UNAVAILABLE", f"{url}: {error}", hint="page=HOST:PORT names another way to it") from error

@@ -2,6 +2,7 @@
 
     python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus part-*.jsonl.zst more.txt
     python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus --field body folder/
+    python -m longhaul.tokenize --tokenizer tokenizer.json --pipe        (started by `longhaul sample`: worker/data/tokenizer_protocol.h)
 
 Inputs are files, folders (the files directly in them) and patterns; gzip and zstd by their content. A line of JSONL is a document, a text file is
 one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
@@ -37,6 +38,14 @@ END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 
 class Failure(Exception):
     """Wrong input: a message for the user."""
+
+    code = 1
+
+
+class Missing(Failure):
+    """A package."""
+
+    code = 4
 
 
 def files_of(paths):
@@ -371,17 +380,107 @@ def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True):
     return writer.tokens, len(writer.documents) - 1
 
 
+class Pipe:
+    """Encodes and decodes what comes on standard input until its end: worker/data/tokenizer_protocol.h."""
+
+    READY, REFUSED, DECODE = 0x59454350, 0x4F4E4350, 0x43454450
+    TEXTS_MAX, BYTES_MAX, TOKENS_MAX = 1 << 20, 8 << 20, 1 << 16
+
+    def __init__(self):
+        self.source, self.sink = sys.stdin.buffer, sys.stdout.buffer
+
+    def refuse(self, message):
+        message = message.encode()[:4096]
+        self.say(struct.pack("<II", self.REFUSED, len(message)) + message)
+
+    def say(self, data):
+        self.sink.write(data)
+        self.sink.flush()
+
+    def read(self, size):
+        data = self.source.read(size)
+        if len(data) != size:
+            raise EOFError
+        return data
+
+    def word(self, bound):
+        (value,) = struct.unpack("<I", self.read(4))
+        if value > bound:
+            raise EOFError
+        return value
+
+    def serve(self, tokenizer, eos):
+        self.say(struct.pack("<IIi", self.READY, max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1, -1 if eos is None else eos))
+        with contextlib.suppress(EOFError, BrokenPipeError):
+            while True:
+                word = self.word(1 << 32)
+                self.say(self.decoded(tokenizer) if word == self.DECODE else self.encoded(tokenizer, word))
+
+    def encoded(self, tokenizer, count):
+        if count > self.TEXTS_MAX:
+            raise EOFError
+        texts = [self.read(self.word(self.BYTES_MAX)).decode(errors="replace") for _ in range(count)]
+        answer = struct.pack("<I", count)
+        for encoding in tokenizer.encode_batch(texts):
+            answer += struct.pack(f"<I{len(encoding.ids)}i", len(encoding.ids), *encoding.ids)
+        return answer
+
+    def decoded(self, tokenizer):
+        count = self.word(self.TOKENS_MAX)
+        text = tokenizer.decode(struct.unpack(f"<{count}I", self.read(4 * count))).encode()
+        return struct.pack("<I", len(text)) + text
+
+
+def serve(path):
+    """The exit code."""
+    pipe = Pipe()
+    try:
+        tokenizer = load(path)
+    except Failure as failure:
+        pipe.refuse(str(failure))
+        return failure.code
+    try:
+        eos = end_token(tokenizer, None)
+    except Failure:
+        eos = None
+    pipe.serve(tokenizer, eos)
+    return 0
+
+
+def load(path):
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise Missing("needs the package tokenizers (pip install tokenizers)") from None
+    path = pathlib.Path(path)
+    path = path / "tokenizer.json" if path.is_dir() else path
+    if not path.is_file():
+        raise Failure(f"{path}: there is no such file")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # The package has no class of its own for it.
+        raise Failure(f"{path}: is no tokenizer.json: {error}") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m longhaul.tokenize", description=__doc__.splitlines()[0])
-    parser.add_argument("inputs", nargs="+", metavar="PATH", help="text or JSONL: files, folders, patterns")
+    parser.add_argument("inputs", nargs="*", metavar="PATH", help="text or JSONL: files, folders, patterns")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or a folder with one")
-    parser.add_argument("--out", required=True, metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
+    parser.add_argument("--out", metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
     parser.add_argument("--field", default="text", help="of JSONL: the field with the text (text)")
     parser.add_argument("--eos", metavar="TOKEN", help="behind each document: a token or its id, or none (default: the usual names)")
+    parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
     parser.add_argument("--threads", type=int, help="of the encoding (default: all cores)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     try:
         options = parser.parse_args(arguments)
+        if not options.pipe and not (options.inputs and options.out):
+            parser.error("give PATH and --out PREFIX")
+        if options.pipe and (options.inputs or options.out):
+            parser.error("--pipe goes without PATH and --out")
     except SystemExit as end:
         return 0 if end.code == 0 else 4
     if options.threads is not None and options.threads < 1:
@@ -390,28 +489,16 @@ def main(arguments=None):
     if options.threads is not None:
         os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    if options.pipe:
+        return serve(options.tokenizer)
     try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        print("longhaul.tokenize: needs the package tokenizers (pip install tokenizers)", file=sys.stderr)
-        return 4
-    try:
-        path = pathlib.Path(options.tokenizer)
-        path = path / "tokenizer.json" if path.is_dir() else path
-        if not path.is_file():
-            raise Failure(f"{path}: there is no such file")
-        try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # The package has no class of its own for it.
-            raise Failure(f"{path}: is no tokenizer.json: {error}") from None
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
+        tokenizer = load(options.tokenizer)
         eos = end_token(tokenizer, options.eos)
         files = files_of(options.inputs)
         tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet)
     except Failure as failure:
         print(f"longhaul.tokenize: {failure}", file=sys.stderr)
-        return 1
+        return failure.code
     except OSError as error:
         print(f"longhaul.tokenize: {error}", file=sys.stderr)
         return 1

@@ -188,6 +188,7 @@ int Main(bool smoke, const std::string& only) {
   run("bf16", {.kind = CodecKind::kBf16}, {});
   run("fp32", {.kind = CodecKind::kFp32}, {});
   run("e3m0_searched", {.kind = CodecKind::kE3m0, .search_scale = true}, {});
+  run("int6", {.kind = CodecKind::kInt6}, {});
   run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true}, {});
   if (wanted("stochastic")) {
     benchmark.RunStochastic("int8", {.kind = CodecKind::kInt8}, 0.85);

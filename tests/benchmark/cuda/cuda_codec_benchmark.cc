@@ -183,6 +183,7 @@ int Main(bool smoke) {
   benchmark.Run("e3m0_stochastic", {.kind = CodecKind::kE3m0, .stochastic = true});
   benchmark.Run("int8", {.kind = CodecKind::kInt8});
   benchmark.Run("int8_stochastic", {.kind = CodecKind::kInt8, .stochastic = true});
+  benchmark.Run("int6", {.kind = CodecKind::kInt6});
   benchmark.Run("int4", {.kind = CodecKind::kInt4});
   benchmark.Run("int4_searched", {.kind = CodecKind::kInt4, .search_scale = true});
   benchmark.Run("sign1", {.kind = CodecKind::kSign1});

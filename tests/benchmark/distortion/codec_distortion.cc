@@ -85,7 +85,7 @@ int Run(const Request& request) {
     return kBadArguments;
   };
   const auto kind = KindOf(request.codec);
-  if (!kind) return refuse("--codec is one of fp32, bf16, e3m0, int8, int4, sign1, topk2");
+  if (!kind) return refuse("--codec is one of fp32, bf16, e3m0, int8, int6, int4, sign1, topk2");
   const std::vector<float> values = request.data == "gauss"
                                         ? codec_test::Gaussian(request.elements, 1, request.seed)
                                         : codec_test::Laplace(request.elements, request.seed);

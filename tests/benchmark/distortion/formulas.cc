@@ -31,6 +31,8 @@ double Quantize(CodecKind kind, double x, double scale) {
     }
     case CodecKind::kInt8:
       return std::clamp(std::nearbyint(x / scale), -128.0, 127.0) * scale;
+    case CodecKind::kInt6:
+      return std::clamp(std::nearbyint(x / scale), -32.0, 31.0) * scale;
     case CodecKind::kInt4:
       return std::clamp(std::nearbyint(x / scale), -8.0, 7.0) * scale;
     default:
@@ -56,6 +58,8 @@ double ScaleOf(CodecKind kind, Block block) {
   switch (kind) {
     case CodecKind::kInt8:
       return largest / 128;
+    case CodecKind::kInt6:
+      return largest / 32;
     case CodecKind::kInt4:
       return largest / 8;
     case CodecKind::kSign1:
@@ -81,7 +85,8 @@ double SearchedError(CodecKind kind, Block block, double scale) {
 absl::StatusOr<double> Nmse(CodecKind kind, Scale scale, int64_t block,
                             absl::Span<const float> values) {
   const bool scaled = kind == CodecKind::kE3m0 || kind == CodecKind::kInt8 ||
-                      kind == CodecKind::kInt4 || kind == CodecKind::kSign1;
+                      kind == CodecKind::kInt6 || kind == CodecKind::kInt4 ||
+                      kind == CodecKind::kSign1;
   if (!scaled)
     return absl::InvalidArgumentError(absl::StrCat(std::string(CodecName(kind)), " has no scales"));
   if (scale == Scale::kSearch && kind == CodecKind::kSign1)

@@ -1,8 +1,10 @@
 // Tokens per second of a rank: whole steps of TorchReplica, data and update included. Prints one row of
 // JSON: the median over the measured steps, the largest resident memory, and the page faults of a
 // measured step. eager_reference.py does the same in PyTorch, eager.py compares.
-//   engine_benchmark TEXT_FILE [--steps N] [--threads N] [--layers N] [--dim N] [--heads N] [--ff N]
+//   engine_benchmark TEXT [--steps N] [--threads N] [--layers N] [--dim N] [--heads N] [--ff N]
 //                    [--context N] [--batch N] [--blocks fused|autograd] [--precision fp32|bf16]
+//                    [--documents joined|separate]
+// TEXT: a file, or a folder with a document in each file.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -41,6 +43,7 @@ TorchReplica::Options OptionsOf(const std::string& text, const Flags& flags) {
           .optimizer = AdamWOptions{.weight_decay = 0.01},
           .blocks = is("--blocks", "autograd") ? BlockKind::kAutograd : BlockKind::kAuto,
           .data_path = text,
+          .separate_documents = is("--documents", "separate"),
           .precision =
               is("--precision", "bf16") ? ComputePrecision::kBfloat16 : ComputePrecision::kFloat32,
           .threads = static_cast<int>(number("--threads", 1))};
@@ -88,7 +91,7 @@ int Run(const std::string& text, const Flags& flags) {
 
 int main(int argc, char** argv) {
   if (argc < 2 || argc % 2 != 0) {
-    std::fprintf(stderr, "usage: %s TEXT_FILE [--NAME VALUE]...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s TEXT [--NAME VALUE]...\n", argv[0]);
     return 2;
   }
   longhaul::Flags flags;

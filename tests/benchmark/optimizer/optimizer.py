@@ -3,6 +3,7 @@ does (-O3 -march=native, OpenMP; cached) against the build's libtorch, and hands
 
   optimizer.py BUILD_DIR [ARGUMENTS of optimizer_benchmark...]
 """
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -23,6 +24,13 @@ int longhaul_adam_step(int id, size_t step, float lr, float b1, float b2, float 
                        torch::Tensor& g, torch::Tensor& m, torch::Tensor& v) {
   return ds_adam_step(id, step, lr, b1, b2, eps, decay, bias, p, g, m, v);
 }
+// The same on float32 memory, for callers without tensors.
+int longhaul_adam_step_floats(int id, size_t step, float lr, float b1, float b2, float eps, float decay, bool bias, int64_t size,
+                              float* p, float* g, float* m, float* v) {
+  torch::Tensor tensors[] = {torch::from_blob(p, {size}), torch::from_blob(g, {size}), torch::from_blob(m, {size}),
+                             torch::from_blob(v, {size})};
+  return ds_adam_step(id, step, lr, b1, b2, eps, decay, bias, tensors[0], tensors[1], tensors[2], tensors[3]);
+}
 }
 """
 
@@ -35,6 +43,10 @@ def venv():
 def vector_flags():
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     return ["-D__AVX512__"] if "avx512f" in flags else ["-D__AVX256__"] if "avx2" in flags else []
+
+
+def cpu_name():
+    return next((line for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
 
 
 def build(folder, target):
@@ -58,12 +70,16 @@ def build(folder, target):
 def library():
     """The compiled kernel."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "longhaul" / PACKAGE
-    path = cache / "libcpu_adam.so"
+    # -march=native is of one machine.
+    made_of = f"{INTERFACE}{EXTENSION}{venv()}{vector_flags()}{cpu_name()}"
+    path = cache / f"libcpu_adam-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.so"
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            build(pathlib.Path(folder), cache / "building.so")
-        (cache / "building.so").rename(path)
+            building = pathlib.Path(tempfile.mkdtemp(dir=cache)) / "building.so"
+            build(pathlib.Path(folder), building)
+        building.rename(path)
+        building.parent.rmdir()
     return path
 
 

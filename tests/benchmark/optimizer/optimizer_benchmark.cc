@@ -2,6 +2,9 @@
 // over the same arrays: n fp32 parameters, gradients and two moments, with and without a bf16
 // shadow. The peers make the shadow by a copy after their update.
 //
+// And what the rank's threads bring to the passes around it: squared norm, sum of two ranks'
+// gradients, merge, each against one thread.
+//
 //   optimizer_benchmark [--deepspeed LIBRARY] [--elements N] [--repetitions R] [--smoke]
 //
 // LIBRARY: DeepSpeed's cpu_adam as optimizer.py builds it; without it its rows are left out.
@@ -20,8 +23,11 @@
 #include "tests/benchmark/harness/buffer.h"
 #include "tests/benchmark/harness/row.h"
 #include "tests/benchmark/optimizer/stream.h"
+#include "worker/collective/rank_order_sum.h"
 #include "worker/engine/subgroup_tensors.h"
 #include "worker/optim/adamw.h"
+#include "worker/optim/squared_norm.h"
+#include "worker/session/merge_parameters.h"
 
 namespace longhaul::benchmark {
 namespace {
@@ -71,6 +77,24 @@ class Contest {
     });
   }
 
+  // Bytes over time of passes that share the team, against the same passes on one thread.
+  void AgainstOneThread() {
+    const auto n = static_cast<double>(4 * elements_);
+    const absl::Span<float> out = arrays_.moment.floats();
+    const absl::Span<const float> gradients = arrays_.gradients.floats();
+    const absl::Span<const float> outer = arrays_.parameters.floats();
+    const float* const ranks[] = {gradients.data(), outer.data()};
+    double norm = 0;
+    AgainstOneThread("squared norm", n,
+                     [&](ThreadTeam* team) { norm += SquaredNorm(gradients, team); });
+    AgainstOneThread("sum of two ranks", 3 * n, [&](ThreadTeam* team) {
+      RankOrderSum<float>(ranks, out.data(), elements_, team);
+    });
+    AgainstOneThread("merge", 3 * n,
+                     [&](ThreadTeam* team) { session::MergeParameters(0.5, outer, out, team); });
+    LH_CHECK(norm > 0, "nothing was measured");
+  }
+
   void AgainstDeepSpeed(CreateAdam create, AdamStep step) {
     create(0, kRate, kBeta1, kBeta2, kEps, kDecay, /*adamw_mode=*/true, /*should_log=*/false);
     size_t count = 0;
@@ -98,6 +122,19 @@ class Contest {
   }
 
  private:
+  void AgainstOneThread(const std::string& name, double bytes,
+                        const std::function<void(ThreadTeam*)>& pass) {
+    const Pair pair = Alternate(
+        repetitions_, [&] { pass(&team_); }, [&] { pass(nullptr); });
+    Print({.name = absl::StrCat("rank's threads / ", name, ", ", threads_, " threads"),
+           .ours = bytes / pair.ours / 1e9,
+           .reference = bytes / pair.reference / 1e9,
+           .ratio = pair.reference / pair.ours,
+           .target = std::nullopt,
+           .unit = "GB/s",
+           .note = "reference: one thread"});
+  }
+
   void Update(bool shadow) {
     adamw_.Begin({.learning_rate = kRate});
     adamw_.Submit({.parameters = arrays_.parameters.floats(),
@@ -144,6 +181,7 @@ void Run(int64_t elements, int repetitions, const std::string& deepspeed) {
   for (const int threads : {1, 2}) {
     Contest contest(elements, threads, repetitions);
     contest.AgainstStream();
+    if (threads > 1) contest.AgainstOneThread();
     contest.AgainstTorch();
     if (library == nullptr) continue;
     contest.AgainstDeepSpeed(reinterpret_cast<CreateAdam>(dlsym(library, "longhaul_create_adam")),

@@ -1,9 +1,9 @@
-"""Steps a second of 1-bit Adam's compression phase beside AdamW's, for a pool of two ranks on a loopback of 1 Gbit/s
-(shaped_link.py): the real programs, with a model and a batch for which most of AdamW's step is communication. Needs root.
+"""Steps a second of 1-bit Adam's compression phase beside AdamW's, and of 0/1 Adam's local steps (8 between two
+synchronisations) beside 1-bit Adam's, for a pool of two ranks on a loopback of 1 Gbit/s (shaped_link.py): the real programs, with a model and a batch for which most of AdamW's step is communication. Needs root.
 
     python3 -B tests/benchmark/partition/onebit_link.py BUILD/bin [--layers 3]
 
-Prints a row of JSON. `communication`: the share of AdamW's step that goes when the link is as fast as the loopback, so what
+Prints rows of JSON. `communication`: the share of AdamW's step that goes when the link is as fast as the loopback, so what
 is left of communication there is not counted.
 """
 
@@ -61,6 +61,7 @@ def main():
     shaped_link.enter("")
     cluster = processes.Cluster()
     adamw, onebit = "adamw: {lr: 0.0001}", f"onebit_adam: {{lr: 0.0001, freeze_step: {FREEZE}}}"
+    zero_one = f"onebit_adam: {{lr: 0.0001, freeze_step: {FREEZE}, local_step_scaler: 1, local_step_clipper: 8}}"
     try:
         cluster.start_coordinator()
         cluster.start_worker("site-a", 2)
@@ -68,12 +69,15 @@ def main():
         shaped_link.shape(RATE)
         reference = steps_a_second(cluster, "adamw", adamw, arguments.layers, 2, 16)
         ours = steps_a_second(cluster, "onebit", onebit, arguments.layers, FREEZE + 2, 60)
+        local = steps_a_second(cluster, "local", zero_one, arguments.layers, FREEZE + 4, 60)
         elements = cluster.job("onebit")["parameters"]
     finally:
         cluster.close()
     print(json.dumps({"name": f"1-bit Adam, {elements / 1e6:.0f} M elements, {RATE}", "ours": round(ours, 3),
                       "reference": round(reference, 3), "ratio": round(ours / reference, 2), "target": 3, "unit": "steps/s",
                       "communication": round(1 - reference / unshaped, 3)}), flush=True)
+    print(json.dumps({"name": f"0/1 Adam, local steps, {elements / 1e6:.0f} M elements, {RATE}", "ours": round(local, 3),
+                      "reference": round(ours, 3), "ratio": round(local / ours, 2), "target": 1, "unit": "steps/s"}), flush=True)
 
 
 main()

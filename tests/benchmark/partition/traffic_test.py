@@ -102,6 +102,13 @@ class TrafficTest(unittest.TestCase):
             self.assertEqual(state["gradients"], 4 * PSI / ranks)
             self.assertEqual(state["optimizer"], 12 * PSI / nodes / ranks)
 
+    def test_other_bits_are_counted_to_the_byte(self):
+        for bits in (4, 6, 8):
+            found = measure("zero3", 2, 2, 1, "--weights-bits", bits, "--gradients-bits", bits)
+            inside = in_node(2, bits / 8)
+            for use in ("forward", "backward", "gradient"):
+                self.check(found, use, pool=across(2, bits / 8), **inside)
+
     def test_bad_input(self):
         for arguments, words in ((("zero9", 1, 2), "zero9"), (("zero3", 1, 2, 1, "--weights-bits", 5), "weights.bits found 5"),
                                  (("frontier3", 1, 3), "no pairs")):

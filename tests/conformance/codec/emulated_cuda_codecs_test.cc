@@ -1,6 +1,5 @@
-// The CUDA kernels, run on the CPU. For the time that the emulation takes, the suite
-// leaves out segments of more than 1,000 elements (Topk2Decay: 256); AChunkMoreOrLess and
-// WholeTiles have the large ones.
+// The CUDA kernels, run on the CPU. Since the emulation is slow, the suite leaves out segments of
+// more than 1,000 elements (Topk2Decay: 256). AChunkMoreOrLess and WholeTiles test large ones.
 #include "tests/conformance/codec_cases.h"
 #include "tests/testing/device_backed_codec.h"
 #include "tests/testing/emulated_cuda_runtime.h"
@@ -62,7 +61,7 @@ TEST(EmulatedCudaCodecs, AChunkMoreOrLess) {
   }
 }
 
-// Blocks that are too small for the scale bytes, among them a short one.
+// Blocks that are too small for the scale bytes; one of them is short.
 TEST(EmulatedCudaCodecs, WholeTiles) {
   for (const CodecCase& of_kind : AllCodecs()) {
     for (int64_t n : {kTileElements, kTileElements - 1}) {

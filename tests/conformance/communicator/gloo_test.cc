@@ -14,13 +14,18 @@ struct GlooBackend {
   static std::vector<int> Sizes() { return {1, 2, 3, 4}; }
   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size) {
     signal(SIGPIPE, SIG_IGN);
+    // Ranks that find it taken add alone.
+    static ThreadTeam team(3);
     InProcessRendezvous rendezvous(size);
     std::vector<std::unique_ptr<Communicator>> group(size);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
-        auto communicator = MakeGlooCommunicator(
-            {.rank = rank, .size = size, .rendezvous = &rendezvous, .timeout = kAmple});
+        auto communicator = MakeGlooCommunicator({.rank = rank,
+                                                  .size = size,
+                                                  .rendezvous = &rendezvous,
+                                                  .timeout = kAmple,
+                                                  .team = &team});
         ASSERT_EQ(communicator.status(), absl::OkStatus());
         group[rank] = *std::move(communicator);
       });

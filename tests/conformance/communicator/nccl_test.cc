@@ -1,5 +1,5 @@
-// NCCL refuses two ranks on one GPU, so this runs the suite with one rank: that the calls, their
-// checks, the waits and the counters are right, not that peers talk.
+// NCCL refuses two ranks on one GPU, so this runs the suite with one rank. It tests the calls,
+// their checks, the waits and the counters, but not that peers talk.
 #include "cuda_runtime_api.h"
 #include "tests/conformance/communicator_suite.h"
 #include "worker/collective/communicator_factory.h"

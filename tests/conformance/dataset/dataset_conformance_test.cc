@@ -56,7 +56,16 @@ std::unique_ptr<Dataset> MakeLlmc() {
                                        header + Encode(0, DatasetSuite::kTokens, true)));
 }
 
-// Made into Megatron's files in the work folder.
+// Documents of 251 tokens.
+std::unique_ptr<Dataset> MakeMarked() {
+  const std::string path =
+      Write("dataset_conformance_marked.bin", Encode(0, DatasetSuite::kTokens, true));
+  return OpenSource({.kind = SourceKind::kNanoGpt, .path = path, .eos = 244, .documents = true},
+                    256, {})
+      .value();
+}
+
+// The tokens are made into Megatron's files in the work folder.
 std::unique_ptr<Dataset> MakeMegatron() {
   const std::string path = testing::TempDir() + "/dataset_conformance.eos";
   std::filesystem::create_directories(path);
@@ -70,7 +79,7 @@ std::unique_ptr<Dataset> MakeMegatron() {
 
 INSTANTIATE_TEST_SUITE_P(Text, DatasetSuite, testing::Values(MakeText, MakeTextFolder));
 INSTANTIATE_TEST_SUITE_P(TokenFile, DatasetSuite,
-                         testing::Values(MakeNanoGpt, MakeLlmc, MakeMegatron));
+                         testing::Values(MakeNanoGpt, MakeMarked, MakeLlmc, MakeMegatron));
 
 }  // namespace
 }  // namespace longhaul

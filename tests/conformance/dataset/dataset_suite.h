@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -35,6 +36,23 @@ TEST_P(DatasetSuite, ReadsAnyPart) {
       ExpectTokens(*dataset, first, std::min(count, kTokens - first));
   }
   ExpectTokens(*dataset, kTokens, 0);
+}
+
+TEST_P(DatasetSuite, TellsDocumentsInAnyPartAsInTheWhole) {
+  const auto dataset = GetParam()();
+  std::vector<int64_t> whole;
+  dataset->AppendDocumentStarts(0, kTokens, whole);
+  if (!whole.empty()) {
+    EXPECT_EQ(whole.front(), 0);
+  }
+  for (const int64_t part : {1, 7, 333, 999}) {
+    std::vector<int64_t> joined;
+    for (int64_t first = 0; first < kTokens; first += part) {
+      dataset->AppendDocumentStarts(first, std::min(first + part, kTokens), joined);
+      dataset->AppendDocumentStarts(first, first, joined);
+    }
+    EXPECT_EQ(joined, whole) << part;
+  }
 }
 
 TEST_P(DatasetSuite, ReadingTwiceGivesTheSame) {

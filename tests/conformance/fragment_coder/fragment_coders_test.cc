@@ -1,5 +1,5 @@
-// The host's coder, and the device's on a CUDA device that is emulated; and what only the latter
-// does: it never holds up training, and goes on when memory is short.
+// The host's coder, and the device's coder on an emulated CUDA device. Also what only the latter
+// does: it never delays training, and continues when memory is short.
 #include "tests/conformance/fragment_coder_suite.h"
 #include "tests/testing/emulated_cuda_runtime.h"
 
@@ -51,9 +51,10 @@ TEST_F(DeviceFragmentCoderTest, LaterRoundsAllocateNothing) {
   EXPECT_EQ(pair_.warnings().size(), 0u);
 }
 
-// With so much memory left for each attempt, a snapshot, the feedback, or nothing finds room: the
-// bytes are the same whatever is coded where, and wherever the feedback was left.
-TEST_F(DeviceFragmentCoderTest, ShortOfMemoryTheHostCodesTheSameBytes) {
+// With so much memory left in each attempt there is no room for a snapshot, for the feedback, or
+// for anything. The bytes must be the same wherever a round is coded and wherever the feedback was
+// left.
+TEST_F(DeviceFragmentCoderTest, TheHostCodesTheSameBytesIfTheDeviceIsShortOfMemory) {
   const int64_t snapshot = 1485 * 4;
   uint64_t round = 0;
   for (const int64_t bytes : {int64_t{0}, snapshot, int64_t{1} << 30, 2 * snapshot, int64_t{0},

@@ -1,6 +1,6 @@
-// What every Model promises: units that compose, a loss that sums over the batch, gradients that
-// are its slope. An implementation instantiates ModelSuite with a maker; the model's vocabulary has
-// at least five tokens.
+// What every Model promises: units that compose, a loss that sums over the batch, and gradients
+// that are the slope of the loss. An implementation instantiates ModelSuite with a maker. The
+// model's vocabulary has at least five tokens.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class ModelSuite : public testing::TestWithParam<std::function<std::unique_ptr<M
     for (int unit = 0; unit < static_cast<int>(rank.model.layout().units.size()); ++unit) {
       std::vector<float> values(rank.model.layout().units[unit].elements);
       InitializeParameters(rank.model, 1, unit, 0, absl::MakeSpan(values));
-      // Away from symmetric points, so that every slope is felt.
+      // Away from symmetric points, so that every slope has an effect.
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = 5 * values[i] + 0.1f * std::sin(static_cast<float>(i));
       rank.Write(unit, values);
@@ -70,8 +70,8 @@ TEST_P(ModelSuite, LossSumsOverTheBatch) {
   EXPECT_NEAR(rank.ForwardOnly(all), expected, 1e-5 * expected);
 }
 
-// Moving along the gradient by a small amount changes the loss by the squared norm of the gradient
-// times the amount.
+// A small move along the gradient changes the loss by the squared norm of the gradient times the
+// length of the move.
 TEST_P(ModelSuite, GradientIsTheSlopeOfTheLoss) {
   const auto model = GetParam()();
   SingleRank rank(*model, at::kFloat);

@@ -46,7 +46,7 @@ class MovementSuite : public testing::TestWithParam<MovementMaker> {
   std::shared_ptr<Movement> movement_;
 };
 
-TEST_P(MovementSuite, BytesGoUpAndComeBack) {
+TEST_P(MovementSuite, BytesAreCopiedToTheDeviceAndBack) {
   for (const int64_t bytes : {0, 1, 255, 256, 257, 1 << 20}) {
     const auto from = Make(Place::kHost, bytes), to = Make(Place::kHost, bytes),
                device = Make(Place::kDevice, bytes);
@@ -60,7 +60,7 @@ TEST_P(MovementSuite, BytesGoUpAndComeBack) {
   }
 }
 
-// One slot on the device for many buffers: tokens alone keep them apart.
+// Many buffers use one slot on the device. Only tokens keep them apart.
 TEST_P(MovementSuite, TokensOrderQueues) {
   constexpr int kBuffers = 50;
   const auto slot = Make(Place::kDevice, 4096);
@@ -94,7 +94,7 @@ TEST_P(MovementSuite, AQueueKeepsItsOrder) {
   ExpectFilled(*back, 2);
 }
 
-TEST_P(MovementSuite, AWrongVersionIsAnErrorThatStays) {
+TEST_P(MovementSuite, AWrongVersionIsAPermanentError) {
   const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
   Fill(*host, 1);
   const MoveToken token = movement_->Copy(kStateUp, {host.get(), 2}, {device.get(), 2}, 64);
@@ -105,7 +105,7 @@ TEST_P(MovementSuite, AWrongVersionIsAnErrorThatStays) {
   EXPECT_FALSE(Movement::Expect({host.get(), 2}).ok());
 }
 
-TEST_P(MovementSuite, RefusesCopiesThatCannotBe) {
+TEST_P(MovementSuite, RefusesImpossibleCopies) {
   const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 32);
   movement_->Copy(kStateUp, {host.get(), 0}, {device.get(), 0}, 64);
   EXPECT_THAT(std::string(movement_->WaitAll("the test").message()),
@@ -118,12 +118,12 @@ TEST_P(MovementSuite, RefusesAQueueOfTheOtherDirection) {
   EXPECT_EQ(movement_->WaitAll("the test").code(), absl::StatusCode::kInternal);
 }
 
-TEST_P(MovementSuite, AFailedWorkIsAnErrorThatStays) {
+TEST_P(MovementSuite, AFailedWorkIsAPermanentError) {
   movement_->Compute([](void*) { return absl::DataLossError("a broken kernel"); }, {}, {});
   EXPECT_EQ(movement_->WaitAll("the test"), absl::DataLossError("a broken kernel"));
 }
 
-TEST_P(MovementSuite, MemoryThatIsNotThereIsNamed) {
+TEST_P(MovementSuite, NamesMemoryThatIsMissing) {
   for (const Place place : {Place::kHost, Place::kDevice}) {
     const auto refused = movement_->Allocate(place, int64_t{1} << 46, "the moments");
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
@@ -132,7 +132,7 @@ TEST_P(MovementSuite, MemoryThatIsNotThereIsNamed) {
   }
 }
 
-TEST_P(MovementSuite, TheCallersOwnWorkIsATokenToo) {
+TEST_P(MovementSuite, TheCallersOwnWorkHasATokenToo) {
   const auto token = movement_->Fork();
   ASSERT_TRUE(token.ok());
   EXPECT_TRUE(movement_->Wait(*token, "the test").ok());

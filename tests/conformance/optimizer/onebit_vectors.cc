@@ -1,9 +1,11 @@
 #include "tests/conformance/optimizer/onebit_vectors.h"
 
+#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "ATen/Parallel.h"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
 #include "worker/collective/thread_communicator.h"
@@ -20,8 +22,15 @@ ModelLayout OneMatrix(int64_t rows, int64_t columns) {
   return {.units = {unit}};
 }
 
-// As an engine with preset ddp does it: a rank's gradient is its part of a sum.
-absl::StatusOr<std::vector<float>> RunRank(const OneBitVectors& v, Communicator& communicator) {
+struct RankVectors {
+  // After each step.
+  std::vector<float> parameters;
+  // Those of the steps after which all ranks must hold the same.
+  std::vector<float> settled;
+};
+
+// As in an engine with preset ddp: a rank's gradient is its part of a sum.
+absl::StatusOr<RankVectors> RunRank(const OneBitVectors& v, Communicator& communicator) {
   const ModelLayout layout = OneMatrix(v.rows, v.columns);
   LH_ASSIGN_OR_RETURN(
       const std::unique_ptr<PoolExchange> exchange,
@@ -32,7 +41,8 @@ absl::StatusOr<std::vector<float>> RunRank(const OneBitVectors& v, Communicator&
   OneBitAdam optimizer(v.options, shapes);
   MomentumExchange momentum(layout, plan, *exchange, optimizer);
   const int64_t elements = v.rows * v.columns;
-  std::vector<float> parameters(v.initial.begin(), v.initial.end()), out;
+  std::vector<float> parameters(v.initial.begin(), v.initial.end());
+  RankVectors out;
   for (int64_t step = 0; step < v.steps; ++step) {
     LH_RETURN_IF_ERROR(momentum.Decide());
     const absl::Span<const float> given =
@@ -40,15 +50,25 @@ absl::StatusOr<std::vector<float>> RunRank(const OneBitVectors& v, Communicator&
     std::vector<float> gradient(given.begin(), given.end());
     for (float& value : gradient) value /= static_cast<float>(v.ranks);
     const absl::Span<float> values = absl::MakeSpan(gradient);
-    if (momentum.begun()) {
+    const bool local = momentum.steps_locally();
+    if (momentum.compresses() && !local) {
       LH_RETURN_IF_ERROR(momentum.Average(0, TensorOf(values, at::kCPU), 1));
-    } else {
+    } else if (!local) {
       LH_RETURN_IF_ERROR(communicator.AllReduceSum(values, {.timeout = absl::Minutes(1)}));
     }
-    optimizer.Begin({.learning_rate = v.rate});
-    optimizer.Submit({.parameters = absl::MakeSpan(parameters), .gradients = gradient});
+    const SubgroupUpdate update{.parameters = absl::MakeSpan(parameters), .gradients = gradient};
+    optimizer.Begin(
+        {.learning_rate = v.rate, .gradient_scale = local ? static_cast<double>(v.ranks) : 1});
+    optimizer.Submit(update);
     LH_RETURN_IF_ERROR(optimizer.Finish());
-    out.insert(out.end(), parameters.begin(), parameters.end());
+    const bool settle = v.settle_every > 0 && (step + 1) % v.settle_every == 0;
+    if (momentum.synchronization_due() || (momentum.unsettled() && settle)) {
+      LH_RETURN_IF_ERROR(momentum.AverageSteps(0, TensorOf(values, at::kCPU)));
+      momentum.SetSteps(update);
+      momentum.Settled();
+    }
+    absl::c_copy(parameters, std::back_inserter(out.parameters));
+    if (!momentum.unsettled()) absl::c_copy(parameters, std::back_inserter(out.settled));
   }
   return out;
 }
@@ -57,7 +77,7 @@ absl::StatusOr<std::vector<float>> RunRank(const OneBitVectors& v, Communicator&
 
 absl::StatusOr<std::vector<float>> RunOneBitVectors(const OneBitVectors& vectors) {
   const auto communicators = MakeThreadCommunicators(vectors.ranks);
-  std::vector<absl::StatusOr<std::vector<float>>> results(vectors.ranks);
+  std::vector<absl::StatusOr<RankVectors>> results(vectors.ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < vectors.ranks; ++rank) {
     threads.emplace_back([&, rank] {
@@ -68,9 +88,10 @@ absl::StatusOr<std::vector<float>> RunOneBitVectors(const OneBitVectors& vectors
   for (std::thread& thread : threads) thread.join();
   for (const auto& result : results) {
     LH_RETURN_IF_ERROR(result.status());
-    if (*result != *results[0]) return absl::InternalError("the ranks' parameters are not equal");
+    if (result->settled != results[0]->settled)
+      return absl::InternalError("the ranks' parameters are not equal");
   }
-  return results[0];
+  return results[0]->parameters;
 }
 
 }  // namespace longhaul

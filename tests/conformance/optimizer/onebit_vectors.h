@@ -1,5 +1,5 @@
-// 1-bit Adam of a pool on anybody's numbers: the product's optimizer, exchange and decision to freeze,
-// with ranks as threads.
+// 1-bit Adam and 0/1 Adam of a pool on given numbers: the product's optimizer, exchange and decisions
+// when to freeze and to synchronise, with ranks as threads.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,17 @@ struct OneBitVectors {
   OneBitAdamOptions options;
   double rate = 0;
   int ranks = 1;
-  int64_t rows = 0, columns = 0, steps = 0;    // One matrix, with weight decay.
-  absl::Span<const float> initial, gradients;  // Gradients by step, then by rank.
+  // One matrix, with weight decay.
+  int64_t rows = 0, columns = 0, steps = 0;
+  // Steps. 0: ranks synchronise by the schedule alone.
+  int64_t settle_every = 0;
+  // Gradients by step, then by rank.
+  absl::Span<const float> initial, gradients;
 };
 
-// Parameters after each step, one after another. Errors: those of the exchange. INTERNAL: the ranks'
-// parameters are not equal.
+// The parameters after each step, one after another; those of the first rank where ranks differ by
+// local steps. Errors: those of the exchange. INTERNAL: the ranks' parameters are not equal where
+// they should be.
 absl::StatusOr<std::vector<float>> RunOneBitVectors(const OneBitVectors& vectors);
 
 }  // namespace longhaul

@@ -17,7 +17,7 @@ std::unique_ptr<Optimizer> MakeTorch(const AdamWOptions& options,
   return std::make_unique<TorchAdamW>(options, subgroups, at::kCPU);
 }
 
-// The reference, too, does what every AdamW promises; its moments are doubles.
+// The reference also does what every AdamW promises. Its moments are doubles.
 class ReferenceOptimizer : public Optimizer {
  public:
   ReferenceOptimizer(const AdamWOptions& options, absl::Span<const SubgroupShape> subgroups)

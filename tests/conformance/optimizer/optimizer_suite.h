@@ -27,8 +27,8 @@ class OptimizerSuite : public testing::TestWithParam<OptimizerMaker> {
     return values;
   }
 
-  // Sizes relative to a parameter near zero mean little: the bound is relative to the parameter or
-  // to a unit of the rate.
+  // The bound is relative to the parameter or to a unit of the rate, since a bound relative to a
+  // parameter near zero would be too strict.
   static void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected) {
     for (size_t i = 0; i < actual.size(); ++i) {
       ASSERT_NEAR(actual[i], expected[i], 1e-6 * std::max(std::abs(expected[i]), 0.1f))
@@ -54,6 +54,8 @@ TEST_P(OptimizerSuite, AgreesWithTheReference) {
       optimizer->Begin(update);
       optimizer->Submit({0, absl::MakeSpan(decayed), g1});
       optimizer->Submit({1, absl::MakeSpan(plain), g2});
+      ASSERT_TRUE(optimizer->Finish().ok());
+      EXPECT_TRUE(optimizer->Settled(0) && optimizer->Settled(1));
       reference.Begin(update);
       reference.Update(0, absl::MakeSpan(expected_decayed), g1);
       reference.Update(1, absl::MakeSpan(expected_plain), g2);
@@ -63,7 +65,7 @@ TEST_P(OptimizerSuite, AgreesWithTheReference) {
   }
 }
 
-// bf16 gradients are those numbers; the shadow is what the parameters are rounded to.
+// Gradients are exact bf16 numbers. The shadow is the rounded parameters.
 TEST_P(OptimizerSuite, ReadsNarrowGradientsAndWritesTheShadow) {
   for (int64_t size : {1, 15, 16, 17, 1000}) {
     Random random(static_cast<uint64_t>(size));
@@ -99,11 +101,12 @@ TEST_P(OptimizerSuite, ZeroGradientsDecayOnly) {
   optimizer->Begin({.learning_rate = 0.1});
   optimizer->Submit({0, absl::MakeSpan(decayed), zero});
   optimizer->Submit({1, absl::MakeSpan(plain), zero});
+  ASSERT_TRUE(optimizer->Finish().ok());
   EXPECT_FLOAT_EQ(decayed[0], 2 * (1 - 0.1 * 0.5));
   EXPECT_EQ(plain[0], 2);
 }
 
-// The first step of Adam has the size of the learning rate, whatever the gradient's.
+// The first step of Adam has the size of the learning rate, for any gradient.
 TEST_P(OptimizerSuite, TheFirstStepHasTheSizeOfTheRate) {
   const std::vector<SubgroupShape> subgroups = {{2, false}};
   const auto optimizer = GetParam()({}, subgroups);
@@ -111,6 +114,7 @@ TEST_P(OptimizerSuite, TheFirstStepHasTheSizeOfTheRate) {
   const std::vector<float> gradients = {1e-3f, -1e3f};
   optimizer->Begin({.learning_rate = 0.25});
   optimizer->Submit({0, absl::MakeSpan(parameters), gradients});
+  ASSERT_TRUE(optimizer->Finish().ok());
   EXPECT_NEAR(parameters[0], 0.75, 1e-5);
   EXPECT_NEAR(parameters[1], 1.25, 1e-5);
 }

@@ -1,7 +1,8 @@
-// optimizer_vectors: runs the product's own optimizers on anybody's numbers.
+// optimizer_vectors: runs the product's own optimizers on given numbers.
 //
 // Reads little-endian float32: R x C initial parameters, and N gradients of that shape, step after
-// step (K x N for onebit_adam, rank by rank within a step). Writes the parameters after every step.
+// step (K x N for onebit_adam, rank by rank within a step). Writes the parameters after every step; in
+// local steps of onebit_adam those of the first rank.
 // Exit codes: 0 ok, 1 the output could not be written, 4 bad arguments or input.
 #include <algorithm>
 #include <bit>
@@ -20,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "tests/conformance/optimizer/onebit_vectors.h"
+#include "worker/engine/offload_device.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/movement/emulated_movement.h"
 #include "worker/offload/interleaved_adamw.h"
@@ -35,13 +37,15 @@ struct Arguments {
   std::string initial, gradients, out;
   int64_t rows = 0, columns = 0, steps = 0;
   double rate = 0, weight_decay = 0, beta1 = 0.9, beta2 = 0.99, eps = 1e-8, momentum = 0.9;
-  // Of onebit_adam, of the interleaved placement.
-  int64_t freeze_step = 0, ranks = 1;
-  int stride = 0;  // 0: not given.
+  // Options of onebit_adam and of the interleaved placement.
+  int64_t freeze_step = 0, ranks = 1, var_update_scaler = 0, var_freeze_step = 0;
+  int64_t local_step_scaler = 0, local_step_clipper = 16, settle_every = 0;
+  // 0: not given.
+  int stride = 0;
   double static_share = 0;
 };
 
-// The floats of a file that has `count` of them. INVALID_ARGUMENT: it has not, or one is not finite.
+// Reads a file of `count` floats. INVALID_ARGUMENT: it has another size, or a float is not finite.
 absl::StatusOr<std::vector<float>> ReadFloats(const std::string& path, const char* what,
                                               int64_t count) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -63,11 +67,16 @@ absl::StatusOr<std::vector<float>> ReadFloats(const std::string& path, const cha
 }
 
 absl::StatusOr<OptimizerOptions> OptionsOf(const Arguments& a) {
-  if (a.optimizer != "onebit_adam" && (a.freeze_step != 0 || a.ranks != 1))
-    return absl::InvalidArgumentError("--freeze-step, --ranks: belong to --optimizer onebit_adam");
+  if (a.optimizer != "onebit_adam" &&
+      (a.freeze_step != 0 || a.ranks != 1 || a.var_update_scaler != 0 || a.var_freeze_step != 0 ||
+       a.local_step_scaler != 0 || a.settle_every != 0)) {
+    return absl::InvalidArgumentError(
+        "--freeze-step, --ranks, --var-update-scaler, --var-freeze-step, --local-step-scaler, "
+        "--settle-every: belong to --optimizer onebit_adam");
+  }
   const bool interleaved = a.placement == "interleaved";
-  if (interleaved && a.optimizer != "adamw")
-    return absl::InvalidArgumentError("--placement interleaved: built for --optimizer adamw only");
+  if (interleaved && a.optimizer == "onebit_adam")
+    return absl::InvalidArgumentError("--placement interleaved: not for --optimizer onebit_adam");
   if (!interleaved && (a.stride != 0 || a.static_share != 0)) {
     return absl::InvalidArgumentError(
         "--stride, --static-share: belong to --placement interleaved");
@@ -82,7 +91,12 @@ absl::StatusOr<OptimizerOptions> OptionsOf(const Arguments& a) {
   if (a.optimizer == "onebit_adam") {
     if (adamw.moments == MomentPrecision::kBfloat16)
       return absl::InvalidArgumentError("--moments bfloat16: onebit_adam keeps float32 moments");
-    return OneBitAdamOptions{.adamw = adamw, .freeze_step = a.freeze_step};
+    return OneBitAdamOptions{.adamw = adamw,
+                             .freeze_step = a.freeze_step,
+                             .var_update_scaler = a.var_update_scaler,
+                             .var_freeze_step = a.var_freeze_step,
+                             .local_step_scaler = a.local_step_scaler,
+                             .local_step_clipper = a.local_step_clipper};
   }
   return MuonOptions{
       .momentum = a.momentum,
@@ -93,12 +107,13 @@ absl::StatusOr<OptimizerOptions> OptionsOf(const Arguments& a) {
 }
 
 struct Placed {
-  std::vector<SubgroupShape> shapes;  // One after another.
+  // One after another.
+  std::vector<SubgroupShape> shapes;
   std::unique_ptr<Optimizer> optimizer;
 };
 
-// All of it one subgroup in host memory; or about kInterleavedSubgroups of whole rows, updated on the
-// host and on the emulated device.
+// The whole matrix is one subgroup in host memory; or it is about kInterleavedSubgroups subgroups
+// of whole rows (one for Muon), updated on the host and on the emulated device.
 absl::StatusOr<Placed> MakePlaced(const Arguments& a, const OptimizerOptions& options,
                                   absl::Span<float> parameters, Movement& movement,
                                   ThreadTeam& team) {
@@ -111,23 +126,26 @@ absl::StatusOr<Placed> MakePlaced(const Arguments& a, const OptimizerOptions& op
     placed.optimizer = MakeOptimizer(options, placed.shapes, at::kCPU, team);
     return placed;
   }
-  const int64_t rows_of_each = (a.rows + kInterleavedSubgroups - 1) / kInterleavedSubgroups;
+  const bool whole = CutRuleOf(options) == CutRule::kMatrices;
+  const int64_t rows_of_each =
+      whole ? a.rows : (a.rows + kInterleavedSubgroups - 1) / kInterleavedSubgroups;
   std::vector<InterleavedAdamW::Subgroup> subgroups;
   for (int64_t row = 0; row < a.rows; row += rows_of_each) {
     const int64_t elements = std::min(rows_of_each, a.rows - row) * a.columns;
     placed.shapes.push_back({.elements = elements, .decay = true});
+    if (whole) placed.shapes.back().rows = a.rows, placed.shapes.back().columns = a.columns;
     subgroups.push_back({placed.shapes.back(), parameters.subspan(row * a.columns, elements)});
   }
   const int stride = a.stride == 0 ? 2 : a.stride;
-  LH_ASSIGN_OR_RETURN(
-      placed.optimizer,
-      InterleavedAdamW::Create({.adamw = std::get<AdamWOptions>(options),
-                                .schedule = {.stride = stride, .device_share = a.static_share}},
-                               subgroups, movement, EmulatedAdamW, &team));
+  LH_ASSIGN_OR_RETURN(const OffloadDevice device, OpenOffloadDevice(at::kCPU, {}, options));
+  InterleavedAdamW::Options update = InterleavedOptionsOf(options);
+  update.schedule = {.stride = stride, .device_share = a.static_share};
+  LH_ASSIGN_OR_RETURN(placed.optimizer,
+                      InterleavedAdamW::Create(update, subgroups, movement, device.update, &team));
   return placed;
 }
 
-// Parameters after each step, one after another.
+// The parameters after each step, one after another.
 absl::StatusOr<std::vector<float>> Run(const Arguments& a) {
   LH_ASSIGN_OR_RETURN(const OptimizerOptions options, OptionsOf(a));
   constexpr int64_t kElementsMax = int64_t{1} << 31;
@@ -145,12 +163,13 @@ absl::StatusOr<std::vector<float>> Run(const Arguments& a) {
                              .rows = a.rows,
                              .columns = a.columns,
                              .steps = a.steps,
+                             .settle_every = a.settle_every,
                              .initial = parameters,
                              .gradients = gradients});
   }
   at::set_num_threads(1);
   ThreadTeam team;
-  // Its queues are as late and out of order as they may be.
+  // Its queues are as late and out of order as possible.
   EmulatedMovement movement({});
   LH_ASSIGN_OR_RETURN(const Placed placed,
                       MakePlaced(a, options, absl::MakeSpan(parameters), movement, team));
@@ -192,6 +211,19 @@ void AddOptions(CLI::App& app, Arguments& a) {
       ->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_option("--freeze-step", a.freeze_step,
                  "onebit_adam: updates before the variance is frozen; 0: until it stands still")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--var-update-scaler", a.var_update_scaler,
+                 "onebit_adam: 0/1 Adam's variance policy; 0: frozen for good")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--var-freeze-step", a.var_freeze_step, "onebit_adam: its end; 0: none")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--local-step-scaler", a.local_step_scaler,
+                 "onebit_adam: 0/1 Adam's local steps; 0: none")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--local-step-clipper", a.local_step_clipper, "onebit_adam: default 16")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--settle-every", a.settle_every,
+                 "onebit_adam: ranks synchronise after every so many steps, too; 0: not")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--ranks", a.ranks, "onebit_adam: K")->check(CLI::Range(1, 64));
   app.add_option("--placement", a.placement, "host, interleaved")

@@ -21,7 +21,8 @@ struct ReplicaMaker {
 
 class ReplicaSuite : public testing::TestWithParam<ReplicaMaker> {
  protected:
-  using Parameters = std::vector<std::vector<float>>;  // By unit.
+  // By unit.
+  using Parameters = std::vector<std::vector<float>>;
 
   std::unique_ptr<Replica> Make() const { return GetParam().make(); }
   static Parameters ReadAll(Replica& replica) {

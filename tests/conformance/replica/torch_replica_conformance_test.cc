@@ -1,14 +1,16 @@
 #include <fstream>
 
 #include "tests/conformance/replica/replica_suite.h"
+#include "tests/testing/temp_dir.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
 namespace {
 
 std::unique_ptr<Replica> MakeTorchReplica(const TransformerShape& shape) {
-  const std::string path = testing::TempDir() + "/torch_replica_conformance.txt";
-  std::ofstream(path) << std::string(2000, 'a') << "some text that is not all the same";
+  const std::string path = WrittenOnce("torch_replica_conformance", [](std::ostream& file) {
+    file << std::string(2000, 'a') << "some text that is not all the same";
+  });
   return TorchReplica::Create(
              {.shape = shape, .batch = 2, .seed = 1, .data_path = path, .eval_batches = 2})
       .value();

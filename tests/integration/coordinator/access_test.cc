@@ -1,5 +1,5 @@
-// Who is let in: every method of every service that the coordinator's own reflection names, and its
-// pages. A method that is added is in this test by itself.
+// Which callers are accepted: tests every method of every service that the coordinator's own
+// reflection names, and its pages. A new method is tested without a change here.
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +34,8 @@ constexpr char kHealth[] = "grpc.health.v1.Health";
 constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
 const char* const kViewerToken = "viewer-0123456789abcdef";
 const char* const kSubmitterToken = "submitter-0123456789abcdef";
+const char* const kOtherToken = "other-0123456789abcdef";
+const char* const kAdminToken = "admin-0123456789abcdef";
 const char* const kNobodysToken = "nobody-0123456789abcdef";
 
 std::string TokenLine(const std::string& name, const std::string& role, const std::string& token) {
@@ -47,7 +49,7 @@ bool IsRefusal(const absl::Status& status) {
   return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
 }
 
-// As ReadSecretFile wants it.
+// Writes a file as ReadSecretFile requires it.
 void WriteSecret(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
   std::filesystem::permissions(path, std::filesystem::perms(0600));
@@ -58,7 +60,9 @@ class AccessTest : public CoordinatorFixture {
   coordinator::CoordinatorServerOptions Options() override {
     coordinator::CoordinatorServerOptions options = CoordinatorFixture::Options();
     WriteSecret(tokens_, TokenLine("ann", "viewer", kViewerToken) +
-                             TokenLine("bob", "submitter", kSubmitterToken));
+                             TokenLine("bob", "submitter", kSubmitterToken) +
+                             TokenLine("dan", "submitter", kOtherToken) +
+                             TokenLine("root", "admin", kAdminToken));
     options.tls = Load("server", "DNS:localhost,IP:127.0.0.1");
     if (with_tokens_) options.tokens_file = tokens_;
     options.audit_log = audit_;
@@ -78,7 +82,7 @@ class AccessTest : public CoordinatorFixture {
   std::shared_ptr<grpc::Channel> Dial(std::shared_ptr<const Tls> tls) {
     return MakeChannel({.address = address(), .tls = std::move(tls)});
   }
-  // Shows no certificate.
+  // A channel that shows no certificate.
   std::shared_ptr<grpc::Channel> Anybody() {
     const std::string ca = files_.Join("ca-alone.pem");
     std::ofstream(ca) << authority_.certificate();
@@ -86,7 +90,7 @@ class AccessTest : public CoordinatorFixture {
   }
   std::shared_ptr<grpc::Channel> SiteA() { return Dial(Load("site-a", "DNS:site-a")); }
 
-  // "/service/method" of all services that the server has.
+  // "/service/method" for all services that the server has.
   std::vector<std::string> Methods() {
     const auto services = ListServices(Anybody(), kViewerToken);
     EXPECT_TRUE(services.ok()) << services.status();
@@ -94,7 +98,8 @@ class AccessTest : public CoordinatorFixture {
     for (const std::string& name : services.value_or(std::vector<std::string>())) {
       const auto* service =
           google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
-      if (service == nullptr) {  // gRPC's own have no descriptors here.
+      // gRPC's own services have no descriptors here.
+      if (service == nullptr) {
         EXPECT_TRUE(name == kHealth || name == kReflection) << name;
         methods.push_back(
             absl::StrCat("/", name, name == kHealth ? "/Check" : "/ServerReflectionInfo"));
@@ -106,7 +111,7 @@ class AccessTest : public CoordinatorFixture {
     EXPECT_GE(methods.size(), 16u);
     return methods;
   }
-  // A request of the method that names this pool; empty: the method names none.
+  // A request of the method that names this pool. Empty if the method names no pool.
   static std::string RequestNaming(const std::string& method, const std::string& pool);
 
   std::string Get(const std::string& path, const std::string& authorization = "") {
@@ -128,7 +133,7 @@ class AccessTest : public CoordinatorFixture {
 
 std::string AccessTest::RequestNaming(const std::string& method, const std::string& pool) {
   using google::protobuf::FieldDescriptor;
-  // Of a reader, `pool` says which lines are wanted.
+  // For a reader, `pool` only says which lines it wants.
   if (method == "/longhaul.v1.LogService/FollowLogs") return "";
   const std::vector<std::string> parts = absl::StrSplit(method.substr(1), '/');
   const auto* service =
@@ -193,6 +198,15 @@ TEST_F(AccessTest, WithoutCredentialsEveryMethodIsRefused) {
       }
       EXPECT_TRUE(absl::IsUnauthenticated(status)) << method << ": " << status;
       EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kNobodysToken)));
+      // Not a handler of ours.
+      if (absl::StrContains(method, kReflection)) continue;
+      const bool pool = FindMethod(method)->need == Need::kPool;
+      EXPECT_EQ(ReasonOf(status), pool             ? "CERTIFICATE_NEEDED"
+                                  : *token == '\0' ? "TOKEN_NEEDED"
+                                                   : "TOKEN_UNKNOWN")
+          << method;
+      EXPECT_FALSE(ErrorInfoOf(status)->metadata.at("hint").empty()) << method;
+      EXPECT_EQ(ErrorInfoOf(status)->metadata.contains("field"), !pool) << method;
     }
   }
 }
@@ -213,13 +227,16 @@ TEST_F(AccessTest, WithATooSmallRoleEveryMethodIsRefused) {
       case Need::kSubmitter:
         EXPECT_TRUE(absl::IsPermissionDenied(viewer)) << method << ": " << viewer;
         EXPECT_THAT(std::string(viewer.message()), HasSubstr("needs the role submitter"));
+        EXPECT_EQ(ReasonOf(viewer), "ROLE_TOO_SMALL") << method;
+        EXPECT_THAT(ErrorInfoOf(viewer)->metadata.at("hint"), HasSubstr("submitter"));
         EXPECT_FALSE(IsRefusal(submitter)) << method << ": " << submitter;
         break;
       case Need::kAdmin:
         EXPECT_TRUE(absl::IsPermissionDenied(viewer)) << method << ": " << viewer;
         EXPECT_TRUE(absl::IsPermissionDenied(submitter)) << method << ": " << submitter;
         break;
-      case Need::kPool:  // A token is no pool's certificate.
+      // A token is not a pool's certificate.
+      case Need::kPool:
         EXPECT_TRUE(absl::IsUnauthenticated(submitter)) << method << ": " << submitter;
         EXPECT_THAT(std::string(submitter.message()), HasSubstr("certificate"));
     }
@@ -231,9 +248,10 @@ TEST_F(AccessTest, APoolActsForItselfAlone) {
   int pool_methods = 0;
   for (const std::string& method : Methods()) {
     if (RequestNaming(method, "site-b").empty()) {
-      // Nor does its certificate make it a user.
-      if (FindMethod(method)->need != Need::kNothing)
+      // A certificate of a pool does not make the caller a user.
+      if (FindMethod(method)->need != Need::kNothing) {
         EXPECT_TRUE(absl::IsUnauthenticated(CallAny(site_a, method, "", ""))) << method;
+      }
       continue;
     }
     ++pool_methods;
@@ -288,7 +306,8 @@ TEST_F(AccessTest, WhatChangesSomethingIsAudited) {
   EXPECT_THAT(lines[0], HasSubstr(R"("result":"OK")"));
   EXPECT_THAT(lines[0], HasSubstr(R"("peer":"ipv4:127.0.0.1:)"));
   EXPECT_THAT(lines[1], HasSubstr(R"("who":"token:ann")"));
-  EXPECT_THAT(lines[1], HasSubstr(R"("result":"PERMISSION_DENIED")"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("job":"told","pool":"","result":"PERMISSION_DENIED")"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("peer":"ipv4:127.0.0.1:)"));
   EXPECT_THAT(lines[2], HasSubstr(R"("who":"certificate:site-a")"));
   EXPECT_THAT(lines[2], HasSubstr(R"("pool":"site-b","result":"PERMISSION_DENIED")"));
   for (const char* token : {kViewerToken, kSubmitterToken}) {
@@ -298,9 +317,41 @@ TEST_F(AccessTest, WhatChangesSomethingIsAudited) {
   }
 }
 
+TEST_F(AccessTest, AJobIsChangedByItsOwnerAndByAdmins) {
+  const auto anybody = Anybody();
+  v1::SubmitJobRequest submit;
+  *submit.mutable_spec() = Spec("bobs");
+  std::string answer;
+  (void)CallAny(anybody, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
+                kSubmitterToken, &answer);
+  v1::SubmitJobResponse submitted;
+  ASSERT_TRUE(submitted.ParseFromString(answer));
+  EXPECT_EQ(submitted.job().owner(), "token:bob");
+  // The other requests have `job` as their first field, too.
+  v1::CancelJobRequest request;
+  request.set_job("bobs");
+  for (const char* method : {"CreateCheckpoint", "CancelJob", "DeleteJob"}) {
+    const std::string path = absl::StrCat("/longhaul.v1.JobService/", method);
+    const absl::Status other = CallAny(anybody, path, request.SerializeAsString(), kOtherToken);
+    EXPECT_TRUE(absl::IsPermissionDenied(other)) << method << ": " << other;
+    EXPECT_EQ(ReasonOf(other), "NOT_YOUR_JOB") << method;
+    EXPECT_EQ(ErrorInfoOf(other)->metadata.at("owner"), "token:bob");
+    EXPECT_FALSE(ErrorInfoOf(other)->metadata.at("hint").empty());
+  }
+  const std::string cancel = "/longhaul.v1.JobService/CancelJob";
+  EXPECT_EQ(CallAny(anybody, cancel, request.SerializeAsString(), kSubmitterToken),
+            absl::OkStatus());
+  EXPECT_EQ(CallAny(anybody, cancel, request.SerializeAsString(), kAdminToken), absl::OkStatus());
+  const std::string remove = "/longhaul.v1.JobService/DeleteJob";
+  EXPECT_EQ(CallAny(anybody, remove, request.SerializeAsString(), kAdminToken), absl::OkStatus());
+  // A job that is gone belongs to no user.
+  EXPECT_EQ(CallAny(anybody, remove, request.SerializeAsString(), kOtherToken), absl::OkStatus());
+}
+
 class RateTest : public AccessTest {
  protected:
-  RateTest() { calls_per_second_ = 0.001; }  // Two calls, then a quarter of an hour.
+  // Two calls, then none for a quarter of an hour.
+  RateTest() { calls_per_second_ = 0.001; }
 };
 
 TEST_F(RateTest, WhoCallsTooOftenIsToldSoAndNobodyElse) {
@@ -310,6 +361,8 @@ TEST_F(RateTest, WhoCallsTooOftenIsToldSoAndNobodyElse) {
   for (int i = 0; i < 3; ++i) status = CallAny(anybody, method, "", kViewerToken);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("token:ann makes more than"));
+  EXPECT_EQ(ReasonOf(status), "TOO_MANY_CALLS");
+  EXPECT_TRUE(RetryDelayOf(status).has_value());
   EXPECT_EQ(CallAny(anybody, method, "", kSubmitterToken), absl::OkStatus());
 }
 
@@ -350,7 +403,7 @@ TEST_F(AccessTest, TokensAreReadAgainAndWithdrawnWhileItRuns) {
   WriteSecret(tokens_, TokenLine("eve", "viewer", kNobodysToken));
   EXPECT_TRUE(until(kNobodysToken, absl::StatusCode::kOk));
   EXPECT_TRUE(until(kViewerToken, absl::StatusCode::kUnauthenticated));
-  // One that cannot be used leaves what was in force.
+  // A file that cannot be used does not change the tokens in force.
   WriteSecret(tokens_, "eve viewer " + std::string(kNobodysToken) + "\n");
   EXPECT_FALSE(absl::IsUnauthenticated(CallAny(anybody, method, "", kNobodysToken)));
 }

@@ -17,7 +17,7 @@ grpc::ByteBuffer BufferOf(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
+std::string FlatOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   std::string bytes;
   if (!buffer.Dump(&slices).ok()) return bytes;
@@ -47,8 +47,9 @@ absl::Status CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::s
   (void)await();
   grpc::ByteBuffer answer;
   call->Read(&answer, nullptr);
-  if (await() && response != nullptr) *response = BytesOf(answer);
-  if (response != nullptr && !response->empty()) context.TryCancel();  // One message was asked for.
+  if (await() && response != nullptr) *response = FlatOf(answer);
+  // Only one message is needed.
+  if (response != nullptr && !response->empty()) context.TryCancel();
   grpc::Status status;
   call->Finish(&status, nullptr);
   (void)await();
@@ -57,8 +58,9 @@ absl::Status CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::s
 
 absl::StatusOr<std::vector<std::string>> ListServices(const std::shared_ptr<grpc::Channel>& channel,
                                                       const std::string& token) {
-  // ServerReflectionRequest.list_services = 7; the answer's list_services_response = 6, of `service`
-  // = 1, each with its `name` = 1: Debian's gRPC has no headers of it.
+  // ServerReflectionRequest.list_services = 7. The answer has list_services_response = 6, with
+  // `service` = 1, each with `name` = 1. They are parsed by hand, since Debian's gRPC has no
+  // headers for them.
   std::string answer;
   const absl::Status status =
       CallAny(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

@@ -1,4 +1,4 @@
-// Any method of a server, called by its name: for tests of what all of them do.
+// Calls any method of a server by its name, for tests of what all methods do.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace longhaul {
 
-// How it ends, after one message was sent and at most one received. `method`: "/package.Service/Method".
-// `response`, if not null, gets what was received.
+// Sends one message, receives at most one, and returns how the call ends. `method` is
+// "/package.Service/Method". `response`, if not null, receives the message.
 absl::Status CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                      const std::string& request, const std::string& token,
                      std::string* response = nullptr);

@@ -1,5 +1,5 @@
-// A coordinator in the test's own process, on real files and real gRPC at a free port, and its
-// JobService at hand.
+// A coordinator in the test's own process, on real files and with real gRPC at a free port, and a
+// stub of its JobService.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@
 
 namespace longhaul {
 
-inline constexpr int64_t kElements = 300;  // Of each fragment: three blocks, the last one short.
+// For each fragment: three blocks, the last one short.
+inline constexpr int64_t kElements = 300;
 
 class CoordinatorFixture : public ::testing::Test {
  protected:
@@ -41,7 +42,7 @@ class CoordinatorFixture : public ::testing::Test {
     server_ = *std::move(server);
     jobs_ = v1::JobService::NewStub(MakeChannel({.address = server_->address()}));
   }
-  // As a restart of the process would.
+  // Restarts the coordinator, like a restart of its process.
   void Restart() {
     server_.reset();
     Start();
@@ -51,7 +52,9 @@ class CoordinatorFixture : public ::testing::Test {
     const absl::Time deadline = absl::Now() + kCallTimeout;
     while (absl::Now() < deadline) {
       absl::StatusOr<v1::Job> job = Get(name);
-      if (!job.ok() || !job->fragments(0).digest().empty()) return job;
+      if (!job.ok()) return job;
+      // It shows no fragments until its store is open.
+      if (job->fragments_size() > 0 && !job->fragments(0).digest().empty()) return job;
       absl::SleepFor(absl::Milliseconds(5));
     }
     return absl::DeadlineExceededError("the job's store is not open");
@@ -110,7 +113,7 @@ class CoordinatorFixture : public ::testing::Test {
     return status.ok() ? absl::OutOfRangeError(v1::JobState_Name(response.job().state())) : status;
   }
 
-  // A fresh context with a deadline; lives until the next one.
+  // A new context with a deadline. It lives until the next one.
   std::shared_ptr<grpc::ClientContext> Context() {
     context_ = std::make_shared<grpc::ClientContext>();
     context_->set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
@@ -122,15 +125,17 @@ class CoordinatorFixture : public ::testing::Test {
     return response;
   }
 
-  // What a status says to programs.
+  // The reason that a status has for programs.
   static std::string ReasonOf(const absl::Status& status) {
     const auto detail = ErrorInfoOf(status);
     return detail.has_value() ? detail->reason : "";
   }
 
   TempDir data_;
-  std::ostringstream log_;                                // Kept out of the test's output.
-  ManualClock clock_{absl::FromUnixSeconds(1700000000)};  // Leases end only when a test says so.
+  // Keeps the log out of the test's output.
+  std::ostringstream log_;
+  // Leases end only when a test says so.
+  ManualClock clock_{absl::FromUnixSeconds(1700000000)};
   std::unique_ptr<coordinator::CoordinatorServer> server_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::shared_ptr<grpc::ClientContext> context_;

@@ -1,5 +1,5 @@
-// Jobs on the way: pools that joined, were admitted and hold the outer parameters, and whole rounds
-// in one call.
+// Jobs in progress: pools that joined, were admitted and hold the outer parameters. One call makes
+// a whole round.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace longhaul {
 
 inline constexpr int kFragments = 2;
 
-// A hand-driven pool and the outer parameters that it holds.
+// A pool that the test drives by hand, and the outer parameters that it holds.
 struct HandMember {
   HandMember(const std::string& address, const std::string& name,
              const std::string& incarnation = "0123456789abcdef")
@@ -42,13 +42,14 @@ class ExchangeFixture : public CoordinatorFixture {
     return DigestOf(BytesOf(values)).Hex();
   }
 
-  // Joins and admits the pools to the job, which the first of them seeds.
+  // The pools join the job and are admitted. The first of them seeds it.
   void Begin(const std::string& job_id, Members& members) {
     for (auto& member : members) {
       const auto joined = member->pool.Join();
       ASSERT_TRUE(joined.ok()) << joined.status();
     }
-    // A job gets its pools all together, so the first hear of it when the last has joined.
+    // A job gets its pools all together. So the first pool hears of the job only when the last has
+    // joined.
     for (auto& member : members) {
       const absl::Status assigned = member->pool.AwaitAssignment(job_id);
       ASSERT_TRUE(assigned.ok()) << assigned;
@@ -78,7 +79,7 @@ class ExchangeFixture : public CoordinatorFixture {
     }
   }
 
-  // Submits a job that waits for these pools alone, and begins it.
+  // Submits a job that needs only these pools, and begins it.
   void SubmitAndBegin(const v1::JobSpec& spec, Members& members) {
     const auto submitted = Submit(spec);
     ASSERT_TRUE(submitted.ok()) << submitted.status();
@@ -94,7 +95,7 @@ class ExchangeFixture : public CoordinatorFixture {
     }
   }
 
-  // The commit is here: takes its downlink and compares what both sides hold.
+  // Called when the commit has come: takes its downlink and compares what both sides hold.
   static void Merge(HandMember& member, const v1::Commit& commit) {
     const int f = commit.fragment();
     const auto pulled = member.pool.Pull(f, commit.version(), false, kElements);
@@ -104,7 +105,7 @@ class ExchangeFixture : public CoordinatorFixture {
     EXPECT_EQ(Hex(member.outer[f]), Hex(pulled->header.digest()));
   }
 
-  // Every member pushes its own outer gradient; all merge the same commit.
+  // Every member pushes its own outer gradient. All merge the same commit.
   static void Round(Members& members, int fragment, int64_t version, v1::RoundKind kind,
                     CodecKind codec = CodecKind::kFp32) {
     for (size_t i = 0; i < members.size(); ++i) {
@@ -122,8 +123,8 @@ class ExchangeFixture : public CoordinatorFixture {
     }
   }
 
-  // What is left of Spec's rounds after version `done` of both fragments: fragment 0 has one
-  // regular round, fragment 1 two.
+  // The remaining rounds of Spec after version `done` of both fragments. Fragment 0 has one regular
+  // round, fragment 1 two.
   static void Rounds(Members& members, int64_t done = 0, CodecKind codec = CodecKind::kFp32) {
     if (done < 1) Round(members, 1, 1, v1::OUTER, codec);
     if (done < 1) Round(members, 0, 1, v1::OUTER, codec);
@@ -132,7 +133,8 @@ class ExchangeFixture : public CoordinatorFixture {
     Round(members, 1, 3, v1::FINAL, codec);
   }
 
-  // The job's end as its pools tell it: the last evaluation, and that all merged the last commits.
+  // The end of a job as its pools report it: the last evaluation, and that all merged the last
+  // commits.
   static void Finish(Members& members, double loss) {
     for (size_t i = 1; i < members.size(); ++i) {
       v1::HeartbeatRequest report;
@@ -166,7 +168,7 @@ class ExchangeFixture : public CoordinatorFixture {
   }
 };
 
-// One whose coordinator serves its pages, too.
+// The coordinator also serves its pages.
 class PagesFixture : public ExchangeFixture {
  protected:
   coordinator::CoordinatorServerOptions Options() override {
@@ -174,7 +176,7 @@ class PagesFixture : public ExchangeFixture {
     options.http_listen = "127.0.0.1:0";
     return options;
   }
-  // The answer as it comes.
+  // The unchanged answer.
   std::string Get(const std::string& path) {
     const std::string address = server_->http_address();
     int port = 0;

@@ -221,7 +221,8 @@ absl::Status HandPool::SendRaw(const std::vector<v1::PushMessage>& messages) con
   v1::PushResponse response;
   const auto writer = stub->PushFragment(&context, &response);
   for (const v1::PushMessage& message : messages) {
-    if (!writer->Write(message)) break;  // Refused: Finish tells why.
+    // The call was refused. Finish returns the reason.
+    if (!writer->Write(message)) break;
   }
   writer->WritesDone();
   return FromGrpcStatus(writer->Finish());

@@ -21,8 +21,8 @@
 
 namespace longhaul {
 
-inline constexpr absl::Duration kCallTimeout =
-    absl::Seconds(30);  // Only a broken server lets a test wait for it.
+// Only a broken server makes a test wait so long.
+inline constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 
 class HandPool {
  public:
@@ -32,7 +32,7 @@ class HandPool {
   ~HandPool() { CloseStream(); }
 
   const std::string& name() const { return name_; }
-  // Another coordinator, or the same one after its restart.
+  // Connects to another coordinator, or to the same one after its restart.
   void Dial(const std::string& address);
 
   absl::StatusOr<v1::JoinResponse> Join();
@@ -42,14 +42,14 @@ class HandPool {
   // Sends heartbeats until one brings this job.
   absl::Status AwaitAssignment(const std::string& job);
 
-  // Opens WatchPlan, again while the job's store is being opened; the plan that came first.
+  // Opens WatchPlan, and tries again while the job's store is being opened. Returns the first plan.
   absl::StatusOr<v1::Plan> OpenPlan(const std::string& job);
-  // The next event of the stream. The stream's status when it has ended.
+  // The next event of the stream, or the stream's status if it has ended.
   absl::StatusOr<v1::PlanEvent> NextEvent();
   // Skips other events.
   absl::StatusOr<v1::Commit> NextCommit();
 
-  // What a push of these values says; the test may damage it before it is sent.
+  // The content of a push of these values. A test may damage it before it is sent.
   struct Outgoing {
     v1::PushHeader header;
     std::shared_ptr<CodedBlocks> blocks;
@@ -59,7 +59,7 @@ class HandPool {
   absl::StatusOr<v1::PushResponse> Send(const Outgoing& outgoing, CodecKind codec) const;
   absl::StatusOr<v1::PushResponse> Push(int fragment, int64_t version, v1::RoundKind kind,
                                         CodecKind codec, const std::vector<float>& values) const;
-  // Sends these messages as they are.
+  // Sends these messages unchanged.
   absl::Status SendRaw(const std::vector<v1::PushMessage>& messages) const;
   // The messages that Send would send.
   std::vector<v1::PushMessage> MessagesOf(const Outgoing& outgoing, CodecKind codec) const;
@@ -80,7 +80,8 @@ class HandPool {
   std::unique_ptr<v1::SyncService::Stub> sync_;
   std::unique_ptr<grpc::ClientContext> watch_context_;
   std::unique_ptr<grpc::ClientReader<v1::PlanEvent>> watch_;
-  bool finished_ = false;  // watch_ told its status.
+  // watch_ has returned its status.
+  bool finished_ = false;
 };
 
 }  // namespace longhaul

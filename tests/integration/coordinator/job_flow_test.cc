@@ -36,8 +36,8 @@ TEST_F(JobFlowTest, TwoPoolsTrainFromSeedToCompletion) {
   EXPECT_DOUBLE_EQ(job->eval_loss().last(), 2.5);
   EXPECT_EQ(job->tokens(), 1000);
   EXPECT_DOUBLE_EQ(job->utilization(), 0.75);
-  // Two seeds up; one downlink and one uplink of each of five rounds and two pools; two whole
-  // fragments for each pool.
+  // Two seeds are pushed. Each of five rounds and two pools has one uplink and one downlink. Each
+  // pool pulls two whole fragments.
   const int64_t fragment_bytes = kElements * 4;
   EXPECT_EQ(job->wire_bytes().up_payload(), (2 + 2 * 5) * fragment_bytes);
   EXPECT_GT(job->wire_bytes().up_total(), job->wire_bytes().up_payload());
@@ -71,7 +71,7 @@ TEST_F(JobFlowTest, ARestartInTheMiddleKeepsVersionsDigestsAndPlaces) {
   if (HasFatalFailure()) return;
   Round(members, 1, 1, v1::OUTER);
   Round(members, 0, 1, v1::OUTER);
-  // A contribution without its commit stays in the log: it counts after the restart.
+  // A contribution without its commit stays in the log, and counts after the restart.
   ASSERT_TRUE(members[0]->pool.Push(1, 2, v1::OUTER, CodecKind::kFp32, Ramp(7)).ok());
   const auto before = Get("restarted");
   ASSERT_TRUE(before.ok());
@@ -157,7 +157,8 @@ TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
   }
   const auto pushed = members[0]->pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(1));
   EXPECT_EQ(ReasonOf(pushed.status()), "JOB_ENDED");
-  request.set_reason("another reason");  // Too late: the first stays.
+  // Too late: the first reason stays.
+  request.set_reason("another reason");
   EXPECT_TRUE(jobs_->CancelJob(Context().get(), request, &response).ok());
   Restart();
   const auto job = Get("cancelled");
@@ -267,7 +268,7 @@ TEST_F(JobFlowTest, APoolThatDrainsCostsOthersNothingAndComesBackToItsPlace) {
   drain.set_draining(true);
   drain.mutable_progress()->set_inner_step(1);
   ASSERT_TRUE(members[1]->pool.Heartbeat(drain).ok());
-  // Nobody waits for it in what is pushed later.
+  // Rounds that are pushed later do not wait for this pool.
   ASSERT_TRUE(members[0]
                   ->pool.Push(0, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kElements, 1))
                   .ok());

@@ -35,7 +35,7 @@ class LogServiceTest : public CoordinatorFixture {
     EXPECT_TRUE(stream->Finish().ok());
     return text;
   }
-  // The agents' streams are open: each shows a line.
+  // Waits until the agents' streams are open: each has shown a line.
   void AwaitSources(int count) {
     v1::FollowLogsRequest request;
     request.set_tail(10);
@@ -98,7 +98,8 @@ TEST_F(LogServiceTest, FollowsAlsoPoolsThatComeLater) {
   const auto of_late = Serve("late", &late);
   ASSERT_TRUE(stream->Read(&lines));
   EXPECT_EQ(lines.pool(), "late");
-  of_east.reset();  // Its end is no end of the reading.
+  // The end of one source does not end the reading.
+  of_east.reset();
   late.Add("still there");
   ASSERT_TRUE(stream->Read(&lines));
   EXPECT_EQ(lines.text(), "still there\n");
@@ -114,14 +115,14 @@ TEST_F(LogServiceTest, AReaderThatDoesNotReadCostsBoundedMemoryAndIsToldWhatItLo
   const auto stream = Read(&context, Request("", "", 1, true));
   v1::FollowLogsResponse lines;
   ASSERT_TRUE(stream->Read(&lines));
-  // 60 MB, of which the queue, the ring and the connections hold a part.
+  // 60 MB. The queue, the ring and the connections hold only a part of it.
   const std::string line(1000, 'x');
   const int written = 60'000;
   for (int i = 0; i < written; ++i) {
     ring.Add(line);
     if (i % 5000 == 0) absl::SleepFor(absl::Milliseconds(20));
   }
-  // A line tells what was lost before it.
+  // A line tells how many were lost before it.
   std::jthread ticker([&](const std::stop_token& stop) {
     for (int tick = 1; !stop.stop_requested(); ++tick) {
       ring.Add(absl::StrCat("tick ", tick));
@@ -147,9 +148,11 @@ TEST_F(LogServiceTest, AgentsComeBackAfterARestart) {
   const auto served = Serve("east", &ring);
   AwaitSources(1);
   grpc::ClientContext context;
-  const auto stream = Read(&context, Request("", "", 0, true));
-  server_->Shutdown(absl::Seconds(1));
+  const auto stream = Read(&context, Request("", "", 5, true));
+  // gRPC itself cancels a call that no handler has yet.
   v1::FollowLogsResponse lines;
+  EXPECT_TRUE(stream->Read(&lines));
+  server_->Shutdown(absl::Seconds(1));
   EXPECT_FALSE(stream->Read(&lines));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   server_.reset();

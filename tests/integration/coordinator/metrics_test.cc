@@ -1,4 +1,4 @@
-// What the operator sees over HTTP.
+// What operators see over HTTP.
 #include "tests/integration/coordinator/exchange_fixture.h"
 
 namespace longhaul {

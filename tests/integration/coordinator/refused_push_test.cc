@@ -1,4 +1,4 @@
-// Contributions that must not count: each is refused with its reason, and the job goes on.
+// Contributions that must not count: each is refused with its reason, and the job continues.
 #include <limits>
 
 #include "tests/integration/coordinator/exchange_fixture.h"
@@ -13,7 +13,7 @@ class RefusedPushTest : public ExchangeFixture {
     members_ = MakeMembers({"site-a", "site-b"});
     SubmitAndBegin(Spec("target"), members_);
   }
-  // Whatever was refused left no trace: the job completes.
+  // Refused pushes left no trace: the job completes.
   void TearDown() override {
     Rounds(members_);
     Finish(members_, 2.5);

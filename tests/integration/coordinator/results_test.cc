@@ -1,4 +1,4 @@
-// What jobs leave, over real gRPC and through the commands that people use: checkpoints on demand,
+// Results of jobs, over real gRPC and with the commands that people use: checkpoints on request,
 // downloads, jobs that begin with a checkpoint, events, deletion.
 #include <filesystem>
 #include <set>
@@ -19,6 +19,7 @@
 namespace longhaul {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class ResultsTest : public ExchangeFixture {
@@ -36,7 +37,7 @@ class ResultsTest : public ExchangeFixture {
     return options;
   }
 
-  // The CLI in this process. `server`: empty for the fixture's.
+  // Runs the CLI in this process. `server`: empty for that of the fixture.
   Said Longhaul(std::vector<std::string> args, const std::string& input = "",
                 std::string server = "") {
     args.insert(args.end(), {"--server", server.empty() ? address() : server});
@@ -63,7 +64,7 @@ class ResultsTest : public ExchangeFixture {
     return json;
   }
 
-  // A job of this name that completed; what its pools hold at the end.
+  // Completes a job with this name. Returns what its pools hold at the end.
   std::vector<std::vector<float>> Complete(const std::string& name) {
     Members members = MakeMembers({name + "-a", name + "-b"});
     SubmitAndBegin(Named(name), members);
@@ -74,7 +75,7 @@ class ResultsTest : public ExchangeFixture {
     return members[0]->outer;
   }
 
-  // Its pools alone do it.
+  // Only its own pools may work on it.
   static v1::JobSpec Named(const std::string& name) {
     v1::JobSpec spec = Spec(name);
     spec.mutable_pools()->add_names(name + "-a");
@@ -82,7 +83,7 @@ class ResultsTest : public ExchangeFixture {
     return spec;
   }
 
-  // Until the job has a checkpoint of this step.
+  // Waits until the job has a checkpoint of this step.
   bool HasCheckpoint(const std::string& job, int64_t step) {
     for (const absl::Time end = absl::Now() + kCallTimeout; absl::Now() < end;) {
       v1::ListCheckpointsRequest request;
@@ -170,14 +171,14 @@ TEST_F(ResultsTest, ADownloadIsTheCheckpoint) {
   EXPECT_EQ(manifest["model"]["synthetic"]["units"], 2);
   EXPECT_EQ(manifest["tensors"][1]["file"], "fragment-001.f32");
   EXPECT_FALSE(std::filesystem::exists(out + ".partial"));
-  // Again: it is verified and left.
+  // A second download is verified and changes nothing.
   const Said again = Longhaul({"download", "base@4", "--out", out, "-o", "json"});
   EXPECT_EQ(again.exit, 0) << again.err;
   EXPECT_EQ(again.data()["received_bytes"], 0);
   EXPECT_EQ(Longhaul({"download", "base@3", "--out", downloads_.Join("x"), "-o", "json"})
                 .error()["reason"],
             "CHECKPOINT_UNKNOWN");
-  // What is there is never replaced.
+  // Existing files are never replaced.
   ASSERT_TRUE(real_files_->CreateDir(downloads_.Join("mine")).ok());
   ASSERT_TRUE(real_files_->Create(downloads_.Join("mine/thesis")).ok());
   EXPECT_EQ(Longhaul({"download", "base", "--out", downloads_.Join("mine"), "-o", "json"})
@@ -212,14 +213,14 @@ TEST_F(ResultsTest, ADownloadAsksForItsOwnFilesAlone) {
 TEST_F(ResultsTest, ADownloadGoesOnWhereItBroke) {
   Complete("base");
   if (HasFatalFailure()) return;
-  // Connections that break in the middle of the manifest, or of a file. Behind each the client looks
-  // with one of its own what is wrong.
+  // Connections break in the middle of the manifest, or of a file. After each break the client
+  // makes another connection to find out what is wrong.
   CuttingProxy proxy({.target_port = ParseHostPort(address())->port,
                       .direction = CuttingProxy::Direction::kDown,
                       .bytes_each = 1500,
                       .cuts = 4});
   const std::string out = downloads_.Join("base");
-  // Once it was reached it is awaited: until then it is tried here.
+  // Once the server was reached, the client waits for it. Until then the test tries again.
   Said done;
   for (int i = 0; i < 5; ++i) {
     done = Longhaul({"download", "base", "--out", out, "-o", "json"}, "", proxy.address());
@@ -253,7 +254,7 @@ TEST_F(ResultsTest, ADownloadGoesOnAfterAFullDisk) {
   full.SetDecision([](int64_t, FileOp) { return absl::OkStatus(); });
   const auto done = cli::Download({"base", 4}, options, client, full, environment);
   ASSERT_TRUE(done.ok()) << done.status();
-  // What lay there was not sent again: the first half of the write that failed counts, too.
+  // Bytes that were there were not sent again; the first half of the failed write counts, too.
   EXPECT_LT(done->received, done->bytes);
   EXPECT_EQ(FileOf(options.out + "/fragment-001.f32"), BytesOf(outer[1]));
 }
@@ -268,7 +269,7 @@ TEST_F(ResultsTest, AJobBeginsWithACheckpoint) {
   ASSERT_EQ(submitted.exit, 0) << submitted.out << submitted.err;
   const std::string id = submitted.data()["id"];
   EXPECT_EQ(submitted.data()["spec"]["init"]["checkpoint"], Get("base")->id() + "@4");
-  // It is held until the job has begun.
+  // The checkpoint is kept until the job has begun.
   EXPECT_EQ(Longhaul({"delete", "base", "-o", "json"}).error()["reason"], "CHECKPOINT_IN_USE");
   Restart();
   Members members = MakeMembers({"next-a", "next-b"});
@@ -281,7 +282,7 @@ TEST_F(ResultsTest, AJobBeginsWithACheckpoint) {
     for (int f = 0; f < kFragments; ++f) EXPECT_EQ(member->outer[f], outer[f]);
   }
   EXPECT_EQ(Longhaul({"delete", "base"}).exit, 0);
-  // Recovery needs the checkpoint no more.
+  // Recovery does not need the checkpoint any more.
   Restart();
   const auto recovered = AwaitOpen("next");
   ASSERT_TRUE(recovered.ok()) << recovered.status();
@@ -321,7 +322,8 @@ TEST_F(ResultsTest, WhatCannotBeBegunWithIsRefusedByField) {
   EXPECT_THAT(refusal(spec, "nobody"), HasSubstr("init.checkpoint: no job has the name"));
   EXPECT_THAT(refusal(spec, "base@3"), HasSubstr("no checkpoint of step 3"));
   EXPECT_THAT(refusal(spec, "base@x"), HasSubstr("neither JOB@STEP"));
-  EXPECT_THAT(refusal(spec, data_.path()), HasSubstr("init.folder: found"));
+  EXPECT_THAT(refusal(spec, "coordinator:" + data_.path()),
+              AllOf(HasSubstr("init.folder: found"), HasSubstr("longhaul submit --from DIR")));
   EXPECT_THAT(refusal(spec, imports_.Join("../" + std::string("x"))), HasSubstr("import-dir"));
   ASSERT_TRUE(real_files_->CreateDir(imports_.Join("empty")).ok());
   EXPECT_THAT(refusal(spec, imports_.Join("empty")), HasSubstr("manifest.json"));
@@ -363,7 +365,8 @@ TEST_F(ResultsTest, DeletingFreesTheNameAndTheFiles) {
   const std::string folder = data_.Join("jobs/" + Get("gone")->id());
   EXPECT_TRUE(std::filesystem::exists(folder));
   ASSERT_EQ(Longhaul({"delete", "gone"}).exit, 0);
-  // Whether or not its files were removed before: nobody misses them at the next start.
+  // The files may or may not have been removed before. The next start does not report them as
+  // missing.
   Restart();
   EXPECT_TRUE(absl::IsNotFound(Get("gone").status()));
   const absl::Time end = absl::Now() + kCallTimeout;

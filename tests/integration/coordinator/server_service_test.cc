@@ -1,4 +1,4 @@
-// What a coordinator says about itself, and `longhaul doctor` at a real one.
+// What a coordinator reports about itself, and `longhaul doctor` with a real one.
 #include "coordinator/service/server_service.h"
 
 #include <sstream>

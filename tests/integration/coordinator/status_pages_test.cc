@@ -35,13 +35,15 @@ TEST_F(StatusPagesTest, ShowsJobsPoolsAndRounds) {
   EXPECT_EQ(overview.pools(1).state(), v1::PARTICIPATING);
   const auto detail = Read<v1::JobDetail>("/api/v1/job?name=shown");
   EXPECT_EQ(detail.job().id(), overview.jobs(0).id());
-  ASSERT_GE(detail.rounds_size(), 3);  // Two seeds, and:
+  // Two seeds, and a round.
+  ASSERT_GE(detail.rounds_size(), 3);
   const v1::RoundTrace& round = *detail.rounds().rbegin();
   EXPECT_EQ(round.fragment(), 1);
   EXPECT_EQ(round.kind(), "outer");
   EXPECT_EQ(round.pools_size(), 2);
   EXPECT_GE(round.committed_at().seconds(), round.pools(0).pushed_at().seconds());
-  ASSERT_GE(detail.events_size(), 5);  // Submitted; two pools, each assigned and ready.
+  // Submitted; two pools, each assigned and ready.
+  ASSERT_GE(detail.events_size(), 5);
   EXPECT_EQ(detail.events(0).message(), "was submitted");
   EXPECT_EQ(detail.events(1).sequence(), 2);
 }
@@ -69,7 +71,7 @@ TEST_F(StatusPagesTest, ShowsWhatPoolsMeasuredOfTheirOwnParameters) {
   EXPECT_EQ(detail.pool_evaluations(0).points(0).loss(), 2.5);
   EXPECT_EQ(detail.job().pools(0).evaluation_step(), 4);
   EXPECT_EQ(detail.job().pools(0).evaluation(0).name(), "perplexity");
-  // What no metric can be called is refused, and nothing of that heartbeat counts.
+  // A name that no metric can have is refused, and nothing of that heartbeat counts.
   evaluation->set_step(5);
   for (const char* name : {"", "Loss", "a/b", "loss\n"}) {
     metric->set_name(name);

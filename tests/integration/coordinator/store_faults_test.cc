@@ -1,4 +1,4 @@
-// What the coordinator does when its disk is full, and when it can promise nothing more.
+// What the coordinator does when its disk is full, and when it can guarantee nothing more.
 #include <atomic>
 
 #include "absl/synchronization/notification.h"
@@ -20,7 +20,7 @@ class StoreFaultsTest : public ExchangeFixture {
     };
     return options;
   }
-  // Before the file system that it uses.
+  // The server must end before the file system that it uses.
   void TearDown() override { server_.reset(); }
   void Begin() {
     const auto submitted = Submit(Spec("job"));
@@ -57,7 +57,7 @@ TEST_F(StoreFaultsTest, AFullDiskRefusesTheContributionUntilThereIsRoom) {
 }
 
 TEST_F(StoreFaultsTest, ARoundThatFindsTheDiskFullIsAppliedLater) {
-  // The log's first megabyte takes two seeds and a contribution; the round's own record needs
+  // The first megabyte of the log holds two seeds and a contribution. The round's own record needs
   // another.
   constexpr int64_t kLarge = 75000;
   v1::JobSpec spec = Spec("large", 1);
@@ -67,7 +67,8 @@ TEST_F(StoreFaultsTest, ARoundThatFindsTheDiskFullIsAppliedLater) {
   HandPool pool(address(), "site-a");
   ASSERT_TRUE(pool.Join().ok());
   ASSERT_TRUE(pool.OpenPlan(submitted->job().id()).ok());
-  ASSERT_TRUE(pool.NextEvent().ok());  // It is asked to seed.
+  // It is asked to seed.
+  ASSERT_TRUE(pool.NextEvent().ok());
   auto full = std::make_shared<std::atomic<bool>>(true);
   auto refusals = std::make_shared<std::atomic<int>>(0);
   fs_.SetDecision([full, refusals](int64_t, FileOp op) {
@@ -81,7 +82,7 @@ TEST_F(StoreFaultsTest, ARoundThatFindsTheDiskFullIsAppliedLater) {
   }
   *refusals = 0;
   ASSERT_TRUE(pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, std::vector<float>(kLarge, 1)).ok());
-  // It is tried again and again.
+  // The work is tried again and again.
   for (int tries = 0; *refusals < 4; ++tries) {
     ASSERT_LT(tries, 200) << log_.str();
     clock_.Advance(absl::Milliseconds(200));
@@ -111,7 +112,7 @@ TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingQuarantinesTheJobAndTheNextSt
   const auto quarantined = Await("job", v1::QUARANTINED);
   ASSERT_TRUE(quarantined.ok()) << quarantined.status();
   EXPECT_NE(quarantined->error().message().find("the disk is gone"), std::string::npos);
-  // No commit was published; the stream ends with the job.
+  // No commit was published. The stream ends with the job.
   const auto event = pool(0).NextEvent();
   ASSERT_TRUE(event.ok()) << event.status();
   EXPECT_NE(event->ended().reason().find("QUARANTINED"), std::string::npos);
@@ -134,7 +135,7 @@ TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingQuarantinesTheJobAndTheNextSt
     ASSERT_TRUE(member->pool.AwaitAssignment(id_).ok());
     const auto plan = member->pool.OpenPlan(id_);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    // The record of the round may have reached the disk, but nobody was told.
+    // The record of the round may have reached the disk, but no pool was told.
     EXPECT_GE(plan->fragments(1).version(), 0);
     PullWhole(*member);
   }

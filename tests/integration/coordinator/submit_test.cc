@@ -1,4 +1,5 @@
-// JobService without pools: what is accepted, what is refused, and how it is found again.
+// JobService without pools: which jobs are accepted, which are refused, and how they are found
+// again.
 #include "tests/integration/coordinator/coordinator_fixture.h"
 
 namespace longhaul {

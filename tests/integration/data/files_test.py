@@ -107,6 +107,38 @@ class JobTest(ClusterTest):
         self.assertEqual(names, [".bin", ".idx", ".lock"])
         self.assertFalse((self.cluster.folder / "work-site-b").exists(), "site-b maps its files")
 
+    def test_attention_keeps_to_documents(self):
+        """Each source tells them in its way; the two ways of computing give the same curve, which is another without the option."""
+        made = self.cluster.folder / "files"
+        made.mkdir()
+        texts = real_tools.sentences(2000)
+        (made / "part.jsonl").write_bytes(jsonl(texts))
+        tokens = [[*text.encode(), 0] for text in texts]
+        real_tools.write_megatron(made / "m", tokens)
+        real_tools.write_nanogpt(made / "gpt.bin", sum(tokens, []))
+        self.cluster.start_worker("site-a", 2, "--data-dir", made)
+
+        def loss(name, source, *sets):
+            result = self.cluster.submit(name, pools=1, steps=20, sets=[f"data={{{source}}}", *sets], wait=True)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            return self.cluster.job(name)["eval_loss"]["last"]
+
+        separate = "separate_documents: true"
+        of_lines = loss("lines", f"jsonl: {{path: part.jsonl}}, {separate}")
+        self.assertEqual(loss("index", f"megatron: {{prefix: m}}, {separate}"), of_lines)
+        self.assertEqual(loss("tokens", f"tokens: {{path: gpt.bin, eos: 0}}, {separate}"), of_lines)
+        self.assertAlmostEqual(loss("autograd", f"megatron: {{prefix: m}}, {separate}", "train.blocks=autograd"), of_lines, delta=1e-3)
+        self.assertNotEqual(loss("joined", "megatron: {prefix: m}"), of_lines)
+
+        refused = self.cluster.submit("untold", pools=1, sets=[f"data={{tokens: {{path: gpt.bin}}, {separate}}}"])
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("data.tokens.eos", refused.stderr)
+        result = self.cluster.submit("nowhere", pools=1, sets=[f"data={{tokens: {{path: gpt.bin, eos: 255}}, {separate}}}"], wait=True)
+        self.assertEqual(result.returncode, 1)
+        error = self.cluster.job("nowhere")["error"]
+        self.assertIn("token 255 (eos) is nowhere in it", error["message"])
+        self.assertEqual(error["field"], "data.tokens")
+
     def test_what_does_not_fit_the_model_is_said_with_file_and_place(self):
         made = self.cluster.folder / "files"
         made.mkdir()

@@ -84,6 +84,8 @@ class TokenizeTest(unittest.TestCase):
         self.assertIn("no token", self.run_tool(self.folder / "a.jsonl", "--eos", "<none>", code=1))
         self.assertEqual(list(self.folder.glob("out*")), [])
         self.run_tool("--threads", "0", "x", code=4)
+        self.assertIn("give PATH", self.run_tool(code=4))
+        self.assertIn("--pipe goes without", self.run_tool("--pipe", "x", code=4))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ import time
 import unittest
 
 BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None
-TEXT = "/usr/share/common-licenses"  # English text that every Debian system has.
+# English text that every Debian system has.
+TEXT = "/usr/share/common-licenses"
 
-# Autograd is slow on so small a model: that leaves the tests time to look at a job, and to kill its processes.
+# Autograd is slow on so small a model. So the tests have time to look at a job and to kill its processes.
 TINY_JOB = """
 name: {name}
 model: {{transformer: {{layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}}}}
@@ -43,9 +44,14 @@ class Cluster:
         self.workers = {}
         self.address = "127.0.0.1:0"
         self.logs = []
-        self.flags = []  # Of every call of the CLI.
-        self.bin = {}  # By process name: the folder of its programs, where it is not BIN.
-        self.prefix = {}  # By process name: what to run it with, as ["ip", "netns", "exec", "a"].
+        # Flags of every call of the CLI.
+        self.flags = []
+        # By process name: the folder of its programs, if it is not BIN.
+        self.bin = {}
+        # The coordinator's.
+        self.data_dir = self.folder / "data"
+        # By process name: the command that runs it, for example ["ip", "netns", "exec", "a"].
+        self.prefix = {}
 
     def close(self):
         for process in [*self.workers.values(), self.coordinator]:
@@ -62,12 +68,12 @@ class Cluster:
         return process
 
     def start_coordinator(self, *flags):
-        """Also after a kill: with the same data folder and port."""
+        """Starts it, or starts it again after a kill, with the same data folder and port."""
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
         self.coordinator = self._start("coordinator", [
             self.bin.get("coordinator", BIN) / "longhaul-coordinator", "--listen", self.address, self.http_flag(), "127.0.0.1:0",
-            "--data-dir", self.folder / "data", "--ready-file", ready, *flags])
+            "--data-dir", self.data_dir, "--ready-file", ready, *flags])
         wait_until(lambda: ready.exists() or self.coordinator.poll() is not None, 30, "the coordinator to start")
         if not ready.exists():
             raise AssertionError("the coordinator ended: " + self.log("coordinator"))
@@ -76,11 +82,11 @@ class Cluster:
         self.http = lines.get("http") or lines["metrics"]
 
     def http_flag(self):
-        """Programs of an earlier version have another name for it."""
+        """The flag's name. Programs of an earlier version have another one."""
         return "--http-listen" if self.bin.get("coordinator", BIN) == BIN else "--metrics-listen"
 
     def start_worker(self, pool, ranks=1, *flags, name=None):
-        """`name`: of the process; where a pool has several nodes it is not the pool's."""
+        """`name` is that of the process. It differs from the pool's if the pool has several nodes."""
         return self.start_program(name or pool, "longhaul-worker", "--coordinator", self.address, "--pool", pool,
                                   "--ranks", str(ranks), "--threads", "1", *flags)
 
@@ -88,16 +94,16 @@ class Cluster:
         self.workers[name] = self._start(name, [self.bin.get(name, BIN) / program, *arguments])
         return self.workers[name]
 
-    def start_closed_coordinator(self):
-        """With TLS and tokens; the file with the token of a viewer."""
-        ca, tokens, token = self.folder / "ca", self.folder / "tokens", self.folder / "viewer.token"
+    def start_closed_coordinator(self, role="viewer", *flags):
+        """Starts a coordinator with TLS and tokens. Returns the file with the token of a user with that role."""
+        ca, tokens, token = self.folder / "ca", self.folder / "tokens", self.folder / f"{role}.token"
         for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"]):
             subprocess.run([BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
         for path, text in ((token, os.urandom(16).hex()), (tokens, "")):
             path.touch(mode=0o600)
             path.write_text(text)
-        tokens.write_text(f"viewer viewer sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
-        self.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key", "--tokens", tokens)
+        tokens.write_text(f"{role} {role} sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
+        self.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key", "--tokens", tokens, *flags)
         return token
 
     def ranks_of(self, pool):

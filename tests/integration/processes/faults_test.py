@@ -10,13 +10,15 @@ class FaultsTest(ClusterTest):
         self.cluster.submit(steps=steps)
         self.cluster.wait_step(60)
 
-    def test_a_killed_coordinator_goes_on_from_its_last_commit(self):
+    def test_a_killed_coordinator_continues_from_its_last_commit(self):
         self.start()
         for _ in range(3):
             before = self.cluster.job()
             self.cluster.coordinator.kill()
             self.cluster.coordinator.wait()
             self.cluster.start_coordinator()
+            # The job has no fragments until its store is open.
+            wait_until(lambda: self.cluster.job()["fragments"], 20, "the job's store to be open")
             after = self.cluster.job()
             for old, new in zip(before["fragments"], after["fragments"]):
                 self.assertGreaterEqual(new["rounds_committed"], old["rounds_committed"])

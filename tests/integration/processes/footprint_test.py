@@ -8,7 +8,7 @@ from cluster import ClusterTest, main, peak_mb, resident_mb, wait_until
 class FootprintTest(ClusterTest):
     def test_idle_processes_are_small(self):
         self.cluster.start_worker("site-a")
-        # Its rank never comes: that of the other pool is ready and idle.
+        # The other pool's rank is ready and idle, since the rank of this pool never comes.
         sleeper = self.cluster.folder / "sleeper"
         sleeper.write_text("#!/bin/sh\nexec sleep 1000\n")
         sleeper.chmod(0o755)
@@ -25,7 +25,7 @@ class FootprintTest(ClusterTest):
         self.assertLessEqual(sizes["rank"], 200)
         with open(f"/proc/{self.cluster.ranks_of('site-a')[0]}/maps", encoding="utf-8") as maps:
             loaded = {line.split()[-1].rsplit("/", 1)[-1] for line in maps if line.rstrip().endswith(".so") or ".so." in line}
-        # libcudart alone is there: libtorch_cpu needs it.
+        # Only libcudart is loaded: libtorch_cpu needs it.
         self.assertEqual([name for name in loaded if name.startswith(("libtorch_cuda", "libnccl", "libcublas", "libcudnn"))], [])
 
     def test_the_coordinator_holds_twelve_bytes_a_parameter_whatever_the_number_of_pools(self):
@@ -44,7 +44,8 @@ pools: {{min: {pools}}}
         self.cluster.wait_job("large", seconds=150)
         peak = peak_mb(self.cluster.coordinator.pid)
         state = 12 * parameters / 2**20
-        # One fragment for each concurrent stream (a rank has two), exact as in a start; 60 MB for the process itself.
+        # One fragment for each concurrent stream (a rank has two), exact as at a start of a job; 60 MB for the
+        # process itself.
         streams = 2 * pools * 4 * (parameters / fragments) / 2**20
         print(json.dumps({"peak_mb": round(peak, 1), "state_mb": round(state, 1), "streams_mb_max": round(streams, 1)}))
         self.assertLessEqual(peak, state + streams + 60)

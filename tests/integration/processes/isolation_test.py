@@ -1,4 +1,4 @@
-"""What one pool, one job's files or a full disk cannot do leaves the others as they were."""
+"""A fault of one pool, of one job's files or of the disk does not affect the other pools and jobs."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ class IsolationTest(ClusterTest):
         wait_until(lambda: self.cluster.job()["set_aside"], 30, "the pool to be set aside")
         shutil.copy("/usr/share/common-licenses/GPL-3", late / "text.txt")
 
-        # Between leaving and coming back it is not in the list.
+        # Between leaving and coming back the pool is not in the list.
         def participates():
             return pools(self.cluster).get("site-c", {}).get("state") == "PARTICIPATING"
 
@@ -73,7 +73,7 @@ class IsolationTest(ClusterTest):
         self.cluster.coordinator.wait()
         log = sorted((folder / "log").glob("*.log"))[0]
         damaged = bytearray(log.read_bytes())
-        # The first record's body, which is followed by others.
+        # The body of the first record. Other records follow it.
         damaged[4096 + 90] ^= 0x55
         log.write_bytes(damaged)
         self.cluster.start_coordinator()
@@ -131,7 +131,7 @@ class IsolationTest(ClusterTest):
 
 
 class FullDiskTest(unittest.TestCase):
-    """The data folder lies on a small file system of its own."""
+    """The data folder is on a separate, small file system."""
 
     SIZE = 30 << 20
 
@@ -147,7 +147,7 @@ class FullDiskTest(unittest.TestCase):
         self.cluster.start_coordinator()
 
     def fill(self):
-        with open(self.data / "filler", "wb", buffering=0) as filler:
+        with open(self.data / "filler", "ab", buffering=0) as filler:
             for size in (65536, 4096, 512, 1):
                 try:
                     while True:
@@ -162,18 +162,23 @@ class FullDiskTest(unittest.TestCase):
         except urllib.error.HTTPError as error:
             return error.code
 
-    def test_a_full_disk_holds_the_job_and_ends_nothing(self):
+    def test_a_full_disk_delays_the_job_and_ends_nothing(self):
         for name in ("site-a", "site-b"):
             self.cluster.start_worker(name)
         self.cluster.submit(steps=1500)
         self.cluster.wait_step(100)
         self.assertEqual(self.ready(), 200)
         self.fill()
-        wait_until(lambda: "disk" in self.cluster.job()["waiting_for"], 30, "the disk to be named")
+        wait_until(lambda: "disk" in self.cluster.job()["waiting_for"], 90, "the disk to be named")
         self.assertEqual(self.ready(), 503)
-        refused = self.cluster.submit(name="another", steps=60)
+        # A work that failed for lack of space may have given some back.
+        for attempt in range(5):
+            self.fill()
+            refused = self.cluster.submit(name=f"another-{attempt}", steps=60)
+            if refused.returncode != 0:
+                break
         self.assertEqual(json.loads(refused.stdout)["error"]["code"], "RESOURCE_EXHAUSTED")
-        # Whether a pool's coming can still be stored depends on which file is full.
+        # Whether the new pool can still be stored depends on which file is full.
         self.cluster.start_worker("site-c")
         wait_until(lambda: "disk is full" in self.cluster.log("site-c") or "site-c" in pools(self.cluster), 20,
                    "the pool to be told")

@@ -1,4 +1,4 @@
-"""A pool of several nodes, each with an agent and an address of its own: python3 nodes_test.py BUILD/bin [-v]"""
+"""A pool of several nodes, each with its own agent and address: python3 nodes_test.py BUILD/bin [-v]"""
 
 import json
 import os
@@ -59,17 +59,26 @@ class NodesTest(ClusterTest):
         self.assertEqual(job["tokens"], 2 * 200 * 4 * 32)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         site = {pool["pool"]: pool for pool in job["pools"]}["site-b"]
-        # Weights cross once a step and come back from the node's copy; gradients cross in half the bits.
+        # Weights are sent between nodes once a step, and come back from the node's copy. Gradients are sent in half
+        # the bits.
         self.assertGreater(int(site["forward"]["pool"]), 1.5 * int(site["gradient"]["pool"]))
         self.assertGreater(int(site["backward"]["pair"]), int(site["forward"]["pair"]))
         self.assertEqual(int(site["backward"].get("pool", 0)), 0)
         self.assertTrue(0 < site["weights_nmse"] < 1e-3 < site["gradients_nmse"] < 0.1, site)
-        self.assertIn("2 rank(s) of the pool's 4, from number 2", self.cluster.log("node-1"))
+        self.assertIn("2 ranks of the pool's 4, from number 2", self.cluster.log("node-1"))
         events = json.loads(pathlib.Path(f"{trace}.3").read_text())
         spans = {track: [event for event in events if event["ph"] == "X" and event["tid"] == track] for track in (0, 1)}
         self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
 
-    def test_a_pool_whose_nodes_do_not_fit_the_partition_is_set_aside_in_words(self):
+    def test_two_nodes_train_with_a_map_of_six_bits(self):
+        self.start(steps=100, sets=("partition={map: {weights: {level: pool, bits: 6}, gradients: {level: pool, bits: 6, error_feedback: true}, "
+                                    "optimizer: pool}, gathers_ahead: 3}",))
+        job = self.cluster.wait_job()
+        self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
+        site = {pool["pool"]: pool for pool in job["pools"]}["site-b"]
+        self.assertTrue(1e-5 < site["weights_nmse"] < 1e-2 and 1e-5 < site["gradients_nmse"] < 1e-2, site)
+
+    def test_a_pool_whose_nodes_do_not_fit_the_partition_is_set_aside_with_the_reason(self):
         self.cluster.start_worker("site-a", 1)
         self.start_node(0, ranks=2)
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
@@ -82,7 +91,7 @@ class NodesTest(ClusterTest):
         self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
         self.assertEqual(self.cluster.wait_job()["inner_step"], 1000)
 
-    def test_a_pool_waits_in_words_for_the_node_that_is_missing(self):
+    def test_a_pool_says_which_node_it_waits_for(self):
         self.start_node(0)
         wait_until(lambda: self.pool() is not None, 20, "the node to join")
         self.assertEqual(self.pool()["state"], "FORMING")
@@ -102,7 +111,8 @@ class NodesTest(ClusterTest):
         wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "the ranks of both nodes to end")
         wait_until(lambda: self.pool()["state"] == "FORMING", 20, "the pool to wait for the node")
         step = self.cluster.job()["inner_step"]
-        self.cluster.wait_step(step + 30)  # site-a goes on.
+        # site-a continues.
+        self.cluster.wait_step(step + 30)
         self.start_node(1)
         job = self.cluster.wait_job(seconds=180)
         self.assertEqual(job["inner_step"], 600)
@@ -116,7 +126,7 @@ class NodesTest(ClusterTest):
         self.cluster.wait_job(seconds=180)
         self.assertIn("rank 2 was ended by signal 9", self.cluster.log("node-1"))
 
-    def test_a_rank_that_stands_still_is_named_by_its_own_agent(self):
+    def test_a_rank_without_progress_is_named_by_its_own_agent(self):
         self.start(steps=300, flags=("--progress-timeout", "4"))
         self.cluster.wait_step(60)
         os.kill(self.ranks_of(1)[0], signal.SIGSTOP)
@@ -124,7 +134,7 @@ class NodesTest(ClusterTest):
         self.cluster.wait_job(seconds=180)
         self.assertNotIn("made no progress", self.cluster.log("node-0"))
 
-    def test_the_nodes_go_on_when_the_coordinator_was_away(self):
+    def test_the_nodes_continue_when_the_coordinator_was_away(self):
         self.start(steps=250)
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
@@ -139,7 +149,8 @@ class NodesTest(ClusterTest):
     def test_a_node_that_is_asked_to_stop_drains_the_pool_which_keeps_its_place(self):
         self.start(steps=100_000)
         self.cluster.wait_step(60)
-        for number in (1, 0):  # A node without the first rank, then the one with it.
+        # First a node without the first rank, then the one with it.
+        for number in (1, 0):
             worker = self.cluster.workers[f"node-{number}"]
             worker.send_signal(signal.SIGTERM)
             self.assertEqual(worker.wait(timeout=40), 0)
@@ -153,7 +164,7 @@ class NodesTest(ClusterTest):
         self.assertEqual([line["message"] for line in lines if line.get("pool") == "site-b" and "is assigned" in line["message"]],
                          3 * ["is assigned place 1"])
 
-    def test_nodes_that_disagree_and_numbers_that_are_taken_are_refused_in_words(self):
+    def test_nodes_that_disagree_and_numbers_that_are_taken_are_refused_with_the_reason(self):
         self.start_node(0, "--node", "0")
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, nodes=3)
@@ -161,10 +172,11 @@ class NodesTest(ClusterTest):
         self.start_node(2, "--node", "0")
         wait_until(lambda: "another agent is node 0 of pool site-b" in self.cluster.log("node-2"), 20, "words")
 
-    def test_plaintext_between_machines_must_be_asked_for(self):
+    def test_plaintext_between_machines_must_be_allowed(self):
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards:
-                towards.connect(("192.0.2.1", 1))  # Sends nothing.
+                # Sends nothing.
+                towards.connect(("192.0.2.1", 1))
                 address = towards.getsockname()[0]
         except OSError:
             self.skipTest("this machine has no address beyond localhost")
@@ -178,8 +190,8 @@ class NodesTest(ClusterTest):
     def test_wrong_flags_end_it_before_it_joins(self):
         for flags, words in (
                 (["--node", "2"], "node 2 is not within 0 to 1"),
-                (["--in-pool-address", "192.0.2.1"], "192.0.2.1 is no address of this machine"),
-                (["--in-pool-address", "localhost"], "is no numeric address")):
+                (["--in-pool-address", "192.0.2.1"], "192.0.2.1 is not an address of this machine"),
+                (["--in-pool-address", "localhost"], "is not a numeric address")):
             worker = self.cluster.start_worker("site-c", 1, "--nodes", "2", *flags)
             self.assertEqual(worker.wait(timeout=20), 4)
             self.assertIn(words, self.cluster.log("site-c"))

@@ -22,8 +22,13 @@ def descendants(pid):
 
 
 class QuickstartTest(unittest.TestCase):
+    def setUp(self):
+        state = tempfile.TemporaryDirectory()
+        self.addCleanup(state.cleanup)
+        self.state = state.name
+
     def start(self, *flags):
-        environment = {**os.environ, "BUILD_DIR": os.path.relpath(BIN.parent, ROOT)}
+        environment = {**os.environ, "BUILD_DIR": os.path.relpath(BIN.parent, ROOT), "RUN_DIR": self.state}
         return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *flags], cwd=ROOT,
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 start_new_session=True)
@@ -31,7 +36,7 @@ class QuickstartTest(unittest.TestCase):
     def test_it_ends_with_a_report(self):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
-            process = self.start("--steps", "150", "--json", str(report))
+            process = self.start("--steps", "150", "--json", str(report), "--compare-alone")
             output, _ = process.communicate(timeout=200)
             self.assertEqual(process.returncode, 0, output)
             data = json.loads(report.read_text())
@@ -39,13 +44,19 @@ class QuickstartTest(unittest.TestCase):
         self.assertLess(data["eval_loss_last"], data["eval_loss_first"])
         self.assertGreater(data["byte_ratio"], 20)
         self.assertTrue(pathlib.Path(data["checkpoint"], "manifest.json").exists())
-        for word in ("eval loss", "bytes exchanged", "utilization", "checkpoint", "What next"):
+        # One pool trained the second job, for as many steps, and with the same batch as it has in the first job.
+        self.assertEqual(data["alone"]["tokens"] * 2, data["tokens"])
+        self.assertLess(data["alone"]["eval_loss_last"], data["alone"]["eval_loss_first"])
+        self.assertTrue(data["sample"].startswith("The "))
+        self.assertGreater(len(data["sample"]), 100)
+        for word in ("eval loss", "bytes exchanged", "utilization", "checkpoint", "one pool alone", "the second site brought", "a site-a, b site-b",
+                     "X one pool alone", "what it writes now", "What next"):
             self.assertIn(word, output)
         shown = output[output.index("COMPLETED, "):].splitlines()
         self.assertFalse([line for line in shown if len(line) > 80 and "checkpoint  " not in line])
 
     def test_one_bit_adam_on_two_ranks(self):
-        process = self.start("--steps", "60", "--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3, freeze_step: 30}")
+        process = self.start("--steps", "60", "--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3, freeze_step: 30, local_step_scaler: 8}")
         output, _ = process.communicate(timeout=200)
         self.assertEqual(process.returncode, 0, output)
         self.assertIn("COMPLETED", output)
@@ -55,6 +66,32 @@ class QuickstartTest(unittest.TestCase):
         self.assertEqual(process.returncode, 4, output)
         self.assertIn("partition.preset", output)
         self.assertIn("use preset ddp", output)
+
+    def test_each_way_of_training(self):
+        """Muon, offload with zero3, bf16. They work even if the device is emulated and the CPU has no fast bf16."""
+        muon = ["--set", "inner.muon={lr: 0.02, adamw: {lr: 4e-3}}"]
+        for flags in (muon, [*muon, "--set", "offload.optimizer=true"],
+                      ["--ranks", "2", "--set", "partition.preset=zero3", "--set",
+                       "offload={optimizer: true, parameters: true, stride: 2, subgroup_elements: 16384}"],
+                      ["--set", "train.precision=bfloat16"]):
+            with self.subTest(flags):
+                process = self.start("--steps", "20", *flags)
+                output, _ = process.communicate(timeout=200)
+                self.assertEqual(process.returncode, 0, output)
+                self.assertIn("COMPLETED", output)
+
+    def test_evaluation_beside_training_gives_the_same_losses(self):
+        reports = []
+        with tempfile.TemporaryDirectory() as folder:
+            for beside in ("false", "true"):
+                report = pathlib.Path(folder) / f"{beside}.json"
+                process = self.start("--steps", "90", "--ranks", "2", "--json", str(report), "--set", "evaluation.every_cycles=1", "--set",
+                                     f"evaluation.beside_training={beside}")
+                output, _ = process.communicate(timeout=200)
+                self.assertEqual(process.returncode, 0, output)
+                reports.append(json.loads(report.read_text()))
+        for key in ("eval_loss_first", "eval_loss_last"):
+            self.assertEqual(reports[0][key], reports[1][key], key)
 
     def test_ctrl_c_leaves_no_process_behind(self):
         process = self.start()
@@ -78,8 +115,8 @@ class QuickstartTest(unittest.TestCase):
         self.assertEqual(process.returncode, 4, output)
         self.assertIn("train.steps", output)
 
-    def test_it_fetches_no_text_unasked(self):
-        """`du` finds no text, `apt-get` would fail the test."""
+    def test_it_fetches_no_text_without_being_asked(self):
+        """`du` finds no text, and a call of `apt-get` would fail the test."""
         for flags in (["--skip-setup", "--yes"], ["--skip-setup"]):
             with tempfile.TemporaryDirectory() as folder:
                 for name, script in (("du", "echo 0"), ("apt-get", f"touch {folder}/called")):

@@ -1,4 +1,4 @@
-"""Bad input: each gets its code, the field and a hint; the coordinator and other jobs go on."""
+"""Bad input: each gets its code, the field and a hint; the coordinator and other jobs continue."""
 
 import json
 
@@ -18,7 +18,8 @@ class RefusalsTest(ClusterTest):
     def test_specs(self):
         self.refused("sync.tua", "sync.tua=1")                            # unknown field
         self.refused("train.steps", "train.steps=many")                   # ill-typed
-        self.refused("model.transformer.heads", "model.transformer.heads=5")  # impossible shape
+        # An impossible shape.
+        self.refused("model.transformer.heads", "model.transformer.heads=5")
         self.refused("data.text.path", "data.text.path=")                 # missing data
         self.refused("sync.up.codec", "sync.up.codec=e4m3")               # unknown codec
         self.refused("sync.tau", "sync.tau=10")                           # tau >= H
@@ -27,12 +28,34 @@ class RefusalsTest(ClusterTest):
         self.refused("sync.up.rms_scale", "sync.up={codec: int4, rms_scale: true}")
         self.refused("partition.preset", "partition.preset=zero4")
         self.refused("partition.map.weights.level", "partition={map: {weights: {level: pool}}}")
+        self.refused("partition.map.weights.bits", "partition={map: {weights: {level: pool, bits: 5}, optimizer: pool}}")
+        self.refused("partition.gathers_ahead", "partition={preset: zero3, gathers_ahead: 65}")
+        self.refused("partition.gathers_ahead", "partition={preset: ddp, gathers_ahead: 2}")
         self.refused("train.blocks", "train.blocks=fused", "train.device=cuda", code="UNIMPLEMENTED")
         self.assertEqual(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"], [])
 
+    def test_fifty_faults_are_all_named(self):
+        sets = [f"model.transformer.wrong{i}=1" for i in range(25)] + [f"train.wrong{i}=many" for i in range(25)]
+        result = self.cluster.submit(sets=sets)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        names = [item.split("=")[0] for item in sets]
+        self.assertEqual([field["field"] for field in json.loads(result.stdout)["error"]["fields"]], names)
+        for name in names[:10]:
+            self.assertIn(f"  {name}: unknown field", result.stderr)
+        self.assertIn("and 40 more", result.stderr)
+        for name in names:
+            self.assertIn(name, result.stderr)
+        # Wrong values are named, too.
+        sets = ["name=Bad", "train.steps=-1", "train.batch=-1", "sync.h=-1", "sync.alpha=2", "pools.min=-1", "inner.adamw.lr=-1",
+                "model.transformer.layers=-1", "evaluation.batches=-1"]
+        result = self.cluster.submit(sets=sets)
+        found = {field["field"] for field in json.loads(result.stdout)["error"]["fields"]}
+        self.assertEqual({item.split("=")[0] for item in sets} - found, set())
+
     def test_a_name_that_is_taken(self):
         self.assertEqual(self.cluster.submit(steps=100).returncode, 0)
-        self.assertEqual(self.cluster.submit(steps=100).returncode, 0)  # the same job: idempotent
+        # The same job: submitting is idempotent.
+        self.assertEqual(self.cluster.submit(steps=100).returncode, 0)
         result = self.cluster.submit(steps=200)
         self.assertEqual(json.loads(result.stdout)["error"]["code"], "ALREADY_EXISTS")
         self.assertEqual(len(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"]), 1)
@@ -45,7 +68,7 @@ class RefusalsTest(ClusterTest):
         self.assertTrue(job["error"]["hint"])
         self.assertEqual(job["error"]["pool"], "site-a")
 
-    def test_bad_data_fails_the_job_and_spares_the_next(self):
+    def test_bad_data_fails_only_its_own_job(self):
         self.cluster.start_worker("site-a")
         empty = self.cluster.folder / "empty.txt"
         empty.write_text("")

@@ -1,4 +1,4 @@
-"""What jobs leave: a download through a killed coordinator, a job that trains on from a checkpoint, deletion."""
+"""Results of jobs: a download while the coordinator is killed, a job that begins with a checkpoint, deletion."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 
 from cluster import BIN, TEXT, ClusterTest, main, wait_until
 
-# 67 MB of parameters, so that a download can be stopped in the middle; two steps of little work.
+# 67 MB of parameters, so that a download can be stopped in the middle; two steps with little work.
 WIDE_JOB = """
 name: wide
 model: {{transformer: {{layers: 1, dim: 128, heads: 2, ff_dim: 128, context: 8, vocab: 65536}}}}
@@ -20,12 +20,35 @@ evaluation: {{every_cycles: -1, batches: 1}}
 
 
 class ResultsTest(ClusterTest):
-    def test_a_download_outlives_the_coordinator(self):
+    def train_wide(self):
         self.cluster.start_worker("site-a")
         spec = self.cluster.folder / "wide.yaml"
         spec.write_text(WIDE_JOB.format(text=TEXT))
         submitted = self.cluster.cli("submit", "-f", spec, "--wait", timeout=120)
         self.assertEqual(submitted.returncode, 0, submitted.stderr)
+
+    def test_a_download_to_a_full_disk_continues_when_there_is_space(self):
+        disk = self.cluster.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=30m", "tmpfs", disk], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no right to mount a file system")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        self.train_wide()
+        full = self.cluster.cli("download", "wide", "--out", disk / "wide", "-o", "json")
+        self.assertEqual(full.returncode, 1, full.stderr)
+        error = json.loads(full.stdout)["error"]
+        self.assertEqual(error["code"], "RESOURCE_EXHAUSTED", error)
+        self.assertIn("the same command goes on", error["hint"])
+        kept = sum(file.stat().st_size for file in (disk / "wide.partial").glob("*.f32"))
+        self.assertGreater(kept, 20 << 20)
+        subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
+        done = self.cluster.cli("download", "wide", "--out", disk / "wide", "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = json.loads(done.stdout)["data"]
+        self.assertEqual(data["received_bytes"], data["bytes"] - kept)
+
+    def test_a_download_survives_the_death_of_the_coordinator(self):
+        self.train_wide()
         out = self.cluster.folder / "wide"
         partial = pathlib.Path(f"{out}.partial")
         download = subprocess.Popen([BIN / "longhaul", "--server", self.cluster.address, "download", "wide", "--out", out,
@@ -33,7 +56,7 @@ class ResultsTest(ClusterTest):
         self.addCleanup(download.kill)
         wait_until(lambda: any(f.stat().st_size > 0 for f in partial.glob("*.f32")) or download.poll() is not None, 30,
                    "the first bytes")
-        # It takes no more, so the rest cannot have been sent when the coordinator dies.
+        # The client takes no more bytes, so the rest cannot have been sent when the coordinator dies.
         os.kill(download.pid, signal.SIGSTOP)
         self.assertTrue(partial.exists())
         self.cluster.coordinator.kill()
@@ -53,13 +76,13 @@ class ResultsTest(ClusterTest):
             theirs = pathlib.Path(checkpoint["path"]) / fragment["file"]
             self.assertEqual((out / fragment["file"]).read_bytes(), theirs.read_bytes())
 
-    def test_a_job_trains_on_from_another(self):
+    def test_a_job_begins_with_the_checkpoint_of_another(self):
         self.cluster.start_worker("site-a")
         self.assertEqual(self.cluster.submit("base", steps=120, pools=1, wait=True).returncode, 0)
         base = self.cluster.job("base")["eval_loss"]
         spec = self.cluster.folder / "next.yaml"
         spec.write_text((self.cluster.folder / "base.yaml").read_text().replace("name: base", "name: next"))
-        # Cut into other fragments than its base.
+        # It is cut into other fragments than its base.
         result = self.cluster.cli("submit", "-f", spec, "--from", "base", "--set", "train.steps=30", "--set",
                                   "sync.fragments.balanced=1", "--set", "inner.adamw.lr=0.001", "--wait", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -70,12 +93,56 @@ class ResultsTest(ClusterTest):
         self.assertIn("CHECKPOINT_WRITTEN", [event["kind"] for event in events])
         self.delete_base()
 
+    def test_an_export_from_another_machine(self):
+        """Paths that the coordinator reports do not exist on another machine."""
+        self.cluster.coordinator.terminate()
+        self.cluster.coordinator.wait()
+        self.cluster.address = "127.0.0.1:0"
+        self.cluster.data_dir = "/proc/self/cwd/data"
+        self.cluster.prefix["coordinator"] = ["env", "-C", self.cluster.folder]
+        self.cluster.start_coordinator()
+        self.cluster.prefix.clear()
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit(steps=100000, pools=1, sets=["checkpoint.every_cycles=-1"]).returncode, 0)
+        self.cluster.wait_step(30)
+        out, cache = self.cluster.folder / "out", self.cluster.folder / "cache"
+        # The job runs and has no checkpoint yet, so a checkpoint of its last commit is made.
+        first = self.export("tiny", "--out", f"{out}/", "--cache", cache)
+        self.assertIn("waiting for the checkpoint of step", first.stderr)
+        step = json.loads(first.stdout)["data"]["step"]
+        self.assertEqual([path.name.rsplit("-", 1)[1] for path in cache.iterdir()], [f"{step:08}"])
+        again = self.export(f"tiny@{step}", "--out", self.cluster.folder / "again", "--cache", cache)
+        self.assertNotIn("waiting", again.stderr)
+        later = json.loads(self.export("tiny", "--out", self.cluster.folder / "later", "--last-commit").stdout)["data"]
+        self.assertGreater(later["step"], step)
+        for name in ("out", "again", "later"):
+            self.assertTrue((self.cluster.folder / name / "model.safetensors").exists())
+        self.assertEqual((out / "model.safetensors").read_bytes(), (self.cluster.folder / "again/model.safetensors").read_bytes())
+        self.assertEqual(list(self.cluster.folder.glob("*.checkpoint*")), [])
+        for arguments, words in ((("tiny@1", "--out", out / "x"), "has no checkpoint of step 1"), (("tiny", "--out", out), "is there, and not empty")):
+            refused = self.cluster.cli("export", *arguments)
+            self.assertEqual(refused.returncode, 4)
+            self.assertIn(words, refused.stderr)
+        # A failure after the copy came leaves the copy in place.
+        target = self.cluster.folder / "kept"
+        failed = self.cluster.cli("export", f"tiny@{step}", "--out", target, "--tokenizer", "/nowhere")
+        self.assertEqual(failed.returncode, 4)
+        self.assertIn("the same command takes it from there", failed.stderr)
+        self.assertTrue((self.cluster.folder / "kept.checkpoint/manifest.json").exists())
+        self.export(f"tiny@{step}", "--out", target)
+        self.assertFalse((self.cluster.folder / "kept.checkpoint").exists())
+
+    def export(self, *arguments):
+        result = self.cluster.cli("export", *arguments, "-o", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
     def delete_base(self):
         folders = set((self.cluster.folder / "data" / "jobs").iterdir())
         self.assertEqual(len(folders), 2)
         deleted = self.cluster.cli("delete", "base")
         self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.log("coordinator"))
-        # Whether or not its files went before the end.
+        # The files are removed whether or not that began before the kill.
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
         self.cluster.start_coordinator()

@@ -1,4 +1,4 @@
-"""Certificates by `longhaul certs`, tokens, and what is refused, between the real programs: python3 security_test.py BUILD/bin [-v]"""
+"""Certificates from `longhaul certs`, tokens, and refusals, with the real programs: python3 security_test.py BUILD/bin [-v]"""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ class SecurityTest(unittest.TestCase):
         return user
 
     def run_coordinator(self, *flags):
-        """One that is to end by itself; the exit code and what it says."""
+        """Runs a coordinator that must end by itself. Returns its exit code and its output."""
         usual = {"--http-listen": "", "--listen": "127.0.0.1:0", "--data-dir": str(self.cluster.folder / "other")}
         usual = [word for flag, value in usual.items() if flag not in flags for word in (flag, value)]
         result = subprocess.run([cluster.BIN / "longhaul-coordinator", *usual, *flags], capture_output=True, text=True, timeout=60, check=False)
@@ -77,7 +77,7 @@ class SecurityTest(unittest.TestCase):
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    # --- Who may do what.
+    # --- What each user may do.
 
     def test_a_job_trains_and_no_secret_is_seen(self):
         self.cluster.flags = self.start()
@@ -114,6 +114,9 @@ class SecurityTest(unittest.TestCase):
         refused = self.cluster.cli("submit", "-f", spec, *ann)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("ann is a viewer; this needs the role submitter", refused.stderr)
+        self.assertIn("hint: ask the coordinator's operator for the role submitter", refused.stderr)
+        error = json.loads(self.cluster.cli("submit", "-f", spec, *ann, "-o", "json").stdout)["error"]
+        self.assertEqual(error["reason"], "ROLE_TOO_SMALL")
         self.assertEqual(self.cluster.cli("submit", "-f", spec, *bob).returncode, 0)
         nobody = self.cluster.cli("list", "--tls-ca", self.ca / "ca.pem", "--tls-certificate", self.ca / "localhost.pem", "--tls-key",
                                   self.ca / "localhost.key")
@@ -125,6 +128,27 @@ class SecurityTest(unittest.TestCase):
         wrong.touch(mode=0o600)
         wrong.write_text("0123456789abcdef0123456789abcdef\n")
         self.assertEqual(self.cluster.cli("list", "--tls-ca", self.ca / "ca.pem", "--token-file", wrong).returncode, 2)
+
+    def test_a_job_belongs_to_the_user_who_submitted_it(self):
+        bob = self.start()
+        dan, root = self.add_user("dan", "submitter"), self.add_user("root", "admin")
+        cluster.wait_until(lambda: self.cluster.cli("list", *dan).returncode == 0, 30, "the new tokens to be read")
+        self.cluster.flags = bob
+        self.assertEqual(self.cluster.submit("bobs").returncode, 0)
+        self.assertIn("token:bob", self.cluster.cli("get", "bobs").stdout)
+        self.cluster.flags = []
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        # The coordinator remembers the owner.
+        self.cluster.start_coordinator(*self.shown("localhost"), "--tokens", str(self.cluster.folder / "tokens"))
+        refused = self.cluster.cli("cancel", "bobs", "-o", "json", *dan)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        error = json.loads(refused.stdout)["error"]
+        self.assertEqual(error["reason"], "NOT_YOUR_JOB")
+        self.assertIn("token:bob", error["hint"])
+        self.assertEqual(self.cluster.cli("cancel", "bobs", *bob).returncode, 0)
+        self.assertEqual(self.cluster.cli("delete", "bobs", *dan).returncode, 2)
+        self.assertEqual(self.cluster.cli("delete", "bobs", *root).returncode, 0)
 
     def test_http_is_closed_but_for_probes(self):
         self.start()
@@ -146,7 +170,7 @@ class SecurityTest(unittest.TestCase):
 
     # --- Secure by default.
 
-    def test_what_is_open_beyond_localhost_must_be_asked_for(self):
+    def test_ports_that_are_open_beyond_localhost_must_be_allowed(self):
         certificate = self.issue("coordinator", "localhost")
         for flags, flag in ((["--listen", "0.0.0.0:0"], "--listen"), (["--http-listen", "0.0.0.0:0", *certificate], "--http-listen")):
             code, error = self.run_coordinator(*flags)
@@ -160,7 +184,7 @@ class SecurityTest(unittest.TestCase):
         self.cluster.start_coordinator("--insecure")
         self.assertIn("INSECURE: --listen 0.0.0.0:0", self.cluster.log("coordinator"))
 
-    # --- Connections that cannot be made, and where to look.
+    # --- Connections that cannot be made, and where to look for the cause.
 
     def test_wrong_authority_plaintext_and_dates(self):
         bob = self.start()
@@ -210,7 +234,9 @@ class SecurityTest(unittest.TestCase):
         code, error = self.run_coordinator("--data-dir", self.cluster.folder / "data")
         self.assertEqual(code, 1, error)
         self.assertIn("another coordinator uses the data folder", error)
-        code, error = self.run_coordinator("--data-dir", "/proc/longhaul")  # Nobody may write there, not even root.
+        self.assertIn("stop that one, or give --data-dir another folder", error)
+        # Nobody may write there, not even root.
+        code, error = self.run_coordinator("--data-dir", "/proc/longhaul")
         self.assertEqual(code, 1, error)
         self.assertIn("/proc/longhaul", error)
 

@@ -48,7 +48,7 @@ class TlsTest(unittest.TestCase):
         result = self.cluster.cli("pools", "-o", "json", *self.user)
         return [pool["name"] for pool in json.loads(result.stdout)["data"]] if result.returncode == 0 else []
 
-    def test_listens_beyond_localhost_without_being_asked(self):
+    def test_listens_beyond_localhost_without_a_flag(self):
         self.cluster.address = "0.0.0.0:0"
         self.start_coordinator()
         self.cluster.address = "localhost:" + self.cluster.address.rsplit(":", 1)[1]
@@ -73,7 +73,8 @@ class TlsTest(unittest.TestCase):
     def test_the_nodes_of_a_pool_meet_by_the_name_in_their_certificates(self):
         self.start_coordinator()
         for node in range(2):
-            flags = self.authority.issue(f"node-{node}", "DNS:site-b")  # Of no address.
+            # The certificate has no address.
+            flags = self.authority.issue(f"node-{node}", "DNS:site-b")
             self.cluster.start_worker("site-b", 1, "--nodes", "2", "--in-pool-address", f"127.0.0.{2 + node}", *flags,
                                       name=f"node-{node}")
         self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a", "DNS:site-a"))
@@ -86,15 +87,17 @@ class TlsTest(unittest.TestCase):
         self.assertEqual(worker.wait(timeout=20), 4)
         self.assertIn("no DNS name", self.cluster.log("site-b"))
 
-    def test_strangers_are_not_let_in(self):
+    def test_clients_of_another_authority_are_refused(self):
         self.start_coordinator()
         stranger = Authority(self.cluster.folder, "theirs").issue("user")
-        self.assertEqual(self.cluster.cli("list").returncode, 2)  # In plaintext.
+        # In plaintext.
+        self.assertEqual(self.cluster.cli("list").returncode, 2)
         self.assertEqual(self.cluster.cli("list", *stranger).returncode, 2)
         self.assertEqual(self.cluster.cli("list", *self.user).returncode, 0)
 
     def test_wrong_files_are_named(self):
-        self.cluster.address = "localhost:7070"  # Not dialled.
+        # The address is not dialled.
+        self.cluster.address = "localhost:7070"
         result = self.cluster.cli("list", *self.user[:2])
         self.assertEqual(result.returncode, 4)
         self.assertIn("--tls-certificate", result.stderr)

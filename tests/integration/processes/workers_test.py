@@ -1,14 +1,18 @@
-"""Workers that stand still, are asked to stop, or lose their coordinator for a while: what it costs the others."""
+"""Workers that make no progress, are asked to stop, or lose their coordinator for a while: how this affects the others."""
 
 import json
 import os
+import pathlib
+import re
 import signal
 import statistics
 import time
+import unittest
 
 from cluster import ClusterTest, alive, main, wait_until
 
-TOKENS = 4 * 32  # Of one step of one pool.
+# The tokens of one step of one pool.
+TOKENS = 4 * 32
 
 
 class WorkersTest(ClusterTest):
@@ -49,6 +53,18 @@ class WorkersTest(ClusterTest):
                 took.append(time.monotonic() - began)
         self.assertLessEqual(statistics.median(took), 3, took)
 
+    def test_ranks_run_on_separate_cores_on_request(self):
+        self.cluster.start_worker("site-a", 2, "--bind-cores", "cores")
+        pattern = re.compile(r"rank \d: 1 thread\(s\) on processors ([\d,-]+) ")
+        wait_until(lambda: pattern.search(self.cluster.log("site-a")), 20, "the line about cores")
+        told = pattern.findall(self.cluster.log("site-a"))
+        self.cluster.submit(steps=1000000, pools=1)
+        self.cluster.wait_step(2)
+        found = [pathlib.Path(f"/proc/{rank}/status").read_text() for rank in self.cluster.ranks_of("site-a")]
+        found = [re.search(r"Cpus_allowed_list:\s*(\S+)", status).group(1) for status in found]
+        self.assertEqual(len(told), 2)
+        self.assertEqual(sorted(found), sorted(told))
+
     def test_ten_restarts_with_sigterm_cost_no_pool_its_place(self):
         self.start(steps=1000)
         for _ in range(10):
@@ -60,7 +76,7 @@ class WorkersTest(ClusterTest):
         job = self.cluster.wait_job()
         self.assertEqual(job["tokens"], 2 * 1000 * TOKENS)
 
-    def test_a_stopped_rank_holds_others_no_longer_than_stated(self):
+    def test_a_stopped_rank_delays_the_others_no_longer_than_stated(self):
         self.start(1000000, "--progress-timeout", "3")
         ranks = self.cluster.ranks_of("site-b")
         os.kill(ranks[1], signal.SIGSTOP)
@@ -90,17 +106,25 @@ class WorkersTest(ClusterTest):
         self.assertFalse(any(alive(rank) for rank in ranks))
         log = self.cluster.log("site-b")
         last = [line for line in log.splitlines() if "was the last" in line]
-        self.assertEqual(len(last), 2, log)  # Both ranks agreed on the step.
+        # Both ranks agreed on the step.
+        self.assertEqual(len(last), 2, log)
         self.assertEqual(len({json.loads(line)["message"] for line in last}), 1, log)
         self.await_commits(20)
         self.cluster.start_worker("site-b", 2)
         wait_until(lambda: self.participates("site-b"), 30, "the pool to come back")
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs a process namespace")
+    def test_an_agent_may_be_the_first_process_of_its_container(self):
+        self.cluster.prefix["site-a"] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        self.cluster.start_worker("site-a", 1)
+        self.assertEqual(self.cluster.submit(steps=20, pools=1, wait=True).returncode, 0, self.cluster.log("site-a"))
+
     def test_a_second_signal_is_immediate(self):
         self.start(1000000)
         worker, ranks = self.cluster.workers["site-b"], self.cluster.ranks_of("site-b")
         for rank in ranks:
-            os.kill(rank, signal.SIGSTOP)  # The drain cannot end.
+            # So the drain cannot end.
+            os.kill(rank, signal.SIGSTOP)
         worker.send_signal(signal.SIGTERM)
         wait_until(lambda: "asked to stop" in self.cluster.log("site-b"), 20, "the first signal to be heard")
         worker.send_signal(signal.SIGINT)
@@ -112,7 +136,7 @@ class WorkersTest(ClusterTest):
         self.assertEqual(worker.wait(timeout=20), code, self.cluster.log(pool))
         self.assertIn(words, self.cluster.log(pool))
 
-    def test_what_no_retry_mends_is_said_at_once(self):
+    def test_errors_that_no_retry_corrects_are_reported_at_once(self):
         self.refused("beginning with a letter", pool="Site_A")
         address, self.cluster.address = self.cluster.address, "localhost"
         self.refused("is not HOST:PORT")
@@ -120,6 +144,8 @@ class WorkersTest(ClusterTest):
         self.refused("is no folder", "--data-dir", "/nowhere/at/all")
         self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank")
         self.refused("is no folder that can be written", "--track-dir", "/nowhere/at/all")
+        self.refused("is no folder that can be written", "--state-dir", "/nowhere/at/all")
+        self.refused("is not a time", "--state-every", "often")
         self.refused("is not a time", "--return-within", "soon")
         if not os.path.exists("/dev/nvidiactl"):
             self.refused("no CUDA device", "--device", "cuda")

@@ -1,6 +1,7 @@
 // "1-bit Adam: communication efficient large-scale training with Adam's convergence speed" (arXiv
-// 2102.02888), and what it fails without: the same data, order and initial parameters, four ranks,
-// held-out loss after training, the variance frozen after 20 % of the steps.
+// 2102.02888), what it fails without, and the local steps of "0/1 Adam" (arXiv 2202.06009): the same
+// data, order and initial parameters, four ranks, held-out loss after training, the variance frozen
+// after 20 % of the steps.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -56,6 +57,14 @@ TEST(OneBitTest, LosesNothingThatMattersAndNeedsBothItsParts) {
   const double adapting = Excess("with a variance that goes on", options, 1);
   EXPECT_GT(adapting, 0.03);
   EXPECT_GT(adapting, 3 * onebit);
+}
+
+// Intervals of 1, 2 and, for more than half of the steps, 4.
+TEST(OneBitTest, LocalStepsLoseLittle) {
+  OneBitAdamOptions options = kOneBit;
+  options.local_step_scaler = kSteps / 8;
+  options.local_step_clipper = 4;
+  EXPECT_LE(Excess("0/1 Adam with local steps", options, 2), 0.03);
 }
 
 }  // namespace

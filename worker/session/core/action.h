@@ -31,6 +31,9 @@ struct AgreeOnVersions {
 // Run inner step `step`. Then StepDone. Collective.
 struct RunStep {
   int64_t step = 0;
+  // Its end is one at which something may be pushed, merged or evaluated: the ranks are to hold the same
+  // parameters then.
+  bool settle = false;
 };
 // Take the delta now; encode, keep the coded bytes until the version is merged, send. Then PushDone
 // or PushRefused.
@@ -60,6 +63,8 @@ struct Merge {
   RoundKind kind = RoundKind::kOuter;
   double alpha = 0;
   bool contributed = false;
+  // An earlier start of this pool contributed to it: what was owed before is not owed any more.
+  bool earlier = false;
 };
 // Evaluate the outer parameters, or the pool's own as they are, and report them. Collective.
 struct Evaluate {
@@ -68,13 +73,13 @@ struct Evaluate {
   bool final = false;
   bool of_pool = false;
 };
-// Training stands still, or has not begun, for want of this.
+// Training waits for this, before or after it began.
 struct Wait {
   std::string what;
   int64_t since_step = 0;
 };
-// The pool was asked to stop, and this is its last step: nobody need wait for it in what is pushed
-// later.
+// The pool was asked to stop, and this is its last step: rounds that are pushed later need not wait
+// for it.
 struct Draining {
   int64_t last_step = 0;
 };

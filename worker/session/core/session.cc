@@ -88,7 +88,7 @@ void Session::On(const PushDone& event, Actions& out) { Sent(event.fragment, eve
 void Session::On(const PushRefused& event, Actions& out) {
   if (state_ == SessionState::kDraining) return Sent(event.fragment, event.version, out);
   const Fragment& fragment = fragments_[event.fragment];
-  // The end is about to be told; or the version was committed before this answer came.
+  // JobEnded is about to come; or the version was committed before this answer came.
   if (event.reason == "JOB_ENDED" || fragment.held >= event.version || event.have == event.version)
     return;
   // Somebody else seeded, or was asked meanwhile.

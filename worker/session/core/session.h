@@ -62,7 +62,7 @@ class Session {
  private:
   struct Fragment {
     FragmentSchedule schedule;
-    Commit newest;             // That was heard of.
+    Commit newest;             // The newest that was received.
     int64_t held = -1;         // In effect.
     int64_t wanted = 0;        // Start: the least version that will do; the ranks' newest.
     bool whole_asked = false;  // Start: PullWhole is under way.
@@ -100,6 +100,7 @@ class Session {
   void PushRound(int fragment, int64_t version, RoundKind kind, Actions& out);
   bool MergeDue(bool final, Actions& out);
   bool MergeNext(int fragment, Actions& out);
+  bool SettlesAt(int64_t step) const;
   void EvaluateDue(Actions& out);
   void EvaluateOwnIfDue(int64_t version, Actions& out);
   int64_t LastVersion(const Fragment& fragment) const;
@@ -109,7 +110,7 @@ class Session {
   void Resume(const Plan& plan, Actions& out);
   void ResumeFragment(int fragment, const FragmentPlan& plan, Actions& out);
 
-  // session_drain.cc: the last step is done.
+  // session_drain.cc: after the last step.
   void StopHere(Actions& out);  // Training stands still, if the pool was asked to stop, for good.
   void BeginDrain(Actions& out);
   void FinishIfSent(Actions& out);

@@ -88,7 +88,7 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
     state_ = SessionState::kStarting;
     return AskWhole(out);
   }
-  // What is due at the start step or before is only taken; the rest of EndStep leads to the first
+  // Commits due at the start step or before are only merged; the rest of EndStep leads to the first
   // step.
   state_ = SessionState::kBlocked;
   for (int i = 0; i < static_cast<int>(fragments_.size()) && state_ != SessionState::kEnded; ++i)

@@ -29,7 +29,20 @@ void Session::EndStep(Actions& out) {
   }
   waiting_.reset();
   state_ = SessionState::kTraining;
-  out.push_back(RunStep{++step_});
+  ++step_;
+  out.push_back(RunStep{step_, SettlesAt(step_)});
+}
+
+// By the schedule and what all ranks have merged alone: settling is collective, and what a rank has
+// heard of by now differs.
+bool Session::SettlesAt(int64_t step) const {
+  if (step == plan_.steps) return true;
+  for (const Fragment& fragment : fragments_) {
+    if (fragment.schedule.RoundPushedAt(step) > 0) return true;
+    if (fragment.held < fragment.schedule.rounds && MergeStep(fragment, fragment.held + 1) <= step)
+      return true;
+  }
+  return false;
 }
 
 void Session::PushDue(Actions& out) {
@@ -88,7 +101,8 @@ bool Session::MergeNext(int index, Actions& out) {
     // Before the first step there is nothing local to keep.
     const bool outer_only = fragment.newest.kind == RoundKind::kFinal || step_ == plan_.start_step;
     out.push_back(Merge{index, version, fragment.newest.kind, outer_only ? 0 : plan_.alpha,
-                        fragment.pushed && fragment.newest.contributed});
+                        fragment.pushed && fragment.newest.contributed,
+                        !fragment.pushed && fragment.newest.contributed});
   }
   fragment.held = version;
   fragment.pulled = fragment.pull_asked = fragment.pushed = fragment.sent = false;
@@ -114,8 +128,8 @@ void Session::EvaluateDue(Actions& out) {
   out.push_back(Evaluate{oldest, step_, complete});
 }
 
-// Every pool comes to this at the same inner step, so none is slower than the others for it. Before the first
-// step its parameters are the outer ones.
+// Every pool does this at the same inner step, so none falls behind the others by it. Before the first step
+// its parameters are the outer ones.
 void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
   const int64_t every = plan_.pool_evaluation_cycles;
   if (every <= 0 || step_ <= plan_.start_step || (version != 1 && version % every != 0)) return;

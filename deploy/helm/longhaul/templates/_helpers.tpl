@@ -60,3 +60,10 @@ capabilities: {drop: [ALL]}
   secret: {secretName: {{ . | quote }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
+
+{{- define "longhaul.tokensVolume" -}}
+{{- if . }}
+- name: tokens
+  secret: {secretName: {{ . | quote }}, defaultMode: 0440}
+{{- end }}
+{{- end }}

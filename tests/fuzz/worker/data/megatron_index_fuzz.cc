@@ -1,6 +1,7 @@
 // Indexes of Megatron-LM's data.
 //   input: the .idx file
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "tests/fuzz/documented.h"
@@ -50,5 +51,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   LH_CHECK(index->tokens >= 0 && index->sequences >= 0 && index->documents <= index->sequences,
            "documents are made of sequences");
   LH_CHECK(index->sequences * 12 < static_cast<int64_t>(size), "sequences lie in the file");
+  std::vector<int64_t> starts;
+  AppendMegatronStarts({data, size}, *index, index->tokens / 3, index->tokens, 5, starts);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    LH_CHECK(starts[i] - 5 >= index->tokens / 3 && starts[i] - 5 < index->tokens, "in its range");
+    LH_CHECK(i == 0 || starts[i] > starts[i - 1], "in order, each once");
+  }
   return 0;
 }

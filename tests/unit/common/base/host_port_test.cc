@@ -43,7 +43,7 @@ TEST(HostPortTest, SaysWhatIsWrong) {
   }
 }
 
-TEST(HostPortTest, OfLoopback) {
+TEST(HostPortTest, RecognisesLoopbackHosts) {
   for (const char* host : {"localhost", "127.0.0.1", "127.8.9.10", "::1"})
     EXPECT_TRUE(IsLoopback(host)) << host;
   for (const char* host :

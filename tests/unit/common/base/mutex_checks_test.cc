@@ -5,7 +5,8 @@
 namespace longhaul {
 namespace {
 
-// With the search on, Abseil ends the process here: the order of the two locks has changed.
+// With the search on, Abseil would end the process here, since the two locks are taken in another
+// order.
 TEST(MutexChecksTest, TheOrderOfLocksIsNotSearched) {
   SkipLockCycleSearch();
   absl::Mutex a, b;

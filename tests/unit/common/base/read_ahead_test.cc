@@ -9,7 +9,8 @@ namespace {
 
 TEST(ReadAheadTest, AsksForEachLineOnceBeforeItsSpanIsReached) {
   constexpr int64_t kSpan = 4096, kSpans = 20;
-  std::map<int64_t, int64_t> asked;  // By line: where the pass was.
+  // By line: where the pass was when it was requested.
+  std::map<int64_t, int64_t> asked;
   for (int64_t number = 0; number < kSpans * kSpan / kReadAheadBytes; ++number) {
     const int64_t at = number * kReadAheadBytes;
     for (int64_t k = 0; k < kReadAheadSpans; ++k) {
@@ -17,7 +18,7 @@ TEST(ReadAheadTest, AsksForEachLineOnceBeforeItsSpanIsReached) {
       EXPECT_TRUE(asked.emplace(line, at).second) << line << " is asked for twice";
     }
   }
-  // The first spans come too soon for it.
+  // The first spans are reached before they could be requested.
   for (int64_t line = kReadAheadSpans * kSpan; line < kSpans * kSpan; line += 64) {
     const auto found = asked.find(line);
     ASSERT_NE(found, asked.end()) << line;

@@ -97,25 +97,25 @@ TEST_F(CheckpointFolderTest, DamageIsFound) {
   EXPECT_TRUE(absl::IsNotFound(ErrorOf()));
 }
 
-TEST_F(CheckpointFolderTest, AManifestWithoutItsModel) {
+TEST_F(CheckpointFolderTest, RefusesAManifestWithoutItsModel) {
   Write([](v1::CheckpointManifest& manifest) { manifest.clear_model(); });
   EXPECT_TRUE(absl::IsFailedPrecondition(ErrorOf()));
   EXPECT_THAT(ErrorOf().message(), HasSubstr("does not say the model"));
 }
 
-TEST_F(CheckpointFolderTest, AModelThatIsNone) {
+TEST_F(CheckpointFolderTest, RefusesAnImpossibleModel) {
   Write([](v1::CheckpointManifest& m) { m.mutable_model()->mutable_transformer()->set_heads(-1); });
   EXPECT_THAT(ErrorOf().message(), HasSubstr("model.transformer.heads"));
 }
 
 TEST_F(CheckpointFolderTest, TensorsThatDoNotFit) {
   Write([](v1::CheckpointManifest& m) { m.mutable_tensors(2)->set_offset(int64_t{1} << 62); });
-  EXPECT_THAT(ErrorOf().message(), HasSubstr("lies outside its fragment"));
+  EXPECT_THAT(ErrorOf().message(), HasSubstr("lies outside of its fragment"));
 }
 
 TEST_F(CheckpointFolderTest, AnotherFragment) {
   Write([](v1::CheckpointManifest& m) { m.mutable_tensors(2)->set_fragment(-1); });
-  EXPECT_THAT(ErrorOf().message(), HasSubstr("a fragment that is not there"));
+  EXPECT_THAT(ErrorOf().message(), HasSubstr("lies in no fragment"));
 }
 
 TEST_F(CheckpointFolderTest, AnotherShape) {
@@ -128,7 +128,7 @@ TEST_F(CheckpointFolderTest, AMissingTensor) {
   EXPECT_THAT(ErrorOf().message(), HasSubstr("is missing"));
 }
 
-TEST_F(CheckpointFolderTest, WhatIsNoManifest) {
+TEST_F(CheckpointFolderTest, RefusesOtherJson) {
   std::ofstream(folder_.path() + "/manifest.json") << "{";
   EXPECT_TRUE(absl::IsInvalidArgument(CheckpointFolder::Open(folder_.path()).status()));
   EXPECT_TRUE(absl::IsNotFound(CheckpointFolder::Open("/nowhere").status()));

@@ -33,7 +33,7 @@ v1::CheckpointManifest Sound() {
   return manifest;
 }
 
-TEST(ManifestTest, IsCompleteForToolsAndComesBack) {
+TEST(ManifestTest, IsCompleteForToolsAndCanBeReadAgain) {
   v1::CheckpointManifest manifest = Sound();
   CompleteManifest(manifest);
   EXPECT_EQ(manifest.fragments(0).digest_hex(), "000000000000000000000000000000ab");
@@ -42,7 +42,7 @@ TEST(ManifestTest, IsCompleteForToolsAndComesBack) {
   EXPECT_EQ(manifest.tensors(0).dtype(), "F32");
   EXPECT_EQ(manifest.parameters(), 90);
   const std::string json = *ManifestToJson(manifest);
-  // Also what is zero.
+  // Fields that are zero are written, too.
   EXPECT_THAT(json, HasSubstr("\"final\": false"));
   EXPECT_THAT(json, HasSubstr("\"dim\": 64"));
   const auto read = ManifestFromJson(json, "m");
@@ -57,7 +57,7 @@ TEST(ManifestTest, TakesFieldsOfLaterPrograms) {
                   .ok());
 }
 
-TEST(ManifestTest, RefusesWhatCannotBe) {
+TEST(ManifestTest, RefusesImpossibleManifests) {
   using Change = std::function<void(v1::CheckpointManifest&)>;
   const std::pair<const char*, Change> cases[] = {
       {"format 2", [](auto& m) { m.set_format_version(2); }},

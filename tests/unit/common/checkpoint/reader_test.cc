@@ -63,7 +63,7 @@ TEST_F(CheckpointReaderTest, RefusesOtherTensors) {
   EXPECT_TRUE(absl::IsInvalidArgument(reader.Read(3, {Tensor("b", {4}, 0, 0)}).status()));
 }
 
-TEST_F(CheckpointReaderTest, GivesNothingOutOfADamagedFile) {
+TEST_F(CheckpointReaderTest, ReturnsNothingFromADamagedFile) {
   ASSERT_TRUE((*fs_.Open("c/f.f32"))->WriteAt(700, "x").ok());
   auto reader = *CheckpointReader::Open(&fs_, "c");
   const absl::Status damaged = reader.Read(10, {Tensor("b", {4}, 0, 0)}).status();
@@ -71,7 +71,7 @@ TEST_F(CheckpointReaderTest, GivesNothingOutOfADamagedFile) {
   EXPECT_THAT(std::string(damaged.message()), HasSubstr("c/f.f32"));
 }
 
-TEST_F(CheckpointReaderTest, TellsTheFirstDifferences) {
+TEST_F(CheckpointReaderTest, NamesTheFirstDifferences) {
   const v1::CheckpointManifest manifest = *ReadManifest(fs_, "c");
   EXPECT_EQ(TensorDifferences(manifest, {Tensor("b", {4}, 1, 9), Tensor("a", {2, 3}, 3, 0)}), "");
   EXPECT_EQ(TensorDifferences(manifest, {Tensor("a", {3, 2}, 0, 0), Tensor("x", {1}, 0, 0),

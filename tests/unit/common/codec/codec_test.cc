@@ -25,8 +25,8 @@ TEST(CodecTest, MakesEveryKind) {
   }
 }
 
-TEST(CodecTest, RefusesWhatIsNoKind) {
-  for (int number : {0, 8, -1}) {
+TEST(CodecTest, RefusesANumberThatIsNotAKind) {
+  for (int number : {0, 9, -1}) {
     EXPECT_EQ(MakeCodec({.kind = static_cast<CodecKind>(number)}).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
@@ -43,12 +43,12 @@ TEST(CodecTest, RefusesAnOptionThatTheKindLacks) {
   }
 }
 
-TEST(CodecTest, RefusesADecayThatIsNone) {
+TEST(CodecTest, RefusesAnInvalidDecay) {
   for (float decay : {0.0f, -1.0f, 1.5f, std::numeric_limits<float>::quiet_NaN()})
     EXPECT_FALSE(MakeCodec({.kind = CodecKind::kInt8, .feedback_decay = decay}).ok()) << decay;
 }
 
-// Table of common/codec/README.md: coded bits an element in whole blocks.
+// The table of common/codec/README.md: coded bits for each element in whole blocks.
 TEST(CodecTest, BitsAnElement) {
   const auto bits = [](CodecKind kind) {
     return MakeCodec({.kind = kind}).value()->PayloadBytes(4096) * 8 / 4096.0;
@@ -57,6 +57,7 @@ TEST(CodecTest, BitsAnElement) {
   EXPECT_EQ(bits(CodecKind::kBf16), 16);
   EXPECT_EQ(bits(CodecKind::kE3m0), 4.0625);
   EXPECT_EQ(bits(CodecKind::kInt8), 8.125);
+  EXPECT_EQ(bits(CodecKind::kInt6), 6.125);
   EXPECT_EQ(bits(CodecKind::kInt4), 4.125);
   EXPECT_EQ(bits(CodecKind::kSign1), 1.125);
   EXPECT_EQ(bits(CodecKind::kTopk2), 0.1640625);

@@ -41,7 +41,7 @@ std::vector<DeviceCodec::Segment> SegmentsOf(const std::vector<int32_t>& sizes) 
 }
 
 TEST_F(DeviceCodecTest, ManySegmentsHaveTheBytesOfTheHost) {
-  // Payloads of odd sizes: the segments after them begin at odd bytes.
+  // Payloads have odd sizes, so later segments begin at odd bytes.
   const auto segments = SegmentsOf({128, 384, 1000, 129, 5});
   const int64_t n = segments.back().offset + segments.back().elements;
   const std::vector<float> outer = codec_test::Gaussian(n, 1, 1),
@@ -51,8 +51,8 @@ TEST_F(DeviceCodecTest, ManySegmentsHaveTheBytesOfTheHost) {
        {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},
         CodecOptions{.kind = CodecKind::kE3m0, .stochastic = true},
         CodecOptions{.kind = CodecKind::kInt8, .feedback_decay = 0.5f},
-        CodecOptions{.kind = CodecKind::kInt4}, CodecOptions{.kind = CodecKind::kSign1},
-        CodecOptions{.kind = CodecKind::kTopk2}}) {
+        CodecOptions{.kind = CodecKind::kInt6}, CodecOptions{.kind = CodecKind::kInt4},
+        CodecOptions{.kind = CodecKind::kSign1}, CodecOptions{.kind = CodecKind::kTopk2}}) {
     SCOPED_TRACE(CodecName(options.kind));
     const auto codec = MakeCodec(options).value();
     int64_t bytes = 0;
@@ -93,7 +93,7 @@ TEST_F(DeviceCodecTest, ManySegmentsHaveTheBytesOfTheHost) {
 
 TEST_F(DeviceCodecTest, LargeFragmentsGoThroughBoundedMemoryInPieces) {
   const auto codec = MakeCodec({.kind = CodecKind::kE3m0}).value();
-  // Small segments that lie far apart make pieces without much work for the emulation.
+  // Small segments that lie far apart make several pieces with little work for the emulation.
   std::vector<DeviceCodec::Segment> segments;
   for (int64_t i = 0; i < 3; ++i)
     segments.push_back({i * (DeviceCodec::kPieceElements - kBlockElements), 256, {}});
@@ -124,7 +124,7 @@ TEST_F(DeviceCodecTest, MemoryIsUsedAgainAndRunsOutCleanly) {
   { const DeviceFloats again = device_.AllocateFloats(900).value(); }
   EXPECT_EQ(runtime_->device_bytes(), held);
   runtime_->set_free_device_bytes(3000);
-  // Fits once the unused block is freed.
+  // There is room once the unused block is freed.
   const auto larger = device_.AllocateFloats(1500);
   EXPECT_TRUE(larger.ok()) << larger.status();
   EXPECT_TRUE(absl::IsResourceExhausted(device_.AllocateFloats(1500).status()));

@@ -59,7 +59,7 @@ TEST(E3m0FormatTest, ScaleByteSpansThirtyTwoExponents) {
   EXPECT_EQ(e3m0::ScaleOrigin(e3m0::kBaseExponentMax) + 255, e3m0::kScaleIndexMax);
 }
 
-// Brute force in double: no level is nearer, for magnitudes around every threshold.
+// Brute force in double: no level is nearer. Tested for magnitudes around every threshold.
 TEST(E3m0FormatTest, EveryElementGoesToTheNearestLevelTiesAway) {
   for (float largest :
        {1.0f, 1.06f, 1.4375f, 1.97f, 3e-20f, 0x1p-119f, 1.9e-36f, 2.9e38f, 3.4e38f}) {
@@ -165,7 +165,7 @@ TEST(E3m0FormatTest, ScaleBelowTheSmallestDecodesToZero) {
 
 class E3m0RangeTest : public testing::TestWithParam<float> {};
 
-// The second block's scale is `GetParam()` below the first's.
+// The scale of the second block is `GetParam()` below that of the first.
 TEST_P(E3m0RangeTest, BlockFarBelowTheLargestIsZeroAndItsErrorIsItself) {
   const float small = GetParam();
   std::vector<float> in(2 * kBlockElements + 3, small);

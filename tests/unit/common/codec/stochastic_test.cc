@@ -1,4 +1,4 @@
-// Stochastic rounding keeps the mean, and its noise is a function of key and block alone.
+// Stochastic rounding keeps the mean, and its noise depends only on key and block.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ class StochasticTest : public testing::TestWithParam<CodecKind> {
   const std::unique_ptr<Codec> codec_ = MakeCodec({.kind = GetParam(), .stochastic = true}).value();
 };
 
-TEST_P(StochasticTest, TheMeanOfManyIsTheInput) {
+TEST_P(StochasticTest, TheMeanOfManyDrawsIsTheInput) {
   const std::vector<float> in = codec_test::Gaussian(kBlockElements);
   constexpr int kDraws = 4000;
   std::vector<double> sum(in.size()), square(in.size());
@@ -39,7 +39,8 @@ TEST_P(StochasticTest, TheMeanOfManyIsTheInput) {
   }
   for (size_t i = 0; i < in.size(); ++i) {
     const double mean = sum[i] / kDraws;
-    // And one draw more, as far away as a level may be that was drawn too rarely to be seen.
+    // One more draw is added at the largest distance, for a level that is drawn too rarely to be
+    // seen.
     const double variance = square[i] / kDraws - mean * mean + in[i] * in[i] / kDraws;
     const double deviation = std::sqrt(std::max(0.0, variance) / kDraws);
     EXPECT_NEAR(mean, in[i], 5 * deviation + 1e-4) << i;
@@ -53,7 +54,7 @@ TEST_P(StochasticTest, NoiseIsAFunctionOfKeyAndBlock) {
   EXPECT_EQ(whole, Decoded(in, {.key = 9, .first_block = 40}));
   EXPECT_NE(whole, Decoded(in, {.key = 10, .first_block = 40}));
   EXPECT_NE(whole, Decoded(in, {.key = 9, .first_block = 41}));
-  // The last block as a segment of its own.
+  // The last block as a separate segment.
   const std::vector<float> last(in.begin() + 2 * kBlockElements, in.end());
   const std::vector<float> part(whole.begin() + 2 * kBlockElements, whole.end());
   EXPECT_EQ(Decoded(last, {.key = 9, .first_block = 42}), part);

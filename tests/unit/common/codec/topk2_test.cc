@@ -1,4 +1,4 @@
-// The bytes of topk2, and what of a chunk it keeps.
+// The bytes of topk2, and which elements of a chunk it keeps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ TEST_F(Topk2Test, KeepsTheLargestOfEachChunk) {
   }
 }
 
-TEST_F(Topk2Test, OfEqualMagnitudesTheFirstAreKept) {
+TEST_F(Topk2Test, KeepsTheFirstOfEqualMagnitudes) {
   const int64_t n = topk2::kChunkElements;
   const std::vector<float> out = Decode(Encode(std::vector<float>(n, -2.0f)), n);
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i], i < 64 ? -2.0f : 0.0f) << i;
@@ -60,7 +60,7 @@ TEST_F(Topk2Test, BytesOfAShortChunk) {
   std::vector<float> in(3, 0.0f);  // 2 kept, 2 groups.
   in[0] = 1.0f;
   in[2] = -0.25f;
-  // Levels .25 and 1 (upper bits(s) >> 15), both in group 0, entries by position.
+  // Levels .25 and 1 (upper bits(s) >> 15), both in group 0; entries by position.
   EXPECT_EQ(Encode(in),
             (std::vector<uint8_t>{0x00, 0x7d, 0x00, 0x7f, 0b0011, 0 | 1 << 6, 2 | 1 << 7}));
 }

@@ -1,4 +1,4 @@
-// What a job may say of its data.
+// What a job may specify about its data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(DataTest, NamesTheFieldAtFault) {
               ElementsAre("data.pools[0].pool"));
 }
 
-TEST(DataTest, BytesNeedTheirVocabularyAndTokenizersTheirs) {
+TEST(DataTest, BytesAndTokenizersNeedTheirVocabularies) {
   v1::JobSpec spec = WithData("{jsonl: {path: x}}");
   spec.mutable_model()->mutable_transformer()->set_vocab(200);
   std::vector<SpecViolation> violations;
@@ -101,6 +101,32 @@ TEST(DataTest, BytesNeedTheirVocabularyAndTokenizersTheirs) {
   EXPECT_EQ(violations[0].field, "model.transformer.vocab");
   spec.mutable_data()->mutable_jsonl()->set_tokenizer("m.model");
   EXPECT_TRUE(ResolveJobSpec(spec).ok());
+}
+
+TEST(DataTest, DocumentsOfTokenFilesAreToldByAToken) {
+  for (const char* const source :
+       {"text: {path: x}", "jsonl: {path: x}", "megatron: {prefix: x}",
+        "tokens: {path: x, eos: 255}", "tokens: {path: x, format: llmc, bos: 0}"}) {
+    EXPECT_THAT(DataFaults(absl::StrCat("{", source, ", separate_documents: true}")), IsEmpty())
+        << source;
+  }
+  EXPECT_THAT(DataFaults("{tokens: {path: x}, separate_documents: true}"),
+              ElementsAre("data.tokens.eos"));
+  EXPECT_THAT(DataFaults("{mixture: {sources: [{text: {path: y}}, {tokens: {path: x}}]}, "
+                         "separate_documents: true}"),
+              ElementsAre("data.mixture.sources[1].tokens.eos"));
+  EXPECT_THAT(DataFaults("{tokens: {path: x, eos: 1, bos: 2}}"), ElementsAre("data.tokens.bos"));
+  EXPECT_THAT(DataFaults("{tokens: {path: x, eos: -1}}"), ElementsAre("data.tokens.eos"));
+  EXPECT_THAT(DataFaults("{tokens: {path: x, bos: 1000}}"), ElementsAre("data.tokens.bos"));
+}
+
+TEST(DataTest, ATokenOfDocumentsCountsWithThemOnly) {
+  const auto warnings = [](const std::string& data) {
+    return ResolveJobSpec(WithData(data)).value().warnings;
+  };
+  EXPECT_THAT(warnings("{tokens: {path: x, eos: 1}, separate_documents: true}"), IsEmpty());
+  EXPECT_THAT(warnings("{tokens: {path: x, eos: 1}}"),
+              ElementsAre("data.tokens.eos: counts with data.separate_documents only"));
 }
 
 TEST(DataTest, TheCommonSourceMayBeLeftOutWhenEachPoolHasItsOwn) {
@@ -138,6 +164,8 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
     EXPECT_THAT(needs(kMixture), Contains(need));
   EXPECT_THAT(needs("{text: {path: x, tokenizer: m}, order: epochs}"),
               testing::IsSupersetOf({"data:sentencepiece", "data:epochs"}));
+  EXPECT_THAT(needs("{text: {path: x}, separate_documents: true}"),
+              Contains("data:separate-documents"));
   EXPECT_THAT(needs("{text: {path: x}, pools: [{pool: a, megatron: {prefix: y}}]}"),
               testing::IsSupersetOf({"data:pools", "data:megatron", "data:text"}));
 }

@@ -1,4 +1,4 @@
-// Every file in deploy/examples is a job that would be accepted without a warning.
+// Every file in deploy/examples is a job that is accepted without a warning.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -20,7 +20,7 @@ TEST(ExamplesTest, EveryExampleResolvesWithoutWarnings) {
     text << file.rdbuf();
     auto spec = ParseJobSpec(text.str());
     ASSERT_TRUE(spec.ok()) << entry.path() << ": " << spec.status();
-    // Its folder would say the shape.
+    // The shape normally comes from the model's folder, which does not exist here.
     if (spec->model().has_hf()) spec->mutable_model()->mutable_transformer()->set_size("35m");
     const auto job = ResolveJobSpec(*spec);
     ASSERT_TRUE(job.ok()) << entry.path() << ": " << job.status();

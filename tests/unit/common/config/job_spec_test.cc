@@ -11,6 +11,7 @@ namespace longhaul {
 namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -28,7 +29,7 @@ v1::JobSpec Small(const std::vector<std::string>& overrides = {}) {
   return ParseJobSpec(kSmall, overrides).value();
 }
 
-// The fields at fault, with a '~' where the field is only not built yet.
+// The wrong fields, with a '~' if a field is only not built yet.
 std::vector<std::string> FaultsOf(const v1::JobSpec& spec) {
   std::vector<SpecViolation> violations;
   (void)ResolveJobSpec(spec, &violations);
@@ -42,7 +43,7 @@ std::vector<std::string> FaultsWith(const std::vector<std::string>& overrides) {
   return FaultsOf(Small(overrides));
 }
 
-TEST(JobSpecTest, ANamedSizeGivesWhatIsNotWrittenOut) {
+TEST(JobSpecTest, ANamedSizeFillsInFieldsThatAreLeftOut) {
   constexpr char kSized[] = R"(
 name: small
 model: {transformer: {size: 150m, context: 128, ff_dim: 1000}}
@@ -170,7 +171,8 @@ TEST(JobSpecTest, ResolvingTwiceChangesNothing) {
 
 TEST(JobSpecTest, LaysOutCutsAndSchedules) {
   const ResolvedJob job = ResolveJobSpec(Small({"sync.fragments.balanced=2"})).value();
-  EXPECT_EQ(job.model.units.size(), 6);  // Embedding, four layers, head.
+  // Embedding, four layers, head.
+  EXPECT_EQ(job.model.units.size(), 6);
   ASSERT_EQ(job.fragments.size(), 3);
   EXPECT_EQ(job.fragments[0].name, "embeddings");
   ASSERT_EQ(job.schedule.size(), 3);
@@ -320,7 +322,6 @@ TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
   for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
            {"model.graph_sage={layers: 2}", "~model.graph_sage"},
            {"data.graph.path=x", "~data.graph"},
-           {"data.separate_documents=true", "~data.separate_documents"},
            {"sync.mode=quorum", "~sync.mode"},
            {"sync.quorum={pools: 2}", "~sync.quorum"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
@@ -340,7 +341,25 @@ TEST(JobSpecTest, OneBitAdamHasAdamsDefaults) {
   EXPECT_EQ(onebit.eps(), 1e-8);
   EXPECT_EQ(onebit.weight_decay(), 1.0 / 600);
   EXPECT_EQ(onebit.freeze_ratio(), 0.96);
+  EXPECT_EQ(onebit.local_step_clipper(), 0);
   EXPECT_THAT(job->warnings, IsEmpty());
+}
+
+TEST(JobSpecTest, LocalStepsHaveThePapersInterval) {
+  const auto job = ResolveJobSpec(Small({"inner.onebit_adam={local_step_scaler: 100}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->spec.inner().onebit_adam().local_step_clipper(), 16);
+  EXPECT_THAT(NeedsOf(job->spec), Contains("optimizer:onebit_local_steps"));
+  EXPECT_THAT(FaultsWith({"inner.onebit_adam={local_step_scaler: 100, local_step_clipper: 4, "
+                          "var_update_scaler: 16, var_freeze_step: 300}"}),
+              IsEmpty());
+}
+
+TEST(JobSpecTest, WarnsOfAnIntervalThatIsNeverReached) {
+  const auto job =
+      ResolveJobSpec(Small({"inner.onebit_adam={local_step_scaler: 100, local_step_clipper: 32}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(job->warnings, Contains(HasSubstr("synchronise at least every 30 steps")));
 }
 
 TEST(JobSpecTest, RefusesWhatOneBitAdamCannotDo) {
@@ -351,6 +370,14 @@ TEST(JobSpecTest, RefusesWhatOneBitAdamCannotDo) {
            {"inner.onebit_adam.freeze_step=-1", "inner.onebit_adam.freeze_step"},
            {"inner.onebit_adam.freeze_ratio=1.5", "inner.onebit_adam.freeze_ratio"},
            {"inner.onebit_adam.scale_block=63", "inner.onebit_adam.scale_block"},
+           {"inner.onebit_adam.var_update_scaler=-1", "inner.onebit_adam.var_update_scaler"},
+           {"inner.onebit_adam.var_freeze_step=300", "inner.onebit_adam.var_freeze_step"},
+           {"inner.onebit_adam.local_step_scaler=-1", "inner.onebit_adam.local_step_scaler"},
+           {"inner.onebit_adam.local_step_clipper=8", "inner.onebit_adam.local_step_clipper"},
+           {"inner.onebit_adam={local_step_scaler: 9, local_step_clipper: 1}",
+            "inner.onebit_adam.local_step_clipper"},
+           {"inner.onebit_adam={local_step_scaler: 9, var_update_scaler: 16}",
+            "inner.onebit_adam.var_freeze_step"},
            {"train.device=cuda", "~inner.onebit_adam"},
            {"partition.preset=zero1", "partition.preset"},
            {"partition.preset=zero2", "partition.preset"},
@@ -365,6 +392,13 @@ TEST(JobSpecTest, RefusesWhatOneBitAdamCannotDo) {
   EXPECT_THAT(
       FaultsWith({"inner.onebit_adam={lr: 0.01}", "partition.map={weights: {level: rank}}"}),
       IsEmpty());
+}
+
+TEST(JobSpecTest, EvaluationRunsBesideTrainingOnCpuAlone) {
+  EXPECT_FALSE(ResolveJobSpec(Small())->spec.evaluation().beside_training());
+  EXPECT_THAT(FaultsWith({"evaluation.beside_training=true"}), IsEmpty());
+  EXPECT_THAT(FaultsWith({"evaluation.beside_training=true", "train.device=cuda"}),
+              ElementsAre("~evaluation.beside_training"));
 }
 
 TEST(JobSpecTest, WarnsOfAnEarlyFreeze) {
@@ -399,7 +433,21 @@ TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {
   PartitionMap expected = *PartitionPreset("zeropp");
   expected.error_feedback = true;
   EXPECT_EQ(PartitionOf(job->spec.partition()).value(), expected);
+  EXPECT_FALSE(job->spec.partition().has_gathers_ahead());
   EXPECT_EQ(job->spec.partition().preset(), "") << "the default does not come beside a map";
+}
+
+// A job requires by name the features that older workers lack.
+TEST(JobSpecTest, SixBitsAndTheDepthOfGathersAreNeeds) {
+  const auto job = ResolveJobSpec(Small(
+      {"partition={map: {weights: {level: pool, bits: 6}, optimizer: pool}, gathers_ahead: 3}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->spec.partition().gathers_ahead(), 3);
+  EXPECT_THAT(NeedsOf(job->spec),
+              testing::IsSupersetOf({"partition:bits6", "partition:gathers-ahead"}));
+  const auto plain = ResolveJobSpec(Small({"partition={preset: zeropp, gathers_ahead: 1}"}));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_THAT(NeedsOf(plain->spec), testing::Not(testing::Contains("partition:gathers-ahead")));
 }
 
 TEST(JobSpecTest, RefusesPartitionsThatMakeNoSense) {
@@ -407,11 +455,14 @@ TEST(JobSpecTest, RefusesPartitionsThatMakeNoSense) {
            {"partition.map={weights: {level: pool}}", "partition.map.weights.level"},
            {"partition.map={gradients: {level: pool}, optimizer: node}",
             "partition.map.gradients.level"},
-           {"partition.map={weights: {level: pool, bits: 6}, optimizer: pool}",
+           {"partition.map={weights: {level: pool, bits: 5}, optimizer: pool}",
             "partition.map.weights.bits"},
            {"partition.map={gradients: {bits: 16, error_feedback: true}}",
             "partition.map.gradients.error_feedback"},
            {"partition.map={secondary: {level: node}}", "partition.map.secondary"},
+           {"partition={preset: zero3, gathers_ahead: 65}", "partition.gathers_ahead"},
+           {"partition={preset: zero3, gathers_ahead: -1}", "partition.gathers_ahead"},
+           {"partition={preset: zero2, gathers_ahead: 2}", "partition.gathers_ahead"},
            {"train.accumulation=1000000", "train.accumulation"},
            {"train.accumulation=-1", "train.accumulation"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
@@ -433,8 +484,9 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
            {{"offload={optimizer: true, stride: -1}"}, {"offload.stride"}},
            {{"offload={optimizer: true, stride: 1025}"}, {"offload.stride"}},
            {{"offload={optimizer: true, device_share: 1.5}"}, {"offload.device_share"}},
-           {{"offload={optimizer: true, subgroup_elements: 1000}"},
-            {"offload.subgroup_elements"}}}) {
+           {{"offload={optimizer: true, subgroup_elements: 1000}"}, {"offload.subgroup_elements"}},
+           {{"offload.optimizer=true", "inner.muon.lr=0.02"}, {}},
+           {{"offload.optimizer=true", "inner.onebit_adam.lr=0.01"}, {"offload.optimizer"}}}) {
     EXPECT_THAT(FaultsWith(assignments), ElementsAreArray(fields)) << assignments[0];
   }
   const auto job = ResolveJobSpec(Small({"offload.optimizer=true"}));
@@ -447,7 +499,7 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
 
 TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
   std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"sync.mode=quorum", "data.separate_documents=true"}), &violations);
+  (void)ResolveJobSpec(Small({"sync.mode=quorum", "data.graph.path=x"}), &violations);
   ASSERT_EQ(violations.size(), 2);
   for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
 }
@@ -475,7 +527,7 @@ TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {
 }
 
 TEST(JobSpecTest, EveryCodecIsTakenWithItsDefaults) {
-  for (const char* codec : {"fp32", "bf16", "e3m0", "int8", "int4", "sign1", "topk2"}) {
+  for (const char* codec : {"fp32", "bf16", "e3m0", "int8", "int6", "int4", "sign1", "topk2"}) {
     const auto resolved = ResolveJobSpec(Small({absl::StrCat("sync.up.codec=", codec)}));
     ASSERT_TRUE(resolved.ok()) << resolved.status();
     const v1::CodecSpec& up = resolved->spec.sync().up();

@@ -150,7 +150,7 @@ TEST(LoadTest, RefusesWhatIsNotOneYamlDocument) {
   EXPECT_THAT(Violations("name: [a"), ElementsAre(At("", "not YAML")));
   EXPECT_THAT(Violations("a: 1\n b: 2"), ElementsAre(At("", "line 2")));
   EXPECT_THAT(Violations("name: a\n---\nname: b"), ElementsAre(At("", "several documents")));
-  // yaml-cpp's own loop over documents does not end here.
+  // yaml-cpp's own loop over documents would not end here.
   EXPECT_THAT(Violations(", name: a"), ElementsAre(At("", "several documents")));
   EXPECT_THAT(Violations("[1, 2]"), ElementsAre(At("", "found a list")));
   EXPECT_THAT(Violations("name: a\nname: b"), ElementsAre(At("name", "given twice (line 2)")));

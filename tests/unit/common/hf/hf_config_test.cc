@@ -42,7 +42,7 @@ TEST(HfConfigTest, ALlama) {
   EXPECT_EQ(config->pad, "null");
 }
 
-TEST(HfConfigTest, BothWaysOfSayingTheRotaryScaling) {
+TEST(HfConfigTest, ReadsBothFormsOfRotaryScaling) {
   Json old = Small(), current = Small();
   old["rope_scaling"] = Json::parse(
       R"({"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
@@ -57,7 +57,7 @@ TEST(HfConfigTest, BothWaysOfSayingTheRotaryScaling) {
   EXPECT_THAT(DifferencesFrom(*a, b->shape), IsEmpty());
 }
 
-TEST(HfConfigTest, WhatIsWrittenIsRead) {
+TEST(HfConfigTest, ReadsWhatItWrote) {
   Json json = Small();
   json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.5}};
   json["head_dim"] = 14;
@@ -73,7 +73,7 @@ TEST(HfConfigTest, WhatIsWrittenIsRead) {
   EXPECT_TRUE(again->shape.qk_norm);
 }
 
-TEST(HfConfigTest, EverythingThatIsWrongIsNamed) {
+TEST(HfConfigTest, NamesEverythingThatIsWrong) {
   EXPECT_THAT(
       ErrorWith(R"({"hidden_size": "48", "vocab_size": null})"),
       AllOf(HasSubstr("hidden_size: expected a number"), HasSubstr("vocab_size: is missing")));
@@ -88,18 +88,19 @@ TEST(HfConfigTest, EverythingThatIsWrongIsNamed) {
   EXPECT_THAT(ErrorWith(R"({"eos_token_id": "x"})"), HasSubstr("eos_token_id: expected token ids"));
 }
 
-TEST(HfConfigTest, WhatIsNoConfig) {
+TEST(HfConfigTest, RefusesOtherJson) {
   for (const char* text : {"", "[]", "{", "1", "{\"a\":[[[[[[[[[1]]]]]]]]]}"})
     EXPECT_TRUE(absl::IsInvalidArgument(ParseHfConfig(text).status())) << text;
   EXPECT_TRUE(absl::IsNotFound(ReadHfConfig("/nowhere").status()));
 }
 
-TEST(HfConfigTest, DifferencesNameBothWords) {
+TEST(HfConfigTest, DifferencesNameBothFields) {
   const auto config = ParseHfConfig(Small().dump());
   TransformerShape shape = config->shape;
   shape.dim = 64;
   shape.head_dim = 8;
-  shape.context = 17;  // The trainer's own.
+  // Chosen by the trainer, so it is not compared.
+  shape.context = 17;
   EXPECT_THAT(DifferencesFrom(*config, shape),
               ElementsAre("dim: found 64, hidden_size in config.json is 48"));
 }

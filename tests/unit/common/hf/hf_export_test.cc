@@ -24,7 +24,8 @@ using ::testing::IsEmpty;
 const TransformerShape kShape{
     .layers = 2, .dim = 8, .heads = 2, .kv_heads = 1, .ff_dim = 12, .context = 16, .vocab = 20};
 
-// Element i of a unit is unit + i / 1024: exact in neither half precision, in all of float32.
+// Element i of a unit is unit + i / 1024. No 16-bit type represents all of them exactly; float32
+// does.
 class Ramp : public InitialParameters {
  public:
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
@@ -49,7 +50,7 @@ class HfExportTest : public testing::Test {
   const std::unique_ptr<FileSystem> fs_ = MakePosixFileSystem();
 };
 
-TEST_F(HfExportTest, WhatIsWrittenIsReadInAnyPieces) {
+TEST_F(HfExportTest, ReadsWhatItWroteInAnyPieces) {
   const auto done = Write("m", {.type = ElementType::kF32, .file_bytes_max = 2000});
   ASSERT_TRUE(done.ok()) << done.status();
   EXPECT_GT(done->files, 2);
@@ -100,7 +101,7 @@ TEST_F(HfExportTest, AFullDiskLeavesNothing) {
     if (done.ok()) break;
     EXPECT_TRUE(absl::IsResourceExhausted(done.status()));
     EXPECT_FALSE(std::filesystem::exists(Path("m.tmp")));
-    // When it has its name only that name's durability is not sure.
+    // If the folder has its name, only the durability of the name can be uncertain.
     if (std::filesystem::exists(Path("m"))) {
       EXPECT_TRUE(OpenHfParameters(Path("m"), layout_).ok());
       std::filesystem::remove_all(Path("m"));
@@ -149,7 +150,7 @@ TEST_F(HfParametersTest, TiedEmbeddingsMayComeWithAHead) {
   EXPECT_TRUE(OpenHfParameters(Path("m"), *LayOutTransformer(tied)).ok());
 }
 
-TEST_F(HfParametersTest, IndexesThatAreNone) {
+TEST_F(HfParametersTest, RefusesMalformedIndexes) {
   WriteIndex("{}");
   EXPECT_THAT(ErrorOf(layout_), HasSubstr("has no weight_map"));
   WriteIndex(R"({"weight_map": {"a": "../b"}})");
@@ -160,7 +161,7 @@ TEST_F(HfParametersTest, IndexesThatAreNone) {
   EXPECT_TRUE(absl::IsNotFound(OpenHfParameters(Path("m"), layout_).status()));
 }
 
-TEST_F(HfParametersTest, ValuesThatAreNotFinite) {
+TEST_F(HfParametersTest, RefusesValuesThatAreNotFinite) {
   Ramp ramp;
   ramp.limit = -std::numeric_limits<float>::infinity();
   ASSERT_TRUE(ExportHf(*fs_, layout_, ramp, {.config = {.shape = kShape}}, Path("m")).ok());

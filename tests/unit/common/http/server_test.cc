@@ -54,14 +54,14 @@ TEST(HttpServerTest, ProbesTellHealthFromReadiness) {
   EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
 }
 
-TEST(HttpServerTest, TakesAnAddressInWords) {
+TEST(HttpServerTest, TakesAddressesAndLocalhost) {
   EXPECT_EQ(HttpServer::OptionsFrom("localhost:7071")->address, "127.0.0.1");
   EXPECT_EQ(HttpServer::OptionsFrom("[::1]:7071")->address, "[::1]");
   EXPECT_THAT(std::string(HttpServer::OptionsFrom("nonsense").status().message()),
               HasSubstr("HTTP address \"nonsense\""));
 }
 
-TEST(HttpServerTest, HalfRequestsDoNotHoldUpOthers) {
+TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {
   const auto server = HttpServer::Start({}, Probes()).value();
   constexpr absl::string_view kHalf = "GET /metr";
   std::vector<int> half_open;
@@ -73,7 +73,7 @@ TEST(HttpServerTest, HalfRequestsDoNotHoldUpOthers) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
   }
-  // Nobody waits for the rest for long.
+  // The server does not wait long for the rest of a request.
   for (const int connection : half_open) {
     char answer[512];
     while (read(connection, answer, sizeof(answer)) > 0) {

@@ -31,7 +31,7 @@ TEST(DigestTest, LongInputsEqualTheReferenceToo) {
   }
 }
 
-TEST(DigestTest, APieceMoreOrLessIsTheSameHash) {
+TEST(DigestTest, TheHashDoesNotDependOnPieces) {
   std::vector<uint8_t> bytes(5000);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 131);
   const absl::Span<const uint8_t> all = bytes;

@@ -58,7 +58,7 @@ TEST(MemoryFileSystemTest, KeepsAnySubsetOfWritesInPart) {
   EXPECT_EQ(states.size(), 16u);
 }
 
-TEST(MemoryFileSystemTest, ACopyIsApart) {
+TEST(MemoryFileSystemTest, ACopyIsIndependent) {
   MemoryFileSystem fs;
   ASSERT_TRUE(WriteFileAtomically(fs, "a", "one").ok());
   const auto copy = fs.CrashCopy(UnsyncedFate::kDropped);

@@ -55,7 +55,8 @@ TEST(ModelLayoutTest, TensorsFollowEachOtherWithoutGaps) {
 
 TEST(ModelLayoutTest, HeadsNeedNotShareTheWidth) {
   TransformerShape shape = Shape(1);
-  shape.dim = 18;  // No multiple of the four heads.
+  // Not a multiple of the four heads.
+  shape.dim = 18;
   shape.head_dim = 6;
   const auto model = LayOutTransformer(shape);
   ASSERT_TRUE(model.ok()) << model.status();

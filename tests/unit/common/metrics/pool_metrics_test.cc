@@ -36,7 +36,7 @@ TEST(PoolMetricsTest, ShowsWhatAPoolReports) {
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
-  // What does not move or is exact has no series.
+  // Levels over which nothing moves, and exact transfers, have no series.
   EXPECT_THAT(text, Not(HasSubstr("level=\"pair\"")));
   EXPECT_THAT(text, Not(HasSubstr("what=\"gradients\"")));
 }

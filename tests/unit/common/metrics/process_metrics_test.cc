@@ -22,7 +22,7 @@ TEST(ProcessMetricsTest, ReadsThisProcess) {
   EXPECT_FALSE(ReadProcess(-5).has_value());
 }
 
-TEST(ProcessMetricsTest, IsReadAnewForEachScrape) {
+TEST(ProcessMetricsTest, IsReadAgainForEachScrape) {
   MetricRegistry registry;
   AddProcessMetrics(registry, "longhaul_worker_build_info", "1.2.3");
   const std::string text = registry.Text();

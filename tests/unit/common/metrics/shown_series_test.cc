@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ShownSeriesTest, WhatIsNotShownAgainEnds) {
+TEST(ShownSeriesTest, SeriesThatAreNotShownAgainEnd) {
   MetricRegistry registry;
   GaugeFamily& steps = registry.Gauge("longhaul_pool_steps", "Steps.");
   CounterFamily& tokens = registry.Counter("longhaul_pool_tokens_total", "Tokens.");

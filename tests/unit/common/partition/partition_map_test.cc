@@ -33,12 +33,12 @@ TEST(PartitionMapTest, RefusesOtherNames) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("zero9"));
 }
 
-TEST(PartitionMapTest, FindsWhatMakesNoSense) {
+TEST(PartitionMapTest, FindsMapsThatMakeNoSense) {
   using testing::ElementsAre;
   constexpr Level kNode = Level::kNode, kPool = Level::kPool;
   EXPECT_THAT(FieldsOf({.weights = {kPool}}), ElementsAre("weights.level"));
   EXPECT_THAT(FieldsOf({.gradients = {kPool}, .optimizer = kNode}), ElementsAre("gradients.level"));
-  EXPECT_THAT(FieldsOf({.weights = {kPool, 6}, .optimizer = kPool}), ElementsAre("weights.bits"));
+  EXPECT_THAT(FieldsOf({.weights = {kPool, 5}, .optimizer = kPool}), ElementsAre("weights.bits"));
   EXPECT_THAT(FieldsOf({.weights = {Level::kRank, 8}}), ElementsAre("weights.bits"));
   EXPECT_THAT(FieldsOf({.gradients = {kPool, 16}, .error_feedback = true, .optimizer = kPool}),
               ElementsAre("gradients.error_feedback"));
@@ -49,7 +49,7 @@ TEST(PartitionMapTest, FindsWhatMakesNoSense) {
               ElementsAre("secondary.level"));
 }
 
-TEST(PartitionMapTest, SaysWhichPoolsCannot) {
+TEST(PartitionMapTest, SaysWhichPoolsCannotSplitSo) {
   const PartitionMap zeropp = *PartitionPreset("zeropp"), frontier3 = *PartitionPreset("frontier3"),
                      zero3 = *PartitionPreset("zero3");
   EXPECT_TRUE(CheckTopology(zero3, Nodes({2, 1})).ok());
@@ -59,7 +59,7 @@ TEST(PartitionMapTest, SaysWhichPoolsCannot) {
               HasSubstr("weights over the pair: node 0 has 3 ranks"));
 }
 
-TEST(PartitionMapTest, WhatMeansNothingInAPoolGoes) {
+TEST(PartitionMapTest, NormalizingRemovesPartsWithoutEffect) {
   const PartitionMap zeropp = *PartitionPreset("zeropp"), frontier3 = *PartitionPreset("frontier3"),
                      zero3 = *PartitionPreset("zero3");
   EXPECT_EQ(Normalized(zero3, Nodes({1})), PartitionMap{});

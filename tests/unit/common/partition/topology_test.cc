@@ -43,8 +43,8 @@ TEST(TopologyTest, GroupsDivideThePool) {
   }
 }
 
-// A group holds everything once, and what a rank holds of a level lies in what it holds of the next
-// narrower one.
+// A group holds everything once. What a rank holds of a level is part of what it holds of the next
+// narrower level.
 TEST(TopologyTest, PiecesNest) {
   for (const std::vector<int>& nodes : {std::vector<int>{4, 4, 4}, {2, 2}, {6}, {1, 1}}) {
     const auto topology = Topology::Make(nodes);

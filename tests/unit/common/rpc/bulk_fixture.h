@@ -1,4 +1,4 @@
-// Client and server of the bulk streams against each other, over real gRPC on this machine.
+// Client and server of the bulk streams, over real gRPC on this machine.
 #pragma once
 
 #include <map>
@@ -28,11 +28,11 @@ namespace longhaul {
 // In elements: below, at and above a block, a tile, a chunk; 8 MiB.
 inline const std::vector<int64_t> kSizes = {1, 127, 128, 129, 65536, 65537, 300'001, 2 << 20};
 
-// A server and channels to it. Tests set handlers, then Serve; the members outlive the server's
-// work.
+// A server and channels to it. Tests set handlers and then call Serve. The members outlive the
+// server's work.
 class BulkTest : public ::testing::Test {
  protected:
-  // Accepts every push of `elements` and keeps it; answers every pull with `blocks`.
+  // Accepts every push of `elements` and keeps it. Answers every pull with `blocks`.
   void Serve(int64_t elements, StreamAdmission::Options admission = {},
              Executor::Options executor = {}) {
     admission_.emplace(admission);
@@ -109,7 +109,7 @@ class BulkTest : public ::testing::Test {
     return parts;
   }
 
-  // Writes these messages as they are, then closes the stream, or leaves it open.
+  // Writes these messages unchanged, then closes the stream, or leaves it open.
   absl::Status RawPush(const std::vector<std::string>& messages, bool cancel = false,
                        absl::Time deadline = absl::Now() + absl::Seconds(60),
                        bool stand_still = false) {
@@ -145,16 +145,19 @@ class BulkTest : public ::testing::Test {
 
   absl::Mutex mutex_;
   std::vector<v1::PushHeader> headers_;
-  std::map<int64_t, ReceivedBlocks> arriving_;  // By the stream's first block.
+  // By the first block of the stream.
+  std::map<int64_t, ReceivedBlocks> arriving_;
   std::vector<CodedBlocks> received_;
-  // Handlers that wait: they are inside, they may go on. Handlers use them until the executor has
-  // ended_.
+  // For handlers that wait: they report that they are inside, and wait until they may go on.
+  // Handlers use them until the executor has ended.
   absl::Notification inside_, go_;
   absl::Notification header_seen_, ended_;
-  StallLimits stall_;  // Of the server.
+  // The server's limits.
+  StallLimits stall_;
   TestSyncService service_;
   std::optional<StreamAdmission> admission_;
-  std::optional<Executor> executor_;  // Ends before what its tasks use, after the server.
+  // It ends after the server, and before the objects that its tasks use.
+  std::optional<Executor> executor_;
   std::unique_ptr<Server> server_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   PullHeaderCheck check_;

@@ -1,5 +1,5 @@
-// Helpers of the bulk stream tests: coded blocks with known bytes, messages taken apart and put
-// together, and a SyncService that shows how the raw handlers plug in.
+// Helpers for the tests of bulk streams: coded blocks with known bytes, functions that take
+// messages apart and put them together, and a SyncService that shows how the raw handlers are used.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@
 
 namespace longhaul {
 
-// A codec of four bytes an element.
+// A codec with four bytes for each element.
 inline int64_t FourBytesEach(int32_t elements) { return 4 * int64_t{elements}; }
 
-// The blocks, with payload bytes that differ from place to place.
+// The blocks, with payload bytes that depend on their place.
 inline std::shared_ptr<CodedBlocks> MakeBlocks(const std::vector<BlockRange>& blocks,
                                                int64_t fragment_elements) {
   auto coded = std::make_shared<CodedBlocks>();
@@ -49,7 +49,7 @@ inline bool SameBlocks(const CodedBlocks& a, const CodedBlocks& b) {
   return a.segments == b.segments && a.payload.span() == b.payload.span();
 }
 
-// Puts the chunks of a stream together, each segment by ForEachSegment.
+// Puts the chunks of a stream together, each segment with ForEachSegment.
 class ReceivedBlocks {
  public:
   void Add(const CodedChunk& chunk) {
@@ -82,7 +82,7 @@ inline std::string Flat(const grpc::ByteBuffer& buffer) {
   return flat;
 }
 
-// In slices of at most `slice_bytes`, as the network may bring it.
+// Cuts the bytes into slices of at most `slice_bytes`, as a network may bring them.
 inline grpc::ByteBuffer ToBuffer(absl::string_view bytes, size_t slice_bytes = 8192) {
   std::vector<grpc::Slice> slices;
   do {
@@ -102,7 +102,7 @@ inline std::vector<std::string> ChunksOf(std::shared_ptr<const CodedBlocks> bloc
   return chunks;
 }
 
-// A chunk, changed as a proto.
+// A chunk after a change of its proto.
 inline std::string Edited(const std::string& chunk,
                           const std::function<void(v1::PushMessage&)>& edit) {
   v1::PushMessage message;
@@ -111,7 +111,8 @@ inline std::string Edited(const std::string& chunk,
   return message.SerializeAsString();
 }
 
-// Handlers are set by the test before the server starts, and not changed while calls are in flight.
+// The test sets the handlers before the server starts, and does not change them while calls are in
+// progress.
 class TestSyncService
     : public v1::SyncService::WithRawCallbackMethod_PushFragment<
           v1::SyncService::WithRawCallbackMethod_PullFragment<v1::SyncService::Service>> {

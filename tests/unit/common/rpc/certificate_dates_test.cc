@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-TEST(CertificateDatesTest, OfACertificateAndOfWhatIsNone) {
+TEST(CertificateDatesTest, ReadsACertificateAndRefusesOtherFiles) {
   const TempDir folder;
   const TestAuthority authority("authority");
   const TlsFiles files = WriteTlsFiles(folder.path(), authority.certificate(),

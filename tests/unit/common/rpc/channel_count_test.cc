@@ -10,7 +10,7 @@ int Count(double mbit, absl::Duration round_trip, int64_t buffer = 4 << 20) {
       {.megabits_per_second = mbit, .round_trip = round_trip, .send_buffer_bytes = buffer});
 }
 
-TEST(BulkChannelCountTest, OneIsEnoughNearby) {
+TEST(BulkChannelCountTest, OneChannelIsEnoughNearby) {
   EXPECT_EQ(Count(1000, absl::ZeroDuration()), 1);
   EXPECT_EQ(Count(100'000, absl::Milliseconds(2)), 1);
 }
@@ -21,7 +21,8 @@ TEST(BulkChannelCountTest, ADistantLinkGetsAtLeastFour) {
 }
 
 TEST(BulkChannelCountTest, GrowsWithBandwidthAndRoundTrip) {
-  EXPECT_EQ(Count(1000, absl::Milliseconds(100)), 6);  // 12.5 MB over 2 MiB each.
+  // 12.5 MB over 2 MiB for each channel.
+  EXPECT_EQ(Count(1000, absl::Milliseconds(100)), 6);
   EXPECT_EQ(Count(2000, absl::Milliseconds(100)), 12);
   EXPECT_EQ(Count(1000, absl::Milliseconds(200)), 12);
 }

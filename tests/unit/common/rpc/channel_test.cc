@@ -13,8 +13,8 @@
 namespace longhaul {
 namespace {
 
-// Tells by which connection a call came.
-class PoolService : public v1::PoolService::CallbackService {
+// Tells over which connection a call came.
+class PeerTellingService : public v1::PoolService::CallbackService {
  public:
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const v1::LeaveRequest*,
                                   v1::LeaveResponse*) override {
@@ -32,7 +32,7 @@ absl::Status Leave(const std::shared_ptr<grpc::Channel>& channel, v1::LeaveReque
 }
 
 TEST(ChannelTest, EachChannelHasItsOwnConnection) {
-  PoolService service;
+  PeerTellingService service;
   const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
   const ChannelOptions options{.address = server->address()};
   const auto one = MakeChannel(options), two = MakeChannel(options);
@@ -41,7 +41,7 @@ TEST(ChannelTest, EachChannelHasItsOwnConnection) {
 }
 
 TEST(ChannelTest, RefusesToSendMoreThanItsKindMay) {
-  PoolService service;
+  PeerTellingService service;
   const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
   v1::LeaveRequest request;
   request.set_pool(std::string(kBulkMessageBytesMax, 'x'));
@@ -53,20 +53,20 @@ TEST(ChannelTest, RefusesToSendMoreThanItsKindMay) {
 TEST(ChannelTest, SaysUnavailableWhenNobodyListens) {
   std::string address;
   {
-    PoolService service;
+    PeerTellingService service;
     address = (*Server::Start({.address = "127.0.0.1:0"}, {&service}))->address();
   }
   EXPECT_TRUE(absl::IsUnavailable(Leave(MakeChannel({.address = address}))));
 }
 
-// A server that lets a test choose when it is there, always at the same address.
+// A server that a test starts and stops, always at the same address.
 struct Place {
   Place() { Open("127.0.0.1:0"); }
   void Open(const std::string& at) {
     server = *Server::Start({.address = at}, {&service});
     address = server->address();
   }
-  PoolService service;
+  PeerTellingService service;
   std::unique_ptr<Server> server;
   std::string address;
 };
@@ -80,7 +80,7 @@ TEST(AwaitConnectedTest, ConnectsAChannelWhoseServerIsBack) {
   EXPECT_FALSE(AwaitConnected(*channel, absl::Now() + absl::Milliseconds(50), {}));
   place.Open(place.address);
   EXPECT_TRUE(AwaitConnected(*channel, absl::Now() + absl::Seconds(60), {}));
-  // Also the call that would have failed at once while the channel waited for its next attempt.
+  // Even a call that would fail at once while the channel waits for its next attempt.
   EXPECT_TRUE(absl::IsAborted(Leave(channel)));
 }
 
@@ -93,7 +93,7 @@ TEST(AwaitConnectedTest, EndsAfterAStopRequest) {
       AwaitConnected(*MakeChannel({.address = address}), absl::InfiniteFuture(), stop.get_token()));
 }
 
-TEST(CheckAddressTest, WantsAHostAndAPort) {
+TEST(CheckAddressTest, NeedsAHostAndAPort) {
   for (const char* good : {"localhost:7070", "10.0.0.1:1", "[::1]:65535", "a.b-c.example:443"}) {
     EXPECT_TRUE(CheckAddress(good).ok()) << good;
   }

@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-// A fragment with a short last block, of which a stream brings two ranges: blocks 10..2009 and
+// A fragment with a short last block. A stream brings two ranges of it: blocks 10..2009 and
 // 3000..3100.
 constexpr int64_t kElements = 3100 * 128 + 77;
 const std::vector<BlockRange> kBlocks = {{10, 2000}, {3000, 101}};
@@ -50,7 +50,7 @@ class ChunkVerifierTest : public ::testing::Test {
         {{"fragment", "3"}, {"block", absl::StrCat(block)}, {"offset", absl::StrCat(offset)}}};
     EXPECT_EQ(ErrorInfoOf(status), expected) << status;
   }
-  // With the first chunk's proto changed.
+  // Changes the proto of the first chunk.
   void ExpectEditRefused(const std::function<void(v1::PushMessage&)>& edit, absl::StatusCode code,
                          const std::string& reason, int64_t block) {
     std::vector<std::string> chunks = chunks_;
@@ -73,7 +73,7 @@ TEST_F(ChunkVerifierTest, GivesTheChunksInOrder) {
   EXPECT_GT(wire_.total, bytes());
 }
 
-TEST_F(ChunkVerifierTest, AChunkIsReadWhereItCame) {
+TEST_F(ChunkVerifierTest, AChunkIsReadInPlace) {
   absl::StatusOr<ChunkVerifier> verifier =
       ChunkVerifier::Create({.fragment = 3, .blocks = kBlocks, .payload_bytes = bytes()},
                             {.fragment_elements = kElements,
@@ -129,7 +129,7 @@ TEST_F(ChunkVerifierTest, RefusesAChunkThatCameAlready) {
                 second.segments(0).first_block(), first.payload().size());
 }
 
-TEST_F(ChunkVerifierTest, RefusesWhatComesAfterTheLastBlock) {
+TEST_F(ChunkVerifierTest, RefusesChunksAfterTheLastBlock) {
   ExpectRefused({chunks_[0], chunks_[1], chunks_[1]}, kInvalid, "MALFORMED_SEGMENT", 3101, bytes());
 }
 

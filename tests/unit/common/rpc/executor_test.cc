@@ -24,7 +24,7 @@ TEST(ExecutorTest, RunsTasksInTheirOrder) {
 
 TEST(ExecutorTest, ItsThreadsRunAtOnce) {
   Executor executor({.threads = 3, .queue_max = 3});
-  // Ends only if all three are inside it together.
+  // Ends only if all three tasks are inside it at the same time.
   auto* meeting = new absl::Barrier(3);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(executor.Submit([meeting] {
@@ -53,7 +53,8 @@ TEST(ExecutorTest, RefusesWhenTheQueueIsFull) {
       started.Notify();
       go.WaitForNotification();
     }));
-    started.WaitForNotification();  // It runs, so it does not wait.
+    // It runs, so it does not count as waiting.
+    started.WaitForNotification();
     EXPECT_TRUE(executor.Submit([&] { ++ran; }));
     EXPECT_TRUE(executor.Submit([&] { ++ran; }));
     EXPECT_FALSE(executor.Submit([&] { ++ran; }));

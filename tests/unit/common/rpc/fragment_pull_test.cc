@@ -50,7 +50,7 @@ TEST_F(FragmentPullTest, AStopCancelsAPullAtOnce) {
   go_.Notify();
 }
 
-TEST_F(FragmentPullTest, ThePullerRefusesAnAnswerThatIsNotWhatItAskedFor) {
+TEST_F(FragmentPullTest, ThePullerRefusesAnAnswerToAnotherRequest) {
   service_.pull.on_request = [](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
     return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
   };
@@ -74,7 +74,7 @@ TEST_F(FragmentPullTest, ThePullerNoticesAnEarlyEnd) {
   EXPECT_EQ(ErrorInfoOf(status)->metadata.at("block"), "512");
 }
 
-// A server with a fragment of 8 MiB, behind a proxy that loses the first `cuts` connections.
+// A server with a fragment of 8 MiB, behind a proxy that breaks the first `cuts` connections.
 class CutPullTest : public BulkTest {
  protected:
   static constexpr int64_t kElements = 2 << 20, kBytes = 4 * kElements,
@@ -104,7 +104,7 @@ class CutPullTest : public BulkTest {
                              return absl::OkStatus();
                            }});
   }
-  // Until it succeeds, or fails otherwise than by a lost connection.
+  // Tries again until the pull succeeds, or fails for another reason than a lost connection.
   absl::Status PullOn() {
     while (true) {
       const absl::Status status = pull_->Attempt(channels_, Call());
@@ -117,13 +117,15 @@ class CutPullTest : public BulkTest {
   std::optional<FragmentPull> pull_;
   ReceivedBlocks received_;
   int begun_ = 0;
-  int refused_chunk_ = 0;  // The sink's chunk of this number, from 1; 0: none.
+  // The number of the chunk that the sink refuses, from 1; 0: none.
+  int refused_chunk_ = 0;
   std::atomic<int64_t> version_ = 7;
-  std::vector<std::vector<BlockRange>> requested_;  // Of one call at a time.
+  // The requests of one call at a time.
+  std::vector<std::vector<BlockRange>> requested_;
 };
 
-// No connection carries more than three chunks: pulled from its beginning, it would never end.
-TEST_F(CutPullTest, GoesOnWhereTheConnectionsBroke) {
+// No connection carries more than three chunks. A pull that began again each time would never end.
+TEST_F(CutPullTest, ContinuesWhereTheConnectionsBroke) {
   Serve(3 << 20, 1000);
   const absl::Status status = PullOn();
   ASSERT_TRUE(status.ok()) << status;
@@ -136,7 +138,7 @@ TEST_F(CutPullTest, GoesOnWhereTheConnectionsBroke) {
   }
 }
 
-TEST_F(CutPullTest, BeginsAnewWhenTheVersionMovedMeanwhile) {
+TEST_F(CutPullTest, BeginsAgainWhenTheVersionChangedMeanwhile) {
   refused_chunk_ = 3;
   Serve(0, 0);
   ASSERT_TRUE(absl::IsDataLoss(pull_->Attempt(channels_, Call())));

@@ -46,7 +46,8 @@ TEST(ChunkWriterTest, SendsTheOwnersMemoryItself) {
   EXPECT_EQ(payload_bytes, kPayloadBytesMax);
   std::vector<grpc::Slice> slices;
   ASSERT_TRUE(chunk.Dump(&slices).ok());
-  ASSERT_EQ(slices.size(), 2);  // The rest, and four neighbouring segments as one.
+  // The rest, and four neighbouring segments as one slice.
+  ASSERT_EQ(slices.size(), 2);
   EXPECT_LT(slices[0].size(), 200);
   EXPECT_EQ(slices[1].begin(), blocks->payload.data());
   EXPECT_EQ(slices[1].size(), blocks->payload.size());
@@ -81,7 +82,7 @@ TEST(ChunkWriterTest, JoinsNeighboursAndReferencesTheOthers) {
 }
 
 TEST(ChunkWriterTest, NoMessageIsLargerThanAReceiverTakes) {
-  // Far apart, with long varints: as large as the rest can be.
+  // Segments lie far apart, so varints are long, and the rest is as large as possible.
   CodedSource source;
   const auto bytes = std::make_shared<std::vector<uint8_t>>(1);
   for (int i = 0; i < 2 * kChunkSegmentsMax + 1; ++i) {
@@ -158,8 +159,8 @@ TEST(IncomingMessageTest, RefusesEveryTruncationWithinAField) {
   const std::string hash_only = Edited(chunk, [](v1::PushMessage& m) { m.clear_payload(); });
   const size_t segment_end = hash_only.size() - 9;
   for (size_t size = 1; size < chunk.size(); ++size) {
-    if (size == segment_end || size == hash_only.size())
-      continue;  // Whole fields: a shorter message.
+    // Only whole fields remain, so this is a valid shorter message.
+    if (size == segment_end || size == hash_only.size()) continue;
     EXPECT_EQ(ParseCode(chunk.substr(0, size)), absl::StatusCode::kInvalidArgument) << size;
   }
 }

@@ -12,10 +12,11 @@ namespace longhaul {
 namespace {
 
 TEST(GrpcLogTest, LinesGoToTheLogAndAreBounded) {
-  // Kept by the process, as the logger is.
+  // The process keeps it, like the logger.
   auto& out = *new std::ostringstream;
   SendGrpcLogTo(Logger({.format = LogFormat::kText, .stream = &out}));
-  grpc_init();  // Before it nothing is logged.
+  // Nothing is logged before this call.
+  grpc_init();
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 1000; ++i) gpr_log(GPR_ERROR, "broken\npipe");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");

@@ -1,5 +1,5 @@
-// The keepalive settings of channels and servers agree: silence is noticed, and pings at our own
-// interval are no offence.
+// The keepalive settings of channels and servers fit together: silence is noticed, and servers
+// accept pings at our own interval.
 #include <functional>
 #include <memory>
 
@@ -19,13 +19,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// gRPC spaces a client's pings by a second at least.
+// gRPC sends a client's pings at least a second apart.
 constexpr Keepalive kShort{.time = absl::Seconds(1), .timeout = absl::Milliseconds(500)};
-// Where nobody is silent, a busy machine must not look like it.
+// For tests in which no side is silent: a busy machine must not look like silence.
 constexpr Keepalive kPatient{.time = absl::Seconds(1), .timeout = absl::Seconds(30)};
 
-// Answers Leave at once, Heartbeat never: it ends when its client is lost.
-class Pools : public v1::PoolService::CallbackService {
+// Answers Leave at once, but never Heartbeat, which ends when its client is lost.
+class HangingPools : public v1::PoolService::CallbackService {
  public:
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const v1::LeaveRequest*,
                                   v1::LeaveResponse*) override {
@@ -68,8 +68,8 @@ class KeepaliveTest : public ::testing::Test {
     v1::LeaveResponse response;
     return FromGrpcStatus(stub_->Leave(&context, {}, &response));
   }
-  // Both ends are in a call when the link falls silent. Returns how the client's call ended, which
-  // it cancels itself once `give_up` returns.
+  // The link becomes silent while both ends are in a call. Returns how the client's call ended; the
+  // client cancels it when `give_up` returns.
   absl::Status CallAndFallSilent(const std::function<void()>& give_up) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
@@ -88,8 +88,9 @@ class KeepaliveTest : public ::testing::Test {
     return status;
   }
 
-  absl::Notification ended_;  // The client's call.
-  Pools pools_;
+  // The client's call has ended.
+  absl::Notification ended_;
+  HangingPools pools_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<TappedLink> link_;
   std::unique_ptr<v1::PoolService::Stub> stub_;
@@ -108,7 +109,7 @@ TEST_F(KeepaliveTest, AServerNoticesASilentClient) {
 TEST_F(KeepaliveTest, AnIdleConnectionIsKeptByItsPings) {
   Connect(kPatient, kPatient);
   EXPECT_EQ(Leave(), absl::OkStatus());
-  // A server that took offence would say so at the third ping.
+  // A server that does not accept the pings would say so at the third one.
   EXPECT_TRUE(link_->WaitForPings(5));
   EXPECT_EQ(link_->goaway(), "");
   EXPECT_EQ(Leave(), absl::OkStatus());

@@ -37,7 +37,8 @@ TEST(PacerTest, AStopEndsAWait) {
   pacer.Reserve(1'000'000, absl::Now());
   std::stop_source stop;
   stop.request_stop();
-  pacer.Wait(1, stop.get_token());  // Else it lasts for days.
+  // Without the stop it would wait for days.
+  pacer.Wait(1, stop.get_token());
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_F(PullReactorTest, AFailureOfTheHandlerIsTheCallsStatus) {
   EXPECT_EQ(Pull(channels_, {{0, 8}}).status(), absl::NotFoundError("no such job"));
 }
 
-TEST_F(PullReactorTest, MorePullsThanAdmittedAreToldWhenToReturn) {
+TEST_F(PullReactorTest, PullsBeyondAdmissionAreToldWhenToReturn) {
   service_.pull.on_request = [this](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
     inside_.Notify();
     go_.WaitForNotification();
@@ -58,7 +58,7 @@ TEST_F(PullReactorTest, MorePullsThanAdmittedAreToldWhenToReturn) {
   go_.Notify();
 }
 
-TEST_F(PullReactorTest, AFullExecutorIsToldToo) {
+TEST_F(PullReactorTest, ACallIsToldThatTheExecutorIsFull) {
   Serve(1000, {}, {.threads = 1, .queue_max = 0});
   const absl::Status status = Pull(OneChannel(), {{0, 8}}).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
@@ -74,8 +74,9 @@ TEST_F(PullReactorTest, ARequestThatIsTooLargeIsRefused) {
       FragmentPull(request, 1, check_, {}).Attempt(OneChannel(), Call())));
 }
 
-TEST_F(PullReactorTest, AReaderThatStandsStillIsEnded) {
-  constexpr int64_t kElements = 8 << 20;  // 32 MiB: more than any window or buffer on the way.
+TEST_F(PullReactorTest, APullWhoseReaderMakesNoProgressIsEnded) {
+  // 32 MiB: more than any window or buffer on the way.
+  constexpr int64_t kElements = 8 << 20;
   const auto blocks = MakeFragment(kElements);
   stall_ = {.pause_max = absl::Milliseconds(50), .pace_min = 1 << 30};
   service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {

@@ -50,7 +50,7 @@ TEST_F(PushReactorTest, AFailureOfTheHandlerIsTheCallsStatus) {
             std::vector<FieldViolation>({{"segments[0]", "NaN"}}));
 }
 
-TEST_F(PushReactorTest, MalformedStreamsAreRefusedAndTheServerGoesOn) {
+TEST_F(PushReactorTest, MalformedStreamsAreRefusedAndTheServerKeepsServing) {
   const int64_t elements = 600'000;
   Serve(elements);
   const auto blocks = MakeFragment(elements);
@@ -148,7 +148,7 @@ TEST_F(PushReactorTest, ACallWithoutADeadlineIsRefused) {
   EXPECT_EQ(ErrorInfoOf(status).value_or(ErrorDetail{}).reason, "MISSING_DEADLINE") << status;
 }
 
-TEST_F(PushReactorTest, MorePushesThanAdmittedAreToldWhenToReturn) {
+TEST_F(PushReactorTest, PushesBeyondAdmissionAreToldWhenToReturn) {
   service_.push.on_complete = [&](const v1::PushHeader&) -> absl::StatusOr<v1::PushResponse> {
     inside_.Notify();
     go_.WaitForNotification();
@@ -168,14 +168,14 @@ TEST_F(PushReactorTest, MorePushesThanAdmittedAreToldWhenToReturn) {
   go_.Notify();
 }
 
-TEST_F(PushReactorTest, AFullExecutorIsToldToo) {
+TEST_F(PushReactorTest, ACallIsToldThatTheExecutorIsFull) {
   Serve(1000, {}, {.threads = 1, .queue_max = 0});
   const absl::Status status = Push(OneChannel(), MakeFragment(1000)).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_TRUE(RetryDelayOf(status).has_value());
 }
 
-TEST_F(PushReactorTest, APushThatIsCancelledHalfWayIsNeverComplete) {
+TEST_F(PushReactorTest, ACancelledPushIsNeverComplete) {
   service_.push.on_header = [this](const v1::PushHeader&) {
     header_seen_.Notify();
     return StreamLimits{600'000, 1 << 30, FourBytesEach};
@@ -212,12 +212,13 @@ TEST_F(PushReactorTest, ARefusedChunkEndsTheStream) {
   EXPECT_TRUE(headers_.empty());
 }
 
-// Of a stream one chunk is with the handler while the next is read and verified: nothing grows with
-// the stream.
+// While the handler has one chunk of a stream, the next is read and verified. Memory does not grow
+// with the stream.
 TEST_F(PushReactorTest, HoldsTwoChunksOfAStream) {
   constexpr int64_t kElements = 4 << 20, kSegments = kElements / kTileElements;
   constexpr int kChunkSegments = 4;
-  int64_t verified = 0, taken = 0;  // Segments; the size of each is asked for when it is verified.
+  // Numbers of segments. The size of a segment is requested when it is verified.
+  int64_t verified = 0, taken = 0;
   service_.push.on_header = [&](const v1::PushHeader&) {
     return StreamLimits{kElements, 1 << 30, [&](int32_t elements) {
                           absl::MutexLock lock(&mutex_);
@@ -241,10 +242,11 @@ TEST_F(PushReactorTest, HoldsTwoChunksOfAStream) {
   EXPECT_EQ(taken, kSegments);
 }
 
-// A fragment whose handler stands still stops its own stream: the sender waits, others on the same
-// connection and other calls go on.
-TEST_F(PushReactorTest, AStalledFragmentHoldsUpItsOwnStreamAlone) {
-  constexpr int64_t kElements = 8 << 20;  // 32 MiB: more than any window or buffer on the way.
+// A handler that does not return stops only its own stream: its sender waits, while other streams
+// on the same connection and other calls continue.
+TEST_F(PushReactorTest, ASlowHandlerDelaysOnlyItsOwnStream) {
+  // 32 MiB: more than any window or buffer on the way.
+  constexpr int64_t kElements = 8 << 20;
   service_.push.on_chunk = [this](const v1::PushHeader& header, const CodedChunk& chunk) {
     if (header.fragment() == 1) {
       if (!inside_.HasBeenNotified()) inside_.Notify();
@@ -287,7 +289,7 @@ TEST_F(PushReactorTest, AStalledFragmentHoldsUpItsOwnStreamAlone) {
   }
 }
 
-// Many streams, few threads: all go on, chunk by chunk.
+// Many streams share few threads: all make progress, chunk by chunk.
 TEST_F(PushReactorTest, ManySmallPushesAreAllAdmittedAndShareTheThreads) {
   constexpr int kPushes = 256;
   constexpr int64_t kElements = 10'000;
@@ -357,10 +359,11 @@ TEST_F(PushReactorTest, UnfinishedPushesOfOnePoolLeaveRoomForOthers) {
     EXPECT_TRUE(pushed.ok()) << pushed.status();
   }
   EXPECT_LE(admission_->bytes(), 32 << 20);
-  server_->Shutdown(absl::ZeroDuration());  // Ends the unfinished.
+  // Ends the unfinished streams.
+  server_->Shutdown(absl::ZeroDuration());
 }
 
-TEST_F(PushReactorTest, APeerThatStandsStillIsEndedAndGivesItsShareBack) {
+TEST_F(PushReactorTest, APushWhosePeerMakesNoProgressIsEndedAndGivesItsShareBack) {
   stall_ = {.pause_max = absl::Milliseconds(50), .pace_min = 1 << 30};
   Serve(600'000);
   const auto blocks = MakeFragment(600'000);
@@ -376,8 +379,8 @@ TEST_F(PushReactorTest, APeerThatStandsStillIsEndedAndGivesItsShareBack) {
   EXPECT_EQ(admission_->streams(), 0);
 }
 
-// What is slow is the handler, not the peer.
-TEST_F(PushReactorTest, APeerThatWaitsForTheHandlerDoesNotStandStill) {
+// The handler is slow, not the peer.
+TEST_F(PushReactorTest, APeerThatWaitsForTheHandlerIsNotBlamed) {
   stall_ = {.pause_max = absl::Milliseconds(20), .pace_min = 1 << 30};
   service_.push.on_chunk = [](const v1::PushHeader&, const CodedChunk&) {
     absl::SleepFor(absl::Milliseconds(60));

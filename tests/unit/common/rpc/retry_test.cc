@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-// Waits move the clock; nothing sleeps.
+// Waits move the clock. Nothing sleeps.
 class RetryTest : public ::testing::Test {
  protected:
   RetryOptions Options() {
@@ -44,7 +44,7 @@ TEST_F(RetryTest, ReturnsTheFirstSuccess) {
   EXPECT_EQ(waits_.size(), 3);
 }
 
-TEST_F(RetryTest, TheCallerMaySayWhatIsWorthAnotherAttempt) {
+TEST_F(RetryTest, TheCallerMayDecideWhatIsRetried) {
   RetryOptions options = Options();
   int allowed = 2, calls = 0;
   options.retriable = [&](const absl::Status& status) {

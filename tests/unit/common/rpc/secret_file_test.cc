@@ -34,7 +34,7 @@ TEST_F(SecretFileTest, ReadsATokenWithoutItsLineEnd) {
   EXPECT_EQ(Read().value(), "0123456789abcdef");
 }
 
-TEST_F(SecretFileTest, WhatIsNoTokenIsRefusedWithoutBeingShown) {
+TEST_F(SecretFileTest, RefusesMalformedTokensWithoutShowingThem) {
   for (const std::string text : {"", "\n", "short", "0123456789abcdef 0123456789abcdef",
                                  "0123456789abcde\x01", "0123456789abcdef\n0123456789abcdef"}) {
     Write(text);
@@ -47,21 +47,25 @@ TEST_F(SecretFileTest, WhatIsNoTokenIsRefusedWithoutBeingShown) {
   EXPECT_TRUE(absl::IsInvalidArgument(Read().status()));
 }
 
-TEST_F(SecretFileTest, WhatOthersMayReadOrChangeIsRefusedWithTheCommandThatMendsIt) {
+TEST_F(SecretFileTest, RefusesFilesThatOthersMayReadOrChangeAndNamesTheRemedy) {
   for (const mode_t mode : {0644, 0640, 0620, 0602, 0604, 0660}) {
     Write("0123456789abcdef", mode);
     const absl::Status status = Read().status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << mode;
     EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600 " + path_));
   }
-  // As Kubernetes mounts a secret: another user's file, for our group. Only root can make one here.
+  // Another user's file that our group may read, as Kubernetes mounts a secret. Only root can make
+  // one here.
   Write("0123456789abcdef", 0440);
-  if (geteuid() == 0 && chown(path_.c_str(), 1, getegid()) == 0) EXPECT_TRUE(Read().ok());
+  if (geteuid() == 0 && chown(path_.c_str(), 1, getegid()) == 0) {
+    EXPECT_TRUE(Read().ok());
+  }
 }
 
-TEST_F(SecretFileTest, WhatIsNotThereOrNoFileIsNamed) {
+TEST_F(SecretFileTest, NamesMissingPathsAndOtherKindsOfFiles) {
   EXPECT_TRUE(absl::IsNotFound(Read().status()));
-  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // Nobody writes to it: no wait.
+  // Nobody writes to it, so opening it must not wait.
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_TRUE(absl::IsInvalidArgument(Read().status()));
 }
 

@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-class PoolService : public v1::PoolService::CallbackService {
+class RefusingPools : public v1::PoolService::CallbackService {
  public:
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const v1::LeaveRequest*,
                                   v1::LeaveResponse*) override {
@@ -48,7 +48,7 @@ void SetDeadline(grpc::ClientContext& context) {
 }
 
 TEST(ServerTest, DetailsOfAStatusSurviveTheWire) {
-  PoolService service;
+  RefusingPools service;
   const auto server = StartServer(&service);
   EXPECT_GT(server->port(), 0);
   const auto stub = v1::PoolService::NewStub(MakeChannel({.address = server->address()}));
@@ -62,7 +62,7 @@ TEST(ServerTest, DetailsOfAStatusSurviveTheWire) {
   EXPECT_EQ(RetryDelayOf(status), absl::Milliseconds(250));
 }
 
-// The answer of a unary method without its stub: the bytes of the message, or the error.
+// Calls a unary method without its stub. Returns the bytes of the message, or the error.
 absl::StatusOr<std::string> CallRaw(const std::shared_ptr<grpc::Channel>& channel,
                                     const std::string& method) {
   grpc::GenericStub stub(channel);
@@ -85,7 +85,7 @@ absl::StatusOr<std::string> CallRaw(const std::shared_ptr<grpc::Channel>& channe
 }
 
 TEST(ServerTest, AnswersHealthChecks) {
-  PoolService service;
+  RefusingPools service;
   const auto server = StartServer(&service);
   const auto channel = MakeChannel({.address = server->address()});
   const std::string check = "/grpc.health.v1.Health/Check";
@@ -95,16 +95,16 @@ TEST(ServerTest, AnswersHealthChecks) {
 }
 
 TEST(ServerTest, ListsItsServices) {
-  PoolService service;
+  RefusingPools service;
   const auto server = StartServer(&service);
-  // A streaming method: called as a unary one it says that it exists.
+  // It is a streaming method. Called as a unary one it fails in a way that shows that it exists.
   const auto answer = CallRaw(MakeChannel({.address = server->address()}),
                               "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
   EXPECT_FALSE(absl::IsUnimplemented(answer.status())) << answer.status();
 }
 
 TEST(ServerTest, ShutdownCancelsWhatIsStillInFlightAfterItsGrace) {
-  PoolService service;
+  RefusingPools service;
   const auto server = StartServer(&service);
   const auto stub = v1::PoolService::NewStub(MakeChannel({.address = server->address()}));
   grpc::ClientContext context;
@@ -123,13 +123,13 @@ TEST(ServerTest, ShutdownCancelsWhatIsStillInFlightAfterItsGrace) {
 }
 
 TEST(ServerTest, APortInUseIsAnError) {
-  PoolService service;
+  RefusingPools service;
   const auto server = StartServer(&service);
   EXPECT_TRUE(
       absl::IsUnavailable(Server::Start({.address = server->address()}, {&service}).status()));
 }
 
-TEST(ServerTest, PlaintextBeyondLocalhostMustBeAskedFor) {
+TEST(ServerTest, PlaintextBeyondLocalhostMustBeAllowed) {
   for (const char* address :
        {"localhost:1", "127.0.0.1:0", "127.1.2.3:5", "[::1]:9", "unix:/tmp/x"}) {
     EXPECT_TRUE(RefuseNonLoopback(address).ok()) << address;
@@ -140,7 +140,7 @@ TEST(ServerTest, PlaintextBeyondLocalhostMustBeAskedFor) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
     EXPECT_EQ(FieldViolationsOf(status).size(), 1) << address;
   }
-  PoolService service;
+  RefusingPools service;
   EXPECT_TRUE(
       absl::IsInvalidArgument(Server::Start({.address = "0.0.0.0:0"}, {&service}).status()));
   EXPECT_TRUE(
@@ -148,8 +148,8 @@ TEST(ServerTest, PlaintextBeyondLocalhostMustBeAskedFor) {
           .ok());
 }
 
-TEST(ServerTest, AnAddressThatIsNoneIsRefused) {
-  PoolService service;
+TEST(ServerTest, RefusesAMalformedAddress) {
+  RefusingPools service;
   for (const char* address : {"127.0.0.1:99999", "127.0.0.1:x", ":0", "localhost"}) {
     const auto server =
         Server::Start({.address = address, .allow_plaintext_beyond_localhost = true}, {&service});

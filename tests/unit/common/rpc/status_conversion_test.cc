@@ -9,14 +9,14 @@
 namespace longhaul {
 namespace {
 
-TEST(StatusConversionTest, EveryCodeAndMessageComesBack) {
+TEST(StatusConversionTest, EveryCodeAndMessageSurvivesARoundTrip) {
   for (int code = 0; code <= 16; ++code) {
     const absl::Status status(static_cast<absl::StatusCode>(code), code == 0 ? "" : "why");
     EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(status)), status);
   }
 }
 
-TEST(StatusConversionTest, DetailsComeBack) {
+TEST(StatusConversionTest, DetailsSurviveARoundTrip) {
   absl::Status status = BadRequestError({{"x", "y"}});
   status = WithErrorInfo(status, {"REASON", {{"fragment", "3"}}});
   status = WithRetryDelay(status, absl::Seconds(2));
@@ -32,6 +32,29 @@ TEST(StatusConversionTest, ALargeDetailIsLeftOutAndTheStatusRemains) {
 TEST(StatusConversionTest, ALongMessageIsCutBetweenCharacters) {
   const absl::Status status = absl::AbortedError(std::string(1023, 'x') + "\xc3\xa9");
   EXPECT_EQ(ToGrpcStatus(status).error_message(), std::string(1023, 'x'));
+}
+
+TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
+  const auto words = [](const char* message) {
+    return std::string(
+        FromGrpcStatus(grpc::Status(grpc::StatusCode::UNAVAILABLE, message)).message());
+  };
+  EXPECT_EQ(
+      words("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed "
+            "to connect to remote host: Connection refused"),
+      "cannot connect to 127.0.0.1:1: Connection refused");
+  EXPECT_EQ(words("failed to connect to all addresses; last error: UNAVAILABLE: ipv6:[::1]:7070: "
+                  "Socket closed"),
+            "cannot connect to [::1]:7070: Socket closed");
+  EXPECT_EQ(words("failed to connect to all addresses"), "cannot connect");
+  EXPECT_EQ(words("DNS resolution failed for hub:7070: C-ares status is not ARES_SUCCESS qtype=A "
+                  "name=hub is_balancer=0: Domain name not found"),
+            "cannot find the address of hub:7070: Domain name not found");
+  EXPECT_EQ(words("DNS resolution failed for "), "cannot find the address of ");
+  EXPECT_EQ(words("Socket closed"), "the connection broke");
+  EXPECT_EQ(words("the coordinator is going down"), "the coordinator is going down");
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, "Socket closed")).message(),
+            "Socket closed");
 }
 
 TEST(StatusConversionTest, AnUnknownCodeBecomesUnknown) {

@@ -43,7 +43,7 @@ TEST(StatusDetailsTest, AStatusWithoutDetailsHasNone) {
   EXPECT_EQ(RetryDelayOf(status), std::nullopt);
 }
 
-TEST(StatusDetailsTest, BytesOfAPeerThatDoNotParseAreNoDetail) {
+TEST(StatusDetailsTest, BytesThatDoNotParseAreNotADetail) {
   absl::Status status = absl::InternalError("broken");
   status.SetPayload("type.googleapis.com/google.rpc.ErrorInfo", absl::Cord("\xff\xff"));
   EXPECT_EQ(ErrorInfoOf(status), std::nullopt);

@@ -40,7 +40,7 @@ TEST(StreamAdmissionTest, ARefusedOwnerIsToldWhenToReturn) {
   EXPECT_TRUE(admission.Admit("b", 25).ok());
 }
 
-TEST(StreamAdmissionTest, WhoeverComesNewFindsRoom) {
+TEST(StreamAdmissionTest, ANewOwnerAlwaysFindsRoom) {
   StreamAdmission admission({.bytes_max = int64_t{512} << 20});
   constexpr int64_t kStream = 2 << 20;
   std::vector<std::vector<Ticket>> greedy;
@@ -51,7 +51,7 @@ TEST(StreamAdmissionTest, WhoeverComesNewFindsRoom) {
   }
 }
 
-// Streams end and new ones come: the shares become equal.
+// While streams end and new ones come, the shares become equal.
 TEST(StreamAdmissionTest, BusyOwnersGetEqualParts) {
   StreamAdmission admission({.bytes_max = 400});
   std::vector<std::vector<Ticket>> tickets(3);

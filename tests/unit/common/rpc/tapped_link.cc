@@ -54,7 +54,8 @@ TappedLink::~TappedLink() {
     for (const int socket : sockets_) shutdown(socket, SHUT_RDWR);
     forwarders.swap(forwarders_);
   }
-  forwarders.clear();  // Joins.
+  // Joins the threads.
+  forwarders.clear();
   absl::MutexLock lock(&mutex_);
   for (const int socket : sockets_) close(socket);
   close(listener_.socket);

@@ -1,5 +1,5 @@
-// A TCP connection between a client and a server of this machine that a test listens in on and can
-// make fall silent: bytes stop, the connection stays. Plaintext HTTP/2 only.
+// A TCP connection between a client and a server of this machine. A test can listen to it, and can
+// make it silent: bytes stop, but the connection stays. Only for plaintext HTTP/2.
 #pragma once
 
 #include <array>
@@ -23,20 +23,21 @@ class TappedLink {
   // Closes everything.
   ~TappedLink();
 
-  std::string address() const;  // What the client dials.
-  // From now on nothing passes, either way, not even that an end closes the connection.
+  // The address that the client dials.
+  std::string address() const;
+  // From now on nothing passes in either direction, not even the end of the connection.
   void FallSilent() { silent_ = true; }
 
-  // Waits until the client has sent so many PING frames that are no answers, or the server a
-  // GOAWAY; false: neither came within a minute.
+  // Waits until the client has sent so many PING frames that are not answers, or the server has
+  // sent a GOAWAY. Returns false if neither came within a minute.
   bool WaitForPings(int count) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The debug text of the server's first GOAWAY frame; empty: none yet.
+  // The debug text of the server's first GOAWAY frame. Empty: there was none yet.
   std::string goaway() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Accept();
   void Forward(int from, int to, bool from_client);
-  // One frame, as it passed.
+  // Called for each frame that passes.
   void OnFrame(bool from_client, uint8_t type, uint8_t flags, const std::string& payload)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -23,7 +23,7 @@ class TlsFilesTest : public ::testing::Test {
                                   authority_.Issue("a", "DNS:localhost"));
 };
 
-TEST_F(TlsFilesTest, AcceptsWhatBelongsTogether) {
+TEST_F(TlsFilesTest, AcceptsFilesThatBelongTogether) {
   EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
   EXPECT_FALSE(files_.empty());
   EXPECT_TRUE(TlsFiles().empty());
@@ -34,7 +34,7 @@ TEST_F(TlsFilesTest, AcceptsSeveralAuthorities) {
   EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
 }
 
-TEST_F(TlsFilesTest, TellsTheNameThatTheCertificateIsFor) {
+TEST_F(TlsFilesTest, ReturnsTheNameInTheCertificate) {
   EXPECT_EQ(*NameInCertificate(files_), "localhost");
   files_ = WriteTlsFiles(folder_.path(), authority_.certificate(),
                          authority_.Issue("a", "IP:127.0.0.1,DNS:pool-a,DNS:pool-b"));
@@ -60,7 +60,7 @@ TEST_F(TlsFilesTest, NamesTheFileThatIsNotThere) {
   EXPECT_THAT(status.message(), HasSubstr(files_.certificate));
 }
 
-TEST_F(TlsFilesTest, RefusesWhatIsNotPem) {
+TEST_F(TlsFilesTest, RefusesFilesThatAreNotPem) {
   for (const std::string& path : {files_.ca, files_.certificate, files_.key}) {
     TlsFiles files = WriteTlsFiles(folder_.path(), authority_.certificate(),
                                    authority_.Issue("a", "DNS:localhost"));

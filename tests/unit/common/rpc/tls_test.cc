@@ -1,5 +1,5 @@
-// Mutual TLS over real connections: who is let in, who is not, and what happens when files or
-// servers are replaced.
+// Mutual TLS over real connections: which peers are accepted, which are not, and what happens if
+// files or servers are replaced.
 #include "common/rpc/tls.h"
 
 #include <unistd.h>
@@ -32,9 +32,9 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kLocal[] = "DNS:localhost,IP:127.0.0.1";
-constexpr int64_t kElements = 300'001;
+constexpr int64_t kTlsElements = 300'001;
 
-class Pools : public v1::PoolService::CallbackService {
+class AnsweringPools : public v1::PoolService::CallbackService {
  public:
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const v1::HeartbeatRequest*,
@@ -55,7 +55,7 @@ absl::Status Heartbeat(const std::shared_ptr<grpc::Channel>& channel, bool wait 
 
 class TlsTest : public ::testing::Test {
  protected:
-  // A folder of its own for each.
+  // Each identity has its own folder.
   std::shared_ptr<const Tls> Load(const TestAuthority& trusted, const Identity& identity) {
     const std::string folder = folder_.Join(absl::StrCat(folders_++));
     std::filesystem::create_directory(folder);
@@ -77,10 +77,11 @@ class TlsTest : public ::testing::Test {
   const TestAuthority ours_{"ours"}, theirs_{"theirs"};
   const TempDir folder_;
   int folders_ = 0;
-  TlsFiles files_;  // Of the last Load.
+  // The files of the last Load.
+  TlsFiles files_;
   Executor executor_{{.threads = 1}};
   StreamAdmission admission_{{}};
-  Pools pools_;
+  AnsweringPools pools_;
   TestSyncService sync_;
   std::unique_ptr<Server> server_;
 };
@@ -132,10 +133,10 @@ TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
 }
 
 TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
-  const auto fragment = MakeFragment(kElements);
+  const auto fragment = MakeFragment(kTlsElements);
   sync_.resources = {.executor = &executor_, .admission = &admission_};
   sync_.push.on_header = [](const v1::PushHeader&) {
-    return StreamLimits{kElements, 4 * kElements, FourBytesEach};
+    return StreamLimits{kTlsElements, 4 * kTlsElements, FourBytesEach};
   };
   ReceivedBlocks received;
   sync_.push.on_chunk = [&](const v1::PushHeader&, const CodedChunk& chunk) {
@@ -153,7 +154,7 @@ TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
   EXPECT_TRUE(SameBlocks(std::move(received).Blocks(), *fragment));
 }
 
-TEST_F(TlsTest, ServesOtherMachinesWithoutBeingAsked) {
+TEST_F(TlsTest, ServesOtherMachinesWithoutAFlag) {
   Serve(Load(ours_, ours_.Issue("server", kLocal)), "0.0.0.0:0");
   const auto channel = MakeChannel({.address = absl::StrCat("localhost:", server_->port()),
                                     .tls = Load(ours_, ours_.Issue("client", kLocal))});
@@ -201,11 +202,11 @@ TEST_F(TlsTest, TakesNewFilesWithoutARestart) {
   const auto newcomer = Dial(Load(theirs_, theirs_.Issue("client", kLocal)));
   EXPECT_TRUE(absl::IsUnavailable(Heartbeat(newcomer)));
   WriteTlsFiles(folder, theirs_.certificate(), theirs_.Issue("server", kLocal));
-  // Tries again and again, until the server has looked at its files.
+  // Tries again until the server has read its files.
   EXPECT_EQ(Heartbeat(newcomer, /*wait=*/true), absl::OkStatus());
 }
 
-TEST_F(TlsTest, OutlivesFilesThatDoNotFitTogether) {
+TEST_F(TlsTest, SurvivesFilesThatDoNotFitTogether) {
   Serve(Load(ours_, ours_.Issue("server", kLocal)));
   const std::string folder = std::filesystem::path(files_.ca).parent_path();
   const auto client = Load(ours_, ours_.Issue("client", kLocal));
@@ -214,7 +215,8 @@ TEST_F(TlsTest, OutlivesFilesThatDoNotFitTogether) {
   Identity mixed = ours_.Issue("server", kLocal);
   mixed.key = ours_.Issue("server", kLocal).key;
   WriteTlsFiles(folder, ours_.certificate(), mixed);
-  while (Heartbeat(Dial(client)).ok()) continue;  // Until the server has looked at them.
+  // Until the server has read its files.
+  while (Heartbeat(Dial(client)).ok()) continue;
   EXPECT_EQ(Heartbeat(open), absl::OkStatus());
   const auto next = Dial(client);
   EXPECT_TRUE(absl::IsUnavailable(Heartbeat(next)));
@@ -231,7 +233,7 @@ TEST_F(TlsTest, AClientTakesNewFilesToo) {
   EXPECT_EQ(Heartbeat(channel, /*wait=*/true), absl::OkStatus());
 }
 
-// What a client of OpenSSL itself agrees on with our server, as "TLSv1.3".
+// The protocol on which OpenSSL's own client and our server agree, for example "TLSv1.3".
 std::string ProtocolOf(int port, const TlsFiles& files) {
   const OpensslPtr<SSL_CTX, SSL_CTX_free> context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_load_verify_file(context.get(), files.ca.c_str());
@@ -255,7 +257,7 @@ TEST_F(TlsTest, SpeaksTls13) {
   EXPECT_EQ(ProtocolOf(server_->port(), files_), "TLSv1.3");
 }
 
-TEST(LoadTlsIfGivenTest, IsNothingWithoutFilesAndAnErrorWithHalfOfThem) {
+TEST(LoadTlsIfGivenTest, IsNullWithoutFilesAndAnErrorWithHalfOfThem) {
   EXPECT_EQ(LoadTlsIfGiven({}).value(), nullptr);
   EXPECT_TRUE(absl::IsInvalidArgument(LoadTlsIfGiven({.key = "key.pem"}).status()));
 }

@@ -10,7 +10,8 @@ TEST(WireBytesTest, CountsPrefixAndFrames) {
   bytes.AddMessage(100, 80);
   EXPECT_EQ(bytes.payload, 80);
   EXPECT_EQ(bytes.total, 100 + 5 + 9);
-  bytes.AddMessage(16384, 16000);  // With its prefix it needs a second frame.
+  // With its prefix it needs a second frame.
+  bytes.AddMessage(16384, 16000);
   EXPECT_EQ(bytes.payload, 16080);
   EXPECT_EQ(bytes.total, 114 + 16384 + 5 + 18);
 }

@@ -47,7 +47,7 @@ TEST(ElementTypeTest, HalvesOfAllKinds) {
   EXPECT_EQ(FromBits(ElementType::kBf16, 0xbfc0), -1.5f);
 }
 
-TEST(ElementTypeTest, EveryBf16ComesBack) {
+TEST(ElementTypeTest, EveryBf16SurvivesARoundTrip) {
   for (int bits = 0; bits < 1 << 16; ++bits) {
     const float value = FromBits(ElementType::kBf16, static_cast<uint16_t>(bits));
     if (std::isnan(value)) {

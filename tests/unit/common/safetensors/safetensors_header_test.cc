@@ -30,7 +30,7 @@ TEST(SafetensorsHeaderTest, TensorsComeInTheOrderOfTheirBytes) {
   EXPECT_EQ(header->metadata.at("format"), "pt");
 }
 
-TEST(SafetensorsHeaderTest, WhatIsWrittenIsRead) {
+TEST(SafetensorsHeaderTest, ReadsWhatItWrote) {
   SafetensorsHeader header{
       .tensors = {{.name = "x \"y\"", .type = ElementType::kBf16, .shape = {3}, .elements = 3},
                   {.name = "z", .shape = {2, 2}, .elements = 4}},
@@ -52,7 +52,7 @@ TEST(SafetensorsHeaderTest, BytesThatDoNotFitAreNamed) {
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 4) + "," + tensor("b", 2, 6) + "}", 6),
               HasSubstr("'b' begins at byte 2, inside the tensor before it"));
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 4) + "," + tensor("b", 5, 6) + "}", 6),
-              HasSubstr("'b' begins at byte 5, behind a gap from byte 4"));
+              HasSubstr("'b' begins at byte 5, after a gap from byte 4"));
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 4) + "}", 3), HasSubstr("cut off"));
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 4) + "}", 5), HasSubstr("more than its header says"));
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 2) + "," + tensor("a", 2, 4) + "}", 4),
@@ -81,7 +81,7 @@ TEST(SafetensorsHeaderTest, MalformedTensorsAreNamed) {
               HasSubstr("a list"));
 }
 
-TEST(SafetensorsHeaderTest, WhatIsNoHeader) {
+TEST(SafetensorsHeaderTest, RefusesOtherBytes) {
   EXPECT_THAT(ErrorOf("", 0), HasSubstr("does not begin with"));
   EXPECT_THAT(ErrorOf("[]", 0), HasSubstr("does not begin with"));
   EXPECT_THAT(ErrorOf("{\"a\":", 0), HasSubstr("is not JSON at byte"));

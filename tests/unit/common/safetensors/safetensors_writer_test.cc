@@ -33,7 +33,7 @@ absl::Status WriteIt(FileSystem& fs, const std::string& path) {
   return writer->Finish();
 }
 
-TEST(SafetensorsWriterTest, WhatIsWrittenIsRead) {
+TEST(SafetensorsWriterTest, ReadsWhatItWrote) {
   const TempDir folder;
   const std::string path = folder.path() + "/m.safetensors";
   const auto fs = MakePosixFileSystem();
@@ -46,17 +46,18 @@ TEST(SafetensorsWriterTest, WhatIsWrittenIsRead) {
   EXPECT_THAT(*fs->List(folder.path()), ElementsAre("m.safetensors"));
 }
 
-TEST(SafetensorsWriterTest, WhatCannotBeWrittenLeavesNothing) {
+TEST(SafetensorsWriterTest, AFailedWriteLeavesNothing) {
   for (int64_t operation = 0;; ++operation) {
     MemoryFileSystem memory;
     ASSERT_TRUE(memory.CreateDir("/f").ok());
     FailingFileSystem fs(&memory);
     fs.FailOnce(operation, absl::ResourceExhaustedError("full"));
     const absl::Status status = WriteIt(fs, "/f/m");
-    if (status.ok()) break;  // Every operation has failed once.
+    // Then every operation has failed once.
+    if (status.ok()) break;
     EXPECT_TRUE(absl::IsResourceExhausted(status));
     const auto names = *memory.List("/f");
-    // When it has its name only that name's durability is not sure.
+    // If the file has its name, only the durability of the name can be uncertain.
     if (!names.empty()) {
       EXPECT_THAT(names, ElementsAre("m")) << operation;
     }
@@ -75,7 +76,7 @@ TEST(SafetensorsWriterTest, AsManyBytesAsTheHeaderSays) {
   EXPECT_TRUE(writer->Finish().ok());
 }
 
-TEST(SafetensorsFileTest, FilesThatAreNone) {
+TEST(SafetensorsFileTest, RefusesOtherFiles) {
   const TempDir folder;
   const auto error = [&](const std::string& bytes) {
     const std::string path = folder.path() + "/file";
@@ -85,8 +86,8 @@ TEST(SafetensorsFileTest, FilesThatAreNone) {
     EXPECT_THAT(file.status().message(), HasSubstr(path));
     return std::string(file.status().message());
   };
-  EXPECT_THAT(error(""), HasSubstr("0 bytes are no"));
-  EXPECT_THAT(error("1234567"), HasSubstr("7 bytes are no"));
+  EXPECT_THAT(error(""), HasSubstr("0 bytes are not"));
+  EXPECT_THAT(error("1234567"), HasSubstr("7 bytes are not"));
   EXPECT_THAT(error(std::string(16, '\xff')), HasSubstr("does not fit the file"));
   EXPECT_THAT(error(std::string("\x10\0\0\0\0\0\0\0{}", 10)), HasSubstr("does not fit the file"));
   EXPECT_THAT(error(std::string("\x02\0\0\0\0\0\0\0{}x", 11)), HasSubstr("1 follow"));

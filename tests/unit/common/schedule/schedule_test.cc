@@ -32,7 +32,8 @@ TEST(ScheduleTest, MergesTauStepsAfterThePush) {
 
 TEST(ScheduleTest, AFirstPushBeforeStepOneMovesByAPeriod) {
   const auto schedule = MakeSchedule({.fragments = 4, .h = 8, .tau = 2, .steps = 24});
-  EXPECT_EQ(schedule[0].first_push_step, 8);  // Merge at 2 would be pushed at 0.
+  // For a merge at step 2 the push would be at step 0.
+  EXPECT_EQ(schedule[0].first_push_step, 8);
   EXPECT_EQ(schedule[1].first_push_step, 2);
 }
 

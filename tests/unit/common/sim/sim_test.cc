@@ -20,7 +20,8 @@ TEST(EventLoopTest, RunsInTheOrderOfTimeThenOfScheduling) {
   loop.At(Ms(1), [&] {
     order += "a";
     loop.After(absl::ZeroDuration(), [&] { order += "x"; });
-    loop.At(Ms(0), [&] { order += "y"; });  // Has passed: now.
+    // This time has passed, so it runs now.
+    loop.At(Ms(0), [&] { order += "y"; });
   });
   loop.At(Ms(1), [&] { order += "b"; });
   while (loop.RunOne()) {
@@ -87,7 +88,7 @@ TEST_F(NetworkTest, KeepsTheOrderWithinAConnection) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST_F(NetworkTest, ABreakLosesWhatIsUnderWayAndTellsEachEndOnce) {
+TEST_F(NetworkTest, ABreakLosesMessagesInFlightAndTellsEachEndOnce) {
   const ConnectionPtr c = network_.Connect(1, 2, Note("one"), Note("two"));
   network_.Send(c, 1, 1, Note("lost"));
   network_.Break(c);

@@ -6,7 +6,7 @@
 namespace longhaul {
 namespace {
 
-// RFC 3720, B.4: 32 bytes of zeros, and the numbers from 0; unmasked here by hand.
+// From RFC 3720, B.4: 32 bytes of zeros, and the numbers from 0. They are unmasked here by hand.
 TEST(RecordTest, ChecksumsAreThoseOfTheStandard) {
   const auto unmasked = [](absl::string_view bytes) {
     const uint32_t rotated = MaskedCrc32c(bytes) - 0xa282ead8;

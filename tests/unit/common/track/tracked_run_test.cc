@@ -20,7 +20,7 @@ const absl::Time kBegin = absl::FromUnixSeconds(1'800'000'000);
 class TrackedRunTest : public testing::Test {
  protected:
   TrackedRunTest() { Open(); }
-  // As a later start of the program does.
+  // Opens the run as a later start of the program does.
   void Open(absl::Time now = kBegin) {
     auto run = TrackedRun::Open(&fs_, "run", now);
     ASSERT_TRUE(run.ok()) << run.status();
@@ -41,7 +41,7 @@ class TrackedRunTest : public testing::Test {
     }
     return events;
   }
-  // "tag step" of every scalar, "< step" where the run went back.
+  // "tag step" for every scalar, and "< step" where the run was rewound.
   std::vector<std::string> Story() {
     std::vector<std::string> story;
     for (const track::v1::Event& event : Events()) {
@@ -51,7 +51,7 @@ class TrackedRunTest : public testing::Test {
     }
     return story;
   }
-  // Likewise, of the lines.
+  // The same for the JSON lines.
   std::vector<std::string> Lines() {
     std::vector<std::string> story;
     const std::string text = *ReadFile(base_, "run/scalars.jsonl", 1 << 20);
@@ -60,7 +60,7 @@ class TrackedRunTest : public testing::Test {
       const auto parsed = nlohmann::ordered_json::parse(line);
       if (parsed.contains("rewind")) story.push_back(absl::StrCat("< ", parsed["step"].get<int>()));
       for (const auto& [name, value] : parsed.items()) {
-        if (name != "step" && name != "time" && name != "rewind")
+        if (name != "step" && name != "time" && name != "rewind" && name != "session")
           story.push_back(absl::StrCat(name, " ", parsed["step"].get<int>()));
       }
     }
@@ -116,7 +116,7 @@ TEST_F(TrackedRunTest, StepsMayComeSomewhatOutOfOrder) {
   EXPECT_EQ(Story().back(), "loss 999") << "what is long ago counts as written";
 }
 
-TEST_F(TrackedRunTest, ATrainingThatBeginsAgainVoidsWhatCameFromThere) {
+TEST_F(TrackedRunTest, ATrainingThatBeginsAgainVoidsLaterPoints) {
   for (int step : {4, 5, 6})
     ASSERT_TRUE(run_->AddSometimes("a", absl::ZeroDuration(), At(step)).ok());
   Open();
@@ -129,7 +129,17 @@ TEST_F(TrackedRunTest, ATrainingThatBeginsAgainVoidsWhatCameFromThere) {
   EXPECT_EQ(Lines(), expected);
 }
 
-TEST_F(TrackedRunTest, WhatATearLeftIsCutOff) {
+TEST_F(TrackedRunTest, ATrainingThatContinuesAfterARestartVoidsNothing) {
+  ASSERT_TRUE(run_->AddSometimes("a", absl::ZeroDuration(), At(4)).ok());
+  ASSERT_TRUE(run_->Add(At(6, {{"eval", 2.5}})).ok());
+  Open();
+  ASSERT_TRUE(run_->AddSometimes("a", absl::ZeroDuration(), At(5)).ok());
+  const std::vector<std::string> expected = {"loss 4", "eval 6", "loss 5"};
+  EXPECT_EQ(Story(), expected);
+  EXPECT_EQ(Lines(), expected);
+}
+
+TEST_F(TrackedRunTest, ATornRecordIsCutOff) {
   ASSERT_TRUE(run_->Add(At(1)).ok());
   const std::vector<std::string> names = *base_.List("run");
   for (const std::string& name : names) {
@@ -142,7 +152,7 @@ TEST_F(TrackedRunTest, WhatATearLeftIsCutOff) {
   EXPECT_EQ(Lines(), (std::vector<std::string>{"loss 1", "loss 2"}));
 }
 
-TEST_F(TrackedRunTest, AWriteThatFailedIsRepeatedWhole) {
+TEST_F(TrackedRunTest, AFailedWriteIsRepeated) {
   ASSERT_TRUE(run_->Add(At(1)).ok());
   for (int64_t index = 0; index < 2; ++index) {
     fs_.FailOnce(fs_.operations() + index, absl::ResourceExhaustedError("full"));
@@ -153,7 +163,7 @@ TEST_F(TrackedRunTest, AWriteThatFailedIsRepeatedWhole) {
   EXPECT_EQ(Lines(), (std::vector<std::string>{"loss 1", "loss 2", "loss 3"}));
 }
 
-// TensorBoard goes on with the next file in the order of names.
+// TensorBoard continues with the next file in the order of names.
 TEST_F(TrackedRunTest, ADamagedFileIsFollowedByAnother) {
   ASSERT_TRUE(run_->Add(At(1)).ok());
   ASSERT_TRUE((*base_.Open(JoinPath("run", EventFiles()[0])))->WriteAt(0, "damaged").ok());
@@ -163,7 +173,7 @@ TEST_F(TrackedRunTest, ADamagedFileIsFollowedByAnother) {
   EXPECT_EQ(Story(), (std::vector<std::string>{"loss 2"}));
 }
 
-TEST_F(TrackedRunTest, WritesWhatComesAllTheTimeSometimes) {
+TEST_F(TrackedRunTest, WritesFrequentPointsOnlySometimes) {
   for (int step = 1; step <= 25; ++step) {
     ASSERT_TRUE(
         run_->AddSometimes("a", absl::Seconds(1), At(step, {{"loss", 1}}, step * 0.1)).ok());
@@ -172,7 +182,7 @@ TEST_F(TrackedRunTest, WritesWhatComesAllTheTimeSometimes) {
   ASSERT_TRUE(run_->Flush().ok());
   ASSERT_TRUE(run_->Flush().ok());
   EXPECT_EQ(Story(), (std::vector<std::string>{"loss 1", "loss 11", "loss 21", "loss 25"}));
-  // After so long a second is nothing: a hundred are left out.
+  // A run of this age skips points that are a second apart: here a hundred of them.
   const double old = 1e6;
   for (int step = 100; step < 301; ++step)
     ASSERT_TRUE(
@@ -180,7 +190,7 @@ TEST_F(TrackedRunTest, WritesWhatComesAllTheTimeSometimes) {
   EXPECT_EQ(Story().size(), 4 + 2);
 }
 
-TEST_F(TrackedRunTest, MakesItsFolderAndTheOneAboveAlone) {
+TEST_F(TrackedRunTest, MakesOnlyItsFolderAndTheParent) {
   EXPECT_TRUE(TrackedRun::Open(&fs_, "track/run", kBegin).ok());
   EXPECT_TRUE(absl::IsNotFound(TrackedRun::Open(&fs_, "job/track/run", kBegin).status()));
 }

@@ -41,7 +41,7 @@ TEST_F(TrackerTest, ClosingWritesWhatWasKept) {
   EXPECT_EQ(Lines("a"), before + "{\"step\":2,\"time\":1.0,\"loss\":1.0}\n");
 }
 
-// A job that has no folder yet gets none of this.
+// A job that has no folder yet.
 TEST_F(TrackerTest, ARunThatCannotBeOpenedIsTriedAgainLater) {
   tracker_.Add("job/track/run", At(1));
   EXPECT_EQ(Lines("job/track/run"), "none");

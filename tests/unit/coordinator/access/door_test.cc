@@ -1,5 +1,6 @@
 #include "coordinator/access/door.h"
 
+#include "common/rpc/status_details.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -19,6 +20,29 @@ TEST(DoorTest, WithoutTokensACertificateDoes) {
   EXPECT_EQ(door.Admit(kJoin, {.dns = "site-a"}, "", kNow), absl::OkStatus());
   EXPECT_TRUE(absl::IsUnauthenticated(door.Admit(kList, {}, "Bearer x", kNow)));
   EXPECT_TRUE(absl::IsUnauthenticated(door.Admit(kJoin, {.common = "carol"}, "", kNow)));
+}
+
+TEST(DoorTest, RefusalsHaveReasonAndHint) {
+  Door door({.calls_per_second = 1e-3});
+  const absl::Status nobody = door.Admit(kJoin, {}, "", kNow);
+  EXPECT_EQ(ErrorInfoOf(nobody)->reason, "CERTIFICATE_NEEDED");
+  EXPECT_THAT(ErrorInfoOf(nobody)->metadata.at("hint"), HasSubstr("--tls-certificate"));
+  EXPECT_EQ(ErrorInfoOf(door.Admit("/x/y", {.dns = "a"}, "", kNow))->reason, "METHOD_UNKNOWN");
+  absl::Status often;
+  for (int i = 0; i < 3; ++i) often = door.Admit(kJoin, {.dns = "site-a"}, "", kNow);
+  EXPECT_EQ(ErrorInfoOf(often)->reason, "TOO_MANY_CALLS");
+  EXPECT_GT(RetryDelayOf(often), absl::Seconds(100));
+}
+
+TEST(DoorTest, AJobIsItsOwnersAndAdminsAndEverybodysWhenNobodyIsKnown) {
+  const JobCaller ann{.who = "token:ann", .any_job = false}, root{.who = "token:root"};
+  EXPECT_EQ(ann.MayChange("mine", "token:ann"), absl::OkStatus());
+  EXPECT_EQ(ann.MayChange("old", ""), absl::OkStatus());
+  EXPECT_EQ(root.MayChange("mine", "token:ann"), absl::OkStatus());
+  const absl::Status other = ann.MayChange("bobs", "token:bob");
+  EXPECT_TRUE(absl::IsPermissionDenied(other));
+  EXPECT_EQ(ErrorInfoOf(other)->reason, "NOT_YOUR_JOB");
+  EXPECT_EQ(ErrorInfoOf(other)->metadata.at("owner"), "token:bob");
 }
 
 TEST(DoorTest, WhatIsNotDeclaredIsRefused) {

@@ -72,6 +72,21 @@ TEST_F(WatchTest, AQuarantinedJobIsNotWaitedFor) {
                                 HasSubstr("QUARANTINED  step 1200/6000")));
 }
 
+TEST_F(WatchTest, AJobThatIsDeletedIsAskedForByItsIdAndNamedAtTheEnd) {
+  std::string asked;
+  fake_.streams = {States({v1::RUNNING}, grpc::Status(grpc::StatusCode::UNAVAILABLE, "bye")),
+                   [&asked](const v1::WatchJobRequest& request, const auto&, const auto&) {
+                     asked = request.job();
+                     return grpc::Status(grpc::StatusCode::NOT_FOUND, "no job j-1");
+                   }};
+  fake_.Start();
+  const CliResult result = RunCli({"watch", "quickstart"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_EQ(asked, "j-1");  // Another job may have its name by now.
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("job quickstart was deleted"), HasSubstr("RUNNING  step 1200/6000")));
+}
+
 TEST_F(WatchTest, DrawsABarOnATerminal) {
   fake_.streams = {States({v1::RUNNING, v1::COMPLETED})};
   fake_.Start();

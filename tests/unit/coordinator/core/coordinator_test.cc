@@ -1,5 +1,5 @@
-// What the transcripts (tests/scenarios) do not show: bounds, views, deadlines, const questions, and
-// events that change nothing.
+// What the transcripts (tests/scenarios) do not show: bounds, views, deadlines, const questions,
+// and events that change nothing.
 #include "coordinator/core/coordinator.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class CoordinatorTest : public testing::Test {
   }
   Decision Do(const Event& event) { return core_.Step(event, now_); }
   void At(int seconds) { now_ = absl::UnixEpoch() + absl::Seconds(seconds); }
-  // The answer to the event; fails if it is another one.
+  // The answer to the event. Fails if it has another type.
   template <typename T>
   T Answered(const Event& event) {
     const Decision decision = Do(event);
@@ -29,7 +29,7 @@ class CoordinatorTest : public testing::Test {
     ADD_FAILURE() << "no such answer";
     return T{};
   }
-  // Those of a list that are of one kind.
+  // The entries of a list that have this type.
   template <typename T, typename List>
   static std::vector<T> All(const List& list) {
     std::vector<T> found;
@@ -47,20 +47,20 @@ class CoordinatorTest : public testing::Test {
   Decision Complete(int64_t version, RoundKind kind = RoundKind::kOuter) {
     return Do(ContributionComplete{"j", "a", "1", 0, version, kind});
   }
-  // Job j: its store open, fragment 0 at version -1, pool a ready.
+  // Makes job j: its store is open, fragment 0 is at version -1, and pool a is ready.
   void BeginJob(const JobOptions& options = Options()) {
     Do(SubmitJob{"j", options});
     Do(JoinPool{"a", "1", 2});
     Do(RankReady{"j", "a", "1", 0});
     Do(StoreOpened{"j", {{}}});
   }
-  // At version 0.
+  // Brings the job to version 0.
   void RunJob(const JobOptions& options = Options()) {
     BeginJob(options);
     Complete(0, RoundKind::kSeed);
     Do(RoundApplied{"j", 0, 0});
   }
-  // After its last version: it waits for the final evaluation.
+  // Brings the job after its last version: it waits for the final evaluation.
   void FinishJob() {
     RunJob();
     for (int64_t version : {1, 2, 3}) {
@@ -141,7 +141,7 @@ TEST_F(CoordinatorTest, AReaderNeedsAPlaceButNoLeaseAndALeaseWhenTheJobHasEnded)
   EXPECT_EQ(core_.CheckReader("j", "a", "2")->reason, "POOL_REPLACED");
 }
 
-TEST_F(CoordinatorTest, WhileItsStoreOpensAJobTakesAndGivesNothing) {
+TEST_F(CoordinatorTest, AJobRefusesStreamsWhileItsStoreIsBeingOpened) {
   Do(SubmitJob{"j", Options()});
   Do(JoinPool{"a", "1", 1});
   EXPECT_EQ(One<OpenStore>(Do(RankReady{"j", "a", "1", 0}).works).create, true);
@@ -166,7 +166,7 @@ TEST_F(CoordinatorTest, ALossThatIsNoNumberIsNotStored) {
   EXPECT_EQ(stored.evaluation.tokens, 10);
 }
 
-TEST_F(CoordinatorTest, WhatAPoolSaysOfAnotherJobIsNotHeard) {
+TEST_F(CoordinatorTest, ReportsAboutAnotherJobAreIgnored) {
   RunJob();
   Heartbeat heartbeat{"a", "1", "x", 99};
   heartbeat.fault = JobFault{.code = "NOT_FOUND", .message = "no data"};
@@ -207,7 +207,7 @@ TEST_F(CoordinatorTest, APlaceOfAPoolThatIsAwayIsADeadline) {
   EXPECT_EQ(core_.next_deadline(), absl::UnixEpoch() + absl::Hours(1)) << "no place is kept longer";
 }
 
-TEST_F(CoordinatorTest, WhatAFullDiskHeldUpIsBegunAgainAfterASecond) {
+TEST_F(CoordinatorTest, WorksThatAFullDiskHeldUpBeginAgainAfterASecond) {
   RunJob();
   ASSERT_EQ(All<ApplyRound>(Complete(1).works).size(), 1u);
   EXPECT_TRUE(Do(ApplyFailed{"j", 0, 1, {true, {.message = "disk full"}}}).works.empty());
@@ -256,9 +256,9 @@ TEST_F(CoordinatorTest, AFinishingJobWaitsForEachPoolsLastMergeUntilItsDeadline)
   EXPECT_TRUE(One<WriteCheckpoint>(Do(Tick{}).works).final);
 }
 
-// --- Jobs that cannot go on.
+// --- Jobs that cannot continue.
 
-TEST_F(CoordinatorTest, AStoreThatFailsQuarantinesItsJobAndNothingIsStoredOfThat) {
+TEST_F(CoordinatorTest, AFailedStoreQuarantinesItsJobAndThatIsNotStored) {
   RunJob();
   Complete(1);
   const Decision decision = Do(ApplyFailed{"j", 0, 1, {false, {.message = "bad bytes"}}});
@@ -267,7 +267,7 @@ TEST_F(CoordinatorTest, AStoreThatFailsQuarantinesItsJobAndNothingIsStoredOfThat
   EXPECT_EQ(View().fault->message, "bad bytes");
   EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 1, RoundKind::kOuter})->reason, "JOB_QUARANTINED");
   EXPECT_FALSE(core_.pools()[0].assignment.has_value());
-  // What else was under way ends without effect.
+  // Works that were in progress end without effect.
   EXPECT_TRUE(Do(RoundApplied{"j", 0, 1}).empty());
   EXPECT_TRUE(Do(StoreFailed{"j", {.message = "told twice"}}).empty());
   EXPECT_EQ(View().fault->message, "bad bytes");
@@ -277,8 +277,8 @@ TEST_F(CoordinatorTest, AQuarantinedJobBeginsNothingAgain) {
   RunJob();
   Complete(1);
   Do(StoreFailed{"j", {.message = "bad bytes"}});
-  Do(ApplyFailed{"j", 0, 1, {true, {.message = "too much waits"}}});
-  Do(CheckpointFailed{"j", true, {true, {.message = "too much waits"}}});
+  Do(ApplyFailed{"j", 0, 1, {true, {.message = "too many tasks wait"}}});
+  Do(CheckpointFailed{"j", true, {true, {.message = "too many tasks wait"}}});
   At(2);
   EXPECT_TRUE(Do(Tick{}).works.empty());
   EXPECT_GT(core_.next_deadline(), now_);
@@ -306,7 +306,7 @@ TEST_F(CoordinatorTest, AJobWhoseRecordsCannotBeUsedAnswersAndCanBeCancelled) {
   EXPECT_EQ(One<EndJob>(cancelled.notices).fault->message, "no use");
 }
 
-TEST_F(CoordinatorTest, AFaultOfEveryPoolTwiceIsThatOfTheJob) {
+TEST_F(CoordinatorTest, AFaultThatEveryPoolReportsTwiceIsTheJobs) {
   BeginJob();
   Heartbeat heartbeat{"a", "1", "j"};
   heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path", "mount it"};
@@ -351,7 +351,7 @@ TEST_F(CoordinatorTest, AReturningPoolFindsItsPlaceGivenAwayWhenTheJobIsFull) {
   EXPECT_FALSE(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment.has_value());
 }
 
-TEST_F(CoordinatorTest, AJobThatLostPartOfItsSetHoldsNoneOfTheRest) {
+TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsReleasesTheRest) {
   Do(SubmitJob{"pair", Options("pair", 2)});
   Do(JoinPool{"a", "1", 1});
   EXPECT_FALSE(core_.pools()[0].assignment.has_value());
@@ -365,13 +365,13 @@ TEST_F(CoordinatorTest, AJobThatLostPartOfItsSetHoldsNoneOfTheRest) {
   EXPECT_EQ(All<StorePlace>(left.records).size(), 2u);
   EXPECT_FALSE(core_.pools()[0].assignment.has_value());
   EXPECT_NE(View("pair").waiting->what, "");
-  // Complete again, both have their places.
+  // When the group is complete again, both nodes have their places.
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);
   EXPECT_EQ(core_.place("pair", "a")->ordinal, 0);
   EXPECT_TRUE(core_.place("pair", "a")->live);
 }
 
-TEST_F(CoordinatorTest, AJobThatRunsKeepsWhatIsLeftOfItsSet) {
+TEST_F(CoordinatorTest, ARunningJobKeepsItsRemainingPools) {
   Do(SubmitJob{"j", Options("j", 2)});
   Do(JoinPool{"b", "1", 1});
   Do(JoinPool{"a", "1", 1});
@@ -487,7 +487,7 @@ TEST_F(CoordinatorTest, ARecoveredPoolThatIsAwayOrGoneHoldsNoLease) {
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment->ordinal, 0);
 }
 
-TEST_F(CoordinatorTest, WorksThatNobodyAskedForChangeNothing) {
+TEST_F(CoordinatorTest, EndsOfUnknownWorksChangeNothing) {
   RunJob();
   EXPECT_TRUE(Do(StoreOpened{"x", {{}}}).empty());
   EXPECT_TRUE(Do(StoreOpened{"j", {{.version = 2}}}).empty()) << "it is open";

@@ -47,7 +47,7 @@ TEST(JobEventsTest, CutsLongWordsBetweenCharacters) {
   EXPECT_EQ(events.After(0)[0].message(), words);
 }
 
-TEST(JobEventsTest, SaysWhatBecameOfAPool) {
+TEST(JobEventsTest, SaysWhatHappenedToAPool) {
   StorePlace place{.job = "j", .place = {.pool = "east", .ordinal = 2}};
   EXPECT_EQ(EventOf(place).kind(), v1::POOL_ASSIGNED);
   place.place.start_step = 30;
@@ -72,7 +72,7 @@ CommitRecord Commit(double norm) {
   return {.fragment = 1, .version = 9, .kind = RoundKind::kOuter, .outer_gradient_norm = norm};
 }
 
-TEST(NormWatchTest, AlertsOnceOfWhatIsOutOfProportion) {
+TEST(NormWatchTest, AlertsOnceAboutAnUnusualNorm) {
   NormWatch watch;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(watch.Observe(Commit(1 + 0.1 * i)).has_value());
   EXPECT_FALSE(watch.Observe(Commit(9)).has_value());

@@ -49,10 +49,13 @@ class JobHistoryTest : public testing::Test {
 TEST_F(JobHistoryTest, ARoundIsPushedCommittedMerged) {
   history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_);
   history_.Pushed(0, 1, RoundKind::kOuter, "site-b", start_ + absl::Seconds(1));
-  history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_ + absl::Seconds(2));  // Asked again.
-  history_.Reported(At("site-a", 11), start_ + absl::Seconds(2));  // Nothing to merge yet.
+  // A repeated call.
+  history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_ + absl::Seconds(2));
+  // Nothing to merge yet.
+  history_.Reported(At("site-a", 11), start_ + absl::Seconds(2));
   history_.Committed(0, 1, RoundKind::kOuter, start_ + absl::Seconds(3));
-  history_.Reported(At("site-a", 10), start_ + absl::Seconds(4));  // It may still wait for it.
+  // It may still wait for the merge.
+  history_.Reported(At("site-a", 10), start_ + absl::Seconds(4));
   history_.Reported(At("site-a", 11, 0.5), start_ + absl::Seconds(5));
   history_.Reported(At("site-a", 12, 0.7), start_ + absl::Seconds(6));
   const v1::JobDetail detail = Filled(history_);
@@ -79,7 +82,8 @@ TEST_F(JobHistoryTest, KeepsTheNewestRounds) {
 TEST_F(JobHistoryTest, KeepsACurveOfEachPool) {
   history_.Reported(At("site-b", 2), start_);
   history_.Reported(At("site-a", 1), start_);
-  history_.Reported(At("site-a", 0), start_);  // Before its first step a pool has no loss.
+  // Before its first step a pool has no loss.
+  history_.Reported(At("site-a", 0), start_);
   const v1::JobDetail detail = Filled(history_);
   ASSERT_EQ(detail.curves_size(), 2);
   EXPECT_EQ(detail.curves(0).pool(), "site-a");

@@ -24,27 +24,34 @@ TEST(JobProgressTest, TheNewestReportOfAnIncarnationCounts) {
   EXPECT_EQ(pool.steps(), 20);
 }
 
-TEST(JobProgressTest, AnotherIncarnationGoesOnCounting) {
+TEST(JobProgressTest, CountsContinueWithAnotherIncarnation) {
   JobProgress progress(1);
   v1::PoolProgress first = Told(20, 200, 2), second = Told(25, 50, 1);
   first.set_skipped_steps(3), second.set_skipped_steps(1);
+  first.set_inner_state_losses(1), second.set_inner_state_failures(2);
+  second.set_inner_state_taken_up_step(18);
   progress.Report("a", "1", 0, first);
-  progress.Report("a", "2", 15, second);  // It began at step 15.
+  // It began at step 15.
+  progress.Report("a", "2", 15, second);
   const PoolHistory& pool = progress.pools().at("a");
   EXPECT_EQ(pool.Total().tokens(), 250);
   EXPECT_EQ(pool.Total().skipped_steps(), 4);
+  EXPECT_EQ(pool.Total().inner_state_losses(), 1);
+  EXPECT_EQ(pool.Total().inner_state_failures(), 2);
+  EXPECT_EQ(pool.Total().inner_state_taken_up_step(), 18);
   EXPECT_DOUBLE_EQ(pool.Total().compute_seconds(), 3);
   EXPECT_EQ(pool.Total().inner_step(), 25);
   EXPECT_EQ(pool.steps(), 30);
 }
 
-TEST(JobProgressTest, WhatALostPoolHadNotPushedIsNotContributed) {
+TEST(JobProgressTest, StepsThatALostPoolHadNotPushedDoNotCount) {
   JobProgress progress(1);
   progress.Report("a", "1", 0, Told(10, 100));
   progress.Contributed({"a", "never reported"});
   progress.Report("a", "1", 0, Told(14, 140));
   EXPECT_EQ(progress.pools().at("a").Total().contributed_tokens(), 100);
-  progress.Report("a", "2", 10, Told(20, 70));  // 40 are lost.
+  // 40 tokens are lost.
+  progress.Report("a", "2", 10, Told(20, 70));
   EXPECT_EQ(progress.pools().at("a").Total().contributed_tokens(), 100);
   progress.Contributed({"a"});
   EXPECT_EQ(progress.pools().at("a").Total().contributed_tokens(), 170);
@@ -52,10 +59,10 @@ TEST(JobProgressTest, WhatALostPoolHadNotPushedIsNotContributed) {
   EXPECT_EQ(progress.pools().size(), 1);
 }
 
-TEST(JobProgressTest, AnIncarnationThatBeginsASecondTimeGoesOnCounting) {
+TEST(JobProgressTest, CountsContinueWhenAnIncarnationBeginsAgain) {
   JobProgress progress(1);
   progress.Report("a", "1", 0, Told(20, 200));
-  // It was let go, came again and counts from its new start.
+  // The pool was released and came again. It counts from its new start.
   progress.Report("a", "1", 30, Told(32, 20));
   EXPECT_EQ(progress.pools().at("a").Total().tokens(), 220);
   EXPECT_EQ(progress.pools().at("a").steps(), 22);
@@ -71,7 +78,7 @@ TEST(JobProgressTest, NoReportMakesASumOverflow) {
   }
 }
 
-TEST(JobProgressTest, GoesOnAfterARestart) {
+TEST(JobProgressTest, ContinuesAfterARestart) {
   JobProgress before(1);
   before.Report("a", "1", 0, Told(20, 200, 2));
   before.Report("a", "2", 15, Told(25, 50, 1));
@@ -85,7 +92,7 @@ TEST(JobProgressTest, GoesOnAfterARestart) {
   EXPECT_EQ(after.pools().at("a").Total().pool(), "a");
   EXPECT_EQ(after.pools().at("a").Total().uplink_nmse(), 0);
   EXPECT_EQ(after.pools().at("a").steps(), 30);
-  // The incarnation and the start are known again: it goes on where it was.
+  // Incarnation and start are known, so counts continue where they were.
   after.Report("a", "2", 15, Told(26, 60, 1));
   EXPECT_EQ(after.pools().at("a").Total().tokens(), 260);
   EXPECT_EQ(after.pools().at("a").steps(), 31);
@@ -104,7 +111,7 @@ TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
   EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());
 }
 
-TEST(JobProgressTest, WhatWasSavedInPartIsLeftOut) {
+TEST(JobProgressTest, IncompleteEntriesAreLeftOut) {
   v1::Job saved;
   saved.add_pools();
   JobProgress progress(1);
@@ -112,7 +119,7 @@ TEST(JobProgressTest, WhatWasSavedInPartIsLeftOut) {
   EXPECT_TRUE(progress.pools().empty());
 }
 
-TEST(JobProgressTest, NumbersThatCannotBeAreZero) {
+TEST(JobProgressTest, ImpossibleNumbersBecomeZero) {
   JobProgress progress(1);
   progress.Report("a", "1", 0, Told(-5, -7, std::numeric_limits<double>::quiet_NaN()));
   EXPECT_EQ(progress.pools().at("a").Total().tokens(), 0);
@@ -127,7 +134,8 @@ TEST(JobProgressTest, LossesFirstLastAndBest) {
   progress.AddEvaluation({.step = 10, .loss = 3});
   progress.AddEvaluation({.step = 20, .loss = 1});
   progress.AddEvaluation({.step = 30, .loss = 1.5, .final = true});
-  progress.AddEvaluation({.step = 20, .loss = 1});  // Repeated.
+  // A repeated evaluation.
+  progress.AddEvaluation({.step = 20, .loss = 1});
   const v1::EvalLoss loss = progress.EvaluationLoss();
   EXPECT_DOUBLE_EQ(loss.first(), 3);
   EXPECT_DOUBLE_EQ(loss.last(), 1.5);

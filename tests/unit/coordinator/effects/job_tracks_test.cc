@@ -12,7 +12,7 @@ namespace {
 
 class JobTracksTest : public PerformerTest {
  protected:
-  // "tag step" of every number of a run, but for bytes.
+  // "tag step" for every number of a run, except bytes.
   std::vector<std::string> Curves(const std::string& job, const std::string& run) {
     track_.RunAll();
     std::vector<std::string> points;
@@ -53,8 +53,8 @@ TEST_F(JobTracksTest, AJobHasItsSpecItsCommitsAndItsEvaluations) {
   EXPECT_EQ(performer_->Find(id)->progress.PoolEvaluation("b")->metrics[1].name, "accuracy");
 }
 
-// What is durable is tracked again by the next start, and nothing twice.
-TEST_F(JobTracksTest, WhatACrashTookComesWithTheNextStart) {
+// The next start tracks again what is durable, and writes nothing twice.
+TEST_F(JobTracksTest, TheNextStartAddsWhatACrashLost) {
   const std::string id = RunPair();
   const Points seeded = Curves(id, "outer");
   EXPECT_EQ(seeded.size(), 2u);

@@ -35,7 +35,7 @@ TEST_F(OwnerArbiterTest, AWholeContributionCountsWhenCompleteReturns) {
   EXPECT_EQ(performer_->View(id_)->fragments[0].contributors.size(), 2);
   EXPECT_TRUE(arbiter_.Complete(Of("b")).ok()) << "repeated";
   EXPECT_EQ(ReasonOf(arbiter_.Complete(Of("b", 7))), "VERSION_MISMATCH");
-  // What follows an answer takes effect on the owner thread, after it.
+  // What follows an answer takes effect on the owner thread, after the answer.
   thread_.Stop();
   EXPECT_EQ(Taken(), Trace{"begin apply"});
 }

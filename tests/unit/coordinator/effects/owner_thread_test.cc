@@ -31,13 +31,14 @@ TEST(OwnerThreadTest, ATasksTimeIsThatOfItsArrival) {
   absl::Time second;
   ASSERT_TRUE(owner.Post([&] { go.WaitForNotification(); }));
   ASSERT_TRUE(owner.Post([&] { second = owner.now(); }));
-  clock.Advance(absl::Seconds(30));  // The disk was slow.
+  // The disk was slow.
+  clock.Advance(absl::Seconds(30));
   go.Notify();
   owner.Stop();
   EXPECT_EQ(second, start);
 }
 
-TEST(OwnerThreadTest, RefusesWhatDoesNotFitButNeverOurOwnFacts) {
+TEST(OwnerThreadTest, RefusesPostedTasksBeyondTheQueueButNeverSubmittedOnes) {
   ManualClock clock;
   OwnerThread owner({.queue_max = 2, .tick_period = kLong}, &clock, [] {});
   absl::Notification running, go;

@@ -1,4 +1,4 @@
-// What a full disk holds up, and what a failed one ends.
+// What waits for a full disk, and what a failed disk ends.
 #include "common/rpc/status_details.h"
 #include "coordinator/store/fatal.h"
 #include "tests/unit/coordinator/effects/performer_testing.h"
@@ -8,7 +8,7 @@ namespace {
 
 // --- A full disk.
 
-TEST_F(PerformerTest, AFullDiskHoldsDecisionsUpInTheirOrder) {
+TEST_F(PerformerTest, AFullDiskDelaysDecisionsInTheirOrder) {
   const std::string id = RunPair();
   performer_->SaveCounters();
   Taken();
@@ -50,7 +50,8 @@ TEST_F(PerformerTest, ARankMayBeAdmittedToAJobThatEndedWhileTheDiskWasFull) {
     EXPECT_EQ(Words(answer), "admit a");
     had_view = performer_->View(id).has_value();
   });
-  Step(Failing(id, "a"));  // Every pool says the same: the job fails.
+  // Every pool reports the same fault, so the job fails.
+  Step(Failing(id, "a"));
   records_.Refuse(absl::OkStatus());
   performer_->Tick();
   EXPECT_FALSE(had_view) << "who makes its plan must look";
@@ -73,7 +74,7 @@ TEST_F(PerformerTest, OnAFullDiskAJoinIsRefusedAtOnce) {
   EXPECT_EQ(Words(answer_), "lease c");
 }
 
-TEST_F(PerformerTest, OnAFullDiskAHeartbeatExtendsTheLeaseAndIsToBeRepeated) {
+TEST_F(PerformerTest, OnAFullDiskAHeartbeatExtendsTheLeaseAndMustBeRepeated) {
   const std::string id = RunPair();
   records_.Refuse(Full());
   Step(Failing(id, "b"));
@@ -125,7 +126,7 @@ TEST_F(PerformerTest, WhileDecisionsWaitForTheDiskNoJobIsTaken) {
   const absl::Status refused = performer_->Submit(Spec("job"), "").status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_TRUE(RetryDelayOf(refused).has_value());
-  // What is there already is found all the same.
+  // A job that exists already is still found.
   EXPECT_EQ(performer_->Submit(Spec("pair", 2), "")->job, id);
   EXPECT_EQ(Taken(), Trace());
 }
@@ -160,7 +161,7 @@ TEST_F(PerformerTest, ARecordThatTheDatabaseDoesNotTakeHalts) {
   EXPECT_EQ(fatal_, 1);
 }
 
-TEST_F(PerformerTest, AFatalErrorAnswersWhatWaitedForTheDisk) {
+TEST_F(PerformerTest, AFatalErrorAnswersEventsThatWaitForTheDisk) {
   const std::string id = RunPair();
   records_.Refuse(Full());
   Step(Failing(id, "b"));
@@ -170,7 +171,7 @@ TEST_F(PerformerTest, AFatalErrorAnswersWhatWaitedForTheDisk) {
   EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));
 }
 
-TEST_F(PerformerTest, AFatalErrorElsewhereAnswersWhatWaitedForTheDisk) {
+TEST_F(PerformerTest, AFatalErrorElsewhereAnswersEventsThatWaitForTheDisk) {
   const std::string id = RunPair();
   records_.Refuse(Full());
   Step(Failing(id, "b"));

@@ -1,5 +1,6 @@
-// In which order what is decided takes effect; submissions, counters, the end of jobs.
+// In which order decisions take effect; submissions, counters, the end of jobs.
 #include "common/rpc/status_details.h"
+#include "coordinator/store/checkpoint.h"
 #include "coordinator/store/fatal.h"
 #include "tests/unit/coordinator/effects/performer_testing.h"
 
@@ -10,13 +11,13 @@ namespace {
 
 TEST_F(PerformerTest, RecordsThenTheAnswerThenNoticesThenWorks) {
   const std::string id = RunPair();
-  // Without b, round 1 has all that it waits for.
+  // Without b, round 1 has all contributions that it needs.
   Step(Failing(id, "b"));
   EXPECT_EQ(Taken(),
             (Trace{"store id1 place of b gone", "answer lease b", "release b", "begin apply"}));
 }
 
-TEST_F(PerformerTest, AJobsWayToItsFirstCommits) {
+TEST_F(PerformerTest, AJobReachesItsFirstCommits) {
   const std::string id = Submit("job");
   EXPECT_EQ(Taken(), Trace{"store new job"});
   Join("a");
@@ -39,7 +40,7 @@ TEST_F(PerformerTest, AJobsWayToItsFirstCommits) {
   EXPECT_EQ(meta_->GetJob(id)->status, "status 3") << "the report that is kept is of that state";
 }
 
-TEST_F(PerformerTest, AStepTakenFromAPublishersCallWaitsItsTurn) {
+TEST_F(PerformerTest, AStepTakenInAPublishersCallWaitsForItsTurn) {
   const std::string id = RunPair();
   publisher_.on_release = [this, id] {
     Step(CancelJob{id, "enough"});
@@ -51,7 +52,7 @@ TEST_F(PerformerTest, AStepTakenFromAPublishersCallWaitsItsTurn) {
                             "answer nothing", "begin background", "end id1 CANCELLED"}));
 }
 
-TEST_F(PerformerTest, WhatAWorkEndedWithIsDroppedWhenTheJobIsForgotten) {
+TEST_F(PerformerTest, TheResultOfAWorkIsDroppedWhenTheJobIsForgotten) {
   const std::string id = RunPair();
   Step(Failing(id, "b"));
   Step(CancelJob{id});
@@ -61,13 +62,13 @@ TEST_F(PerformerTest, WhatAWorkEndedWithIsDroppedWhenTheJobIsForgotten) {
   EXPECT_EQ(Taken(), Trace{"begin background"}) << "a snapshot of the commit";
 }
 
-TEST_F(PerformerTest, AWorkThatIsRefusedForTooMuchThatWaitsIsBegunAgain) {
+TEST_F(PerformerTest, BeginsAWorkAgainThatAFullQueueRefused) {
   const std::string id = Submit("job");
   Join("a");
   background_.refuses = true;
   Step(RankReady{id, "a", "1", 0});
   Crank();
-  EXPECT_NE(performer_->View(id)->waiting->what.find("too much waits"), std::string::npos);
+  EXPECT_NE(performer_->View(id)->waiting->what.find("too many tasks wait"), std::string::npos);
   background_.refuses = false;
   Taken();
   Pass(absl::Seconds(1));
@@ -114,7 +115,7 @@ TEST_F(PerformerTest, ATokenThatCameWithAnotherSpecIsTaken) {
   EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("other").status()));
 }
 
-// An earlier version of the program did not know of every default.
+// An earlier version of the program did not know every default.
 TEST_F(PerformerTest, ASpecThatWasStoredWithFewerDefaultsIsTheSame) {
   const std::string id = Submit("job");
   JobRecord stored = *meta_->GetJob("job");
@@ -144,6 +145,24 @@ TEST_F(PerformerTest, ANameWithAnotherSpecOrOfAJobThatDidNotCompleteIsTaken) {
 }
 
 // --- Counters, the end of jobs.
+
+TEST_F(PerformerTest, AJobDoesNotBeginWithACheckpointOfADeletedOne) {
+  const std::string base = Submit("base");
+  ASSERT_TRUE(CreateDirs(disk_, CheckpointPath(JobFolder("data", base), 6)).ok());
+  Step(CancelJob{base, ""});
+  ResolvedJob next = Spec("next");
+  next.spec.mutable_init()->set_checkpoint(base + "@6");
+  ASSERT_TRUE(performer_->Submit(next, "").ok());
+  Step(CancelJob{"id2", ""});
+  performer_->Delete(base, [](absl::StatusOr<Performer::Deleted> deleted) {
+    EXPECT_TRUE(deleted.ok()) << deleted.status();
+  });
+  // Its files are removed later.
+  next.spec.set_name("later");
+  const absl::Status refused = performer_->Submit(next, "").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("later").status()));
+}
 
 TEST_F(PerformerTest, CountersAreStoredTogetherAndOnlyWhenTheyChanged) {
   Submit("one");

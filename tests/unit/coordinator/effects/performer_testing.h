@@ -1,5 +1,5 @@
-// The performer over a database and a disk in memory, with all that it tells and begins in one
-// trace.
+// The performer over a database and a disk in memory. One trace shows everything that it tells and
+// begins.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ inline std::string Words(const std::optional<Answer>& answer) {
   return "admit " + std::get<AdmitRank>(*answer).pool;
 }
 
-// A database that can refuse or fail what is written.
+// A database that can refuse writes, or fail.
 class Records : public MetaLog {
  public:
   Records(MetaStore* meta, Trace* trace) : meta_(meta), trace_(trace) {}
@@ -58,7 +58,7 @@ class Records : public MetaLog {
       return refusal;
     const absl::Status written = meta_->Commit(records);
     if (!written.ok()) return written;
-    // Events are for people: nothing follows from them.
+    // Events are for people, and nothing depends on them.
     std::vector<std::string> words;
     for (const MetaRecord& record : records) {
       if (!std::holds_alternative<EventRecord>(record)) words.push_back(Words(record));
@@ -66,7 +66,7 @@ class Records : public MetaLog {
     if (!words.empty()) trace_->push_back("store " + absl::StrJoin(words, ", "));
     return absl::OkStatus();
   }
-  // What everything but counters is refused with.
+  // Writes of everything but counters fail with this status.
   void Refuse(const absl::Status& status) { refusal_ = status; }
   absl::Status counters_refusal;
 
@@ -76,7 +76,7 @@ class Records : public MetaLog {
   absl::Status refusal_;
 };
 
-// Tells what it is given.
+// Adds every task that it gets to the trace.
 class TracedCrank : public HandCrank {
  public:
   TracedCrank(std::string name, Trace* trace) : name_(std::move(name)), trace_(trace) {}
@@ -130,7 +130,7 @@ class PerformerTest : public testing::Test {
     Restart();
   }
 
-  // A new process: what the database has.
+  // Starts a new process, which knows only what the database has.
   void Restart() {
     performer_.reset();
     fragments_ =
@@ -143,7 +143,8 @@ class PerformerTest : public testing::Test {
                                                      .log = &log_});
     absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, log_);
     ASSERT_TRUE(recovered.ok()) << recovered.status();
-    track_ = HandCrank();  // What waited is lost with the process.
+    // Waiting tasks are lost with the process.
+    track_ = HandCrank();
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
@@ -186,12 +187,12 @@ class PerformerTest : public testing::Test {
       trace_.push_back("answer " + Words(answer));
     });
   }
-  // With what the jobs here need.
+  // The pool has everything that the jobs here need.
   void Join(const std::string& pool) {
     const std::vector<std::string> needs = NeedsOf(Spec("any").spec);
     Step(JoinPool{pool, "1", 1, false, {needs.begin(), needs.end()}});
   }
-  // Runs what is under way, and what follows, to its end.
+  // Runs all tasks, and those that follow, to their end.
   void Crank() {
     while (background_.RunOne() || apply_.RunOne() || owner_.RunOne()) {
     }
@@ -202,7 +203,7 @@ class PerformerTest : public testing::Test {
     performer_->Tick();
   }
 
-  // Zeros, whole and in the log.
+  // Writes zeros to the log as a complete contribution.
   void Push(const std::string& id, const std::string& pool, int64_t version, RoundKind kind) {
     const std::shared_ptr<JobFragments> job = performer_->Find(id)->fragments;
     ASSERT_NE(job->store(), nullptr);
@@ -218,7 +219,7 @@ class PerformerTest : public testing::Test {
     ASSERT_TRUE(intake.Finish().ok());
     Step(ContributionComplete{id, pool, "1", 0, version, kind});
   }
-  // A job of pools a and b, RUNNING at version 0; pool a has contributed to version 1, b owes it.
+  // A job of pools a and b, RUNNING at version 0. Pool a has contributed to version 1; b owes it.
   std::string RunPair() {
     const std::string id = Submit("pair", 2);
     for (const char* pool : {"a", "b"}) Join(pool);
@@ -259,7 +260,8 @@ class PerformerTest : public testing::Test {
   HandCrank owner_;
   TracedCrank apply_{"apply", &trace_}, background_{"background", &trace_};
   RecordingPublisher publisher_{&trace_};
-  WillingArbiter arbiter_;  // Nobody streams here.
+  // There are no streams here.
+  WillingArbiter arbiter_;
   std::unique_ptr<Fragments> fragments_;
   HandCrank track_;
   std::unique_ptr<Tracker> tracker_;

@@ -1,4 +1,4 @@
-// What a start makes of the database.
+// What a start of the coordinator takes from the database.
 #include "common/rpc/status_details.h"
 #include "tests/unit/coordinator/effects/performer_testing.h"
 
@@ -32,7 +32,7 @@ class PerformerRecoveryTest : public PerformerTest {
   }
 };
 
-TEST_F(PerformerRecoveryTest, AJobWhoseRecordsCannotBeUsedIsQuarantinedAndOthersGoOn) {
+TEST_F(PerformerRecoveryTest, AJobWhoseRecordsCannotBeUsedIsQuarantinedAndOthersContinue) {
   v1::JobSpec refused = Spec("refused").spec;
   refused.mutable_train()->set_steps(-1);
   Store("bytes", "\xff\xff");
@@ -71,7 +71,7 @@ TEST_F(PerformerRecoveryTest, AQuarantinedJobCanBeCancelledAndRefusesItsPools) {
   EXPECT_EQ(performer_->Find("bytes"), nullptr);
 }
 
-TEST_F(PerformerRecoveryTest, AJobGoesOnWhereItWas) {
+TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   const std::string id = RunPair();
   Heartbeat evaluated{"a", "1", id, 5};
   evaluated.evaluations = {{.step = 4, .version = 0, .loss = 2.5}};
@@ -86,7 +86,9 @@ TEST_F(PerformerRecoveryTest, AJobGoesOnWhereItWas) {
   EXPECT_EQ(performer_->Find(id)->progress.pools().at("a").Total().tokens(), 50);
   EXPECT_EQ(performer_->View(id)->participants.size(), 2u);
   EXPECT_EQ(ErrorInfoOf(performer_->Judge({id, "b", "1", 0, 1}))->reason, "STORE_OPENING");
+  EXPECT_TRUE(performer_->Find(id)->commits_unread);
   Crank();
+  EXPECT_FALSE(performer_->Find(id)->commits_unread);
   const JobView view = *performer_->View(id);
   EXPECT_EQ(view.state, JobState::kRunning);
   EXPECT_EQ(view.fragments[0].version, 0);

@@ -20,7 +20,7 @@ TEST(RefusalTest, CarriesReasonVersionAndDelay) {
   EXPECT_EQ(RetryDelayOf(status), absl::Seconds(3));
 }
 
-TEST(RefusalTest, LeavesOutWhatIsNotThere) {
+TEST(RefusalTest, LeavesOutMissingFields) {
   const absl::Status status =
       ToStatus({.status = absl::NotFoundError("no job"), .reason = "JOB_UNKNOWN"});
   EXPECT_TRUE(ErrorInfoOf(status)->metadata.empty());

@@ -11,7 +11,7 @@ using Blocks = std::vector<BlockRange>;
 
 class ContributionsTest : public ::testing::Test {
  protected:
-  // Reserves and confirms; what was not here yet.
+  // Reserves and confirms the blocks. Returns those that had not arrived before.
   Blocks Bring(const ContributionKey& key, const Blocks& blocks, uint64_t sequence) {
     Blocks taken = contributions_.Reserve(key, blocks);
     if (!taken.empty()) contributions_.Confirm(key, taken, {.sequence = sequence});
@@ -43,14 +43,14 @@ TEST_F(ContributionsTest, RepeatedBlocksCountOnce) {
   EXPECT_EQ(contributions_.Parts(key_).size(), 2u);
 }
 
-TEST_F(ContributionsTest, OfWhatIsPartlyHereTheRestIsTaken) {
+TEST_F(ContributionsTest, TakesOnlyTheMissingBlocks) {
   Bring(key_, {{2, 3}}, 1);
   EXPECT_EQ(Bring(key_, {{0, 3}, {4, 3}}, 2), (Blocks{{0, 2}, {5, 2}}));
   EXPECT_EQ(Bring(key_, {{0, 10}}, 3), (Blocks{{7, 3}}));
   EXPECT_TRUE(contributions_.Whole(key_));
 }
 
-TEST_F(ContributionsTest, BlocksOnTheirWayAreWaitedFor) {
+TEST_F(ContributionsTest, WaitsForBlocksThatAnotherStreamReserved) {
   ASSERT_EQ(contributions_.Reserve(key_, {{0, 6}}), (Blocks{{0, 6}}));
   Blocks taken;
   std::jthread other([&] { taken = contributions_.Reserve(key_, {{5, 5}}); });
@@ -60,7 +60,7 @@ TEST_F(ContributionsTest, BlocksOnTheirWayAreWaitedFor) {
   EXPECT_EQ(taken, (Blocks{{6, 4}}));
 }
 
-TEST_F(ContributionsTest, WhatWasReleasedIsTakenAgain) {
+TEST_F(ContributionsTest, ReleasedBlocksAreTakenAgain) {
   ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), (Blocks{{0, 10}}));
   contributions_.Release(key_, {{0, 10}});
   EXPECT_EQ(contributions_.Blocks(key_), Blocks());
@@ -77,7 +77,7 @@ TEST_F(ContributionsTest, ListsTheWholeOnesOfARound) {
   EXPECT_EQ(whole[0].pool, "site-a");
 }
 
-TEST_F(ContributionsTest, IncarnationsPoolsVersionsAndFragmentsAreApart) {
+TEST_F(ContributionsTest, IncarnationsPoolsVersionsAndFragmentsAreSeparate) {
   Bring(key_, {{0, 10}}, 1);
   EXPECT_FALSE(contributions_.Whole({0, 1, "site-a", "another"}));
   EXPECT_FALSE(contributions_.Whole({0, 1, "site-b", "incarnation"}));

@@ -58,7 +58,7 @@ class FragmentsTest : public testing::Test {
     RunAll();
     return result;
   }
-  // Initial parameters, whole and in the log.
+  // Writes initial parameters to the log as a complete contribution.
   absl::Status Push(const std::string& id) {
     std::vector<float> values(kElements, 0.5f);
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
@@ -89,7 +89,7 @@ class FragmentsTest : public testing::Test {
                         .log = &log_}};
 };
 
-TEST_F(FragmentsTest, AStoreIsMadeWhenItIsToBeAndFoundLater) {
+TEST_F(FragmentsTest, AStoreIsMadeOnRequestAndFoundLater) {
   EXPECT_TRUE(absl::IsNotFound(Open("job", false).status()));
   const absl::StatusOr<OpenedStore> made = Open("job", true);
   ASSERT_TRUE(made.ok()) << made.status();
@@ -109,7 +109,27 @@ TEST_F(FragmentsTest, AStoreIsMadeWhenItIsToBeAndFoundLater) {
   EXPECT_TRUE(arbiter_.failed.empty());
 }
 
-TEST_F(FragmentsTest, ACommitIsFoundWithWhatItSays) {
+// Works of a job may run beside the removal of its files.
+TEST_F(FragmentsTest, FilesStayWhileAWorkOfTheJobIsUnderWay) {
+  absl::Status opened, removed;
+  const auto remove = [&] {
+    removed = absl::UnknownError("no answer");
+    fragments_.Remove("job", [&](absl::Status status) { removed = std::move(status); });
+  };
+  fragments_.Open("job", true, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
+  fragments_.Close("job");
+  remove();
+  EXPECT_TRUE(absl::IsUnavailable(removed)) << removed;
+  RunAll();
+  EXPECT_TRUE(opened.ok()) << opened;
+  EXPECT_TRUE(disk_.List(JobFolder("data", "job")).ok());
+  remove();
+  RunAll();
+  EXPECT_TRUE(removed.ok()) << removed;
+  EXPECT_TRUE(absl::IsNotFound(disk_.List(JobFolder("data", "job")).status()));
+}
+
+TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
   Round round = Seed();
@@ -126,7 +146,7 @@ TEST_F(FragmentsTest, ACommitIsFoundWithWhatItSays) {
   EXPECT_TRUE(found->fragments[0].contributors.empty());
 }
 
-TEST_F(FragmentsTest, WhatIsNotHereIsNotFound) {
+TEST_F(FragmentsTest, UnknownJobsAreNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Open("another", true).status()));
   EXPECT_TRUE(absl::IsNotFound(Apply("another", Seed()).status()));
   EXPECT_TRUE(absl::IsNotFound(Apply("job", Seed()).status())) << "its store is not open";
@@ -136,7 +156,7 @@ TEST_F(FragmentsTest, WhatIsNotHereIsNotFound) {
   fragments_.Close("another");
 }
 
-TEST_F(FragmentsTest, WhenTooMuchWaitsEveryMessageSaysSo) {
+TEST_F(FragmentsTest, EveryMessageSaysThatTooManyTasksWait) {
   background_.refuses = true;
   EXPECT_TRUE(absl::IsUnavailable(Open("job", true).status()));
   background_.refuses = false;
@@ -150,14 +170,14 @@ TEST_F(FragmentsTest, WhenTooMuchWaitsEveryMessageSaysSo) {
   EXPECT_FALSE(fragments_.Find("job")->snapshot_asked);
 }
 
-TEST_F(FragmentsTest, AStoreOfOtherSizesIsNotTheJobs) {
+TEST_F(FragmentsTest, RefusesAStoreWithFragmentsOfOtherSizes) {
   ASSERT_TRUE(Open("job", true).ok());
   fragments_.Add(Job("job", kElements + 1));
   EXPECT_TRUE(absl::IsDataLoss(Open("job", false).status()));
   EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
 }
 
-TEST_F(FragmentsTest, AFatalErrorIsToldOnceForEachJob) {
+TEST_F(FragmentsTest, AFatalErrorIsReportedOnceForEachJob) {
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
   failing_.SetDecision([](int64_t, FileOp op) {
@@ -168,7 +188,7 @@ TEST_F(FragmentsTest, AFatalErrorIsToldOnceForEachJob) {
   EXPECT_EQ(arbiter_.failed, std::vector<std::string>{"job"});
 }
 
-TEST_F(FragmentsTest, AFullDiskIsToldUntilSomethingIsLoggedAgain) {
+TEST_F(FragmentsTest, AFullDiskIsReportedUntilSomethingIsLoggedAgain) {
   ASSERT_TRUE(Open("job", true).ok());
   bool full = true;
   failing_.SetDecision([&](int64_t, FileOp) {
@@ -183,7 +203,7 @@ TEST_F(FragmentsTest, AFullDiskIsToldUntilSomethingIsLoggedAgain) {
   EXPECT_TRUE(arbiter_.failed.empty());
 }
 
-TEST_F(FragmentsTest, WorksUnderWayKeepTheJobThatIsClosed) {
+TEST_F(FragmentsTest, WorksInProgressKeepAClosedJobAlive) {
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
   bool done = false;

@@ -12,7 +12,7 @@ namespace {
 
 using Blocks = std::vector<BlockRange>;
 
-// A job with one fragment of a million elements in the seed round (fp32); its store lies in memory.
+// A job with one fragment of a million elements in the seed round (fp32). Its store is in memory.
 constexpr int64_t kElements = 1'000'000, kBlocks = (kElements + 127) / 128;
 
 class PartIntakeTest : public ::testing::Test {
@@ -40,7 +40,7 @@ class PartIntakeTest : public ::testing::Test {
   }
   PartIntake Intake() { return PartIntake(job_, key_, RoundKind::kSeed); }
   Blocks Here() const { return job_->contributions().Blocks(key_); }
-  // The blocks of each part, as a restart finds them in the log.
+  // The blocks of each part that a restart finds in the log.
   std::vector<Blocks> InLog() const {
     const std::unique_ptr<MemoryFileSystem> copy = fs_.CrashCopy(UnsyncedFate::kKept);
     const auto recovered = JobStore::Recover(copy.get(), "job", 1);
@@ -50,7 +50,7 @@ class PartIntakeTest : public ::testing::Test {
       parts.push_back(longhaul::BlocksOf(part.info.segments));
     return parts;
   }
-  // Applies the whole contribution and compares what came out.
+  // Applies the complete contribution and compares the result.
   void ExpectSeeded() {
     const RoundInput round{
         .kind = RoundKind::kSeed,
@@ -86,7 +86,7 @@ TEST_F(PartIntakeTest, SmallChunksAreJoined) {
   ExpectSeeded();
 }
 
-TEST_F(PartIntakeTest, BlocksThatAreHereAreCutOut) {
+TEST_F(PartIntakeTest, BlocksThatHaveArrivedAreCutOut) {
   PartIntake first = Intake();
   ASSERT_TRUE(first.Take(Chunk({{100, 1500}, {4000, 1200}})).ok());
   PartIntake second = Intake();
@@ -99,9 +99,9 @@ TEST_F(PartIntakeTest, BlocksThatAreHereAreCutOut) {
   ExpectSeeded();
 }
 
-// As when the coordinator went down before it could acknowledge a push, and the round was committed
-// while the push came again.
-TEST_F(PartIntakeTest, APartOfACommittedRoundIsToldThatItIs) {
+// The coordinator stopped before it could acknowledge a push, and the round was committed while the
+// push came again.
+TEST_F(PartIntakeTest, APartOfACommittedRoundIsRefusedAsSuch) {
   PartIntake first = Intake(), late = Intake();
   ASSERT_TRUE(first.Take(Chunk({{0, kBlocks}})).ok());
   ASSERT_TRUE(first.Finish().ok());
@@ -112,7 +112,7 @@ TEST_F(PartIntakeTest, APartOfACommittedRoundIsToldThatItIs) {
   EXPECT_EQ(ErrorInfoOf(told), (ErrorDetail{"VERSION_MISMATCH", {{"have", "0"}}}));
 }
 
-TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndWhatCameBeforeStays) {
+TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndEarlierBlocksStay) {
   PartIntake intake = Intake();
   ASSERT_TRUE(intake.Take(Chunk({{0, 2048}})).ok());
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 1e30f}) {

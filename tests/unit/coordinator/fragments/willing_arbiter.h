@@ -1,4 +1,4 @@
-// An Arbiter that lets everybody push and read, and keeps which stores failed. Externally
+// An Arbiter that lets every pool push and read, and remembers which stores failed. Externally
 // synchronised.
 #pragma once
 

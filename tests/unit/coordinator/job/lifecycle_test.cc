@@ -46,7 +46,8 @@ TEST(LifecycleTest, KnowsNoOtherTransition) {
   for (JobState from : kAll) {
     for (JobState to : kAll) legal += IsLegal(from, to);
   }
-  // Forward; FAILED, QUARANTINED and CANCELLED from the four; CANCELLED from QUARANTINED.
+  // Four steps forward; FAILED, QUARANTINED and CANCELLED from four states; CANCELLED from
+  // QUARANTINED.
   EXPECT_EQ(legal, 4 + 3 * 4 + 1);
   EXPECT_FALSE(IsLegal(JobState::kPending, JobState::kRunning));
   EXPECT_FALSE(IsLegal(JobState::kRunning, JobState::kSeeding));

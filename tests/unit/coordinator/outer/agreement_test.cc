@@ -17,7 +17,7 @@ TEST(AgreementTest, IsTheMeanOverPairs) {
   EXPECT_DOUBLE_EQ(*MeanCosine({5, {1, 1, 1}}), 1.0 / 3);
 }
 
-TEST(AgreementTest, OneAloneAgreesWithNobody) {
+TEST(AgreementTest, OneContributionHasNoCosine) {
   EXPECT_FALSE(MeanCosine({4, {4}}).has_value());
   EXPECT_FALSE(MeanCosine({0, {0, 0}}).has_value());
   EXPECT_FALSE(MeanCosine({4, {4, 0}}).has_value());

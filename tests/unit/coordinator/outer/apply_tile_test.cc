@@ -99,8 +99,8 @@ TEST(ApplyTileTest, PoolsReconstructTheParameters) {
   }
 }
 
-// With error feedback what the codec loses comes back: the served parameters stay within one
-// round's error of the true ones, however many rounds there were.
+// With error feedback, what the codec loses is sent later: the served parameters stay within one
+// round's error of the true ones, after any number of rounds.
 TEST(ApplyTileTest, ErrorFeedbackKeepsServedAndTrueTogether) {
   Tile tile(512);
   std::vector<double> truth(512);

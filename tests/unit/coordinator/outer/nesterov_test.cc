@@ -7,7 +7,8 @@
 namespace longhaul {
 namespace {
 
-// By hand: buf = mu * buf + D ; step = lr * (D + mu * buf), with values that fp32 holds exactly.
+// buf = mu * buf + D ; step = lr * (D + mu * buf), computed by hand with values that fp32 holds
+// exactly.
 TEST(NesterovTest, FollowsTheFormula) {
   const Nesterov nesterov(0.5f, 0.5f);
   std::vector<float> gradient = {4, -8}, momentum = {0, 2};

@@ -12,7 +12,7 @@ namespace {
 
 class WeightedMeanTest : public testing::Test {
  protected:
-  // Adds values of one contribution at an offset, coded fp32.
+  // Adds values of one contribution at an offset, coded in fp32.
   void Add(float share, int64_t offset, const std::vector<float>& values, int contribution = 0) {
     auto& payload = payloads_.emplace_back(codec_->PayloadBytes(values.size()));
     ASSERT_TRUE(codec_->Encode({values}, {}, absl::MakeSpan(payload)).ok());
@@ -83,7 +83,7 @@ TEST_F(WeightedMeanTest, RefusesAPayloadOfTheWrongSize) {
 TEST_F(WeightedMeanTest, EnergiesAreThoseOfWholeContributions) {
   const std::vector<float> ones(128, 1.0f), twos(128, 2.0f);
   mean_.Reset(256);
-  // The first in two segments, the second in the second half alone.
+  // The first contribution has two segments; the second covers only the second half.
   Add(0.5f, 0, ones, 0);
   Add(0.5f, 128, ones, 0);
   Add(0.5f, 128, twos, 1);

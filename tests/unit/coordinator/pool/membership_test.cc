@@ -54,13 +54,13 @@ TEST(MembershipTest, ExpiresTheEarliestFirst) {
   EXPECT_EQ(expired[1].pool, "b");
 }
 
-TEST(MembershipTest, WhoeverComesAfterARestartMustJoin) {
+TEST(MembershipTest, APoolThatComesAfterARestartMustJoin) {
   Membership m = Make();
   ASSERT_TRUE(m.Restore("a", "group", kStart));
   EXPECT_TRUE(absl::IsNotFound(m.Renew("a", "agent", kStart)));
 }
 
-TEST(MembershipTest, LeavingIsForTheHolderAlone) {
+TEST(MembershipTest, OnlyTheHolderOfALeaseCanLeave) {
   Membership m = Make();
   ASSERT_TRUE(m.Join("a", "1", {.ranks = 1}, kStart).ok());
   EXPECT_FALSE(m.Leave("a", "2"));
@@ -102,7 +102,7 @@ TEST(MembershipTest, ARestoredPoolIsLiveButMustJoinAgain) {
   EXPECT_EQ(m.next_expiry(), kStart + absl::Seconds(11));
 }
 
-TEST(MembershipTest, QueuesForWorkInTheOrderOfComing) {
+TEST(MembershipTest, QueuesForWorkInTheOrderOfJoining) {
   Membership m = Make();
   ASSERT_TRUE(m.Join("b", "1", {.ranks = 1}, kStart).ok());
   ASSERT_TRUE(m.Join("a", "1", {.ranks = 1}, kStart).ok());
@@ -111,7 +111,7 @@ TEST(MembershipTest, QueuesForWorkInTheOrderOfComing) {
   EXPECT_LT(m.Find("a")->turn, m.Find("b")->turn);
 }
 
-TEST(MembershipTest, KnowsWhatAPoolSaidLastOfItself) {
+TEST(MembershipTest, KnowsTheNewestTraitsOfAPool) {
   Membership m = Make();
   ASSERT_TRUE(m.Join("a", "1", {.ranks = 4}, kStart).ok());
   ASSERT_TRUE(m.Join("a", "1", {.ranks = 2, .cuda = true, .capabilities = {"x"}}, kStart).ok());
@@ -120,7 +120,7 @@ TEST(MembershipTest, KnowsWhatAPoolSaidLastOfItself) {
   EXPECT_TRUE(m.Find("a")->traits.capabilities.contains("x"));
 }
 
-TEST(MembershipTest, OfARestoredPoolNothingIsKnownUntilItJoins) {
+TEST(MembershipTest, ARestoredPoolHasNoTraitsUntilItJoins) {
   Membership m = Make();
   ASSERT_TRUE(m.Restore("a", "1", kStart));
   EXPECT_FALSE(m.Find("a")->joined);
@@ -132,7 +132,8 @@ TEST(MembershipTest, OfARestoredPoolNothingIsKnownUntilItJoins) {
 
 TEST(MembershipTest, APoolDrainsUntilItJoinsAgain) {
   Membership m = Make();
-  m.Drain("a");  // Unknown.
+  // No such pool.
+  m.Drain("a");
   ASSERT_TRUE(m.Join("a", "1", {.ranks = 1}, kStart).ok());
   m.Drain("a");
   ASSERT_TRUE(m.Renew("a", "1", kStart).ok());

@@ -71,7 +71,7 @@ TEST_F(NodeGroupsTest, ARepeatedJoinChangesNothing) {
   EXPECT_EQ(groups_.PlaceOf("a", "n0")->node, 0);
 }
 
-TEST_F(NodeGroupsTest, AGroupComesBackWithItsNameUntilANodeSaysOtherwise) {
+TEST_F(NodeGroupsTest, AGroupComesBackWithItsNameUntilANodeDisagrees) {
   ASSERT_TRUE(Join("n1", {.nodes = 2, .number = 1}, "old").ok());
   EXPECT_EQ(groups_.GroupOf("a"), "old");
   EXPECT_FALSE(groups_.Complete("a"));
@@ -115,7 +115,7 @@ TEST_F(NodeGroupsTest, NamesBothThatDisagree) {
               HasSubstr("the device is cpu on node 0, cuda on this one"));
   EXPECT_THAT(refusal({.nodes = 2, .version = "1.1"}),
               HasSubstr("the version is 1.0 on node 0, 1.1 on this one"));
-  // The one that is refused left nothing behind.
+  // The refused one left nothing behind.
   EXPECT_THAT(groups_.forming(), testing::SizeIs(1));
   EXPECT_FALSE(groups_.PlaceOf("a", "n1").has_value());
 }

@@ -26,14 +26,14 @@ PoolOffer Busy(PoolOffer pool, std::string job) {
   pool.busy_with = std::move(job);
   return pool;
 }
-// Not begun: it needs `missing` pools, and takes no more.
+// A job that has not begun. It needs `missing` pools, and takes no more.
 JobDemand Waits(const std::string& name, int missing) {
   return {.job = name, .name = name, .missing_min = missing, .room = missing};
 }
 JobDemand Runs(const std::string& name, int live, int room) {
   return {.job = name, .name = name, .room = room, .live = live};
 }
-// "job:pool" of each assignment.
+// "job:pool" for each assignment.
 std::vector<std::string> Given(const Placement& placement) {
   std::vector<std::string> given;
   for (const PlacedPool& p : placement.assignments)
@@ -45,7 +45,7 @@ std::vector<std::string> Kept(const Placement& placement) {
   for (const PlacedPool& p : placement.kept) kept.push_back(absl::StrCat(p.job, ":", p.pool));
   return kept;
 }
-// Of the only job that lacks pools.
+// The sentence about the only job that lacks pools.
 std::string SentenceOf(const Placement& placement) {
   if (placement.lacks.size() != 1) return absl::StrCat(placement.lacks.size(), " lacks");
   return Sentence(placement.lacks[0]);
@@ -70,7 +70,8 @@ TEST(PlacementTest, TheOldestJobThatCanBeSatisfiedIsFirst) {
 
 TEST(PlacementTest, AJobGetsItsPoolsInTheOrderOfTheirNames) {
   JobDemand job = Waits("j", 2);
-  job.room = 4;  // The third comes out of what is left, and is in order too.
+  // The third pool comes from the remaining ones, and is in order too.
+  job.room = 4;
   EXPECT_THAT(Given(Place({Cpu("c", 0), Cpu("a", 1), Cpu("b", 2)}, {job})),
               ElementsAre("j:a", "j:b", "j:c"));
 }
@@ -80,7 +81,7 @@ TEST(PlacementTest, AJobThatLostSomeOfItsSetTakesTheRest) {
   job.live = 2;
   EXPECT_THAT(Given(Place({Busy(Cpu("a"), "j"), Busy(Cpu("b"), "j"), Cpu("c")}, {job})),
               ElementsAre("j:c"));
-  // Those that it has do not count once more.
+  // Pools that the job has do not count again.
   const Placement p = Place({Busy(Cpu("a"), "j"), Busy(Cpu("b"), "j")}, {job});
   EXPECT_EQ(SentenceOf(p), "1 pool: 0 connected");
   EXPECT_EQ(p.lacks[0].reason, LackReason::kNotConnected);
@@ -108,16 +109,13 @@ TEST(PlacementTest, ACpuJobTakesACudaPoolOnlyIfNoOtherIsThere) {
   EXPECT_THAT(Given(Place({Cuda("a")}, {Waits("j", 1)})), ElementsAre("j:a"));
 }
 
-TEST(PlacementTest, APoolMeetsTheNeedsNamesRanksAndExclusionsOfItsJob) {
+TEST(PlacementTest, GivesAJobOnlyPoolsThatMeetItsNeedsNamesAndExclusions) {
   const std::set<std::string> all = {"codec:e3m0", "codec:topk2"}, some = {"codec:e3m0"};
-  std::vector<PoolOffer> pools = {Cpu("all"), Cpu("none"), Cpu("some"), Cpu("wide")};
-  pools[0].capabilities = pools[3].capabilities = &all;
+  std::vector<PoolOffer> pools = {Cpu("all"), Cpu("none"), Cpu("some")};
+  pools[0].capabilities = &all;
   pools[2].capabilities = &some;
-  pools[3].ranks = 8;
   JobDemand job = Runs("j", 1, 9);
   job.needs = {"codec:topk2", "codec:e3m0"};
-  EXPECT_THAT(Given(Place(pools, {job})), ElementsAre("j:all", "j:wide"));
-  job.ranks_max = 4;
   EXPECT_THAT(Given(Place(pools, {job})), ElementsAre("j:all"));
   job.needs.clear();
   EXPECT_THAT(Given(Place(pools, {job})), ElementsAre("j:all", "j:none", "j:some"));
@@ -147,35 +145,35 @@ TEST(PlacementTest, AJobPrefersPoolsThatFewerJobsCouldUse) {
   cuda.device = PoolDevice::kCuda;
   JobDemand named = Waits("named", 1);
   named.names = {"a"};
-  // The oldest could use all three, and takes the one that nobody else asks for.
+  // The oldest job could use all three. It takes the one that no other job needs.
   const Placement p =
       Place({Cpu("a", 0), Cuda("b", 1), Cpu("c", 2)}, {Waits("any", 1), cuda, named});
   EXPECT_THAT(Given(p), ElementsAre("any:c", "gpu:b", "named:a"));
 }
 
-TEST(PlacementTest, OfEqualPoolsTheLongestIdleIsFirst) {
+TEST(PlacementTest, TheLongestIdleOfEqualPoolsIsFirst) {
   EXPECT_THAT(Given(Place({Cpu("a", 9), Cpu("b", 3), Cpu("c", 5)}, {Waits("j", 1)})),
               ElementsAre("j:b"));
 }
 
 // --- Newcomers.
 
-TEST(PlacementTest, WhatIsLeftGoesToTheJobWithTheFewestPools) {
+TEST(PlacementTest, RemainingPoolsGoToTheJobWithTheFewestPools) {
   const Placement p = Place({Cpu("a", 0), Cpu("b", 1), Cpu("c", 2), Cpu("d", 3), Cpu("e", 4)},
                             {Runs("large", 4, 60), Runs("small", 1, 3), Waits("new", 1)});
-  // `new` begins with a, and has no more room; b, c, d bring `small` to its most.
+  // `new` begins with a, and has no more room. With b, c, d `small` has its most.
   EXPECT_THAT(Given(p), ElementsAre("large:e", "small:b", "small:c", "small:d", "new:a"));
 }
 
 TEST(PlacementTest, AJobThatBeginsIsBeforeOlderJobsThatRun) {
   EXPECT_THAT(Given(Place({Cpu("a")}, {Runs("old", 1, 60), Waits("new", 1)})),
               ElementsAre("new:a"));
-  // It cannot begin: the pool does not idle for it.
+  // The old job cannot begin, but the pool must not stay idle for it.
   EXPECT_THAT(Given(Place({Cpu("a")}, {Runs("old", 1, 60), Waits("new", 2)})),
               ElementsAre("old:a"));
 }
 
-TEST(PlacementTest, OfJobsWithEquallyManyPoolsTheOlderIsFirst) {
+TEST(PlacementTest, TheOlderOfJobsWithEquallyManyPoolsIsFirst) {
   EXPECT_THAT(Given(Place({Cpu("a"), Cpu("b"), Cpu("c")}, {Runs("x", 2, 9), Runs("y", 2, 9)})),
               ElementsAre("x:a", "x:c", "y:b"));
 }
@@ -203,7 +201,7 @@ TEST(PlacementTest, AJobThatWaitsForLongKeepsPoolsInTurns) {
                         {960, true, 960}}) {
     large.waited = absl::Seconds(c.waited_s);
     const Placement p = Place(pools, {large, small}, options);
-    // Where `small` waits too, its own first turn begins in a minute.
+    // If `small` waits too, its own first turn begins in a minute.
     EXPECT_EQ(p.reconsider_in, absl::Seconds(c.keeps ? std::min(c.left_s, 60) : c.left_s))
         << c.waited_s;
     if (c.keeps) {
@@ -228,13 +226,13 @@ TEST(PlacementTest, AJobThatTheConnectedPoolsCouldNeverSatisfyKeepsNothing) {
   Placement p = Place({Cpu("a"), Cpu("b")}, {large, Waits("small", 2)});
   EXPECT_THAT(Given(p), ElementsAre("small:a", "small:b"));
   EXPECT_EQ(p.reconsider_in, absl::InfiniteDuration());
-  // Pools that it has already do not count.
+  // Pools that the job has already do not count.
   JobDemand half = Waits("half", 2);
   half.live = 1;
   half.waited = absl::Seconds(90);
   p = Place({Cpu("a"), Busy(Cpu("b"), "half")}, {half, Waits("small", 1)});
   EXPECT_THAT(Given(p), ElementsAre("small:a"));
-  // Nor do pools count that are set aside.
+  // Nor do pools that are set aside.
   large.excluded = {{"c", "no data"}};
   p = Place({Cpu("a"), Cpu("b"), Busy(Cpu("c"), "x")}, {large, Waits("small", 2)});
   EXPECT_THAT(Given(p), ElementsAre("small:a", "small:b"));
@@ -250,7 +248,7 @@ TEST(PlacementTest, OnlyPoolsThatTheJobCouldUseAreKept) {
   EXPECT_THAT(Kept(p), ElementsAre("large:b"));
 }
 
-TEST(PlacementTest, EndlessWaitingIsATurnToo) {
+TEST(PlacementTest, AnEndlessWaitIsATurnToo) {
   JobDemand large = Waits("large", 2);
   large.waited = absl::InfiniteDuration();
   EXPECT_EQ(Place({Cpu("a"), Busy(Cpu("b"), "x")}, {large}).reconsider_in,
@@ -260,14 +258,15 @@ TEST(PlacementTest, EndlessWaitingIsATurnToo) {
               ElementsAre("large:a"));
 }
 
-// Younger jobs of one pool each come without end; each works for `length`. When does the job begin
-// that needs all pools?
+// Younger jobs of one pool come without end, and each works for `length`. Returns when the job that
+// needs all pools begins.
 std::optional<int> BeginsAfter(int pools, int length, int until) {
   std::vector<PoolOffer> offers;
   std::vector<int> free_at;
   for (int i = 0; i < pools; ++i) {
     offers.push_back(Busy(Cpu(absl::StrCat("p", i)), "before"));
-    free_at.push_back(1 + i * length / pools);  // One by one.
+    // Pools become free one by one.
+    free_at.push_back(1 + i * length / pools);
   }
   for (int now = 0; now < until; ++now) {
     for (int i = 0; i < pools; ++i) {
@@ -332,18 +331,16 @@ TEST(PlacementTest, SaysWhichNamedPoolsAreAbsent) {
             "left to other jobs; not connected: s1, s2, s3 and 1 more");
 }
 
-TEST(PlacementTest, SaysWhichCapabilitiesAndRanksAreWrong) {
+TEST(PlacementTest, SaysWhichCapabilitiesPoolsLack) {
   const std::set<std::string> some = {"codec:e3m0"};
   std::vector<PoolOffer> pools = {Cpu("a"), Cpu("b"), Cpu("c")};
   pools[0].capabilities = &some;
-  pools[2].ranks = 8;
+  pools[2].capabilities = &some;
   JobDemand job = Waits("j", 1);
   job.needs = {"codec:e3m0", "codec:topk2"};
-  job.ranks_max = 4;
-  EXPECT_EQ(
-      SentenceOf(Place(pools, {job})),
-      "1 pool with codec:e3m0, codec:topk2: 0 connected; 1 pool has more than 4 ranks; 1 pool "
-      "lacks codec:e3m0; 2 pools lack codec:topk2");
+  EXPECT_EQ(SentenceOf(Place(pools, {job})),
+            "1 pool with codec:e3m0, codec:topk2: 0 connected; 1 pool lacks codec:e3m0; 3 pools "
+            "lack codec:topk2");
 }
 
 TEST(PlacementTest, SaysWhichPoolsAreSetAsideAndWhy) {
@@ -406,7 +403,6 @@ Scene RandomScene(Random& random) {
   for (int i = 0; i < pools; ++i) {
     PoolOffer pool = chance(50) ? Cpu(absl::StrCat("p", i)) : Cuda(absl::StrCat("p", i));
     pool.turn = static_cast<int64_t>(random.Below(8));
-    pool.ranks = static_cast<int>(1 + random.Below(4));
     if (chance(85)) pool.capabilities = &scene.capabilities[random.Below(3)];
     if (chance(40)) pool.busy_with = absl::StrCat("j", random.Below(12));
     scene.pools.push_back(std::move(pool));
@@ -419,7 +415,6 @@ Scene RandomScene(Random& random) {
     job.open = chance(90);
     job.waited = absl::Seconds(static_cast<int64_t>(random.Below(500)));
     if (chance(30)) job.device = PoolDevice::kCuda;
-    if (chance(20)) job.ranks_max = static_cast<int>(1 + random.Below(4));
     for (const std::string& name : known) {
       if (chance(10)) job.needs.push_back(name);
     }
@@ -436,7 +431,6 @@ Scene RandomScene(Random& random) {
 
 bool Could(const PoolOffer& pool, const JobDemand& job) {
   if (job.device == PoolDevice::kCuda && pool.device == PoolDevice::kCpu) return false;
-  if (job.ranks_max != 0 && pool.ranks > job.ranks_max) return false;
   for (const std::string& need : job.needs) {
     if (pool.capabilities == nullptr || !pool.capabilities->contains(need)) return false;
   }
@@ -507,7 +501,8 @@ TEST(PlacementTest, RandomInputsKeepTheRules) {
     lacking += p.lacks.empty() ? 0 : 1;
     kept += p.kept.empty() ? 0 : 1;
   }
-  EXPECT_GT(begun, 1000);  // The inputs show something.
+  // There are enough interesting cases in the inputs.
+  EXPECT_GT(begun, 1000);
   EXPECT_GT(lacking, 1000);
   EXPECT_GT(kept, 100);
 }
@@ -521,7 +516,7 @@ TEST(PlacementTest, TheOrderOfThePoolsDoesNotMatter) {
     for (size_t n = scene.pools.size(); n > 1; --n) {
       std::swap(scene.pools[n - 1], scene.pools[random.Below(n)]);
     }
-    // Equal sets at other addresses change nothing either.
+    // Equal sets at other addresses change nothing.
     const std::vector<std::set<std::string>> copies = scene.capabilities;
     for (PoolOffer& pool : scene.pools) {
       if (pool.capabilities == nullptr) continue;

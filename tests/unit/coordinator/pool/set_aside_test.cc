@@ -16,7 +16,8 @@ PoolFault MissingData() {
 PoolFault NoMemory() {
   return {.code = "RESOURCE_EXHAUSTED", .message = "no memory for 3 GB", .field = "model"};
 }
-// Fails as often as asked, each time at the moment it may try again. When it failed last.
+// Fails `times` times, each time at the moment when the pool may try again. Returns the time of the
+// last failure.
 absl::Time FailAgain(SetAsides& s, const std::string& pool, int times, absl::Time now,
                      const PoolFault& fault = MissingData()) {
   for (int i = 0; i < times; ++i) {
@@ -47,7 +48,7 @@ TEST(SetAsidesTest, EachFailureInARowDoublesTheDelayUpToItsMost) {
   EXPECT_EQ(s.all().at("a").failures, 10);
 }
 
-TEST(SetAsidesTest, ARepeatedReportCountsForNothing) {
+TEST(SetAsidesTest, ARepeatedReportDoesNotCount) {
   SetAsides s;
   ASSERT_TRUE(s.Add("a", MissingData(), kBegin));
   EXPECT_FALSE(s.Add("a", NoMemory(), kBegin + absl::Seconds(4)));
@@ -56,7 +57,7 @@ TEST(SetAsidesTest, ARepeatedReportCountsForNothing) {
   EXPECT_EQ(s.all().at("a").retry_at, kBegin + absl::Seconds(5));
 }
 
-TEST(SetAsidesTest, WorkEndsTheRow) {
+TEST(SetAsidesTest, WorkEndsARowOfFailures) {
   SetAsides s;
   const absl::Time now = FailAgain(s, "a", 3, kBegin);
   s.Clear("a");
@@ -75,7 +76,8 @@ TEST(SetAsidesTest, TellsTheNextRetryOfThoseThatWait) {
   EXPECT_EQ(s.NextRetry(kBegin + absl::Seconds(2)), kBegin + absl::Seconds(5));
   EXPECT_EQ(s.NextRetry(kBegin + absl::Seconds(5)), kBegin + absl::Seconds(7));
   EXPECT_EQ(s.NextRetry(kBegin + absl::Seconds(7)), absl::InfiniteFuture());
-  EXPECT_EQ(s.all().size(), 2);  // Both try again; their failures are not forgotten.
+  // Both try again, and their failures are not forgotten.
+  EXPECT_EQ(s.all().size(), 2);
 }
 
 TEST(SetAsidesTest, KeepsNoMoreThanItsMost) {
@@ -85,7 +87,8 @@ TEST(SetAsidesTest, KeepsNoMoreThanItsMost) {
   s.Add("c", MissingData(), kBegin + absl::Seconds(2));
   EXPECT_EQ(s.all().size(), 2);
   EXPECT_FALSE(s.all().contains("a"));
-  s.Add("b", MissingData(), kBegin + absl::Seconds(6));  // Known: needs no room.
+  // The pool is known, so it needs no room.
+  s.Add("b", MissingData(), kBegin + absl::Seconds(6));
   EXPECT_TRUE(s.all().contains("c"));
   EXPECT_EQ(s.all().at("b").failures, 2);
 }
@@ -115,14 +118,16 @@ TEST(SetAsidesTest, DescribesInFewBytesAndWholeCharacters) {
   entry.fault = {.code = euros, .message = euros, .field = euros};
   const std::string words = Describe(entry, kBegin);
   EXPECT_LE(words.size(), 200);
-  EXPECT_EQ(words.find(": "), 63);  // 21 whole characters of 3 bytes.
+  // 21 whole characters of 3 bytes.
+  EXPECT_EQ(words.find(": "), 63);
 }
 
-TEST(SetAsidesTest, TheJobIsAtFaultWhenEveryPoolSaysTheSameTwice) {
+TEST(SetAsidesTest, TheJobHasAFaultWhenEveryPoolReportsItTwice) {
   SetAsides s;
   const absl::Time now = FailAgain(s, "a", 2, kBegin);
   FailAgain(s, "b", 1, kBegin);
-  EXPECT_FALSE(s.Verdict({"a", "b"}, now).has_value());  // b said it once.
+  // b reported it only once.
+  EXPECT_FALSE(s.Verdict({"a", "b"}, now).has_value());
   PoolFault other_words = MissingData();
   other_words.message = "/home/b/corpus.txt: no such file";
   ASSERT_TRUE(s.Add("b", other_words, now));
@@ -130,7 +135,8 @@ TEST(SetAsidesTest, TheJobIsAtFaultWhenEveryPoolSaysTheSameTwice) {
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->code, "NOT_FOUND");
   EXPECT_EQ(verdict->field, "data.text.path");
-  EXPECT_FALSE(s.Verdict({"a", "b", "c"}, now).has_value());  // c was not asked.
+  // c did not report anything.
+  EXPECT_FALSE(s.Verdict({"a", "b", "c"}, now).has_value());
   EXPECT_TRUE(s.Verdict({"b"}, now).has_value());
 }
 
@@ -145,7 +151,7 @@ TEST(SetAsidesTest, DifferentFaultsProveNothing) {
   FailAgain(s, "b", 2, kBegin, NoMemory());
   EXPECT_FALSE(s.Verdict({"a", "b"}, now).has_value());
   EXPECT_TRUE(s.Verdict({"a"}, now).has_value());
-  // A pool that says another thing each time.
+  // A pool that reports another fault each time.
   now = s.all().at("a").retry_at;
   ASSERT_TRUE(s.Add("a", NoMemory(), now));
   EXPECT_EQ(s.all().at("a").failures, 3);
@@ -153,7 +159,7 @@ TEST(SetAsidesTest, DifferentFaultsProveNothing) {
   EXPECT_FALSE(s.Verdict({"a"}, now).has_value());
 }
 
-TEST(SetAsidesTest, APoolThatTriesAgainHasNotSaidItsLastWord) {
+TEST(SetAsidesTest, APoolThatTriesAgainProvesNothing) {
   SetAsides s;
   FailAgain(s, "a", 2, kBegin);
   const absl::Time retry = s.all().at("a").retry_at;

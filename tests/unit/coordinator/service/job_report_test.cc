@@ -78,6 +78,8 @@ TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
   EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
   EXPECT_EQ(report.fragments(1).digest(), commit.digest.Hex());
   EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->fragments->up().FragmentBytes(100));
+  job_->commits_unread = true;
+  EXPECT_EQ(Report().fragments_size(), 0);
   EXPECT_EQ(report.parameters(), 200);
 }
 

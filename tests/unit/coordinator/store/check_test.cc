@@ -64,7 +64,7 @@ class CheckTest : public testing::Test {
         *ReadFile(*MakePosixFileSystem(), dir.Join("coordinator.db"), 1 << 20);
     ASSERT_TRUE((*fs_.Create(DatabasePath("data")))->WriteAt(0, bytes).ok());
   }
-  // What is found after a change of a copy.
+  // The findings after a change of a copy.
   std::vector<std::string> After(const std::function<void(FileSystem&)>& change) {
     const auto copy = fs_.CrashCopy(UnsyncedFate::kKept);
     change(*copy);
@@ -137,7 +137,7 @@ TEST_F(CheckTest, FindsASnapshotOfAnotherState) {
               ElementsAre(HasSubstr("holds another state")));
 }
 
-TEST_F(CheckTest, WhatACrashLeavesIsNoFault) {
+TEST_F(CheckTest, FilesThatACrashLeavesAreNotAFault) {
   ASSERT_TRUE(fs_.CreateDir("data/jobs/id9.tmp").ok());
   ASSERT_TRUE(fs_.Create(JoinPath(SnapshotFolder(kJob), "x.snap.tmp")).ok());
   ASSERT_TRUE(fs_.CreateDir(JoinPath(CheckpointFolder(kJob), "step-00000060.tmp")).ok());

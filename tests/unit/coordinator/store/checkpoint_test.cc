@@ -60,7 +60,7 @@ TEST_F(CheckpointTest, HoldsTheOuterParametersOfEveryFragment) {
   EXPECT_EQ(listed->front().SerializeAsString(), manifest->SerializeAsString());
 }
 
-TEST_F(CheckpointTest, IsOfOneVersionThoughRoundsWentOn) {
+TEST_F(CheckpointTest, HasOneVersionWhileRoundsContinue) {
   Advance();
   Advance();
   const auto outer = *store_->ReadOuter(1, AllBlocks(*store_, 1));
@@ -75,7 +75,7 @@ TEST_F(CheckpointTest, IsOfOneVersionThoughRoundsWentOn) {
   EXPECT_EQ(*ReadFile(fs_, JoinPath(manifest->path(), manifest->fragments(1).file()), 1 << 20),
             BytesOf(outer.values));
   EXPECT_TRUE(CheckCheckpoint(fs_, manifest->path()).empty());
-  // So far back only as snapshots and log reach.
+  // A checkpoint reaches only as far back as snapshots and log do.
   for (int i = 0; i < 20; ++i) {
     Advance();
     ASSERT_TRUE(store_->MaybeSnapshot().ok());

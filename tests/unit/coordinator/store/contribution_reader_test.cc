@@ -18,7 +18,7 @@ constexpr int64_t kElements = kTileElements + 300;
 
 class ContributionReaderTest : public testing::Test {
  protected:
-  // Puts the values into the log, cut at these blocks into one coded each.
+  // Puts the values into the log, cut at these blocks into coded segments.
   Contribution Store(const std::vector<float>& values, std::vector<int64_t> cuts, double weight = 1,
                      CodecKind codec = CodecKind::kFp32) {
     Contribution input = {"pool", weight, {}};

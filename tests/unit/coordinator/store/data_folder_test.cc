@@ -25,6 +25,7 @@ class DataFolderTest : public testing::Test {
     manifest.name = name;
     manifest.created = absl::FromUnixMicros(1000 - id.back());
     manifest.idempotency_token = "token of " + id;
+    manifest.owner = "owner of " + id;
     return manifest;
   }
   void MakeStore(const std::string& id, const std::string& name) {
@@ -45,20 +46,20 @@ class DataFolderTest : public testing::Test {
   std::unique_ptr<MetaStore> meta_ = *MetaStore::Open(":memory:");
 };
 
-TEST_F(DataFolderTest, NothingIsClean) {
+TEST_F(DataFolderTest, AnEmptyFolderIsClean) {
   EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
   MakeStore("a", "alpha");
   MakeRecord("a", "alpha", v1::RUNNING);
   EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
 }
 
-TEST_F(DataFolderTest, TellsWhatIsUnknownToWhich) {
+TEST_F(DataFolderTest, TellsWhichSideDoesNotKnowAJob) {
   MakeStore("a", "alpha");
   MakeStore("b", "beta");
   MakeRecord("b", "beta", v1::RUNNING);
   MakeRecord("c", "gamma", v1::RUNNING);
   MakeRecord("d", "delta", v1::COMPLETED);
-  // These may never have had a store.
+  // Jobs in these states may never have had a store.
   MakeRecord("e", "epsilon", v1::PENDING);
   MakeRecord("f", "zeta", v1::CANCELLED);
   ASSERT_TRUE(fs_.CreateDir("data/jobs/g.tmp").ok());
@@ -68,7 +69,8 @@ TEST_F(DataFolderTest, TellsWhatIsUnknownToWhich) {
 
 TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
   MakeStore("a", "alpha");
-  MakeStore("b", "beta");  // Submitted before.
+  // Submitted before the other one.
+  MakeStore("b", "beta");
   const Adoption adoption = *AdoptJobs(fs_, "data", *meta_);
   EXPECT_THAT(adoption.left_alone, IsEmpty());
   ASSERT_EQ(adoption.adopted.size(), 2u);
@@ -80,13 +82,15 @@ TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
   EXPECT_EQ(job.created, Manifest("a", "alpha").created);
   EXPECT_EQ(meta_->FindJobByToken("token of a")->id, "a");
   EXPECT_EQ(job.ended, absl::InfinitePast());
+  EXPECT_EQ(job.owner, "owner of a");
   EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
   EXPECT_THAT(AdoptJobs(fs_, "data", *meta_)->adopted, IsEmpty());
 }
 
 TEST_F(DataFolderTest, LeavesAloneWhatItCannotAdopt) {
   MakeRecord("x", "alpha", v1::PENDING);
-  MakeStore("a", "alpha");  // Its name is taken.
+  // Its name is taken.
+  MakeStore("a", "alpha");
   MakeStore("b", "beta");
   ASSERT_TRUE((*fs_.Open("data/jobs/b/manifest"))->WriteAt(30, "damage").ok());
   MakeStore("c", "gamma");

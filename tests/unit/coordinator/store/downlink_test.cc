@@ -10,11 +10,12 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kDownlinkElements = 9 * kTileElements + 200;  // three frames, the last one short
+// Three frames, the last one short.
+constexpr int64_t kDownlinkElements = 9 * kTileElements + 200;
 
 class DownlinkTest : public testing::Test {
  protected:
-  // Writes `values` coded exactly; returns the index.
+  // Writes `values`, coded exactly. Returns the index.
   DownlinkIndex Write(const std::vector<float>& values) {
     auto reservation = *log_.Reserve(DownlinkWriter::BytesMax(*codec_, values.size()));
     DownlinkWriter writer(&log_, &reservation, codec_.get(), 2, 5);
@@ -30,7 +31,7 @@ class DownlinkTest : public testing::Test {
     return writer.TakeIndex();
   }
 
-  // That each of some choices of blocks decodes to its values.
+  // Reads some choices of blocks, and expects their values.
   void ExpectAnyRanges(bool from_memory);
 
   MemoryFileSystem fs_;
@@ -77,11 +78,11 @@ void DownlinkTest::ExpectAnyRanges(bool from_memory) {
   }
 }
 
-TEST_F(DownlinkTest, AnyRangesComeBackFromTheLog) { ExpectAnyRanges(false); }
+TEST_F(DownlinkTest, ReadsAnyRangesFromTheLog) { ExpectAnyRanges(false); }
 
-TEST_F(DownlinkTest, AnyRangesComeBackFromMemory) { ExpectAnyRanges(true); }
+TEST_F(DownlinkTest, ReadsAnyRangesFromMemory) { ExpectAnyRanges(true); }
 
-TEST_F(DownlinkTest, WholeTilesAreGivenWhereTheyLie) {
+TEST_F(DownlinkTest, WholeTilesAreNotCopied) {
   const DownlinkIndex index = Write(NoiseOf(kDownlinkElements, 1));
   const auto all = std::make_shared<DownlinkBytes>(codec_->FragmentBytes(kDownlinkElements));
   auto read = index.Read(log_, all, {{{0, 513}}});
@@ -97,7 +98,8 @@ TEST_F(DownlinkTest, TheIndexTakesTilesInOrderOnly) {
   DownlinkIndex index(CodecKind::kFp32);
   EXPECT_FALSE(index.Add(*codec_, {{512, 100, 0}}, {}));
   EXPECT_TRUE(index.Add(*codec_, {{0, 65536, 0}, {512, 100, 0}}, {}));
-  EXPECT_FALSE(index.Add(*codec_, {{1024, 100, 0}}, {}));  // behind a short tile
+  // After a short tile.
+  EXPECT_FALSE(index.Add(*codec_, {{1024, 100, 0}}, {}));
   EXPECT_FALSE(DownlinkIndex().Add(*codec_, {{0, 65537, 0}}, {}));
   EXPECT_FALSE(DownlinkIndex().Add(*codec_, {{0, 0, 0}}, {}));
 }

@@ -15,7 +15,7 @@ using ::testing::ElementsAreArray;
 
 class FragmentStateTest : public testing::Test {
  protected:
-  // One contribution of values, as a round of this kind.
+  // Applies a round of this kind with one contribution.
   absl::StatusOr<RoundSums> Apply(RoundKind kind, const std::vector<float>& values,
                                   FragmentState& state) {
     std::vector<Contribution> inputs;

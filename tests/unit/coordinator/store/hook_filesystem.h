@@ -1,5 +1,5 @@
-// A file system that calls back when a file is made: what a test does there happens while somebody
-// writes.
+// A file system that calls a hook when a file is made. So a test can do something while a file is
+// being written.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class HookFileSystem : public DelegatingFileSystem {
   // `base` outlives it.
   explicit HookFileSystem(FileSystem* base) : DelegatingFileSystem(base) {}
 
-  // Once, before the next file is made whose path contains `part`.
+  // Called once, before the next file is made whose path contains `part`.
   void OnCreate(std::string part, std::function<void()> hook) {
     part_ = std::move(part);
     hook_ = std::move(hook);

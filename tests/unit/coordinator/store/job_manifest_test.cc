@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-TEST(JobManifestTest, EveryOptionComesBack) {
+TEST(JobManifestTest, EveryOptionSurvivesARoundTrip) {
   MemoryFileSystem fs;
   JobStoreOptions options = SmallOptions();
   options.down.kind = CodecKind::kE3m0;
@@ -41,7 +41,7 @@ TEST(JobManifestTest, EveryOptionComesBack) {
   EXPECT_EQ(read->log_salt, 42u);
 }
 
-TEST(JobManifestTest, TellsMissingDamagedAndNewer) {
+TEST(JobManifestTest, DistinguishesMissingDamagedAndNewerManifests) {
   MemoryFileSystem fs;
   EXPECT_TRUE(absl::IsNotFound(ReadJobManifest(fs, ".").status()));
   ASSERT_TRUE(WriteJobManifest(fs, ".", ManifestWith(SmallOptions())).ok());
@@ -65,12 +65,13 @@ TEST(JobManifestTest, TellsMissingDamagedAndNewer) {
   }
 }
 
-TEST(JobManifestTest, FieldsOfALaterProgramAreNoError) {
+TEST(JobManifestTest, IgnoresFieldsOfALaterProgram) {
   MemoryFileSystem fs;
   ASSERT_TRUE(WriteJobManifest(fs, ".", ManifestWith(SmallOptions())).ok());
   const std::string good = *ReadFile(fs, "./manifest", 1000);
   std::string message(*OpenEnvelope("LHMANIF3", good, "manifest"));
-  message += std::string("\xa2\x06\x05later", 8);  // Field 100, five bytes.
+  // Field 100, five bytes.
+  message += std::string("\xa2\x06\x05later", 8);
   ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", WithEnvelope("LHMANIF3", message)).ok());
   EXPECT_EQ(ReadJobManifest(fs, ".")->name, "alpha");
 }

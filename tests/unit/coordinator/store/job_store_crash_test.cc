@@ -1,5 +1,5 @@
-// Crashes of JobStore at every operation on the file system, with what was not synced dropped, kept
-// or torn; disks that fill up; bytes that change.
+// Crashes of JobStore at every operation on the file system, in which unsynced data is dropped,
+// kept or torn; disks that become full; bytes that change.
 #include <map>
 #include <set>
 #include <utility>
@@ -37,12 +37,13 @@ RoundKind KindOf(int64_t version) {
   return version == kLastVersion ? RoundKind::kFinal : RoundKind::kOuter;
 }
 
-// Everything that tells versions apart: parameters, momentum (through later versions), downlink.
+// Everything in which versions differ: parameters, momentum (through later versions), downlink.
 struct Outcome {
   Digest128 digest, downlink;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
-using History = std::map<std::pair<int, int64_t>, Outcome>;  // By fragment and version.
+// By fragment and version.
+using History = std::map<std::pair<int, int64_t>, Outcome>;
 
 Outcome Observe(const JobStore& store, int fragment, int64_t version) {
   Outcome outcome;
@@ -76,8 +77,8 @@ absl::StatusOr<CommitRecord> MakeVersion(JobStore& store, int fragment, int64_t 
   return Round(store, fragment, KindOf(version), pools, codec);
 }
 
-// Goes on with the job from whatever version it is at; reports each commit that was acknowledged.
-// Stops at an error.
+// Continues the job from its present version, and reports each acknowledged commit. Stops at an
+// error.
 absl::Status Work(JobStore& store, History* acknowledged) {
   for (int64_t version = 0; version <= kLastVersion; ++version) {
     for (const int fragment : {0, 1}) {
@@ -120,7 +121,7 @@ class JobStoreCrashTest : public testing::Test {
     EXPECT_EQ(NewestOf(expected_, 0), kLastVersion);
   }
 
-  // What `fs` holds after a crash: every acknowledged version is there, nothing half; the job can
+  // Checks what `fs` holds after a crash: every acknowledged version is complete, and the job can
   // be finished from there with the same result.
   void CheckRecovery(FileSystem* fs, const History& acknowledged) {
     auto store = OpenOrCreate(fs);
@@ -193,8 +194,8 @@ TEST_F(JobStoreCrashTest, SurvivesACrashDuringRecovery) {
   }
 }
 
-// Every operation once meets a full disk. Calls are repeated, as a coordinator would; nothing
-// acknowledged is lost, and where the error is final (a sync), recovery goes on.
+// Every operation meets a full disk once. Calls are repeated, as a coordinator would do. Nothing
+// acknowledged is lost, and after a final error (a sync) recovery continues.
 TEST_F(JobStoreCrashTest, AFullDiskLosesNothing) {
   for (int64_t full = 0; full < operations_; ++full) {
     SCOPED_TRACE(absl::StrCat("disk full at operation ", full));
@@ -226,17 +227,18 @@ TEST_F(JobStoreCrashTest, AFullDiskLosesNothing) {
   }
 }
 
-// A changed byte is found, or does not matter: recovery never gives fewer or other versions without
-// saying so.
+// A changed byte is found, or has no effect. Recovery never returns fewer or other versions without
+// an error.
 TEST_F(JobStoreCrashTest, RefusesChangedBytesOfTheLog) {
   MemoryFileSystem memory;
   JobStoreOptions options = Options();
-  options.snapshot_every = 100;  // the whole log is needed
+  // So the whole log is needed.
+  options.snapshot_every = 100;
   History acknowledged;
   {
     auto store = *JobStore::Create(&memory, kDir, ManifestWith(options));
     ASSERT_TRUE(Work(*store, &acknowledged).ok());
-    // A later frame, so that the last commit is known to have been durable.
+    // Without a later frame it would not be known that the last commit was durable.
     const PartInfo info = {0, kLastVersion + 1, RoundKind::kOuter, "late", CodecKind::kFp32, {}};
     ASSERT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
   }
@@ -269,7 +271,8 @@ TEST_F(JobStoreCrashTest, RefusesChangedBytesOfTheLog) {
     }
   }
   EXPECT_GT(refused, 100);
-  EXPECT_GT(accepted, 100);  // padding
+  // Bytes of the padding may change.
+  EXPECT_GT(accepted, 100);
 }
 
 TEST_F(JobStoreCrashTest, ADamagedSnapshotFallsBackToTheOneBefore) {
@@ -288,8 +291,8 @@ TEST_F(JobStoreCrashTest, ADamagedSnapshotFallsBackToTheOneBefore) {
   }
 }
 
-// Damage that nothing outside the job's folder would show. Every kind is refused with an error that
-// names the place, ends nothing but this job and changes nothing; or nothing was lost by it.
+// Damage that is visible only inside the job's folder. Each kind is refused with an error that
+// names the place, ends only this job and changes nothing; or it has no effect.
 class JobStoreDamageTest : public JobStoreCrashTest {
  protected:
   JobStoreDamageTest() {
@@ -301,7 +304,7 @@ class JobStoreDamageTest : public JobStoreCrashTest {
         EXPECT_TRUE(store->MaybeSnapshot().ok());
       }
     }
-    // A later frame, so that the last commit is known to have been durable.
+    // Without a later frame it would not be known that the last commit was durable.
     const PartInfo info = {0, kLastVersion, RoundKind::kFinal, "late", CodecKind::kFp32, {}};
     EXPECT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
     logs_ = *memory_.List(kLog);
@@ -336,7 +339,7 @@ class JobStoreDamageTest : public JobStoreCrashTest {
     if (logs.ok()) {
       EXPECT_EQ(*fs.List(kLog), *logs);
     }
-    // And a second store is not put over it.
+    // A second store is not made over it.
     EXPECT_FALSE(JobStore::Create(&fs, kDir, ManifestWith(LongLog())).ok());
   }
   void ExpectWhole(FileSystem& fs) {
@@ -351,7 +354,7 @@ class JobStoreDamageTest : public JobStoreCrashTest {
   std::vector<std::string> logs_;
 };
 
-TEST_F(JobStoreDamageTest, OfTheManifest) {
+TEST_F(JobStoreDamageTest, DamageOfTheManifest) {
   auto copy = Copy();
   Spoil(*copy, "j/manifest", 20);
   ExpectRefused(*copy, "j/manifest");
@@ -363,7 +366,7 @@ TEST_F(JobStoreDamageTest, OfTheManifest) {
   ExpectRefused(*copy, "j/manifest is missing");
 }
 
-TEST_F(JobStoreDamageTest, OfTheFolder) {
+TEST_F(JobStoreDamageTest, DamageOfTheFolder) {
   auto copy = Copy();
   ASSERT_TRUE(copy->Remove("j/manifest").ok());
   for (const std::string folder : {kLog, kSnap, "j/checkpoints"}) {
@@ -377,12 +380,13 @@ TEST_F(JobStoreDamageTest, OfTheFolder) {
     RemoveAll(*copy, folder);
     ASSERT_TRUE(copy->Remove(folder).ok());
     ExpectRefused(*copy, folder);
-    ASSERT_TRUE(copy->Create(folder).ok());  // A file in its place.
+    // A file in place of the folder.
+    ASSERT_TRUE(copy->Create(folder).ok());
     ExpectRefused(*copy, folder);
   }
 }
 
-TEST_F(JobStoreDamageTest, OfTheLogsFiles) {
+TEST_F(JobStoreDamageTest, DamageOfTheLogsFiles) {
   for (const std::string& name : logs_) {
     SCOPED_TRACE(name);
     const std::string path = JoinPath(kLog, name);
@@ -400,7 +404,7 @@ TEST_F(JobStoreDamageTest, OfTheLogsFiles) {
     spare ? ExpectWhole(*copy) : ExpectRefused(*copy, path);
     copy = Copy();
     ASSERT_TRUE(copy->Remove(path).ok());
-    // The first one is kept for the case that the newest snapshots are damaged.
+    // The first file is kept for the case that the newest snapshots are damaged.
     spare || name == logs_[0] ? ExpectWhole(*copy) : ExpectRefused(*copy, kLog);
   }
   auto copy = Copy();
@@ -417,9 +421,10 @@ TEST_F(JobStoreDamageTest, OfTheLogsFiles) {
   ExpectRefused(*copy, "j/log/0000000099.log");
 }
 
-TEST_F(JobStoreDamageTest, OfSnapshots) {
+TEST_F(JobStoreDamageTest, DamageOfSnapshots) {
   std::vector<std::string> names = *memory_.List(kSnap);
-  ASSERT_EQ(names.size(), 4u);  // Two of each fragment.
+  // Two of each fragment.
+  ASSERT_EQ(names.size(), 4u);
   auto copy = Copy();
   Spoil(*copy, JoinPath(kSnap, names[1]), 5000);
   ExpectWhole(*copy);
@@ -428,7 +433,8 @@ TEST_F(JobStoreDamageTest, OfSnapshots) {
     for (const std::string& name : {names[0], names[1]}) {
       Spoil(*copy, JoinPath(kSnap, name), offset);
     }
-    ExpectRefused(*copy, kSnap);  // The log does not go back to the first round.
+    // The log does not go back to the first round.
+    ExpectRefused(*copy, kSnap);
     EXPECT_EQ(*copy->List(kSnap), names);
   }
   copy = Copy();

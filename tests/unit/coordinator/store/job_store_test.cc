@@ -76,7 +76,7 @@ TEST_F(JobStoreTest, GoldenMomentum) {
   EXPECT_THAT(Outer(0), testing::ElementsAre(7.0f));
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kOuter, {{2.0f}}).ok());
   EXPECT_THAT(Outer(0), testing::ElementsAre(5.0f));
-  // The final round leaves the momentum out.
+  // The final round does not use the momentum.
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kFinal, {{1.0f}}).ok());
   EXPECT_THAT(Outer(0), testing::ElementsAre(4.0f));
 }
@@ -116,12 +116,12 @@ TEST_F(JobStoreTest, ASeedKeepsEveryBit) {
   EXPECT_EQ(BytesOf(Outer(0)), BytesOf(values));
 }
 
-// What a pool holds after it added the downlink is what the server holds, block for block, whatever
+// After a pool added the downlink it has what the server holds, block for block, whichever blocks
 // it pulls.
 TEST_F(JobStoreTest, DownlinksReconstructTheParametersFromAnyRanges) {
   JobStoreOptions options = SmallOptions();
-  const int64_t elements =
-      5 * kTileElements + 1000;  // more than one frame of the downlink, a short block
+  // More than one frame of the downlink, and a short block.
+  const int64_t elements = 5 * kTileElements + 1000;
   options.fragment_elements = {elements};
   options.down.kind = CodecKind::kE3m0;
   Create(options);
@@ -205,7 +205,7 @@ TEST_F(JobStoreTest, AnOlderFragmentsDownlinkComesFromTheLog) {
     ASSERT_TRUE(Round(*store_, fragment, RoundKind::kOuter, {NoiseOf(1000, 2 + fragment)}).ok());
     held.push_back(*store_->ReadDownlink(fragment, 1, AllBlocks(*store_, fragment)));
   }
-  // What a pull holds stays as it is while later rounds are made.
+  // The bytes that a pull holds do not change while later rounds are made.
   const auto again = store_->ReadDownlink(0, 1, AllBlocks(*store_, 0));
   ASSERT_TRUE(again.ok());
   EXPECT_NE(again->payloads[0].data(), held[0].payloads[0].data());
@@ -295,7 +295,7 @@ TEST_F(JobStoreTest, RefusesContributionsThatAreNotWhole) {
       absl::IsInvalidArgument(store_->Apply({0, 1, RoundKind::kFinal, {whole}, ""}).status()));
   EXPECT_TRUE(
       absl::IsFailedPrecondition(store_->Apply({0, 2, RoundKind::kOuter, {whole}, ""}).status()));
-  // Nothing of it changed anything.
+  // None of the calls changed anything.
   EXPECT_EQ(*store_->Version(0), 0);
   EXPECT_TRUE(store_->Apply({0, 1, RoundKind::kOuter, {whole}, ""}).ok());
 }
@@ -319,7 +319,8 @@ TEST_F(JobStoreTest, PartsOfTheNextRoundSurviveARestartAndCount) {
   PartInfo info = {0, 1, RoundKind::kOuter, "pool0", CodecKind::kFp32, {}};
   info.incarnation = "first";
   const Contribution pushed = *Push(*store_, info, NoiseOf(1000, 3));
-  EXPECT_TRUE(store_->TakePending().empty());  // The caller has them.
+  // The caller has them already.
+  EXPECT_TRUE(store_->TakePending().empty());
   store_.reset();
   store_ = *JobStore::Recover(&fs_, "jobs/j");
   const auto pending = store_->TakePending();
@@ -353,7 +354,7 @@ TEST_F(JobStoreTest, RefusesImpossibleOptions) {
   }
 }
 
-// A failed sync is final: nothing is published, nothing is retried.
+// A failed sync is final: nothing is published and nothing is retried.
 TEST_F(JobStoreTest, AFailedSyncEndsTheStore) {
   Create(OneElement());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{1.0f}}).ok());

@@ -1,5 +1,5 @@
-// Rounds go on while files are written: each hook runs on the thread of the writer, so a lock that
-// it held would never be free.
+// Rounds continue while files are written. Each hook runs on the writer's thread, so a lock that
+// the writer held would never become free.
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,8 +40,9 @@ class JobStoreWaitsTest : public testing::Test {
   std::unique_ptr<JobStore> store_;
 };
 
-// Of so many rounds that the snapshots and the log that the cut needs would be gone.
-TEST_F(JobStoreWaitsTest, ACheckpointIsOneCutWhileRoundsGoOn) {
+// After so many rounds the snapshots and the log that the cut needs would be removed without its
+// pin.
+TEST_F(JobStoreWaitsTest, ACheckpointIsOneCutWhileRoundsContinue) {
   for (const int rounds : {0, 1, 20}) {
     SCOPED_TRACE(rounds);
     std::vector<std::string> expected;
@@ -66,12 +67,12 @@ TEST_F(JobStoreWaitsTest, ACheckpointIsOneCutWhileRoundsGoOn) {
                 expected[fragment]);
     }
   }
-  // The pin is gone: the log shrinks again.
+  // The pin is gone, so the log becomes shorter again.
   for (int i = 0; i < 20; ++i) Advance();
   EXPECT_LT(memory_.List("j/log")->size(), 6u);
 }
 
-TEST_F(JobStoreWaitsTest, ASnapshotIsOneVersionWhileRoundsGoOn) {
+TEST_F(JobStoreWaitsTest, ASnapshotIsOneVersionWhileRoundsContinue) {
   const auto rounds = [&] {
     AdvanceOne(0);
     AdvanceOne(1);
@@ -85,7 +86,7 @@ TEST_F(JobStoreWaitsTest, ASnapshotIsOneVersionWhileRoundsGoOn) {
   EXPECT_EQ(store_->LastCommit(0)->digest, digest);
 }
 
-TEST_F(JobStoreWaitsTest, AppendsGoOnWhileALogFileIsMade) {
+TEST_F(JobStoreWaitsTest, AppendsContinueWhileALogFileIsMade) {
   Log log(&fs_, "", {.file_bytes = 64 << 10, .salt = 1}, LogStart());
   int appended = 0;
   bool hooked = false;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kSalt = 0x1122334455667788;
 
-TEST(LogFormatTest, FramesComeBack) {
+TEST(LogFormatTest, FramesSurviveARoundTrip) {
   const FrameHeader header = {FrameType::kCommit, 7, 1234, 5, {1, 2}};
   const std::string bytes = EncodeFrameHeader(header, kSalt);
   ASSERT_EQ(static_cast<int64_t>(bytes.size()), kFrameHeaderBytes);
@@ -22,7 +22,7 @@ TEST(LogFormatTest, FramesComeBack) {
   EXPECT_EQ(decoded->body_digest, (Digest128{1, 2}));
 }
 
-// The bytes of FORMAT.md: a change here is a new format.
+// The bytes of FORMAT.md. A change here is a new format.
 TEST(LogFormatTest, TheLayoutIsFixed) {
   const std::string bytes = EncodeFrameHeader({FrameType::kDownlink, 7, 1234, 5, {1, 2}}, kSalt);
   EXPECT_EQ(bytes.substr(0, 16), std::string("LHFRAME2\2\0\0\0\0\0\0\0", 16));
@@ -32,7 +32,7 @@ TEST(LogFormatTest, TheLayoutIsFixed) {
   EXPECT_EQ(bytes.substr(48, 16), std::string("\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 16));
 }
 
-TEST(LogFormatTest, AnyChangedBitIsNoHeader) {
+TEST(LogFormatTest, AnyChangedBitIsFound) {
   const std::string frame = EncodeFrameHeader({FrameType::kPart, 7, 1234, 5, {1, 2}}, kSalt);
   for (size_t bit = 0; bit < frame.size() * 8; ++bit) {
     std::string changed = frame;
@@ -44,7 +44,7 @@ TEST(LogFormatTest, AnyChangedBitIsNoHeader) {
   EXPECT_FALSE(DecodeFrameHeader("", kSalt).has_value());
 }
 
-TEST(LogFormatTest, SegmentHeadersComeBack) {
+TEST(LogFormatTest, FileHeadersSurviveARoundTrip) {
   std::string bytes = EncodeLogFileHeader({3, 99}, kSalt);
   ASSERT_EQ(static_cast<int64_t>(bytes.size()), kLogFileHeaderBytes);
   const auto decoded = DecodeLogFileHeader(bytes, kSalt, "a.log");
@@ -58,12 +58,12 @@ TEST(LogFormatTest, SegmentHeadersComeBack) {
   EXPECT_TRUE(absl::IsFailedPrecondition(DecodeLogFileHeader(bytes, kSalt, "a.log").status()));
 }
 
-TEST(LogFormatTest, NamesComeBack) {
+TEST(LogFormatTest, NamesSurviveARoundTrip) {
   EXPECT_EQ(LogFileName(12), "0000000012.log");
   EXPECT_EQ(LogFileNumber("0000000012.log"), 12);
   EXPECT_EQ(LogFileNumber("x.log"), std::nullopt);
   EXPECT_EQ(LogFileNumber("other"), std::nullopt);
-  // Names that the log never gives, of numbers that it could not go on from.
+  // Names that the log never gives, and numbers with which it could not continue.
   EXPECT_EQ(LogFileNumber("segment-12.log"), std::nullopt);
   EXPECT_EQ(LogFileNumber("0000000000.log"), std::nullopt);
   EXPECT_EQ(LogFileNumber("segment--000000001.log"), std::nullopt);

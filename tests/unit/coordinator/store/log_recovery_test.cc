@@ -12,11 +12,12 @@ namespace longhaul {
 namespace {
 
 constexpr LogFileOptions kLogOptions = {.file_bytes = 6 * 4096,
-                                        .salt = 9};  // four frames of one block
+                                        // Four frames of one block.
+                                        .salt = 9};
 
 class LogRecoveryTest : public testing::Test {
  protected:
-  // Appends `frames` frames and syncs after the first `synced`.
+  // Appends `frames` frames, and syncs after the first `synced`.
   void Write(int frames, int synced) {
     Log log(&fs_, "", kLogOptions, LogStart());
     for (int i = 0; i < frames; ++i) {
@@ -65,9 +66,10 @@ TEST_F(LogRecoveryTest, RefusesTheFilesOfAnotherFormat) {
               testing::AllOf(testing::HasSubstr("0000000001.log"), testing::HasSubstr("LHLOGFI1")));
 }
 
-// Whatever is cut off a file is missed, but for space that no frame took.
+// Anything that is cut off a file is noticed, except space that no frame took.
 TEST_F(LogRecoveryTest, RefusesAFileThatWasCutOff) {
-  Write(6, 6);  // Four frames in the first file, two in the second, which is half full.
+  // Four frames in the first file, two in the second, which is half full.
+  Write(6, 6);
   for (const int64_t size : {int64_t{0}, int64_t{40}, int64_t{4096}, int64_t{3 * 4096 + 100},
                              int64_t{4 * 4096}, int64_t{6 * 4096 - 1}}) {
     const auto copy = fs_.CrashCopy(UnsyncedFate::kKept);
@@ -84,7 +86,8 @@ TEST_F(LogRecoveryTest, RefusesALostLastFile) {
     Log log(&fs_, "", {.file_bytes = 6 * 4096 + 100, .salt = 9}, LogStart());
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(log.Append(FrameType::kPart, "x", {}).ok());
     ASSERT_TRUE(log.Sync().ok());
-    ASSERT_TRUE(log.RemoveBefore(0).ok());  // Cuts off the tail of the first.
+    // Cuts off the unused end of the first file.
+    ASSERT_TRUE(log.RemoveBefore(0).ok());
   }
   ASSERT_TRUE(fs_.Remove(LogFileName(2)).ok());
   EXPECT_TRUE(absl::IsDataLoss(Recover().status()));
@@ -104,7 +107,7 @@ TEST_F(LogRecoveryTest, ReadingChangesNothing) {
   }
 }
 
-TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
+TEST_F(LogRecoveryTest, FindsEveryFrameAndContinues) {
   Write(6, 6);
   auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
@@ -117,9 +120,10 @@ TEST_F(LogRecoveryTest, FindsEveryFrameAndGoesOn) {
   EXPECT_EQ(Recover()->frames.size(), 7u);
 }
 
-TEST_F(LogRecoveryTest, GoesOnBehindATornTail) {
+TEST_F(LogRecoveryTest, ContinuesAfterATornTail) {
   Write(4, 2);
-  Flip(1, 3 * 4096 + 81);  // the third frame's body; nothing shows that it was durable
+  // The body of the third frame. Nothing shows that it was durable.
+  Flip(1, 3 * 4096 + 81);
   auto recovered = Recover();
   ASSERT_TRUE(recovered.ok()) << recovered.status();
   EXPECT_EQ(recovered->frames.size(), 2u);
@@ -134,8 +138,8 @@ TEST_F(LogRecoveryTest, GoesOnBehindATornTail) {
   EXPECT_EQ(Recover()->frames.size(), 3u);
 }
 
-// The fourth frame was whole and comes after the torn third: that alone is no damage.
-TEST_F(LogRecoveryTest, AWholeFrameAfterATornOneIsNoDamage) {
+// The fourth frame is whole and comes after the torn third. That alone is not damage.
+TEST_F(LogRecoveryTest, AWholeFrameAfterATornOneIsNotDamage) {
   Write(4, 2);
   Flip(1, 3 * 4096 + 10);
   EXPECT_EQ(Recover()->frames.size(), 2u);
@@ -189,8 +193,8 @@ TEST_F(LogRecoveryTest, DropsAFileThatWasNeverFinished) {
   EXPECT_THAT(*fs_.List(""), testing::ElementsAre(LogFileName(1)));
 }
 
-// Frames of two files were under way, and those of the first were lost.
-TEST_F(LogRecoveryTest, DropsFilesBehindATornOne) {
+// Frames of two files were being written, and those of the first were lost.
+TEST_F(LogRecoveryTest, DropsFilesAfterATornOne) {
   {
     Log log(&fs_, "", kLogOptions, LogStart());
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(log.Append(FrameType::kPart, "x", {}).ok());

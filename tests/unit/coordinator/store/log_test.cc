@@ -15,7 +15,8 @@ namespace longhaul {
 namespace {
 
 constexpr LogFileOptions kOptions = {.file_bytes = 6 * 4096,
-                                     .salt = 9};  // four frames of one block
+                                     // Four frames of one block.
+                                     .salt = 9};
 
 class LogTest : public testing::Test {
  protected:
@@ -65,14 +66,15 @@ TEST_F(LogTest, RollsToNewFilesAndMakesLargeOnes) {
 }
 
 TEST_F(LogTest, ReservedSpaceIsThere) {
-  // The disk is full but for the first file.
+  // The disk has space only for the first file.
   ASSERT_TRUE(Append("x").ok());
   fs_.SetDecision([](int64_t, FileOp op) {
     return op == FileOp::kCreate ? absl::ResourceExhaustedError("no space") : absl::OkStatus();
   });
   auto reservation = log_.Reserve(2 * 4096);
   ASSERT_TRUE(reservation.ok());
-  ASSERT_TRUE(Append("x").ok());  // the last one beside the reservation
+  // The last one that fits beside the reservation.
+  ASSERT_TRUE(Append("x").ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Append("x").status()));
   EXPECT_TRUE(log_.Append(FrameType::kCommit, "a", {}, &*reservation).ok());
   EXPECT_TRUE(log_.Append(FrameType::kCommit, "b", {}, &*reservation).ok());
@@ -97,14 +99,14 @@ TEST_F(LogTest, TheNextFileIsMadeAheadWhenHalfIsUsed) {
   EXPECT_EQ(LogFiles().size(), 2u);
   ASSERT_TRUE(Append("x").ok());
   ASSERT_TRUE(Append("x").ok());
-  // A round that changes the file writes its frame and nothing else.
+  // A round that changes the file writes only its frame.
   const int64_t operations = fs_.operations();
   auto reservation = log_.Reserve(4096);
   EXPECT_EQ(log_.Append(FrameType::kCommit, "a", {}, &*reservation)->body.file, 2);
   EXPECT_EQ(fs_.operations(), operations + 1);
 }
 
-// A round does not make files: others wait for it.
+// A round does not make files, since others wait for it.
 TEST_F(LogTest, AReservedFrameMakesNoFileAhead) {
   auto reservation = log_.Reserve(3 * 4096);
   ASSERT_TRUE(log_.Append(FrameType::kCommit, "a", {}, &*reservation).ok());
@@ -124,7 +126,7 @@ TEST_F(LogTest, AFileThatCannotBeMadeAheadIsMadeLater) {
   EXPECT_EQ(Append("x")->body.file, 2);
 }
 
-// Frames of a file that was left are durable only when it was synced too.
+// Frames of a file that was left are durable only after a sync of that file.
 TEST_F(LogTest, ASyncCoversTheFilesThatWereLeft) {
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(Append("x").ok());
   ASSERT_TRUE(log_.Sync().ok());
@@ -157,7 +159,7 @@ TEST_F(LogTest, PinnedFramesStay) {
   EXPECT_EQ(LogFiles().front(), LogFileName(3));
 }
 
-TEST_F(LogTest, GivesBackWhatNobodyNeeds) {
+TEST_F(LogTest, GivesBackSpaceThatNobodyNeeds) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Append("x").ok());
   EXPECT_EQ(LogFiles().size(), 2u);
   ASSERT_TRUE(log_.GiveBack().ok());
@@ -172,7 +174,7 @@ TEST_F(LogTest, GivesBackWhatNobodyNeeds) {
             4u);
 }
 
-TEST_F(LogTest, GivesBackWhatWasNotUsed) {
+TEST_F(LogTest, GivesBackReservationsThatWereNotUsed) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(log_.Reserve(4 * 4096).ok());
   EXPECT_EQ(LogFiles().size(), 1u);
 }
@@ -212,7 +214,7 @@ TEST_F(LogTest, SyncsOnlyWhatIsNew) {
 TEST_F(LogTest, RemovesOldFilesButNeverTheCurrentOne) {
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(Append("x").ok());
   ASSERT_TRUE(log_.RemoveBefore(1000).ok());
-  // Nothing shows yet, after a crash, that it goes on in the third.
+  // After a crash nothing shows yet that the log continues in the third file.
   EXPECT_THAT(LogFiles(), testing::ElementsAre("0000000002.log", "0000000003.log"));
   ASSERT_TRUE(log_.Sync().ok());
   ASSERT_TRUE(log_.RemoveBefore(8).ok());

@@ -40,6 +40,7 @@ class MetaStoreTest : public testing::Test {
 TEST_F(MetaStoreTest, KeepsAJobOverARestart) {
   JobRecord job = Job("id1", "alpha");
   job.idempotency_token = "token";
+  job.owner = "token:ann";
   ASSERT_TRUE(Create(job).ok());
   Reopen();
   for (const auto& found :
@@ -53,7 +54,27 @@ TEST_F(MetaStoreTest, KeepsAJobOverARestart) {
     EXPECT_EQ(found->created, job.created);
     EXPECT_EQ(found->started, absl::InfinitePast());
     EXPECT_GT(found->order, 0);
+    EXPECT_EQ(found->owner, "token:ann");
   }
+  EXPECT_EQ(store_->ListJobs(1000, 10)->at(0).owner, "token:ann");
+  EXPECT_EQ(Commit({DeletedJob{"id1", absl::FromUnixSeconds(1)}}), absl::OkStatus());
+}
+
+TEST_F(MetaStoreTest, AJobOfAnEarlierVersionHasNoOwnerAndAnEarlierVersionMayDeleteOne) {
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
+  EXPECT_EQ(store_->GetJob("id1")->owner, "");
+  JobRecord owned = Job("id2", "beta");
+  owned.owner = "token:ann";
+  ASSERT_TRUE(Create(owned).ok());
+  store_.reset();
+  {
+    auto database = SqliteDatabase::Open(dir_.Join("coordinator.db"));
+    ASSERT_TRUE(database.ok()) << database.status();
+    EXPECT_EQ((*database)->Query("DELETE FROM job WHERE id = ?", {std::string("id2")}).status(),
+              absl::OkStatus());
+  }
+  Reopen();
+  EXPECT_TRUE(absl::IsNotFound(store_->GetJob("id2").status()));
 }
 
 TEST_F(MetaStoreTest, RefusesTakenNamesIdsTokensAndOrders) {
@@ -70,13 +91,13 @@ TEST_F(MetaStoreTest, RefusesTakenNamesIdsTokensAndOrders) {
   other.order = 7;
   EXPECT_TRUE(absl::IsAlreadyExists(Create(other)));
   EXPECT_TRUE(absl::IsNotFound(store_->GetJob("id2").status()));
-  // Without tokens there is nothing to clash.
+  // Jobs without tokens do not clash.
   EXPECT_TRUE(Create(Job("id2", "beta")).ok());
   EXPECT_TRUE(Create(Job("id3", "gamma")).ok());
   EXPECT_EQ(store_->GetJob("id2")->order, 8);
 }
 
-TEST_F(MetaStoreTest, UpdatesWhatChanges) {
+TEST_F(MetaStoreTest, UpdatesFieldsThatChange) {
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   JobUpdate update = {"id1", 5, "done", absl::FromUnixMicros(5), absl::FromUnixMicros(9)};
   ASSERT_TRUE(Commit({update}).ok());
@@ -91,7 +112,7 @@ TEST_F(MetaStoreTest, UpdatesWhatChanges) {
   EXPECT_TRUE(absl::IsNotFound(Commit({update})));
 }
 
-TEST_F(MetaStoreTest, RecordsOfAStepComeTogetherOrNotAtAll) {
+TEST_F(MetaStoreTest, RecordsOfAStepAreWrittenAllOrNone) {
   ASSERT_TRUE(Commit({NewJob{Job("id1", "alpha")}, ParticipantRecord{"id1", "west", "00", 0},
                       JobUpdate{.job_id = "id1", .state = 2}})
                   .ok());
@@ -144,7 +165,7 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   EXPECT_FALSE(keys[2].ended);
 }
 
-TEST_F(MetaStoreTest, AnIdGoesBeforeAName) {
+TEST_F(MetaStoreTest, AnIdHasPrecedenceOverAName) {
   ASSERT_TRUE(Create(Job("a", "b")).ok());
   ASSERT_TRUE(Create(Job("b", "c")).ok());
   EXPECT_EQ(store_->GetJob("b")->name, "c");
@@ -267,16 +288,16 @@ TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {
   EXPECT_EQ(*store_->GetCheckpointRequest("id1"), 0);
 }
 
-TEST_F(MetaStoreTest, RemembersWhatWasDeleted) {
-  const MetaRecord records[] = {NewJob{Job("id1", "alpha")}, EventRecord{"id1", 1, 1, "one"},
-                                JobCounters{"id1", "c"}, CheckpointRequestRecord{"id1", 4},
-                                EvaluationRecord{.job_id = "id1", .step = 1, .loss = 2},
-                                EvaluationRecord{.job_id = "id1",
-                                                 .step = 1,
-                                                 .loss = 2,
-                                                 .pool = "site-a",
-                                                 .metrics = {{"loss", 2}}},
-                                DeletedJob{"id1", absl::UnixEpoch()}};
+TEST_F(MetaStoreTest, RemembersDeletedJobs) {
+  const MetaRecord records[] = {
+      NewJob{Job("id1", "alpha")},
+      EventRecord{"id1", 1, 1, "one"},
+      JobCounters{"id1", "c"},
+      CheckpointRequestRecord{"id1", 4},
+      EvaluationRecord{.job_id = "id1", .step = 1, .loss = 2},
+      EvaluationRecord{
+          .job_id = "id1", .step = 1, .loss = 2, .pool = "site-a", .metrics = {{"loss", 2}}},
+      DeletedJob{"id1", absl::UnixEpoch()}};
   ASSERT_TRUE(store_->Commit(records).ok());
   Reopen();
   EXPECT_TRUE(absl::IsNotFound(store_->GetJob("alpha").status()));
@@ -284,7 +305,7 @@ TEST_F(MetaStoreTest, RemembersWhatWasDeleted) {
   EXPECT_EQ(*store_->FindDeleted("id1"), "id1");
   EXPECT_TRUE(absl::IsNotFound(store_->FindDeleted("beta").status()));
   EXPECT_THAT(*store_->ListUnremoved(), testing::ElementsAre("id1"));
-  // The name is free.
+  // The name is free again.
   const MetaRecord again[] = {RemovedJob{"id1"}, NewJob{Job("id2", "alpha")}};
   ASSERT_TRUE(store_->Commit(again).ok());
   EXPECT_TRUE(store_->ListUnremoved()->empty());
@@ -305,8 +326,8 @@ TEST_F(MetaStoreTest, RefusesAnotherSchema) {
   }
 }
 
-// What is asked at a start must not read every row: a coordinator keeps its ended jobs for years.
-TEST_F(MetaStoreTest, StartsByIndex) {
+// Queries of a start must not read every row, since a coordinator keeps its ended jobs for years.
+TEST_F(MetaStoreTest, QueriesOfAStartUseIndexes) {
   store_.reset();
   auto database = *SqliteDatabase::Open(dir_.Join("coordinator.db"));
   const auto plan = [&](const std::string& query) {

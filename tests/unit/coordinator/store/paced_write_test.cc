@@ -1,4 +1,4 @@
-// Large files are written in steps that a commit's sync can wait for.
+// Large files are written in steps that are short enough for a commit's sync to wait.
 #include "coordinator/store/paced_write.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace longhaul {
 namespace {
 
-// Knows the most bytes of a file that were written and not synced at any time.
+// Counts the most bytes of a file that were written and not synced at any time.
 class CountingFileSystem : public DelegatingFileSystem {
  public:
   using DelegatingFileSystem::DelegatingFileSystem;
@@ -50,7 +50,7 @@ class CountingFileSystem : public DelegatingFileSystem {
   int64_t most_unsynced_ = 0;
 };
 
-constexpr int64_t kElements = 5'000'001;
+constexpr int64_t kBigFragment = 5'000'001;
 
 TEST(PacedWriteTest, BytesAreWhereTheyBelong) {
   MemoryFileSystem memory;
@@ -72,14 +72,14 @@ TEST(PacedWriteTest, ACheckpointIsWrittenInSteps) {
   ASSERT_TRUE(fs.CreateDir("j/checkpoints").ok());
   auto writer = CheckpointWriter::Begin(&fs, "j", {});
   ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE(writer->AddFragment(1, {}, std::vector<float>(kElements)).ok());
+  ASSERT_TRUE(writer->AddFragment(1, {}, std::vector<float>(kBigFragment)).ok());
   EXPECT_LE(fs.most_unsynced(), kPacedStepBytes);
 }
 
 TEST(PacedWriteTest, ASnapshotIsWrittenInSteps) {
   MemoryFileSystem memory;
   CountingFileSystem fs(&memory);
-  ASSERT_TRUE(WriteSnapshot(fs, "", 0, FragmentState(kElements)).ok());
+  ASSERT_TRUE(WriteSnapshot(fs, "", 0, FragmentState(kBigFragment)).ok());
   EXPECT_LE(fs.most_unsynced(), kPacedStepBytes);
 }
 

@@ -17,7 +17,7 @@ CodedPart Good(CodecKind codec = CodecKind::kFp32) {
 absl::Status Check(const CodedPart& coded) {
   return CheckPart(coded.info, coded.payload.size(), kPartElements);
 }
-// Every segment's bytes.
+// Checks the bytes of every segment.
 absl::Status CheckBytes(const CodedPart& coded) {
   const std::unique_ptr<Codec> codec = *MakeCodec({.kind = coded.info.codec});
   SegmentChecker checker(codec.get());
@@ -30,7 +30,7 @@ absl::Status CheckBytes(const CodedPart& coded) {
   return absl::OkStatus();
 }
 
-TEST(PartCheckTest, AcceptsWhatIsWhole) {
+TEST(PartCheckTest, AcceptsCompleteParts) {
   for (const CodecKind codec : {CodecKind::kFp32, CodecKind::kBf16, CodecKind::kE3m0}) {
     EXPECT_TRUE(Check(Good(codec)).ok()) << Check(Good(codec));
     EXPECT_TRUE(CheckBytes(Good(codec)).ok()) << CheckBytes(Good(codec));
@@ -65,14 +65,14 @@ TEST(PartCheckTest, RefusesPayloadsOfAnotherSize) {
   EXPECT_TRUE(absl::IsInvalidArgument(Check(coded)));
 }
 
-TEST(PartCheckTest, RefusesWhatCouldOverflow) {
+TEST(PartCheckTest, RefusesMagnitudesThatCouldOverflow) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::numeric_limits<float>::infinity(), 1e20f, -1e20f}) {
     CodedPart coded = Good();
     std::memcpy(coded.payload.data() + 4 * 700, &bad, sizeof(bad));
     EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(coded))) << bad;
   }
-  // 2^64 itself is allowed, also where the scale alone would allow more.
+  // 2^64 itself is allowed, even if the scale alone would allow more.
   for (const CodecKind codec : {CodecKind::kE3m0, CodecKind::kInt8, CodecKind::kTopk2}) {
     const PartInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
     EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p63f))).ok());

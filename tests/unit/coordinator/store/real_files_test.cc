@@ -1,4 +1,4 @@
-// The store on the system's files: names of folders, locks and preallocation as they are.
+// The store on the system's own files: real folder names, locks and preallocation.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

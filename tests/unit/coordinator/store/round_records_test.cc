@@ -27,7 +27,7 @@ LoggedCommit SampleCommit() {
   return commit;
 }
 
-TEST(RoundRecordsTest, CommitsComeBack) {
+TEST(RoundRecordsTest, CommitsSurviveARoundTrip) {
   const std::string bytes = EncodeCommit(SampleCommit());
   const auto decoded = DecodeCommit(bytes);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -39,7 +39,7 @@ TEST(RoundRecordsTest, CommitsComeBack) {
   EXPECT_EQ(decoded->weights[1], 2.5);
 }
 
-TEST(RoundRecordsTest, PartsComeBack) {
+TEST(RoundRecordsTest, PartsSurviveARoundTrip) {
   const PartInfo part = {
       1, 7, RoundKind::kOuter, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}, "i1"};
   const std::string bytes = EncodePart(part);
@@ -56,7 +56,7 @@ TEST(RoundRecordsTest, PartsComeBack) {
   EXPECT_EQ(decoded->segments, part.segments);
 }
 
-TEST(RoundRecordsTest, SegmentsThatCannotBeAreRefused) {
+TEST(RoundRecordsTest, RefusesImpossibleSegments) {
   for (const SegmentRef& bad : {SegmentRef{0, 0}, SegmentRef{0, -128}, SegmentRef{0, 65537},
                                 SegmentRef{-1, 128}, SegmentRef{int64_t{1} << 57, 128}}) {
     EXPECT_EQ(DecodePart(EncodePart({.pool = "north", .segments = {bad}})).status().code(),
@@ -66,7 +66,7 @@ TEST(RoundRecordsTest, SegmentsThatCannotBeAreRefused) {
   }
 }
 
-TEST(RoundRecordsTest, DownlinkPartsComeBack) {
+TEST(RoundRecordsTest, DownlinkPartsSurviveARoundTrip) {
   const DownlinkPart part = {1, 7, CodecKind::kBf16, {{0, 65536, 0}}};
   const auto decoded = DecodeDownlinkPart(EncodeDownlinkPart(part));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -76,8 +76,8 @@ TEST(RoundRecordsTest, DownlinkPartsComeBack) {
   EXPECT_EQ(decoded->segments, part.segments);
 }
 
-// A record with a field of a later program, of number 100.
-TEST(RoundRecordsTest, FieldsOfALaterProgramAreNoError) {
+// A record with a field of a later program, number 100.
+TEST(RoundRecordsTest, IgnoresFieldsOfALaterProgram) {
   const auto later = [](std::string record) {
     record += std::string("\xa2\x06\x05later", 8);
     record[0] = static_cast<char>(record.size());
@@ -103,7 +103,7 @@ TEST(RoundRecordsTest, KindsOfALaterProgramAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(DecodePart(record).status()));
 }
 
-// Whatever is cut off or added, nothing is allocated from a wrong count and nothing decodes.
+// If bytes are cut off or added, nothing is allocated from a wrong count and nothing decodes.
 TEST(RoundRecordsTest, RefusesOtherSizes) {
   const std::string commit = EncodeCommit(SampleCommit());
   for (size_t size = 0; size < commit.size(); ++size) {

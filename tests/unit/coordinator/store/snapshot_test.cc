@@ -23,7 +23,7 @@ FragmentState Sample(int64_t version) {
   return state;
 }
 
-TEST(SnapshotTest, StatesComeBack) {
+TEST(SnapshotTest, StatesSurviveARoundTrip) {
   MemoryFileSystem fs;
   const FragmentState state = Sample(12);
   ASSERT_TRUE(WriteSnapshot(fs, "", 3, state).ok());
@@ -47,7 +47,8 @@ TEST(SnapshotTest, AreListedInOrderWithoutLeftOvers) {
   for (const int64_t version : {100, 20, 3})
     ASSERT_TRUE(WriteSnapshot(fs, "", 0, Sample(version)).ok());
   ASSERT_TRUE(fs.Create("fragment-00000-0000000200.snap.tmp").ok());
-  ASSERT_TRUE(fs.Create("fragment-00000-0000000300.snap").ok());  // no header
+  // No header.
+  ASSERT_TRUE(fs.Create("fragment-00000-0000000300.snap").ok());
   ASSERT_TRUE(fs.Create("other").ok());
   std::vector<int64_t> versions;
   const auto files = ListSnapshots(fs, "")->files;
@@ -58,7 +59,8 @@ TEST(SnapshotTest, AreListedInOrderWithoutLeftOvers) {
   EXPECT_THAT(std::string(list.damaged[0].status.message()),
               testing::AllOf(testing::HasSubstr("0000000300.snap"), testing::HasSubstr("byte")));
   EXPECT_EQ(list.temporary.size(), 1u);
-  EXPECT_EQ(fs.List("")->size(), 6u);  // Listing changes nothing.
+  // Listing changes nothing.
+  EXPECT_EQ(fs.List("")->size(), 6u);
 }
 
 TEST(SnapshotTest, AreDurableWhenWritten) {
@@ -85,7 +87,8 @@ TEST(SnapshotTest, AnyChangedByteIsFound) {
     FragmentState read(1000);
     const absl::Status refused = ReadSnapshot(*copy, file, &read);
     EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(file.path));
-    if (offset == 7) {  // The number of the format.
+    // The number of the format.
+    if (offset == 7) {
       EXPECT_TRUE(absl::IsFailedPrecondition(refused));
     } else {
       EXPECT_TRUE(absl::IsDataLoss(refused)) << offset;

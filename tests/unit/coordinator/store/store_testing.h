@@ -1,5 +1,5 @@
-// What the tests of the store share: small jobs, contributions made from plain numbers, rounds in
-// one call.
+// Helpers of the store's tests: small jobs, contributions made from plain numbers, rounds in one
+// call.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace longhaul {
 
-// Two fragments of a few blocks; exact codec, plain descent with lr 2; small log segments, so that
-// they are changed often.
+// Two fragments of a few blocks; exact codec, plain descent with lr 2; small log files, so that
+// they change often.
 inline JobStoreOptions SmallOptions() {
   JobStoreOptions options;
   options.fragment_elements = {1000, 384};
@@ -40,7 +40,8 @@ inline std::vector<float> NoiseOf(int64_t elements, uint64_t seed) {
   return values;
 }
 
-// A coded of the blocks that `values` fill from `first_block` on, one segment a tile.
+// A coded part of the blocks that `values` fill from `first_block` on, with one segment for each
+// tile.
 struct CodedPart {
   PartInfo info;
   std::vector<uint8_t> payload;
@@ -61,7 +62,7 @@ inline CodedPart Code(PartInfo info, absl::Span<const float> values, int64_t fir
   return coded;
 }
 
-// Pushes one contribution as two parts (the second half first, as ranks may), if there is more
+// Pushes one contribution as two parts (the second half first, as ranks may do), if there is more
 // than one block.
 inline absl::StatusOr<Contribution> Push(JobStore& store, const PartInfo& info,
                                          absl::Span<const float> values, double weight = 1) {
@@ -78,7 +79,7 @@ inline absl::StatusOr<Contribution> Push(JobStore& store, const PartInfo& info,
   return contribution;
 }
 
-// A whole round from the values of each pool ("pool0", "pool1", ...), each of weight 1.
+// A whole round from the values of each pool ("pool0", "pool1", ...). Each pool has weight 1.
 inline absl::StatusOr<CommitRecord> Round(JobStore& store, int fragment, RoundKind kind,
                                           const std::vector<std::vector<float>>& pools,
                                           CodecKind codec = CodecKind::kFp32) {

@@ -24,7 +24,7 @@ void Write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// What a killed program leaves: a database and a WAL with several transactions.
+// What a killed program leaves: a database, and a WAL with several transactions.
 class WalCheckTest : public testing::Test {
  protected:
   WalCheckTest() {
@@ -42,7 +42,7 @@ class WalCheckTest : public testing::Test {
     bytes[at] ^= 1;
     return bytes;
   }
-  // Opens the files as a program that starts.
+  // Opens the files as a program does at its start.
   absl::StatusOr<int64_t> Rows(const std::string& database, const std::string& wal) {
     Write(dir_.Join("b.db"), database);
     Write(dir_.Join("b.db-wal"), wal);
@@ -75,25 +75,25 @@ TEST_F(WalCheckTest, AChangedByteBeforeTheLastTransactionIsDamage) {
   EXPECT_GT(refused, 50);
   const absl::Status opened = Rows(database_, Flipped(5000)).status();
   EXPECT_TRUE(absl::IsDataLoss(opened)) << opened;
-  EXPECT_THAT(std::string(opened.message()), testing::HasSubstr("frame 2 does not check"));
-  // Nothing was changed by the look.
+  EXPECT_THAT(std::string(opened.message()), testing::HasSubstr("frame 2 is not valid"));
+  // The check changed nothing.
   EXPECT_EQ(Read(dir_.Join("b.db-wal")), Flipped(5000));
 }
 
-TEST_F(WalCheckTest, ATornLastTransactionIsNone) {
+TEST_F(WalCheckTest, ATornLastTransactionIsNotDamage) {
   const std::string cut = wal_.substr(0, wal_.size() - 100);
   EXPECT_TRUE(CheckWal(cut, "w").ok());
   EXPECT_EQ(*Rows(database_, cut), 5);
   EXPECT_EQ(*Rows(database_, Flipped(wal_.size() - 50)), 5);
 }
 
-TEST_F(WalCheckTest, FramesOfAnEarlierUseAreNone) {
+TEST_F(WalCheckTest, FramesOfAnEarlierUseAreIgnored) {
   std::string longer = wal_ + wal_.substr(32, kFrame * 3);
   for (size_t frame = frames(); frame < frames() + 3; ++frame) longer[32 + frame * kFrame + 8] ^= 1;
   EXPECT_EQ(CheckWal(longer, "w")->frames, static_cast<int64_t>(frames()));
 }
 
-TEST_F(WalCheckTest, ADatabaseThatIsGoneIsMissed) {
+TEST_F(WalCheckTest, ReportsADatabaseThatIsGone) {
   EXPECT_TRUE(absl::IsDataLoss(Rows("", wal_).status()));
   std::filesystem::remove(dir_.Join("b.db"));
   const absl::Status opened = SqliteDatabase::Open(dir_.Join("b.db")).status();

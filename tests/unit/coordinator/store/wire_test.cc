@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-TEST(WireTest, FieldsComeBackLittleEndian) {
+TEST(WireTest, FieldsAreLittleEndianAndSurviveARoundTrip) {
   WireWriter out;
   out.U32(0x01020304);
   out.U64(5);

@@ -9,14 +9,14 @@ const absl::Time kStart = absl::UnixEpoch();
 using Verdict = ContributionVerdict;
 using Contributors = std::map<int, std::string>;
 
-// Fragment 0 is pushed at 1, 5, 9, fragment 1 at 3, 7, 11; final round at 12.
+// Fragment 0 is pushed at 1, 5, 9, fragment 1 at 3, 7, 11. The final round is at 12.
 class ExchangeTest : public testing::Test {
  protected:
   Exchange Make() {
     return Exchange(
         RoundPlan(MakeSchedule({.fragments = 2, .h = 4, .tau = 1, .steps = 12}), 12, true));
   }
-  // With pool a that seeded, at version 0.
+  // An exchange at version 0. Pool a made the seed.
   Exchange MakeSeeded() {
     Exchange e = Make();
     AddReady(e, "a", 0);
@@ -54,7 +54,7 @@ TEST_F(ExchangeTest, TheSeederIsTheReadyPoolOfTheLowestOrdinalAndStaysIt) {
   EXPECT_EQ(e.PickSeeder()->pool, "a");
 }
 
-TEST_F(ExchangeTest, NamesWhatIsWrongWithAContribution) {
+TEST_F(ExchangeTest, SaysWhatIsWrongWithAContribution) {
   Exchange e = MakeSeeded();
   const Participant& a = e.participants().at(0);
   EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kAccept);
@@ -97,24 +97,27 @@ TEST_F(ExchangeTest, ANewcomerBeginsWhereTheOthersAre) {
   EXPECT_EQ(e.NewcomerStart(), 0);
   Commit(e, 0);
   EXPECT_EQ(e.NewcomerStart(), 1);
-  e.Contribute(e.participants().at(0), 1, kStart);  // Opened is enough.
+  // It is enough that the round is open.
+  e.Contribute(e.participants().at(0), 1, kStart);
   EXPECT_EQ(e.NewcomerStart(), 3);
 }
 
-TEST_F(ExchangeTest, WithNobodyThereANewcomerDoesAllThatIsNotCommitted) {
+TEST_F(ExchangeTest, WithoutReadyPoolsANewcomerDoesEverythingThatIsNotCommitted) {
   Exchange e = MakeSeeded();
   Commit(e, 0);
   e.participants().at(0).presence = Presence::kLeft;
-  EXPECT_EQ(e.NewcomerStart(), 2);  // Fragment 1 is pushed at step 3.
+  // Fragment 1 is pushed at step 3.
+  EXPECT_EQ(e.NewcomerStart(), 2);
 }
 
-TEST_F(ExchangeTest, ARoundThatIsBeingAppliedIsNotToBeDoneAgain) {
+TEST_F(ExchangeTest, ARoundThatIsBeingAppliedIsNotRepeated) {
   Exchange e = MakeSeeded();
   Commit(e, 0);
   e.Contribute(e.participants().at(0), 1, kStart);
   ASSERT_EQ(e.Due().size(), 1);
   e.participants().at(0).presence = Presence::kLeft;
-  EXPECT_EQ(e.NewcomerStart(), 4);  // Fragment 0 at step 5.
+  // Fragment 0 is pushed at step 5.
+  EXPECT_EQ(e.NewcomerStart(), 4);
 }
 
 TEST_F(ExchangeTest, NobodyIsAdmittedToTheFinalRoundWhileOthersAreThere) {
@@ -136,7 +139,8 @@ TEST_F(ExchangeTest, CountsRoundsThatAreBeingAppliedTowardsTheCycle) {
   e.Contribute(e.participants().at(0), 1, kStart);
   ASSERT_EQ(e.Due().size(), 1);
   EXPECT_EQ(e.CompletesCycle(0, 1), 1);
-  EXPECT_EQ(e.CompletesCycle(0, 4), std::nullopt);  // The final round is no cycle.
+  // The final round is not a cycle.
+  EXPECT_EQ(e.CompletesCycle(0, 4), std::nullopt);
   EXPECT_FALSE(e.CompletesAll(0, 4));
 }
 
@@ -156,9 +160,12 @@ TEST_F(ExchangeTest, RestoresVersionsAndContributions) {
 TEST_F(ExchangeTest, DoesNotRestoreContributionsThatCouldNotCount) {
   Exchange e = Make();
   AddReady(e, "a", 0);
-  AddReady(e, "b", 9);              // Began at the push of round 3: owes the next one first.
-  e.participants().Take("c", "1");  // Was never ready.
-  AddReady(e, "d", 0);              // Another incarnation contributed.
+  // Began at the push of round 3, so it owes the next one first.
+  AddReady(e, "b", 9);
+  // Was never ready.
+  e.participants().Take("c", "1");
+  // Another incarnation contributed.
+  AddReady(e, "d", 0);
   e.Restore(0, 2, "", {{0, "1"}, {1, "1"}, {2, "1"}, {3, "0"}}, kStart);
   EXPECT_EQ(e.fragment(0).round->contributors(), (Contributors{{0, "1"}}));
 }
@@ -178,7 +185,8 @@ TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0).presence = Presence::kLost;
   AddReady(e, "c", 0).presence = Presence::kAway;
-  AddReady(e, "d", 1).presence = Presence::kLost;  // Began behind the push of round 1.
+  // Began after the push of round 1.
+  AddReady(e, "d", 1).presence = Presence::kLost;
   e.Contribute(e.participants().at(0), 0, kStart);
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1u);
@@ -188,16 +196,16 @@ TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
   EXPECT_EQ(e.participants().at(3).presence, Presence::kLost);
 }
 
-TEST_F(ExchangeTest, AnIncarnationThatBeginsAnewContributesInsteadOfTheEarlierOne) {
+TEST_F(ExchangeTest, ANewIncarnationContributesInsteadOfTheEarlierOne) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0);
   e.Contribute(e.participants().at(1), 0, kStart);
   e.Contribute(e.participants().at(1), 1, kStart);
   e.participants().at(1).presence = Presence::kLeft;
-  // It begins behind the push of fragment 0: what came to that stays, and counts.
+  // It begins after the push of fragment 0. So the earlier contribution stays, and counts.
   Participant& again = e.participants().Take("b", "2");
   again.start_step = 1;
-  e.BeginAnew(again);
+  e.PoolRestarted(again);
   EXPECT_EQ(e.fragment(0).round->contributors(), (Contributors{{1, "1"}}));
   EXPECT_TRUE(e.fragment(1).round->contributors().empty());
   EXPECT_EQ(e.Judge(&again, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
@@ -216,11 +224,11 @@ TEST_F(ExchangeTest, ARoundThatIsBeingAppliedKeepsWhatAnEarlierIncarnationBrough
   e.participants().at(0).presence = Presence::kLeft;
   Participant& again = e.participants().Take("a", "2");
   again.start_step = 0;
-  e.BeginAnew(again);
+  e.PoolRestarted(again);
   EXPECT_EQ(e.fragment(1).round->contributors(), (Contributors{{0, "1"}}));
 }
 
-TEST_F(ExchangeTest, ADrainedPoolHoldsNobodyUp) {
+TEST_F(ExchangeTest, ADrainedPoolDelaysNoOther) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0).last_step = 2;
   e.PoolsChanged();

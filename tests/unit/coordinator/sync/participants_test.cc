@@ -18,7 +18,7 @@ TEST(ParticipantsTest, APlaceBelongsToAPoolsNameAndItsOrdinalIsGivenOnce) {
   EXPECT_EQ(p.Find("c"), nullptr);
 }
 
-TEST(ParticipantsTest, AnotherIncarnationBeginsAnew) {
+TEST(ParticipantsTest, AnotherIncarnationBeginsAgain) {
   Participants p;
   Participant& a = p.Take("a", "1");
   a.start_step = 3;
@@ -94,7 +94,7 @@ TEST(ParticipantsTest, RestoredPlacesKeepTheirOrdinals) {
   EXPECT_EQ(p.Take("b", "2").ordinal, 0);
 }
 
-TEST(ParticipantsDeathTest, OurMistakes) {
+TEST(ParticipantsDeathTest, ChecksForOurOwnMistakes) {
   Participants p;
   p.Take("a", "1");
   EXPECT_DEATH(p.Take("a", "2"), "one place");

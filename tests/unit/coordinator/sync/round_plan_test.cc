@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-// Fragment 0 is pushed at 1, 5, 9; fragment 1 at 3, 7; of 10 steps.
+// A job of 10 steps. Fragment 0 is pushed at 1, 5, 9; fragment 1 at 3, 7.
 RoundPlan Make(bool final_round = true) {
   return RoundPlan(MakeSchedule({.fragments = 2, .h = 4, .tau = 1, .steps = 10}), 10, final_round);
 }

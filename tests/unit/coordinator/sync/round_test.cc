@@ -47,7 +47,7 @@ TEST(RoundTest, KeepsWhatALostPoolContributed) {
   EXPECT_TRUE(round.Has(0));
 }
 
-TEST(RoundTest, WaitsWhileNobodyIsThere) {
+TEST(RoundTest, WaitsWhileNoPoolIsReady) {
   Participants pools = Pools({0});
   pools.at(0).presence = Presence::kLost;
   Round round(1, RoundKind::kOuter, 3);
@@ -55,7 +55,7 @@ TEST(RoundTest, WaitsWhileNobodyIsThere) {
   EXPECT_EQ(round.Owing(pools, Presence::kLost), std::vector<int>{0});
 }
 
-TEST(RoundTest, IsSkippedWhenNobodyWhoIsThereOwesIt) {
+TEST(RoundTest, IsSkippedWhenNoReadyPoolOwesIt) {
   const Participants pools = Pools({5});
   Round round(1, RoundKind::kOuter, 3);
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kSkip);
@@ -72,7 +72,7 @@ TEST(RoundTest, DoesNotWaitForAPoolThatDrainsBeforeIt) {
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
 }
 
-TEST(RoundTest, WaitsForAPoolThatDrainsBehindIt) {
+TEST(RoundTest, WaitsForAPoolThatDrainsAfterIt) {
   Participants pools = Pools({0, 0});
   pools.at(1).last_step = 3;
   Round round(1, RoundKind::kOuter, 3);
@@ -101,7 +101,7 @@ TEST(RoundTest, IsNotSkippedWhileOnlyPoolsThatDrainBeforeItAreThere) {
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kSkip);
 }
 
-TEST(RoundTest, AContributionThatIsRemovedMakesWayForAnother) {
+TEST(RoundTest, ARemovedContributionCanBeMadeAgain) {
   const Participants pools = Pools({0, 0});
   Round round(1, RoundKind::kOuter, 3);
   round.Add(0, "1", kNow);
@@ -120,7 +120,7 @@ TEST(RoundTest, ASeedIsOneContribution) {
   EXPECT_EQ(round.Decide(pools), RoundVerdict::kApply);
 }
 
-TEST(RoundDeathTest, OurMistakes) {
+TEST(RoundDeathTest, ChecksForOurOwnMistakes) {
   Round round(1, RoundKind::kOuter, 3);
   round.Add(0, "1", kNow);
   EXPECT_DEATH(round.Add(0, "1", kNow), "counts once");

@@ -42,7 +42,7 @@ TEST_F(AgentMetricsTest, ShowsRanksWhileTheyRun) {
   EXPECT_THAT(Text(), Not(HasSubstr("rank=\"4\"")));
 }
 
-TEST_F(AgentMetricsTest, ShowsTheJobAtHandAlone) {
+TEST_F(AgentMetricsTest, ShowsOnlyTheCurrentJob) {
   v1::PoolProgress progress;
   progress.set_pool("site-a");
   progress.set_tokens(9);
@@ -57,8 +57,9 @@ TEST_F(AgentMetricsTest, IsReadyWhileTheCoordinatorAnswers) {
   const absl::Time start = absl::UnixEpoch() + absl::Hours(1);
   EXPECT_EQ(pages_.all().at("/readyz")({}).code, 503);
   EXPECT_THAT(std::string(metrics_.Ready(start).message()), HasSubstr("not answered yet"));
-  metrics_.CoordinatorAnswered(start);
-  EXPECT_TRUE(metrics_.Ready(start + absl::Seconds(9)).ok());
+  metrics_.CoordinatorAnswered(start, absl::Seconds(30));
+  EXPECT_TRUE(metrics_.Ready(start + absl::Seconds(30)).ok());
+  EXPECT_FALSE(metrics_.Ready(start + absl::Seconds(31)).ok());
   EXPECT_THAT(std::string(metrics_.Ready(start + absl::Seconds(75)).message()),
               HasSubstr("for 1m15s"));
 }

@@ -1,6 +1,7 @@
 // The agent between a PoolService and rank processes that are shell scripts.
 #include "worker/agent/agent.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -21,7 +22,7 @@ namespace {
 
 class AgentTest : public testing::Test {
  protected:
-  // Runs an agent whose ranks run this script, which may use $folder.
+  // Runs an agent whose ranks run this script. The script may use $folder.
   void Start(const std::string& script, int ranks = 1, int nodes = 1) {
     const std::string program = folder_.Join("rank");
     std::ofstream(program) << "#!/bin/sh\nfolder=" << folder_.path() << "\ncat > /dev/null\n"
@@ -33,6 +34,7 @@ class AgentTest : public testing::Test {
                                        .ranks = ranks,
                                        .nodes = nodes,
                                        .in_pool_address = "127.0.0.1",
+                                       .cores = cores_,
                                        .bulk_channels = 1,
                                        .rank_program = program,
                                        .log = Logger({.stream = &log_}),
@@ -54,7 +56,7 @@ class AgentTest : public testing::Test {
     main_.join();
     EXPECT_TRUE(result_.ok()) << result_;
   }
-  // How often a rank was started, by a line in a file.
+  // Waits until ranks were started so often. Each start writes a line into a file.
   void AwaitStarts(int times) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
     for (;;) {
@@ -68,6 +70,8 @@ class AgentTest : public testing::Test {
   }
 
   const TempDir folder_;
+  // The ranks' cores; set before Start.
+  std::vector<RankCores> cores_;
   std::ostringstream log_;
   PoolServer server_;
   absl::Mutex mutex_;
@@ -95,6 +99,25 @@ TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
   EXPECT_EQ(server_.leaves[0].return_within().seconds(), 7 * 60);
 }
 
+TEST_F(AgentTest, TellsRanksTheirCores) {
+  server_.Assign("job");
+  cores_ = {{.threads = 3, .processors = {0, 1, 4}}};
+  Start("echo \"$OMP_NUM_THREADS: $*\" >> $folder/arguments\n" + std::string(kTrains), /*ranks=*/2);
+  AwaitStarts(2);
+  Drain();
+  std::set<std::string> lines;
+  std::ifstream file(folder_.Join("arguments"));
+  for (std::string line; std::getline(file, line);) lines.insert(line);
+  ASSERT_EQ(lines.size(), 2u);
+  const std::string &other = *lines.begin(), &first = *lines.rbegin();
+  EXPECT_THAT(first, testing::StartsWith("3: "));
+  EXPECT_THAT(first, testing::HasSubstr("--threads 3 "));
+  EXPECT_THAT(first, testing::HasSubstr("--cpus 0-1,4"));
+  EXPECT_THAT(other, testing::StartsWith("1: "));
+  EXPECT_THAT(other, testing::HasSubstr("--threads 1 "));
+  EXPECT_THAT(other, testing::Not(testing::HasSubstr("--cpus")));
+}
+
 TEST_F(AgentTest, ASiteFaultIsReportedOnceAndTheJobIsBegunAgainAsAnotherIncarnation) {
   server_.Assign("job");
   Start(R"(
@@ -108,9 +131,11 @@ exit 11
                          [](const auto& beat) { return beat.has_failure(); });
   };
   server_.Until([&] { return failed() == 1; });
-  server_.Assign("");  // Set aside.
+  // The pool is set aside.
+  server_.Assign("");
   server_.Until([&] { return server_.beats.back().job_id().empty(); });
-  server_.Assign("job");  // And tried again.
+  // The pool tries again.
+  server_.Assign("job");
   AwaitStarts(2);
   server_.Until([&] { return failed() == 2; });
   Drain();
@@ -156,7 +181,8 @@ echo started >> $folder/starts
 exit 10
 )",
         2);
-  AwaitStarts(3);  // So of two groups at least.
+  // So ranks of at least two groups were started.
+  AwaitStarts(3);
   Drain();
   std::set<std::string> places, generations;
   std::ifstream meetings(folder_.Join("meetings"));
@@ -169,7 +195,7 @@ exit 10
   EXPECT_FALSE(std::filesystem::exists(folder_.Join("told"))) << "arguments are seen by everybody";
 }
 
-// Writes what it was told about its place.
+// A script that writes what it was told about its place.
 constexpr char kTellsItsPlace[] = R"(
 while [ $# -gt 0 ]; do
   case $1 in
@@ -204,7 +230,7 @@ TEST_F(AgentTest, RanksOfANodeAreNumberedInThePool) {
   }
   AwaitStarts(2);
   {
-    // A coordinator that started again, and has not heard of the other node.
+    // The coordinator started again, and has not heard from the other node.
     absl::MutexLock lock(&server_.mutex_);
     server_.node.set_missing("node 0 of 2");
     server_.node.clear_first_rank();

@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-TEST(InPoolAddressTest, IsThatFromWhichTheCoordinatorIsReached) {
+TEST(InPoolAddressTest, IsTheAddressFromWhichTheCoordinatorIsReached) {
   EXPECT_EQ(*AddressTowards("127.0.0.1:7070"), "127.0.0.1");
   EXPECT_TRUE(absl::IsInvalidArgument(AddressTowards("localhost").status()));
   EXPECT_TRUE(absl::IsUnavailable(AddressTowards("nowhere.invalid:7070").status()));

@@ -22,7 +22,7 @@ TEST(LogRingTest, ReadsOnFromWhereAReaderWas) {
   EXPECT_EQ(ring.Read(3, "", 100).text, "d\n");
 }
 
-TEST(LogRingTest, KeepsTheNewestAndCountsWhatIsGone) {
+TEST(LogRingTest, KeepsTheNewestLinesAndCountsDroppedOnes) {
   LogRing ring(2000);
   for (int i = 0; i < 1000; ++i) ring.Add(absl::StrCat("line ", i));
   const LogRing::Chunk chunk = ring.Read(0, "", 1 << 20);
@@ -42,7 +42,7 @@ TEST(LogRingTest, ChunksAreBoundedButALineFitsInAnyCase) {
   EXPECT_EQ(ring.Read(first.next, "", 10).text, "y\n");
 }
 
-TEST(LogRingTest, LinesBelongToTheJobAtHand) {
+TEST(LogRingTest, LinesBelongToTheCurrentJob) {
   LogRing ring;
   ring.Add("idle");
   ring.SetJob("j-1");

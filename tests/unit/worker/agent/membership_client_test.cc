@@ -1,4 +1,4 @@
-// The lease's client against a PoolService that answers as a test says. Over real gRPC.
+// The lease's client, and a PoolService that answers as the test decides. Over real gRPC.
 #include "worker/agent/membership_client.h"
 
 #include <gmock/gmock.h>
@@ -33,6 +33,8 @@ class MembershipClientTest : public testing::Test {
                                   .coordinator = server_.address,
                                   .join = join,
                                   .heartbeat = absl::Milliseconds(5),
+                                  .idle_heartbeat = idle_heartbeat_,
+                                  .idle_after = idle_after_,
                                   .complaints = absl::Milliseconds(100)},
         [this](const MembershipClient::Standing& standing) {
           absl::MutexLock lock(&mutex_);
@@ -61,6 +63,7 @@ class MembershipClientTest : public testing::Test {
 
   std::ostringstream log_;
   PoolServer server_;
+  absl::Duration idle_heartbeat_ = absl::Hours(1), idle_after_ = absl::Hours(1);
   absl::Mutex mutex_;
   std::vector<std::pair<std::string, std::string>> told_ ABSL_GUARDED_BY(mutex_);
   MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
@@ -69,10 +72,25 @@ class MembershipClientTest : public testing::Test {
   std::unique_ptr<MembershipClient> client_;
 };
 
-TEST_F(MembershipClientTest, TellsEveryAnswer) {
+TEST_F(MembershipClientTest, AnIdlePoolSendsFewHeartbeatsUntilItHasAJob) {
+  idle_after_ = absl::ZeroDuration();
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.lease_seconds = 3600;
+  }
+  Start();
+  AwaitTold("", 1);
+  // The next heartbeat is ten minutes away. An urgent one brings the job at once.
+  server_.Assign("job");
+  client_->SetDraining(Now());
+  AwaitTold("job", 3);
+}
+
+TEST_F(MembershipClientTest, PassesOnEveryAnswer) {
   server_.Assign("job");
   Start();
-  AwaitTold("job", 3);  // Whoever compares it with what runs sees that it is still wanted.
+  // Every answer is passed on, so that its receiver sees that the job is still assigned.
+  AwaitTold("job", 3);
   server_.Assign("");
   AwaitTold("", 2);
   absl::MutexLock lock(&server_.mutex_);
@@ -161,8 +179,8 @@ TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
   }
 }
 
-// Else both look like a coordinator that is away.
-TEST_F(MembershipClientTest, TlsAgainstPlaintextIsSaid) {
+// Without this message both would look like a coordinator that is away.
+TEST_F(MembershipClientTest, SaysThatOnlyOneSideSpeaksTls) {
   const TestAuthority authority("ours");
   const TempDir folder;
   const auto tls =
@@ -205,7 +223,7 @@ TEST_F(MembershipClientTest, ATakenNameIsTriedAgain) {
   AwaitTold("", 1);
   client_.reset();
   EXPECT_FALSE(ended_.HasBeenNotified());
-  // When it began; after three leases; then at most each `complaints`.
+  // Lines come at the beginning, after three leases, and then at most once in each `complaints`.
   const std::string log = log_.str();
   EXPECT_NE(log.find("a live pool has this name"), std::string::npos) << log;
   EXPECT_NE(log.find("start this one with another --pool"), std::string::npos) << log;
@@ -225,11 +243,12 @@ TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
   EXPECT_FALSE(ended_.HasBeenNotified());
 }
 
-// A coordinator that does not name it takes every evaluation for one of the outer parameters.
+// A coordinator that does not name the capability takes every evaluation for one of the outer
+// parameters.
 class PoolEvaluationsTest : public MembershipClientTest,
                             public testing::WithParamInterface<bool> {};
 
-TEST_P(PoolEvaluationsTest, GoToCoordinatorsThatTakeThem) {
+TEST_P(PoolEvaluationsTest, AreSentOnlyToCoordinatorsThatTakeThem) {
   const bool takes = GetParam();
   if (takes) server_.capabilities = {"evaluation:pools"};
   server_.Assign("one");
@@ -237,7 +256,8 @@ TEST_P(PoolEvaluationsTest, GoToCoordinatorsThatTakeThem) {
   AwaitTold("one", 1);
   v1::Evaluation own, outer;
   own.set_of_pool(true);
-  // The server acknowledges up to step 0: what a beat between the two calls carries comes again.
+  // The server acknowledges up to step 0. A heartbeat between the two calls may bring the first one
+  // again.
   own.set_step(1);
   outer.set_step(2);
   client_->AddEvaluation(Now(), own);
@@ -253,7 +273,7 @@ TEST_P(PoolEvaluationsTest, GoToCoordinatorsThatTakeThem) {
 
 INSTANTIATE_TEST_SUITE_P(All, PoolEvaluationsTest, testing::Bool());
 
-TEST_F(MembershipClientTest, WhatRanksSayOfTheLastJobIsNotTakenForTheNextOnes) {
+TEST_F(MembershipClientTest, ReportsAboutTheLastJobAreNotTakenForTheNextOne) {
   server_.Assign("one");
   Start();
   AwaitTold("one", 1);
@@ -297,7 +317,7 @@ TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
     absl::MutexLock lock(&mutex_);
     EXPECT_EQ(told_.back().first, "9999999999999999");
   }
-  // The coordinator starts again: the ranks go on.
+  // When the coordinator starts again, the ranks continue.
   {
     absl::MutexLock lock(&server_.mutex_);
     server_.known = false;
@@ -316,7 +336,7 @@ TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
   EXPECT_THAT(log_.str(), HasSubstr("all nodes of the pool are here"));
 }
 
-TEST_F(MembershipClientTest, ANodeThatComesAnewRunsNothing) {
+TEST_F(MembershipClientTest, ANewIncarnationOfANodeRunsNothing) {
   server_.node.set_incarnation("9999999999999999");
   server_.assignment.set_job_id("job");
   Start(2);
@@ -326,6 +346,30 @@ TEST_F(MembershipClientTest, ANodeThatComesAnewRunsNothing) {
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(server_.joins[1].running(), "");
   EXPECT_NE(server_.joins[1].incarnation(), server_.joins[0].incarnation());
+}
+
+// The coordinator started again, and another agent came first and got this one's number.
+TEST_F(MembershipClientTest, ANodeWhoseNumberIsTakenTakesAnother) {
+  server_.node.set_node(1);
+  server_.node.set_incarnation("9999999999999999");
+  Start(2);
+  AwaitTold("", 1);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.known = false;
+    server_.join_error = absl::AlreadyExistsError("another agent is node 1 of pool site-a");
+  }
+  server_.Until([&] { return server_.joins.size() >= 3; });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.joins[1].running(), "9999999999999999");
+    EXPECT_EQ(server_.joins[1].node(), 1);
+    EXPECT_EQ(server_.joins[2].running(), "");
+    EXPECT_FALSE(server_.joins[2].has_node());
+  }
+  // Its group has ended.
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(told_.back().first, "");
 }
 
 TEST_F(MembershipClientTest, AGroupThatDrainedIsNotTheNext) {
@@ -341,7 +385,7 @@ TEST_F(MembershipClientTest, AGroupThatDrainedIsNotTheNext) {
   server_.Until([&] { return !server_.beats.back().draining(); });
 }
 
-TEST_F(MembershipClientTest, ANodeThatComesAnewDoesNotSayThatAllAreHere) {
+TEST_F(MembershipClientTest, ANewIncarnationOfANodeDoesNotReportACompleteGroup) {
   server_.node.set_missing("node 0 of 2");
   Start(2);
   AwaitTold("", 1);

@@ -46,7 +46,7 @@ TEST(NodeIdentityTest, APodOfAStatefulSetHasItsOrdinal) {
   EXPECT_EQ(Text(Identify(4, std::nullopt, {}, "rack-3")), "4 any") << "no pod";
 }
 
-TEST(NodeIdentityTest, SaysWhatCannotBe) {
+TEST(NodeIdentityTest, NamesImpossibleValues) {
   using ::testing::HasSubstr;
   EXPECT_THAT(Text(Identify(4, 4)), HasSubstr("node 4 is not within 0 to 3"));
   EXPECT_THAT(Text(Identify(257, std::nullopt)), HasSubstr("not within 1 to 256"));

@@ -1,4 +1,4 @@
-// A PoolService that answers as a test says. Over real gRPC.
+// A PoolService that answers as a test decides. Over real gRPC.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class PoolServer : public v1::PoolService::Service {
     absl::MutexLock lock(&mutex_);
     joins.push_back(*request);
     if (!join_error.ok()) return ToGrpcStatus(join_error);
-    response->mutable_lease()->set_seconds(1);
+    response->mutable_lease()->set_seconds(lease_seconds);
     *response->mutable_assignment() = assignment;
     *response->mutable_node() = node;
     for (const std::string& capability : capabilities) response->add_capabilities(capability);
@@ -45,7 +45,7 @@ class PoolServer : public v1::PoolService::Service {
     if (request->evaluations_size() > 0 && refuse_evaluations) {
       return ToGrpcStatus(absl::InvalidArgumentError("evaluations[0].step: not of this job"));
     }
-    response->mutable_lease()->set_seconds(1);
+    response->mutable_lease()->set_seconds(lease_seconds);
     *response->mutable_assignment() = assignment;
     *response->mutable_node() = node;
     return grpc::Status::OK;
@@ -56,12 +56,12 @@ class PoolServer : public v1::PoolService::Service {
     leaves.push_back(*request);
     return grpc::Status::OK;
   }
-  // The pool's job from now on.
+  // Sets the pool's job from now on.
   void Assign(const std::string& job) {
     absl::MutexLock lock(&mutex_);
     assignment.set_job_id(job);
   }
-  // Waits until it is so.
+  // Waits until the condition holds.
   void Until(const std::function<bool()>& condition) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(60)));
@@ -70,6 +70,7 @@ class PoolServer : public v1::PoolService::Service {
   std::string address;
   absl::Mutex mutex_;
   bool known = false, refuse_evaluations = false;
+  int lease_seconds = 1;
   absl::Status join_error;
   std::vector<std::string> capabilities;
   v1::Assignment assignment;

@@ -43,7 +43,7 @@ class PoolSupervisorTest : public testing::Test {
     return Text(supervisor_.Assigned({incarnation, job, 0}, now_));
   }
   std::string Exit(int rank, int code) { return Text(supervisor_.Exited(rank, code, now_)); }
-  // Ticks each second; the ranks given report that status each second, too.
+  // Ticks each second. The given ranks report this status each second, too.
   std::string Pass(absl::Duration time,
                    const std::vector<std::pair<int, RankStatus>>& reports = {}) {
     for (const absl::Time end = now_ + time; now_ < end;) {
@@ -90,8 +90,8 @@ TEST_F(PoolSupervisorTest, RanksThatCompletedTheirWorkAreNotStartedAgain) {
   EXPECT_FALSE(supervisor_.completed());
 }
 
-// The coordinator was killed between two jobs: its ranks took an answer of the old state for the
-// end, and it still counts on this pool.
+// The coordinator was killed between two jobs. The ranks took an answer of the old state for the
+// end, but the coordinator still counts on this pool.
 TEST_F(PoolSupervisorTest, RanksThatEndedAreStartedAgainWhileTheirJobIsAssigned) {
   const std::string again = "rejoin in 0: its ranks begin again";
   EXPECT_EQ(Assign("job"), "start");
@@ -123,7 +123,7 @@ TEST_F(PoolSupervisorTest, RanksAreStartedAgainMoreSlowlyEachTime) {
   }
 }
 
-// What an earlier run pushed may have counted.
+// Pushes of an earlier run may have counted.
 TEST_F(PoolSupervisorTest, AnIncarnationThatDidStepsOfAJobDoesNotBeginItAgain) {
   EXPECT_EQ(Assign("a"), "start");
   Exit(0, kRankStopped), Exit(1, kRankFinished);
@@ -140,7 +140,8 @@ TEST_F(PoolSupervisorTest, RanksThatWereKilledMayHaveDoneSteps) {
   EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
 }
 
-// The job waits for its other pools, and this one was free meanwhile: no place is given up for it.
+// The job waited for its other pools, and this pool was free meanwhile. No place is given up for
+// that.
 TEST_F(PoolSupervisorTest, RanksThatDidNothingBeginAgainAtOnce) {
   EXPECT_EQ(Assign("job"), "start");
   Exit(0, kRankFinished), Exit(1, kRankFinished);
@@ -148,8 +149,8 @@ TEST_F(PoolSupervisorTest, RanksThatDidNothingBeginAgainAtOnce) {
   EXPECT_EQ(Assign("job"), "start");
 }
 
-// One of two ranks heard that the pool was free meanwhile. The other was away then; it hears of the
-// next assignment, and would wait for ever.
+// One of two ranks heard that the pool was free. The other was away then; it hears only of the next
+// assignment, and would wait for ever.
 TEST_F(PoolSupervisorTest, ARankThatDoesNotEndWithTheOthersEndsTheGroup) {
   EXPECT_EQ(Assign("job"), "start");
   EXPECT_EQ(Exit(0, kRankFinished), "");
@@ -179,7 +180,7 @@ TEST_F(PoolSupervisorTest, ALostRankEndsTheGroup) {
       << "the other one need not end by itself";
 }
 
-TEST_F(PoolSupervisorTest, StepsForgiveLosses) {
+TEST_F(PoolSupervisorTest, AStepEndsARowOfLosses) {
   for (const char* delay : {"200ms", "400ms", "800ms"}) {
     Assign("job", delay);
     Exit(0, 1);
@@ -192,8 +193,8 @@ TEST_F(PoolSupervisorTest, StepsForgiveLosses) {
   EXPECT_EQ(Exit(1, 1), "kill, rejoin in 200ms: rank 0 ended with status 1");
 }
 
-// Each rank of a site without its data says so; one may only notice that the other is gone.
-TEST_F(PoolSupervisorTest, AReportedFailureIsNoLoss) {
+// Each rank of a site without its data reports that. One may only notice that the other is gone.
+TEST_F(PoolSupervisorTest, AReportedFailureIsNotALoss) {
   EXPECT_EQ(Assign("job"), "start");
   EXPECT_EQ(Exit(1, kRankRestart), "");
   supervisor_.Failed();
@@ -212,14 +213,14 @@ TEST_F(PoolSupervisorTest, AProgramThatCannotBeStartedIsTriedAgainLater) {
   EXPECT_EQ(Text(supervisor_.StartFailed("no such file")), "kill, rejoin in 200ms: no such file");
 }
 
-TEST_F(PoolSupervisorTest, ARankThatStandsStillEndsTheGroup) {
+TEST_F(PoolSupervisorTest, ARankWithoutProgressEndsTheGroup) {
   Assign("job");
   EXPECT_EQ(Pass(absl::Seconds(30), {{0, At(7)}, {1, At(7)}}), "");
   EXPECT_EQ(Pass(absl::Seconds(90), {{0, InCollective(7)}, {1, At(7)}}),
             "kill, rejoin in 200ms: rank 1 made no progress for 1m1s at inner step 7 (limit 1m)");
 }
 
-TEST_F(PoolSupervisorTest, SlowStepsHaveLonger) {
+TEST_F(PoolSupervisorTest, SlowStepsMayTakeLonger) {
   Assign("job");
   EXPECT_EQ(Pass(absl::Seconds(199), {{0, At(7, 10)}, {1, At(7, 10)}}), "");
   EXPECT_EQ(
@@ -227,13 +228,13 @@ TEST_F(PoolSupervisorTest, SlowStepsHaveLonger) {
       "kill, rejoin in 200ms: rank 0 made no progress for 3m21s at inner step 7 (limit 3m20s)");
 }
 
-TEST_F(PoolSupervisorTest, TheFirstStepsHaveLongest) {
+TEST_F(PoolSupervisorTest, TheFirstStepsMayTakeLongest) {
   Assign("job");
   EXPECT_EQ(Pass(absl::Minutes(29), {{0, At(0, 0)}, {1, At(0, 0)}}), "");
   EXPECT_NE(Pass(absl::Minutes(2), {{0, At(0, 0)}, {1, At(0, 0)}}), "");
 }
 
-TEST_F(PoolSupervisorTest, WaitingForTheCoordinatorIsNoStandstill) {
+TEST_F(PoolSupervisorTest, WaitingForTheCoordinatorIsNotBlamed) {
   Assign("job");
   EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, Waiting(7)}}), "");
   EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, InCollective(7)}}), "")
@@ -241,7 +242,7 @@ TEST_F(PoolSupervisorTest, WaitingForTheCoordinatorIsNoStandstill) {
   EXPECT_NE(Pass(absl::Minutes(2), {{0, Waiting(7)}, {1, At(7)}}), "") << "but not outside of one";
 }
 
-// The commit of one rank comes a minute after that of the other: now both take part in the merge.
+// One rank gets the commit a minute after the other. Then both take part in the merge.
 TEST_F(PoolSupervisorTest, ARankThatWaitedForAnotherHasItsTimeAfterwards) {
   Assign("job");
   EXPECT_EQ(Pass(absl::Hours(1), {{0, Waiting(7)}, {1, InCollective(7)}}), "");
@@ -251,11 +252,18 @@ TEST_F(PoolSupervisorTest, ARankThatWaitedForAnotherHasItsTimeAfterwards) {
   EXPECT_NE(Pass(absl::Seconds(11), {{0, InCollective(7)}, {1, InCollective(7)}}), "");
 }
 
-// As after SIGSTOP: whatever it said last, a rank reports each second.
+// As after SIGSTOP: a rank must report each second, whatever it reported last.
 TEST_F(PoolSupervisorTest, ASilentRankEndsTheGroup) {
   Assign("job");
   EXPECT_EQ(Pass(absl::Seconds(10), {{0, Waiting(7)}, {1, Waiting(7)}}), "");
   EXPECT_EQ(Pass(absl::Seconds(90), {{0, Waiting(7)}}),
+            "kill, rejoin in 200ms: rank 1 was silent for 1m1s at inner step 7 (limit 1m)");
+}
+
+TEST_F(PoolSupervisorTest, ASilentRankIsBlamedAndNotTheOneThatWaitsForIt) {
+  Assign("job");
+  Pass(absl::Seconds(3), {{0, InCollective(7)}, {1, InCollective(7)}});
+  EXPECT_EQ(Pass(absl::Seconds(90), {{0, InCollective(7)}}),
             "kill, rejoin in 200ms: rank 1 was silent for 1m1s at inner step 7 (limit 1m)");
 }
 

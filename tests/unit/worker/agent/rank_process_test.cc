@@ -34,7 +34,8 @@ struct ShellRank {
     EXPECT_TRUE(started.ok()) << started.status();
     process = *std::move(started);
   }
-  std::vector<v1::HeartbeatRequest> reports;  // Valid after `exited`, both.
+  // Both are valid after `exited`.
+  std::vector<v1::HeartbeatRequest> reports;
   std::vector<RankStatus> statuses;
   int code = -1;
   absl::Notification reported, exited;
@@ -57,7 +58,7 @@ TEST(RankProcessTest, MalformedReportsAreDroppedAndTheRestIsRead) {
   EXPECT_EQ(run.reports[0].job_id(), "ok");
 }
 
-TEST(RankProcessTest, HandsOnItsStandardErrorLineByLine) {
+TEST(RankProcessTest, PassesOnItsStandardErrorLineByLine) {
   absl::Notification exited;
   std::vector<std::string> lines;
   auto started = RankProcess::Start(
@@ -72,23 +73,26 @@ TEST(RankProcessTest, HandsOnItsStandardErrorLineByLine) {
        .on_log = [&](absl::string_view line) { lines.emplace_back(line); }});
   ASSERT_TRUE(started.ok()) << started.status();
   exited.WaitForNotification();
-  started->reset();  // Joins who reads.
+  // Joins the thread that reads.
+  started->reset();
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0], "one");
   EXPECT_EQ(lines[1], "two");
-  EXPECT_EQ(lines[2].size() + lines[3].size(), 100'000u);  // Longer than a line may be: in parts.
+  // Longer than a line may be, so it comes in parts.
+  EXPECT_EQ(lines[2].size() + lines[3].size(), 100'000u);
   EXPECT_EQ(lines[4], "last");
 }
 
-TEST(RankProcessTest, ASignalIsTold) {
+TEST(RankProcessTest, ReportsTheSignalThatEndedIt) {
   ShellRank run("kill -KILL $$");
   run.exited.WaitForNotification();
   EXPECT_EQ(run.code, 128 + SIGKILL);
 }
 
-TEST(RankProcessTest, KillEndsAStubbornProcess) {
+TEST(RankProcessTest, KillEndsAProcessThatIgnoresSigterm) {
   ShellRank run("trap '' TERM; echo '{}' >&3; while :; do sleep 1; done");
-  run.reported.WaitForNotification();  // The trap is set.
+  // The script has set its trap.
+  run.reported.WaitForNotification();
   run.process->Signal(SIGTERM);
   run.process->Kill();
   EXPECT_TRUE(run.exited.HasBeenNotified());
@@ -102,7 +106,7 @@ TEST(RankProcessTest, KillEndsAStoppedProcess) {
   EXPECT_EQ(run.code, 128 + SIGKILL);
 }
 
-TEST(RankProcessTest, TellsItsStatus) {
+TEST(RankProcessTest, ReportsItsStatus) {
   ShellRank run("echo 'status 7 0.5 1 fragment 1 version 3' >&3");
   run.exited.WaitForNotification();
   ASSERT_EQ(run.statuses.size(), 1u);
@@ -112,7 +116,7 @@ TEST(RankProcessTest, TellsItsStatus) {
                                          .waits_for = "fragment 1 version 3"}));
 }
 
-TEST(RankProcessTest, AProgramThatIsNotThereIsAnError) {
+TEST(RankProcessTest, AMissingProgramIsAnError) {
   const auto started = RankProcess::Start({.program = "/no/such/program", .log = Logger({})}, {});
   EXPECT_EQ(started.status().code(), absl::StatusCode::kNotFound);
 }

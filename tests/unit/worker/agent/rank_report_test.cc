@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-TEST(RankReportTest, AStatusComesBackAsItWas) {
+TEST(RankReportTest, AStatusSurvivesARoundTrip) {
   for (const RankStatus& status :
        {RankStatus{}, RankStatus{.step = std::numeric_limits<int64_t>::max()},
         RankStatus{.step = 3, .expected_seconds = 0.25, .waits_for = "the coordinator's plan"},

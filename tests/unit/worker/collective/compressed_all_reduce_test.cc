@@ -24,7 +24,8 @@ using testing::ElementsAre;
 
 constexpr absl::Duration kAmple = absl::Seconds(60);
 using Group = std::vector<std::unique_ptr<Communicator>>;
-using Buffers = std::vector<std::vector<float>>;  // By rank.
+// By rank.
+using Buffers = std::vector<std::vector<float>>;
 
 void OnRanks(int ranks, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
@@ -61,8 +62,8 @@ struct Case {
   bool Has(int64_t i) const { return absent.empty() || (absent[i / 8] >> (i % 8) & 1) == 0; }
 };
 
-// Algorithm 1 of the paper, one rank after another, an element at a time; only the order of the sums
-// is that of the header.
+// Algorithm 1 of the paper, one rank after another and one element at a time. Only the order of the
+// sums is that of the header.
 class Simulation {
  public:
   Simulation(const Case& c, int ranks)
@@ -166,7 +167,7 @@ void ExpectEqualsSimulation(const Group& group, const Case& c) {
       std::vector<float> data = Noise(10 * call + rank, c.elements());
       ASSERT_EQ(reduce.Run(*group[rank], absl::MakeSpan(data), {.timeout = kAmple}),
                 absl::OkStatus());
-      // Memory is compared: zeros have signs.
+      // Memory is compared, since zeros have signs.
       EXPECT_EQ(std::memcmp(data.data(), expected[call].data(), data.size() * sizeof(float)), 0)
           << "rank " << rank << ", call " << call;
     }
@@ -182,7 +183,8 @@ std::vector<Case> Cases() {
   Case masked{{40, 24, 100}};
   masked.absent.resize(21);
   for (const int64_t i : {0, 3, 41, 100, 163}) masked.absent[i / 8] |= 1 << (i % 8);
-  for (int64_t i = 40; i < 64; ++i) masked.absent[i / 8] |= 1 << (i % 8);  // A whole segment.
+  // A whole segment.
+  for (int64_t i = 40; i < 64; ++i) masked.absent[i / 8] |= 1 << (i % 8);
   cases.push_back(masked);
   return cases;
 }
@@ -232,7 +234,7 @@ TEST(CompressedAllReduceTest, BytesAreThoseOfTheFormula) {
       if (elements >= 8 * ranks * 8 && elements % (8 * ranks) == 0) {
         EXPECT_THAT(sent, Each(2 * (ranks - 1) * chunk / 8 + 8 * (ranks - 1)));
       }
-      // Whatever the size, nobody sends more, and nothing that is not in a chunk.
+      // For any size: no rank sends more, and everything that is sent is in a chunk.
       const int64_t all = std::accumulate(coded.begin(), coded.end(), int64_t{0});
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_LE(sent[rank], 2 * (ranks - 1) * chunk / 8 + 8 * (ranks - 1));
@@ -242,9 +244,9 @@ TEST(CompressedAllReduceTest, BytesAreThoseOfTheFormula) {
   }
 }
 
-// Fewer bytes than in 16 bits by 1 / (w + (1 - w) / 16) if a share w of the steps warms
-// up. Both are counted: a call of either kind on the same communicator.
-TEST(CompressedAllReduceTest, SavesWhatThePaperSays) {
+// If a share w of the steps warms up, bytes are fewer than in 16 bits by 1 / (w + (1 - w) / 16).
+// Both kinds of steps are counted, with calls on the same communicator.
+TEST(CompressedAllReduceTest, SavesAsManyBytesAsThePaperSays) {
   constexpr int kRanks = 4;
   constexpr int64_t kElements = 1 << 20;
   const Group group = MakeThreadCommunicators(kRanks);
@@ -264,7 +266,7 @@ TEST(CompressedAllReduceTest, SavesWhatThePaperSays) {
   }
 }
 
-// What was sent and what is owed are together what was given and what was owed before.
+// The values that were sent and the feedback together equal the input and the earlier feedback.
 TEST(CompressedAllReduceTest, FeedbackKeepsTheSum) {
   const Group group = MakeThreadCommunicators(1);
   const Case c{{257}};
@@ -280,7 +282,7 @@ TEST(CompressedAllReduceTest, FeedbackKeepsTheSum) {
     EXPECT_NEAR(sent[i] + reduce.worker_error()[i] + reduce.server_error()[i], given[i], 1e-4);
 }
 
-TEST(CompressedAllReduceTest, WhatIsLostIsThatOfGaussians) {
+TEST(CompressedAllReduceTest, TheLossIsThatOfGaussians) {
   const Group group = MakeThreadCommunicators(1);
   constexpr int64_t kElements = 1 << 18;
   for (const auto& [scale, nmse] :
@@ -296,7 +298,7 @@ TEST(CompressedAllReduceTest, WhatIsLostIsThatOfGaussians) {
     double error = 0;
     for (const float e : reduce.worker_error()) error += static_cast<double>(e) * e;
     EXPECT_NEAR(error / kElements, nmse, 0.01 * nmse);
-    // Of two ends, the second of which lost nothing: it sent what it got.
+    // The loss of two ends. The second lost nothing, since it sent what it got.
     EXPECT_NEAR(reduce.loss().error_energy, error, 1e-6 * error);
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 TEST(GlooSymbolsTest, ResolveToLibgloo) { EXPECT_EQ(CheckGlooSymbols(), absl::OkStatus()); }
 
-// The definition in gloo_context.cc, which gives the core away, is the one that libgloo's loop calls.
+// libgloo's loop calls the definition in gloo_context.cc, which yields the core.
 TEST(GlooSymbolsTest, TheLoopWaitsByOurDefinition) {
   Dl_info found{}, ours{};
   ASSERT_NE(dladdr(dlsym(RTLD_DEFAULT, "epoll_wait"), &found), 0);

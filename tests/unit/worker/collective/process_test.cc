@@ -24,7 +24,7 @@ int64_t NowUs() {
       .count();
 }
 
-// A rank_process, whose standard output is read line by line. Killed and reaped at the end.
+// A rank_process. Its standard output is read line by line. It is killed and reaped at the end.
 class RankProcess {
  public:
   RankProcess(int rank, int size, const std::string& rendezvous) {

@@ -18,14 +18,14 @@ std::vector<float> Values(uint64_t seed, int64_t n) {
   Random random(seed);
   std::vector<float> values;
   for (int64_t i = 0; i < n; ++i) {
-    // Zeros of both signs, too.
+    // Zeros of both signs are included.
     values.push_back(random.Below(9) == 0 ? (random.Below(2) == 0 ? 0.0f : -0.0f)
                                           : static_cast<float>(random.Uniform() - 0.5));
   }
   return values;
 }
 
-TEST(SignKernelsTest, ZeroIsPositiveAndWhatIsLostStays) {
+TEST(SignKernelsTest, ZeroIsPositiveAndTheErrorIsKept) {
   std::vector<float> feedback = {1, -3, 0, -0.0f};
   uint8_t signs = 0;
   sign_scalar::TakeSigns(4, 2, feedback.data(), &signs, 0);
@@ -36,7 +36,7 @@ TEST(SignKernelsTest, ZeroIsPositiveAndWhatIsLostStays) {
   EXPECT_THAT(decoded, ElementsAre(2, -2, 2, 2));
 }
 
-TEST(SignKernelsTest, SumsAreOfWhatIsFedBack) {
+TEST(SignKernelsTest, SumsAreOfValuesWithFeedback) {
   std::vector<float> feedback = {1, -1, 0.5f};
   const std::vector<float> values = {1, -2, 0};
   const MagnitudeSums sums = sign_scalar::AddFeedback(3, values.data(), feedback.data());
@@ -49,7 +49,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// At sizes around any vector width, from every bit of a byte on.
+// At sizes around any vector width, beginning at every bit of a byte.
 TEST(SignKernelsTest, SimdEqualsTheDefinition) {
   for (const int64_t n : {0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 127, 128, 129, 4099}) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -61,7 +61,7 @@ TEST(SignKernelsTest, SimdEqualsTheDefinition) {
       EXPECT_EQ(a.absolute, b.absolute);
       EXPECT_EQ(a.squared, b.squared);
       EXPECT_TRUE(SameBits(one, two));
-      // What lies around a run stays as it is.
+      // Bits around a run must not change.
       std::vector<uint8_t> signs((bit + n + 7) / 8 + 1), expected = signs;
       if (bit > 0) signs[0] = expected[0] = static_cast<uint8_t>((1 << bit) - 1);
       TakeSigns(n, 0.25f, one.data(), signs.data(), bit);

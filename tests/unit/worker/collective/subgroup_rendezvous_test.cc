@@ -31,7 +31,7 @@ TEST(SubgroupRendezvousTest, EachGroupGetsTheBlobsOfItsMembers) {
   EXPECT_EQ(*results[3], *results[1]);
 }
 
-TEST(SubgroupRendezvousTest, RefusesARankThatIsNotItself) {
+TEST(SubgroupRendezvousTest, RefusesARankOfAnotherCaller) {
   const auto parents = MakeThreadCommunicators(2);
   SubgroupRendezvous rendezvous(*parents[0], {1});
   EXPECT_TRUE(absl::IsInvalidArgument(rendezvous.Exchange(0, "", absl::Seconds(60)).status()));

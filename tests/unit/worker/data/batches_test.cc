@@ -81,20 +81,26 @@ class TokenBatchesTest : public testing::Test {
     for (int64_t& token : tokens) token += 1000;
     WriteBytes(dir_.Join("b.bin"), WordsOf<uint16_t>(tokens));
   }
-  TokenBatches Make(int rank, int ranks, int64_t vocab = 2000) {
+  TokenBatches Make(int rank, int ranks, int64_t vocab = 2000, bool separate_documents = false) {
     std::vector<std::unique_ptr<Dataset>> datasets;
-    for (const char* const name : {"a.bin", "b.bin"}) {
-      datasets.push_back(
-          OpenSource({.kind = SourceKind::kNanoGpt, .path = dir_.Join(name)}, 2000, {}).value());
+    for (const auto& [name, eos] : {std::pair("a.bin", 500), std::pair("b.bin", 1600)}) {
+      SourceOptions source{.kind = SourceKind::kNanoGpt, .path = dir_.Join(name)};
+      if (separate_documents) source.eos = eos;
+      source.documents = separate_documents;
+      datasets.push_back(OpenSource(source, 2000, {}).value());
     }
     const auto plan = ExamplePlan::Create({.sources = {{"a", 1000, 1}, {"b", 1000, 3}},
                                            .context = kContext,
                                            .batch = kBatch,
                                            .seed = 9})
                           .value();
-    return TokenBatches(
-        {.context = kContext, .batch = kBatch, .vocab = vocab, .rank = rank, .ranks = ranks},
-        std::move(datasets), plan);
+    return TokenBatches({.context = kContext,
+                         .batch = kBatch,
+                         .vocab = vocab,
+                         .rank = rank,
+                         .ranks = ranks,
+                         .separate_documents = separate_documents},
+                        std::move(datasets), plan);
   }
   TempDir dir_;
 };
@@ -131,6 +137,36 @@ TEST_F(TokenBatchesTest, ExamplesAreWindowsOfBothSources) {
   const ExampleBatch held_out = Make(0, 1).MakeHeldOut(1, 2).value();
   for (int64_t i = 0; i < kBatch; ++i)
     EXPECT_GE(held_out.tensors[0].values[i * (kContext + 1)] % 1000, 950);
+}
+
+// Each of the two sources has one border: behind 500, behind 1600.
+TEST_F(TokenBatchesTest, SaysWhereDocumentsBegin) {
+  const TokenBatches whole = Make(0, 1, 2000, true);
+  int crossing = 0;
+  const auto check = [&](const ExampleBatch& batch) {
+    EXPECT_EQ(batch.tensors[1].name, "document_starts");
+    EXPECT_THAT(batch.tensors[1].shape, ElementsAre(batch.examples, kContext));
+    for (int64_t i = 0; i < batch.examples; ++i) {
+      const int64_t* const tokens = &batch.tensors[0].values[i * (kContext + 1)];
+      const int64_t border = (tokens[0] < 1000 ? 501 : 1601) - tokens[0];  // In the example.
+      const bool crosses = border > 0 && border < kContext;
+      crossing += crosses;
+      for (int64_t t = 0; t < kContext; ++t) {
+        EXPECT_EQ(batch.tensors[1].values[i * kContext + t], crosses && t >= border ? border : 0);
+      }
+    }
+  };
+  for (int64_t step = 1; step <= 1000; ++step) check(whole.Make(step).value());
+  EXPECT_GT(crossing, 10);
+  check(whole.MakeHeldOut(0, 3).value());
+  EXPECT_EQ(Make(0, 1).Make(1)->tensors.size(), 1);
+  // Ranks share them as they share the tokens.
+  std::vector<int64_t> joined;
+  for (int rank = 0; rank < 3; ++rank) {
+    const ExampleBatch part = Make(rank, 3, 2000, true).Make(1).value();
+    joined.insert(joined.end(), part.tensors[1].values.begin(), part.tensors[1].values.end());
+  }
+  EXPECT_EQ(joined, whole.Make(1)->tensors[1].values);
 }
 
 TEST_F(TokenBatchesTest, NoticesThatAFileChanged) {

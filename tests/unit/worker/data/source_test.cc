@@ -256,6 +256,87 @@ TEST_F(SourceTest, TokenFilesOfAFolder) {
             dir_.Join("data/t/b.bin") + ": token 0");
 }
 
+// Where documents begin, whole and read in parts.
+std::vector<int64_t> StartsOf(const Dataset& data) {
+  std::vector<int64_t> whole;
+  data.AppendDocumentStarts(0, data.tokens(), whole);
+  for (int64_t part = 1; part <= data.tokens(); ++part) {
+    std::vector<int64_t> joined;
+    for (int64_t first = 0; first < data.tokens(); first += part)
+      data.AppendDocumentStarts(first, std::min(first + part, data.tokens()), joined);
+    EXPECT_EQ(joined, whole) << "parts of " << part;
+  }
+  return whole;
+}
+
+TEST_F(SourceTest, EachSourceTellsWhereDocumentsBegin) {
+  const auto starts = [&](SourceOptions source) {
+    source.documents = true;
+    const auto data = Open(source);
+    EXPECT_TRUE(data.ok()) << data.status();
+    return StartsOf(**data);
+  };
+  Write("t/a", "one");
+  Write("t/b", "");
+  Write("t/c", "three");
+  EXPECT_THAT(starts(Source(SourceKind::kText, "t")), ElementsAre(0, 3));
+  SourceOptions marked = Source(SourceKind::kText, "t");
+  marked.eos = 0;
+  EXPECT_THAT(starts(marked), ElementsAre(0, 4)) << "an empty file is no document";
+  Write("z.gz", Gzip("one"));
+  EXPECT_THAT(starts(Source(SourceKind::kText, "z.gz")), ElementsAre(0));
+  Write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"\"}\n{\"text\": \"three\"}\n");
+  EXPECT_THAT(starts(Source(SourceKind::kJsonl, "a.jsonl")), ElementsAre(0, 4, 5));
+  SourceOptions unmarked = Source(SourceKind::kJsonl, "a.jsonl");
+  unmarked.eos = kNoToken;
+  EXPECT_THAT(starts(unmarked), ElementsAre(0, 3)) << "an empty document has no token";
+  for (const char* const name : {"m/a", "m/b"}) {
+    Write(absl::StrCat(name, ".bin"), WordsOf<uint16_t>({1, 2, 3, 4, 5, 6}));
+    Write(absl::StrCat(name, ".idx"), MegatronIndexBytes({1, 0, 2, 3}, 8, 2));
+  }
+  EXPECT_THAT(starts(Source(SourceKind::kMegatron, "m")), ElementsAre(0, 1, 3, 6, 7, 9));
+}
+
+TEST_F(SourceTest, TokensMarkTheDocumentsOfTokenFiles) {
+  Write("t/a.bin", WordsOf<uint16_t>({9, 1, 2, 9, 9, 3, 9}));
+  Write("t/b.bin", WordsOf<uint16_t>({4, 5, 9}));
+  SourceOptions source = Source(SourceKind::kNanoGpt, "t");
+  EXPECT_THAT(StartsOf(**Open(source)), testing::IsEmpty()) << "nothing tells them";
+  source.eos = 9;
+  source.documents = true;
+  EXPECT_THAT(StartsOf(**Open(source)), ElementsAre(0, 1, 4, 5, 7));
+  source.bos = 9;
+  source.eos.reset();
+  EXPECT_THAT(StartsOf(**Open(source)), ElementsAre(0, 3, 4, 6, 9));
+  // Of a long file, also where runs of tokens that are read at once meet.
+  std::vector<int64_t> tokens(1500, 1);
+  for (const int64_t at : {510, 511, 512, 1023, 1024}) tokens[at] = 9;
+  Write("t/a.bin", WordsOf<uint16_t>(tokens));
+  const auto data = Open(source).value();
+  std::vector<int64_t> starts;
+  data->AppendDocumentStarts(0, 1500, starts);
+  EXPECT_THAT(starts, ElementsAre(0, 510, 511, 512, 1023, 1024));
+}
+
+TEST_F(SourceTest, DocumentsThatNothingTellsAreRefused) {
+  Write("a.bin", WordsOf<uint16_t>({1, 2, 3}));
+  SourceOptions source = Source(SourceKind::kNanoGpt, "a.bin");
+  source.documents = true;
+  EXPECT_THAT(MessageOf(source), HasSubstr("nothing tells them"));
+  source.eos = 9;
+  EXPECT_THAT(MessageOf(source),
+              HasSubstr("a.bin: documents are to be separate, but token 9 (eos)"));
+  Write("m.bin", WordsOf<uint16_t>({1, 2, 3}));
+  const std::string index = MegatronIndexBytes({3}, 8, 2);
+  std::string untold = index.substr(0, index.size() - 16);  // Its list of documents is empty.
+  untold[26] = 0;
+  Write("m.idx", untold);
+  SourceOptions megatron = Source(SourceKind::kMegatron, "m");
+  EXPECT_TRUE(Open(megatron).ok());
+  megatron.documents = true;
+  EXPECT_THAT(MessageOf(megatron), HasSubstr("m.bin: its index tells no documents"));
+}
+
 TEST_F(SourceTest, MegatronByPrefixNameFolderOrPattern) {
   for (const char* const name : {"t/a_text_document", "t/b_text_document"}) {
     Write(absl::StrCat(name, ".bin"), WordsOf<uint16_t>({1, 2, 3}));

@@ -55,6 +55,41 @@ TEST(EngineOffloadTest, OffloadingWithASecondaryCopyChangesNoBit) {
   }
 }
 
+// Each matrix goes whole, wherever it is updated; the rest is AdamW's, with a rate of its own.
+TEST(EngineOffloadTest, OffloadingMuonChangesNoBit) {
+  uint64_t seed = 0;
+  for (const char* preset : {"ddp", "zero3", "zeropp"}) {
+    for (const auto compute : {at::kFloat, at::kBFloat16}) {
+      TrainingRun run{.nodes = {2},
+                      .partition = PartitionPreset(preset).value(),
+                      .batch = 4,
+                      .steps = 6,
+                      .compute = compute};
+      run.optimizer =
+          MuonOptions{.weight_decay = 0.1,
+                      .adamw = {.weight_decay = 0.05, .moments = MomentPrecision::kBfloat16},
+                      .adamw_rate = 0.3};
+      const Trained plain = Train(run);
+      for (const ScheduleOptions& schedule : {ScheduleOptions{1, 0}, ScheduleOptions{0, 0},
+                                              ScheduleOptions{2, 0.3}, ScheduleOptions{-1, 0}}) {
+        SCOPED_TRACE(absl::StrCat(preset, " stride ", schedule.stride,
+                                  compute == at::kFloat ? " float" : " bf16"));
+        run.offload = Offload(schedule, run.partition.weights.level != Level::kRank, ++seed);
+        const Trained offloaded = Train(run);
+        EXPECT_EQ(plain.losses, offloaded.losses);
+        EXPECT_TRUE(plain.parameters == offloaded.parameters);
+      }
+    }
+  }
+}
+
+TEST(EngineOffloadTest, WhatCannotBeOffloadedIsRefused) {
+  Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
+  options.optimizer = OneBitAdamOptions();
+  options.offload = Offload({2, 0}, false);
+  EXPECT_EQ(Engine::Create(std::move(options)).status().code(), absl::StatusCode::kUnimplemented);
+}
+
 // Where a partition splits nothing, weights still come from host memory.
 TEST(EngineOffloadTest, OffloadingIsExactInPoolsOfAnyShape) {
   for (const std::vector<int>& nodes : {std::vector<int>{1}, {3}, {1, 1}, {1, 2}}) {

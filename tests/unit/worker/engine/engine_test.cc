@@ -481,5 +481,68 @@ TEST(EngineTest, ARankThatCannotReadLeavesNoOtherWaiting) {
   });
 }
 
+// Counts the gathers that are submitted before the first of them is waited for.
+class GatherCounter : public CollectiveQueue {
+ public:
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    if (name.ends_with(" for evaluation")) before_wait_ += waited_ ? 0 : 1;
+    return queue_->Submit(std::move(name), std::move(work));
+  }
+  absl::Status Wait(Ticket ticket) override {
+    waited_ = true;
+    return queue_->Wait(ticket);
+  }
+  void Begin() { waited_ = false, before_wait_ = 0; }
+  int before_wait() const { return before_wait_; }
+
+ private:
+  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(at::kCPU);
+  bool waited_ = false;
+  int before_wait_ = 0;
+};
+
+TEST(EngineTest, GathersAsFarAheadAsItIsTold) {
+  for (const int ahead : {0, 1, 2}) {
+    RunRanks(2, [&](int rank, Communicator& communicator) {
+      at::set_num_threads(1);
+      GatherCounter queue;
+      Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
+      options.gathers_ahead = ahead;
+      options.queue = &queue;
+      const auto engine = Engine::Create(std::move(options)).value();
+      queue.Begin();
+      const std::vector<int64_t> tokens = Tokens(1, {.first = rank, .count = 1});
+      EXPECT_TRUE(engine->LossSum({1, kContext, tokens}).ok());
+      EXPECT_EQ(queue.before_wait(), 1 + ahead);
+    });
+  }
+}
+
+// A rank that waits for one that is gone learns the operation, the unit, and which ranks are meant.
+TEST(EngineTest, ALostRankIsNamedWithItsNodeTheOperationAndTheUnit) {
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  RunRanks(4, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
+    options.link.ranks_of_node = {2, 2};
+    const auto engine = Engine::Create(std::move(options)).value();
+    const std::vector<int64_t> tokens = Tokens(1, {.first = rank, .count = 1});
+    if (rank == 3) return communicator.Abort("rank 3 has died");
+    absl::Status status;
+    for (int step = 0; step < 3 && status.ok(); ++step)
+      status = engine->Step({1, kContext, tokens}, 4 * kContext, 0.01).status();
+    EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
+    const std::lock_guard lock(mutex);
+    errors.emplace_back(status.message());
+  });
+  ASSERT_EQ(errors.size(), 3u);
+  for (const std::string& error : errors) {
+    EXPECT_THAT(error, testing::HasSubstr("gathering ")) << "the unit";
+    EXPECT_THAT(error, testing::HasSubstr("all-gather")) << "the operation";
+    EXPECT_THAT(error, testing::ContainsRegex("rank.* on node [01]"));
+  }
+}
+
 }  // namespace
 }  // namespace longhaul

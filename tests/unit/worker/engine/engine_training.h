@@ -154,13 +154,16 @@ inline Trained Train(std::vector<int> nodes, std::string_view preset, int64_t ba
 
 // What a pool knows between two steps, by unit.
 struct Saved {
-  Parameters masters, first, second;
+  Parameters masters, first, second, owed;
   int64_t updates = 0;
 };
 
-inline void Save(const Engine& engine, std::mutex& mutex, Saved& saved) {
+// Collective.
+inline void Save(Engine& engine, std::mutex& mutex, Saved& saved) {
+  EXPECT_TRUE(engine.CollectErrorFeedback().ok());
   const std::lock_guard lock(mutex);
-  if (saved.masters.empty()) saved.masters = saved.first = saved.second = Zeros(engine);
+  if (saved.masters.empty())
+    saved.masters = saved.first = saved.second = saved.owed = Zeros(engine);
   ReadOwned(engine, saved.masters);
   for (int unit = 0; unit < static_cast<int>(saved.first.size()); ++unit) {
     const ElementRange& owned = engine.plan().owned(unit);
@@ -171,6 +174,8 @@ inline void Save(const Engine& engine, std::mutex& mutex, Saved& saved) {
         engine.ReadState(OptimizerState::kMoment, unit, owned.first, part(saved.first)).ok());
     EXPECT_TRUE(
         engine.ReadState(OptimizerState::kVariance, unit, owned.first, part(saved.second)).ok());
+    EXPECT_TRUE(
+        engine.ReadState(OptimizerState::kGradientError, unit, owned.first, part(saved.owed)).ok());
   }
   saved.updates = engine.updates();
 }
@@ -187,6 +192,9 @@ inline void Restore(const Saved& saved, Engine& engine) {
         engine.WriteState(OptimizerState::kMoment, unit, owned.first, part(saved.first)).ok());
     ASSERT_TRUE(
         engine.WriteState(OptimizerState::kVariance, unit, owned.first, part(saved.second)).ok());
+    ASSERT_TRUE(
+        engine.WriteState(OptimizerState::kGradientError, unit, owned.first, part(saved.owed))
+            .ok());
     units.push_back(unit);
   }
   ASSERT_TRUE(engine.Publish(units).ok());

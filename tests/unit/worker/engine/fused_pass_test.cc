@@ -8,11 +8,13 @@
 
 #include "ATen/Parallel.h"
 #include "ATen/ops/empty.h"
+#include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/Allocator.h"
 #include "c10/util/ThreadLocalDebugInfo.h"
 #include "common/base/random.h"
 #include "tests/testing/single_rank.h"
+#include "worker/model/layers.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {
@@ -83,6 +85,21 @@ struct TestedDecoder {
   std::unique_ptr<FusedPass> fused;
 };
 
+// The batch with documents, of lengths that differ between its sequences.
+Batch WithDocuments(Batch batch, at::ScalarType compute) {
+  batch.document_starts_BT = at::zeros(batch.inputs_BT.sizes(), c10::TensorOptions(at::kLong));
+  const int64_t positions = batch.inputs_BT.size(1);
+  for (int64_t b = 0; b < batch.inputs_BT.size(0); ++b) {
+    int64_t* const starts = batch.document_starts_BT.data_ptr<int64_t>() + b * positions;
+    for (int64_t t = 1; t < positions; ++t) {
+      const bool begins = (t * t + 3 * b) % (5 + 6 * b) == 1;
+      starts[t] = begins ? t : starts[t - 1];
+    }
+  }
+  batch.mask_B1TT = DocumentMask(batch.document_starts_BT, compute);
+  return batch;
+}
+
 struct PassOutcome {
   double loss = 0;
   std::vector<std::vector<float>> gradients;  // By tensor.
@@ -96,8 +113,9 @@ PassOutcome Differentiate(TestedDecoder& decoder, const Batch& batch, PassOption
     WeightStream stream(*decoder.model, decoder.rank.weights, *decoder.rank.queue,
                         TrainingUses(*decoder.model), 1);
     if (pass == 0) gradients.BeginStep();
-    outcome.loss = *ForwardBackward(*decoder.model, batch, options, stream, gradients,
-                                    [](int) { return absl::OkStatus(); });
+    outcome.loss = ForwardBackward(*decoder.model, batch, options, stream, gradients, [](int) {
+                     return absl::OkStatus();
+                   })->Total();
   }
   const ModelLayout& layout = decoder.model->layout();
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
@@ -150,6 +168,47 @@ TEST(FusedPassTest, EqualsAutograd) {
   }
 }
 
+TEST(FusedPassTest, EqualsAutogradWithDocuments) {
+  for (const TransformerShape& shape : Shapes()) {
+    SCOPED_TRACE(ShapeName(shape));
+    TestedDecoder decoder(shape, at::kFloat);
+    for (const int64_t positions : {int64_t{3}, shape.context}) {
+      const Batch plain = decoder.MakeBatch(3, positions, shape.vocab);
+      const Batch batch = WithDocuments(plain, at::kFloat);
+      const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25});
+      const PassOutcome actual =
+          Differentiate(decoder, batch, {.scale = 0.25, .fused = decoder.fused.get()});
+      ExpectNear(actual, expected, 1e-5);
+      EXPECT_EQ(actual.loss, decoder.rank.ForwardOnly(batch, decoder.fused.get()));
+      const PassOutcome again = Differentiate(
+          decoder, batch, {.scale = 0.25, .recompute = true, .fused = decoder.fused.get()});
+      EXPECT_EQ(actual.gradients, again.gradients);
+      // They matter, and the next batch is without them again.
+      const double whole = decoder.rank.ForwardOnly(plain, decoder.fused.get());
+      EXPECT_NE(actual.loss, whole);
+      EXPECT_NEAR(whole, decoder.rank.ForwardOnly(plain, nullptr), 1e-5 * whole);
+    }
+  }
+}
+
+// What is computed of a document in a row is what is computed of it alone: positions count from the
+// row's beginning, and rotary attention sees their distances only.
+TEST(FusedPassTest, ADocumentInARowIsThatDocumentAlone) {
+  const TransformerShape shape = Shapes()[1];
+  TestedDecoder decoder(shape, at::kFloat);
+  const int64_t first = 11, positions = shape.context;
+  Batch batch = decoder.MakeBatch(1, positions, shape.vocab);
+  const auto part = [&](int64_t at, int64_t count) {
+    return Batch{batch.inputs_BT.narrow(1, at, count), batch.targets_BT.narrow(1, at, count)};
+  };
+  const double alone =
+      decoder.rank.ForwardOnly(part(0, first), decoder.fused.get()) +
+      decoder.rank.ForwardOnly(part(first, positions - first), decoder.fused.get());
+  batch.document_starts_BT = at::zeros({1, positions}, c10::TensorOptions(at::kLong));
+  batch.document_starts_BT.narrow(1, first, positions - first).fill_(first);
+  EXPECT_NEAR(decoder.rank.ForwardOnly(batch, decoder.fused.get()), alone, 1e-5 * alone);
+}
+
 // Nothing depends on queries and keys then: where autograd has rounding errors, so have we.
 TEST(FusedPassTest, EqualsAutogradOnSinglePositions) {
   for (const TransformerShape& shape : Shapes()) {
@@ -195,15 +254,29 @@ TEST(FusedPassTest, TheNumberOfThreadsChangesNoBit) {
     for (const TransformerShape& shape : Shapes()) {
       TestedDecoder decoder(shape, compute);
       const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
-      const PassOutcome one = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
-      for (const int threads : {2, 3}) {
-        at::set_num_threads(threads);
-        const PassOutcome more = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
-        EXPECT_EQ(one.loss, more.loss);
-        EXPECT_EQ(one.gradients, more.gradients) << ShapeName(shape);
+      for (const Batch& tokens : {batch, WithDocuments(batch, compute)}) {
+        const PassOutcome one = Differentiate(decoder, tokens, {.fused = decoder.fused.get()});
+        for (const int threads : {2, 3}) {
+          at::set_num_threads(threads);
+          const PassOutcome more = Differentiate(decoder, tokens, {.fused = decoder.fused.get()});
+          EXPECT_EQ(one.loss, more.loss);
+          EXPECT_EQ(one.gradients, more.gradients) << ShapeName(shape);
+        }
+        at::set_num_threads(1);
       }
-      at::set_num_threads(1);
     }
+  }
+}
+
+void ExpectBfloat16IsNear(TestedDecoder& decoder, const Batch& batch, const PassOutcome& expected) {
+  const PassOutcome autograd = Differentiate(decoder, batch, {});
+  const PassOutcome actual = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
+  EXPECT_NEAR(actual.loss, expected.loss, 2e-3 * expected.loss);
+  for (size_t i = 0; i < expected.gradients.size(); ++i) {
+    const double ours = RelativeDistance(actual.gradients[i], expected.gradients[i]);
+    EXPECT_LT(ours, 0.02 + 1.5 * RelativeDistance(autograd.gradients[i], expected.gradients[i]))
+        << i;
+    EXPECT_LT(ours, 0.1) << i;
   }
 }
 
@@ -213,16 +286,9 @@ TEST(FusedPassTest, Bfloat16IsAsNearAsAutogradIs) {
     SCOPED_TRACE(ShapeName(shape));
     TestedDecoder decoder(shape, at::kBFloat16), exact(shape, at::kFloat);
     const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
-    const PassOutcome expected = Differentiate(exact, batch, {});
-    const PassOutcome autograd = Differentiate(decoder, batch, {});
-    const PassOutcome actual = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
-    EXPECT_NEAR(actual.loss, expected.loss, 2e-3 * expected.loss);
-    for (size_t i = 0; i < expected.gradients.size(); ++i) {
-      const double ours = RelativeDistance(actual.gradients[i], expected.gradients[i]);
-      EXPECT_LT(ours, 0.02 + 1.5 * RelativeDistance(autograd.gradients[i], expected.gradients[i]))
-          << i;
-      EXPECT_LT(ours, 0.1) << i;
-    }
+    ExpectBfloat16IsNear(decoder, batch, Differentiate(exact, batch, {}));
+    ExpectBfloat16IsNear(decoder, WithDocuments(batch, at::kBFloat16),
+                         Differentiate(exact, WithDocuments(batch, at::kFloat), {}));
   }
 }
 
@@ -241,12 +307,13 @@ TEST(FusedPassTest, AllocatesNothingAfterTheFirstStep) {
   TestedDecoder decoder(shape, at::kFloat);
   const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
   const Batch smaller = decoder.MakeBatch(2, shape.context, shape.vocab);
+  const Batch documents = WithDocuments(batch, at::kFloat);
   FlatGradients gradients = decoder.rank.MakeGradients();
   const auto step = [&](const Batch& tokens, FusedPass* fused) {
     ASSERT_TRUE(decoder.rank.ForwardBackward(tokens, {.fused = fused}, gradients).ok());
     decoder.rank.ForwardOnly(tokens, fused);
   };
-  step(batch, decoder.fused.get());
+  step(documents, decoder.fused.get());
   const int64_t bytes = decoder.fused->bytes();
   const auto count = std::make_shared<AllocationCount>();
   {
@@ -254,6 +321,7 @@ TEST(FusedPassTest, AllocatesNothingAfterTheFirstStep) {
     for (int i = 0; i < 3; ++i) {
       step(batch, decoder.fused.get());
       step(smaller, decoder.fused.get());
+      step(documents, decoder.fused.get());
     }
   }
   EXPECT_EQ(count->count, 0);
@@ -270,6 +338,24 @@ TEST(FusedPassTest, RefusesATokenBeyondTheVocabulary) {
   TestedDecoder decoder(shape, at::kFloat);
   const Batch batch = decoder.MakeBatch(2, 4, shape.vocab + 100);
   EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
+}
+
+TEST(FusedPassTest, RefusesDocumentsThatAreNone) {
+  const TransformerShape shape = Shapes()[0];
+  TestedDecoder decoder(shape, at::kFloat);
+  Batch batch = decoder.MakeBatch(2, 4, shape.vocab);
+  for (const std::vector<int64_t>& starts : {std::vector<int64_t>{0, 0, 2, 2, 0, 1, 0, 0},
+                                             {1, 1, 1, 1, 0, 0, 0, 0},
+                                             {0, 0, 0, 5, 0, 0, 0, 0},
+                                             {0, 0, 0, -1, 0, 0, 0, 0}}) {
+    batch.document_starts_BT = at::zeros({2, 4}, c10::TensorOptions(at::kLong));
+    std::copy(starts.begin(), starts.end(), batch.document_starts_BT.data_ptr<int64_t>());
+    EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
+  }
+  batch.document_starts_BT = at::zeros({2, 3}, c10::TensorOptions(at::kLong));
+  EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
+  // Autograd's blocks read the mask alone: forgotten, documents would silently not be separate.
+  EXPECT_THROW(decoder.rank.ForwardOnly(batch, nullptr), c10::Error);
 }
 
 }  // namespace

@@ -4,108 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <mutex>
 
-#include "ATen/Parallel.h"
-#include "common/base/random.h"
-#include "tests/unit/worker/engine/run_ranks.h"
-#include "worker/data/windows.h"
-#include "worker/engine/engine.h"
-#include "worker/model/transformer_lm.h"
+#include "tests/unit/worker/engine/onebit_training.h"
 
 namespace longhaul {
 namespace {
 
 using testing::Each;
-
-constexpr int64_t kSequence = 8, kWords = 11, kUsedWords = 7;
-constexpr int kFreeze = 3;
-using Units = std::vector<std::vector<float>>;
-
-struct OneBitRun {
-  int ranks = 1;
-  std::vector<int> nodes = {};
-  OptimizerOptions optimizer = OneBitAdamOptions{.freeze_step = kFreeze};
-  int steps = 6;
-  double clip_norm = 0;
-  int accumulation = 1;
-  at::ScalarType compute = at::kFloat;
-};
-
-struct OneBitResult {
-  std::vector<Units> parameters;   // Of every rank, all of them.
-  std::vector<StepResult> steps;   // Of rank 0.
-  std::vector<int64_t> frozen_at;  // Of rank 0, after each step.
-};
-
-Engine::Options OneBitOptions(const OneBitRun& run, Communicator& communicator) {
-  return {.model = TransformerLm::Create({.layers = 2,
-                                          .dim = 16,
-                                          .heads = 2,
-                                          .kv_heads = 1,
-                                          .ff_dim = 24,
-                                          .context = kSequence,
-                                          .vocab = kWords},
-                                         at::kCPU)
-                       .value(),
-          .link = {.communicator = &communicator, .ranks_of_node = run.nodes},
-          .compute = run.compute,
-          .optimizer = run.optimizer,
-          .clip_norm = run.clip_norm,
-          .seed = 4,
-          .accumulation = run.accumulation};
-}
-
-Units ReadUnits(const Engine& engine) {
-  Units units;
-  for (int unit = 0; unit < static_cast<int>(engine.layout().units.size()); ++unit) {
-    units.emplace_back(engine.layout().units[unit].elements);
-    EXPECT_TRUE(engine.Read(unit, 0, absl::MakeSpan(units.back())).ok());
-  }
-  return units;
-}
-
-// A step on four sequences of the pool, of tokens below kUsedWords.
-absl::StatusOr<StepResult> OneBitStep(Engine& engine, int step, int rank, int ranks) {
-  const Share share = ShareOf(4, rank, ranks);
-  std::vector<int64_t> tokens;
-  for (int64_t s = share.first; s < share.first + share.count; ++s) {
-    Random random(100 * step + s);
-    for (int i = 0; i <= kSequence; ++i)
-      tokens.push_back(static_cast<int64_t>(random.Below(kUsedWords)));
-  }
-  return engine.Step({share.count, kSequence, tokens}, 4 * kSequence, 0.01);
-}
-
-OneBitResult TrainOneBit(const OneBitRun& run) {
-  OneBitResult result;
-  result.parameters.resize(run.ranks);
-  std::mutex mutex;
-  RunRanks(run.ranks, [&](int rank, Communicator& communicator) {
-    at::set_num_threads(1);
-    const auto made = Engine::Create(OneBitOptions(run, communicator));
-    ASSERT_TRUE(made.ok()) << made.status();
-    Engine& engine = **made;
-    for (int step = 1; step <= run.steps; ++step) {
-      const auto stats = OneBitStep(engine, step, rank, run.ranks);
-      ASSERT_TRUE(stats.ok()) << stats.status();
-      if (rank != 0) continue;
-      result.steps.push_back(*stats);
-      result.frozen_at.push_back(engine.phase().frozen_at);
-    }
-    const std::lock_guard lock(mutex);
-    result.parameters[rank] = ReadUnits(engine);
-  });
-  return result;
-}
-
-// What the gradients of a step cost a rank.
-int64_t GradientBytes(const StepResult& step) {
-  int64_t bytes = 0;
-  for (const Level level : {Level::kPair, Level::kNode, Level::kPool})
-    bytes += step.received.Total(Use::kGradient, level);
-  return bytes;
-}
 
 TEST(MomentumExchangeTest, TheWarmUpIsAdamWBitForBit) {
   const OptimizerOptions onebit = OneBitAdamOptions{.freeze_step = kFreeze}, adamw = AdamWOptions{};
@@ -226,70 +131,56 @@ TEST(MomentumExchangeTest, FreezesByItselfWhenTheVarianceStandsStill) {
   EXPECT_EQ(TrainOneBit({.ranks = 2, .optimizer = options}).frozen_at.back(), 0);
 }
 
-// Everything that a rank knows between two steps.
-struct RankState {
-  Units parameters, moment, variance, worker, server;
-  OptimizerPhase phase;
-};
-
-RankState SaveState(Engine& engine) {
-  RankState state{.parameters = ReadUnits(engine), .phase = engine.phase()};
-  for (int unit = 0; unit < static_cast<int>(state.parameters.size()); ++unit) {
-    for (const auto& [kind, values] : {std::pair{OptimizerState::kMoment, &state.moment},
-                                       {OptimizerState::kVariance, &state.variance}}) {
-      values->emplace_back(state.parameters[unit].size());
-      EXPECT_TRUE(engine.ReadState(kind, unit, 0, absl::MakeSpan(values->back())).ok());
-    }
-    const auto worker = engine.FeedbackOf(Feedback::kWorker, unit);
-    const auto server = engine.FeedbackOf(Feedback::kServer, unit);
-    state.worker.emplace_back(worker.begin(), worker.end());
-    state.server.emplace_back(server.begin(), server.end());
+// The variance policy of 0/1 Adam: updates 4, 5, 7, 9 after the freeze at 3 reduce gradients, the others
+// exchange momentum, to the byte.
+TEST(MomentumExchangeTest, UpdatesThatChangeTheVarianceReduceGradients) {
+  OneBitAdamOptions options{.freeze_step = kFreeze, .var_update_scaler = 2};
+  const OneBitResult frozen = TrainOneBit({.ranks = 2, .steps = 4});
+  const OneBitResult result = TrainOneBit({.ranks = 2, .optimizer = options, .steps = 10});
+  EXPECT_EQ(result.parameters[0], result.parameters[1]);
+  const int64_t whole = GradientBytes(frozen.steps[0]), compressed = GradientBytes(frozen.steps[3]);
+  for (int step = 1; step <= 10; ++step) {
+    const bool changes = step <= 5 || step == 7 || step == 9;
+    EXPECT_EQ(GradientBytes(result.steps[step - 1]), changes ? whole : compressed) << step;
   }
-  return state;
-}
-
-void RestoreState(const RankState& state, Engine& engine) {
-  std::vector<int> units;
-  for (int unit = 0; unit < static_cast<int>(state.parameters.size()); ++unit) {
-    ASSERT_TRUE(engine.Write(unit, 0, state.parameters[unit]).ok());
-    ASSERT_TRUE(engine.WriteState(OptimizerState::kMoment, unit, 0, state.moment[unit]).ok());
-    ASSERT_TRUE(engine.WriteState(OptimizerState::kVariance, unit, 0, state.variance[unit]).ok());
-    units.push_back(unit);
-  }
-  ASSERT_TRUE(engine.Publish(units).ok());
-  ASSERT_TRUE(engine.PublishState(state.phase).ok());
-  for (const int unit : units) {
-    for (const auto& [end, values] : {std::pair{Feedback::kWorker, &state.worker[unit]},
-                                      {Feedback::kServer, &state.server[unit]}}) {
-      const absl::Span<float> to = engine.FeedbackOf(end, unit);
-      ASSERT_EQ(to.size(), values->size());
-      std::copy(values->begin(), values->end(), to.begin());
-    }
+  // One rank compresses nothing: there the policy with a large scaler is AdamW, but for rounding.
+  options.var_update_scaler = 1000;
+  const Units adamw = TrainOneBit({.optimizer = AdamWOptions{}, .steps = 8}).parameters[0];
+  const Units changing = TrainOneBit({.optimizer = options, .steps = 8}).parameters[0];
+  for (size_t unit = 0; unit < adamw.size(); ++unit) {
+    for (size_t i = 0; i < adamw[unit].size(); ++i)
+      ASSERT_NEAR(changing[unit][i], adamw[unit][i], 1e-5);
   }
 }
 
 TEST(MomentumExchangeTest, StateReadAndWrittenBackChangesNoBit) {
-  constexpr int kRanks = 2, kSteps = 8;
-  for (const int saved_after : {2, 5}) {  // In the warm-up, and compressing.
+  constexpr int kRanks = 2, kSteps = 9;
+  // In the warm-up, and compressing; where the variance goes on to change, before, in the middle of and
+  // behind such updates.
+  for (const auto& [last, scaler] : {std::pair{2, 0}, {5, 0}, {2, 2}, {4, 2}, {6, 2}, {7, 2}}) {
+    const OneBitRun run{
+        .ranks = kRanks,
+        .optimizer = OneBitAdamOptions{.freeze_step = kFreeze, .var_update_scaler = scaler},
+        .steps = kSteps};
     std::vector<RankState> saved(kRanks);
     RunRanks(kRanks, [&](int rank, Communicator& communicator) {
       at::set_num_threads(1);
-      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
-      for (int step = 1; step <= saved_after; ++step)
+      const auto engine = Engine::Create(OneBitOptions(run, communicator)).value();
+      for (int step = 1; step <= last; ++step)
         ASSERT_TRUE(OneBitStep(*engine, step, rank, kRanks).ok());
       saved[rank] = SaveState(*engine);
-      EXPECT_EQ(engine->state_bytes().error_feedback > 0, saved_after > kFreeze);
+      EXPECT_EQ(engine->state_bytes().error_feedback > 0, last > kFreeze);
     });
     std::vector<Units> resumed(kRanks);
     RunRanks(kRanks, [&](int rank, Communicator& communicator) {
       at::set_num_threads(1);
-      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      const auto engine = Engine::Create(OneBitOptions(run, communicator)).value();
       RestoreState(saved[rank], *engine);
-      for (int step = saved_after + 1; step <= kSteps; ++step)
+      for (int step = last + 1; step <= kSteps; ++step)
         ASSERT_TRUE(OneBitStep(*engine, step, rank, kRanks).ok());
       resumed[rank] = ReadUnits(*engine);
     });
-    EXPECT_EQ(resumed, TrainOneBit({.ranks = kRanks, .steps = kSteps}).parameters);
+    EXPECT_EQ(resumed, TrainOneBit(run).parameters) << last << ", " << scaler;
   }
 }
 

@@ -25,8 +25,10 @@ absl::StatusOr<int> Choose(const OffloadOptions& options) {
 
 TEST(OffloadDeviceTest, AStrideThatIsSetIsNotMeasured) {
   const TempDir dir;
-  OffloadOptions options{
-      .optimizer = true, .schedule = {.stride = 5}, .profile_path = dir.Join("rates")};
+  OffloadOptions options{.optimizer = true,
+                         .schedule = {.stride = 5},
+                         .subgroup_elements = 128,
+                         .profile_path = dir.Join("rates")};
   EXPECT_EQ(*Choose(options), 5);
   EXPECT_EQ(Read(options.profile_path), "");
 }

@@ -126,7 +126,8 @@ TEST(PoolExchangeTest, ReportsALostPeer) {
     const Hop& hop = *exchange->Path(Level::kPool, Level::kRank)[0];
     const absl::Status lost = exchange->ReduceScatter(hop, at::full({3}, 1.0), {2, 1});
     EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(std::string(lost.message()), testing::HasSubstr("the pool's ranks 0, 1"));
+    EXPECT_THAT(std::string(lost.message()),
+                testing::HasSubstr("the pool's ranks 0 on node 0, 1 on node 0"));
   });
 }
 

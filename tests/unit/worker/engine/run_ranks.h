@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -9,14 +10,19 @@
 
 namespace longhaul {
 
-inline void RunRanks(int ranks,
-                     const std::function<void(int rank, Communicator& communicator)>& body) {
-  auto communicators = MakeThreadCommunicators(ranks);
+using RankBody = std::function<void(int rank, Communicator& communicator)>;
+
+inline void RunRanks(std::vector<std::unique_ptr<Communicator>> communicators,
+                     const RankBody& body) {
+  const auto ranks = static_cast<int>(communicators.size());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] { body(rank, *communicators[rank]); });
   }
   for (std::thread& thread : threads) thread.join();
+}
+inline void RunRanks(int ranks, const RankBody& body) {
+  RunRanks(MakeThreadCommunicators(ranks), body);
 }
 
 }  // namespace longhaul

@@ -45,14 +45,17 @@ std::vector<int64_t> SomeTokens(int64_t count) {
   return tokens;
 }
 
-std::vector<float> AllLogits(LanguageModel& model, const std::vector<int64_t>& tokens) {
+std::vector<float> AllLogits(LanguageModel& model, const std::vector<int64_t>& tokens,
+                             const std::vector<int64_t>& document_starts = {}) {
   std::vector<float> all;
   EXPECT_TRUE(model
-                  .Logits(tokens,
-                          [&](int64_t, absl::Span<const float> logits) {
-                            all.insert(all.end(), logits.begin(), logits.end());
-                            return absl::OkStatus();
-                          })
+                  .Logits(
+                      tokens,
+                      [&](int64_t, absl::Span<const float> logits) {
+                        all.insert(all.end(), logits.begin(), logits.end());
+                        return absl::OkStatus();
+                      },
+                      document_starts)
                   .ok());
   return all;
 }
@@ -89,6 +92,43 @@ TEST(LanguageModelTest, TheLossIsThatOfTheLogits) {
       }
     }
     EXPECT_NEAR(model->LossSum(tokens, 10).value(), expected, 1e-4 * expected);
+  }
+}
+
+// Of 20 tokens: three documents, of 6, 1 and 13.
+const std::vector<int64_t> kStarts = {0, 0, 0, 0, 0, 0, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+
+TEST(LanguageModelTest, ATokenChangesNoLogitOfAnotherDocument) {
+  for (const TransformerShape& shape : {Grouped(), Tied()}) {
+    const auto model = Make(shape);
+    std::vector<int64_t> tokens = SomeTokens(20);
+    const std::vector<float> before = AllLogits(*model, tokens, kStarts);
+    tokens[3] = (tokens[3] + 1) % 37;
+    const std::vector<float> after = AllLogits(*model, tokens, kStarts);
+    for (int t = 0; t < 20; ++t) {
+      const bool same = std::equal(&before[t * 37], &before[t * 37] + 37, &after[t * 37]);
+      EXPECT_EQ(same, t < 3 || t >= 6) << t;
+    }
+    // Each is what it is alone.
+    const std::vector<float> last = AllLogits(*model, {tokens.begin() + 7, tokens.end()});
+    for (size_t i = 0; i < last.size(); ++i) EXPECT_NEAR(last[i], after[7 * 37 + i], 1e-5) << i;
+  }
+}
+
+TEST(LanguageModelTest, TheLossOfDocumentsIsThatOfTheirLogits) {
+  for (const TransformerShape& shape : {Grouped(), Tied()}) {
+    const auto model = Make(shape);
+    const std::vector<int64_t> tokens = SomeTokens(21);
+    const std::vector<float> logits =
+        AllLogits(*model, {tokens.begin(), tokens.end() - 1}, kStarts);
+    double expected = 0;
+    for (int t = 0; t < 20; ++t) {
+      double sum = 0;
+      for (int i = 0; i < 37; ++i) sum += std::exp(logits[t * 37 + i]);
+      expected += std::log(sum) - logits[t * 37 + tokens[t + 1]];
+    }
+    EXPECT_NEAR(model->LossSum(tokens, 20, kStarts).value(), expected, 1e-5 * expected);
+    EXPECT_GT(std::abs(model->LossSum(tokens, 20).value() - expected), 1e-4 * expected);
   }
 }
 

@@ -40,6 +40,24 @@ TEST(SamplerTest, TopPLeavesTheTailOut) {
   EXPECT_EQ(ChooseToken(kLogits, {.top_p = 1e-6}, 0.999), 0);  // One is always left.
 }
 
+TEST(SamplerTest, ManyTokensAreCutWhereFewAre) {
+  // More than are sorted at once; of equals the first ones stay.
+  const std::vector<float> even(1000);
+  EXPECT_EQ(ChooseToken(even, {.top_p = 0.5}, 0.999), 499);
+  std::vector<float> rising(1000);
+  for (size_t i = 0; i < rising.size(); ++i) rising[i] = 0.001f * static_cast<float>(i);
+  EXPECT_EQ(ChooseToken(rising, {.top_p = 0.9}, 0), 999);
+  // The tokens down to the last one just have 0.9 of all.
+  const int64_t last = ChooseToken(rising, {.top_p = 0.9}, std::nextafter(1.0, 0.0));
+  double kept = 0, total = 0;
+  for (size_t i = 0; i < rising.size(); ++i) {
+    total += std::exp(rising[i]);
+    if (static_cast<int64_t>(i) >= last) kept += std::exp(rising[i]);
+  }
+  EXPECT_GE(kept, 0.9 * total);
+  EXPECT_LT(kept - std::exp(rising[last]), 0.9 * total);
+}
+
 TEST(SamplerTest, ALowTemperatureSharpens) {
   EXPECT_NEAR(Shares({.temperature = 0.5})[0], 0.25 / 0.36, 0.02);
   EXPECT_EQ(ChooseToken({1000.0f, 0.0f}, {.temperature = 1e-3}, 0.5), 0);  // Does not overflow.

@@ -97,6 +97,22 @@ TEST(LayersTest, AttentionIsCausalAndGroupsHeads) {
   EXPECT_TRUE(at::allclose(CausalAttention(q, k, changed).narrow(1, 0, 4), y.narrow(1, 0, 4)));
 }
 
+TEST(LayersTest, AttentionKeepsToDocuments) {
+  const at::Tensor q = at::randn({2, 4, 5, 8}), k = at::randn({2, 2, 5, 8}),
+                   v = at::randn({2, 2, 5, 8});
+  at::Tensor starts = at::zeros({2, 5}, at::kLong);
+  const at::Tensor one = CausalAttention(q, k, v);
+  EXPECT_TRUE(
+      at::allclose(CausalAttention(q, k, v, DocumentMask(starts, at::kFloat)), one, 1e-4, 1e-5));
+  starts.narrow(1, 2, 3).fill_(2);  // Two positions, then three.
+  const at::Tensor y = CausalAttention(q, k, v, DocumentMask(starts, at::kFloat));
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 2}, {2, 3}}) {
+    const at::Tensor alone = CausalAttention(q.narrow(2, first, count), k.narrow(2, first, count),
+                                             v.narrow(2, first, count));
+    EXPECT_TRUE(at::allclose(y.narrow(1, first, count), alone, 1e-4, 1e-5)) << first;
+  }
+}
+
 TEST(LayersTest, CrossEntropyOfEqualLogitsIsTheLogarithmOfTheirNumber) {
   const at::Tensor loss = CrossEntropySum(at::zeros({2, 3, 10}), at::zeros({2, 3}, at::kLong));
   EXPECT_NEAR(loss.item<double>(), 6 * std::log(10.0), 1e-5);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/time/clock.h"
 #include "worker/movement/arena.h"
 
 namespace longhaul {
@@ -58,6 +59,27 @@ TEST(EmulatedMovementTest, PlacesHaveBounds) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(), "moments: pinning host memory of 1 bytes, 1000 of 1000 are in use");
   EXPECT_TRUE(movement.Allocate(Place::kDevice, 2000, "slots").ok());
+}
+
+// Also where the link was idle while the copy waited for something else.
+TEST(EmulatedMovementTest, ACopyHasTheLinkFromWhenItCanBegin) {
+  EmulatedMovement movement(
+      {.mode = EmulatedMovement::Mode::kThreads, .down_bytes_per_second = 256 / 0.05});
+  const auto device = Make(movement, Place::kDevice), first = Make(movement, Place::kHost),
+             second = Make(movement, Place::kHost);
+  const MoveToken before = movement.Copy(kDown, {device.get(), 0}, {first.get(), 1}, 256);
+  ASSERT_TRUE(movement.Wait(before, "the copy before").ok());
+  absl::Time computed;
+  const MoveToken work = movement.Compute(
+      [&](void*) {
+        absl::SleepFor(absl::Milliseconds(60));
+        computed = absl::Now();
+        return absl::OkStatus();
+      },
+      {}, {});
+  const MoveToken copy = movement.Copy(kDown, {device.get(), 0}, {second.get(), 1}, 256, {work});
+  ASSERT_TRUE(movement.Wait(copy, "the copy").ok());
+  EXPECT_GT(absl::Now() - computed, absl::Milliseconds(45));
 }
 
 TEST(EmulatedMovementTest, AWaitHasADeadlineAndAName) {

@@ -1,5 +1,6 @@
 #include "worker/rank/capabilities.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,6 +97,20 @@ TEST(CapabilitiesTest, EveryCodecOfThisProgramIsInTheTable) {
         << name;
   }
   EXPECT_LE(list.size(), 256u);
+}
+
+// It works in any case; the engine's tests compute so.
+TEST(CapabilitiesTest, SaysThatBfloat16IsSlowWhereTheCpuHasNoFastPath) {
+  v1::JobSpec spec;
+  spec.mutable_model()->mutable_transformer();
+  spec.mutable_train()->set_precision(v1::BFLOAT16);
+  EXPECT_THAT(SlowComputing(spec, false), testing::HasSubstr("train.precision: this CPU does not"));
+  EXPECT_EQ(SlowComputing(spec, true), "");
+  spec.mutable_train()->set_device(v1::CUDA);
+  EXPECT_EQ(SlowComputing(spec, false), "");
+  spec.mutable_train()->set_device(v1::CPU);
+  spec.mutable_train()->set_precision(v1::FLOAT32);
+  EXPECT_EQ(SlowComputing(spec, false), "");
 }
 
 }  // namespace

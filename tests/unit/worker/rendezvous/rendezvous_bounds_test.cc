@@ -1,4 +1,5 @@
-// What is refused at once, by the server whatever its client is, and by the client before it calls.
+// What is refused at once: by the server, whatever its client is, and by the client before it
+// calls.
 #include <deque>
 
 #include "absl/synchronization/blocking_counter.h"
@@ -14,7 +15,7 @@
 namespace longhaul {
 namespace {
 
-// Of the only rank of the first generation.
+// The request of the only rank of the first generation.
 v1::ExchangeRequest Request() {
   v1::ExchangeRequest request;
   request.set_token(kToken);
@@ -23,7 +24,7 @@ v1::ExchangeRequest Request() {
   return request;
 }
 
-// Sends what RendezvousClient would not.
+// Sends requests that RendezvousClient would not send.
 class RendezvousBoundsTest : public testing::Test {
  protected:
   absl::Status Send(const v1::ExchangeRequest& request, absl::Duration deadline = kAmple) {
@@ -87,7 +88,7 @@ TEST_F(RendezvousBoundsTest, AClientWaitsForLessThanTheServerAllows) {
   EXPECT_TRUE(Exchange(server_->address(), 1, 0, absl::InfiniteDuration()).ok());
 }
 
-TEST_F(RendezvousBoundsTest, TheClientRefusesTheSameBeforeItCalls) {
+TEST_F(RendezvousBoundsTest, TheClientRefusesTheSameRequestsBeforeItCalls) {
   const std::string nobody = "127.0.0.1:1";
   const auto refuses = [&](const RendezvousClient::Options& options, int rank,
                            const std::string& blob) {
@@ -117,7 +118,7 @@ TEST_F(RendezvousBoundsTest, TheServerRefusesOptionsOutOfRange) {
   EXPECT_EQ(Send(Request()), absl::OkStatus()) << "the first generation has not ended";
 }
 
-TEST_F(RendezvousBoundsTest, PlaintextBeyondLocalhostMustBeAskedFor) {
+TEST_F(RendezvousBoundsTest, PlaintextBeyondLocalhostMustBeAllowed) {
   EXPECT_TRUE(absl::IsInvalidArgument(
       RendezvousServer::Start({.address = "0.0.0.0:0", .token = kToken}).status()));
   const auto server = RendezvousServer::Start(
@@ -127,7 +128,7 @@ TEST_F(RendezvousBoundsTest, PlaintextBeyondLocalhostMustBeAskedFor) {
   EXPECT_TRUE(Exchange(absl::StrCat("127.0.0.1:", (*server)->port()), 1, 0).ok());
 }
 
-// All other ranks but the last call from here, and let their answers go: only one is to be held.
+// All ranks but the last call from here, and drop their answers, so that only one answer is held.
 TEST_F(RendezvousBoundsTest, AnAnswerMayBeLargerThanAnyOtherMessage) {
   constexpr int kSize = 65;
   static_assert(kSize * kRendezvousBlobBytesMax > kControlMessageBytesMax);

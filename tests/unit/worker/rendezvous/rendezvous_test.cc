@@ -1,4 +1,4 @@
-// The exchange of ranks: who meets whom, and what ends a wait.
+// The exchange between ranks: which ranks meet, and what ends a wait.
 #include <thread>
 
 #include "absl/time/clock.h"
@@ -25,7 +25,7 @@ TEST(RendezvousTest, GivesEveryRankTheBlobsOfAll) {
   }
 }
 
-TEST(RendezvousTest, ServesTheNextGenerationAndRefusesTheLast) {
+TEST(RendezvousTest, ServesTheNextGenerationAndRefusesTheEarlierOne) {
   const auto server = StartServer(1);
   EXPECT_TRUE(Exchange(server->address(), 1, 0).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Exchange(server->address(), 1, 0).status()))
@@ -53,7 +53,7 @@ TEST(RendezvousTest, ARankMayComeBeforeItsGeneration) {
   EXPECT_TRUE(result.ok()) << result.status();
 }
 
-TEST(RendezvousTest, ANewGenerationEndsTheWaitOfTheLast) {
+TEST(RendezvousTest, ANewGenerationEndsTheWaitsOfTheEarlierOne) {
   const auto server = StartServer(2);
   absl::StatusOr<Blobs> result;
   std::thread waiter([&] { result = Exchange(server->address(), 2, 0); });
@@ -91,7 +91,8 @@ TEST(RendezvousTest, AMissingRankEndsInADeadlineAndTheOtherMayComeBack) {
   const absl::Status late = Exchange(server->address(), 2, 0, absl::Seconds(1)).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   EXPECT_THAT(late.message(), testing::HasSubstr("not all 2 ranks"));
-  AwaitWaiting(*server, 0);  // It may see the end of the call a little later.
+  // The server may see the end of the call a little later.
+  AwaitWaiting(*server, 0);
   absl::StatusOr<Blobs> first;
   std::thread again([&] { first = Exchange(server->address(), 2, 0); });
   const absl::StatusOr<Blobs> second = Exchange(server->address(), 2, 1);
@@ -101,7 +102,8 @@ TEST(RendezvousTest, AMissingRankEndsInADeadlineAndTheOtherMayComeBack) {
 }
 
 TEST(RendezvousTest, ARankMayComeBeforeTheServer) {
-  const std::string address = StartServer(1)->address();  // Free again.
+  // The port is free again.
+  const std::string address = StartServer(1)->address();
   absl::StatusOr<Blobs> result;
   std::thread early([&] { result = Exchange(address, 1, 0); });
   absl::SleepFor(absl::Milliseconds(200));

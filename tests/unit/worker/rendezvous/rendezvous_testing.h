@@ -25,7 +25,7 @@ inline std::unique_ptr<RendezvousServer> StartServer(int size, uint64_t generati
   return *std::move(server);
 }
 
-// What a rank gets that brings "rank N".
+// The answer to a rank that brings "rank N".
 inline absl::StatusOr<Blobs> Exchange(const std::string& address, int size, int rank,
                                       absl::Duration timeout = kAmple, uint64_t generation = 1) {
   RendezvousClient client(

@@ -11,7 +11,7 @@ namespace {
 
 class RendezvousTlsTest : public testing::Test {
  protected:
-  // A folder of its own for each.
+  // Each identity has its own folder.
   std::shared_ptr<const Tls> Load(const TestAuthority& authority, const std::string& hosts) {
     const std::string folder = folder_.Join(absl::StrCat(folders_++));
     std::filesystem::create_directory(folder);
@@ -50,7 +50,7 @@ TEST_F(RendezvousTlsTest, RanksOfThePoolMeet) {
   EXPECT_EQ(*second, *first);
 }
 
-TEST_F(RendezvousTlsTest, StrangersAreNotLetInEvenWithTheToken) {
+TEST_F(RendezvousTlsTest, RefusesOtherPoolsCertificatesEvenWithTheToken) {
   const auto server = StartServer(2, 1, Load(ours_, "IP:127.0.0.1"));
   const absl::Duration brief = absl::Milliseconds(300);
   EXPECT_TRUE(absl::IsUnavailable(ExchangeAs(*server, nullptr, 0, brief).status()));
@@ -73,7 +73,7 @@ TEST_F(RendezvousTlsTest, NodesWhoseAddressesNoCertificateNamesShareAName) {
       << "it is let in, and waits";
 }
 
-TEST_F(RendezvousTlsTest, ServesOtherMachinesWithoutBeingAsked) {
+TEST_F(RendezvousTlsTest, ServesOtherMachinesWithoutAFlag) {
   const auto server = RendezvousServer::Start(
       {.address = "0.0.0.0:0", .tls = Load(ours_, "IP:127.0.0.1"), .token = kToken});
   EXPECT_TRUE(server.ok()) << server.status();

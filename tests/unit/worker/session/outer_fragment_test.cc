@@ -5,6 +5,7 @@
 #include "common/io/digest.h"
 #include "gtest/gtest.h"
 #include "worker/replica/synthetic_replica.h"
+#include "worker/session/merge_parameters.h"
 
 namespace longhaul::session {
 namespace {
@@ -169,6 +170,23 @@ TEST_F(OuterFragmentTest, EvaluationLeavesTheLiveParametersAsTheyWere) {
   EXPECT_EQ(Live(), std::vector<float>(kElements, 5));
   ASSERT_TRUE(fragment.RestoreLive(*replica_).ok());
   EXPECT_EQ(Live(), live);
+}
+
+TEST(MergeParametersTest, AnyNumberOfThreadsGivesTheSameBits) {
+  std::vector<float> outer(200'003), live(outer.size());
+  for (size_t i = 0; i < live.size(); ++i) {
+    outer[i] = 0.37f * static_cast<float>(i % 1009);
+    live[i] = -0.11f * static_cast<float>(i % 997);
+  }
+  std::vector<float> alone = live;
+  MergeParameters(0.3, outer, absl::MakeSpan(alone), nullptr);
+  EXPECT_EQ(alone[500], 0.3f * live[500] + 0.7f * outer[500]);
+  for (const int threads : {1, 2, 5}) {
+    ThreadTeam team(threads);
+    std::vector<float> merged = live;
+    MergeParameters(0.3, outer, absl::MakeSpan(merged), &team);
+    EXPECT_EQ(merged, alone) << threads;
+  }
 }
 
 }  // namespace

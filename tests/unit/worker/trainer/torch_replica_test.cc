@@ -7,17 +7,26 @@
 #include <fstream>
 #include <numeric>
 
+#include "tests/testing/temp_dir.h"
+
 namespace longhaul {
 namespace {
 
 using testing::HasSubstr;
 
 std::string WriteText() {
-  const std::string path = testing::TempDir() + "/torch_replica_test.txt";
-  std::ofstream file(path);
-  for (int i = 0; i < 400; ++i)
-    file << "the quick brown fox " << i % 7 << " jumps over the lazy dog\n";
-  return path;
+  return WrittenOnce("torch_replica_text", [](std::ostream& file) {
+    for (int i = 0; i < 400; ++i)
+      file << "the quick brown fox " << i % 7 << " jumps over the lazy dog\n";
+  });
+}
+
+// Of the same text, as nanoGPT has tokens.
+std::string WriteTokens() {
+  std::ifstream text(WriteText());
+  return WrittenOnce("torch_replica_tokens", [&text](std::ostream& file) {
+    for (char byte = 0; text.get(byte);) file << byte << '\0';
+  });
 }
 
 TorchReplica::Options TinyOptions() {
@@ -124,7 +133,35 @@ TEST(TorchReplicaTest, RefusesWhatItCannotDo) {
   options = TinyOptions();
   options.ranks_of_node = {1, 1};
   EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+}
 
+TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
+  TorchReplica::Options options = TinyOptions();
+  options.sources = {
+      {.source = {.kind = SourceKind::kNanoGpt, .path = WriteTokens(), .eos = '\n'}}};
+  options.separate_documents = true;
+  options.accumulation = 2;
+  const auto fused = TorchReplica::Create(options).value();
+  EXPECT_THAT(fused->Describe(), HasSubstr("attention keeps to documents"));
+  options.blocks = BlockKind::kAutograd;
+  const auto autograd = TorchReplica::Create(options).value();
+  options.separate_documents = false;
+  const auto joined = TorchReplica::Create(options).value();
+  EXPECT_NEAR(fused->Evaluate()->loss, autograd->Evaluate()->loss, 1e-4);
+  for (int step = 1; step <= 15; ++step) {
+    const double loss = autograd->Step(step)->loss;
+    EXPECT_NEAR(fused->Step(step)->loss, loss, 1e-3) << step;
+    EXPECT_NE(joined->Step(step)->loss, loss) << step;
+  }
+  const double loss = autograd->Evaluate()->loss;
+  EXPECT_NEAR(fused->Evaluate()->loss, loss, 1e-3);
+  EXPECT_NE(joined->Evaluate()->loss, loss);
+
+  options.separate_documents = true;
+  options.sources[0].source.eos = 7;
+  const absl::Status status = TorchReplica::Create(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("token 7 (eos) is nowhere in it"));
 }
 
 TEST(TorchReplicaTest, TrainsInEachPrecisionAndWayOfComputing) {

@@ -42,6 +42,26 @@ TEST_F(SessionTest, GoesThroughItsStates) {
   EXPECT_EQ(session_.state(), SessionState::kEnded);
 }
 
+// Pushes at steps 3 and 7, merges at 4 and 8: whatever a rank has heard of by then.
+TEST_F(SessionTest, RanksSettleWhereSomethingIsDue) {
+  std::vector<int64_t> settled;
+  const auto note = [&](const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      const auto* step = std::get_if<RunStep>(&action);
+      if (step != nullptr && step->settle) settled.push_back(step->step);
+    }
+  };
+  Train();
+  for (int64_t step = 1; step < 8; ++step) {
+    if (step == 3) {
+      Do(CommitPublished{0, {1, RoundKind::kOuter}});
+      Do(Pulled{0, 1});
+    }
+    note(Do(StepDone{step}));
+  }
+  EXPECT_EQ(settled, (std::vector<int64_t>{3, 4, 7, 8}));
+}
+
 TEST_F(SessionTest, SaysWhatItWaitsForAndSinceWhen) {
   Train();
   for (int64_t step : {1, 2, 3}) Do(StepDone{step});

@@ -1,0 +1,85 @@
+#include "common/checkpoint/initial_folder.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/checkpoint/reader.h"
+#include "common/config/hugging_face_spec.h"
+#include "common/config/transformer_spec.h"
+#include "common/hf/hf_model.h"
+
+namespace longhaul {
+namespace {
+
+constexpr size_t kModelTextMax = 400;
+
+using Violations = std::vector<SpecViolation>;
+
+// Reads the headers of its files; their values are read when the job begins.
+Violations CheckHfFolder(const std::string& folder, const std::string& field,
+                         const v1::ModelSpec& spec) {
+  if (spec.has_hf()) {
+    return {{"model.hf", "every pool would need that folder, too",
+             absl::StrCat("leave it out: ", field, " gives the model its shape and parameters")}};
+  }
+  const absl::StatusOr<HfModel> model = OpenHfModel(folder);
+  if (!model.ok()) {
+    return {{field, std::string(model.status().message()),
+             "the folder is a Hugging Face model's (Llama or Qwen3), as downloaded"}};
+  }
+  const std::vector<std::string> differences =
+      DifferencesFrom(model->config, ShapeOf(spec.transformer()));
+  if (differences.empty()) return {};
+  return {{field,
+           absl::StrCat("the folder does not fit the model: ", absl::StrJoin(differences, "; ")),
+           "leave those fields of model.transformer out: the folder says them"}};
+}
+
+}  // namespace
+
+std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved) {
+  std::vector<v1::CheckpointTensor> tensors;
+  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
+    for (const UnitSpan& span : resolved.fragments[f].units) {
+      for (const TensorLayout& layout : resolved.model.units[span.unit].tensors) {
+        v1::CheckpointTensor& tensor = tensors.emplace_back();
+        tensor.set_name(layout.name);
+        tensor.mutable_shape()->Assign(layout.shape.begin(), layout.shape.end());
+        tensor.set_fragment(static_cast<int32_t>(f));
+        tensor.set_offset(span.offset + layout.offset);
+      }
+    }
+  }
+  return tensors;
+}
+
+Violations TakeShapeOf(const std::string& folder, const std::string& field, v1::JobSpec& spec) {
+  const bool other =
+      spec.model().kind_case() != v1::ModelSpec::KIND_NOT_SET && !spec.model().has_transformer();
+  if (spec.model().has_hf() || other || !IsHfFolder(folder)) return {};
+  const absl::StatusOr<HfConfig> config = ReadHfConfig(folder);
+  if (!config.ok())
+    return {{field, std::string(config.status().message()), "see config.json there"}};
+  return TakeShape(*config, *spec.mutable_model()->mutable_transformer());
+}
+
+Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const std::string& field,
+                              const ResolvedJob& resolved) {
+  if (resolved.spec.model().has_transformer() && IsHfFolder(folder))
+    return CheckHfFolder(folder, field, resolved.spec.model());
+  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
+  if (!manifest.ok()) {
+    return {{field, std::string(manifest.status().message()),
+             "a checkpoint's folder has a manifest.json and the files that it names, a Hugging "
+             "Face folder a config.json"}};
+  }
+  const std::string differences = TensorDifferences(*manifest, TensorsOf(resolved));
+  if (differences.empty()) return {};
+  std::string hint = "a job begins with a checkpoint of the same model";
+  if (manifest->has_model()) {
+    absl::StrAppend(&hint, "; the checkpoint's is: ",
+                    manifest->model().ShortDebugString().substr(0, kModelTextMax));
+  }
+  return {{field, absl::StrCat("the checkpoint does not fit the model: ", differences), hint}};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,31 @@
+// A folder whose parameters a job is to begin with: a checkpoint's or a Hugging Face model's, compared
+// with the job before anything of its values is read. Who submits a job from a folder of their own
+// machine and the coordinator check it by this.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/config/job_spec.h"
+#include "common/config/spec_violation.h"
+#include "common/io/filesystem.h"
+#include "longhaul/v1/checkpoint.pb.h"
+
+namespace longhaul {
+
+// Where each tensor of the job's model lies in its fragments.
+std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved);
+
+// Before the spec is resolved: writes out model.transformer if `folder` is a Hugging Face model's and
+// the spec names no other model, so that the spec need not say it. Returns what is wrong, in fields of
+// the spec (`field`: the one that names the folder); the spec is then as it was. Blocks.
+std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::string& field,
+                                       v1::JobSpec& spec);
+
+// Whether the folder has the parameters of the job's model; reads manifests and headers. At most one
+// violation, of `field` or of model.hf. Blocks.
+std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string& folder,
+                                              const std::string& field,
+                                              const ResolvedJob& resolved);
+
+}  // namespace longhaul

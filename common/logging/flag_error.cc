@@ -1,0 +1,36 @@
+#include "common/logging/flag_error.h"
+
+#include <cstdlib>
+#include <iostream>
+
+#include "absl/strings/strip.h"
+#include "common/logging/logging.h"
+
+namespace longhaul {
+
+bool AsksForJsonLog(int argc, const char* const* argv) {
+  const char* const variable = std::getenv("LONGHAUL_LOG_FORMAT");
+  absl::string_view format = variable == nullptr ? "" : variable;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view word = argv[i];
+    if (word == "--") break;
+    if (!absl::ConsumePrefix(&word, "--log-format")) continue;
+    if (absl::ConsumePrefix(&word, "=")) {
+      format = word;
+    } else if (word.empty() && i + 1 < argc) {
+      format = argv[++i];
+    }
+  }
+  return format == "json";
+}
+
+void SayFlagError(const std::string& program, int argc, const char* const* argv,
+                  absl::string_view message) {
+  if (AsksForJsonLog(argc, argv)) {
+    Logger({.program = program, .format = LogFormat::kJson}).Error(message);
+  } else {
+    std::cerr << message << std::endl;
+  }
+}
+
+}  // namespace longhaul

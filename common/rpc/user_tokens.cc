@@ -1,0 +1,167 @@
+#include "common/rpc/user_tokens.h"
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/secret_file.h"
+#include "common/rpc/status_details.h"
+#include "openssl/crypto.h"
+#include "openssl/sha.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::Duration kBetweenReads = absl::Seconds(1);
+
+using Digest256 = std::array<uint8_t, 32>;
+
+std::optional<Role> RoleOf(absl::string_view word) {
+  for (const Role role : {Role::kViewer, Role::kSubmitter, Role::kAdmin}) {
+    if (RoleName(role) == word) return role;
+  }
+  return std::nullopt;
+}
+
+std::optional<Digest256> TokenDigestOf(absl::string_view word) {
+  Digest256 digest;
+  if (!absl::ConsumePrefix(&word, "sha256:") || word.size() != 2 * digest.size() ||
+      !std::all_of(word.begin(), word.end(), absl::ascii_isxdigit)) {
+    return std::nullopt;
+  }
+  const std::string bytes = absl::HexStringToBytes(word);
+  std::copy(bytes.begin(), bytes.end(), digest.begin());
+  return digest;
+}
+
+absl::StatusOr<UserToken> ParseLine(absl::string_view line) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  if (words.size() != 3) return absl::InvalidArgumentError("expected NAME ROLE sha256:HEX");
+  if (!IsName(words[0]))
+    return absl::InvalidArgumentError(absl::StrCat("the name is not ", kNameForm));
+  const std::optional<Role> role = RoleOf(words[1]);
+  if (!role) return absl::InvalidArgumentError("the role is not viewer, submitter or admin");
+  const std::optional<Digest256> digest = TokenDigestOf(words[2]);
+  if (!digest) {
+    // The text is not repeated, since it may be the token itself.
+    return absl::InvalidArgumentError(
+        "the third word is not sha256: and the 64 hex digits of the token's SHA-256");
+  }
+  return UserToken{{std::string(words[0]), *role}, *digest};
+}
+
+}  // namespace
+
+absl::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kViewer:
+      return "viewer";
+    case Role::kSubmitter:
+      return "submitter";
+    case Role::kAdmin:
+      return "admin";
+  }
+  return "";
+}
+
+absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text) {
+  std::vector<UserToken> tokens;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    absl::StatusOr<UserToken> token = ParseLine(line);
+    if (!token.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": ", token.status().message()));
+    }
+    tokens.push_back(*std::move(token));
+  }
+  if (tokens.empty()) return absl::InvalidArgumentError("there is no user in it");
+  return tokens;
+}
+
+absl::string_view BearerToken(absl::string_view authorization) {
+  constexpr size_t kScheme = 7;
+  if (!absl::EqualsIgnoreCase(authorization.substr(0, kScheme), "bearer ")) return "";
+  const absl::string_view token = absl::StripAsciiWhitespace(authorization.substr(kScheme));
+  return token.size() > kTokenBytesMax ? "" : token;
+}
+
+absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(const std::string& flag,
+                                                     const std::string& path, Logger log) {
+  std::unique_ptr<Tokens> tokens(new Tokens(flag, path, std::move(log)));
+  LH_ASSIGN_OR_RETURN(std::vector<UserToken> read, tokens->Read());
+  absl::MutexLock lock(&tokens->mutex_);
+  tokens->tokens_ = std::move(read);
+  tokens->read_at_ = absl::Now();
+  return tokens;
+}
+
+absl::StatusOr<std::vector<UserToken>> Tokens::Read() const {
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(flag_, path_, kTokensBytesMax));
+  absl::StatusOr<std::vector<UserToken>> tokens = ParseTokens(text);
+  if (tokens.ok()) return tokens;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag_, " ", path_, ": ", tokens.status().message()));
+}
+
+void Tokens::Refresh() {
+  const absl::Time now = absl::Now();
+  if (now >= read_at_ && now - read_at_ < kBetweenReads) return;
+  read_at_ = now;
+  absl::StatusOr<std::vector<UserToken>> read = Read();
+  if (read.ok()) {
+    tokens_ = *std::move(read);
+    trouble_.clear();
+    return;
+  }
+  if (trouble_ == read.status().message()) return;
+  trouble_ = std::string(read.status().message());
+  log_.Error(absl::StrCat(trouble_, "; the tokens that were read before stay in force"));
+}
+
+std::optional<User> Tokens::Find(absl::string_view token) {
+  Digest256 digest;
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest.data());
+  absl::MutexLock lock(&mutex_);
+  Refresh();
+  const User* found = nullptr;
+  for (const UserToken& candidate : tokens_) {
+    const bool same = CRYPTO_memcmp(candidate.digest.data(), digest.data(), digest.size()) == 0;
+    found = same ? &candidate.user : found;
+  }
+  if (found == nullptr) return std::nullopt;
+  return *found;
+}
+
+absl::StatusOr<User> Tokens::Authenticate(absl::string_view authorization) {
+  const auto refuse = [](absl::string_view what, const char* reason, const char* hint) {
+    return WithErrorInfo(absl::UnauthenticatedError(what),
+                         {reason, {{"field", "authorization"}, {"hint", hint}}});
+  };
+  if (authorization.empty()) {
+    return refuse("a token is needed", "TOKEN_NEEDED",
+                  "give --token-file FILE or LONGHAUL_TOKEN_FILE to longhaul, "
+                  "'Authorization: Bearer TOKEN' elsewhere");
+  }
+  const absl::string_view token = BearerToken(authorization);
+  if (token.empty()) {
+    return refuse("the Authorization header is not 'Bearer TOKEN'", "TOKEN_MALFORMED",
+                  "give one header of this form; longhaul does with --token-file FILE");
+  }
+  std::optional<User> user = Find(token);
+  if (user) return *std::move(user);
+  return refuse("this token is nobody's: it was mistyped or withdrawn", "TOKEN_UNKNOWN",
+                "ask the coordinator's operator for one");
+}
+
+}  // namespace longhaul

@@ -1,0 +1,37 @@
+// What `--from` names: a checkpoint of a job, a folder that the coordinator sees in its --import-dir, or
+// a folder of this machine, which is sent.
+//
+//   JOB, JOB@STEP     a checkpoint
+//   coordinator:DIR   a folder there
+//   here:DIR          a folder here
+//   DIR               a folder here, if it is one; else there. If both have one at that path, they must be
+//                     the same files: then it is used where it is. Else the user must say which.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/environment.h"
+#include "coordinator/cli/outcome.h"
+#include "coordinator/cli/upload.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::cli {
+
+struct InitialSource {
+  // To be sent if the coordinator lacks it; spec.init.upload names it. Nothing: nothing is to be sent.
+  std::optional<FolderToSend> folder;
+};
+
+// Fills in spec.init; of a folder here the model's shape, too. A folder here is compared with the spec
+// before it is read. Asks the coordinator where a folder may be there as well; with
+// arguments.dry_run one that does not answer is taken to have none. Blocks.
+std::variant<InitialSource, CliError> FindInitialSource(const Arguments& arguments, FileSystem& fs,
+                                                        Client& client,
+                                                        const Environment& environment,
+                                                        v1::JobSpec& spec);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,228 @@
+#include "coordinator/cli/upload.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+#include "common/io/sha256.h"
+#include "common/rpc/retry.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/cli/text.h"
+#include "coordinator/cli/transfer_progress.h"
+
+namespace longhaul::cli {
+namespace {
+
+// The server takes no longer streams. A longer transfer continues with another one.
+constexpr absl::Duration kUploadStreamMax = absl::Minutes(30);
+constexpr int64_t kChunkBytes = 1 << 20;
+
+absl::StatusOr<SeenFile> LookAt(const std::string& folder, const std::string& name) {
+  const std::string path = JoinPath(folder, name);
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return absl::ErrnoToStatus(errno, path);
+  if (!S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, " is no regular file"));
+  return SeenFile{.name = name,
+                  .bytes = info.st_size,
+                  .inode = info.st_ino,
+                  .changed_ns = absl::ToUnixNanos(absl::TimeFromTimespec(info.st_ctim))};
+}
+
+absl::Status Changed(const std::string& folder, const SeenFile& seen) {
+  return absl::AbortedError(
+      absl::StrCat(JoinPath(folder, seen.name), " changed while the folder was read or sent"));
+}
+
+absl::Status CheckUnchanged(const std::string& folder, const SeenFile& seen) {
+  const absl::StatusOr<SeenFile> now = LookAt(folder, seen.name);
+  return now.ok() && *now == seen ? absl::OkStatus() : Changed(folder, seen);
+}
+
+absl::StatusOr<std::string> DigestOfFile(FileSystem& fs, const std::string& folder,
+                                         const SeenFile& seen,
+                                         const std::function<void(int64_t)>& on_read) {
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(JoinPath(folder, seen.name)));
+  Sha256 sha;
+  for (int64_t at = 0; at < seen.bytes;) {
+    const int64_t end = std::min(at + kChunkBytes, seen.bytes);
+    // A file that became shorter is found below.
+    if (!AddFileTo(sha, *file, at, end).ok()) break;
+    on_read(end - std::exchange(at, end));
+  }
+  LH_RETURN_IF_ERROR(CheckUnchanged(folder, seen));
+  return sha.Hex();
+}
+
+class Uploading {
+ public:
+  Uploading(const FolderToSend& folder, Client& client, FileSystem& fs,
+            const Environment& environment, absl::Duration reconnect_for)
+      : folder_(folder),
+        client_(client),
+        fs_(fs),
+        environment_(environment),
+        reconnect_for_(reconnect_for),
+        progress_(environment) {
+    request_.set_upload(folder.upload);
+    for (const FolderFile& file : folder.files) {
+      v1::UploadedFile* announced = request_.add_files();
+      announced->set_name(file.name);
+      announced->set_bytes(file.bytes);
+      announced->set_sha256(file.sha256);
+    }
+    result_.bytes = folder.bytes();
+  }
+
+  absl::StatusOr<Uploaded> Run() {
+    absl::Time heard = environment_.clock.Now();
+    for (int attempt = 0;; ++attempt) {
+      const int64_t before = result_.sent;
+      const absl::StatusOr<bool> complete = SendMissing();
+      if (complete.ok() && *complete) return result_;
+      const absl::Time now = environment_.clock.Now();
+      if (result_.sent > before) heard = now, attempt = 0;
+      const absl::Status status =
+          complete.ok() ? absl::InternalError("the server does not complete the upload")
+                        : complete.status();
+      if (!MayTryAgain(status, attempt) || now - heard > reconnect_for_) return status;
+      const auto asked = RetryDelayOf(status).value_or(absl::Milliseconds(50));
+      environment_.clock.SleepUntil(now + asked + FullJitter({}, attempt, random_));
+    }
+  }
+
+ private:
+  bool MayTryAgain(const absl::Status& status, int attempt) {
+    if (absl::IsInternal(status)) return attempt < 2;
+    if (absl::IsDataLoss(status)) {
+      // The file has not changed here, so it was damaged on the way.
+      if (std::exchange(damaged_, true)) return false;
+      progress_.Say(absl::StrCat(Printable(status.message()), "; sending it again"));
+      return true;
+    }
+    // The server removed the upload, or another client sent a part of it. PrepareUpload tells what is missing.
+    const auto info = ErrorInfoOf(status);
+    if (info.has_value() && (info->reason == "UPLOAD_UNKNOWN" || info->reason == "UPLOAD_OFFSET"))
+      return true;
+    if (!answered_) return false;
+    const bool lost = absl::IsUnavailable(status) || absl::IsCancelled(status);
+    if (lost) progress_.Lost(status, client_.address());
+    return lost || absl::IsDeadlineExceeded(status) || RetryDelayOf(status).has_value();
+  }
+
+  // Whether the upload is complete now.
+  absl::StatusOr<bool> SendMissing() {
+    LH_ASSIGN_OR_RETURN(const v1::PrepareUploadResponse there, client_.PrepareUpload(request_));
+    answered_ = true;
+    progress_.Connected();
+    if (there.complete()) return true;
+    if (there.files_size() != request_.files_size())
+      return absl::InternalError("the server answers for other files");
+    done_ = 0;
+    for (const v1::FileProgress& file : there.files()) done_ += file.bytes();
+    bool complete = false;
+    for (int i = 0; i < there.files_size(); ++i) {
+      if (there.files(i).verified()) continue;
+      LH_ASSIGN_OR_RETURN(complete, SendFile(i, there.files(i).bytes()));
+    }
+    return complete;
+  }
+
+  absl::StatusOr<bool> SendFile(int index, int64_t at) {
+    const SeenFile& seen = folder_.seen[index];
+    LH_RETURN_IF_ERROR(CheckUnchanged(folder_.path, seen));
+    LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                        fs_.Open(JoinPath(folder_.path, seen.name)));
+    v1::UploadFileRequest first;
+    first.set_upload(folder_.upload);
+    first.set_file(seen.name);
+    first.set_offset(at);
+    const absl::StatusOr<v1::UploadFileResponse> sent =
+        client_.UploadFile(first, environment_.clock.Now() + kUploadStreamMax,
+                           [&](v1::UploadFileRequest* chunk) -> absl::StatusOr<bool> {
+                             if (at >= seen.bytes) return false;
+                             std::string& data = *chunk->mutable_data();
+                             data.resize(std::min(kChunkBytes, seen.bytes - at));
+                             if (!file->ReadExactly(at, absl::MakeSpan(data)).ok())
+                               return Changed(folder_.path, seen);
+                             at += static_cast<int64_t>(data.size());
+                             done_ += static_cast<int64_t>(data.size());
+                             result_.sent += static_cast<int64_t>(data.size());
+                             progress_.Show("sending ", done_, result_.bytes);
+                             return true;
+                           });
+    // A file that changed here explains a digest that differs there.
+    LH_RETURN_IF_ERROR(CheckUnchanged(folder_.path, seen));
+    LH_RETURN_IF_ERROR(sent.status());
+    return sent->complete();
+  }
+
+  const FolderToSend& folder_;
+  Client& client_;
+  FileSystem& fs_;
+  const Environment& environment_;
+  const absl::Duration reconnect_for_;
+  Random random_{static_cast<uint64_t>(absl::ToUnixNanos(environment_.clock.Now()))};
+  TransferProgress progress_;
+  v1::PrepareUploadRequest request_;
+  Uploaded result_;
+  // Bytes that the server has, as far as this client knows.
+  int64_t done_ = 0;
+  bool answered_ = false, damaged_ = false;
+};
+
+}  // namespace
+
+int64_t FolderToSend::bytes() const {
+  int64_t sum = 0;
+  for (const FolderFile& file : files) sum += file.bytes;
+  return sum;
+}
+
+absl::StatusOr<std::vector<SeenFile>> LookAtFolder(FileSystem& fs, const std::string& folder) {
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesNeededOf(fs, folder));
+  std::vector<SeenFile> seen;
+  for (const std::string& name : names) {
+    LH_ASSIGN_OR_RETURN(seen.emplace_back(), LookAt(folder, name));
+  }
+  return seen;
+}
+
+absl::StatusOr<FolderToSend> ReadFolder(FileSystem& fs, const std::string& folder,
+                                        const Environment& environment) {
+  FolderToSend read{.path = folder};
+  LH_ASSIGN_OR_RETURN(read.seen, LookAtFolder(fs, folder));
+  TransferProgress progress(environment);
+  int64_t done = 0, all = 0;
+  for (const SeenFile& seen : read.seen) all += seen.bytes;
+  for (const SeenFile& seen : read.seen) {
+    FolderFile& file = read.files.emplace_back();
+    file.name = seen.name;
+    file.bytes = seen.bytes;
+    LH_ASSIGN_OR_RETURN(file.sha256, DigestOfFile(fs, folder, seen, [&](int64_t bytes) {
+                          done += bytes;
+                          progress.Show("reading ", done, all);
+                        }));
+  }
+  LH_RETURN_IF_ERROR(CheckFolderFiles(read.files));
+  read.upload = DigestOfFiles(read.files);
+  return read;
+}
+
+std::string HintOfUpload(const absl::Status& status) {
+  return absl::IsAborted(status) ? "submit again when nothing writes to the folder" : "";
+}
+
+absl::StatusOr<Uploaded> Upload(const FolderToSend& folder, Client& client, FileSystem& fs,
+                                const Environment& environment, absl::Duration reconnect_for) {
+  return Uploading(folder, client, fs, environment, reconnect_for).Run();
+}
+
+}  // namespace longhaul::cli

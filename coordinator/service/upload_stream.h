@@ -1,0 +1,33 @@
+// Takes a file of an upload: each message is written on the executor, before the next one is read, so
+// that it shares the threads with the other bulk streams message by message. Admitted and watched as
+// they are (common/rpc/fragment_server.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rpc/fragment_server.h"
+#include "coordinator/store/uploads.h"
+#include "grpcpp/support/server_callback.h"
+#include "longhaul/v1/upload.pb.h"
+
+namespace longhaul::coordinator {
+
+// Of data in one message.
+inline constexpr int64_t kUploadChunkMax = 1 << 20;
+
+struct UploadHandler {
+  // The file that the first message is about. Called on the executor; may block.
+  std::function<absl::StatusOr<std::unique_ptr<IncomingFile>>(const v1::UploadFileRequest&)> open;
+  // What a caller is told of an error of the file, or of `open`.
+  std::function<absl::Status(const absl::Status&)> explain;
+};
+
+// What answers UploadFile.
+grpc::ServerReadReactor<v1::UploadFileRequest>* ReceiveUploadFile(
+    grpc::CallbackServerContext* context, v1::UploadFileResponse* response, UploadHandler handler,
+    const BulkResources& resources);
+
+}  // namespace longhaul::coordinator

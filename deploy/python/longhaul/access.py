@@ -1,0 +1,74 @@
+"""How the coordinator knows this user, and this user the coordinator."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import grpc
+
+from longhaul.errors import LonghaulError
+
+TOKEN_BYTES = range(16, 4097)
+
+
+def read_token(path: str) -> str:
+    """The token in a file that nobody else may read; the content is in no error. Raises LonghaulError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        code = "NOT_FOUND" if isinstance(error, FileNotFoundError) else "PERMISSION_DENIED"
+        raise LonghaulError(code, f"token_file {path}: {error.strerror}") from None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise LonghaulError("INVALID_ARGUMENT", f"token_file {path} is not a file")
+        # A group may read the file of another owner, who put it there for that group (as Kubernetes mounts secrets).
+        others = found.st_mode & (stat.S_IRWXO | stat.S_IWGRP)
+        group = found.st_mode & stat.S_IRWXG if found.st_uid == os.geteuid() else 0
+        if others or group:
+            raise LonghaulError("FAILED_PRECONDITION", f"token_file {path} holds a secret that others may read or change: chmod 600 {path}",
+                                hint=f"chmod 600 {path}")
+        token = os.read(descriptor, TOKEN_BYTES.stop + 2).strip()
+    finally:
+        os.close(descriptor)
+    if len(token) not in TOKEN_BYTES or not all(32 < byte < 127 for byte in token):
+        raise LonghaulError("INVALID_ARGUMENT", f"token_file {path} does not hold one token of 16 to 4096 visible characters on one line",
+                            hint=f"openssl rand -hex 32 > {path}")
+    return token.decode("ascii")
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Access:
+    """The flags of the CLI as arguments: each as given, else its variable (LONGHAUL_TLS_CA, ...). Thread-safe."""
+
+    def __init__(self, tls_ca: str | None, tls_certificate: str | None, tls_key: str | None, token_file: str | None):
+        def value(given: str | None, name: str) -> str:
+            return str(given or os.environ.get(name) or "")
+
+        self.ca = value(tls_ca, "LONGHAUL_TLS_CA")
+        self.certificate = value(tls_certificate, "LONGHAUL_TLS_CERTIFICATE")
+        self.key = value(tls_key, "LONGHAUL_TLS_KEY")
+        self.token_file = value(token_file, "LONGHAUL_TOKEN_FILE")
+        if self.token_file and not self.ca:
+            raise ValueError("token_file needs tls_ca: a token is not sent in plaintext")
+        if bool(self.certificate) != bool(self.key) or self.certificate and not self.ca:
+            raise ValueError("TLS needs all of tls_ca, tls_certificate and tls_key")
+        if self.ca and not self.certificate and not self.token_file:
+            raise ValueError("tls_ca says nothing of who you are: give token_file too, or tls_certificate and tls_key")
+        if self.token_file:
+            read_token(self.token_file)  # What is wrong with it is said now.
+
+    def channel(self, server: str) -> grpc.Channel:
+        if not self.ca:
+            return grpc.insecure_channel(server)
+        pair = (_read(self.key), _read(self.certificate)) if self.certificate else (None, None)
+        return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair))
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Of one call: the file is read for each, so that a token may be replaced."""
+        return (("authorization", f"Bearer {read_token(self.token_file)}"),) if self.token_file else ()

@@ -1,0 +1,26 @@
+#include "tests/conformance/communicator_suite.h"
+#include "worker/collective/emulated_streams.h"
+#include "worker/collective/stream_communicator.h"
+
+namespace longhaul {
+namespace {
+
+// Each group has its own emulated device, with its own order of works.
+struct StreamBackend {
+  static constexpr bool kRankOrderSums = true;
+  static constexpr bool kTellsWhoLeft = true;
+  static std::vector<int> Sizes() { return {1, 2, 3, 4, 8}; }
+  static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size) {
+    return MakeStreamCommunicators(size, std::make_shared<EmulatedStreams>(size)).value();
+  }
+  static std::shared_ptr<std::byte> Allocate(size_t bytes) {
+    return {reinterpret_cast<std::byte*>(new double[bytes / sizeof(double) + 1]),
+            [](std::byte* memory) { delete[] reinterpret_cast<double*>(memory); }};
+  }
+  static CallOptions Options(absl::Duration timeout) { return {.timeout = timeout}; }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Streams, CommunicatorSuite, StreamBackend);
+
+}  // namespace
+}  // namespace longhaul

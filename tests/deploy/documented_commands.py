@@ -1,0 +1,103 @@
+"""What documented_test.py makes of the commands that the documents and help pages show. A command that no table names is run as it stands."""
+
+# What is run where a command has a placeholder, takes long or never ends; and what it must say, if that is not clear from its exit code.
+INSTEAD = {
+    # README.md
+    "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257":
+        "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
+        "--set name=of-tokens --set train.steps=8 --wait",
+    "build/bin/longhaul download quickstart --out /tmp/quickstart-model": "build/bin/longhaul download quickstart --out quickstart-model",
+    "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
+        "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
+    "longhaul checkpoint JOB": "longhaul checkpoint running --wait",
+    "longhaul logs quickstart --follow": "longhaul logs quickstart --follow --timeout 2s",
+    "tensorboard --logdir DATA/jobs/ID/track": "tensorboard --inspect --logdir $(ls -d data/jobs/*/track | head -n 1)",
+    "tensorboard --logdir /var/lib/longhaul/coordinator/jobs/ID/track": "tensorboard --inspect --logdir $(ls -d data/jobs/*/track | head -n 1)",
+    # CONTRIBUTING.md
+    "ctest --test-dir build -R session": "ctest --test-dir $BUILD -N -R session",
+    "ctest --test-dir build -R faults": "ctest --test-dir $BUILD -N -R faults",
+    "ctest --test-dir build -R models": "ctest --test-dir $BUILD -N -R models",
+    "ctest --test-dir build -R documented": "ctest --test-dir $BUILD -N -R documented",
+    "build/bin/cluster_search --seeds 100000": "build/bin/cluster_search --seeds 100",
+    # deploy/README.md
+    "longhaul logs POOL": "longhaul logs site-a",
+    "longhaul-coordinator --check --data-dir D": "longhaul-coordinator --check --data-dir stopped",
+    "longhaul get JOB": "longhaul get quickstart",
+    "longhaul checkpoints JOB": "longhaul checkpoints quickstart",
+    "longhaul cancel JOB": "longhaul cancel running",
+    "longhaul delete JOB": "longhaul submit -f job.yaml --set name=gone --set pools.min=9 && longhaul cancel gone && longhaul delete gone",
+    "longhaul submit -f job.yaml --set name=NEW --from JOB@STEP": "longhaul submit -f job.yaml --set name=renewed --from quickstart@60 --wait",
+}
+# What else ends with an error, and what it says then.
+REFUSED = {"longhaul checkpoint quickstart": "has ended"}
+SAYS = {"ctest --test-dir build -R session": r"Total Tests: [1-9]", "ctest --test-dir build -R models": r"Total Tests: [1-9]",
+        "build/bin/longhaul pools": r"site-c .*IDLE"}
+
+# Names of commands and flags, with which the text says what they do: the program's own help must know them.
+MENTIONED = {
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul logs", "longhaul download",
+    "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
+}
+
+# Blocks for the machines of deploy/two-machines.md: two_machines_test.py runs each.
+OF_MACHINES = ("tests/deploy/two_machines_test.py", "for machines, block in commands()")
+
+# command: (why it is not run here, file, what must stand in it). Where the reason is a test, the file is that test, and ctest, tests/deploy/run.sh or
+# .ci/run must know it.
+BY_TEST = "another test runs it"
+CHANGES = "it changes the tree"
+LONG = "it takes long, and what it needs is there"
+NOT_HERE = "it needs what a test machine lacks"
+NO_PROGRAM = "it is a file that the text speaks of"
+README_LINES = (BY_TEST, "tests/models/readme_test.py", "The commands of the block that begins with the tokenizer")
+ELSEWHERE = {
+    "PYTHONPATH=deploy/python python3 -m longhaul.tokenize --tokenizer /models/base --out /data/corpus '/data/*.jsonl'": README_LINES,
+    "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set 'data={megatron: {prefix: /data/corpus}}' --wait":
+        README_LINES,
+    "build/bin/longhaul export continue --out trained": README_LINES,
+    "python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained(\"trained\")'": README_LINES,
+    "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": README_LINES,
+    "longhaul eval trained --data /data/corpus": (BY_TEST, "tests/models/readme_test.py", "build/bin/longhaul eval {trained} --data {corpus}"),
+    "deploy/quickstart.sh": (BY_TEST, "tests/integration/processes/quickstart_test.py", "deploy/quickstart.sh"),
+    "deploy/quickstart.sh --ranks 2 --set 'inner.onebit_adam={lr: 4e-3, freeze_step: 1000}'":
+        (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
+    "tests/benchmark/run.sh engine": (LONG, "tests/benchmark/run.py", '"engine"'),
+    "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
+    "tests/run.sh -R deploy": (LONG, "tests/run.sh", '--no-tests=error "$@"'),
+    "deploy/images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
+    "images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
+    "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
+    "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
+    "tests/deploy/run.sh two-machines": (LONG, "tests/deploy/run.sh", "two-machines"),
+    "pip install transformers": (BY_TEST, "tests/models/readme_test.py", "import transformers"),
+    "tests/deploy/run.sh all": (LONG, "tests/deploy/run.sh", "all) page"),
+    "cmake --preset release && cmake --build --preset release": (LONG, "CMakePresets.json", '"name": "release", "inherits"'),
+    "cmake --preset asan && cmake --build --preset asan": (LONG, "CMakePresets.json", '"name": "asan", "inherits"'),
+    "ctest --test-dir build-asan": (LONG, "CMakePresets.json", "${sourceDir}/build-asan"),
+    "cmake -B build -DLONGHAUL_UNITY=OFF": (LONG, "CMakeLists.txt", "option(LONGHAUL_UNITY"),
+    "tests/fuzz/run.sh --seconds 60": (LONG, "tests/fuzz/run.sh", "--seconds)"),
+    "build/tests/scenario_test --rewrite": (CHANGES, "tests/scenarios/scenario_test.cc", "--rewrite"),
+    "tests/gpu/bundle.sh": (BY_TEST, "tests/gpu/bundle_test.py", "tests/gpu/bundle.sh"),
+    "longhaul-gpu/run.sh": (BY_TEST, "tests/gpu/bundle_test.py", "longhaul-gpu/run.sh"),
+    "python3 deploy/grafana/make_dashboards.py": (BY_TEST, "tests/deploy/monitoring_test.py", "deploy/grafana/make_dashboards.py"),
+    "grafana/make_dashboards.py": (BY_TEST, "tests/deploy/monitoring_test.py", "deploy/grafana/make_dashboards.py"),
+    "python3 deploy/make_reference.py build/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
+    "deploy/make_reference.py BUILD/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
+    "deploy/schemas/make_schemas.py": (BY_TEST, "tests/deploy/cli_contract_test.py", "make_schemas.py"),
+    "tests/upgrade/run.sh": (LONG, "tests/upgrade/run.sh", "PREVIOUS_BIN"),
+    "python3 tests/upgrade/golden_store.py BIN REVISION": (CHANGES, "tests/upgrade/golden_store.py", "golden_store.py BIN REVISION"),
+    "python3 tests/upgrade/contract_test.py --write": (CHANGES, "tests/upgrade/contract_test.py", "--write"),
+    "tests/tidy/tidy_test.py": (NO_PROGRAM, "tests/tidy/tidy_test.py", "def main"),
+    "tests/deploy/documented_commands.py": (NO_PROGRAM, "tests/deploy/documented_commands.py", "INSTEAD = {"),
+    "git ls-files '*.h' '*.cc' | xargs clang-format -i": (CHANGES, ".clang-format", "BasedOnStyle"),
+    "longhaul-coordinator --listen 0.0.0.0:7070 --tls-ca longhaul-ca/ca.pem --tls-certificate longhaul-ca/longhaul.example.org.pem "
+    "--tls-key longhaul-ca/longhaul.example.org.key --tokens tokens --audit-log audit.jsonl":
+        (BY_TEST, "tests/integration/processes/security_test.py", "## Who may do what"),
+    "longhaul --tls-ca ca.pem --token-file bob.token list": (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
+    "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", '"pip", "install"'),
+    "ssh -L 7071:localhost:7071 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
+    "docker logs worker": (NOT_HERE, "tests/deploy/two_machines_test.py", "docker by"),
+    "journalctl -u longhaul-worker": (NOT_HERE, "tests/deploy/two_machines_test.py", "systemctl by a program"),
+    "export LONGHAUL_CACHE_DIR=/opt/longhaul": (NOT_HERE, "deploy/setup.sh", "LONGHAUL_CACHE_DIR"),
+    "deploy/setup.sh && cmake --preset release && cmake --build --preset release": (LONG, "tests/run.sh", "deploy/setup.sh"),
+}

@@ -1,0 +1,160 @@
+"""Mistakes of operators, with the real programs: cause, next step and exit code. python3 bad_input_test.py BUILD/bin [-v]
+
+Others are in security_test.py (authorities, ports, data folders), refusals_test.py (specs, flags) and tests/deploy/chart_test.py (values of the chart).
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.request
+
+import cluster
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import tools  # noqa: E402
+
+
+def at(offset):
+    """The environment of a program whose clock is wrong by an offset such as "+20d"."""
+    library = tools.unpack(["libfaketime"]) / "usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+    # Only the date is wrong. Timers work as usual.
+    return {"LD_PRELOAD": str(library), "FAKETIME": offset, "DONT_FAKE_MONOTONIC": "1"}
+
+
+class BadInputTest(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.remove_what_the_clocks_left)
+        self.addCleanup(self.cluster.close)
+        self.ca = self.cluster.folder / "ca"
+
+    def remove_what_the_clocks_left(self):
+        """The output of processes that were killed."""
+        for process in filter(None, [self.cluster.coordinator, *self.cluster.workers.values()]):
+            for name in ("faketime_shm", "sem.faketime_sem"):
+                pathlib.Path(f"/dev/shm/{name}_{process.pid}").unlink(missing_ok=True)
+
+    def run_program(self, name, *arguments, clock=None):
+        environment = {**os.environ, **(at(clock) if clock else {})}
+        result = subprocess.run([cluster.BIN / name, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return result.returncode, result.stderr
+
+    def issue(self, kind, name, days, *more):
+        """The flags of a program that shows a new certificate."""
+        if not self.ca.exists():
+            self.assertEqual(self.run_program("longhaul", "certs", "--dir", self.ca, "init")[0], 0)
+        code, error = self.run_program("longhaul", "certs", "--dir", self.ca, "issue", kind, name, "--days", str(days), *more)
+        self.assertEqual(code, 0, error)
+        return ["--tls-ca", self.ca / "ca.pem", "--tls-certificate", self.ca / f"{name}.pem", "--tls-key", self.ca / f"{name}.key"]
+
+    def start(self, days, clock=None):
+        certificate = self.issue("coordinator", "localhost", days, "--host", "127.0.0.1")
+        if clock:
+            self.cluster.prefix["coordinator"] = ["env", *(f"{name}={value}" for name, value in at(clock).items())]
+        self.cluster.start_coordinator(*certificate)
+
+    def list_jobs(self, flags, clock=None):
+        return self.run_program("longhaul", "--server", self.cluster.address, *flags, "list", clock=clock)
+
+    # --- Dates and clocks.
+
+    def test_an_own_certificate_that_has_expired(self):
+        certificate = self.issue("coordinator", "localhost", 10)
+        coordinator = ["--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data", *certificate]
+        worker = ["--coordinator", "127.0.0.1:1", "--pool", "site-a", *self.issue("pool", "site-a", 10)]
+        user = ["--server", "127.0.0.1:1", *self.issue("user", "bob", 10), "list"]
+        for clock, words in (("+20d", "expired on"), ("-20d", "is valid only from")):
+            for program, arguments in (("longhaul-coordinator", coordinator), ("longhaul-worker", worker), ("longhaul", user)):
+                code, error = self.run_program(program, *arguments, clock=clock)
+                self.assertEqual(code, 2, f"{program} {clock}: {error}")
+                self.assertIn(words, error)
+                self.assertIn("this machine's clock", error)
+
+    def test_a_server_whose_certificate_has_expired(self):
+        self.start(days=10)
+        user = self.issue("user", "bob", 100)
+        self.assertEqual(self.list_jobs(user)[0], 0)
+        code, error = self.list_jobs(user, clock="+20d")
+        self.assertEqual(code, 2, error)
+        self.assertIn("the server's certificate is not accepted: certificate has expired; issue a new one for the server, or correct this machine's clock", error)
+        self.cluster.prefix["site-a"] = ["env", *(f"{name}={value}" for name, value in at("+20d").items())]
+        self.cluster.start_worker("site-a", 1, *map(str, self.issue("pool", "site-a", 100)))
+        cluster.wait_until(lambda: "certificate has expired" in self.cluster.log("site-a"), 30, "the worker to say what is wrong")
+
+    def test_a_client_whose_certificate_has_expired_by_the_servers_clock(self):
+        self.start(days=100, clock="+20d")
+        code, error = self.list_jobs(self.issue("user", "bob", 10))
+        self.assertEqual(code, 2, error)
+        self.assertIn("does not accept --tls-certificate", error)
+        self.assertIn("be in date by its clock", error)
+        self.assertEqual(self.list_jobs(self.issue("user", "carol", 100))[0], 0)
+
+    # --- Ports.
+
+    def test_a_workers_metrics_are_as_closed_as_the_coordinators(self):
+        code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "0.0.0.0:0")
+        self.assertEqual(code, 4, error)
+        self.assertIn("--http-listen 0.0.0.0:0: everybody who reaches it may read metrics. Give --tokens", error)
+        self.assertIn("--insecure", error)
+        code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "127.0.0.1:0", "--tokens", "/nowhere")
+        self.assertEqual(code, 4, error)
+        self.assertIn("--tokens /nowhere", error)
+        self.cluster.start_coordinator()
+        self.cluster.start_worker("open", 1, "--http-listen", "0.0.0.0:0", "--insecure")
+        cluster.wait_until(lambda: "INSECURE: --http-listen" in self.cluster.log("open"), 30, "the worker to warn")
+        token, tokens = "0123456789abcdef0123456789abcdef", self.cluster.folder / "tokens"
+        tokens.touch(mode=0o600)
+        digest = subprocess.run(["sha256sum"], input=token, capture_output=True, text=True, check=True).stdout.split()[0]
+        tokens.write_text(f"ann viewer sha256:{digest}\n")
+        self.cluster.start_worker("closed", 1, "--http-listen", "127.0.0.1:0", "--tokens", tokens)
+        cluster.wait_until(lambda: "/metrics" in self.cluster.log("closed"), 30, "the worker to serve")
+        address = self.cluster.log("closed").split("metrics at http://")[1].split("/metrics")[0]
+
+        def get(path, **headers):
+            try:
+                with urllib.request.urlopen(urllib.request.Request(f"http://{address}{path}", headers=headers), timeout=10) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        self.assertEqual(get("/healthz")[0], 200)
+        refused = get("/metrics")
+        self.assertEqual(refused[0], 401)
+        self.assertIn("a token is needed", refused[1])
+        self.assertEqual(get("/metrics", Authorization="Bearer nobodys-0123456789")[0], 401)
+        shown = get("/metrics", Authorization=f"Bearer {token}")
+        self.assertEqual(shown[0], 200)
+        self.assertIn("longhaul_worker_build_info", shown[1])
+        self.assertNotIn(token, self.cluster.log("closed"))
+
+    # --- Folders.
+
+    def test_a_data_folder_that_cannot_be_written(self):
+        file = self.cluster.folder / "file"
+        file.touch()
+        # Nobody may write there, not even root.
+        for folder in ("/proc/longhaul", file / "data"):
+            self.check_unwritable(folder)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs another user")
+    def test_a_data_folder_of_another_user(self):
+        self.cluster.folder.chmod(0o755)
+        folder = self.cluster.folder / "roots"
+        folder.mkdir(mode=0o755)
+        self.check_unwritable(folder, user=65534)
+        (folder / "jobs").mkdir()
+        self.check_unwritable(folder, user=65534)
+
+    def check_unwritable(self, folder, **user):
+        result = subprocess.run([cluster.BIN / "longhaul-coordinator", "--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", folder], **user,
+                                capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(f"--data-dir {folder}: ", result.stderr)
+        self.assertIn("name a folder that this user may write to", result.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()

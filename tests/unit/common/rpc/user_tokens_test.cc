@@ -1,0 +1,91 @@
+#include "common/rpc/user_tokens.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/rpc/status_details.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The digest of "0123456789abcdef".
+constexpr char kDigest[] =
+    "sha256:9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";
+constexpr char kToken[] = "0123456789abcdef";
+
+TEST(ParseTokensTest, ReadsUsers) {
+  const auto tokens = ParseTokens(std::string("# who\n\nann viewer ") + kDigest +
+                                  " # until May\r\n\tbob  admin\t" + kDigest + "\n");
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  ASSERT_EQ(tokens->size(), 2u);
+  EXPECT_EQ((*tokens)[0].user, (User{"ann", Role::kViewer}));
+  EXPECT_EQ((*tokens)[1].user, (User{"bob", Role::kAdmin}));
+  EXPECT_EQ((*tokens)[0].digest[0], 0x9f);
+}
+
+TEST(ParseTokensTest, NamesTheLineAndNeverRepeatsASecret) {
+  const std::string good = std::string("ann viewer ") + kDigest + "\n";
+  for (const auto& [text, words] : {std::pair{"", "no user"},
+                                    {"ann viewer\n", "line 2: expected NAME ROLE"},
+                                    {"Ann! viewer sha256:00\n", "line 2: the name"},
+                                    {"ann root sha256:00\n", "line 2: the role"},
+                                    {"ann viewer sha256:00\n", "line 2: the third word"},
+                                    {"ann viewer 0123456789abcdef\n", "line 2: the third word"}}) {
+    const absl::Status status =
+        ParseTokens(std::string(text).empty() ? "# none\n" : good + text).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kToken)));
+  }
+}
+
+TEST(BearerTokenTest, TheBearerTokenFollowsTheScheme) {
+  EXPECT_EQ(BearerToken("Bearer abc"), "abc");
+  EXPECT_EQ(BearerToken("bearer  abc "), "abc");
+  for (const char* other : {"", "Bearer", "Bearer ", "Basic abc", "abc"})
+    EXPECT_EQ(BearerToken(other), "") << other;
+  EXPECT_EQ(BearerToken("Bearer " + std::string(100'000, 'a')), "");
+}
+
+TEST(TokensTest, FindsUsersAndRefusesAFileThatOthersMayRead) {
+  const TempDir folder;
+  const std::string path = folder.Join("tokens");
+  std::ofstream(path) << "ann viewer " << kDigest << "\n";
+  const auto set_mode = [&](int mode) {
+    std::filesystem::permissions(path, std::filesystem::perms(mode));
+  };
+  set_mode(0600);
+  const auto tokens = Tokens::Open("--tokens", path, Logger({}));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ((*tokens)->Find(kToken), (User{"ann", Role::kViewer}));
+  EXPECT_EQ((*tokens)->Find("0123456789abcdeF"), std::nullopt);
+  EXPECT_EQ((*tokens)->Find(""), std::nullopt);
+  EXPECT_TRUE((*tokens)->Authenticate("Bearer 0123456789abcdef").ok());
+  for (const auto& [header, reason] : {std::pair("", "TOKEN_NEEDED"),
+                                       {"Basic YTpi", "TOKEN_MALFORMED"},
+                                       {"Bearer 0123456789abcdeF", "TOKEN_UNKNOWN"}}) {
+    const absl::Status refused = (*tokens)->Authenticate(header).status();
+    EXPECT_TRUE(absl::IsUnauthenticated(refused)) << refused;
+    EXPECT_EQ(ErrorInfoOf(refused)->reason, reason);
+    EXPECT_FALSE(ErrorInfoOf(refused)->metadata.at("hint").empty());
+  }
+  for (const int mode : {0604, 0640, 0602, 0660}) {
+    set_mode(mode);
+    const absl::Status status = Tokens::Open("--tokens", path, Logger({})).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << mode << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600 " + path));
+  }
+  EXPECT_TRUE(absl::IsNotFound(Tokens::Open("--tokens", path + "x", Logger({})).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Tokens::Open("--tokens", folder.path(), Logger({})).status()));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,109 @@
+// What quantized gradients owe, saved and restored: between two steps it is a value of each element
+// that does not depend on how many ranks there are.
+#include <gtest/gtest.h>
+
+#include "tests/unit/worker/engine/engine_training.h"
+
+namespace longhaul {
+namespace {
+
+PartitionMap Owing(int bits, Level weights) {
+  return {.weights = {weights},
+          .gradients = {Level::kPool, bits},
+          .error_feedback = true,
+          .optimizer = Level::kPool};
+}
+
+struct OwingRun {
+  std::vector<double> losses;  // Of steps 4 to 6.
+  Saved saved;                 // After step 3.
+};
+
+// Steps 1 to 6; `from`: what was saved instead of steps 1 to 3.
+OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
+                    const Saved* from = nullptr, int last = 6) {
+  OwingRun run;
+  std::mutex mutex;
+  const int ranks = std::accumulate(nodes.begin(), nodes.end(), 0);
+  RunRanks(ranks, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    Engine::Options options = MakeOptions(Decoder(), map, &communicator);
+    options.link.ranks_of_node = nodes;
+    options.accumulation = 2;
+    const auto engine = Engine::Create(std::move(options)).value();
+    const Share share = ShareOf(8, rank, ranks);
+    if (from != nullptr) Restore(*from, *engine);
+    for (int step = from == nullptr ? 1 : 4; step <= last; ++step) {
+      if (step == 4 && from == nullptr) Save(*engine, mutex, run.saved);
+      const std::vector<int64_t> tokens = Tokens(step, share);
+      const auto stats = engine->Step({share.count, kContext, tokens}, 8 * kContext, 0.01);
+      ASSERT_TRUE(stats.ok()) << stats.status();
+      if (rank == 0 && step >= 4) run.losses.push_back(stats->loss_sum);
+    }
+    if (from != nullptr && last < 4) Save(*engine, mutex, run.saved);
+  });
+  return run;
+}
+
+bool OwesSomething(const Saved& saved) {
+  for (const std::vector<float>& unit : saved.owed) {
+    for (const float owed : unit) {
+      if (owed != 0) return true;
+    }
+  }
+  return false;
+}
+
+TEST(ErrorFeedbackTest, ARestoredPoolTrainsToTheBitsOfTheSavedOne) {
+  for (const int bits : {4, 6}) {
+    for (const std::vector<int>& nodes : {std::vector<int>{2}, {3}, {1, 1}, {2, 1}, {2, 2}}) {
+      const PartitionMap map = Owing(bits, Level::kPool);
+      const OwingRun whole = TrainOwing(nodes, map);
+      ASSERT_TRUE(OwesSomething(whole.saved));
+      EXPECT_EQ(TrainOwing(nodes, map, &whole.saved).losses, whole.losses)
+          << bits << " bits, " << nodes.size() << " nodes of " << nodes[0];
+      Saved forgetful = whole.saved;
+      forgetful.owed.assign(forgetful.owed.size(), {});
+      for (size_t unit = 0; unit < forgetful.owed.size(); ++unit)
+        forgetful.owed[unit].resize(whole.saved.owed[unit].size());
+      EXPECT_NE(TrainOwing(nodes, map, &forgetful).losses, whole.losses) << "the test sees nothing";
+    }
+  }
+}
+
+TEST(ErrorFeedbackTest, GoesToOtherRankCountsAndPresets) {
+  const Saved saved = TrainOwing({2, 2}, Owing(4, Level::kPool)).saved;
+  PartitionMap frontier3 = PartitionPreset("frontier3").value();
+  frontier3.error_feedback = true;
+  for (const auto& [nodes, map] :
+       std::vector<std::pair<std::vector<int>, PartitionMap>>{{{3}, Owing(4, Level::kPool)},
+                                                              {{1, 1}, Owing(8, Level::kRank)},
+                                                              {{2, 1}, Owing(4, Level::kPool)},
+                                                              {{4, 4}, Owing(4, Level::kNode)},
+                                                              {{4, 4}, frontier3}}) {
+    EXPECT_EQ(TrainOwing(nodes, map, &saved, 3).saved.owed, saved.owed) << nodes.size();
+  }
+}
+
+TEST(ErrorFeedbackTest, IsReadAfterItWasCollectedAlone) {
+  RunRanks(2, [](int, Communicator& communicator) {
+    const auto engine =
+        Engine::Create(MakeOptions(Decoder(), Owing(4, Level::kPool), &communicator)).value();
+    std::vector<float> values(1);
+    const auto read = [&] {
+      return engine->ReadState(OptimizerState::kGradientError, 0, engine->plan().owned(0).first,
+                               absl::MakeSpan(values));
+    };
+    EXPECT_TRUE(absl::IsFailedPrecondition(read())) << read();
+    EXPECT_TRUE(engine->CollectErrorFeedback().ok());
+    EXPECT_TRUE(read().ok());
+  });
+  // Nothing is owed where nothing is quantized.
+  const auto alone = Engine::Create(MakeOptions(Decoder(), "zeropp", nullptr)).value();
+  std::vector<float> values(3, 1);
+  EXPECT_TRUE(alone->ReadState(OptimizerState::kGradientError, 0, 0, absl::MakeSpan(values)).ok());
+  EXPECT_EQ(values, std::vector<float>(3));
+}
+
+}  // namespace
+}  // namespace longhaul

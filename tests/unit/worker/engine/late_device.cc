@@ -1,0 +1,110 @@
+#include "tests/unit/worker/engine/late_device.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "c10/core/Event.h"
+#include "c10/core/Stream.h"
+#include "c10/core/impl/DeviceGuardImplInterface.h"
+
+namespace longhaul {
+namespace {
+
+using EventPtr = DeviceStreams::EventPtr;
+
+// By torch's number. 0: the default stream.
+struct LateDevice {
+  EmulatedStreams streams{1};
+  std::mutex mutex;
+  std::deque<std::shared_ptr<void>> numbered{streams.NewStream().value()};
+};
+LateDevice& TheDevice() {
+  static auto* const device = new LateDevice;  // Threads of torch outlive static objects.
+  return *device;
+}
+
+thread_local c10::StreamId current_stream = 0;
+
+void* HandleOf(c10::StreamId id) {
+  LateDevice& device = TheDevice();
+  const std::lock_guard lock(device.mutex);
+  return device.numbered.at(id).get();
+}
+c10::StreamId NewNumber() {
+  LateDevice& device = TheDevice();
+  const std::lock_guard lock(device.mutex);
+  device.numbered.push_back(device.streams.NewStream().value());
+  return static_cast<c10::StreamId>(device.numbered.size()) - 1;
+}
+
+void WaitFor(const EventPtr& event) {
+  const absl::Status status = TheDevice().streams.Wait(event, absl::Now() + absl::Seconds(60));
+  TORCH_CHECK(status.ok(), status.ToString());
+}
+
+class LateGuard final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return kLateDevice.type(); }
+  c10::Device exchangeDevice(c10::Device) const override { return kLateDevice; }
+  c10::Device getDevice() const override { return kLateDevice; }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+
+  c10::Stream getStream(c10::Device) const override { return Numbered(current_stream); }
+  c10::Stream getDefaultStream(c10::Device) const override { return Numbered(0); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
+    return Numbered(NewNumber());
+  }
+  c10::Stream getNewStream(c10::Device, int) const override { return Numbered(NewNumber()); }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    return Numbered(std::exchange(current_stream, stream.id()));
+  }
+  void* getStreamNativeHandle(const c10::Stream stream) const override {
+    return HandleOf(stream.id());
+  }
+
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
+              const c10::EventFlag) const override {
+    if (*event == nullptr) *event = new EventPtr;
+    *static_cast<EventPtr*>(*event) = TheDevice().streams.Record(HandleOf(stream.id())).value();
+  }
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event == nullptr) return;
+    TORCH_CHECK(
+        TheDevice().streams.Block(HandleOf(stream.id()), *static_cast<EventPtr*>(event)).ok());
+  }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+    delete static_cast<EventPtr*>(event);
+  }
+  bool queryEvent(void* event) const override {
+    return event == nullptr || TheDevice().streams.Done(*static_cast<EventPtr*>(event));
+  }
+  void synchronizeEvent(void* event) const override {
+    if (event != nullptr) WaitFor(*static_cast<EventPtr*>(event));
+  }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    WaitFor(TheDevice().streams.Record(HandleOf(stream.id())).value());
+  }
+
+ private:
+  static c10::Stream Numbered(c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, kLateDevice, id);
+  }
+};
+
+// Before torch looks for devices, which it does once.
+C10_REGISTER_GUARD_IMPL(PrivateUse1, LateGuard)
+
+}  // namespace
+
+EmulatedStreams& LateStreams() { return TheDevice().streams; }
+
+void TakeLateStream() { current_stream = NewNumber(); }
+
+void* CurrentLateStream() { return HandleOf(current_stream); }
+
+}  // namespace longhaul

@@ -1,0 +1,30 @@
+// A device of torch that is none: its streams are an EmulatedStreams, which run as late as events
+// allow. torch's streams, events and guards work on it (device type PrivateUse1), so that what the
+// product does on a GPU's streams it does here.
+#pragma once
+
+#include <cstdint>
+
+#include "c10/core/Device.h"
+#include "worker/collective/emulated_streams.h"
+
+namespace longhaul {
+
+inline const c10::Device kLateDevice(c10::DeviceType::PrivateUse1, 0);
+
+// The process's one.
+EmulatedStreams& LateStreams();
+// The calling thread's stream of the device becomes a new one.
+void TakeLateStream();
+// The calling thread's stream.
+void* CurrentLateStream();
+
+// Tensors on the device, and torch's operations on them (late_kernels.cc). Once, before the first of
+// them.
+void RegisterLateKernels();
+// Memory that is freed stays: for runs in which waits are missing.
+void KeepLateMemory();
+// How often torch's operations made a thread wait for its stream, since they brought values to the host.
+int64_t LateWaits();
+
+}  // namespace longhaul

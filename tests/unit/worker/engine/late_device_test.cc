@@ -1,0 +1,186 @@
+// The engine on a device whose computation, collectives and copies run as late as events allow: what
+// forgets a wait computes with other bytes.
+#include "tests/unit/worker/engine/late_device.h"
+
+#include <gtest/gtest.h>
+
+#include "ATen/Parallel.h"
+#include "c10/core/StreamGuard.h"
+#include "c10/core/impl/VirtualGuardImpl.h"
+#include "common/base/random.h"
+#include "tests/testing/emulated_cuda_runtime.h"
+#include "tests/unit/worker/engine/run_ranks.h"
+#include "worker/collective/stream_communicator.h"
+#include "worker/engine/engine.h"
+#include "worker/model/transformer_lm.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kLateWindow = 8, kLateTokens = 11;
+
+// The kernels of 4, 6 and 8 bits, queued.
+class LateSegmentKernels : public SegmentKernels {
+ public:
+  absl::Status Encode(const CodecOptions& options, const cuda::EncodeJob* jobs,
+                      cuda::EncodeReport* reports, int count, void* stream) const override {
+    return Queue(stream, [=, this] { return now_.Encode(options, jobs, reports, count, nullptr); });
+  }
+  absl::Status Decode(CodecKind kind, const cuda::DecodeJob* jobs, int count,
+                      void* stream) const override {
+    return Queue(stream, [=, this] { return now_.Decode(kind, jobs, count, nullptr); });
+  }
+  absl::Status Reduce(CodecKind kind, const cuda::ReduceJob* jobs, cuda::EncodeReport* reports,
+                      int count, void* stream) const override {
+    return Queue(stream, [=, this] { return now_.Reduce(kind, jobs, reports, count, nullptr); });
+  }
+
+ private:
+  static absl::Status Queue(void* stream, std::function<absl::Status()> work) {
+    LateStreams().Submit(stream, [work = std::move(work)] { EXPECT_TRUE(work().ok()); });
+    return absl::OkStatus();
+  }
+  const testing_support::EmulatedSegmentKernels now_;
+};
+
+enum class Forgotten { kNothing, kAtSubmit, kAtWait };
+
+// The product's queue, whose events stand for a stream that nobody uses.
+class ForgetfulQueue : public CollectiveQueue {
+ public:
+  explicit ForgetfulQueue(Forgotten forgotten) : forgotten_(forgotten) {}
+
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    const c10::OptionalStreamGuard other(Elsewhere(Forgotten::kAtSubmit));
+    return queue_->Submit(std::move(name), std::move(work));
+  }
+  absl::Status Wait(Ticket ticket) override {
+    const c10::OptionalStreamGuard other(Elsewhere(Forgotten::kAtWait));
+    return queue_->Wait(ticket);
+  }
+
+ private:
+  std::optional<c10::Stream> Elsewhere(Forgotten where) const {
+    return where == forgotten_ ? std::optional(elsewhere_) : std::nullopt;
+  }
+
+  const Forgotten forgotten_;
+  const c10::Stream elsewhere_ =
+      c10::impl::VirtualGuardImpl(kLateDevice.type()).getNewStream(kLateDevice);
+  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(kLateDevice);
+};
+
+struct LateRun {
+  std::string preset;
+  std::vector<int> nodes = {2, 2};
+  uint64_t seed = 1;
+  int ahead = 1;
+  bool staged = false;  // Ranks meet in host memory instead.
+  Forgotten forgotten = Forgotten::kNothing;
+  int steps = 3;
+};
+
+// Losses and norms of rank 0.
+std::vector<double> TrainLate(const LateRun& run) {
+  RegisterLateKernels();
+  LateStreams().Reseed(run.seed);
+  const LateSegmentKernels kernels;
+  int ranks = 0;
+  for (const int of_node : run.nodes) ranks += of_node;
+  auto group =
+      run.staged ? MakeThreadCommunicators(ranks)
+                 : MakeStreamCommunicators(
+                       ranks, std::shared_ptr<DeviceStreams>(&LateStreams(), [](DeviceStreams*) {}))
+                       .value();
+  std::vector<double> results;
+  RunRanks(std::move(group), [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    TakeLateStream();
+    std::unique_ptr<CollectiveQueue> forgetful;
+    if (run.forgotten != Forgotten::kNothing)
+      forgetful = std::make_unique<ForgetfulQueue>(run.forgotten);
+    const auto engine = Engine::Create({.model = TransformerLm::Create({.layers = 2,
+                                                                        .dim = 16,
+                                                                        .heads = 2,
+                                                                        .kv_heads = 2,
+                                                                        .ff_dim = 24,
+                                                                        .context = kLateWindow,
+                                                                        .vocab = kLateTokens,
+                                                                        .tie_embeddings = true},
+                                                                       kLateDevice)
+                                                     .value(),
+                                        .link = {.communicator = &communicator,
+                                                 .ranks_of_node = run.nodes,
+                                                 .on_device = !run.staged},
+                                        .partition = PartitionPreset(run.preset).value(),
+                                        .device = kLateDevice,
+                                        .optimizer = AdamWOptions{},
+                                        .accumulation = 2,
+                                        .gathers_ahead = run.ahead,
+                                        .queue = forgetful.get(),
+                                        .kernels = &kernels});
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    for (int step = 1; step <= run.steps; ++step) {
+      Random random(10 * step + rank);
+      std::vector<int64_t> tokens;
+      for (int i = 0; i < 2 * (kLateWindow + 1); ++i)
+        tokens.push_back(static_cast<int64_t>(random.Below(kLateTokens)));
+      const auto result = (*engine)->Step({2, kLateWindow, tokens}, 2 * ranks * kLateWindow, 0.05);
+      if (forgetful != nullptr && !result.ok()) return;
+      ASSERT_TRUE(result.ok()) << result.status();
+      if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
+    }
+  });
+  return results;
+}
+
+TEST(LateDeviceTest, RanksThatShareTheDeviceTrainToTheBitsOfThoseThatMeetInHostMemory) {
+  for (const char* preset : {"ddp", "zero3", "zeropp", "frontier3"}) {
+    const std::vector<double> expected = TrainLate({.preset = preset, .staged = true});
+    ASSERT_EQ(expected.size(), 6u) << preset;
+    EXPECT_GT(expected[1], 0);
+    for (uint64_t seed = 2; seed <= 4; ++seed)
+      EXPECT_EQ(TrainLate({.preset = preset, .seed = seed}), expected)
+          << preset << ", seed " << seed;
+  }
+}
+
+// For loss, norm and what quantizing lost, at once; whatever a step does besides is enqueued.
+TEST(LateDeviceTest, AStepWaitsForTheDeviceOnce) {
+  for (const char* preset : {"ddp", "zero3", "zeropp", "frontier3"}) {
+    const auto waits = [&](int steps) {
+      const int64_t before = LateWaits();
+      TrainLate({.preset = preset, .steps = steps});
+      return LateWaits() - before;
+    };
+    const int64_t three = waits(3);
+    EXPECT_EQ(waits(5), three + 2 * 4) << preset << ", of four ranks";
+  }
+}
+
+TEST(LateDeviceTest, EightRanksShareIt) {
+  EXPECT_EQ(TrainLate({.preset = "zeropp", .nodes = {4, 4}, .seed = 5}),
+            TrainLate({.preset = "zeropp", .nodes = {4, 4}, .staged = true}));
+}
+
+TEST(LateDeviceTest, HowFarAheadIsGatheredChangesNoBit) {
+  const std::vector<double> expected = TrainLate({.preset = "zeropp", .staged = true});
+  for (const int ahead : {0, 3})
+    EXPECT_EQ(TrainLate({.preset = "zeropp", .seed = 7, .ahead = ahead}), expected) << ahead;
+}
+
+TEST(LateDeviceTest, AQueueThatForgetsItsEventsIsFound) {
+  KeepLateMemory();
+  for (const char* preset : {"zero3", "zeropp"}) {
+    const std::vector<double> expected = TrainLate({.preset = preset, .staged = true});
+    for (const Forgotten forgotten : {Forgotten::kAtSubmit, Forgotten::kAtWait}) {
+      int found = 0;
+      for (uint64_t seed = 2; seed <= 4; ++seed)
+        found += TrainLate({.preset = preset, .seed = seed, .forgotten = forgotten}) != expected;
+      EXPECT_GT(found, 0) << preset << ", " << static_cast<int>(forgotten);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longhaul

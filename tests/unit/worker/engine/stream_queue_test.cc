@@ -1,0 +1,82 @@
+// The product's queue of collectives on a device whose streams run as late as events allow: what it
+// does with torch's streams and events is what keeps computation and collectives apart.
+#include <gtest/gtest.h>
+
+#include "absl/time/clock.h"
+#include "tests/unit/worker/engine/late_device.h"
+#include "tests/unit/worker/engine/run_ranks.h"
+#include "worker/collective/stream_communicator.h"
+#include "worker/engine/collective_queue.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int64_t kFloats = 50;
+constexpr int kTurns = 6;
+
+enum class Planted { kNothing, kNoFences, kNoWait };
+
+// What ranks have after some turns in which they sum what each computed from its sum before.
+std::vector<std::vector<float>> SumsOf(int ranks, uint64_t seed, Planted planted) {
+  EmulatedStreams& streams = LateStreams();
+  streams.Reseed(seed);
+  std::vector<std::vector<float>> states(ranks);
+  const std::shared_ptr<DeviceStreams> shared(&streams, [](DeviceStreams*) {});
+  RunRanks(MakeStreamCommunicators(ranks, shared).value(), [&](int rank, Communicator& group) {
+    TakeLateStream();
+    void* const compute = CurrentLateStream();
+    std::vector<float> values(kFloats, static_cast<float>(rank)), sum(kFloats);
+    {
+      // On a CPU the queue takes no events: its thread has a stream that nothing orders.
+      const auto queue =
+          MakeCollectiveQueue(planted == Planted::kNoFences ? c10::Device(c10::kCPU) : kLateDevice);
+      for (int turn = 0; turn < kTurns; ++turn) {
+        streams.Submit(compute, [&, turn] {
+          for (int64_t i = 0; i < kFloats; ++i)
+            sum[i] = values[i] / 3 + static_cast<float>((i + turn) % 7);
+        });
+        const auto ticket = queue->Submit("summing", [&] {
+          return group.AllReduceSum(absl::MakeSpan(sum),
+                                    {.timeout = absl::Seconds(60), .stream = CurrentLateStream()});
+        });
+        if (planted != Planted::kNoWait) {
+          EXPECT_TRUE(queue->Wait(ticket).ok());
+        }
+        streams.Submit(compute, [&] {
+          for (int64_t i = 0; i < kFloats; ++i) values[i] += sum[i];
+        });
+      }
+      // All that uses the buffers.
+      EXPECT_TRUE(queue
+                      ->Wait(queue->Submit("ending",
+                                           [&] {
+                                             return streams.Wait(
+                                                 *streams.Record(CurrentLateStream()),
+                                                 absl::Now() + absl::Seconds(60));
+                                           }))
+                      .ok());
+    }
+    EXPECT_TRUE(streams.Wait(*streams.Record(compute), absl::Now() + absl::Seconds(60)).ok());
+    states[rank] = values;
+  });
+  return states;
+}
+
+TEST(StreamQueueTest, HowLateADeviceRunsChangesNoBit) {
+  const auto expected = SumsOf(3, 1, Planted::kNothing);
+  EXPECT_NE(expected[0], expected[1]);
+  for (uint64_t seed = 2; seed <= 20; ++seed)
+    EXPECT_EQ(SumsOf(3, seed, Planted::kNothing), expected) << seed;
+}
+
+TEST(StreamQueueTest, AMissingFenceOrWaitIsFound) {
+  const auto expected = SumsOf(3, 1, Planted::kNothing);
+  for (const Planted planted : {Planted::kNoFences, Planted::kNoWait}) {
+    int found = 0;
+    for (uint64_t seed = 2; seed <= 20; ++seed) found += SumsOf(3, seed, planted) != expected;
+    EXPECT_GE(found, 15) << static_cast<int>(planted);
+  }
+}
+
+}  // namespace
+}  // namespace longhaul

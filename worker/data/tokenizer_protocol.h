@@ -1,0 +1,21 @@
+// What a tokenizer's process and its parent say over a stream socket: 32-bit little-endian words and
+// bytes. The processes: longhaul-sentencepiece, and `python -m longhaul.tokenize --pipe`.
+//   process at its start:  kPiecesReady, vocab, eos (-1: none)
+//                          or kPiecesRefused, bytes, message; then it ends
+//   parent, again and again: texts, then for each its bytes and the bytes themselves
+//   process:                 texts, then for each its tokens and the tokens themselves
+//   or, parent:            kPiecesDecode, tokens, then the tokens themselves
+//   process:                 bytes, then the bytes themselves
+// The process ends when the parent closes the socket.
+#pragma once
+
+#include <cstdint>
+
+namespace longhaul {
+
+inline constexpr uint32_t kPiecesReady = 0x59454350, kPiecesRefused = 0x4f4e4350;
+inline constexpr uint32_t kPiecesDecode = 0x43454450;
+inline constexpr uint32_t kPiecesTextsMax = 1 << 20, kPiecesBytesMax = 8 << 20;  // Of a request.
+inline constexpr uint32_t kPiecesTokensMax = 1 << 16;                            // To be decoded.
+
+}  // namespace longhaul

@@ -1,0 +1,245 @@
+#include "worker/state/saved_states.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_util.h"
+
+namespace longhaul {
+namespace {
+
+constexpr size_t kStateNameMax = 200;
+
+std::string AsName(std::string text) {
+  text.resize(std::min(text.size(), kStateNameMax));
+  for (char& c : text) {
+    if (!absl::ascii_isalnum(c) && c != '-' && c != '_') c = '_';
+  }
+  return text.empty() ? "_" : text;
+}
+
+// Takes digits from the front.
+template <typename Number>
+bool TakeNumber(absl::string_view& text, Number& number) {
+  size_t digits = 0;
+  while (digits < text.size() && absl::ascii_isdigit(text[digits])) ++digits;
+  const bool ok = absl::SimpleAtoi(text.substr(0, digits), &number);
+  text.remove_prefix(digits);
+  return ok;
+}
+
+std::vector<NamedValue> Sorted(std::vector<NamedValue> phase) {
+  std::sort(phase.begin(), phase.end(),
+            [](const NamedValue& a, const NamedValue& b) { return a.name < b.name; });
+  return phase;
+}
+
+// The newest time of a file in the folder. InfiniteFuture: it is no folder of inner state.
+absl::Time LastWrite(FileSystem& fs, const std::string& folder) {
+  const auto names = fs.List(folder);
+  if (!names.ok() || names->empty()) return absl::InfiniteFuture();
+  absl::Time newest = absl::InfinitePast();
+  for (const std::string& name : *names) {
+    struct stat info;
+    if (!IsStateFile(name) || stat(JoinPath(folder, name).c_str(), &info) != 0 ||
+        !S_ISREG(info.st_mode))
+      return absl::InfiniteFuture();
+    newest = std::max(newest, absl::TimeFromTimespec(info.st_mtim));
+  }
+  return newest;
+}
+
+}  // namespace
+
+std::string PoolStateFolder(const std::string& folder, const std::string& pool) {
+  return JoinPath(folder, AsName(pool));
+}
+
+std::string JobStateFolder(const std::string& folder, const std::string& pool,
+                           const std::string& job) {
+  return JoinPath(PoolStateFolder(folder, pool), AsName(job));
+}
+
+std::string StateFileName::Text() const {
+  return absl::StrFormat("step-%012d.rank-%d-of-%d.safetensors", step, rank, ranks);
+}
+
+std::optional<StateFileName> StateFileName::Parse(absl::string_view name) {
+  StateFileName result;
+  absl::string_view rest = name;
+  const bool ok = absl::ConsumePrefix(&rest, "step-") && TakeNumber(rest, result.step) &&
+                  absl::ConsumePrefix(&rest, ".rank-") && TakeNumber(rest, result.rank) &&
+                  absl::ConsumePrefix(&rest, "-of-") && TakeNumber(rest, result.ranks);
+  if (!ok || result.Text() != name) return std::nullopt;
+  return result;
+}
+
+bool IsStateFile(absl::string_view name) {
+  absl::ConsumeSuffix(&name, ".tmp");
+  return StateFileName::Parse(name).has_value();
+}
+
+SavedStates SavedStates::Scan(Options options) {
+  SavedStates result(std::move(options));
+  const Options& of = result.options_;
+  if (of.folder.empty()) return result;
+  const absl::StatusOr<std::vector<std::string>> names = of.fs->List(of.folder);
+  if (!names.ok()) {
+    if (!absl::IsNotFound(names.status()))
+      result.problems_.push_back(std::string(names.status().message()));
+    return result;
+  }
+  for (const std::string& name : *names) {
+    if (IsStateFile(name)) result.files_.push_back(name);
+    const std::optional<StateFileName> parsed = StateFileName::Parse(name);
+    if (!parsed.has_value()) continue;
+    const std::string path = JoinPath(of.folder, name);
+    absl::StatusOr<StateFile> file = StateFile::Open(path);
+    if (!file.ok()) {
+      result.problems_.push_back(std::string(file.status().message()));
+    } else if (file->tag().owner != of.owner) {
+      result.problems_.push_back(absl::StrCat(path, ": is of another job, spec or model"));
+    } else if (file->tag().step != parsed->step || file->tag().rank != parsed->rank ||
+               file->tag().ranks != parsed->ranks) {
+      result.problems_.push_back(absl::StrCat(path, ": was renamed"));
+    } else {
+      result.Add(*std::move(file));
+    }
+  }
+  std::sort(result.saves_.begin(), result.saves_.end(), [](const Save& a, const Save& b) {
+    return std::pair(a.id.step, a.id.life) > std::pair(b.id.step, b.id.life);
+  });
+  return result;
+}
+
+void SavedStates::Add(StateFile file) {
+  const SaveId id{file.tag().step, file.tag().life};
+  auto found =
+      std::find_if(saves_.begin(), saves_.end(), [&](const Save& save) { return save.id == id; });
+  if (found == saves_.end()) found = saves_.insert(saves_.end(), Save{.id = id});
+  if (!found->files.empty() &&
+      (Sorted(found->files.front().tag().phase) != Sorted(file.tag().phase) ||
+       found->files.front().tag().ranks != file.tag().ranks)) {
+    found->agrees = false;
+  }
+  found->files.push_back(std::move(file));
+}
+
+std::vector<SaveId> SavedStates::saves() const {
+  std::vector<SaveId> ids;
+  for (const Save& save : saves_) {
+    if (save.agrees) ids.push_back(save.id);
+  }
+  return ids;
+}
+
+const SavedStates::Save* SavedStates::Find(const SaveId& id) const {
+  for (const Save& save : saves_) {
+    if (save.id == id && save.agrees) return &save;
+  }
+  return nullptr;
+}
+
+std::vector<NamedValue> SavedStates::PhaseOf(const SaveId& id) const {
+  const Save* const save = Find(id);
+  return save == nullptr ? std::vector<NamedValue>() : save->files.front().tag().phase;
+}
+
+std::vector<SavedStates::Piece> SavedStates::PiecesOf(const Save& save,
+                                                      const InnerStateSlot& slot) const {
+  std::map<int64_t, Piece> by_first;  // In the unit.
+  for (const StateFile& file : save.files) {
+    const bool own = file.tag().rank == options_.rank && file.tag().ranks == options_.ranks;
+    if (IsOfRank(slot.kind) && !own) continue;
+    for (size_t i = 0; i < file.slots().size(); ++i) {
+      const InnerStateSlot& held = file.slots()[i];
+      if (held.kind == slot.kind && held.unit == slot.unit && held.count > 0)
+        by_first[held.first] = {&file, i, 0, held.count};
+    }
+  }
+  std::vector<Piece> pieces;
+  const int64_t end = slot.first + slot.count;
+  for (int64_t at = slot.first; at < end;) {
+    auto next = by_first.upper_bound(at);
+    if (next == by_first.begin()) return {};
+    --next;
+    Piece piece = next->second;
+    piece.offset = at - next->first;
+    piece.count = std::min(piece.count - piece.offset, end - at);
+    if (piece.count <= 0) return {};
+    pieces.push_back(piece);
+    at += piece.count;
+  }
+  return pieces;
+}
+
+bool SavedStates::Covers(const SaveId& id, absl::Span<const InnerStateSlot> slots) const {
+  const Save* const save = Find(id);
+  if (save == nullptr) return false;
+  return std::all_of(slots.begin(), slots.end(), [&](const InnerStateSlot& slot) {
+    return IsOptional(slot.kind) || slot.count == 0 || !PiecesOf(*save, slot).empty();
+  });
+}
+
+absl::StatusOr<InnerState> SavedStates::Load(const SaveId& id,
+                                             absl::Span<const InnerStateSlot> slots) const {
+  if (!Covers(id, slots))
+    return absl::NotFoundError(absl::StrCat(options_.folder, ": step ", id.step, " is not whole"));
+  const Save& save = *Find(id);
+  InnerState state{.phase = save.files.front().tag().phase};
+  std::set<std::pair<const StateFile*, size_t>> verified;
+  for (const InnerStateSlot& slot : slots) {
+    const std::vector<Piece> pieces = PiecesOf(save, slot);
+    if (pieces.empty()) continue;
+    InnerStatePart part{.slot = slot};
+    part.values.resize(slot.count);
+    int64_t done = 0;
+    for (const Piece& piece : pieces) {
+      if (verified.insert({piece.file, piece.index}).second)
+        LH_RETURN_IF_ERROR(piece.file->Verify(piece.index));
+      piece.file->Read(piece.index, piece.offset,
+                       absl::MakeSpan(part.values).subspan(done, piece.count));
+      done += piece.count;
+    }
+    state.parts.push_back(std::move(part));
+  }
+  return state;
+}
+
+absl::Status RemoveStateFiles(FileSystem& fs, const std::string& folder,
+                              absl::Span<const std::string> names) {
+  absl::Status result;
+  for (const std::string& name : names) {
+    const absl::Status removed = fs.Remove(JoinPath(folder, name));
+    if (!removed.ok() && !absl::IsNotFound(removed)) result = removed;
+  }
+  return result;
+}
+
+std::vector<std::string> RemoveForgottenJobs(FileSystem& fs, const std::string& pool_folder,
+                                             const std::string& job_folder, absl::Duration unused,
+                                             absl::Time now) {
+  std::vector<std::string> removed;
+  const auto names = fs.List(pool_folder);
+  if (!names.ok()) return removed;
+  for (const std::string& name : *names) {
+    const std::string folder = JoinPath(pool_folder, name);
+    if (folder == job_folder || now - LastWrite(fs, folder) < unused) continue;
+    if (RemoveFolder(fs, folder).ok()) removed.push_back(name);
+  }
+  return removed;
+}
+
+}  // namespace longhaul
