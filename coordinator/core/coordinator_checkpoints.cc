@@ -43,8 +43,13 @@ void Coordinator::On(const AskCheckpoint& event) {
   const RoundPlan& plan = job.exchange->plan();
   // Until the store is open, the committed versions are not known.
   if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
-  const int64_t next = std::max<int64_t>(job.exchange->WholeVersion(), 0) + 1;
+  const int64_t whole = std::max<int64_t>(job.exchange->WholeVersion(), 0);
+  const int64_t next = whole + 1;
   if (next > plan.cycles()) return Answer(PromiseCheckpoint{job.id, plan.steps()});
+  // The checkpoint of the newest whole version is being written. A request for the next one would take the place of
+  // the first request, which a failure or a restart would then forget.
+  if (job.checkpoint_asked > 0 && job.checkpoint_asked <= whole)
+    return Answer(PromiseCheckpoint{job.id, plan.CycleStep(whole)});
   if (job.checkpoint_asked != next) {
     job.checkpoint_asked = next;
     out_.records.push_back(StoreCheckpointRequest{job.id, next});

@@ -29,7 +29,8 @@ struct CancelJob {
   std::string job;
   std::string reason;
 };
-// A user requests a checkpoint of the next version that all fragments reach.
+// A user requests a checkpoint: the one being written, or of the next version that all fragments
+// reach.
 struct AskCheckpoint {
   std::string job;
 };
