@@ -122,9 +122,9 @@ class Coordinator {
 
   // coordinator_checkpoints.cc: when checkpoints are written, and how files of deleted jobs are
   // removed.
-  void CheckpointDue(const Job& job, int fragment, int64_t version);
+  void CheckpointDue(const Job& job, int64_t version);
   void CheckpointLeft(const Job& job);
-  void ClearRequest(Job& job, int64_t cycle);
+  void ClearRequest(Job& job);
   void RemoveDue();
 
   // coordinator_nodes.cc: how nodes make up a pool.

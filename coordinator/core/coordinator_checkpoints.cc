@@ -14,14 +14,16 @@ constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
 
 }  // namespace
 
-void Coordinator::CheckpointDue(const Job& job, int fragment, int64_t version) {
+void Coordinator::CheckpointDue(const Job& job, int64_t version) {
   const Exchange& rounds = *job.exchange;
   if (version < 1 || version > rounds.plan().cycles()) return;
   const int64_t every = job.options.checkpoint_every_cycles;
-  const bool asked = job.checkpoint_asked > 0 && job.checkpoint_asked <= version;
+  const bool asked = job.checkpoint_asked == version;
   if (!asked && (every <= 0 || version % every != 0)) return;
   // Each fragment reaches `version` once. The last one completes the cycle.
   if (rounds.WholeVersion() < version) return;
+  // The final checkpoint follows, and has this step.
+  if (rounds.plan().CycleStep(version) == rounds.plan().steps()) return;
   out_.works.push_back(
       WriteCheckpoint{.job = job.id, .cycle = version, .step = rounds.plan().CycleStep(version)});
 }
@@ -43,22 +45,19 @@ void Coordinator::On(const AskCheckpoint& event) {
   const RoundPlan& plan = job.exchange->plan();
   // Until the store is open, the committed versions are not known.
   if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
-  const int64_t whole = std::max<int64_t>(job.exchange->WholeVersion(), 0);
-  const int64_t next = whole + 1;
+  // One is under way, or will be. A second request must not take its place: a failure or a restart
+  // would forget the first.
+  if (job.checkpoint_asked > 0)
+    return Answer(PromiseCheckpoint{job.id, plan.CycleStep(job.checkpoint_asked)});
+  const int64_t next = std::max<int64_t>(job.exchange->WholeVersion(), 0) + 1;
   if (next > plan.cycles()) return Answer(PromiseCheckpoint{job.id, plan.steps()});
-  // The checkpoint of the newest whole version is being written. A request for the next one would take the place of
-  // the first request, which a failure or a restart would then forget.
-  if (job.checkpoint_asked > 0 && job.checkpoint_asked <= whole)
-    return Answer(PromiseCheckpoint{job.id, plan.CycleStep(whole)});
-  if (job.checkpoint_asked != next) {
-    job.checkpoint_asked = next;
-    out_.records.push_back(StoreCheckpointRequest{job.id, next});
-  }
+  job.checkpoint_asked = next;
+  out_.records.push_back(StoreCheckpointRequest{job.id, next});
   Answer(PromiseCheckpoint{job.id, plan.CycleStep(next)});
 }
 
-void Coordinator::ClearRequest(Job& job, int64_t cycle) {
-  if (job.checkpoint_asked == 0 || job.checkpoint_asked > cycle) return;
+void Coordinator::ClearRequest(Job& job) {
+  if (job.checkpoint_asked == 0) return;
   job.checkpoint_asked = 0;
   out_.records.push_back(StoreCheckpointRequest{job.id, 0});
 }
@@ -68,7 +67,7 @@ void Coordinator::On(const CheckpointWritten& event) {
   if (job == nullptr || job->ended()) return;
   Unblock(*job);
   if (!job->exchange.has_value() || job->state() == JobState::kQuarantined) return;
-  ClearRequest(*job, event.final ? job->exchange->plan().cycles() : event.cycle);
+  if (event.final || event.cycle == job->checkpoint_asked) ClearRequest(*job);
   if (!event.final) return;
   LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");
   job->final_checkpoint = FinalCheckpoint::kWritten;
@@ -85,9 +84,8 @@ void Coordinator::On(const CheckpointFailed& event) {
     return Block(*job, event.fault.fault.message,
                  WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true});
   }
-  const bool asked = job->checkpoint_asked > 0 && job->checkpoint_asked <= event.cycle;
-  if (!asked) return;
-  if (!event.fault.retry) return ClearRequest(*job, event.cycle);
+  if (event.cycle == 0 || event.cycle != job->checkpoint_asked) return;
+  if (!event.fault.retry) return ClearRequest(*job);
   Block(*job, event.fault.fault.message,
         WriteCheckpoint{.job = job->id, .cycle = event.cycle, .step = plan.CycleStep(event.cycle)});
 }

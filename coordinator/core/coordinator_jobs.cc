@@ -65,12 +65,8 @@ void Coordinator::On(const StoreOpened& event) {
       TakeBack(p.pool, member->incarnation);
   }
   // The coordinator may have restarted after the cycle of a requested checkpoint and before it was
-  // written.
-  const int64_t completed = std::min(exchange.WholeVersion(), exchange.plan().cycles());
-  if (job->checkpoint_asked > 0 && completed >= job->checkpoint_asked) {
-    out_.works.push_back(WriteCheckpoint{
-        .job = job->id, .cycle = completed, .step = exchange.plan().CycleStep(completed)});
-  }
+  // written. The store makes earlier versions again.
+  if (job->checkpoint_asked > 0) CheckpointDue(*job, job->checkpoint_asked);
   placement_due_ = true;
   Touch(*job);
 }

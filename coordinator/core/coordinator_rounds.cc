@@ -105,7 +105,7 @@ void Coordinator::On(const RoundApplied& event) {
   for (int ordinal : fragment.contributors)
     publish.pools.push_back(rounds.participants().at(ordinal).pool);
   out_.notices.push_back(std::move(publish));
-  CheckpointDue(*job, event.fragment, event.version);
+  CheckpointDue(*job, event.version);
   Touch(*job);
 }
 

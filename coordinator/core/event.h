@@ -29,8 +29,8 @@ struct CancelJob {
   std::string job;
   std::string reason;
 };
-// A user requests a checkpoint: the one being written, or of the next version that all fragments
-// reach.
+// A user requests a checkpoint of the next version that all fragments reach, or the one that was
+// requested and is not written yet.
 struct AskCheckpoint {
   std::string job;
 };

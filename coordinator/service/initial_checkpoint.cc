@@ -54,6 +54,23 @@ absl::StatusOr<std::string> FindCheckpoint(const ServiceContext& service, v1::In
   return CheckpointPath(job_dir, step);
 }
 
+// The exact name of what the job of this name begins with, if the same words named it: the newest
+// checkpoint may be another one by now, and the one of then be gone.
+std::optional<std::string> BeganWith(const ServiceContext& service, const v1::JobSpec& spec) {
+  MetaStore& meta = service.performer->meta();
+  const absl::StatusOr<JobRecord> job = meta.GetJob(spec.name());
+  v1::JobSpec stored;
+  if (!job.ok() || !stored.ParseFromString(job->spec)) return std::nullopt;
+  const auto then = ParseCheckpointName(stored.init().checkpoint());
+  const auto now = ParseCheckpointName(spec.init().checkpoint());
+  if (!then.has_value() || !now.has_value()) return std::nullopt;
+  if (now->step.has_value() && now->step != then->step) return std::nullopt;
+  const absl::StatusOr<JobRecord> source = meta.GetJob(now->job);
+  const absl::StatusOr<std::string> id = source.ok() ? source->id : meta.FindDeleted(now->job);
+  if (!id.ok() || *id != then->job) return std::nullopt;
+  return stored.init().checkpoint();
+}
+
 absl::StatusOr<std::string> FindUpload(const ServiceContext& service, const std::string& upload) {
   if (std::optional<std::string> folder = service.uploads->Find(upload)) return *std::move(folder);
   return WithErrorInfo(
@@ -131,6 +148,10 @@ absl::Status ResolveInitial(const ServiceContext& service, ResolvedJob& resolved
   v1::InitSpec& init = *resolved.spec.mutable_init();
   if (init.source_case() == v1::InitSpec::SOURCE_NOT_SET) {
     resolved.spec.clear_init();
+    return absl::OkStatus();
+  }
+  if (std::optional<std::string> name = BeganWith(service, resolved.spec); name.has_value()) {
+    init.set_checkpoint(*std::move(name));
     return absl::OkStatus();
   }
   const absl::StatusOr<Beginning> beginning = FindBeginning(service, init);

@@ -18,7 +18,8 @@ namespace longhaul::coordinator {
 absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec);
 
 // Any thread; blocks on the disk. Does nothing without spec.init. Names the checkpoint exactly in the
-// spec: by the job's id and the step, or by the folder's whole path.
+// spec: by the job's id and the step, or by the folder's whole path. For a job that was submitted with
+// these words before, that is what they meant then.
 //   INVALID_ARGUMENT  with a BadRequest that names init.checkpoint or init.folder: there is none, it is
 //                     outside of --import-dir, its tensors are not those of the model
 //   NOT_FOUND         UPLOAD_UNKNOWN: init.upload is not here, and no job has the spec's name

@@ -48,6 +48,17 @@ absl::StatusOr<std::vector<std::string>> ListNames(FileSystem& fs, const std::st
   return names;
 }
 
+bool HasSameFragments(FileSystem& fs, const std::string& path,
+                      const v1::CheckpointManifest& manifest) {
+  const absl::StatusOr<v1::CheckpointManifest> there = ReadManifest(fs, path);
+  return there.ok() && std::equal(there->fragments().begin(), there->fragments().end(),
+                                  manifest.fragments().begin(), manifest.fragments().end(),
+                                  [](const auto& a, const auto& b) {
+                                    return a.version() == b.version() &&
+                                           a.digest_hex() == b.digest_hex();
+                                  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& fs,
@@ -128,6 +139,11 @@ absl::StatusOr<v1::CheckpointManifest> CheckpointWriter::Finish(int keep,
   LH_ASSIGN_OR_RETURN(std::vector<std::string> names, ListNames(*fs_, folder_));
   const std::string target = JoinPath(folder_, name_), replaced = absl::StrCat(target, kReplaced);
   const bool replaces = std::find(names.begin(), names.end(), name_) != names.end();
+  if (replaces && HasSameFragments(*fs_, target, manifest_)) {
+    // Somebody may read it.
+    LH_RETURN_IF_ERROR(RemoveFolder(*fs_, temporary_));
+    return ReadManifest(*fs_, target);
+  }
   if (replaces) {
     LH_RETURN_IF_ERROR(fs_->Rename(target, replaced));
   } else {
@@ -139,10 +155,16 @@ absl::StatusOr<v1::CheckpointManifest> CheckpointWriter::Finish(int keep,
   if (replaces) LH_RETURN_IF_ERROR(RemoveFolder(*fs_, replaced));
   std::set<std::string> kept;
   for (const int64_t step : in_use) kept.insert(NameOf(step));
+  // A folder loses its name before its files, so that a crash leaves no checkpoint without them.
+  std::vector<std::string> removed;
   for (int i = 0; i + keep < static_cast<int>(names.size()); ++i) {
     if (kept.contains(names[i])) continue;
-    LH_RETURN_IF_ERROR(RemoveFolder(*fs_, JoinPath(folder_, names[i])));
+    const std::string path = JoinPath(folder_, names[i]);
+    removed.push_back(absl::StrCat(path, kTemporary));
+    LH_RETURN_IF_ERROR(fs_->Rename(path, removed.back()));
   }
+  if (!removed.empty()) LH_RETURN_IF_ERROR(fs_->SyncDir(folder_));
+  for (const std::string& path : removed) LH_RETURN_IF_ERROR(RemoveFolder(*fs_, path));
   return manifest_;
 }
 

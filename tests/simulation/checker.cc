@@ -1,11 +1,16 @@
 #include "tests/simulation/checker.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/config/job_spec.h"
+#include "common/io/file_util.h"
+#include "coordinator/fragments/fragments.h"
+#include "coordinator/store/checkpoint.h"
+#include "coordinator/store/data_folder.h"
 
 namespace longhaul::simulation {
 namespace {
@@ -102,6 +107,21 @@ std::optional<Checker::Version> Checker::Explain(const FragmentKey& key, const C
   }
 }
 
+void Checker::Begins(const std::string& job, const v1::CheckpointManifest& checkpoint) {
+  beginnings_[job] = checkpoint;
+}
+
+std::optional<Checker::Version> Checker::Beginning(const FragmentKey& key,
+                                                   const Commit& commit) const {
+  const v1::CheckpointManifest& checkpoint = beginnings_.at(key.first);
+  const auto history = history_.find({checkpoint.job_id(), key.second});
+  const int64_t version = checkpoint.fragments(key.second).version();
+  if (commit.pools != std::vector<std::string>{coordinator::kCheckpointPool}) return std::nullopt;
+  Version seed{.outer = {.parameters = history->second[version].outer.parameters}};
+  if (seed.outer.parameters != commit.parameters) return std::nullopt;
+  return seed;
+}
+
 void Checker::Committed(const std::string& job, int fragment, const Commit& commit,
                         const OuterRule& rule) {
   auto& history = history_[{job, fragment}];
@@ -115,7 +135,9 @@ void Checker::Committed(const std::string& job, int fragment, const Commit& comm
                         return OrdinalOf(job, a) < OrdinalOf(job, b);
                       }))
     Violation(absl::StrCat("2: contributors out of order: ", name));
-  std::optional<Version> version = Explain({job, fragment}, commit, rule);
+  const bool begins = commit.version == 0 && beginnings_.contains(job);
+  std::optional<Version> version =
+      begins ? Beginning({job, fragment}, commit) : Explain({job, fragment}, commit, rule);
   if (!version.has_value()) {
     return Violation(
         absl::StrFormat("2: %s is not made of its contributions, each once and whole", name));
@@ -152,15 +174,25 @@ void Checker::Ended(const std::string& job, JobState state) {
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
+void Checker::Deleted(const std::string& job) { deleted_.insert(job); }
+
 void Checker::Restarted(MetaStore& meta) {
+  std::set<std::string> gone;
   for (const std::string& job : acknowledged_) {
-    if (!meta.GetJob(job).ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", job));
+    if (meta.GetJob(job).ok()) continue;
+    gone.insert(job);
+    if (!may_be_deleted_.contains(job))
+      return Violation(absl::StrCat("3: a submitted job is gone: ", job));
+  }
+  for (const std::string& job : deleted_) {
+    if (meta.GetJob(job).ok()) return Violation(absl::StrCat("3: a deleted job is back: ", job));
   }
   for (const auto& [job, state] : ended_) {
-    if (meta.GetJob(job)->state != static_cast<int>(state))
+    if (!gone.contains(job) && meta.GetJob(job)->state != static_cast<int>(state))
       Violation(absl::StrCat("3: the end of a job is gone: ", job));
   }
   for (const auto& [place, pool] : places_) {
+    if (gone.contains(place.first)) continue;
     bool found = false;
     const auto stored = meta.ListParticipants(place.first);
     for (const ParticipantRecord& p : *stored) found |= p.ordinal == place.second && p.pool == pool;
@@ -189,34 +221,88 @@ void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t ve
   }
 }
 
-void Checker::Finally(MetaStore& meta, bool cancelled_allowed, bool faulty) {
+bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
+  const absl::StatusOr<std::vector<std::string>> folders = disk.List(JobsFolder(kDataDir));
   for (const std::string& id : acknowledged_) {
+    if (deleted_.contains(id)) {
+      if (std::find(folders->begin(), folders->end(), id) != folders->end()) return false;
+      continue;
+    }
+    const absl::StatusOr<JobRecord> job = meta.GetJob(id);
+    if (job.ok() && !IsEnded(static_cast<JobState>(job->state))) return false;
+  }
+  return true;
+}
+
+void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
+  if (!Settled(meta, disk)) Violation("liveness: the files of a deleted job are there");
+  for (const std::string& id : acknowledged_) {
+    if (deleted_.contains(id)) continue;
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
     if (!job.ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", id));
     const auto state = static_cast<JobState>(job->state);
-    if (state == JobState::kCancelled && cancelled_allowed) continue;
-    if (state != JobState::kCompleted) {
+    if (state == JobState::kCompleted) {
+      Completed(*job, meta, disk, faulty);
+    } else if (state != JobState::kCancelled || !cancelled_.contains(id)) {
       Violation(
           absl::StrFormat("liveness: %s is %s after the faults ended", id, JobStateName(state)));
-      continue;
     }
-    v1::JobSpec spec;
-    LH_CHECK(spec.ParseFromString(job->spec), "ours");
-    const ResolvedJob resolved = *ResolveJobSpec(spec);
-    bool rounds = false, evaluated = false;
-    for (size_t f = 0; f < resolved.schedule.size(); ++f) {
-      const int64_t last =
-          resolved.schedule[f].rounds + (resolved.spec.sync().final_round() ? 1 : 0);
-      const int64_t version = static_cast<int64_t>(history_[{id, static_cast<int>(f)}].size()) - 1;
-      rounds |= version > 0;
-      if (version == last) continue;
-      Violation(absl::StrFormat("liveness: %s completed with fragment %d at version %d of %d", id,
-                                f, version, last));
+  }
+}
+
+void Checker::Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk, bool faulty) {
+  v1::JobSpec spec;
+  LH_CHECK(spec.ParseFromString(job.spec), "ours");
+  const ResolvedJob resolved = *ResolveJobSpec(spec);
+  bool rounds = false, evaluated = false;
+  for (size_t f = 0; f < resolved.schedule.size(); ++f) {
+    const int64_t last = resolved.schedule[f].rounds + (resolved.spec.sync().final_round() ? 1 : 0);
+    const int64_t version =
+        static_cast<int64_t>(history_[{job.id, static_cast<int>(f)}].size()) - 1;
+    rounds |= version > 0;
+    if (version == last) continue;
+    Violation(absl::StrFormat("liveness: %s completed with fragment %d at version %d of %d", job.id,
+                              f, version, last));
+  }
+  const auto evaluations = meta.ListEvaluations(job.id);
+  for (const EvaluationRecord& evaluation : *evaluations) evaluated |= evaluation.final;
+  if (!faulty && rounds && !evaluated)
+    Violation(absl::StrCat("liveness: no final evaluation of ", job.id));
+
+  const std::string folder = JobFolder(kDataDir, job.id);
+  const auto checkpoints = ListCheckpoints(disk, folder);
+  if (!checkpoints.ok()) return Violation(absl::StrCat("5: ", checkpoints.status().message()));
+  std::set<int64_t> missing = promised_[job.id];
+  for (const v1::CheckpointManifest& checkpoint : *checkpoints) {
+    missing.erase(checkpoint.step());
+    CheckCheckpoint(checkpoint, disk, folder);
+  }
+  // Where few are kept, newer ones take their places.
+  const bool all_kept = resolved.spec.checkpoint().keep() == kKeepAll;
+  if (all_kept && !missing.empty()) {
+    Violation(absl::StrFormat("5: the promised checkpoint of step %d of %s is not there",
+                              *missing.begin(), job.id));
+  }
+}
+
+void Checker::CheckCheckpoint(const v1::CheckpointManifest& checkpoint, FileSystem& disk,
+                              const std::string& folder) {
+  const std::string path = CheckpointPath(folder, checkpoint.step());
+  const std::vector<absl::Status> faults = longhaul::CheckCheckpoint(disk, path);
+  if (!faults.empty()) return Violation(absl::StrCat("5: ", faults[0].message()));
+  for (const v1::CheckpointFragment& fragment : checkpoint.fragments()) {
+    const absl::StatusOr<std::string> bytes =
+        ReadFile(disk, JoinPath(path, fragment.file()), kWords * kBlockElements * sizeof(float));
+    LH_CHECK(bytes.ok(), "its digest is right");
+    const Words& committed =
+        history_[{checkpoint.job_id(), fragment.fragment()}][fragment.version()].outer.parameters;
+    for (int i = 0; i < kWords; ++i) {
+      float word = 0;
+      std::memcpy(&word, bytes->data() + i * kBlockElements * sizeof(float), sizeof(float));
+      if (word == committed[i]) continue;
+      return Violation(absl::StrFormat("5: %s has other bytes of fragment %d version %d", path,
+                                       fragment.fragment(), fragment.version()));
     }
-    const auto evaluations = meta.ListEvaluations(id);
-    for (const EvaluationRecord& evaluation : *evaluations) evaluated |= evaluation.final;
-    if (!faulty && rounds && !evaluated)
-      Violation(absl::StrCat("liveness: no final evaluation of ", id));
   }
 }
 

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "common/io/filesystem.h"
 #include "coordinator/core/view.h"
 #include "coordinator/store/meta_store.h"
+#include "longhaul/v1/checkpoint.pb.h"
 #include "tests/simulation/model.h"
 
 namespace longhaul::simulation {
@@ -47,8 +50,16 @@ class Checker {
   void Committed(const std::string& job, int fragment, const Commit& commit, const OuterRule& rule);
   bool Knows(const std::string& job, int fragment, int64_t version) const;
 
+  // A job that is submitted begins with this checkpoint.
+  void Begins(const std::string& job, const v1::CheckpointManifest& checkpoint);
+
   // Invariant 3: what was said to somebody.
-  void Acknowledged(const std::string& job) { acknowledged_.push_back(job); }
+  void Acknowledged(const std::string& job) { acknowledged_.insert(job); }
+  void Promised(const std::string& job, int64_t step) { promised_[job].insert(step); }
+  // A user wants it; it is so when the call is answered, or before.
+  void MayBeCancelled(const std::string& job) { cancelled_.insert(job); }
+  void MayBeDeleted(const std::string& job) { may_be_deleted_.insert(job); }
+  void Deleted(const std::string& job);
   void Published(const std::string& job, int fragment, int64_t version);
   void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);
@@ -61,7 +72,11 @@ class Checker {
   void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
                const std::vector<std::string>& pools, int64_t push_step);
   // Liveness: every job has ended as it should; without faults every one is also evaluated.
-  void Finally(MetaStore& meta, bool cancelled_allowed, bool faulty);
+  // Invariant 5: checkpoints that were promised are there, and each holds what was committed. Of a
+  // deleted job nothing is left.
+  void Finally(MetaStore& meta, FileSystem& disk, bool faulty);
+  // Nothing is to come any more: jobs have ended, and the files of deleted ones are gone.
+  bool Settled(MetaStore& meta, FileSystem& disk) const;
 
   void Violation(std::string what);
   const std::optional<std::string>& violation() const { return violation_; }
@@ -85,6 +100,11 @@ class Checker {
   int OrdinalOf(const std::string& job, const std::string& pool) const;
   std::optional<Version> Explain(const FragmentKey& key, const Commit& commit,
                                  const OuterRule& rule) const;
+  // The seed of a job that begins with a checkpoint.
+  std::optional<Version> Beginning(const FragmentKey& key, const Commit& commit) const;
+  void Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk, bool faulty);
+  void CheckCheckpoint(const v1::CheckpointManifest& checkpoint, FileSystem& disk,
+                       const std::string& folder);
 
   // By version.
   std::map<FragmentKey, std::vector<Version>> history_;
@@ -95,7 +115,10 @@ class Checker {
   std::map<std::pair<std::string, int>, std::string> places_;
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
-  std::vector<std::string> acknowledged_;
+  std::set<std::string> acknowledged_, cancelled_, may_be_deleted_, deleted_;
+  // By job: inner steps.
+  std::map<std::string, std::set<int64_t>> promised_;
+  std::map<std::string, v1::CheckpointManifest> beginnings_;
   std::optional<std::string> violation_;
   int64_t commits_ = 0;
 };

@@ -9,16 +9,20 @@
 #include "absl/strings/str_format.h"
 #include "tests/simulation/coordinator_node.h"
 #include "tests/simulation/pool_node.h"
+#include "tests/simulation/users.h"
 
 namespace longhaul::simulation {
 namespace {
 
-constexpr absl::Duration kFaultsEnd = absl::Seconds(25), kRunEnd = absl::Minutes(15);
+constexpr absl::Duration kFaultsEnd = absl::Seconds(25), kUsersEnd = absl::Seconds(50),
+                         kRunEnd = absl::Minutes(15);
 
 class Cluster {
  public:
   explicit Cluster(const RunOptions& options)
-      : world_(options.seed, options.mutation, options.trace), coordinator_(&world_) {}
+      : world_(options.seed, options.mutation, options.trace),
+        coordinator_(&world_),
+        users_(&world_, &coordinator_) {}
 
   RunResult Run();
 
@@ -32,32 +36,33 @@ class Cluster {
 
   void Build();
   v1::JobSpec MakeJob(const std::string& name);
-  void SubmitSome();
-  void Submit(const v1::JobSpec& spec);
+  void PlanUsers();
+  void PlanUsersOf(const v1::JobSpec& job);
   void PlanFaults();
   void PlanFault();
   void RepairAll();
-  bool Settled() const;
+  bool Settled();
   void Summarize(RunResult& result) const;
 
   World world_;
   CoordinatorNode coordinator_;
+  Users users_;
   std::vector<std::unique_ptr<PoolNode>> pools_;
-  bool faulty_ = true, may_cancel_ = false, gone_for_good_ = false;
-  int submitted_ = 0, crashes_ = 0;
+  bool faulty_ = true, gone_for_good_ = false;
+  int crashes_ = 0;
   std::string shape_;
 };
 
 RunResult Cluster::Run() {
   Build();
-  SubmitSome();
+  PlanUsers();
   if (faulty_) PlanFaults();
   world_.loop.At(absl::UnixEpoch() + kFaultsEnd, [this] { RepairAll(); });
   const absl::Time end = absl::UnixEpoch() + kRunEnd;
   while (!world_.checker.violation().has_value() && !Settled() && world_.loop.RunOne(end)) {
   }
   if (!world_.checker.violation().has_value())
-    world_.checker.Finally(coordinator_.meta(), may_cancel_, faulty_);
+    world_.checker.Finally(coordinator_.meta(), coordinator_.disk(), faulty_);
   RunResult result;
   Summarize(result);
   return result;
@@ -107,6 +112,7 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
   sync.set_final_round(!world_.Chance(0.15));
   spec.mutable_evaluation()->set_every_cycles(world_.Chance(0.3) ? -1 : Pick(1, 2));
   spec.mutable_checkpoint()->set_every_cycles(Pick(-1, 2));
+  spec.mutable_checkpoint()->set_keep(world_.Chance(0.7) ? kKeepAll : 1);
   absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ", name,
                         spec.model().synthetic().units(), sync.h(), sync.tau(),
                         spec.train().steps(), spec.pools().min(), spec.pools().max(),
@@ -114,39 +120,45 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
   return spec;
 }
 
-void Cluster::SubmitSome() {
+void Cluster::PlanUsers() {
   const int64_t jobs = world_.Chance(0.3) ? 2 : 1;
-  for (int i = 0; i < jobs; ++i) {
-    ++submitted_;
+  for (int64_t i = 0; i < jobs; ++i) {
     const v1::JobSpec job = MakeJob(absl::StrCat("job", i));
     const absl::Time when =
         i == 0 ? world_.loop.now() + absl::Milliseconds(Pick(0, 2000)) : Sometime();
-    world_.loop.At(when, [this, job] { Submit(job); });
+    world_.loop.At(when, [this, job] { users_.Submit(job); });
+    world_.loop.At(when, [this, job] { PlanUsersOf(job); });
   }
 }
 
-// The client repeats a submission until it is answered; the coordinator knows the job by then, or
-// does not.
-void Cluster::Submit(const v1::JobSpec& spec) {
-  if (coordinator_.up() && coordinator_.Submit(spec)) return;
-  world_.loop.After(absl::Milliseconds(700), [this, spec] { Submit(spec); });
+// What users want of a job that is being submitted.
+void Cluster::PlanUsersOf(const v1::JobSpec& job) {
+  const std::string& name = job.name();
+  const auto sometime = [this] { return world_.Between(absl::ZeroDuration(), kFaultsEnd); };
+  if (world_.Chance(0.3)) {
+    for (int64_t asks = Pick(1, 4); asks > 0; --asks)
+      world_.loop.After(sometime(), [this, name] { users_.AskCheckpoint(name); });
+  }
+  if (world_.Chance(0.1)) world_.loop.After(sometime(), [this, name] { users_.Cancel(name); });
+  if (world_.Chance(0.2)) {
+    v1::JobSpec child = job;
+    child.set_name(absl::StrCat(name, "child"));
+    child.mutable_init()->set_checkpoint(name);
+    absl::StrAppend(&shape_, "| ", child.name(), " ");
+    world_.loop.After(sometime(), [this, child] { users_.Submit(child); });
+  }
+  if (!world_.Chance(0.2)) return;
+  const bool again = world_.Chance(0.5);
+  world_.loop.After(sometime(), [this, job, again] {
+    users_.Delete(job.name(), [this, job, again] {
+      if (again) users_.Submit(job);
+    });
+  });
 }
 
 void Cluster::PlanFaults() {
   const int64_t count = Pick(1, 12);
   for (int64_t i = 0; i < count; ++i) PlanFault();
-  if (world_.Chance(0.3)) {
-    world_.loop.At(Sometime(), [this] {
-      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok())
-        coordinator_.AskCheckpoint("job0");
-    });
-  }
-  if (world_.Chance(0.1)) {
-    may_cancel_ = true;
-    world_.loop.At(Sometime(), [this] {
-      if (coordinator_.up() && coordinator_.meta().GetJob("job0").ok()) coordinator_.Cancel("job0");
-    });
-  }
 }
 
 void Cluster::PlanFault() {
@@ -231,14 +243,10 @@ void Cluster::RepairAll() {
   }
 }
 
-bool Cluster::Settled() const {
-  if (world_.loop.now() < absl::UnixEpoch() + absl::Seconds(2)) return false;
-  const auto states = coordinator_.meta().CountByState();
-  int ended = 0;
-  for (const auto& [state, count] : *states) {
-    if (IsEnded(static_cast<JobState>(state))) ended += static_cast<int>(count);
-  }
-  return ended == submitted_;
+bool Cluster::Settled() {
+  // Until then users begin something.
+  if (world_.loop.now() < absl::UnixEpoch() + kUsersEnd) return false;
+  return users_.done() && world_.checker.Settled(coordinator_.meta(), coordinator_.disk());
 }
 
 void Cluster::Summarize(RunResult& result) const {

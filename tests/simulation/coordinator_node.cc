@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/config/checkpoint_name.h"
 #include "common/io/file_util.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/refusal.h"
+#include "coordinator/service/initial_checkpoint.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/plan_message.h"
+#include "coordinator/store/checkpoint.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
@@ -19,12 +22,6 @@
 #include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
-namespace {
-
-constexpr char kDataDir[] = "data";
-
-}  // namespace
-
 // The caller syncs files; the disk does so the first time, when a file is made, and then no more.
 class LyingFileSystem : public DelegatingFileSystem {
  public:
@@ -73,6 +70,10 @@ class CoordinatorNode::Records : public MetaLog {
     for (const MetaRecord& record : records) {
       const bool place = std::holds_alternative<ParticipantRecord>(record);
       if (place && node_->world_->mutation == Mutation::kLostPlace) continue;
+      const bool request = std::holds_alternative<CheckpointRequestRecord>(record);
+      if (request && node_->world_->mutation == Mutation::kLostRequest) continue;
+      const bool deletion = std::holds_alternative<DeletedJob>(record);
+      if (deletion && node_->world_->mutation == Mutation::kLostDeletion) continue;
       const bool new_job = std::holds_alternative<NewJob>(record);
       if (node_->world_->mutation == Mutation::kLateRecords && !new_job) {
         late_.push_back(record);
@@ -242,29 +243,68 @@ void CoordinatorNode::Step(const coordinator::Event& event, const Answer& answer
   });
 }
 
-bool CoordinatorNode::Submit(const v1::JobSpec& spec) {
-  submitting_ = spec.name();
+std::optional<absl::Status> CoordinatorNode::Submit(const v1::JobSpec& spec,
+                                                    const std::string& id) {
+  submitting_ = id;
   absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
   LH_CHECK(resolved.ok(), "the simulated jobs can be");
-  steps_[spec.name()] = resolved->spec.train().steps();
   const v1::OuterOptimizerSpec& outer = resolved->spec.sync().outer();
-  rules_[spec.name()] = {static_cast<float>(outer.lr()), static_cast<float>(outer.momentum())};
+  rules_[id] = {static_cast<float>(outer.lr()), static_cast<float>(outer.momentum())};
   absl::Status submitted;
-  if (!Enter([&] {
-        submitted = life_->performer->Submit(*std::move(resolved), spec.name()).status();
-      }))
-    return false;
-  if (!submitted.ok()) world_->checker.Violation(std::string(submitted.message()));
-  world_->checker.Acknowledged(spec.name());
-  return true;
+  const bool alive = Enter([&] {
+    submitted = coordinator::ResolveInitial({.performer = life_->performer.get()}, *resolved);
+    if (!submitted.ok()) return;
+    ObserveBeginning(*resolved, id);
+    submitted = life_->performer->Submit(*std::move(resolved), id).status();
+  });
+  if (!alive) return std::nullopt;
+  return submitted;
 }
 
-void CoordinatorNode::Cancel(const std::string& job) {
-  Enter([&] { Step(coordinator::CancelJob{job, "by the user"}, nullptr); });
+void CoordinatorNode::ObserveBeginning(const ResolvedJob& resolved, const std::string& id) {
+  const auto name = ParseCheckpointName(resolved.spec.init().checkpoint());
+  if (!name.has_value() || meta_->FindJobByToken(id).ok()) return;
+  const auto manifests = ListCheckpoints(*disk_, JobFolder(kDataDir, name->job));
+  LH_CHECK(manifests.ok(), "it was found there");
+  for (const v1::CheckpointManifest& manifest : *manifests) {
+    if (manifest.step() == name->step) world_->checker.Begins(id, manifest);
+  }
 }
 
-void CoordinatorNode::AskCheckpoint(const std::string& job) {
-  Enter([&] { Step(coordinator::AskCheckpoint{job}, nullptr); });
+bool CoordinatorNode::Cancel(const std::string& name) {
+  return Enter([&] {
+    const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
+    if (!job.ok()) return;
+    world_->checker.MayBeCancelled(job->id);
+    Step(coordinator::CancelJob{job->id, "by the user"}, nullptr);
+  });
+}
+
+std::optional<coordinator::Answer> CoordinatorNode::AskCheckpoint(const std::string& name) {
+  std::optional<coordinator::Answer> answer;
+  const bool alive = Enter([&] {
+    const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
+    Step(coordinator::AskCheckpoint{job.ok() ? job->id : name},
+         [&](const coordinator::Answer& given) { answer = given; });
+  });
+  if (!alive) return std::nullopt;
+  return answer;
+}
+
+std::optional<absl::StatusOr<coordinator::Performer::Deleted>> CoordinatorNode::Delete(
+    const std::string& name) {
+  std::optional<absl::StatusOr<coordinator::Performer::Deleted>> answer;
+  if (const absl::StatusOr<JobRecord> job = meta_->GetJob(name); job.ok())
+    world_->checker.MayBeDeleted(job->id);
+  const bool alive = Enter([&] {
+    life_->performer->Delete(name, [&](auto deleted) {
+      MayDie();
+      answer = std::move(deleted);
+      MayDie();
+    });
+  });
+  if (!alive) return std::nullopt;
+  return answer;
 }
 
 void CoordinatorNode::Join(const coordinator::JoinPool& join, const Answer& answer) {

@@ -53,12 +53,15 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void Crash();
   bool up() const { return life_ != nullptr; }
   MetaStore& meta() const { return *meta_; }
+  MemoryFileSystem& disk() const { return *disk_; }
 
-  // Calls, as they arrive. What they answer with is sent by the caller; nothing, if it died.
+  // Calls, as they arrive. What they answer with is sent by the caller; nothing, if it died before it
+  // answered. The id is the idempotency token, too.
+  std::optional<absl::Status> Submit(const v1::JobSpec& spec, const std::string& id);
   // False: it died before it answered.
-  bool Submit(const v1::JobSpec& spec);
-  void Cancel(const std::string& job);
-  void AskCheckpoint(const std::string& job);
+  bool Cancel(const std::string& name);
+  std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);
+  std::optional<absl::StatusOr<coordinator::Performer::Deleted>> Delete(const std::string& name);
   void Join(const coordinator::JoinPool& join, const Answer& answer);
   void Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer);
   void Leave(const coordinator::LeavePool& leave);
@@ -66,9 +69,6 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // Nothing: it crashed, nobody answers.
   std::optional<absl::Status> Push(const PushRequest& push);
   std::optional<PullAnswer> Pull(const PullRequest& pull);
-
-  // Inner steps of a job that was submitted.
-  int64_t StepsOf(const std::string& job) const { return steps_.at(job); }
 
  private:
   class Runner;
@@ -104,6 +104,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void MayDie();
   void Step(const coordinator::Event& event, const Answer& answer);
   void Tick();
+  // Tells the checker with what a submitted job begins, if that is a checkpoint.
+  void ObserveBeginning(const ResolvedJob& resolved, const std::string& id);
   // Tells the checker of versions that became durable.
   void Observe();
   void ObserveFragment(const coordinator::JobFragments& job, int fragment);
@@ -119,7 +121,6 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // Of the jobs, when the round that is being applied was decided.
   using Views = std::map<std::string, coordinator::JobView>;
   Views views_;
-  std::map<std::string, int64_t> steps_;
   std::map<std::string, OuterRule> rules_;
   // Of the first push of each job, fragment and version, for a mutation.
   std::map<std::tuple<std::string, int, int64_t>, Words> first_words_;

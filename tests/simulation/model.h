@@ -11,6 +11,11 @@
 
 namespace longhaul::simulation {
 
+// The coordinator's, on its disk.
+inline constexpr char kDataDir[] = "data";
+// Of the checkpoints of a job, at most so many are kept; more than any job here has.
+inline constexpr int kKeepAll = 1000;
+
 // Of a fragment; word i belongs to rank i % ranks.
 inline constexpr int kWords = 4;
 using Words = std::array<float, kWords>;

@@ -11,7 +11,7 @@
 namespace longhaul::simulation {
 namespace {
 
-constexpr uint64_t kSeeds = 2500;
+constexpr uint64_t kSeeds = 1500;
 
 TEST(SimulationTest, NoSeedBreaksAnInvariant) {
   int64_t commits = 0, completed = 0;
@@ -67,6 +67,10 @@ TEST(CheckerTest, SeesTwoEffectsThatChangedPlaces) {
   EXPECT_TRUE(IsSeen(Mutation::kLateRecords, "3:"));
 }
 TEST(CheckerTest, SeesAPlaceThatIsLost) { EXPECT_TRUE(IsSeen(Mutation::kLostPlace, "3:")); }
+TEST(CheckerTest, SeesACheckpointThatIsForgotten) {
+  EXPECT_TRUE(IsSeen(Mutation::kLostRequest, "5:"));
+}
+TEST(CheckerTest, SeesADeletedJobThatIsBack) { EXPECT_TRUE(IsSeen(Mutation::kLostDeletion, "3:")); }
 TEST(CheckerTest, SeesASeedAfterACommit) { EXPECT_TRUE(IsSeen(Mutation::kReseed, "4:")); }
 
 }  // namespace

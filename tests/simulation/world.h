@@ -30,6 +30,10 @@ enum class Mutation {
   kReseed,
   // Places in a job are not durable.
   kLostPlace,
+  // Requests for checkpoints are not durable.
+  kLostRequest,
+  // Deletions of jobs are not durable.
+  kLostDeletion,
   // Two effects change places: the records of a decision are made durable with the next one's,
   // after its answer and its notices.
   kLateRecords,

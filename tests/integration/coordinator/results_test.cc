@@ -282,6 +282,13 @@ TEST_F(ResultsTest, AJobBeginsWithACheckpoint) {
     for (int f = 0; f < kFragments; ++f) EXPECT_EQ(member->outer[f], outer[f]);
   }
   EXPECT_EQ(Longhaul({"delete", "base"}).exit, 0);
+  // The same words name the same beginning, whatever became of the checkpoint.
+  const Said again = Longhaul({"submit", "-f", "-", "--from", "base", "-o", "json"}, YamlOf(spec));
+  ASSERT_EQ(again.exit, 0) << again.out << again.err;
+  EXPECT_EQ(again.data()["id"], id);
+  const Said other =
+      Longhaul({"submit", "-f", "-", "--from", "base@3", "-o", "json"}, YamlOf(spec));
+  EXPECT_NE(other.exit, 0) << other.out;
   // Recovery does not need the checkpoint any more.
   Restart();
   const auto recovered = AwaitOpen("next");

@@ -8,6 +8,7 @@
 #include "common/wire/proto_values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/delegating_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {
@@ -111,6 +112,17 @@ TEST_F(CheckpointTest, ReplacesOneOfTheSameStep) {
   EXPECT_EQ(fs_.List("j/checkpoints")->size(), 1u);
 }
 
+TEST_F(CheckpointTest, LeavesAnEqualOneOfTheSameStepAlone) {
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  ASSERT_TRUE(fs_.Create("j/checkpoints/step-00000030/marker").ok());
+  const auto again = Write(30);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fragments_size(), 2);
+  EXPECT_TRUE(fs_.Open("j/checkpoints/step-00000030/marker").ok());
+  EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000030"));
+}
+
 TEST_F(CheckpointTest, CleansUpWhatACrashLeft) {
   Advance();
   ASSERT_TRUE(Write(30).ok());
@@ -120,6 +132,41 @@ TEST_F(CheckpointTest, CleansUpWhatACrashLeft) {
   ASSERT_TRUE(fs_.Create("j/checkpoints/step-00000090.tmp/fragment-000.f32").ok());
   ASSERT_TRUE(CleanCheckpoints(fs_, "j").ok());
   EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000030", "step-00000060"));
+}
+
+// Removes so many files and no more, as a process does that is killed.
+class KilledAtRemove : public DelegatingFileSystem {
+ public:
+  KilledAtRemove(FileSystem* base, int removes) : DelegatingFileSystem(base), removes_(removes) {}
+  absl::Status Remove(const std::string& path) override {
+    if (removes_-- == 0) return absl::AbortedError("killed");
+    return DelegatingFileSystem::Remove(path);
+  }
+
+ private:
+  int removes_;
+};
+
+TEST_F(CheckpointTest, IsWholeOrGoneWhenTheRemovalOfAnOldOneIsInterrupted) {
+  Advance();
+  for (const int64_t step : {30, 60}) ASSERT_TRUE(Write(step).ok());
+  // The files of two fragments, the manifest and the folder.
+  for (int removes = 0; removes < 4; ++removes) {
+    const std::unique_ptr<MemoryFileSystem> disk = fs_.CrashCopy(UnsyncedFate::kKept);
+    KilledAtRemove killed(disk.get(), removes);
+    v1::CheckpointManifest manifest;
+    manifest.set_step(90);
+    auto writer = CheckpointWriter::Begin(&killed, "j", manifest);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    EXPECT_TRUE(absl::IsAborted(writer->Finish(/*keep=*/2).status()));
+    for (const v1::CheckpointManifest& listed : *ListCheckpoints(*disk, "j")) {
+      EXPECT_THAT(CheckCheckpoint(*disk, CheckpointPath("j", listed.step())), testing::IsEmpty())
+          << removes;
+    }
+    ASSERT_TRUE(CleanCheckpoints(*disk, "j").ok());
+    EXPECT_THAT(*disk->List("j/checkpoints"),
+                testing::ElementsAre("step-00000060", "step-00000090"));
+  }
 }
 
 TEST_F(CheckpointTest, LeavesOutAFolderWithoutAManifest) {
