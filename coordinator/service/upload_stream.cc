@@ -14,7 +14,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Uploads share one part of what bulk streams may hold.
+// All uploads together count as one owner of the memory for bulk streams.
 constexpr char kUploadOwner[] = "@upload";
 
 // Either a read of gRPC or a task of the executor is in flight, never both. The one that ends starts
