@@ -1,5 +1,6 @@
 """The Python package, installed from the tree, and plain grpcio with reflection, against live processes."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ import tools
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import BIN, TEXT, Cluster, ClusterTest, main  # noqa: E402
+from cluster import BIN, TEXT, Cluster, ClusterTest, main, wait_until  # noqa: E402
 
 SCRIPT = """
 import json, sys
@@ -112,6 +113,21 @@ with open(os.path.join(folder + "-changing", "manifest.json"), "w") as manifest:
     json.dump({"fragments": [{"file": "../secret"}]}, manifest)
 refused("outside", lambda: client.upload(folder + "-changing"))
 print(json.dumps(found))
+"""
+# Follows logs until lines come over a second stream.
+FOLLOW = """
+import sys
+import longhaul
+
+client = longhaul.Client(sys.argv[1], timeout=10)
+asked = []
+follow = client._logs.FollowLogs
+client._logs.FollowLogs = lambda request, **options: (asked.append(request.tail), follow(request, **options))[1]
+for pool, line in client.logs(follow=True, tail=5):
+    if len(asked) > 1:
+        break
+    print("line", flush=True)
+print(asked, pool, flush=True)
 """
 # Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
 CLOSED = """
@@ -250,6 +266,28 @@ class PythonClientTest(ClusterTest):
         for name, words in (("live", "has not ended"), ("ended", "FAILED_PRECONDITION"), ("nowhere", "FileNotFoundError"), ("no model", "ValueError"),
                             ("changed", "ABORTED"), ("outside", "ValueError"), ("damaged", "init.upload: "), ("other shape", "LonghaulError")):
             self.assertIn(words, found[name], name)
+
+    def test_logs_are_followed_over_a_restart(self):
+        self.cluster.start_worker("site-a")
+        wait_until(lambda: "site-a" in self.cluster.cli("logs", "site-a").stdout, 30, "lines of the pool")
+        script = subprocess.Popen([self.python, "-c", FOLLOW, self.cluster.address], text=True, stdout=subprocess.PIPE,
+                                  env={**os.environ, "PYTHONPATH": self.folder.name + "/installed"})
+        self.addCleanup(script.stdout.close)
+        self.addCleanup(script.wait)
+        self.addCleanup(script.kill)
+        self.assertEqual(script.stdout.readline(), "line\n")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        # Each job makes lines; one of them is written when the script is connected again.
+        jobs = itertools.count()
+
+        def ended():
+            self.assertEqual(self.cluster.submit(f"tiny-{next(jobs)}", steps=20, pools=1, wait=True).returncode, 0)
+            return script.poll() is not None
+
+        wait_until(ended, 60, "lines over a second stream")
+        self.assertEqual(script.stdout.read().splitlines()[-1], "[5, 0] site-a")
 
     def longhaul(self, *arguments):
         subprocess.run([BIN / "longhaul", *arguments], check=True, capture_output=True)

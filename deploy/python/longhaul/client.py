@@ -180,18 +180,28 @@ class Client:
         assert last is not None  # watch gives at least one, or raises.
         return last
 
-    def logs(self, job: str = "", pool: str = "", *, tail: int = 100, follow: bool = False) -> Iterator[tuple[str, str]]:
+    def logs(self, job: str = "", pool: str = "", *, tail: int = 100, follow: bool = False,
+             reconnect_for: float = RECONNECT_FOR) -> Iterator[tuple[str, str]]:
         """(pool, line): the newest `tail` lines of each node, then, with `follow`, what is written from now on. Lines
-        that were lost are a line of their own."""
+        that were lost are a line of their own. Following goes on over restarts of the coordinator, which may be away for
+        `reconnect_for` seconds once it has answered; what is written meanwhile does not come."""
         request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
-        try:
-            for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
-                if lines.dropped:
-                    yield lines.pool, f"({lines.dropped} lines are lost)"
-                for line in lines.text.decode(errors="replace").splitlines():
-                    yield lines.pool, line
-        except grpc.RpcError as error:
-            raise error_of(error) from error
+        heard_at = None
+        while True:
+            try:
+                for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
+                    heard_at = time.monotonic()
+                    if lines.dropped:
+                        yield lines.pool, f"({lines.dropped} lines are lost)"
+                    for line in lines.text.decode(errors="replace").splitlines():
+                        yield lines.pool, line
+                return
+            except grpc.RpcError as error:
+                away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)  # type: ignore[attr-defined]
+                if not follow or not away or heard_at is None or time.monotonic() - heard_at > reconnect_for:
+                    raise error_of(error) from error
+            request.tail = 0
+            time.sleep(RECONNECT_SECONDS)
 
     def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
         """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the
