@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/reader.h"
 #include "common/hf/hf_model.h"
@@ -38,7 +39,7 @@ absl::Status CheckFolderFiles(absl::Span<const FolderFile> files) {
   std::set<absl::string_view> names;
   int64_t sum = 0;
   for (const FolderFile& file : files) {
-    const std::string shown = absl::StrCat("'", file.name.substr(0, kFileNameMax), "'");
+    const std::string shown = absl::StrCat("'", ClipUtf8(file.name, kFileNameMax), "'");
     if (!IsPlainFileName(file.name)) return Malformed(shown + " is no plain name of a file");
     if (!names.insert(file.name).second) return Malformed(shown + " comes twice");
     const std::optional<int64_t> total = CheckedAdd(sum, file.bytes);

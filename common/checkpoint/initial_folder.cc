@@ -73,7 +73,12 @@ Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const s
              "Face folder a config.json"}};
   }
   const std::string differences = TensorDifferences(*manifest, TensorsOf(resolved));
-  if (differences.empty()) return {};
+  if (differences.empty()) {
+    const absl::Status sizes = CheckFileSizes(fs, folder, *manifest);
+    if (sizes.ok()) return {};
+    return {{field, std::string(sizes.message()),
+             "the folder's copy is not whole: copy or download it again"}};
+  }
   std::string hint = "a job begins with a checkpoint of the same model";
   if (manifest->has_model()) {
     absl::StrAppend(&hint, "; the checkpoint's is: ",

@@ -22,7 +22,8 @@ std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved);
 std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::string& field,
                                        v1::JobSpec& spec);
 
-// Whether the folder has the parameters of the job's model; reads manifests and headers. At most one
+// Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of files,
+// since their digests are compared when the job begins. At most one
 // violation, of `field` or of model.hf. Blocks.
 std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string& folder,
                                               const std::string& field,

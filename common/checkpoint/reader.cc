@@ -79,6 +79,17 @@ std::string TensorDifferences(const v1::CheckpointManifest& manifest,
   return words;
 }
 
+absl::Status CheckFileSizes(FileSystem& fs, const std::string& folder,
+                            const v1::CheckpointManifest& manifest) {
+  for (const v1::CheckpointFragment& fragment : manifest.fragments()) {
+    const std::string path = JoinPath(folder, fragment.file());
+    LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(path));
+    LH_ASSIGN_OR_RETURN(const int64_t size, file->Size());
+    LH_RETURN_IF_ERROR(CheckFileBytes(fragment, size, path));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VerifyFile(FileSystem& fs, const std::string& folder,
                         const v1::CheckpointFragment& fragment) {
   const std::string path = JoinPath(folder, fragment.file());

@@ -186,7 +186,7 @@ class SchemaChecker {
     if (field.has_presence() || field.is_repeated() || !IsZero(value)) return;
     const absl::string_view meaning = zero_default_(path);
     if (meaning.empty()) return;
-    violations_.Invalid(path, "found 0, which cannot be asked for",
+    violations_.Invalid(path, "found 0, which is not possible here",
                         absl::StrFormat("leave the field out for its default, %s", meaning));
   }
 

@@ -105,11 +105,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
          "Folder of checkpoints and Hugging Face models, one folder each, that jobs may begin with "
          "(init.folder); empty: none");
   option("upload-gib", words.upload_gib,
-         "Folders that users send for jobs to begin with (submit --from DIR) take at most so many "
-         "GiB of --data-dir; 0: none are taken")
+         "GiB of --data-dir for folders that users send (submit --from DIR), at most; 0: none are "
+         "taken")
       ->check(CLI::Range(0.0, 1e9));
   option("upload-keep", words.upload_keep,
-         "So long such a folder stays that no job needs, after it was last used");
+         "How long such a folder stays after its last use, when no job needs it");
   option("ready-file", flags.ready_file,
          "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
   option("lease", words.lease, "A pool that is silent for so long is lost");
@@ -128,7 +128,8 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
          "File that gets a JSON line for each call that changes something: who, what, result");
   option(
       "calls-per-second", server.calls_per_second,
-      "Of each caller, with TLS; twice as many at once. Bulk transfers do not count. 0: no limit")
+      "Calls a second of each caller, with TLS; for a moment twice as many. Bulk transfers do not "
+      "count. 0: no limit")
       ->check(CLI::Range(0.0, 1e9));
   app.add_flag("--insecure,--allow-plaintext-beyond-localhost", server.insecure,
                "Serve other machines without TLS, or HTTP without tokens: for networks that are "

@@ -150,6 +150,7 @@ class CoordinatorServer::Impl {
         effect_metrics_(registry_),
         fragment_metrics_(registry_),
         job_metrics_(registry_),
+        upload_metrics_(registry_),
         bulk_streams_(
             registry_.Gauge("longhaul_coordinator_bulk_streams", "Bulk streams in flight.")),
         publisher_(&plan_streams_, &watchers_) {}
@@ -252,6 +253,7 @@ class CoordinatorServer::Impl {
     const bool posted = background_->Submit([this] {
       for (const std::string& upload : uploads_->Sweep())
         log_.Info(absl::StrCat("removed the upload ", upload, ", which no job needs"));
+      upload_metrics_.Show(*uploads_);
       sweeping_ = false;
     });
     if (!posted) sweeping_ = false;
@@ -321,7 +323,7 @@ class CoordinatorServer::Impl {
                                  .door = door,
                                  .import_dir = options.import_dir};
     job_service_ = std::make_unique<JobService>(service);
-    upload_service_ = std::make_unique<UploadService>(service);
+    upload_service_ = std::make_unique<UploadService>(service, &upload_metrics_);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
     log_service_ = std::make_unique<LogService>(&log_hub_, options.tls != nullptr, door);
@@ -371,6 +373,7 @@ class CoordinatorServer::Impl {
   EffectMetrics effect_metrics_;
   FragmentMetrics fragment_metrics_;
   JobMetrics job_metrics_;
+  UploadMetrics upload_metrics_;
   GaugeFamily& bulk_streams_;
   PlanStreams plan_streams_;
   JobWatchers watchers_;

@@ -19,7 +19,7 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int64_t kChunkBytes = 1 << 20;
-// Downloads share one part of what bulk streams may hold.
+// All downloads together count as one owner of the memory for bulk streams.
 constexpr char kOwner[] = "@download";
 
 // A message whose `data` are these bytes, which it takes over.
@@ -40,8 +40,8 @@ grpc::ByteBuffer MessageOf(const v1::DownloadCheckpointResponse& head, std::stri
   return grpc::ByteBuffer(slices, 2);
 }
 
-// A read (on the executor) and a write (gRPC's) are in flight at most; who ends later starts what
-// follows.
+// At most one read (on the executor) and one write (gRPC's) are in flight. The one that ends later
+// starts the next ones.
 class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   CheckpointReactor(grpc::CallbackServerContext* context, OpenCheckpointFile open,
@@ -71,7 +71,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     Do(next);
   }
 
-  // What outlives only the call is let go here: a late alarm may keep the object for a moment.
+  // Releases what only the call needs, since a late alarm may keep the object for a moment.
   void OnDone() override {
     watch_->Stop();
     {
@@ -103,7 +103,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     Read();
   }
 
-  // On the executor; nobody else reads.
+  // On the executor. Only this function reads the file.
   void Read() {
     std::string data(std::min(kChunkBytes, file_.bytes - at_), '\0');
     const absl::Status read = file_.file->ReadExactly(at_, absl::MakeSpan(data));
@@ -127,7 +127,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     Do(next);
   }
 
-  // What is left to do without the lock: gRPC may call back at once.
+  // What is to be done without the lock, since gRPC may call back at once.
   struct Next {
     bool write = false;
     std::optional<absl::Status> end;
@@ -169,7 +169,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     context_->TryCancel();
   }
 
-  // The last thing that is done: the object may be gone when Finish returns.
+  // Must be the last call: the object may be gone when Finish returns.
   void End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
 
   grpc::CallbackServerContext* const context_;  // gRPC's, until Finish.
@@ -180,7 +180,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
   std::atomic<bool> stalled_ = false;
   v1::DownloadCheckpointRequest request_;
   StreamAdmission::Ticket ticket_;
-  // Of the reader.
+  // Only the read in flight uses these.
   CheckpointFile file_;
   int64_t at_ = 0;
 

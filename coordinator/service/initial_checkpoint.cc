@@ -100,8 +100,8 @@ absl::StatusOr<Beginning> FindBeginning(const ServiceContext& service, v1::InitS
   return found;
 }
 
-// A job of this name is there, so none begins: whether it is the same job is decided by who stores
-// jobs. It may have begun long ago with an upload that is not kept any more.
+// Whether a job of this name is stored already. Then none begins now, and the store decides whether
+// it is the same job. That job may have begun long ago, with an upload that is not kept any more.
 bool IsSubmitted(const ServiceContext& service, const v1::JobSpec& spec) {
   return service.performer->meta().GetJob(spec.name()).ok();
 }
@@ -123,7 +123,7 @@ absl::StatusOr<std::string> FindImport(const ServiceContext& service, v1::InitSp
   }
   const std::filesystem::path folder =
       std::filesystem::canonical(allowed / std::string(init.folder()), error);
-  // Links were followed: what is outside is not said to be there or not.
+  // The path has no links any more. The answer does not tell whether a folder outside exists.
   const auto [end, unused] =
       std::mismatch(allowed.begin(), allowed.end(), folder.begin(), folder.end());
   if (error || end != allowed.end() || folder == allowed) {

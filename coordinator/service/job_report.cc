@@ -164,7 +164,7 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   report.set_state(static_cast<v1::JobState>(job.state()));
   AddFragments(*job.resolved, &report);
   if (view.has_value()) SetView(job, *view, now, &report);
-  // None is better than counts of zero.
+  // No counts are better than counts of zero.
   if (job.commits_unread) {
     report.clear_fragments();
   } else {
@@ -187,7 +187,7 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
 v1::Job Report(const Performer& performer, const std::string& id) {
   const std::shared_ptr<LiveJob> job = performer.Find(id);
   if (!job) return {};
-  // The core knows an ended job no more: why it ended is with its record.
+  // The core has forgotten an ended job. Its record has the reason.
   if (job->record.ended != absl::InfinitePast()) {
     const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
     if (record.ok()) return ReportEnded(*record);

@@ -1,4 +1,4 @@
-// JobService: what jobs leave. Checkpoints on demand and their files, events, and the end of it all.
+// JobService: what jobs leave. Checkpoints on demand and their files, events, the removal of a job.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -35,7 +35,7 @@ absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
   if (std::find(steps->begin(), steps->end(), step) == steps->end())
     return UnknownCheckpoint(record.name, absl::StrCat("checkpoint of step ", step));
   const std::string folder = CheckpointPath(job_dir, step);
-  // Only what is listed there: a name cannot lead elsewhere.
+  // Only a file that is directly in the folder, so a name cannot lead out of it.
   const auto names = fs.List(folder);
   if (!names.ok() || std::find(names->begin(), names->end(), request.file()) == names->end()) {
     return UnknownCheckpoint(record.name, absl::StrCat("file ", request.file().substr(0, 256),

@@ -57,7 +57,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     Submit(reactor, request, response, *std::move(resolved), owner);
     return reactor;
   }
-  // What it begins with is looked at beside gRPC's threads.
+  // Not on a thread of gRPC, since the disk may block.
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const bool accepted = service_.beside->Submit([=, this] {
     absl::StatusOr<ResolvedJob> resolved = ResolveBeginning(service_, *request);
@@ -124,7 +124,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
       *response->add_jobs() = Report(*service_.performer, record);
       bytes += response->jobs().rbegin()->ByteSizeLong();
       const bool last = &record == &page.back();
-      // A page ends early rather than outgrow a message.
+      // A page ends early if it would become too large for a message.
       if (bytes < kPageBytesMax && !(last && static_cast<int>(page.size()) == size)) continue;
       response->set_next_page_token(absl::StrCat("before-", record.order));
       break;
@@ -185,7 +185,7 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
                                                       v1::ListCheckpointsResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  // The folder is read beside the owner thread.
+  // Not on the owner thread, since the disk may block.
   const bool accepted = service_.beside->Submit([=, this] {
     const auto list = [&]() -> absl::Status {
       LH_ASSIGN_OR_RETURN(const JobRecord record,

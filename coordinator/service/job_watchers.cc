@@ -17,7 +17,7 @@ absl::Status WasDeleted(const std::string& id) {
                        {"JOB_UNKNOWN", {}});
 }
 
-// What was not sent of an older message, but for the state.
+// The newer message replaces one that was not sent yet, and takes over its events.
 void TakeOver(v1::WatchJobResponse& older, v1::WatchJobResponse& newer) {
   older.mutable_events()->MergeFrom(newer.events());
   newer.mutable_events()->Swap(older.mutable_events());

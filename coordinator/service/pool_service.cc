@@ -21,16 +21,16 @@
 namespace longhaul::coordinator {
 namespace {
 
-// In one heartbeat.
+// Limits of one heartbeat.
 constexpr int kEvaluationsMax = 1024, kMetricsMax = 32;
 constexpr size_t kMetricNameMax = 64;
-// Of what pools tell of themselves.
+// Limits of what pools tell about themselves.
 constexpr size_t kTextBytesMax = 255;
 constexpr size_t kDescriptionsMax = 10000;
 constexpr int kCapabilitiesMax = 256;
 constexpr size_t kCapabilityBytesMax = 64;
 
-// Numbers are judged by the core.
+// The core checks the numbers.
 absl::Status CheckNode(const v1::JoinRequest& request) {
   if (request.address().size() > kTextBytesMax ||
       !ParseHostPort(HostPortText(request.address(), 1)).ok()) {

@@ -28,7 +28,7 @@ struct Asked {
   absl::StatusOr<Message> answer;
 };
 
-// `make` runs on the owner thread; whoever asked may have given up by then.
+// `make` runs on the owner thread. The caller may have given up before that.
 template <typename Message>
 Page JsonFromOwner(OwnerThread& owner, std::function<absl::StatusOr<Message>()> make) {
   const auto asked = std::make_shared<Asked<Message>>();

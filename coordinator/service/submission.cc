@@ -27,7 +27,7 @@ std::vector<FieldViolation> ToViolations(const std::vector<SpecViolation>& viola
   return fields;
 }
 
-// The state of a job lies in memory: what can never fit is refused now.
+// The state of a job is in memory, so a job that can never fit is refused now.
 absl::Status CheckMemory(const ResolvedJob& resolved) {
   const double needed = static_cast<double>(resolved.model.elements()) * kStateBytesPerElement;
   const double memory =

@@ -41,7 +41,7 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
   const PlanStreams::Rank rank{request->job_id(), request->pool(), request->incarnation(),
                                request->rank()};
   const bool posted = service_.owner->Post([service = service_, stream, rank] {
-    // The plan goes out, and the stream is known, before the notices that follow the admission.
+    // The stream is registered and the plan is sent before the notices that follow the admission.
     service.performer->Step(
         RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
         [service, stream, rank](const std::optional<Answer>& answer) {

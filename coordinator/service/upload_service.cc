@@ -12,6 +12,7 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/service/initial_checkpoint.h"
 #include "coordinator/service/unary.h"
+#include "coordinator/service/upload_request.h"
 #include "coordinator/service/upload_stream.h"
 #include "coordinator/store/uploads.h"
 
@@ -86,14 +87,8 @@ void Find(const ServiceContext& service, const v1::FindFolderRequest& request,
 
 absl::Status Prepare(const ServiceContext& service, const v1::PrepareUploadRequest& request,
                      v1::PrepareUploadResponse* response) {
-  std::vector<FolderFile> files;
-  for (const v1::UploadedFile& file : request.files())
-    files.push_back({file.name(), file.bytes(), file.sha256()});
-  if (CheckFolderFiles(files).ok() && DigestOfFiles(files) != request.upload())
-    return BadRequestError({{"upload", "is not the digest of the files"}});
+  LH_ASSIGN_OR_RETURN(const std::vector<FolderFile> files, AnnouncedFiles(request));
   const absl::StatusOr<Uploads::Prepared> prepared = service.uploads->Prepare(files);
-  if (absl::IsInvalidArgument(prepared.status()))
-    return BadRequestError({{"files", std::string(prepared.status().message())}});
   if (!prepared.ok()) return ExplainUpload(prepared.status());
   response->set_complete(prepared->complete);
   for (const ReceivedFile& file : prepared->files) {
@@ -126,8 +121,12 @@ grpc::ServerUnaryReactor* UploadService::PrepareUpload(grpc::CallbackServerConte
                                                        v1::PrepareUploadResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = service_.beside->Submit(
-      [=, this] { reactor->Finish(ToGrpcStatus(Prepare(service_, *request, response))); });
+  const bool accepted = service_.beside->Submit([=, this] {
+    const absl::Status prepared = Prepare(service_, *request, response);
+    metrics_->Count(prepared);
+    metrics_->Show(*service_.uploads);
+    reactor->Finish(ToGrpcStatus(prepared));
+  });
   if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
@@ -135,14 +134,19 @@ grpc::ServerUnaryReactor* UploadService::PrepareUpload(grpc::CallbackServerConte
 grpc::ServerReadReactor<v1::UploadFileRequest>* UploadService::UploadFile(
     grpc::CallbackServerContext* context, v1::UploadFileResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return ReceiveUploadFile(context, response,
-                           {.open =
-                                [uploads = service_.uploads](const v1::UploadFileRequest& first) {
-                                  return uploads->Receive(first.upload(), first.file(),
-                                                          first.offset());
-                                },
-                            .explain = ExplainUpload},
-                           service_.bulk);
+  return ReceiveUploadFile(
+      context, response,
+      {.open =
+           [uploads = service_.uploads](const v1::UploadFileRequest& first) {
+             return uploads->Receive(first.upload(), first.file(), first.offset());
+           },
+       .explain = ExplainUpload,
+       .on_taken =
+           [metrics = metrics_](int64_t bytes) {
+             metrics->received_bytes.With().Increment(static_cast<double>(bytes));
+           },
+       .on_end = [metrics = metrics_](const absl::Status& status) { metrics->Count(status); }},
+      service_.bulk);
 }
 
 }  // namespace longhaul::coordinator

@@ -2,15 +2,17 @@
 #pragma once
 
 #include "coordinator/service/service_context.h"
+#include "coordinator/service/upload_metrics.h"
 #include "longhaul/v1/upload.grpc.pb.h"
 
 namespace longhaul::coordinator {
 
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is
-// registered with.
+// registered with; so does `metrics`.
 class UploadService final : public v1::UploadService::CallbackService {
  public:
-  explicit UploadService(const ServiceContext& service) : service_(service) {}
+  UploadService(const ServiceContext& service, UploadMetrics* metrics)
+      : service_(service), metrics_(metrics) {}
 
   grpc::ServerUnaryReactor* FindFolder(grpc::CallbackServerContext* context,
                                        const v1::FindFolderRequest* request,
@@ -23,6 +25,7 @@ class UploadService final : public v1::UploadService::CallbackService {
 
  private:
   const ServiceContext service_;
+  UploadMetrics* const metrics_;
 };
 
 }  // namespace longhaul::coordinator

@@ -14,7 +14,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-// Uploads share one part of what bulk streams may hold.
+// All uploads together count as one owner of the memory for bulk streams.
 constexpr char kUploadOwner[] = "@upload";
 
 // Either a read of gRPC or a task of the executor is in flight, never both. The one that ends starts
@@ -94,7 +94,9 @@ class UploadReactor final : public grpc::ServerReadReactor<v1::UploadFileRequest
       return absl::InvalidArgumentError(
           absl::StrCat("a message has ", bytes, " bytes of data, more than ", kUploadChunkMax));
     }
-    return file_->Append(message_.data());
+    LH_RETURN_IF_ERROR(file_->Append(message_.data()));
+    handler_.on_taken(bytes);
+    return absl::OkStatus();
   }
 
   // On the executor.
@@ -126,7 +128,9 @@ class UploadReactor final : public grpc::ServerReadReactor<v1::UploadFileRequest
       if (ended_ || !reading_) return;
       ended_ = true;
     }
-    Finish(ToGrpcStatus(StalledError(resources_.stall)));
+    const absl::Status stalled = StalledError(resources_.stall);
+    handler_.on_end(stalled);
+    Finish(ToGrpcStatus(stalled));
   }
 
   // Must be the last call: the object may be gone when Finish returns.
@@ -137,6 +141,7 @@ class UploadReactor final : public grpc::ServerReadReactor<v1::UploadFileRequest
     }
     // Before the answer, so that a client that has it can continue the file at once.
     file_.reset();
+    handler_.on_end(status);
     Finish(ToGrpcStatus(status));
   }
 

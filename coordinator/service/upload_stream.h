@@ -23,6 +23,10 @@ struct UploadHandler {
   std::function<absl::StatusOr<std::unique_ptr<IncomingFile>>(const v1::UploadFileRequest&)> open;
   // What a caller is told of an error of the file, or of `open`.
   std::function<absl::Status(const absl::Status&)> explain;
+  // So many bytes more were taken. Called on the executor; must not block.
+  std::function<void(int64_t)> on_taken;
+  // How the call ends, once, before the caller is told. Any thread; must not block.
+  std::function<void(const absl::Status&)> on_end;
 };
 
 // What answers UploadFile.

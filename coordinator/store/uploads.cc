@@ -285,9 +285,11 @@ int64_t Uploads::Sum() const {
   return sum;
 }
 
-int64_t Uploads::bytes() const {
+Uploads::Counts Uploads::counts() const {
   absl::MutexLock lock(&mutex_);
-  return Sum();
+  Counts counts{.bytes = Sum()};
+  for (const auto& [id, upload] : uploads_) ++(upload->whole ? counts.whole : counts.partial);
+  return counts;
 }
 
 absl::Status Uploads::CheckRoom(const Upload& upload, bool known) const {

@@ -109,8 +109,14 @@ class Uploads {
   // Removes what nobody needs; the names of what it removed. Errors leave an upload for the next call.
   std::vector<std::string> Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What all of them have or will have.
-  int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Counts {
+    int64_t whole = 0;
+    int64_t partial = 0;  // On their way.
+    int64_t bytes = 0;    // What all of them have or will have.
+  };
+  Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of all uploads together.
+  int64_t bytes_max() const { return options_.bytes_max; }
 
  private:
   struct Upload;

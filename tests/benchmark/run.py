@@ -34,6 +34,7 @@ BENCHMARKS = {
     "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
     "download": [sys.executable, "-B", "tests/benchmark/coordinator/download.py", "{build}/bin"],
+    "upload": [sys.executable, "-B", "tests/benchmark/coordinator/upload.py", "{build}/bin"],
     "cli": [sys.executable, "-B", "tests/benchmark/cli/commands.py", "{build}/bin"],
     "logs": [sys.executable, "-B", "tests/benchmark/logs/logs.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],

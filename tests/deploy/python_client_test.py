@@ -1,5 +1,6 @@
 """The Python package, installed from the tree, and plain grpcio with reflection, against live processes."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ import tools
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import BIN, TEXT, Cluster, ClusterTest, main  # noqa: E402
+from cluster import BIN, TEXT, Cluster, ClusterTest, main, wait_until  # noqa: E402
 
 SCRIPT = """
 import json, sys
@@ -50,6 +51,84 @@ print(json.dumps(found))
 
 SPEC = """{"name": "tiny", "model": {"transformer": {"layers": 1, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}},
     "data": {"text": {"path": "%s"}}, "train": {"steps": 60, "batch": 2}, "sync": {"h": 10}}"""
+# Server, a checkpoint's folder, a spec that it fits, one that it does not fit. It stands still in the middle of the largest file, once.
+UPLOAD = """
+import json, os, shutil, sys
+import longhaul
+
+server, folder, spec, other = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:5])
+client = longhaul.Client(server, timeout=10)
+largest = max(os.listdir(folder), key=lambda name: os.path.getsize(os.path.join(folder, name)))
+streams, told = [], []
+
+class Slow:
+    PrepareUpload = client._uploads.PrepareUpload
+
+    def UploadFile(self, messages, **options):
+        return self.stub.UploadFile(self.paused(messages), **options)
+
+    def paused(self, messages):
+        for number, message in enumerate(messages):
+            if number == 0:
+                streams.append([message.file, message.offset])
+            yield message
+            if number == 2 and streams[-1][0] == largest and not told:
+                told.append(print("half", flush=True))
+                sys.stdin.readline()
+
+Slow.stub, client._uploads = client._uploads, Slow()
+longhaul.upload.CHUNK_BYTES = 4096
+found = {}
+
+def refused(name, call):
+    try:
+        call()
+        found[name] = "was not refused"
+    except (longhaul.LonghaulError, ValueError, OSError) as error:
+        found[name] = f"{type(error).__name__}: {error}"
+
+refused("other shape", lambda: client.submit(other, begin_from=folder))
+found["streams of what is refused"] = len(streams)
+job = client.submit(spec, begin_from=folder)
+found["job"] = [job.spec.name, job.spec.init.upload]
+found["largest"] = [stream[1] for stream in streams if stream[0] == largest]
+before = len(streams)
+found["again"] = [client.upload(folder), len(streams) - before]
+found["checkpoint name"] = client.submit({**spec, "name": "third"}, begin_from="tiny", validate_only=True).spec.init.checkpoint.partition("@")[2]
+found["events"] = client.events("second")[0].sequence
+refused("live", lambda: client.delete("second"))
+client.cancel("second")
+found["deleted"] = [client.delete("second"), client.delete("second")]
+refused("ended", lambda: client.checkpoint("tiny"))
+refused("nowhere", lambda: client.submit(spec, begin_from=folder + "/nowhere"))
+refused("no model", lambda: client.upload(os.path.dirname(folder)))
+shutil.copytree(folder, folder + "-changing")
+os.truncate(os.path.join(folder + "-changing", largest), 5)
+refused("damaged", lambda: client.submit({**spec, "name": "damaged"}, begin_from=folder + "-changing"))
+os.truncate(os.path.join(folder + "-changing", largest), 6)
+read = longhaul.upload.read_folder(folder + "-changing")
+open(os.path.join(folder + "-changing", "manifest.json"), "a").write(" ")
+refused("changed", longhaul.upload.Sending(client._uploads, tuple, read, 10, 10).run)
+with open(os.path.join(folder + "-changing", "manifest.json"), "w") as manifest:
+    json.dump({"fragments": [{"file": "../secret"}]}, manifest)
+refused("outside", lambda: client.upload(folder + "-changing"))
+print(json.dumps(found))
+"""
+# Follows logs until lines come over a second stream.
+FOLLOW = """
+import sys
+import longhaul
+
+client = longhaul.Client(sys.argv[1], timeout=10)
+asked = []
+follow = client._logs.FollowLogs
+client._logs.FollowLogs = lambda request, **options: (asked.append(request.tail), follow(request, **options))[1]
+for pool, line in client.logs(follow=True, tail=5):
+    if len(asked) > 1:
+        break
+    print("line", flush=True)
+print(asked, pool, flush=True)
+"""
 # Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
 CLOSED = """
 import json, os, sys
@@ -156,6 +235,59 @@ class PythonClientTest(ClusterTest):
         shown = self.run_script("-c", lines + "\nprint(len(table))")
         self.assertIn("60 [{", shown)
         self.assertGreater(int(shown.splitlines()[-1]), 1)
+
+    def test_a_folder_of_this_machine_is_sent_and_continues_after_a_restart(self):
+        worker = self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit("tiny", steps=20, pools=1, wait=True).returncode, 0)
+        folder = self.cluster.folder / "mine"
+        self.assertEqual(self.cluster.cli("download", "tiny", "--out", folder).returncode, 0)
+        worker.kill()
+        worker.wait()
+        model = {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}}
+        spec = {"name": "second", "model": model, "data": {"text": {"path": TEXT}}, "train": {"steps": 20, "batch": 4}, "sync": {"h": 10}}
+        other = {**spec, "model": {"transformer": {**model["transformer"], "dim": 64}}}
+        script = subprocess.Popen([self.python, "-c", UPLOAD, self.cluster.address, folder, json.dumps(spec), json.dumps(other)], text=True,
+                                  env={**os.environ, "PYTHONPATH": self.folder.name + "/installed"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(script.wait)
+        self.addCleanup(script.kill)
+        self.assertEqual(script.stdout.readline(), "half\n")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        shown, _ = script.communicate("go on\n", timeout=120)
+        found = json.loads(shown)
+        self.assertEqual(found["job"][0], "second")
+        self.assertRegex(found["job"][1], "^[0-9a-f]{64}$")
+        self.assertEqual(found["largest"][0], 0)
+        self.assertEqual(len(found["largest"]), 2)
+        self.assertEqual(found["again"], [found["job"][1], 0])
+        self.assertEqual(found["checkpoint name"], "20")
+        self.assertEqual(found["deleted"], [True, False])
+        for name, words in (("live", "has not ended"), ("ended", "FAILED_PRECONDITION"), ("nowhere", "FileNotFoundError"), ("no model", "ValueError"),
+                            ("changed", "ABORTED"), ("outside", "ValueError"), ("damaged", "init.upload: "), ("other shape", "LonghaulError")):
+            self.assertIn(words, found[name], name)
+
+    def test_logs_are_followed_over_a_restart(self):
+        self.cluster.start_worker("site-a")
+        wait_until(lambda: "site-a" in self.cluster.cli("logs", "site-a").stdout, 30, "lines of the pool")
+        script = subprocess.Popen([self.python, "-c", FOLLOW, self.cluster.address], text=True, stdout=subprocess.PIPE,
+                                  env={**os.environ, "PYTHONPATH": self.folder.name + "/installed"})
+        self.addCleanup(script.stdout.close)
+        self.addCleanup(script.wait)
+        self.addCleanup(script.kill)
+        self.assertEqual(script.stdout.readline(), "line\n")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        # Each job makes lines; one of them is written when the script is connected again.
+        jobs = itertools.count()
+
+        def ended():
+            self.assertEqual(self.cluster.submit(f"tiny-{next(jobs)}", steps=20, pools=1, wait=True).returncode, 0)
+            return script.poll() is not None
+
+        wait_until(ended, 60, "lines over a second stream")
+        self.assertEqual(script.stdout.read().splitlines()[-1], "[5, 0] site-a")
 
     def longhaul(self, *arguments):
         subprocess.run([BIN / "longhaul", *arguments], check=True, capture_output=True)

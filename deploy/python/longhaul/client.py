@@ -16,11 +16,13 @@ from longhaul.access import Access
 from longhaul.errors import LonghaulError, error_of
 from longhaul.rows import history_rows
 from longhaul.spec import job_spec
-from longhaul.v1 import job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc
+from longhaul.upload import Sending, read_folder
+from longhaul.v1 import job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc, upload_pb2_grpc
 
 # Nothing changes any more until somebody does something.
 RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_pb2.QUARANTINED})
 RECONNECT_SECONDS = 1.0
+RECONNECT_FOR = 600.0  # How long a coordinator that has answered may be away.
 
 
 def _is_here(address: str) -> bool:
@@ -47,6 +49,7 @@ class Client:
         self._pools = pool_pb2_grpc.PoolServiceStub(self._channel)
         self._logs = logs_pb2_grpc.LogServiceStub(self._channel)
         self._server = server_pb2_grpc.ServerServiceStub(self._channel)
+        self._uploads = upload_pb2_grpc.UploadServiceStub(self._channel)
 
     def close(self) -> None:
         self._channel.close()
@@ -63,10 +66,43 @@ class Client:
         except grpc.RpcError as error:
             raise error_of(error) from error
 
-    def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, token: str = "", validate_only: bool = False) -> job_pb2.Job:
-        """The same name and spec again finds the job that exists. ValueError: the spec is no spec."""
-        request = job_pb2.SubmitJobRequest(spec=job_spec(spec), idempotency_token=token, validate_only=validate_only)
+    def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, begin_from: str | os.PathLike[str] | None = None, token: str = "",
+               validate_only: bool = False) -> job_pb2.Job:
+        """The same name and spec again finds the job that exists. ValueError: the spec is no spec.
+
+        `begin_from` is what the CLI's --from is: "JOB" or "JOB@STEP", a checkpoint of another job; a folder of this machine
+        (a checkpoint's, or a Hugging Face model's), which is sent if the coordinator accepts the job and lacks it;
+        "coordinator:DIR", a folder within the coordinator's --import-dir."""
+        message = job_pb2.JobSpec()
+        message.CopyFrom(job_spec(spec))
+        folder = None
+        if begin_from is not None:
+            name = os.fspath(begin_from)
+            if name.startswith("coordinator:"):
+                message.init.folder = name.removeprefix("coordinator:")
+            elif os.path.isdir(name):
+                folder = read_folder(name)
+                message.init.upload = folder.upload
+            elif "/" in name:
+                raise FileNotFoundError(f"begin_from: {name} is no folder of this machine")
+            else:
+                message.init.checkpoint = name
+        request = job_pb2.SubmitJobRequest(spec=message, idempotency_token=token, validate_only=validate_only)
+        try:
+            return self._call(self._jobs.SubmitJob, request).job
+        except LonghaulError as error:
+            if folder is None or validate_only or error.reason != "UPLOAD_UNKNOWN":
+                raise
+        Sending(self._uploads, self._access.metadata, folder, self.timeout, RECONNECT_FOR).run()
         return self._call(self._jobs.SubmitJob, request).job
+
+    def upload(self, folder: str | os.PathLike[str], reconnect_for: float = RECONNECT_FOR) -> str:
+        """Sends a folder of this machine, a checkpoint's or a Hugging Face model's; what the coordinator has of it is not
+        sent. Its name, for `init.upload` of a spec. Goes on over restarts of the coordinator, which may be away for
+        `reconnect_for` seconds once it has answered. ValueError: it is no such folder. OSError: it cannot be read."""
+        read = read_folder(folder)
+        Sending(self._uploads, self._access.metadata, read, self.timeout, reconnect_for).run()
+        return read.upload
 
     def get(self, job: str) -> job_pb2.Job:
         """`job`: name or id, here and below."""
@@ -92,6 +128,19 @@ class Client:
         """Oldest first."""
         return [*self._call(self._jobs.ListCheckpoints, job_pb2.ListCheckpointsRequest(job=job)).checkpoints]
 
+    def checkpoint(self, job: str) -> tuple[int, str]:
+        """Asks for a checkpoint at the next whole version: its step, and the folder that it will have at the coordinator."""
+        answer = self._call(self._jobs.CreateCheckpoint, job_pb2.CreateCheckpointRequest(job=job))
+        return answer.step, answer.path
+
+    def delete(self, job: str) -> bool:
+        """Removes a job that has ended, with its files. False: it had been deleted before."""
+        return self._call(self._jobs.DeleteJob, job_pb2.DeleteJobRequest(job=job)).deleted
+
+    def events(self, job: str) -> list[job_pb2.JobEvent]:
+        """What happened to the job, oldest first."""
+        return [*self._call(self._jobs.ListEvents, job_pb2.ListEventsRequest(job=job)).events]
+
     def pools(self) -> list[pool_pb2.Pool]:
         return [*self._call(self._pools.ListPools, pool_pb2.ListPoolsRequest()).pools]
 
@@ -99,7 +148,7 @@ class Client:
         """The coordinator about itself."""
         return self._call(self._server.Describe, server_pb2.DescribeRequest())
 
-    def watch(self, job: str, timeout: float | None = None, reconnect_for: float = 600) -> Iterator[job_pb2.Job]:
+    def watch(self, job: str, timeout: float | None = None, reconnect_for: float = RECONNECT_FOR) -> Iterator[job_pb2.Job]:
         """The job now and after each change, until it rests (ended, or quarantined). Goes on over restarts of the
         coordinator, which may be away for `reconnect_for` seconds once it has answered. `timeout`: of the whole watch;
         LonghaulError with code DEADLINE_EXCEEDED."""
@@ -131,18 +180,28 @@ class Client:
         assert last is not None  # watch gives at least one, or raises.
         return last
 
-    def logs(self, job: str = "", pool: str = "", *, tail: int = 100, follow: bool = False) -> Iterator[tuple[str, str]]:
+    def logs(self, job: str = "", pool: str = "", *, tail: int = 100, follow: bool = False,
+             reconnect_for: float = RECONNECT_FOR) -> Iterator[tuple[str, str]]:
         """(pool, line): the newest `tail` lines of each node, then, with `follow`, what is written from now on. Lines
-        that were lost are a line of their own."""
+        that were lost are a line of their own. Following goes on over restarts of the coordinator, which may be away for
+        `reconnect_for` seconds once it has answered; what is written meanwhile does not come."""
         request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
-        try:
-            for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
-                if lines.dropped:
-                    yield lines.pool, f"({lines.dropped} lines are lost)"
-                for line in lines.text.decode(errors="replace").splitlines():
-                    yield lines.pool, line
-        except grpc.RpcError as error:
-            raise error_of(error) from error
+        heard_at = None
+        while True:
+            try:
+                for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
+                    heard_at = time.monotonic()
+                    if lines.dropped:
+                        yield lines.pool, f"({lines.dropped} lines are lost)"
+                    for line in lines.text.decode(errors="replace").splitlines():
+                        yield lines.pool, line
+                return
+            except grpc.RpcError as error:
+                away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)  # type: ignore[attr-defined]
+                if not follow or not away or heard_at is None or time.monotonic() - heard_at > reconnect_for:
+                    raise error_of(error) from error
+            request.tail = 0
+            time.sleep(RECONNECT_SECONDS)
 
     def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
         """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import grpc
@@ -36,18 +37,17 @@ def error_of(error: grpc.RpcError) -> LonghaulError:
     message = error.details() or ""  # type: ignore[attr-defined]
     reason, hint, fields, retry_after = "", "", [], None
     status = status_pb2.Status()
+    info, bad, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
     for key, value in error.trailing_metadata() or ():  # type: ignore[attr-defined]
         if key == "grpc-status-details-bin":
-            try:
+            with contextlib.suppress(DecodeError):  # Not ours.
                 status.ParseFromString(value)
-            except DecodeError:  # Not ours.
-                status.Clear()
     for detail in status.details:
-        info, bad, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
-        if detail.Unpack(info):
-            reason, hint = info.reason, info.metadata.get("hint", "")
-        elif detail.Unpack(bad):
-            fields += [Field(violation.field, violation.description) for violation in bad.field_violations]
-        elif detail.Unpack(retry):
-            retry_after = retry.retry_delay.ToTimedelta().total_seconds()
+        with contextlib.suppress(DecodeError):
+            if detail.Unpack(info):
+                reason, hint = info.reason, info.metadata.get("hint", "")
+            elif detail.Unpack(bad):
+                fields += [Field(violation.field, violation.description) for violation in bad.field_violations]
+            elif detail.Unpack(retry):
+                retry_after = retry.retry_delay.ToTimedelta().total_seconds()
     return LonghaulError(code, message, reason, hint, tuple(fields), retry_after)

@@ -2,6 +2,7 @@
 // through the CLI, and restarts, are in tests/integration/processes/upload_test.py.
 #include "coordinator/cli/upload.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -12,7 +13,7 @@
 #include "coordinator/store/uploads.h"
 #include "gmock/gmock.h"
 #include "longhaul/v1/upload.grpc.pb.h"
-#include "tests/integration/coordinator/coordinator_fixture.h"
+#include "tests/integration/coordinator/exchange_fixture.h"
 #include "tests/testing/cutting_proxy.h"
 
 namespace longhaul {
@@ -20,14 +21,14 @@ namespace {
 
 using testing::HasSubstr;
 
-class UploadTest : public CoordinatorFixture {
+class UploadTest : public PagesFixture {
  protected:
   void SetUp() override {
     Start();
     uploads_ = v1::UploadService::NewStub(MakeChannel({.address = address()}));
   }
   coordinator::CoordinatorServerOptions Options() override {
-    coordinator::CoordinatorServerOptions options = CoordinatorFixture::Options();
+    coordinator::CoordinatorServerOptions options = PagesFixture::Options();
     options.import_dir = imports_.path();
     return options;
   }
@@ -236,6 +237,43 @@ TEST_F(UploadTest, AFolderThatBothSeeIsToldByItsFiles) {
   v1::FindFolderResponse response;
   EXPECT_TRUE(absl::IsInvalidArgument(
       FromGrpcStatus(uploads_->FindFolder(Context().get(), request, &response))));
+}
+
+TEST_F(UploadTest, WhatComesAndWhatIsRefusedIsCounted) {
+  const auto await = [this](const std::vector<std::string>& lines) {
+    std::string text;
+    for (const absl::Time end = absl::Now() + kCallTimeout; absl::Now() < end;) {
+      text = Get("/metrics");
+      if (std::all_of(lines.begin(), lines.end(), [&](const std::string& line) {
+            return text.find("longhaul_coordinator_" + line + "\n") != std::string::npos;
+          })) {
+        return std::string();
+      }
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return text;
+  };
+  EXPECT_EQ(await({"uploads{state=\"whole\"} 0", "uploads{state=\"partial\"} 0",
+                   "upload_stored_bytes 0", "upload_limit_bytes 274877906944"}),
+            "");
+  const v1::PrepareUploadRequest request = Announce("abc");
+  EXPECT_FALSE(Send(First(request.upload(), "x"), {"abc"}).ok());
+  ASSERT_TRUE(Prepare(request).ok());
+  EXPECT_FALSE(Send(First(request.upload(), "x"), {"abd"}).ok());
+  ASSERT_TRUE(Send(First(request.upload(), "x"), {"ab", "c"}).ok());
+  v1::PrepareUploadRequest spoilt = request;
+  spoilt.clear_upload();
+  EXPECT_FALSE(Prepare(spoilt).ok());
+  EXPECT_EQ(
+      await({"uploads{state=\"whole\"} 0", "uploads{state=\"partial\"} 1", "upload_stored_bytes 5",
+             "upload_received_bytes_total 6", "refused_uploads_total{reason=\"UPLOAD_UNKNOWN\"} 1",
+             "refused_uploads_total{reason=\"UPLOAD_DAMAGED\"} 1",
+             "refused_uploads_total{reason=\"INVALID_ARGUMENT\"} 1"}),
+      "");
+  ASSERT_TRUE(Send(First(request.upload(), "config.json"), {"{}"}).ok());
+  EXPECT_EQ(await({"uploads{state=\"whole\"} 1", "uploads{state=\"partial\"} 0",
+                   "upload_received_bytes_total 8"}),
+            "");
 }
 
 TEST_F(UploadTest, AJobNamesAnUploadThatIsThere) {

@@ -243,6 +243,12 @@ class UploadTest(ClusterTest):
             error = self.error(mine, self.tiny_spec(), code=4)
             self.assertIn(words, error["message"])
             self.assertIn(fragment.name, error["message"])
+        # A copy that was broken off.
+        whole = (self.cluster.folder / "blob").read_bytes()
+        fragment.write_bytes(whole[:-4])
+        field = self.error(mine, self.tiny_spec(), code=4)["fields"][0]
+        self.assertEqual(field["field"], "init.upload")
+        self.assertIn(fragment.name, field["description"])
         (mine / "manifest.json").unlink()
         self.assertIn("config.json", self.error(mine, self.tiny_spec(), code=4)["hint"])
         self.assertIn("does not fit the model", self.error(self.wide, self.tiny_spec(), code=4)["fields"][0]["description"])

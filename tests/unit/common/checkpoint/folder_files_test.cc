@@ -41,6 +41,9 @@ TEST(FolderFilesTest, RefusesWhatIsNoFolder) {
        {"", ".", "..", "../x", "/etc/passwd", "a/b", "a\\b", ".files", "a\nb", "a\tb", "a\x7f"})
     EXPECT_NE(FaultOf({config, FileOf(name)}), "") << name;
   EXPECT_NE(FaultOf({config, FileOf(std::string(256, 'a'))}), "");
+  // A name is shown clipped, and never within a character: protobuf takes no half ones.
+  const std::string clipped = FaultOf({config, FileOf(std::string(254, 'a') + "\u00e9")});
+  EXPECT_EQ(clipped.substr(0, 256), "'" + std::string(254, 'a') + "'");
   FolderFile file = FileOf("x");
   file.bytes = -1;
   EXPECT_EQ(FaultOf({config, file}), "'x' has an impossible size");

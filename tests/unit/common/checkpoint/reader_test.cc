@@ -71,6 +71,17 @@ TEST_F(CheckpointReaderTest, ReturnsNothingFromADamagedFile) {
   EXPECT_THAT(std::string(damaged.message()), HasSubstr("c/f.f32"));
 }
 
+TEST_F(CheckpointReaderTest, TellsByTheirSizesThatFilesAreNotWhole) {
+  const v1::CheckpointManifest manifest = *ReadManifest(fs_, "c");
+  EXPECT_TRUE(CheckFileSizes(fs_, "c", manifest).ok());
+  ASSERT_TRUE((*fs_.Open("c/f.f32"))->Truncate(796).ok());
+  const absl::Status cut = CheckFileSizes(fs_, "c", manifest);
+  EXPECT_TRUE(absl::IsDataLoss(cut));
+  EXPECT_THAT(std::string(cut.message()), HasSubstr("c/f.f32"));
+  ASSERT_TRUE(fs_.Remove("c/f.f32").ok());
+  EXPECT_TRUE(absl::IsNotFound(CheckFileSizes(fs_, "c", manifest)));
+}
+
 TEST_F(CheckpointReaderTest, NamesTheFirstDifferences) {
   const v1::CheckpointManifest manifest = *ReadManifest(fs_, "c");
   EXPECT_EQ(TensorDifferences(manifest, {Tensor("b", {4}, 1, 9), Tensor("a", {2, 3}, 3, 0)}), "");

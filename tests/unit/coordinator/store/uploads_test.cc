@@ -85,7 +85,11 @@ TEST_F(UploadsTest, AFolderIsThereWhenItsLastFileIsVerified) {
   EXPECT_TRUE(first->file.verified);
   EXPECT_FALSE(first->complete);
   EXPECT_FALSE(uploads_->Find(name).has_value());
+  EXPECT_EQ(uploads_->counts().partial, 1);
+  EXPECT_EQ(uploads_->counts().whole, 0);
   EXPECT_TRUE(Send(model_, 0, "{}")->complete);
+  EXPECT_EQ(uploads_->counts().partial, 0);
+  EXPECT_EQ(uploads_->counts().whole, 1);
   EXPECT_EQ(uploads_->Find(name), UploadFolder(kData, name));
   EXPECT_EQ(Folders(), std::vector<std::string>{name});
   EXPECT_EQ(Read(UploadFolder(kData, name) + "/a.f32"), model_[1].bytes);
@@ -94,7 +98,7 @@ TEST_F(UploadsTest, AFolderIsThereWhenItsLastFileIsVerified) {
   ASSERT_TRUE(again.ok());
   EXPECT_TRUE(again->complete);
   EXPECT_EQ(again->files[0].bytes, 300);
-  EXPECT_EQ(uploads_->bytes(), 302);
+  EXPECT_EQ(uploads_->counts().bytes, 302);
   int64_t checked = 0;
   EXPECT_TRUE(CheckUploads(fs_, kData, &checked).empty());
   EXPECT_EQ(checked, 1);
