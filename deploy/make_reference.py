@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = ROOT / "deploy/REFERENCE.md"
 REASON = re.compile(r'"([A-Z]+(?:_[A-Z]+)+|HALTED)"')
-REASON_FOLDERS = ("coordinator/core", "coordinator/effects", "coordinator/fragments", "coordinator/service", "common/rpc")
+REASON_FOLDERS = ("coordinator/access", "coordinator/core", "coordinator/effects", "coordinator/fragments", "coordinator/service", "common/rpc")
 
 
 def help_of(program, *command):
@@ -114,7 +114,15 @@ def codes_in_contract():
     return found
 
 
+def check_reason_folders():
+    for top in ("common", "coordinator", "worker"):
+        for path in sorted((ROOT / top).rglob("*.cc")):
+            if str(path.parent.relative_to(ROOT)) not in REASON_FOLDERS and "WithErrorInfo(" in path.read_text(encoding="utf-8"):
+                raise RuntimeError(f"{path} gives a reason: REASON_FOLDERS lacks its folder")
+
+
 def reasons():
+    check_reason_folders()
     found, contract = {}, codes_in_contract()
     for folder in REASON_FOLDERS:
         for path in sorted((ROOT / folder).glob("*")):
