@@ -1,4 +1,4 @@
-"""Makes deploy/REFERENCE.md from the programs and the sources: every flag, environment variable, default, exit code and error reason.
+"""Makes deploy/REFERENCE.md from the programs and the sources: every flag, environment variable, default, exit code, error reason and metric.
 
     python3 deploy/make_reference.py BUILD/bin [--write]
 
@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = ROOT / "deploy/REFERENCE.md"
 REASON = re.compile(r'"([A-Z]+(?:_[A-Z]+)+|HALTED)"')
-REASON_FOLDERS = ("coordinator/core", "coordinator/effects", "coordinator/fragments", "coordinator/service", "common/rpc")
+REASON_FOLDERS = ("coordinator/access", "coordinator/core", "coordinator/effects", "coordinator/fragments", "coordinator/service", "common/rpc")
 
 
 def help_of(program, *command):
@@ -114,7 +114,15 @@ def codes_in_contract():
     return found
 
 
+def check_reason_folders():
+    for top in ("common", "coordinator", "worker"):
+        for path in sorted((ROOT / top).rglob("*.cc")):
+            if str(path.parent.relative_to(ROOT)) not in REASON_FOLDERS and "WithErrorInfo(" in path.read_text(encoding="utf-8"):
+                raise RuntimeError(f"{path} gives a reason: REASON_FOLDERS lacks its folder")
+
+
 def reasons():
+    check_reason_folders()
     found, contract = {}, codes_in_contract()
     for folder in REASON_FOLDERS:
         for path in sorted((ROOT / folder).glob("*")):
@@ -131,6 +139,24 @@ def reasons():
                     codes.update(made)
     return [[f"`{reason}`", ", ".join(sorted(codes or contract.get(reason, ()))), ", ".join(sorted(files))]
             for reason, (codes, files) in sorted(found.items())]
+
+
+FAMILY = re.compile(r'\b(Counter|Gauge|Histogram)\(\s*(?:absl::StrCat\(prefix, "(_\w+)"\)|"(longhaul_\w+)"),\s*((?:"[^"]*"\s*)+)[,)]')
+PREFIXES = ("longhaul_coordinator_pool", "longhaul_worker_pool")  # Of PoolMetrics, which both programs have.
+
+
+def metrics():
+    rows = []
+    for folder in ("common/metrics", "coordinator", "worker"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".cc", ".h"):
+                continue
+            for kind, of_pool, name, about in FAMILY.findall(path.read_text(encoding="utf-8")):
+                meaning = "".join(re.findall(r'"([^"]*)"', about))
+                rows += [[f"`{full}`", kind.lower(), meaning] for full in ([name] if name else [prefix + of_pool for prefix in PREFIXES])]
+    programs = ("coordinator", "worker")
+    rows += [[f"`longhaul_{program}_build_info`", "gauge", "Always 1; the labels describe this program."] for program in programs]
+    return sorted(rows)
 
 
 CODES = ("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION", "ABORTED", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "DATA_LOSS",
@@ -150,10 +176,13 @@ def reference(programs):
         text = help_of(programs / program)
         text = text.replace(str(programs), "BIN")
         parts.append(f"## {program}\n\n{text.splitlines()[0]}\n\n" + option_table(text))
-    parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 4 for bad arguments; "
-                 "`longhaul-worker` with 0 after SIGTERM, 2 when the coordinator refuses it for good, 4 for bad arguments.\n")
+    parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 2 when its certificate is out "
+                 "of date, 4 for bad arguments; `longhaul-worker` with 0 after SIGTERM, 2 when the coordinator refuses it for good or its certificate is out "
+                 "of date, 4 for bad arguments (a port in use, too).\n")
     parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"
                  + table(["reason", "code, where the source has it beside the reason", "where it is given"], reasons()))
+    parts.append("## Metrics\n\nBoth programs also have the usual `process_...` series. [Monitoring](README.md#monitoring) has the labels.\n\n"
+                 + table(["series", "type", "meaning"], metrics()))
     return "\n".join(parts)
 
 

@@ -32,30 +32,47 @@ constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+void Send(mg_connection* connection, const Page& page) {
+  mg_printf(connection,
+            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s"
+            "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+            "Content-Security-Policy: %s\r\nConnection: close\r\n\r\n",
+            page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
+            page.body.size(), page.code == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
+            kContentPolicy);
+  mg_write(connection, page.body.data(), page.body.size());
+}
+
+// Answers GET of every path that no other handler has.
+class NoSuchPage : public CivetHandler {
+ public:
+  explicit NoSuchPage(const Pages& pages) {
+    for (const auto& [path, _] : pages.all()) absl::StrAppend(&body_, " ", path);
+    body_.append("\n");
+  }
+
+  bool handleGet(CivetServer*, mg_connection* connection) override {
+    Send(connection, {.code = 404, .body = body_});
+    return true;
+  }
+
+ private:
+  std::string body_ = "there is no such page; there are";
+};
+
 // Answers GET of one path.
 class PageHandler : public CivetHandler {
  public:
   // Without `gate` every request passes.
-  PageHandler(std::string path, Pages::Make make, Pages::Gate gate)
-      : path_(std::move(path)), make_(std::move(make)), gate_(std::move(gate)) {}
+  PageHandler(std::string path, Pages::Make make, Pages::Gate gate, NoSuchPage* others)
+      : path_(std::move(path)), make_(std::move(make)), gate_(std::move(gate)), others_(others) {}
 
   bool handleGet(CivetServer* server, mg_connection* connection) override {
     const mg_request_info& request = *mg_get_request_info(connection);
     // civetweb also calls the handler for paths below its own.
-    if (path_ != request.local_uri) {
-      mg_send_http_error(connection, 404, "there is no such page");
-      return true;
-    }
-    const Page page = Answer(mg_get_header(connection, "Authorization"),
-                             {.query = request.query_string ? request.query_string : ""});
-    mg_printf(connection,
-              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s"
-              "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-              "Content-Security-Policy: %s\r\nConnection: close\r\n\r\n",
-              page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
-              page.body.size(), page.code == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
-              kContentPolicy);
-    mg_write(connection, page.body.data(), page.body.size());
+    if (path_ != request.local_uri) return others_->handleGet(server, connection);
+    Send(connection, Answer(mg_get_header(connection, "Authorization"),
+                            {.query = request.query_string ? request.query_string : ""}));
     return true;
   }
 
@@ -71,6 +88,7 @@ class PageHandler : public CivetHandler {
   const std::string path_;
   const Pages::Make make_;
   const Pages::Gate gate_;
+  NoSuchPage* const others_;
 };
 
 // civetweb checks whether it must stop when a connection comes, and otherwise every two seconds.
@@ -118,6 +136,9 @@ class StopWaker {
 
 // Members are destroyed in reverse order, so the server stops before its handlers end.
 struct HttpServer::Http {
+  explicit Http(const Pages& pages) : others(pages) {}
+
+  NoSuchPage others;
   std::deque<PageHandler> handlers;
   std::unique_ptr<CivetServer> server;
   std::string address;
@@ -143,7 +164,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   }
   if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
   const std::string address = absl::StrCat(options.address, ":", options.port);
-  auto http = std::make_unique<Http>();
+  auto http = std::make_unique<Http>(pages);
   // civetweb's C++ wrapper reports by exceptions. This is the only place where it is called.
   try {
     http->server = std::make_unique<CivetServer>(std::vector<std::string>{
@@ -160,9 +181,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   for (const auto& [path, page] : pages.all()) {
     // Without this handler, that of "/" would get every path.
     http->server->addHandler(
-        path + "$",
-        http->handlers.emplace_back(path, page.make, page.open ? Pages::Gate() : pages.gate()));
+        path + "$", http->handlers.emplace_back(
+                        path, page.make, page.open ? Pages::Gate() : pages.gate(), &http->others));
   }
+  // Of several patterns that match a path, the first one counts.
+  http->server->addHandler("**", http->others);
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(http), ports.front()));
 }
 

@@ -1,4 +1,5 @@
-// An HTTP server for operators. It answers GET of the pages that it is given, and nothing else.
+// An HTTP server for operators. It answers GET of the pages that it is given, and nothing else; who
+// asks for another path is told which pages there are, also without a token.
 // Browsers may load only content of the same server into a page.
 #pragma once
 

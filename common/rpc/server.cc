@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
@@ -52,7 +53,30 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
                              milliseconds(keepalive.time / 2));
 }
 
+// gRPC's own answer to a call of a method that it does not know has no words.
+class UnknownMethods final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    class Refusal final : public grpc::ServerGenericBidiReactor {
+     public:
+      explicit Refusal(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
+      void OnDone() override { delete this; }
+    };
+    return new Refusal(UnknownMethodError(context->method()));
+  }
+};
+
+// gRPC's own limit of all metadata is larger.
+constexpr size_t kMethodShown = 128;
+
 }  // namespace
+
+absl::Status UnknownMethodError(absl::string_view method) {
+  return WithErrorInfo(absl::UnimplementedError(absl::StrCat(
+                           "this server has no method ", method.substr(0, kMethodShown),
+                           ": bring client and server to the same version")),
+                       {"METHOD_UNKNOWN", {}});
+}
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
   if (IsUnixSocket(address)) return absl::OkStatus();
@@ -86,6 +110,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   int port = 0;
   builder.AddListeningPort(options.address, credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
+  auto unknown_methods = std::make_unique<UnknownMethods>();
+  builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {
     return absl::UnavailableError(
@@ -93,15 +119,21 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                      ": is another program listening there, or is it no address of this machine?"));
   }
   if (IsUnixSocket(options.address)) {
-    return std::unique_ptr<Server>(new Server(std::move(server), options.address, 0));
+    return std::unique_ptr<Server>(
+        new Server(std::move(unknown_methods), std::move(server), options.address, 0));
   }
   const size_t colon = options.address.rfind(':');
   std::string address = absl::StrCat(options.address.substr(0, colon), ":", port);
-  return std::unique_ptr<Server>(new Server(std::move(server), std::move(address), port));
+  return std::unique_ptr<Server>(
+      new Server(std::move(unknown_methods), std::move(server), std::move(address), port));
 }
 
-Server::Server(std::unique_ptr<grpc::Server> server, std::string address, int port)
-    : server_(std::move(server)), address_(std::move(address)), port_(port) {}
+Server::Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
+               std::unique_ptr<grpc::Server> server, std::string address, int port)
+    : unknown_methods_(std::move(unknown_methods)),
+      server_(std::move(server)),
+      address_(std::move(address)),
+      port_(port) {}
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 

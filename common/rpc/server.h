@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server.h"
 #include "grpcpp/support/server_interceptor.h"
@@ -44,6 +45,10 @@ struct ServerOptions {
 // Otherwise INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 
+// UNIMPLEMENTED, reason METHOD_UNKNOWN: a call of a method that the server does not have, for example
+// of a client of another version. `method` may be of any length.
+absl::Status UnknownMethodError(absl::string_view method);
+
 // Thread-safe.
 class Server {
  public:
@@ -71,8 +76,11 @@ class Server {
   void Shutdown(absl::Duration grace);
 
  private:
-  Server(std::unique_ptr<grpc::Server> server, std::string address, int port);
+  Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
+         std::unique_ptr<grpc::Server> server, std::string address, int port);
 
+  // Outlives server_.
+  const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
   const std::string address_;
   const int port_;

@@ -101,7 +101,8 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   ERR_clear_error();
   if (match) return CheckValidity(chain.front().get(), files.certificate);
   return absl::InvalidArgumentError(absl::StrCat(
-      "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate));
+      "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate,
+      ": give the key that was made with this certificate (longhaul certs issue writes both)"));
 }
 
 absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files) {

@@ -1,6 +1,7 @@
 #include "common/rpc/user_tokens.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -73,6 +74,7 @@ absl::string_view RoleName(Role role) {
 
 absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text) {
   std::vector<UserToken> tokens;
+  std::map<Digest256, int> lines;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
@@ -82,6 +84,14 @@ absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text) {
     if (!token.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, ": ", token.status().message()));
+    }
+    const auto [same, is_new] = lines.try_emplace(token->digest, number);
+    if (!is_new) {
+      const auto is_same = [&](const UserToken& other) { return other.digest == token->digest; };
+      return absl::InvalidArgumentError(absl::StrCat(
+          "line ", number, ": ", token->user.name, " has the token of line ", same->second, " (",
+          std::find_if(tokens.begin(), tokens.end(), is_same)->user.name,
+          "): give each user a token of their own"));
     }
     tokens.push_back(*std::move(token));
   }

@@ -39,7 +39,7 @@ struct UserToken {
 
 inline constexpr int64_t kTokensBytesMax = 1 << 20;
 
-// INVALID_ARGUMENT names the line. Requires at least one user. Pure.
+// INVALID_ARGUMENT names the line. Requires at least one user; a token has one line. Pure.
 absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text);
 
 // The token in the value of an Authorization header, or empty. Pure.

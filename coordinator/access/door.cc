@@ -6,14 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-// gRPC's own limit of all metadata is larger.
-constexpr size_t kMethodShown = 128;
 
 std::string OnlyValue(const grpc::AuthMetadataProcessor::InputMetadata& metadata,
                       const char* name) {
@@ -105,12 +103,7 @@ absl::Status Door::Judge(absl::string_view method, const Caller& caller, absl::T
       LH_RETURN_IF_ERROR(AdmitUser(Role::kAdmin, caller));
       break;
   }
-  if (rule == nullptr) {
-    return WithErrorInfo(absl::UnimplementedError(absl::StrCat(
-                             "this coordinator has no method ", method.substr(0, kMethodShown),
-                             ": bring client and coordinator to the same version")),
-                         {"METHOD_UNKNOWN", {}});
-  }
+  if (rule == nullptr) return UnknownMethodError(method);
   if (!rule->counted) return absl::OkStatus();
   const std::string who = caller.who();
   const absl::Duration wait = rate_.Take(who, now);

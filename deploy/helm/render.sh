@@ -2,7 +2,9 @@
 # Renders the chart without Helm, by Go's text/template and sprig, Helm's own engine (deploy/helm/render).
 #   deploy/helm/render.sh RELEASE [VALUES.yaml ...]      manifests on standard output
 #   deploy/helm/render.sh --write                        makes deploy/kubernetes/*.yaml anew
-# GO names the go program (Debian: golang-go), GOPATH where sprig and yaml.v3 are (Debian: golang-github-masterminds-sprig-dev).
+# Values that are not as values.schema.json says are refused, with exit status 4.
+# GO names the go program (Debian: golang-go), GOPATH where sprig, yaml.v3 and gojsonschema are (Debian: golang-github-masterminds-sprig-dev,
+# golang-github-xeipuuv-gojsonschema-dev).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)

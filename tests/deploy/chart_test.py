@@ -20,7 +20,8 @@ HELM, PLAIN = ROOT / "deploy/helm", ROOT / "deploy/kubernetes"
 GO = ["golang-1.19-go", "golang-1.19-src", "golang-github-masterminds-sprig-dev", "golang-github-masterminds-goutils-dev",
       "golang-github-masterminds-semver-dev", "golang-github-google-uuid-dev", "golang-github-huandu-xstrings-dev", "golang-github-imdario-mergo-dev",
       "golang-github-mitchellh-copystructure-dev", "golang-github-mitchellh-reflectwalk-dev", "golang-github-shopspring-decimal-dev",
-      "golang-github-spf13-cast-dev", "golang-golang-x-crypto-dev", "golang-gopkg-yaml.v3-dev"]
+      "golang-github-spf13-cast-dev", "golang-golang-x-crypto-dev", "golang-gopkg-yaml.v3-dev", "golang-github-xeipuuv-gojsonschema-dev",
+      "golang-github-xeipuuv-gojsonpointer-dev", "golang-github-xeipuuv-gojsonreference-dev"]
 
 
 def setUpModule():
@@ -72,6 +73,25 @@ class ChartTest(unittest.TestCase):
                 refused = validate("values", schema, values.name)
                 self.assertEqual(refused.returncode, 1)
                 self.assertIn(words, refused.stdout)
+
+    def test_without_helm_values_out_of_schema_are_refused_as_by_helm(self):
+        for text, words in (("pool: {nodes: 0, rnaks: 2}", ["pool.nodes: Must be greater than or equal to 1", "pool: Additional property rnaks is not allowed"]),
+                            ("pool: {device: tpu}", ['pool.device: pool.device must be one of the following: "cpu", "cuda"']),
+                            ("coordinator: {lease: ten}", ["coordinator.lease: Does not match pattern"]), ("coordinator: yes", ["coordinator: Invalid type. Expected: object"]),
+                            ("coordinatr: {}", ["(root): Additional property coordinatr is not allowed"]), ("[1]", ["the values are not a map"]),
+                            ("pool: {", ["yaml: line 1"])):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
+                values.write(text)
+                values.flush()
+                refused = render(values.name)
+                self.assertEqual((refused.returncode, refused.stdout), (4, ""), refused.stderr)
+                for each in words:
+                    self.assertIn(each, refused.stderr)
+                self.assertIn(values.name, refused.stderr)
+                self.assertIn("longhaul/values.yaml has every value", refused.stderr)
+        missing = render("/nowhere.yaml")
+        self.assertEqual(missing.returncode, 4)
+        self.assertIn("/nowhere.yaml: no such file", missing.stderr)
 
     def test_a_pool_without_a_coordinator_is_refused(self):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:

@@ -25,6 +25,10 @@ STEPS = 5000
 MAY_BE_EMPTY = ("in_pool_received_bytes_total", "in_pool_nmse_ratio", "refused_streams_total", "refused_uploads_total")
 
 
+# Series that begin with what they count.
+ONLY_WHEN_IT_HAPPENS = ("inner_state_step",)
+
+
 def queries_of(board):
     return [(p["title"], t["expr"]) for p in board["panels"] for t in p["targets"]]
 
@@ -88,6 +92,7 @@ class LiveJobTest(cluster.ClusterTest):
         self.prometheus.await_value("count_over_time(longhaul_coordinator_eval_loss_nats[1m])", lambda samples: samples >= 2, 60)
         self.check_boards()
         self.check_labels()
+        self.check_reference()
         self.cluster.wait_job(seconds=240)
         with urllib.request.urlopen(f"http://{self.cluster.http}/api/v1/job?name=tiny", timeout=10) as answer:
             self.check_totals(json.loads(answer.read())["job"])
@@ -115,6 +120,18 @@ class LiveJobTest(cluster.ClusterTest):
         cosine = self.prometheus.value("avg(longhaul_coordinator_outer_gradient_cosine_ratio)")
         self.assertTrue(0 < cosine <= 1, cosine)
         self.assertGreater(self.prometheus.value('longhaul_coordinator_pool_error_feedback_norm{pool="site-a"}'), 0)
+
+    def check_reference(self):
+        """deploy/REFERENCE.md has every series of ours, and none that is not there."""
+        about = self.prometheus.get("metadata", limit="10000")
+        shown = {name for name in about if name.startswith("longhaul_")}
+        table = (ROOT / "deploy/REFERENCE.md").read_text().split("\n## Metrics\n")[1]
+        rows = {name: (kind, meaning) for name, kind, meaning in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", table, re.MULTILINE)}
+        self.assertEqual(shown - set(rows), set())
+        self.assertEqual({n for n in set(rows) - shown if not any(name in n for name in (*MAY_BE_EMPTY, *ONLY_WHEN_IT_HAPPENS))}, set())
+        for name in shown:
+            self.assertEqual(rows[name][0], about[name][0]["type"], name)
+            self.assertEqual(rows[name][1].replace("&lt;", "<").replace("\\|", "|"), about[name][0]["help"], name)
 
     def check_totals(self, job):
         """The series of an ended job stay for a minute."""

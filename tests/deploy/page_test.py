@@ -20,8 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 import cluster  # noqa: E402  (reads the first argument)
 
-DARK, LIGHT = 0, 1  # Blink's preferredColorScheme.
-DESK, PHONE = (1100, 1500), (500, 2300)  # Chromium's windows are at least 500 wide.
+DESK, PHONE = (1100, 1500), (390, 844)
 
 
 class Text(html.parser.HTMLParser):
@@ -91,8 +90,16 @@ class Browser:
     def run(self, script):
         return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
+    def become(self, size, scheme):
+        """A screen of this size, of a person who prefers this scheme (light, dark)."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=size[0] < 600)
+        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
     def shot(self, path):
-        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
+        """Of the whole page."""
+        size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]))
 
 
 class PageTest(cluster.ClusterTest):
@@ -113,11 +120,6 @@ class PageTest(cluster.ClusterTest):
     def dom(self, fragment=""):
         return Text(self.chromium("--dump-dom", fragment=fragment))
 
-    def shot(self, name, size, scheme):
-        path = self.shots / f"{name}.png"
-        self.chromium(f"--screenshot={path}", f"--window-size={size[0]},{size[1]}", f"--blink-settings=preferredColorScheme={scheme}")
-        self.assertGreater(path.stat().st_size, 10_000)
-
     def detail(self, name):
         with urllib.request.urlopen(f"http://{self.cluster.http}/api/v1/job?name={name}", timeout=10) as answer:
             return json.loads(answer.read())
@@ -133,22 +135,66 @@ class PageTest(cluster.ClusterTest):
             self.cluster.start_worker(pool)
         self.cluster.start_worker("site-c", 1, "--data-dir", self.cluster.folder)  # Cannot do the second job.
         self.assertEqual(self.cluster.submit("first", steps=3000, pools=2, sets=["pools.names=[site-a,site-b]"]).returncode, 0)
-        self.cluster.wait_step(100, "first", 60)
+        self.cluster.wait_step(100, "first", 200)
         # It waits for site-a, too, which is busy: one pool's word does not end it.
         self.assertEqual(self.cluster.submit("second", steps=100, pools=1, text="nowhere", sets=["pools.names=[site-a,site-c]"]).returncode, 0)
-        self.cluster.wait_step(500, "first", 120)
-        cluster.wait_until(lambda: self.detail("second")["job"]["set_aside"], 60, "site-c to be set aside")
-        for name, size, scheme in (("desk-light", DESK, LIGHT), ("desk-dark", DESK, DARK), ("phone-light", PHONE, LIGHT), ("phone-dark", PHONE, DARK)):
-            self.shot(name, size, scheme)
+        self.cluster.wait_step(500, "first", 300)
+        cluster.wait_until(lambda: self.detail("second")["job"]["set_aside"], 200, "site-c to be set aside")
+        browser = Browser(self.browser, f"http://{self.cluster.http}/#first")
+        self.addCleanup(browser.close)
+        for name, size, scheme in (("desk-light", DESK, "light"), ("desk-dark", DESK, "dark"), ("phone-light", PHONE, "light"), ("phone-dark", PHONE, "dark")):
+            browser.become(size, scheme)
+            # Drawn again, for the new width.
+            browser.run("delete document.body.dataset.drawn")
+            cluster.wait_until(lambda: browser.run("document.body.dataset.drawn") == "yes", 30, "the page to be drawn")
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            self.assertEqual(ground, {"light": "rgb(247, 248, 250)", "dark": "rgb(17, 21, 27)"}[scheme])
+            self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), size[0])
+            browser.shot(self.shots / f"{name}.png")
         live = self.dom("#first")
         self.assertIn("running", live.of["job-title"])
         self.assertGreaterEqual(live.tags.count("path"), 3)  # Two pools and the outer parameters.
         self.assertGreaterEqual(live.tags.count("rect"), 10)  # Rounds.
         self.assertIn("participating", live.of["job-pools"])
+        self.assertRegex(" ".join(live.of["pools"]), r"site-c .*second: .*nowhere")
         self.assertRegex(" ".join(self.dom("#second").of["set-aside"]), r"site-c is set aside.*nowhere")
         self.assertIn("pool set aside", " ".join(self.dom("#second").of["events"]))
-        self.cluster.wait_job("first", seconds=120)
+        self.cluster.wait_job("first", seconds=400)
         self.check_end(self.dom("#first"))
+
+    def test_jobs_in_trouble_say_so_on_every_screen(self):
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool)
+        self.cluster.start_worker("site-c", 1, "--data-dir", self.cluster.folder)
+        for name, pool in (("runs", "site-a"), ("hurt", "site-b")):
+            self.assertEqual(self.cluster.submit(name, steps=1000000, pools=1, sets=[f"pools.names=[{pool}]"]).returncode, 0)
+        for name, more in (("fails", {"sets": ["pools.names=[site-c]"], "text": "nowhere"}), ("waits", {"sets": ["pools.names=[site-y,site-z]"]})):
+            self.assertEqual(self.cluster.submit(name, pools=1, **more).returncode, 0)
+        for name in ("runs", "hurt"):
+            self.cluster.wait_step(100, name, 120)
+        self.cluster.wait_job("fails", state="FAILED", seconds=120)
+        log = self.cluster.kill_coordinator_and_damage("hurt")
+        self.cluster.start_coordinator()
+        self.cluster.wait_step(self.cluster.job("runs")["inner_step"] + 100, "runs", 120)
+        browser = Browser(self.browser, f"http://{self.cluster.http}/")
+        self.addCleanup(browser.close)
+        word = {"runs": "running", "fails": "failed", "waits": "pending", "hurt": "quarantined"}
+        says = {"runs": "", "fails": "nowhere", "waits": "site-y", "hurt": log.name}
+        for size in (DESK, PHONE):
+            for scheme in ("light", "dark"):
+                browser.become(size, scheme)
+                for name in word:
+                    browser.run(f"location.hash = '{name}'")
+                    cluster.wait_until(lambda n=name: browser.run("document.getElementById('job-title').textContent") == f"{n} {word[n]}", 30, f"{name} to be shown")
+                    self.assertIn(says[name], browser.run("document.getElementById('notice').textContent"))
+                    self.assertEqual(browser.run("document.getElementById('notice').hidden"), not says[name])
+                    # Tables scroll within themselves.
+                    self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), size[0], name)
+                    browser.shot(self.shots / f"{name}-{'desk' if size == DESK else 'phone'}-{scheme}.png")
+        # A fragment that is no name of a job is as good as none.
+        browser.run("location.hash = '%'")
+        cluster.wait_until(lambda: browser.run("document.getElementById('job-title').textContent") == "runs running", 30, "the running job to be shown")
+        self.assertIn("ready", browser.run("document.getElementById('health').textContent"))
 
     def test_asks_for_a_token_and_then_shows_jobs(self):
         self.cluster.coordinator.kill()

@@ -130,6 +130,16 @@ def check_text(name, text):
             yield f"line {number} marks something unfinished"
 
 
+HANDLER = re.compile(r"^grpc::Server\w+(?:<[^;{]*?>)?\*\s+(\w+Service::\w+)\([^{]*?\)\s*\{\s*(\w*)", re.MULTILINE)
+
+
+def check_handlers(text):
+    """The door's guard (coordinator/access/door.h) holds back what a handler answers, but not what it does before it asks."""
+    for method, first in HANDLER.findall(text):
+        if first != "LH_RETURN_IF_REFUSED":
+            yield f"{method} does not begin with LH_RETURN_IF_REFUSED"
+
+
 def check_test_list(text):
     if len(re.findall(r"^\s*longhaul_test\(", text, re.MULTILINE)) > 1:
         yield "links several test programs; a folder has one (longhaul_test_apart runs a part of it on its own)"
@@ -147,6 +157,8 @@ def main():
             name = str(path.relative_to(root))
             text = path.read_text(encoding="utf-8")
             problems += [f"{name}: {problem}" for problem in check_text(name, text)]
+            if name.startswith("coordinator/service/"):
+                problems += [f"{name}: {problem}" for problem in check_handlers(text)]
             if top != "tests":
                 problems += [f"{name}: {problem}" for problem in check_includes(name, text)]
     for path in sorted((root / "tests").rglob("CMakeLists.txt")):

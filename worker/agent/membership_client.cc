@@ -1,6 +1,8 @@
 #include "worker/agent/membership_client.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -33,6 +35,13 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
 
 absl::Duration LeaseOf(const google::protobuf::Duration& lease) {
   return absl::Milliseconds(google::protobuf::util::TimeUtil::DurationToMilliseconds(lease));
+}
+
+// With the next step, where the coordinator names one.
+std::string WordsOf(const absl::Status& failure) {
+  const std::optional<ErrorDetail> info = ErrorInfoOf(failure);
+  if (!info || !info->metadata.contains("hint")) return std::string(failure.message());
+  return absl::StrCat(failure.message(), "; ", info->metadata.at("hint"));
 }
 
 }  // namespace
@@ -123,7 +132,7 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
       // Only a report of the heartbeat was refused, not the pool.
       if (joined_) return absl::OkStatus();
       return absl::Status(failure.code(),
-                          absl::StrCat("the coordinator refuses this pool: ", failure.message()));
+                          absl::StrCat("the coordinator refuses this pool: ", WordsOf(failure)));
     case absl::StatusCode::kUnimplemented:
       if (joined_) return absl::OkStatus();
       return absl::Status(failure.code(), absl::StrCat(options_.coordinator,

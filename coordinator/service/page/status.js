@@ -193,13 +193,18 @@ function showOverview(overview, chosen) {
   $("pools").hidden = pools.length === 0;
   $("no-pools").hidden = pools.length > 0;
   fillTable("pools", pools.map((p) => [p.name, state(p.state), nameOf[p.job_id] || p.job_id || "–", {n: whole(p.ranks)},
-    p.device === "CUDA" ? "GPU" : "CPU", p.host, p.version, {wide: describeNodes(p)}]));
+    p.device === "CUDA" ? "GPU" : "CPU", p.host, p.version, {wide: describeNodes(p)}, {wide: describeSetAside(p)}]));
 }
 
 function describeNodes(pool) {
   if (!(pool.nodes || []).length) return pool.waiting_for || "1";
   const nodes = pool.nodes.map((n) => `${n.node || 0}: ${n.here ? n.host || n.address : "missing"}`).join(", ");
   return pool.waiting_for ? `${nodes}; waits for ${pool.waiting_for}` : nodes;
+}
+
+function describeSetAside(pool) {
+  const jobs = (pool.set_aside || []).map((s) => `${s.job}: ${s.error.message}`);
+  return jobs.length ? element("span", {class: "warn"}, jobs.join("; ")) : "–";
 }
 
 function showFacts(job, pools) {
@@ -232,12 +237,12 @@ function showJob(detail, pools) {
   const job = detail.job;
   $("job").hidden = false;
   $("job-title").replaceChildren(job.spec.name + " ", state(job.state));
-  const error = job.error ? `${job.error.message}${job.error.hint ? ` (${job.error.hint})` : ""}` : "";
+  const error = job.error || {};
   const notice = $("notice");
-  const words = [error, job.waiting_for ? `waits for ${job.waiting_for}` : "", ...(job.warnings || [])].filter(Boolean);
+  const words = [error.message, error.hint, job.waiting_for ? `waits for ${job.waiting_for}` : "", ...(job.warnings || [])].filter(Boolean);
   notice.hidden = words.length === 0;
-  notice.className = error ? "bad" : "";
-  notice.textContent = words.join("; ");
+  notice.className = error.message ? "bad" : "";
+  notice.replaceChildren(...words.map((word) => element("p", word === error.hint ? {class: "next"} : {}, word)));
   $("progress").value = number(job.inner_step) / number(job.spec.train.steps);
   showFacts(job, pools);
   // One unit is one pixel, so that words have their size on a phone as well.
@@ -249,6 +254,8 @@ function showJob(detail, pools) {
     {n: whole(p.inner_step)}, {n: loss(p.train_loss)}, {n: short(p.tokens_per_second)}, {n: short(p.tokens)},
     {n: short(p.contributed_tokens)}, {n: duration(number(p.exposed_wait_seconds))},
     {n: number(p.uplink_nmse) ? number(p.uplink_nmse).toFixed(4) : "exact"}]));
+  $("no-job-pools").hidden = (job.pools || []).length > 0;
+  $("job-pools").hidden = (job.pools || []).length === 0;
   $("set-aside").replaceChildren(...(job.set_aside || []).map((s) => element("li", {class: "warn"},
     `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${s.error.message}`)));
   showEvents(detail);
@@ -260,7 +267,7 @@ function showEvents(detail) {
   const events = (detail.events || []).slice(-EVENTS_SHOWN).reverse();
   fillTable("events", events.map((e) => [new Date(e.at).toLocaleString(),
     element("span", {class: {WARNING: "warn", ERROR: "bad"}[e.severity] || "dim"}, e.severity.toLowerCase()),
-    e.kind.toLowerCase().replaceAll("_", " "), e.pool, {wide: e.hint ? `${e.message} (${e.hint})` : e.message}]));
+    e.kind.toLowerCase().replaceAll("_", " "), e.pool || "", {wide: e.hint ? `${e.message}. ${e.hint}` : e.message}]));
 }
 
 // A coordinator with tokens answers 401 without one. It is kept as long as the tab is open.
@@ -279,11 +286,20 @@ async function ask(path) {
   return response.json();
 }
 
+// What follows the '#' of the address. People type there: it may be no name at all.
+function nameInAddress() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return "";
+  }
+}
+
 async function refresh() {
   try {
     const overview = await ask("/api/v1/overview");
     const jobs = overview.jobs || [];
-    const wanted = decodeURIComponent(location.hash.slice(1));
+    const wanted = nameInAddress();
     const chosen = jobs.some((j) => j.spec.name === wanted) ? wanted
       : (jobs.find((j) => j.state === "RUNNING") || jobs[0] || {spec: {}}).spec.name;
     showOverview(overview, chosen);

@@ -1,7 +1,10 @@
 // Renders a chart as `helm template` does, for those without Helm: Go's text/template with sprig and Helm's own functions
-// (include, tpl, required, fail, toYaml, fromYaml, toJson). No dependencies of charts, no hooks, no lookup.
+// (include, tpl, required, fail, toYaml, fromYaml, toJson). No dependencies of charts, no hooks, no lookup. Values that are not
+// as values.schema.json says are refused, by the library that Helm uses.
 //
 //	render CHART RELEASE [VALUES.yaml ...]        manifests on standard output
+//
+// Exit status 4: a file of values is at fault; 1: the chart.
 package main
 
 import (
@@ -16,6 +19,7 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig"
+	"github.com/xeipuuv/gojsonschema"
 	"gopkg.in/yaml.v3"
 )
 
@@ -39,7 +43,39 @@ func readYAML(path string) (values, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	result := values{}
-	return result, json.Unmarshal(asJSON, &result)
+	if json.Unmarshal(asJSON, &result) != nil {
+		return nil, fmt.Errorf("%s: the values are not a map", path)
+	}
+	return result, nil
+}
+
+// A fault of the user's files, not of the chart.
+type badValues struct {
+	chart, what string
+}
+
+func (bad badValues) Error() string {
+	return fmt.Sprintf("%s\n%s has every value and what it means", bad.what, filepath.Join(bad.chart, "values.yaml"))
+}
+
+// All faults at once. `all` are the chart's own values with those of the files.
+func checkValues(chart string, all values, files []string) error {
+	schema, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	if err != nil {
+		return err
+	}
+	result, err := gojsonschema.Validate(gojsonschema.NewBytesLoader(schema), gojsonschema.NewGoLoader(all))
+	if err != nil {
+		return err
+	}
+	if result.Valid() {
+		return nil
+	}
+	lines := []string{"the values are not as values.schema.json says (" + strings.Join(files, ", ") + "):"}
+	for _, fault := range result.Errors() {
+		lines = append(lines, "  "+fault.String())
+	}
+	return badValues{chart, strings.Join(lines, "\n")}
 }
 
 func merge(into, from values) {
@@ -113,9 +149,12 @@ func render(chart, release string, valueFiles []string) error {
 	for _, path := range valueFiles {
 		more, err := readYAML(path)
 		if err != nil {
-			return err
+			return badValues{chart, err.Error()}
 		}
 		merge(all, more)
+	}
+	if err := checkValues(chart, all, valueFiles); err != nil {
+		return err
 	}
 	paths, err := filepath.Glob(filepath.Join(chart, "templates", "*"))
 	if err != nil {
@@ -168,6 +207,9 @@ func main() {
 	}
 	if err := render(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
+		if errors.As(err, &badValues{}) {
+			os.Exit(4)
+		}
 		os.Exit(1)
 	}
 }

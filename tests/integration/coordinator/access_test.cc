@@ -26,7 +26,7 @@ namespace {
 using coordinator::FindMethod;
 using coordinator::MethodRule;
 using coordinator::Need;
-using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -118,6 +118,14 @@ class AccessTest : public CoordinatorFixture {
     const std::string at = server_->http_address();
     return HttpGet(std::stoi(at.substr(at.rfind(':') + 1)), path, authorization);
   }
+  // All pages of the server, as it names them to a stranger.
+  std::vector<std::string> Paths() {
+    const std::string answer = Get("/nowhere");
+    const size_t here = answer.find("there are ");
+    EXPECT_NE(here, std::string::npos) << answer;
+    return absl::StrSplit(answer.substr(std::min(answer.size(), here + 10)), absl::ByAnyChar(" \n"),
+                          absl::SkipEmpty());
+  }
   std::string Audited() const {
     std::ostringstream text;
     text << std::ifstream(audit_).rdbuf();
@@ -189,6 +197,9 @@ TEST_F(AccessTest, EveryMethodIsDeclaredAndEveryDeclarationIsAMethod) {
 
 TEST_F(AccessTest, WithoutCredentialsEveryMethodIsRefused) {
   const auto anybody = Anybody();
+  // forgetful_handler_test shows what this finds.
+  EXPECT_THAT(NotRefused(anybody, Methods(), ""),
+              ElementsAre(absl::StrCat("/", kHealth, "/Check")));
   for (const std::string& method : Methods()) {
     for (const char* token : {"", kNobodysToken}) {
       const absl::Status status = CallAny(anybody, method, "", token);
@@ -274,17 +285,26 @@ TEST_F(AccessTest, AnUnknownMethodIsNamedToThoseWhoAreLetIn) {
 }
 
 TEST_F(AccessTest, PagesAreClosedButForProbesAndTheirFrame) {
-  for (const char* path : {"/healthz", "/readyz", "/", "/status.css", "/status.js"})
-    EXPECT_THAT(Get(path), HasSubstr(" 200 ")) << path;
-  for (const char* path : {"/metrics", "/api/v1/overview", "/api/v1/job?name=x"}) {
+  const std::set<std::string> open = {"/healthz", "/readyz", "/", "/status.css", "/status.js"};
+  std::set<std::string> seen;
+  for (const std::string& path : Paths()) {
+    seen.insert(path);
+    if (open.contains(path)) {
+      EXPECT_THAT(Get(path), HasSubstr(" 200 ")) << path;
+      continue;
+    }
     for (const std::string authorization :
          {"", "Basic YTpi", "Bearer", "Bearer nobody-0123456789abcdef"}) {
       const std::string answer = Get(path, authorization);
       EXPECT_THAT(answer, HasSubstr(" 401 ")) << path << " " << authorization;
       EXPECT_THAT(answer, HasSubstr("WWW-Authenticate: Bearer"));
     }
+    // The token of a query counts for nothing.
+    EXPECT_THAT(Get(absl::StrCat(path, "?token=", kAdminToken)), HasSubstr(" 401 ")) << path;
     EXPECT_THAT(Get(path, absl::StrCat("Bearer ", kViewerToken)), Not(HasSubstr(" 401 "))) << path;
   }
+  EXPECT_THAT(seen, ::testing::IsSupersetOf(open));
+  EXPECT_THAT(seen, ::testing::IsSupersetOf({"/metrics", "/api/v1/overview", "/api/v1/job"}));
 }
 
 TEST_F(AccessTest, WhatChangesSomethingIsAudited) {

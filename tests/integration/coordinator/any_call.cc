@@ -56,6 +56,18 @@ absl::Status CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::s
   return FromGrpcStatus(status);
 }
 
+std::vector<std::string> NotRefused(const std::shared_ptr<grpc::Channel>& channel,
+                                    const std::vector<std::string>& methods,
+                                    const std::string& token) {
+  std::vector<std::string> let_in;
+  for (const std::string& method : methods) {
+    const absl::Status status = CallAny(channel, method, "", token);
+    if (!absl::IsUnauthenticated(status) && !absl::IsPermissionDenied(status))
+      let_in.push_back(method);
+  }
+  return let_in;
+}
+
 absl::StatusOr<std::vector<std::string>> ListServices(const std::shared_ptr<grpc::Channel>& channel,
                                                       const std::string& token) {
   // ServerReflectionRequest.list_services = 7. The answer has list_services_response = 6, with

@@ -17,6 +17,12 @@ absl::Status CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::s
                      const std::string& request, const std::string& token,
                      std::string* response = nullptr);
 
+// Calls each method with an empty request, and returns those that do not answer that the caller may
+// not call them (UNAUTHENTICATED, PERMISSION_DENIED).
+std::vector<std::string> NotRefused(const std::shared_ptr<grpc::Channel>& channel,
+                                    const std::vector<std::string>& methods,
+                                    const std::string& token);
+
 // The services that the server's reflection names.
 absl::StatusOr<std::vector<std::string>> ListServices(const std::shared_ptr<grpc::Channel>& channel,
                                                       const std::string& token);

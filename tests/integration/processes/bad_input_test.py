@@ -5,6 +5,8 @@ Others are in security_test.py (authorities, ports, data folders), refusals_test
 
 import os
 import pathlib
+import shutil
+import socket
 import subprocess
 import sys
 import unittest
@@ -48,6 +50,9 @@ class BadInputTest(unittest.TestCase):
             self.assertEqual(self.run_program("longhaul", "certs", "--dir", self.ca, "init")[0], 0)
         code, error = self.run_program("longhaul", "certs", "--dir", self.ca, "issue", kind, name, "--days", str(days), *more)
         self.assertEqual(code, 0, error)
+        return self.shown(name)
+
+    def shown(self, name):
         return ["--tls-ca", self.ca / "ca.pem", "--tls-certificate", self.ca / f"{name}.pem", "--tls-key", self.ca / f"{name}.key"]
 
     def start(self, days, clock=None):
@@ -92,7 +97,95 @@ class BadInputTest(unittest.TestCase):
         self.assertIn("be in date by its clock", error)
         self.assertEqual(self.list_jobs(self.issue("user", "carol", 100))[0], 0)
 
+    def test_a_server_whose_certificate_is_not_valid_yet(self):
+        # The authority is made by the right clock, the certificate by one that is fast.
+        self.issue("user", "bob", 100)
+        code, error = self.run_program("longhaul", "certs", "--dir", self.ca, "issue", "coordinator", "localhost", "--host", "127.0.0.1", "--days", "10", clock="+20d")
+        self.assertEqual(code, 0, error)
+        self.cluster.prefix["coordinator"] = ["env", *(f"{name}={value}" for name, value in at("+20d").items())]
+        self.cluster.start_coordinator(*self.shown("localhost"))
+        code, error = self.list_jobs(self.shown("bob"))
+        self.assertEqual(code, 2, error)
+        self.assertIn("the server's certificate is not accepted: certificate is not yet valid; issue a new one for the server, or correct this machine's clock", error)
+
+    # --- Certificates that are not what they should be.
+
+    def openssl(self, name, *extensions):
+        """The flags of a program that shows a certificate of our authority made by the openssl command, with these extensions."""
+        self.issue("user", "bob", 100)
+        for command in (["req", "-new", "-subj", f"/CN={name}", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr"],
+                        ["x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "5", "-out", f"{name}.pem", *extensions]):
+            subprocess.run(["openssl", *command], cwd=self.ca, check=True, capture_output=True)
+        return self.shown(name)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl command")
+    def test_a_pool_whose_certificate_has_no_name(self):
+        self.start(days=100)
+        worker = self.cluster.start_worker("site-a", 1, *map(str, self.openssl("site-a")))
+        self.assertEqual(worker.wait(timeout=60), 2)
+        self.assertIn("the coordinator refuses this pool: only pools may call this: show a certificate whose first DNS name is the pool's", self.cluster.log("site-a"))
+        self.assertIn("longhaul certs issue pool NAME makes them", self.cluster.log("site-a"))
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl command")
+    def test_a_server_whose_certificate_is_for_no_host(self):
+        self.cluster.start_coordinator(*self.openssl("hub"))
+        code, error = self.list_jobs(self.shown("bob"))
+        self.assertEqual(code, 2, error)
+        self.assertIn("the server's certificate is not accepted: ", error)
+        self.assertIn("mismatch; dial a name that it is for, or issue one for this name", error)
+
+    def test_a_key_that_is_not_the_certificates(self):
+        self.issue("coordinator", "localhost", 10)
+        self.issue("pool", "site-a", 10)
+        wrong = [*self.shown("localhost")[:4], "--tls-key", self.ca / "site-a.key"]
+        for program, arguments in (("longhaul-coordinator", ["--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data"]),
+                                   ("longhaul-worker", ["--coordinator", "127.0.0.1:1", "--pool", "site-a"]), ("longhaul", ["--server", "127.0.0.1:1", "list"])):
+            code, error = self.run_program(program, *arguments, *wrong)
+            self.assertEqual(code, 4, f"{program}: {error}")
+            self.assertIn(f"--tls-key {wrong[-1]} is not the key of --tls-certificate {wrong[3]}: give the key that was made with this certificate", error)
+
+    # --- Tokens.
+
+    def test_a_file_of_tokens_that_cannot_be_used(self):
+        certificate = self.issue("coordinator", "localhost", 10)
+        tokens, secret, good = self.cluster.folder / "tokens", "0123456789abcdef", f"sha256:{'0' * 64}"
+        tokens.touch(mode=0o600)
+        coordinator = ["longhaul-coordinator", "--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data", *certificate, "--tokens", tokens]
+        worker = ["longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "127.0.0.1:0", "--tokens", tokens]
+        for text, words in (("", "there is no user in it"), (f"ann viewer {good}\nbob\n", "line 2: expected NAME ROLE sha256:HEX"),
+                            (f"ann king {good}\n", "line 1: the role is not viewer, submitter or admin"),
+                            (f"ann viewer {secret}\n", "line 1: the third word is not sha256: and the 64 hex digits"),
+                            (f"ann viewer {good}\nbob admin {good}\n", "line 2: bob has the token of line 1 (ann): give each user a token of their own")):
+            tokens.write_text(text)
+            for command in (coordinator, worker):
+                code, error = self.run_program(*command)
+                self.assertEqual(code, 4, error)
+                self.assertIn(f"--tokens {tokens}: {words}", error)
+                self.assertNotIn(secret, error)
+
+    def test_a_users_token_file_that_cannot_be_used(self):
+        self.issue("user", "bob", 10)
+        token = self.cluster.folder / "token"
+        token.touch(mode=0o600)
+        for text, mode, words in (("", 0o600, "does not hold one token of 16 to 4096 visible characters on one line: openssl rand -hex 32"),
+                                  ("two words that are long enough", 0o600, "does not hold one token"), ("0123456789abcdef", 0o644, f"others may read or change: chmod 600 {token}")):
+            token.write_text(text)
+            token.chmod(mode)
+            code, error = self.run_program("longhaul", "--server", "127.0.0.1:1", "--tls-ca", self.ca / "ca.pem", "--token-file", token, "list")
+            self.assertEqual(code, 4, error)
+            self.assertIn(words, error)
+
     # --- Ports.
+
+    def test_a_workers_port_that_is_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", address)
+            self.assertEqual(code, 4, error)
+            self.assertIn(f"cannot serve HTTP at {address}", error)
+            self.assertIn("is another program listening there?", error)
 
     def test_a_workers_metrics_are_as_closed_as_the_coordinators(self):
         code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "0.0.0.0:0")

@@ -106,6 +106,18 @@ class Cluster:
         self.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key", "--tokens", tokens, *flags)
         return token
 
+    def kill_coordinator_and_damage(self, job):
+        """Flips a byte in the oldest file of a job's log, and returns the file."""
+        folder = self.data_dir / "jobs" / self.job(job)["id"]
+        self.coordinator.kill()
+        self.coordinator.wait()
+        log = sorted((folder / "log").glob("*.log"))[0]
+        damaged = bytearray(log.read_bytes())
+        # The body of the first record. Other records follow it.
+        damaged[4096 + 90] ^= 0x55
+        log.write_bytes(damaged)
+        return log
+
     def ranks_of(self, pool):
         return children(self.workers[pool].pid)
 

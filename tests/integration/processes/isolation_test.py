@@ -68,14 +68,7 @@ class IsolationTest(ClusterTest):
             self.cluster.submit(name=name, steps=1000000, pools=1, sets=[f"pools.names=[{pool}]"])
         for name in ("x", "y"):
             self.cluster.wait_step(100, name)
-        folder = self.cluster.folder / "data" / "jobs" / self.cluster.job("x")["id"]
-        self.cluster.coordinator.kill()
-        self.cluster.coordinator.wait()
-        log = sorted((folder / "log").glob("*.log"))[0]
-        damaged = bytearray(log.read_bytes())
-        # The body of the first record. Other records follow it.
-        damaged[4096 + 90] ^= 0x55
-        log.write_bytes(damaged)
+        log = self.cluster.kill_coordinator_and_damage("x")
         self.cluster.start_coordinator()
         x = self.cluster.job("x")
         self.assertEqual(x["state"], "QUARANTINED")

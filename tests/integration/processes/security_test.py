@@ -90,6 +90,19 @@ class SecurityTest(unittest.TestCase):
         for process in [self.cluster.coordinator, *self.cluster.workers.values()]:
             for pid in [process.pid, *cluster.children(process.pid)]:
                 seen.append(pathlib.Path(f"/proc/{pid}/cmdline").read_text())
+        # What programs and pages tell of the job, and what is stored of it.
+        for command in (["get", "tiny", "-o", "json"], ["events", "tiny"], ["pools", "-o", "json"], ["logs", "tiny"]):
+            told = self.cluster.cli(*command)
+            self.assertEqual(told.returncode, 0, told.stderr)
+            seen.append(told.stdout + told.stderr)
+        for path in ("/api/v1/overview", "/api/v1/job?name=tiny"):
+            code, page = self.http(path, self.secrets[0])
+            self.assertEqual(code, 200)
+            self.assertIn("tiny", page)
+            seen.append(page)
+        stored = [path for path in self.cluster.data_dir.rglob("*") if path.is_file()]
+        self.assertGreater(len(stored), 5)
+        seen += [path.read_bytes().decode("latin-1") for path in stored]
         keys = ["".join(key.read_text().splitlines()[1:3]) for key in self.ca.glob("*.key")]
         for text in seen:
             for secret in [*self.secrets, *keys]:

@@ -41,6 +41,20 @@ TEST(HttpServerTest, ServesThePagesThatItIsGiven) {
   }
 }
 
+TEST(HttpServerTest, WhoAsksForAnUnknownPageIsToldWhichThereAre) {
+  Pages pages = Probes();
+  pages.Add("/metrics", [](const PageRequest&) { return Page{.body = "secret"}; });
+  pages.SetGate([](absl::string_view) { return absl::UnauthenticatedError("a token is needed"); });
+  const auto server = HttpServer::Start({}, pages).value();
+  for (const char* unknown : {"/", "/other", "/metrics/below", "/metrics2", "/*", "/$"}) {
+    const std::string answer = HttpGet(server->port(), unknown);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 404 ")) << unknown;
+    EXPECT_THAT(answer,
+                EndsWith("\r\nthere is no such page; there are /healthz /metrics /readyz\n"))
+        << unknown;
+  }
+}
+
 TEST(HttpServerTest, ProbesTellHealthFromReadiness) {
   std::atomic<bool> ready = false;
   Pages pages;

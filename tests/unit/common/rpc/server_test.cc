@@ -84,6 +84,19 @@ absl::StatusOr<std::string> CallRaw(const std::shared_ptr<grpc::Channel>& channe
   return std::string(slice.begin(), slice.end());
 }
 
+TEST(ServerTest, WhoCallsAnUnknownMethodIsToldSo) {
+  RefusingPools service;
+  const auto server = StartServer(&service);
+  const auto channel = MakeChannel({.address = server->address()});
+  for (const std::string method : {"/longhaul.v1.PoolService/Frob", "/longhaul.v9.Other/Leave"}) {
+    const absl::Status status = CallRaw(channel, method).status();
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    EXPECT_EQ(status.message(), "this server has no method " + method +
+                                    ": bring client and server to the same version");
+    EXPECT_EQ(ErrorInfoOf(status)->reason, "METHOD_UNKNOWN");
+  }
+}
+
 TEST(ServerTest, AnswersHealthChecks) {
   RefusingPools service;
   const auto server = StartServer(&service);

@@ -85,6 +85,7 @@ TEST_F(TlsFilesTest, RefusesTheKeyOfAnotherCertificate) {
   const absl::Status status = CheckTlsFiles(files_);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("is not the key of"));
+  EXPECT_THAT(status.message(), HasSubstr("give the key that was made with this certificate"));
 }
 
 }  // namespace

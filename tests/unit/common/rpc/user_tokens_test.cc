@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,11 +19,12 @@ using ::testing::Not;
 // The digest of "0123456789abcdef".
 constexpr char kDigest[] =
     "sha256:9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";
+constexpr char kOther[] = "sha256:0000000000000000000000000000000000000000000000000000000000000001";
 constexpr char kToken[] = "0123456789abcdef";
 
 TEST(ParseTokensTest, ReadsUsers) {
   const auto tokens = ParseTokens(std::string("# who\n\nann viewer ") + kDigest +
-                                  " # until May\r\n\tbob  admin\t" + kDigest + "\n");
+                                  " # until May\r\n\tbob  admin\t" + kOther + "\n");
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   ASSERT_EQ(tokens->size(), 2u);
   EXPECT_EQ((*tokens)[0].user, (User{"ann", Role::kViewer}));
@@ -44,6 +46,16 @@ TEST(ParseTokensTest, NamesTheLineAndNeverRepeatsASecret) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kToken)));
   }
+}
+
+TEST(ParseTokensTest, RefusesOneTokenForTwo) {
+  // One user may have two tokens, while one replaces the other.
+  EXPECT_TRUE(ParseTokens(absl::StrCat("ann viewer ", kDigest, "\nann viewer ", kOther)).ok());
+  const absl::Status status =
+      ParseTokens(absl::StrCat("ann viewer ", kDigest, "\n\nbob admin ", kDigest)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("line 3: bob has the token of line 1 (ann): give each user a token"));
 }
 
 TEST(BearerTokenTest, TheBearerTokenFollowsTheScheme) {

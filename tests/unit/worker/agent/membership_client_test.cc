@@ -159,7 +159,8 @@ TEST_F(MembershipClientTest, AReportThatIsRefusedDoesNotCostTheLease) {
 
 TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
   for (const absl::Status& error :
-       {absl::InvalidArgumentError("pool: is not a name"), absl::UnauthenticatedError("who?"),
+       {absl::InvalidArgumentError("pool: is not a name"),
+        WithErrorInfo(absl::UnauthenticatedError("who?"), {"WHO", {{"hint", "say who you are"}}}),
         absl::UnimplementedError("no such service")}) {
     PoolServer server;
     server.join_error = error;
@@ -176,6 +177,9 @@ TEST_F(MembershipClientTest, ARefusalForGoodEndsIt) {
     ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
     EXPECT_EQ(refused.code(), error.code());
     EXPECT_NE(refused.message().find(error.message()), std::string::npos) << refused;
+    if (absl::IsUnauthenticated(error)) {
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("who?; say who you are"));
+    }
   }
 }
 
