@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/data_sources.h"
 
@@ -29,8 +30,11 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
     needs.insert(MemberName("data", source, "source"));
     if (source.has_tokens() && source.tokens().format() == v1::LLMC)
       needs.insert(capability::kDataLlmc);
-    if (!source.text().tokenizer().empty() || !source.jsonl().tokenizer().empty())
+    for (const std::string& tokenizer : {source.text().tokenizer(), source.jsonl().tokenizer()}) {
+      if (tokenizer.empty()) continue;
       needs.insert(capability::kDataSentencepiece);
+      if (absl::EndsWith(tokenizer, ".json")) needs.insert(capability::kDataHfTokenizer);
+    }
     if (source.text().has_eos()) needs.insert(capability::kDataEos);
   }
   if (data.has_mixture()) needs.insert(capability::kDataMixture);

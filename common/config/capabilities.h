@@ -17,6 +17,7 @@ inline constexpr char kPoolEvaluations[] = "evaluation:pools";
 namespace capability {
 inline constexpr char kDataLlmc[] = "data:llmc";
 inline constexpr char kDataSentencepiece[] = "data:sentencepiece";
+inline constexpr char kDataHfTokenizer[] = "data:hf-tokenizer";
 inline constexpr char kDataEos[] = "data:eos";
 inline constexpr char kDataMixture[] = "data:mixture";
 inline constexpr char kDataEpochs[] = "data:epochs";

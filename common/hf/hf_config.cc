@@ -17,6 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr char kSeparateDocuments[] = "longhaul_separate_documents";
 constexpr char kLlama[] = "LlamaForCausalLM", kQwen3[] = "Qwen3ForCausalLM";
 
 // Reads the fields of an object with the types that they should have. Collects all mistakes.
@@ -199,6 +200,7 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view text) {
   config.bos = top.Tokens("bos_token_id");
   config.eos = top.Tokens("eos_token_id");
   config.pad = top.Tokens("pad_token_id");
+  config.separate_documents = top.Flag(kSeparateDocuments, false);
   if (!wrong.empty()) return absl::InvalidArgumentError(absl::StrJoin(wrong, "; "));
   if (!lacking.empty()) return absl::UnimplementedError(absl::StrJoin(lacking, "; "));
   LH_RETURN_IF_ERROR(LayOutTransformer(config.shape).status());
@@ -214,6 +216,31 @@ absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder) {
     return absl::Status(config.status().code(),
                         absl::StrCat(path, ": ", config.status().message()));
   return config;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseEndTokens(absl::string_view text) {
+  LH_ASSIGN_OR_RETURN(const Json json, ParseJsonObject(text, kHfConfigBytesMax));
+  std::vector<std::string> wrong;
+  const Json ids = Json::parse(Fields(json, wrong).Tokens("eos_token_id"));
+  if (!wrong.empty()) return absl::InvalidArgumentError(wrong[0]);
+  if (ids.is_null()) return std::vector<int64_t>();
+  if (ids.is_number()) return std::vector<int64_t>{ids.get<int64_t>()};
+  return ids.get<std::vector<int64_t>>();
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadEndTokens(const std::string& folder) {
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+    if (absl::IsNotFound(file.status())) continue;
+    LH_RETURN_IF_ERROR(file.status());
+    absl::StatusOr<std::vector<int64_t>> ends =
+        ParseEndTokens({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+    if (!ends.ok())
+      return absl::Status(ends.status().code(), absl::StrCat(path, ": ", ends.status().message()));
+    if (!ends->empty()) return ends;
+  }
+  return std::vector<int64_t>();
 }
 
 std::vector<std::string> DifferencesFrom(const HfConfig& config, const TransformerShape& wanted) {
@@ -281,6 +308,7 @@ std::string WriteHfConfig(const HfConfig& config, ElementType type) {
                             {"high_freq_factor", scaling.high_freq_factor},
                             {"original_max_position_embeddings", scaling.original_context}};
   }
+  if (config.separate_documents) json[kSeparateDocuments] = true;
   return json.dump(2) + "\n";
 }
 

@@ -22,6 +22,9 @@ struct HfConfig {
   TransformerShape shape;
   // JSON of bos_token_id, eos_token_id, pad_token_id: a number, a list of numbers, or null.
   std::string bos = "null", eos = "null", pad = "null";
+  // It was trained with data.separate_documents. Written, if so, as a field of its own, which
+  // transformers keeps and does not use.
+  bool separate_documents = false;
 };
 
 // INVALID_ARGUMENT: not JSON, or fields are missing or impossible. UNIMPLEMENTED: the architecture
@@ -31,6 +34,13 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view json);
 
 // Reads config.json of `folder`. Also NOT_FOUND. Messages begin with the path.
 absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder);
+
+// The tokens with which generated text ends, as transformers has it: eos_token_id of
+// generation_config.json in `folder`, else of config.json; none if neither says any, or is there. Errors:
+// those of ParseHfConfig, with the path, if generation_config.json is malformed.
+absl::StatusOr<std::vector<int64_t>> ReadEndTokens(const std::string& folder);
+// Of the text of either file. Empty: it has none. INVALID_ARGUMENT: not JSON, or no token ids.
+absl::StatusOr<std::vector<int64_t>> ParseEndTokens(absl::string_view json);
 
 // The differences between a model of shape `wanted` and `config`, for example "dim: found 64,
 // hidden_size in config.json is 48". Context and positions are not compared, since the user chooses

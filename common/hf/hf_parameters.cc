@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -21,7 +22,8 @@ namespace longhaul {
 namespace {
 
 constexpr char kSingleFile[] = "model.safetensors", kIndexFile[] = "model.safetensors.index.json";
-constexpr int64_t kIndexBytesMax = 8 << 20;
+constexpr char kEmbeddings[] = "model.embed_tokens.weight", kOutput[] = "lm_head.weight";
+constexpr int64_t kIndexBytesMax = 8 << 20, kCompareElements = 1 << 16;
 constexpr size_t kFilesMax = 4096, kNamedMax = 40;
 
 absl::Status Bad(const std::string& path, absl::string_view what) {
@@ -141,8 +143,47 @@ absl::StatusOr<Stored> StoredIn(const std::string& folder,
   return stored;
 }
 
+bool SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
+  if (a.tensor->shape != b.tensor->shape || !IsModelType(a.tensor->type) ||
+      !IsModelType(b.tensor->type))
+    return false;
+  std::vector<float> of_a, of_b;
+  for (int64_t at = 0; at < a.tensor->elements; at += kCompareElements) {
+    of_a.resize(std::min(kCompareElements, a.tensor->elements - at));
+    of_b.resize(of_a.size());
+    for (const auto& [place, values] : {std::pair(&a, &of_a), std::pair(&b, &of_b)}) {
+      const ElementType type = place->tensor->type;
+      ToFloat(type, place->file->BytesOf(*place->tensor).data() + at * BytesOf(type),
+              absl::MakeSpan(*values));
+    }
+    if (std::memcmp(of_a.data(), of_b.data(), 4 * of_a.size()) != 0) return false;
+  }
+  return true;
+}
+
+// A model that ties its embeddings may be stored with the output's beside them. If these differ,
+// transformers uses both, whatever config.json says; so it is asked which is meant.
+absl::Status CheckTied(const std::string& folder, const Stored& stored) {
+  const auto embeddings = stored.find(kEmbeddings), output = stored.find(kOutput);
+  if (embeddings == stored.end() || output == stored.end() ||
+      SameValues(embeddings->second, output->second))
+    return absl::OkStatus();
+  return Bad(folder, absl::StrCat(kOutput, " differs from ", kEmbeddings,
+                                  ", but config.json has tie_word_embeddings: true; set it to "
+                                  "false there if the model is to have both"));
+}
+
+bool Ties(const ModelLayout& layout) {
+  for (const UnitLayout& unit : layout.units) {
+    for (const TensorLayout& tensor : unit.tensors) {
+      if (tensor.name == kOutput) return false;
+    }
+  }
+  return true;
+}
+
 bool MayBeSurplus(absl::string_view name, bool tied) {
-  return absl::EndsWith(name, "rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
+  return absl::EndsWith(name, "rotary_emb.inv_freq") || (tied && name == kOutput);
 }
 
 absl::StatusOr<std::vector<std::vector<HfParameters::Place>>> PlacesOf(const std::string& folder,
@@ -150,11 +191,11 @@ absl::StatusOr<std::vector<std::vector<HfParameters::Place>>> PlacesOf(const std
                                                                        Stored stored) {
   std::vector<std::vector<HfParameters::Place>> units;
   std::vector<std::string> missing, misshapen, surplus, sentences;
-  bool tied = true;
+  const bool tied = Ties(layout);
+  if (tied) LH_RETURN_IF_ERROR(CheckTied(folder, stored));
   for (const UnitLayout& unit : layout.units) {
     std::vector<HfParameters::Place>& places = units.emplace_back();
     for (const TensorLayout& wanted : unit.tensors) {
-      tied = tied && wanted.name != "lm_head.weight";
       const auto found = stored.find(wanted.name);
       if (found == stored.end()) {
         missing.push_back(wanted.name);

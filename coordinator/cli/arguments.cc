@@ -204,7 +204,8 @@ void AddData(CLI::App& app, DataArguments& data) {
                     absl::StrCat("Of JSONL: the field with the text (", data.field, ")"));
   check
       ->add_option("--tokenizer", data.tokenizer,
-                   "SentencePiece model for text and JSONL (default: bytes)")
+                   "For text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
+                   "(default: bytes)")
       ->type_name("FILE");
   check
       ->add_option("--eos", data.eos,

@@ -42,7 +42,8 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
       CheckpointFolder::Open(folder);
   if (!checkpoint.ok()) return ErrorOfExport(checkpoint.status(), "");
   HfExportOptions options{
-      .config = {.shape = (*checkpoint)->shape()},
+      .config = {.shape = (*checkpoint)->shape(),
+                 .separate_documents = (*checkpoint)->manifest().separate_documents()},
       .type = arguments.dtype == "fp32" ? ElementType::kF32 : ElementType::kBf16,
       .like = arguments.tokenizer.empty() ? FolderOfOrigin(**checkpoint) : arguments.tokenizer};
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();

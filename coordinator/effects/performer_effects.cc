@@ -188,6 +188,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
   manifest.set_longhaul_version(LONGHAUL_VERSION);
   *manifest.mutable_model() = job.resolved->spec.model();
   manifest.set_steps(job.resolved->spec.train().steps());
+  manifest.set_separate_documents(job.resolved->spec.data().separate_documents());
   for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
     *manifest.add_tensors() = std::move(tensor);
   parts_.fragments->Checkpoint(

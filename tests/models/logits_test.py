@@ -132,10 +132,32 @@ class SampleTest(ModelTest):
     def test_it_ends_at_the_end_token(self):
         model = make_model()
         tokens = model.generate(torch.tensor([TOKENS[:5]]), attention_mask=torch.ones(1, 5, dtype=torch.long), do_sample=False, max_new_tokens=8, eos_token_id=None)[0].tolist()[5:]
-        model.config.eos_token_id = tokens[4]
+        model.config.eos_token_id = model.generation_config.eos_token_id = tokens[4]
         folder = self.save(model)
         made = run_lm("sample", folder, "--prompt-tokens", ",".join(map(str, TOKENS[:5])), "--greedy", "-o", "json")
         self.assertEqual(json.loads(made.stdout)["data"]["tokens"], tokens[:tokens.index(tokens[4])])
+
+    def test_it_ends_where_generate_ends(self):
+        """The end tokens of generation_config.json are more than those of config.json in models that chat."""
+        model = make_model()
+        tokens = model.generate(torch.tensor([TOKENS[:5]]), attention_mask=torch.ones(1, 5, dtype=torch.long), do_sample=False, max_new_tokens=8, eos_token_id=None)[0].tolist()[5:]
+        model.config.eos_token_id = 300
+        folder = self.save(model)
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [300, tokens[4]]}))
+        generated = load(folder).generate(torch.tensor([TOKENS[:5]]), attention_mask=torch.ones(1, 5, dtype=torch.long), do_sample=False, max_new_tokens=8, pad_token_id=0)[0].tolist()[5:]
+        self.assertEqual(generated[-1], tokens[4])
+
+        def sampled():
+            made = run_lm("sample", folder, "--prompt-tokens", ",".join(map(str, TOKENS[:5])), "--greedy", "--max-tokens", "8", "-o", "json", check=False)
+            return made, json.loads(made.stdout)["data"]["tokens"] if made.returncode == 0 else None
+
+        self.assertEqual(sampled()[1], generated[:-1])
+        (folder / "generation_config.json").unlink()
+        self.assertEqual(sampled()[1], tokens)
+        (folder / "generation_config.json").write_text("{")
+        refused, _ = sampled()
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn(b"generation_config.json: is not a JSON object", refused.stderr)
 
     def test_loss(self):
         model = make_model(vocab_size=256)
@@ -173,6 +195,21 @@ class RefusedTest(ModelTest):
         save_file(tensors, folder / "model.safetensors")
         self.refused(folder, "2 tensors missing", "model.layers.0.mlp.up_proj.weight", "model.norm.weight", "q_proj.weight F32[3, 4]",
                      "expected F32, BF16 or F16 [60, 48]", "lm_head.weight I32", "that the model does not have: model.layers.1.self_attn.q_proj.bias")
+
+    def test_embeddings_that_are_tied_and_are_not(self):
+        """Stored twice they are the same; different ones are a model that config.json does not describe."""
+        model = make_model(tie_word_embeddings=True)
+        folder = self.save(model)
+        tensors = load_file(folder / "model.safetensors")
+        self.assertNotIn("lm_head.weight", tensors)
+        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+        save_file(tensors, folder / "model.safetensors")
+        self.assert_near(our_logits(folder, TOKENS), logits_of(model, TOKENS), 1e-4)
+        tensors["lm_head.weight"][5, 7] += 1
+        save_file(tensors, folder / "model.safetensors")
+        self.refused(folder, "lm_head.weight differs from model.embed_tokens.weight", "tie_word_embeddings: true; set it to false")
+        self.edit_config(folder, tie_word_embeddings=False)
+        self.assert_near(our_logits(folder, TOKENS), logits_of(load(folder), TOKENS), 1e-4)
 
     def test_architectures(self):
         folder = self.save(make_model())

@@ -66,7 +66,7 @@ class ServiceTest(ModelTest):
         self.assertEqual(trained.config.eos_token_id, 259)
         self.assertEqual(trained.config.max_position_embeddings, 256)
 
-        losses = [json.loads(run_lm("eval", which, "--data", self.text, "--context", "32", "--max-tokens", "2000", "-o", "json").stdout)["data"]["loss"]
+        losses = [json.loads(run_lm("eval", which, "--data", self.text, "--context", "32", "--bytes", "--max-tokens", "2000", "-o", "json").stdout)["data"]["loss"]
                   for which in (folder, checkpoint, exact)]
         self.assertLess(losses[1], losses[0] - 0.5)
         self.assertAlmostEqual(losses[1], losses[2], places=6)
@@ -117,6 +117,20 @@ class ServiceTest(ModelTest):
         self.assertEqual(refused.returncode, 4)
         self.assertIn("init.folder", refused.stderr)
         self.assertIn("model.safetensors", refused.stderr)
+
+    def test_values_that_are_not_finite_are_named_with_file_and_field(self):
+        model = make_model(vocab_size=256)
+        with torch.no_grad():
+            model.model.norm.weight[3] = float("nan")
+        folder = self.save(model)
+        self.cluster.start_coordinator()
+        self.cluster.start_worker("a", 1)
+        result = self.submit(folder, "pools.min=1", flags=["--wait"])
+        self.assertEqual(result.returncode, 1, result.stderr)
+        error = self.cluster.job("continue")["error"]
+        self.assertIn("model.safetensors: model.norm.weight has values that are not finite", error["message"])
+        self.assertEqual(error["field"], "model.hf.path")
+        self.assertIn("fetch it again", error["hint"])
 
     def test_a_site_with_another_model_is_set_aside_with_the_reason(self):
         folder = self.save(make_model(vocab_size=256))

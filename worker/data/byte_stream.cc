@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/io/failed_open.h"
 
 namespace longhaul {
 namespace {
@@ -37,7 +38,7 @@ class InputFile {
   static absl::StatusOr<InputFile> Open(const std::string& path) {
     // Without O_NONBLOCK a pipe of that name would be waited for.
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    if (fd < 0) return FailedOpen(errno, path);
     InputFile file(path, fd);
     struct stat info;
     if (fstat(fd, &info) != 0)

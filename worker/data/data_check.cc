@@ -48,7 +48,9 @@ bool LooksLikeJsonl(const std::string& path, absl::string_view head) {
   return absl::StartsWith(line, "{") && absl::EndsWith(line, "}");
 }
 
-absl::StatusOr<SourceKind> KindOf(const std::string& path) {
+}  // namespace
+
+absl::StatusOr<SourceKind> KindOfData(const std::string& path) {
   std::error_code ignored;
   if (absl::EndsWith(path, ".idx") || fs::exists(MegatronPrefix(path) + ".idx", ignored))
     return SourceKind::kMegatron;
@@ -60,6 +62,8 @@ absl::StatusOr<SourceKind> KindOf(const std::string& path) {
   if (absl::EndsWith(path, ".bin") || absl::StrContains(head, '\0')) return SourceKind::kNanoGpt;
   return SourceKind::kText;
 }
+
+namespace {
 
 void LookAtTokens(const TokenPiece& piece, const DataCheckOptions& options, DataReport& report) {
   report.tokens = piece.count;
@@ -112,7 +116,8 @@ class DocumentCheck {
   absl::Status Run(const std::string& path) {
     report_.documents = 0;
     const bool jsonl = report_.kind == SourceKind::kJsonl;
-    auto opened = jsonl ? OpenJsonlDocuments(path, options_.field) : OpenTextDocument(path);
+    auto opened =
+        jsonl ? OpenJsonlDocuments(path, options_.field) : OpenTextDocument(path, tokenizer_.parts);
     LH_RETURN_IF_ERROR(opened.status());
     DocumentReader& documents = **opened;
     for (DocumentPart part;;) {
@@ -196,7 +201,7 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
   if (options.kind.has_value()) {
     report.kind = *options.kind;
   } else {
-    LH_ASSIGN_OR_RETURN(report.kind, KindOf(path));
+    LH_ASSIGN_OR_RETURN(report.kind, KindOfData(path));
   }
   std::error_code ignored;
   const uintmax_t bytes = fs::file_size(

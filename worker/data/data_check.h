@@ -14,7 +14,7 @@ namespace longhaul {
 struct DataCheckOptions {
   std::optional<SourceKind> kind;  // Absent: told by the content, and by the name.
   std::string field = "text";      // Of JSONL.
-  std::string tokenizer;           // Of text and JSONL. Empty: bytes.
+  std::string tokenizer;           // Of text and JSONL, as SourceOptions. Empty: bytes.
   std::optional<int64_t> eos;      // As SourceOptions; in token files its places are counted.
   int64_t vocab = 0;               // Tokens must be below it. 0: not known.
   int sample_tokens = 32;
@@ -39,6 +39,10 @@ inline constexpr int64_t kProblemsShown = 10;
 
 // As in DataSpec: "text", "jsonl", "nanogpt", "llmc", "megatron".
 std::string KindName(SourceKind kind);
+
+// What a file is by its name and content (or, without a file, the prefix of kMegatron). Errors:
+// ByteStream::Open, Read.
+absl::StatusOr<SourceKind> KindOfData(const std::string& path);
 
 // Reads all files that the path stands for (ListDataFiles; .bin with .idx is one) to their ends; one
 // report each. What is damaged is in the reports. Errors: the path, tokenizer or its program is not

@@ -1,5 +1,6 @@
 #include "worker/data/documents.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -161,6 +162,52 @@ class TextDocument : public DocumentReader {
   bool begun_ = false;
 };
 
+class TextPieces : public DocumentReader {
+ public:
+  explicit TextPieces(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
+  int64_t taken() const override { return stream_->taken(); }
+
+  absl::StatusOr<bool> Next(DocumentPart& part) override {
+    LH_RETURN_IF_ERROR(Fill());
+    if (buffer_.empty()) {
+      part = {"", true};
+      return std::exchange(begun_, false);
+    }
+    const size_t size = Size();
+    part = {buffer_.substr(0, size), false};
+    buffer_.erase(0, size);
+    return begun_ = true;
+  }
+
+ private:
+  static constexpr size_t kMost = 2 * kTextPieceBytes, kCharacterBytes = 4;
+
+  absl::Status Fill() {
+    while (!ended_ && buffer_.size() < kMost + kCharacterBytes) {
+      const size_t had = buffer_.size();
+      buffer_.resize(had + kReadBytes);
+      const absl::StatusOr<size_t> n =
+          stream_->Read(absl::MakeSpan(buffer_.data() + had, kReadBytes));
+      buffer_.resize(had + n.value_or(0));
+      LH_RETURN_IF_ERROR(n.status());
+      ended_ = *n == 0;
+    }
+    return absl::OkStatus();
+  }
+  size_t Size() const {
+    const size_t end = buffer_.find('\n', kTextPieceBytes);
+    size_t size = std::min(end == std::string::npos ? buffer_.size() : end + 1, kMost);
+    // Not inside a character.
+    const size_t most = std::min(buffer_.size(), size + kCharacterBytes - 1);
+    while (size < most && (static_cast<uint8_t>(buffer_[size]) & 0xC0) == 0x80) ++size;
+    return size;
+  }
+
+  const std::unique_ptr<ByteStream> stream_;
+  std::string buffer_;
+  bool ended_ = false, begun_ = false;
+};
+
 class JsonlDocuments : public DocumentReader {
  public:
   JsonlDocuments(std::string path, std::string field, std::unique_ptr<ByteStream> stream)
@@ -221,8 +268,10 @@ absl::StatusOr<std::string> TextOfJsonLine(absl::string_view line, absl::string_
   return std::move(finder).Take();
 }
 
-absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::string& path) {
+absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::string& path,
+                                                                 TextParts parts) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
+  if (parts == TextParts::kPieces) return std::make_unique<TextPieces>(std::move(stream));
   return std::make_unique<TextDocument>(std::move(stream));
 }
 

@@ -37,8 +37,17 @@ class DocumentReader {
   virtual int64_t taken() const = 0;
 };
 
-// The whole file is a document, in parts that are its lines. Any bytes. Errors: ByteStream::Open.
-absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::string& path);
+enum class TextParts {
+  kLines,
+  // Of kTextPieceBytes, to the end of a line, as the Python tool cuts text: for tokenizers to which the
+  // end of a line is not the end of a word.
+  kPieces,
+};
+inline constexpr size_t kTextPieceBytes = 1 << 16;
+
+// The whole file is a document, in such parts. Any bytes. Errors: ByteStream::Open.
+absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(
+    const std::string& path, TextParts parts = TextParts::kLines);
 
 // Each line that is not blank is a JSON object (UTF-8), whose field `field` is a document.
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(const std::string& path,

@@ -1,9 +1,12 @@
 // SentencePiece and Hugging Face tokenizers, each in processes of its own.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/program_beside.h"
 #include "common/base/status_macros.h"
@@ -16,11 +19,19 @@
 namespace longhaul {
 namespace {
 
+constexpr char kHfTokenizer[] = "tokenizer.json", kPieceTokenizer[] = "tokenizer.model";
+// A Hugging Face tokenizer shares a run among threads of its own.
+constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
+
 class PieceTokenizer : public Tokenizer {
  public:
-  PieceTokenizer(std::string identity, TokenizerProcess::Greeting greeting,
+  // `run_bytes`: of text, for a process at once.
+  PieceTokenizer(std::string identity, TokenizerProcess::Greeting greeting, size_t run_bytes,
                  std::vector<TokenizerProcess> processes)
-      : identity_(std::move(identity)), greeting_(greeting), processes_(std::move(processes)) {}
+      : identity_(std::move(identity)),
+        greeting_(greeting),
+        run_bytes_(run_bytes),
+        processes_(std::move(processes)) {}
 
   int64_t vocab() const override { return greeting_.vocab; }
   int64_t eos() const override { return greeting_.eos; }
@@ -54,13 +65,11 @@ class PieceTokenizer : public Tokenizer {
   }
 
  private:
-  static constexpr size_t kRunBytes = 1 << 16;
-
-  static std::vector<std::pair<size_t, size_t>> Cut(absl::Span<const std::string> texts) {
+  std::vector<std::pair<size_t, size_t>> Cut(absl::Span<const std::string> texts) const {
     std::vector<std::pair<size_t, size_t>> runs;
     for (size_t first = 0; first < texts.size();) {
       size_t end = first, bytes = 0;
-      while (end < texts.size() && bytes < kRunBytes && end - first < kPiecesTextsMax)
+      while (end < texts.size() && bytes < run_bytes_ && end - first < kPiecesTextsMax)
         bytes += texts[end++].size();
       runs.emplace_back(first, end - first);
       first = end;
@@ -70,6 +79,7 @@ class PieceTokenizer : public Tokenizer {
 
   const std::string identity_;
   const TokenizerProcess::Greeting greeting_;
+  const size_t run_bytes_;
   std::vector<TokenizerProcess> processes_;
 };
 
@@ -103,16 +113,20 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     greeting = *said;
   }
   return std::make_unique<PieceTokenizer>(absl::StrCat("sentencepiece ", digest), greeting,
-                                          std::move(processes));
+                                          kPieceRunBytes, std::move(processes));
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options) {
+  const std::string& path = options.path;
   constexpr char kNext[] =
       "; it takes Python's tokenizers: pip install tokenizers ./deploy/python, with python3 in "
       "PATH";
   LH_ASSIGN_OR_RETURN(const std::string digest, DigestOfFile(path));
-  absl::StatusOr<TokenizerProcess> process = TokenizerProcess::Start(
-      {"python3", "-m", "longhaul.tokenize", "--pipe", "--tokenizer", path}, "longhaul.tokenize");
+  std::vector<std::string> command = {
+      "python3",     "-m", "longhaul.tokenize", "--pipe",
+      "--tokenizer", path, "--threads",         absl::StrCat(std::max(1, options.threads))};
+  if (!options.special_tokens) command.push_back("--no-special-tokens");
+  absl::StatusOr<TokenizerProcess> process = TokenizerProcess::Start(command, "longhaul.tokenize");
   if (!process.ok())
     return absl::NotFoundError(absl::StrCat(path, ": ", process.status().message(), kNext));
   const absl::StatusOr<TokenizerProcess::Greeting> greeting = process->Greet();
@@ -125,7 +139,24 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const std::string& p
   std::vector<TokenizerProcess> processes;
   processes.push_back(*std::move(process));
   return std::make_unique<PieceTokenizer>(absl::StrCat("tokenizers ", digest), *greeting,
-                                          std::move(processes));
+                                          kHfRunBytes, std::move(processes));
+}
+
+bool IsHfTokenizer(absl::string_view path) { return absl::EndsWith(path, ".json"); }
+
+absl::StatusOr<std::string> TokenizerFile(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    if (std::filesystem::exists(path, error)) return path;
+    return absl::NotFoundError(absl::StrCat(path, ": no such file, and no folder with a ",
+                                            kHfTokenizer, " or ", kPieceTokenizer));
+  }
+  for (const char* name : {kHfTokenizer, kPieceTokenizer}) {
+    std::string file = (std::filesystem::path(path) / name).string();
+    if (std::filesystem::exists(file, error)) return file;
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path, ": a folder with neither ", kHfTokenizer, " nor ", kPieceTokenizer));
 }
 
 }  // namespace longhaul

@@ -159,11 +159,22 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
     result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
     return result;
   }
-  LH_ASSIGN_OR_RETURN(result.tokenizer, StartPieceTokenizer({.model = options.tokenizer,
-                                                             .processes = processes,
-                                                             .program = program}));
+  LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
+  if (!IsHfTokenizer(file)) {
+    LH_ASSIGN_OR_RETURN(
+        result.tokenizer,
+        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
+    result.eos = options.eos.value_or(result.tokenizer->eos());
+    return result;
+  }
+  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
   result.eos = options.eos.value_or(result.tokenizer->eos());
-  return result;
+  result.parts = TextParts::kPieces;
+  if (options.eos.has_value() || result.eos != kNoToken) return result;
+  return absl::InvalidArgumentError(
+      absl::StrCat(file,
+                   ": has none of the usual tokens for the end of a text; set eos to the "
+                   "token behind each document, or to -1 for none"));
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,

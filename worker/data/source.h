@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "worker/data/dataset.h"
+#include "worker/data/documents.h"
 #include "worker/data/tokenizer.h"
 
 namespace longhaul {
@@ -22,7 +23,9 @@ struct SourceOptions {
   SourceKind kind = SourceKind::kText;
   std::string path;            // A file, folder or pattern; kMegatron: or a prefix.
   std::string field = "text";  // kJsonl.
-  std::string tokenizer;       // kText, kJsonl: path of a SentencePiece model. Empty: bytes.
+  // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one. Empty:
+  // bytes.
+  std::string tokenizer;
   std::optional<int64_t> eos;  // Behind each document. kText, kJsonl: is put there; kNoToken: none.
   std::optional<int64_t> bos;  // kNanoGpt, kLlmc: before each document.
   // Dataset::AppendDocumentStarts is wanted: of kText the files, of kJsonl the lines, of kMegatron the
@@ -39,6 +42,10 @@ struct TokenWork {
   // How long another process that makes the tokens may make no progress.
   absl::Duration patience = absl::Minutes(5);
   std::string tokenizer_program;  // Of PieceTokenizerOptions.
+  // Where tokens are made of text: no more than these are wanted (0: all). A few more are made.
+  int64_t tokens_max = 0;
+  // Called when tokens were made, with the bytes of their text. May be null.
+  std::function<void(int64_t)> on_made;
 };
 
 // Opens the source; makes its tokens if nobody has before (token_cache.h). Blocks for as long.
@@ -57,7 +64,9 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options);
 struct SourceTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
   int64_t eos = kNoToken;
+  TextParts parts = TextParts::kLines;  // In which it wants text files.
 };
+// Also INVALID_ARGUMENT: a tokenizer.json without the usual tokens for the end of a text, and no eos.
 absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
                                             const std::string& program);
 

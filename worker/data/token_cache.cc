@@ -51,9 +51,10 @@ absl::StatusOr<FileFacts> FactsOf(const std::vector<std::string>& files) {
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOptions& options,
-                                                              const std::string& file) {
+                                                              const std::string& file,
+                                                              TextParts parts) {
   if (options.kind == SourceKind::kJsonl) return OpenJsonlDocuments(file, options.field);
-  return OpenTextDocument(file);
+  return OpenTextDocument(file, parts);
 }
 
 // Exclusive among processes; ends with the object.
@@ -111,17 +112,20 @@ class TokenMaker {
     LH_ASSIGN_OR_RETURN(tokenizer_, TokenizerOf(options_, work_.threads, work_.tokenizer_program));
     const int64_t vocab = std::max(tokenizer_.tokenizer->vocab(), tokenizer_.eos + 1);
     LH_ASSIGN_OR_RETURN(writer_, MegatronWriter::Create(prefix, vocab));
-    for (const std::string& file : files) LH_RETURN_IF_ERROR(AddFile(file));
+    for (size_t i = 0; i < files.size() && !Enough(); ++i) LH_RETURN_IF_ERROR(AddFile(files[i]));
     LH_RETURN_IF_ERROR(EncodeBatch());
     if (writer_->tokens() == 0)
       return absl::InvalidArgumentError(absl::StrCat(options_.path, ": holds no text"));
+    if (work_.on_made) work_.on_made(text_bytes_);
     return writer_->Finish();
   }
 
  private:
+  bool Enough() const { return work_.tokens_max > 0 && writer_->tokens() > work_.tokens_max; }
+
   absl::Status AddFile(const std::string& file) {
     LH_ASSIGN_OR_RETURN(const std::unique_ptr<DocumentReader> documents,
-                        OpenDocuments(options_, file));
+                        OpenDocuments(options_, file, tokenizer_.parts));
     const size_t most = kBatchBytes * std::max(1, work_.threads);
     for (DocumentPart part;;) {
       LH_ASSIGN_OR_RETURN(const bool more, documents->Next(part));
@@ -131,6 +135,7 @@ class TokenMaker {
       ends_.push_back(part.ends_document);
       if (size_ < most && texts_.size() < most / 64) continue;
       LH_RETURN_IF_ERROR(EncodeBatch());
+      if (Enough()) return absl::OkStatus();
       Tell(done_ + documents->taken());
     }
     done_ += documents->taken();
@@ -146,6 +151,7 @@ class TokenMaker {
       if (tokenizer_.eos != kNoToken) LH_RETURN_IF_ERROR(writer_->Append({&eos, 1}));
       LH_RETURN_IF_ERROR(writer_->EndDocument());
     }
+    text_bytes_ += static_cast<int64_t>(size_);
     texts_.clear();
     ends_.clear();
     size_ = 0;
@@ -162,7 +168,7 @@ class TokenMaker {
   const SourceOptions& options_;
   const TokenWork& work_;
   const int64_t bytes_;
-  int64_t done_ = 0;
+  int64_t done_ = 0, text_bytes_ = 0;
   absl::Time told_ = absl::InfinitePast();
   SourceTokenizer tokenizer_;
   std::unique_ptr<MegatronWriter> writer_;
@@ -191,10 +197,10 @@ absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
   LH_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(files));
-  const std::string how =
-      absl::StrCat(kMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
-                   options.kind == SourceKind::kJsonl ? options.field : "", "\n", options.tokenizer,
-                   "\n", tokenizer.eos);
+  const std::string how = absl::StrCat(
+      kMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
+      options.kind == SourceKind::kJsonl ? options.field : "", "\n", options.tokenizer, "\n",
+      tokenizer.eos, work.tokens_max > 0 ? absl::StrCat("\nfirst ", work.tokens_max) : "");
   const std::string source = DigestOf(how).Hex().substr(0, 16);
   const std::string name = absl::StrCat(
       source, "-",

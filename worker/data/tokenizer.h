@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace longhaul {
@@ -47,10 +48,24 @@ struct PieceTokenizerOptions {
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options);
 
-// That of a tokenizer.json, by `python3 -m longhaul.tokenize` (deploy/python). Unlike the others it
-// puts around a text what the file says (a begin token, often), as transformers does, and leaves
-// special tokens out of a decoded one. NOT_FOUND: no file, no python3, or not with these packages, and
-// what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
-absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const std::string& path);
+struct HfTokenizerOptions {
+  std::string path;  // Of a tokenizer.json.
+  // Around a text comes what the file says (a begin token, often), as a prompt has it for transformers.
+  // Without: a text's own tokens, as training data has them.
+  bool special_tokens = false;
+  int threads = 1;
+};
+
+// By `python3 -m longhaul.tokenize` (deploy/python). Its eos is the usual token for the end of a text,
+// if it has one. Decode leaves special tokens out. NOT_FOUND: no file, no python3, or not with these
+// packages, and what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
+absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options);
+
+// Whether it is to be started with StartHfTokenizer: its name ends as that of a tokenizer.json.
+bool IsHfTokenizer(absl::string_view path);
+
+// The file of a tokenizer that is given as itself or as its folder: in a folder tokenizer.json, else
+// tokenizer.model. NOT_FOUND, with the path: neither.
+absl::StatusOr<std::string> TokenizerFile(const std::string& path);
 
 }  // namespace longhaul

@@ -15,16 +15,23 @@
 namespace longhaul {
 
 struct EvalArguments {
-  std::string model, data, format;  // Format empty: by the name of the data.
-  int64_t context = 0;              // Of a sequence. 0: the model's own.
-  int64_t tokens_max = 0;           // 0: all.
+  std::string model, data, format;  // Format empty: by the name and the content of the data.
+  std::string field = "text";       // Of JSONL.
+  // Of text and JSONL: as in SampleArguments.
+  std::string tokenizer;
+  bool bytes = false;
+  int64_t context = 0;     // Of a sequence. 0: the model's own.
+  int64_t tokens_max = 0;  // 0: all.
   int threads = 1;
-  // As data.separate_documents of a job; eos, bos: of token files, as data.tokens has them.
-  bool separate_documents = false;
+  // As data.separate_documents of a job. Absent: as the model was trained, if its folder says so.
+  std::optional<bool> separate_documents;
+  // As data.tokens has them of token files; eos also as data.jsonl and data.text, -1: none.
   std::optional<int64_t> eos, bos;
 };
-// {"loss": nats a token, "perplexity", "bits_per_byte": or null, "tokens", "sequences"}: over sequences
-// that lie one after another in the data; what is left behind the last whole one is not used.
+// {"loss": nats a token, "perplexity", "bits_per_byte": or null, "tokens", "sequences",
+// "separate_documents"}: over sequences that lie one after another in the data; what is left behind the
+// last whole one is not used. Text and JSONL become the tokens that a job's data would be, in the
+// folder for temporary files. bits_per_byte is of their bytes in UTF-8, ends of documents included.
 absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments);
 
 struct SampleArguments {
@@ -39,7 +46,7 @@ struct SampleArguments {
   std::string tokenizer;
 };
 // Writes prompt and continuation to `out` as it comes: text, but numbers after prompt_tokens without
-// a tokenizer. Ends at the end token of the model, or of the tokenizer.
+// a tokenizer. Ends at an end token of the model (ReadEndTokens), or of the tokenizer.
 // Returns {"tokens": [...] of the continuation, "tokens_per_second"}.
 absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, std::ostream& out);
 

@@ -1,46 +1,143 @@
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <numbers>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/data/data_check.h"
+#include "worker/data/file_list.h"
 #include "worker/data/source.h"
 #include "worker/data/token_batches.h"
 #include "worker/lm/commands.h"
 #include "worker/lm/language_model.h"
 #include "worker/lm/model_source.h"
+#include "worker/lm/model_tokenizer.h"
 
 namespace longhaul {
 namespace {
 
 constexpr int64_t kBatchTokens = 4096;
 
-// Of `format`, or what the path says if it is empty.
-SourceKind KindOf(const std::string& format, const std::string& path) {
-  const bool bin = absl::EndsWith(path, ".bin");
+constexpr absl::string_view kFormats[] = {"text", "jsonl", "nanogpt", "llmc", "megatron"};
+constexpr SourceKind kKinds[] = {SourceKind::kText, SourceKind::kJsonl, SourceKind::kNanoGpt,
+                                 SourceKind::kLlmc, SourceKind::kMegatron};
+
+// Of `format`, or what name and content say if it is empty.
+absl::StatusOr<SourceKind> KindOfEval(const std::string& format, const std::string& path) {
+  for (size_t i = 0; i < std::size(kKinds); ++i) {
+    if (format == kFormats[i]) return kKinds[i];
+  }
   std::error_code error;
-  const bool indexed =
-      absl::EndsWith(path, ".idx") || std::filesystem::exists(path + ".idx", error) ||
-      (bin && std::filesystem::exists(path.substr(0, path.size() - 4) + ".idx", error));
-  if (format == "megatron" || (format.empty() && indexed)) return SourceKind::kMegatron;
-  if (format == "llmc") return SourceKind::kLlmc;
-  if (format == "nanogpt" || (format.empty() && bin)) return SourceKind::kNanoGpt;
-  return SourceKind::kText;
+  if (std::filesystem::exists(path + ".idx", error)) return SourceKind::kMegatron;
+  // A README beside JSONL is none of the data.
+  const bool folder = std::filesystem::is_directory(path, error);
+  if (folder && FilesOf({.kind = SourceKind::kJsonl, .path = path}).ok()) return SourceKind::kJsonl;
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListDataFiles(path));
+  LH_ASSIGN_OR_RETURN(const SourceKind kind, KindOfData(files.front()));
+  // A model of bytes may be asked about any bytes.
+  const bool named = absl::EndsWith(files.front(), ".bin");
+  return kind == SourceKind::kNanoGpt && !named ? SourceKind::kText : kind;
 }
 
-// eos and bos are of token files, and of separate documents.
-absl::Status CheckMarks(const EvalArguments& arguments, SourceKind kind) {
+// bos is of token files and of separate documents, eos also of what is made of text.
+absl::Status CheckMarks(const EvalArguments& arguments, SourceKind kind, bool documents) {
+  const bool text = kind == SourceKind::kText || kind == SourceKind::kJsonl;
   const bool tokens = kind == SourceKind::kNanoGpt || kind == SourceKind::kLlmc;
+  if (arguments.eos.has_value() && text) return absl::OkStatus();
   if (!arguments.eos.has_value() && !arguments.bos.has_value()) return absl::OkStatus();
-  if (tokens && arguments.separate_documents) return absl::OkStatus();
+  if (tokens && documents) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(arguments.eos.has_value() ? "--eos" : "--bos", ": counts with ",
                    tokens ? "--separate-documents only"
                           : "token files only: the documents of others are known without it"));
+}
+
+struct EvalData {
+  std::unique_ptr<Dataset> tokens;
+  double tokens_per_byte = 0;  // 0: not of text.
+};
+
+// A folder that is there while the object is.
+class WorkFolder {
+ public:
+  static absl::StatusOr<WorkFolder> Make() {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / "longhaul-eval-XXXXXX");
+    if (error || mkdtemp(path.data()) == nullptr) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder for tokens in ", path,
+                                                     " (TMPDIR names another place)"));
+    }
+    return WorkFolder(std::move(path));
+  }
+  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+void SayWhatIsWaitedFor(const std::string& what) {
+  if (!what.empty()) std::cerr << what << std::endl;
+}
+
+absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const ModelSource& source,
+                                      bool documents) {
+  LH_ASSIGN_OR_RETURN(const SourceKind kind, KindOfEval(arguments.format, arguments.data));
+  LH_RETURN_IF_ERROR(CheckMarks(arguments, kind, documents));
+  SourceOptions options{.kind = kind,
+                        .path = arguments.data,
+                        .field = arguments.field,
+                        .eos = arguments.eos,
+                        .bos = arguments.bos,
+                        .documents = documents};
+  const bool text = kind == SourceKind::kText || kind == SourceKind::kJsonl;
+  if (text) {
+    LH_ASSIGN_OR_RETURN(const TokenizerChoice choice,
+                        ChooseTokenizer(arguments.tokenizer, arguments.bytes, source, "--data"));
+    options.tokenizer = choice.file;
+  }
+  // The tokens are mapped, so their files may go as soon as they are open.
+  LH_ASSIGN_OR_RETURN(const WorkFolder folder, WorkFolder::Make());
+  int64_t text_bytes = 0;
+  const TokenWork work{.folder = folder.path(),
+                       .threads = arguments.threads,
+                       .on_wait = SayWhatIsWaitedFor,
+                       .tokens_max = arguments.tokens_max > 0 ? arguments.tokens_max + 1 : 0,
+                       .on_made = [&](int64_t bytes) { text_bytes = bytes; }};
+  EvalData data;
+  LH_ASSIGN_OR_RETURN(data.tokens, OpenSource(options, source.config.shape.vocab, work));
+  // What is not made is text as it is.
+  if (text)
+    data.tokens_per_byte =
+        text_bytes == 0 ? 1 : static_cast<double>(data.tokens->tokens()) / text_bytes;
+  return data;
+}
+
+// A model that was trained so is evaluated so; who did not ask for it learns of it here.
+absl::Status ErrorOfDocuments(const absl::Status& status, const EvalArguments& arguments,
+                              bool documents) {
+  const bool asked = arguments.separate_documents.has_value();
+  if (asked || !documents || !absl::IsInvalidArgument(status)) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(status.message(),
+                   " (this model was trained with data.separate_documents; "
+                   "--joined-documents evaluates it without)"));
 }
 
 }  // namespace
@@ -48,16 +145,10 @@ absl::Status CheckMarks(const EvalArguments& arguments, SourceKind kind) {
 absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) {
   LH_ASSIGN_OR_RETURN(const ModelSource source, OpenModel(arguments.model));
   const TransformerShape& shape = source.config.shape;
-  const SourceKind kind = KindOf(arguments.format, arguments.data);
-  const bool text = kind == SourceKind::kText;
-  LH_RETURN_IF_ERROR(CheckMarks(arguments, kind));
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> data,
-                      OpenSource({.kind = kind,
-                                  .path = arguments.data,
-                                  .eos = arguments.eos,
-                                  .bos = arguments.bos,
-                                  .documents = arguments.separate_documents},
-                                 shape.vocab, {}));
+  const bool documents = arguments.separate_documents.value_or(source.config.separate_documents);
+  absl::StatusOr<EvalData> opened = OpenEvalData(arguments, source, documents);
+  if (!opened.ok()) return ErrorOfDocuments(opened.status(), arguments, documents);
+  const Dataset* const data = opened->tokens.get();
   const int64_t context = arguments.context != 0 ? arguments.context : shape.context;
   int64_t tokens = data->tokens();
   if (arguments.tokens_max > 0) tokens = std::min(tokens, arguments.tokens_max + 1);
@@ -75,7 +166,7 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
   for (int64_t first = 0; first < sequences; first += batch) {
     const int64_t count = std::min(batch, sequences - first);
     std::vector<int64_t> read(count * (context + 1));
-    std::vector<int64_t> starts(arguments.separate_documents ? count * context : 0);
+    std::vector<int64_t> starts(documents ? count * context : 0);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = (first + i) * context;
       data->Read(at, absl::MakeSpan(read).subspan(i * (context + 1), context + 1));
@@ -87,10 +178,12 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
   }
   const double loss = sum / static_cast<double>(sequences * context);
   nlohmann::ordered_json result = {{"loss", loss}, {"perplexity", std::exp(loss)}};
-  result["bits_per_byte"] =
-      text ? nlohmann::ordered_json(loss / std::numbers::ln2) : nlohmann::ordered_json(nullptr);
+  result["bits_per_byte"] = nullptr;
+  if (opened->tokens_per_byte > 0)
+    result["bits_per_byte"] = loss * opened->tokens_per_byte / std::numbers::ln2;
   result["tokens"] = sequences * context;
   result["sequences"] = sequences;
+  result["separate_documents"] = documents;
   return result;
 }
 

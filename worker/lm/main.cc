@@ -24,7 +24,7 @@ struct Options {
   LogitsArguments logits;
   std::string form = "table";
   int threads = 1;
-  bool greedy = false;
+  bool greedy = false, separate = false, joined = false;  // Of sample; of eval.
 };
 
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::string& model) {
@@ -34,24 +34,41 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::st
   return command;
 }
 
-void AddEval(CLI::App& app, EvalArguments& arguments) {
+void AddEval(CLI::App& app, Options& options) {
+  EvalArguments& arguments = options.eval;
   CLI::App* eval = AddCommand(app, "eval", "Loss, perplexity and bits a byte", arguments.model);
-  eval->add_option("--data", arguments.data, "Text file or folder, or token files")
+  eval->add_option("--data", arguments.data, "Text, JSONL or token files; a folder or a pattern")
       ->type_name("PATH")
       ->required();
   eval->add_option("--format", arguments.format,
-                   "text (one token a byte), nanogpt (of *.bin), llmc, or megatron (with *.idx)")
-      ->check(CLI::IsMember({"text", "nanogpt", "llmc", "megatron"}).description(""));
+                   "text, jsonl, nanogpt, llmc or megatron (what name and content say)")
+      ->check(CLI::IsMember({"text", "jsonl", "nanogpt", "llmc", "megatron"}).description(""));
+  eval->add_option("--field", arguments.field,
+                   absl::StrCat("Of JSONL: the field with the text (", arguments.field, ")"));
+  CLI::Option* const bytes = eval->add_flag(
+      "--bytes", arguments.bytes, "Tokens of text are bytes, though the vocabulary is not 256");
+  eval->add_option("--tokenizer", arguments.tokenizer,
+                   "Of text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
+                   "(the model's own)")
+      ->type_name("PATH")
+      ->excludes(bytes);
   eval->add_option("--context", arguments.context, "Tokens of a sequence (the model's own)")
       ->check(CLI::Range(1, 1 << 20).description(""));
   eval->add_option("--max-tokens", arguments.tokens_max,
                    "Evaluate only this many tokens, from the beginning (all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 50).description(""));
-  eval->add_flag("--separate-documents", arguments.separate_documents,
-                 "Attention keeps to documents, as in jobs with data.separate_documents");
+  CLI::Option* const separate = eval->add_flag(
+      "--separate-documents", options.separate,
+      "Attention keeps to documents, as in jobs with data.separate_documents (as the "
+      "model was trained)");
+  eval->add_flag("--joined-documents", options.joined, "Attention does not keep to documents")
+      ->excludes(separate);
   CLI::Option* const eos =
-      eval->add_option("--eos", arguments.eos, "Token behind each document of token files")
-          ->check(CLI::Range(int64_t{0}, int64_t{1} << 40).description(""));
+      eval->add_option(
+              "--eos", arguments.eos,
+              "Token behind each document: of token files; or that text and JSONL get (the "
+              "tokenizer's; -1: none)")
+          ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40).description(""));
   eval->add_option("--bos", arguments.bos, "Token before each document of token files")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40).description(""))
       ->excludes(eos);
@@ -109,6 +126,7 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
 absl::StatusOr<Json> RunLm(const std::string& command, Options& options) {
   if (command == "eval") {
     options.eval.threads = options.threads;
+    if (options.separate || options.joined) options.eval.separate_documents = options.separate;
     return Evaluate(options.eval);
   }
   if (command == "logits") {
@@ -171,7 +189,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024).description(""));
   app.add_option("-o,--output", options.form, "Form of the data: table or json")
       ->check(CLI::IsMember({"table", "json"}).description(""));
-  AddEval(app, options.eval);
+  AddEval(app, options);
   AddSample(app, options.sample, options.greedy);
   AddLogits(app, options.logits);
   try {  // CLI11 reports by exceptions; this is the one call boundary.

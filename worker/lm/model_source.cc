@@ -20,9 +20,11 @@ absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,
                         CheckpointFolder::Open(folder));
     std::string origin = checkpoint->manifest().model().hf().path();
-    return ModelSource{.config = {.shape = checkpoint->shape()},
-                       .parameters = std::move(checkpoint),
-                       .origin = std::move(origin)};
+    return ModelSource{
+        .config = {.shape = checkpoint->shape(),
+                   .separate_documents = checkpoint->manifest().separate_documents()},
+        .parameters = std::move(checkpoint),
+        .origin = std::move(origin)};
   }
   LH_ASSIGN_OR_RETURN(HfModel model, OpenHfModel(folder));
   return ModelSource{.config = std::move(model.config),

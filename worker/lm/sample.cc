@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,45 +12,27 @@
 #include "worker/lm/commands.h"
 #include "worker/lm/language_model.h"
 #include "worker/lm/model_source.h"
+#include "worker/lm/model_tokenizer.h"
 
 namespace longhaul {
 namespace {
 
-constexpr int64_t kBytes = 256;
-constexpr char kHfTokenizer[] = "tokenizer.json", kPieceTokenizer[] = "tokenizer.model";
 constexpr uint64_t kSampleStream = 0x73616d70;  // "samp"
 
-// Of config.json.
-std::vector<int64_t> EndTokens(const HfConfig& config) {
-  const auto json = nlohmann::json::parse(config.eos);
-  if (json.is_array()) return json.get<std::vector<int64_t>>();
-  return json.is_number() ? std::vector{json.get<int64_t>()} : std::vector<int64_t>{};
-}
-
-// nullptr: tokens are numbers. The tokenizer is the one that was asked for, or bytes, or that of the
-// model's folder.
+// nullptr: tokens are numbers.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const SampleArguments& arguments,
                                                          const ModelSource& source) {
-  const bool asked = !arguments.tokenizer.empty();
-  const bool bytes = arguments.bytes || (source.config.shape.vocab == kBytes && !asked);
-  if (bytes) return MakeByteTokenizer();
-  if (!asked && !arguments.prompt_tokens.empty()) return nullptr;
-  std::filesystem::path path = asked ? arguments.tokenizer : source.origin;
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    const bool json = std::filesystem::exists(path / kHfTokenizer, error);
-    path /= json ? kHfTokenizer : kPieceTokenizer;
+  const absl::StatusOr<TokenizerChoice> choice =
+      ChooseTokenizer(arguments.tokenizer, arguments.bytes, source, "--prompt");
+  if (!arguments.prompt_tokens.empty() && !(choice.ok() && choice->named)) {
+    if (!arguments.tokenizer.empty()) return choice.status();
+    return nullptr;
   }
-  if (path.empty() || !std::filesystem::exists(path, error)) {
-    return absl::NotFoundError(
-        asked ? absl::StrCat("--tokenizer: ", arguments.tokenizer,
-                             ": no such file, and no folder "
-                             "with a tokenizer.json or tokenizer.model")
-              : absl::StrCat("--prompt: the model's tokens are not bytes, and there is no tokenizer"
-                             " beside it: give --tokenizer PATH, or --bytes if they are"));
-  }
-  if (path.extension() == ".json") return StartHfTokenizer(path.string());
-  return StartPieceTokenizer({.model = path.string()});
+  LH_RETURN_IF_ERROR(choice.status());
+  if (choice->file.empty()) return MakeByteTokenizer();
+  if (IsHfTokenizer(choice->file))
+    return StartHfTokenizer({.path = choice->file, .special_tokens = true});
+  return StartPieceTokenizer({.model = choice->file});
 }
 
 absl::StatusOr<std::vector<int64_t>> PromptOf(const SampleArguments& arguments,
@@ -124,7 +105,10 @@ absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, 
   Printer printer(out, tokenizer.get());
   const bool text = arguments.prompt_tokens.empty();
   LH_RETURN_IF_ERROR(printer.Begin(text ? arguments.prompt : "", prompt));
-  std::vector<int64_t> ends = EndTokens(source.config);
+  std::vector<int64_t> ends;
+  if (!source.origin.empty()) {
+    LH_ASSIGN_OR_RETURN(ends, ReadEndTokens(source.origin));
+  }
   if (ends.empty() && tokenizer != nullptr && tokenizer->eos() != kNoToken)
     ends.push_back(tokenizer->eos());
   Random random(arguments.seed, kSampleStream);

@@ -39,6 +39,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataMixture,
     capability::kDataLlmc,
     capability::kDataSentencepiece,
+    capability::kDataHfTokenizer,
     capability::kDataEos,
     capability::kDataEpochs,
     capability::kDataPools,

@@ -31,6 +31,16 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
     fault.set_hint("too little memory: give this pool fewer ranks on a machine, or more memory");
     return;
   }
+  // Its values are read when the first step is about to begin, too.
+  if (absl::StartsWith(status.message(), kHuggingFaceField)) {
+    fault.set_field(kHuggingFaceField);
+    fault.set_hint(
+        absl::IsDataLoss(status)
+            ? "the file is damaged on this machine, or was saved so: fetch it again"
+            : "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
+              "must be whole there, and of the model that the job was submitted with");
+    return;
+  }
   switch (place) {
     case FaultPlace::kAssignment:
       fault.set_hint("the worker and the coordinator differ in version");
@@ -54,13 +64,6 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
             "another partition");
         return;
       }
-      if (absl::StartsWith(status.message(), kHuggingFaceField)) {
-        fault.set_field(kHuggingFaceField);
-        fault.set_hint(
-            "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
-            "must be whole there, and of the model that the job was submitted with");
-        return;
-      }
       if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
         fault.set_field("train.device");
         fault.set_hint("use workers with a GPU for each rank, or train.device: cpu");
@@ -77,7 +80,10 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
             "--data-dir");
       } else if (absl::IsInvalidArgument(status)) {
         fault.set_field(data);
-        fault.set_hint("see the message: the data on this machine do not fit the model");
+        fault.set_hint(
+            "see the message; `longhaul data check` on the pool's machine shows all that is wrong "
+            "with "
+            "the data");
       }
       return;
     case FaultPlace::kTraining:

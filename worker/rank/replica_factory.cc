@@ -166,6 +166,21 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   return result;
 }
 
+// Whose errors name the field of the spec.
+class HfInitialParameters : public InitialParameters {
+ public:
+  explicit HfInitialParameters(std::unique_ptr<InitialParameters> stored)
+      : stored_(std::move(stored)) {}
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
+    const absl::Status read = stored_->Read(unit, offset, out);
+    if (read.ok()) return read;
+    return absl::Status(read.code(), absl::StrCat(kHuggingFaceField, ": ", read.message()));
+  }
+
+ private:
+  const std::unique_ptr<InitialParameters> stored_;
+};
+
 // Of model.hf. The codes say what the site is to change, so a layout that the spec does not fit is no
 // fault of the job's.
 absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
@@ -187,7 +202,7 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(shape));
   absl::StatusOr<std::unique_ptr<InitialParameters>> parameters = OpenHfParameters(folder, layout);
   if (!parameters.ok()) return in_field(parameters.status());
-  return std::shared_ptr<const InitialParameters>(*std::move(parameters));
+  return std::make_shared<const HfInitialParameters>(*std::move(parameters));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
     python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus part-*.jsonl.zst more.txt
     python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus --field body folder/
-    python -m longhaul.tokenize --tokenizer tokenizer.json --pipe        (started by `longhaul sample`: worker/data/tokenizer_protocol.h)
+    python -m longhaul.tokenize --tokenizer tokenizer.json --pipe        (started by other programs: worker/data/tokenizer_protocol.h)
 
 Inputs are files, folders (the files directly in them) and patterns; gzip and zstd by their content. A line of JSONL is a document, a text file is
 one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
@@ -53,13 +53,15 @@ def files_of(paths):
     result = []
     for path in paths:
         if os.path.isdir(path):
-            found = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+            found = sorted(name for name in (os.path.join(path, entry) for entry in os.listdir(path)) if os.path.isfile(name))
+            if not found:
+                raise Failure(f"{path}: no file lies directly in this folder")
         elif os.path.exists(path):
             found = [path]
         else:
             found = sorted(name for name in glob.glob(path) if os.path.isfile(name))
-        if not found:
-            raise Failure(f"{path}: there is no such file")
+            if not found:
+                raise Failure(f"{path}: there is no such file, and none that it stands for as a pattern")
         result += found
     return result
 
@@ -217,6 +219,9 @@ class Writer:
         self.prefix = str(prefix)
         self.width = width
         self.code, self.form = TYPES[width]
+        folder = pathlib.Path(self.prefix).parent
+        if not folder.is_dir():
+            raise Failure(f"--out {self.prefix}: there is no folder {folder}: make it first")
         self.bin = open(self.prefix + ".bin.tmp", "wb")
         self.sequences = array.array("i")
         self.documents = array.array("q", [0])
@@ -386,7 +391,8 @@ class Pipe:
     READY, REFUSED, DECODE = 0x59454350, 0x4F4E4350, 0x43454450
     TEXTS_MAX, BYTES_MAX, TOKENS_MAX = 1 << 20, 8 << 20, 1 << 16
 
-    def __init__(self):
+    def __init__(self, special_tokens=True):
+        self.special_tokens = special_tokens
         self.source, self.sink = sys.stdin.buffer, sys.stdout.buffer
 
     def refuse(self, message):
@@ -420,10 +426,12 @@ class Pipe:
         if count > self.TEXTS_MAX:
             raise EOFError
         texts = [self.read(self.word(self.BYTES_MAX)).decode(errors="replace") for _ in range(count)]
-        answer = struct.pack("<I", count)
-        for encoding in tokenizer.encode_batch(texts):
-            answer += struct.pack(f"<I{len(encoding.ids)}i", len(encoding.ids), *encoding.ids)
-        return answer
+        encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
+        parts = [struct.pack("<I", count)]
+        for encoding in encode(texts, add_special_tokens=self.special_tokens):
+            ids = encoding.ids
+            parts += struct.pack("<I", len(ids)), array.array("i", ids).tobytes()
+        return b"".join(parts)
 
     def decoded(self, tokenizer):
         count = self.word(self.TOKENS_MAX)
@@ -431,9 +439,9 @@ class Pipe:
         return struct.pack("<I", len(text)) + text
 
 
-def serve(path):
+def serve(path, special_tokens):
     """The exit code."""
-    pipe = Pipe()
+    pipe = Pipe(special_tokens)
     try:
         tokenizer = load(path)
     except Failure as failure:
@@ -459,7 +467,7 @@ def load(path):
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # The package has no class of its own for it.
-        raise Failure(f"{path}: is no tokenizer.json: {error}") from None
+        raise Failure(f"{path}: is no tokenizer.json, or one for a newer version of tokenizers (pip install -U tokenizers): {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -473,6 +481,7 @@ def main(arguments=None):
     parser.add_argument("--field", default="text", help="of JSONL: the field with the text (text)")
     parser.add_argument("--eos", metavar="TOKEN", help="behind each document: a token or its id, or none (default: the usual names)")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
+    parser.add_argument("--no-special-tokens", action="store_true", help="of --pipe: none around a text, as in training data")
     parser.add_argument("--threads", type=int, help="of the encoding (default: all cores)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     try:
@@ -481,6 +490,8 @@ def main(arguments=None):
             parser.error("give PATH and --out PREFIX")
         if options.pipe and (options.inputs or options.out):
             parser.error("--pipe goes without PATH and --out")
+        if options.no_special_tokens and not options.pipe:
+            parser.error("--no-special-tokens: files of tokens never have them; it counts with --pipe")
     except SystemExit as end:
         return 0 if end.code == 0 else 4
     if options.threads is not None and options.threads < 1:
@@ -490,7 +501,7 @@ def main(arguments=None):
         os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     if options.pipe:
-        return serve(options.tokenizer)
+        return serve(options.tokenizer, not options.no_special_tokens)
     try:
         tokenizer = load(options.tokenizer)
         eos = end_token(tokenizer, options.eos)

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import real_tools
 
@@ -81,6 +83,93 @@ class CheckTest(unittest.TestCase):
         self.assertIn("would be refused", people.stderr)
 
 
+class HfTokenizerTest(ClusterTest):
+    """A tokenizer.json where a SentencePiece model may be: `data check`, and jobs on JSONL and text."""
+
+    def setUp(self):
+        super().setUp()
+        self.made = self.cluster.folder / "files"
+        self.made.mkdir()
+        self.path, self.tokenizer = real_tools.train_tokenizer(self.made)
+        self.eos = self.tokenizer.token_to_id("<|endoftext|>")
+        patch = mock.patch.dict(os.environ, {"PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+                                             "PYTHONPATH": str(real_tools.ROOT / "deploy/python")})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def encode(self, text):
+        return [*self.tokenizer.encode(text, add_special_tokens=False).ids, self.eos]
+
+    def tokenize(self, path, out):
+        subprocess.run([sys.executable, "-B", "-m", "longhaul.tokenize", "--quiet", "--tokenizer", self.path, "--out", out, path], check=True,
+                       capture_output=True)
+
+    def check(self, *arguments, code=0):
+        result = subprocess.run([BIN / "longhaul", "data", "check", *map(str, arguments), "-o", "json"], capture_output=True, text=True,
+                                timeout=60, check=False)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return json.loads(result.stdout)
+
+    def test_data_check_counts_its_tokens(self):
+        texts = real_tools.sentences(3000) + ["", "line\n\n  two"]
+        (self.made / "a.jsonl").write_bytes(jsonl(texts))
+        expected = sum(map(self.encode, texts), [])
+        for tokenizer in (self.path, self.made):  # Itself, or its folder.
+            found = self.check(self.made / "a.jsonl", "--tokenizer", tokenizer, "--sample", 100000)["data"]["files"][0]
+            self.assertEqual(found["sample"]["tokens"], expected)
+            self.assertEqual((found["tokens"], found["documents"]), (len(expected), len(texts)))
+        small = self.check(self.made / "a.jsonl", "--tokenizer", self.path, "--vocab", 300, code=1)
+        self.assertIn("is not below the vocab 300", small["data"]["files"][0]["problems"][0])
+        # Long texts are cut as the Python tool cuts them.
+        text = "\n\n".join(f"{text}\n{text}" for text in texts)
+        self.assertGreater(len(text.encode()), 1 << 18)
+        (self.made / "a.txt").write_text(text)
+        self.tokenize(self.made / "a.txt", self.made / "tool")
+        found = self.check(self.made / "a.txt", "--tokenizer", self.path, "--sample", 100000)["data"]["files"][0]
+        tokens = real_tools.read_megatron(self.made / "tool")[0]
+        self.assertEqual(found["tokens"], len(tokens))
+        self.assertEqual(found["sample"]["tokens"], tokens[:100000])
+
+    def test_what_is_missing_is_said_with_the_next_step(self):
+        (self.made / "a.jsonl").write_bytes(jsonl(["text"]))
+        with mock.patch.dict(os.environ, {"PYTHONPATH": "/nowhere"}):
+            refused = self.check(self.made / "a.jsonl", "--tokenizer", self.path, code=4)
+        self.assertIn("pip install tokenizers ./deploy/python", refused["error"]["message"])
+        (self.made / "broken.json").write_text("{")
+        self.assertIn("is no tokenizer.json", self.check(self.made / "a.jsonl", "--tokenizer", self.made / "broken.json", code=4)["error"]["message"])
+        (self.made / "empty").mkdir()
+        refused = self.check(self.made / "a.jsonl", "--tokenizer", self.made / "empty", code=4)
+        self.assertIn("neither tokenizer.json nor tokenizer.model", refused["error"]["message"])
+        # Without a token for the end of a text, somebody has to say what is between documents.
+        whole = json.loads(self.path.read_text().replace("<|endoftext|>", "<|other|>"))
+        (self.made / "other.json").write_text(json.dumps(whole))
+        refused = self.check(self.made / "a.jsonl", "--tokenizer", self.made / "other.json", code=4)
+        self.assertIn("set eos to the token behind each document, or to -1 for none", refused["error"]["message"])
+        self.check(self.made / "a.jsonl", "--tokenizer", self.made / "other.json", "--eos", "0")
+
+    def test_jobs_train_on_what_the_python_tool_would_make(self):
+        texts = real_tools.sentences(2000)
+        (self.made / "part-1.jsonl.gz").write_bytes(gzip.compress(jsonl(texts[:1000])))
+        (self.made / "part-2.jsonl").write_bytes(jsonl(texts[1000:]))
+        self.tokenize(f"{self.made}/part-*", self.made / "tool")
+        self.cluster.start_worker("site-a", 2, "--data-dir", self.made, "--work-dir", self.cluster.folder / "work")
+        vocab = f"model.transformer.vocab={self.tokenizer.get_vocab_size()}"
+
+        def loss(name, source, *sets):
+            result = self.cluster.submit(name, pools=1, steps=20, sets=[f"data={{{source}}}", vocab, *sets], wait=True)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            return self.cluster.job(name)["eval_loss"]["last"]
+
+        of_tool = loss("tool", "megatron: {prefix: tool}")
+        self.assertEqual(loss("json", "jsonl: {path: 'part-*', tokenizer: tokenizer.json}"), of_tool)
+        self.assertEqual(loss("folder", f"jsonl: {{path: 'part-*', tokenizer: {self.made}}}"), of_tool)
+        result = self.cluster.submit("small", pools=1, wait=True, sets=["data={jsonl: {path: 'part-*', tokenizer: tokenizer.json}}", "model.transformer.vocab=300"])
+        self.assertEqual(result.returncode, 1)
+        error = self.cluster.job("small")["error"]
+        self.assertIn("tokenizer.json: this tokenizer has 500 tokens, the model's vocab is 300", error["message"])
+        self.assertEqual(error["field"], "data.jsonl")
+
+
 class JobTest(ClusterTest):
     def test_two_sites_train_on_their_own_files(self):
         made = self.cluster.folder / "files"
@@ -149,6 +238,22 @@ class JobTest(ClusterTest):
         error = self.cluster.job()["error"]
         self.assertIn("gpt.bin: token 5000 (at byte 10000) is 50256, not below the vocab 256", error["message"])
         self.assertEqual(error["field"], "data.tokens")
+        self.assertIn("longhaul data check", error["hint"])
+
+    def test_what_is_no_file_is_said_and_not_waited_for(self):
+        made = self.cluster.folder / "files"
+        made.mkdir()
+        (made / "loop").symlink_to("loop")
+        os.mkfifo(made / "pipe.bin")
+        self.cluster.start_worker("site-a", 1, "--data-dir", made)
+        for name, source, field, words in (("loop", "text: {path: loop}", "data.text.path", "cannot open"),
+                                           ("pipe", "tokens: {path: pipe.bin}", "data.tokens", "not a regular file")):
+            result = self.cluster.submit(name, pools=1, sets=[f"data={{{source}}}"], wait=True)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            error = self.cluster.job(name)["error"]
+            self.assertIn(words, error["message"])
+            self.assertEqual(error["field"], field)
+            self.assertTrue(error["hint"])
 
 
 if __name__ == "__main__":

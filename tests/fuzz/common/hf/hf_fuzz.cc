@@ -1,4 +1,4 @@
-// config.json and the index of a Hugging Face folder.
+// config.json, generation_config.json and the index of a Hugging Face folder.
 //   input: u8 0: config.json; 1: an index, in a folder that has nothing else | the file
 #include <fstream>
 
@@ -13,6 +13,7 @@ namespace longhaul::fuzz {
 namespace {
 
 void CheckConfig(absl::string_view json) {
+  CheckDocumented(ParseEndTokens(json).status(), {absl::StatusCode::kInvalidArgument});
   const auto config = ParseHfConfig(json);
   CheckDocumented(config.status(),
                   {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});

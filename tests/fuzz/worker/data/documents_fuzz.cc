@@ -1,4 +1,4 @@
-// JSONL and text, compressed or not.
+// JSONL and text, compressed or not; text in lines and in pieces.
 //   input: u8 0 JSONL, 1 text | file
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,5 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto documents = text ? OpenTextDocument(path) : OpenJsonlDocuments(path, "text");
   LH_CHECK(documents.ok(), "the file is there");
   fuzz::ReadDocuments(**documents);
+  if (text) fuzz::ReadDocuments(*OpenTextDocument(path, TextParts::kPieces).value());
   return 0;
 }

@@ -164,6 +164,9 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
     EXPECT_THAT(needs(kMixture), Contains(need));
   EXPECT_THAT(needs("{text: {path: x, tokenizer: m}, order: epochs}"),
               testing::IsSupersetOf({"data:sentencepiece", "data:epochs"}));
+  EXPECT_THAT(needs("{jsonl: {path: x, tokenizer: /m/tokenizer.json}}"),
+              Contains("data:hf-tokenizer"));
+  EXPECT_THAT(needs("{text: {path: x, tokenizer: m}}"), Not(Contains("data:hf-tokenizer")));
   EXPECT_THAT(needs("{text: {path: x}, separate_documents: true}"),
               Contains("data:separate-documents"));
   EXPECT_THAT(needs("{text: {path: x}, pools: [{pool: a, megatron: {prefix: y}}]}"),

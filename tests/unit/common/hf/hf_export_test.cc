@@ -143,11 +143,35 @@ TEST_F(HfParametersTest, TensorsThatDoNotFitAreNamed) {
   EXPECT_THAT(error, HasSubstr("9 tensors that the model does not have: model.layers.1."));
 }
 
-TEST_F(HfParametersTest, TiedEmbeddingsMayComeWithAHead) {
-  ASSERT_TRUE(Write("m").ok());
+TEST_F(HfParametersTest, TiedEmbeddingsMayComeWithAHeadOfTheirValues) {
   TransformerShape tied = kShape;
   tied.tie_embeddings = true;
-  EXPECT_TRUE(OpenHfParameters(Path("m"), *LayOutTransformer(tied)).ok());
+  const ModelLayout layout = *LayOutTransformer(tied);
+  class Constant : public InitialParameters {
+    absl::Status Read(int, int64_t, absl::Span<float> out) const override {
+      std::fill(out.begin(), out.end(), 0.5F);
+      return absl::OkStatus();
+    }
+  };
+  ASSERT_TRUE(
+      ExportHf(*fs_, layout_, Constant(), {.config = {.shape = kShape}}, Path("same")).ok());
+  EXPECT_TRUE(OpenHfParameters(Path("same"), layout).ok());
+  ASSERT_TRUE(Write("other").ok());
+  EXPECT_THAT(std::string(OpenHfParameters(Path("other"), layout).status().message()),
+              HasSubstr("other: lm_head.weight differs from model.embed_tokens.weight"));
+}
+
+TEST(HfEndTokensTest, AreThoseOfGeneration) {
+  EXPECT_THAT(*ParseEndTokens(R"({"eos_token_id": [2, 0]})"), ElementsAre(2, 0));
+  EXPECT_THAT(*ParseEndTokens(R"({"eos_token_id": 7})"), ElementsAre(7));
+  EXPECT_THAT(*ParseEndTokens("{}"), IsEmpty());
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseEndTokens(R"({"eos_token_id": "x"})").status()));
+  const TempDir folder;
+  EXPECT_THAT(*ReadEndTokens(folder.path()), IsEmpty());
+  std::ofstream(folder.Join("config.json")) << R"({"eos_token_id": 1})";
+  EXPECT_THAT(*ReadEndTokens(folder.path()), ElementsAre(1));
+  std::ofstream(folder.Join("generation_config.json")) << R"({"eos_token_id": [1, 3]})";
+  EXPECT_THAT(*ReadEndTokens(folder.path()), ElementsAre(1, 3));
 }
 
 TEST_F(HfParametersTest, RefusesMalformedIndexes) {

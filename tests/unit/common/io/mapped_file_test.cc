@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
+
+#include "tests/testing/temp_dir.h"
 
 namespace longhaul {
 namespace {
@@ -39,6 +43,16 @@ TEST(MappedFileTest, RefusesWhatIsNotAFile) {
   EXPECT_EQ(MappedFile::Open("/nowhere/file").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(MappedFile::Open(testing::TempDir()).status().code(),
             absl::StatusCode::kInvalidArgument);
+  // A pipe is not waited for, and a loop of links leads nowhere.
+  const TempDir folder;
+  ASSERT_EQ(mkfifo(folder.Join("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(MappedFile::Open(folder.Join("pipe")).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(symlink("loop", folder.Join("loop").c_str()), 0);
+  for (const char* name : {"loop", "loop/file"})
+    EXPECT_EQ(MappedFile::Open(folder.Join(name)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MappedFile::Open(Write("file", "") + "/in").status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
 
@@ -92,6 +93,42 @@ TEST_F(DocumentsTest, GoesOnBehindABrokenLine) {
 TEST_F(DocumentsTest, AFileOfTextIsADocument) {
   EXPECT_THAT(Text("one\ntwo\n\nthree"), ElementsAre("one\ntwo\n\nthree"));
   EXPECT_THAT(Text(""), ElementsAre());
+}
+
+// As deploy/python/longhaul/tokenize.py cuts them.
+TEST_F(DocumentsTest, PiecesEndWithALineWithALimitOrWithTheText) {
+  const auto pieces = [&](const std::string& text) {
+    WriteBytes(dir_.Join("a.txt"), text);
+    const auto reader = OpenTextDocument(dir_.Join("a.txt"), TextParts::kPieces).value();
+    std::vector<std::string> result;
+    bool ended = false;
+    for (DocumentPart part; reader->Next(part).value();) {
+      EXPECT_FALSE(ended);
+      ended = part.ends_document;
+      if (!ended) result.push_back(part.text);
+    }
+    EXPECT_EQ(ended, !text.empty());
+    return result;
+  };
+  EXPECT_THAT(pieces(""), ElementsAre());
+  EXPECT_THAT(pieces("one\ntwo\n"), ElementsAre("one\ntwo\n"));
+  std::string lines;
+  while (lines.size() < 3 * kTextPieceBytes) lines += "a line of text\n";
+  const std::vector<std::string> of_lines = pieces(lines);
+  ASSERT_EQ(of_lines.size(), 3);
+  EXPECT_EQ(absl::StrJoin(of_lines, ""), lines);
+  for (const std::string& piece : of_lines) EXPECT_EQ(piece.back(), '\n');
+  EXPECT_GE(of_lines[0].size(), kTextPieceBytes);
+  EXPECT_LT(of_lines[0].size(), kTextPieceBytes + 16);
+  // A line's end right at the limit is behind it: the line after it belongs to the piece, too.
+  const std::string at = std::string(kTextPieceBytes - 1, 'x') + "\nsecond\nthird";
+  EXPECT_THAT(pieces(at), ElementsAre(at.substr(0, kTextPieceBytes + 7), "third"));
+  // No line's end, and a limit inside of a character.
+  std::string umlauts = "a";
+  while (umlauts.size() < 5 * kTextPieceBytes) umlauts += "\xC3\xBC";
+  const std::vector<std::string> of_umlauts = pieces(umlauts);
+  EXPECT_EQ(of_umlauts[0].size(), 2 * kTextPieceBytes + 1);
+  EXPECT_EQ(absl::StrJoin(of_umlauts, ""), umlauts);
 }
 
 TEST_F(DocumentsTest, CutsLongTextsWhereItHurtsLeast) {

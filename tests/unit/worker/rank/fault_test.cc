@@ -51,6 +51,15 @@ TEST(FaultTest, NamesTheSourceOfDataWhereThereIsOne) {
   EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data");
 }
 
+TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
+  const absl::Status damaged = absl::DataLossError("model.hf.path: /m/model.safetensors: NaN");
+  for (const FaultPlace place : {FaultPlace::kPreparation, FaultPlace::kTraining}) {
+    const v1::JobError fault = DescribeFault(place, FaultSpec(), damaged);
+    EXPECT_EQ(fault.field(), "model.hf.path");
+    EXPECT_NE(fault.hint().find("fetch it again"), std::string::npos);
+  }
+}
+
 TEST(FaultTest, ALostRankIsAPeers) {
   for (const FaultPlace place :
        {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {
