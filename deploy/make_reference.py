@@ -129,6 +129,8 @@ def reasons():
             if path.suffix not in (".cc", ".h"):
                 continue
             text = path.read_text(encoding="utf-8")
+            # A semicolon in words ends no statement.
+            text = re.sub(r'"(?:[^"\\\n]|\\.)*"', lambda words: words.group().replace(";", ","), text)
             for match in REASON.finditer(text):
                 codes, files = found.setdefault(match.group(1), (set(), set()))
                 files.add(str(path.relative_to(ROOT)))
