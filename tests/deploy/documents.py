@@ -46,7 +46,7 @@ def lines_of(block):
 
 
 def is_command(text):
-    words = text.split()
+    words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", text).split()
     return bool(words) and bool(SCRIPT.match(words[0]) or PROGRAM.match(words[0]) and len(words) > 1)
 
 

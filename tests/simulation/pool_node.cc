@@ -188,7 +188,11 @@ void PoolNode::Do(const Supervisor::StartRanks&) {
           .misconfigured = world_->faults && options_.misconfigured && world_->Chance(0.5)},
       [this, process = process_, group = group_](const RankGroup::Event& event) {
         process->After(absl::ZeroDuration(), [this, group, event] {
-          if (group == group_) std::visit([this](const auto& e) { On(e); }, event);
+          if (group != group_) return;
+          // As the agent: what ranks that leave report is of no use.
+          const bool leaving = supervisor_->state() == Supervisor::State::kLeaving;
+          if (leaving && !std::holds_alternative<RankGroup::Exit>(event)) return;
+          std::visit([this](const auto& e) { On(e); }, event);
         });
       });
 }

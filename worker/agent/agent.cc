@@ -223,6 +223,8 @@ void Agent::On(const Assigned& event) {
 
 void Agent::On(const Reported& event) {
   if (event.group != group_) return;
+  // They report about a job that is not this pool's any more.
+  if (supervisor_.state() == PoolSupervisor::State::kLeaving) return;
   if (const auto* status = std::get_if<RankStatus>(&event.report)) {
     metrics_.RankReported(place_.first_rank() + event.rank, ranks_[event.rank]->pid(), *status);
     Perform(supervisor_.Reported(event.rank, *status, absl::Now()));

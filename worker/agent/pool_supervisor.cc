@@ -14,6 +14,8 @@ namespace {
 constexpr int kStale = 3;
 // After one rank is lost, the others may take so long to report why they ended.
 constexpr absl::Duration kLastWords = absl::Milliseconds(500);
+// Ranks whose job ended may take so long to end by themselves.
+constexpr absl::Duration kLeave = absl::Seconds(10);
 // If a tick is later than this, the whole process was stopped.
 constexpr absl::Duration kOwnPause = absl::Seconds(2);
 
@@ -35,12 +37,21 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
   Actions out;
   if (state_ == State::kDraining || state_ == State::kDone) return out;
   if (work != work_) {
-    if (state_ == State::kRunning) Kill(out);
+    const bool same = work.incarnation == work_.incarnation;
+    if (state_ == State::kRunning && work.job.empty() && same && !AllEnded()) {
+      // The coordinator tells them, too, and they have something to put in order.
+      spent_.insert(work_.job);
+      work_ = work;
+      state_ = State::kLeaving;
+      leave_until_ = now + kLeave;
+      return out;
+    }
+    if (state_ == State::kRunning || state_ == State::kLeaving) Kill(out);
     if (!work.job.empty() && work.job != last_job_) {
       restarts_ = 0;
       last_job_ = work.job;
     }
-    if (work.incarnation != work_.incarnation) spent_.clear();
+    if (!same) spent_.clear();
     work_ = work;
     state_ = State::kIdle;
     if (!work_.job.empty()) Start(now, out);
@@ -71,7 +82,7 @@ void PoolSupervisor::Start(absl::Time now, Actions& out) {
 
 void PoolSupervisor::Kill(Actions& out) {
   // The reports of the ended ranks do not count any more.
-  if (!AllEnded()) spent_.insert(work_.job);
+  if (!AllEnded() && !work_.job.empty()) spent_.insert(work_.job);
   ranks_.clear();
   out.emplace_back(std::in_place_type<KillRanks>);
 }
@@ -104,6 +115,12 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
     if (!AllEnded()) return out;
     state_ = State::kDone;
     out.push_back(Done{true});
+    return out;
+  }
+  if (state_ == State::kLeaving) {
+    if (!AllEnded()) return out;
+    ranks_.clear();
+    state_ = State::kIdle;
     return out;
   }
   if (code == kRankFailed) failed_ = true;
@@ -161,6 +178,10 @@ PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
     Kill(out);
     state_ = State::kDone;
     out.push_back(Done{true});
+  }
+  if (state_ == State::kLeaving && now >= leave_until_) {
+    Kill(out);
+    state_ = State::kIdle;
   }
   if (state_ != State::kRunning) return out;
   if (now - before > kOwnPause) {

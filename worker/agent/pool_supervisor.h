@@ -6,6 +6,7 @@
 //   ended --still assigned, after a delay that grows--> lost
 //   running --a rank is lost, stands still, or outlives the others--> lost
 //   lost --another incarnation--> idle
+//   running --nothing is assigned any more--> leaving --all ranks ended, or their time is over--> idle
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
 // An incarnation whose ranks did steps of a job does not begin that job again: pushes of the ended
@@ -86,7 +87,7 @@ class PoolSupervisor {
   using Action = std::variant<StartRanks, KillRanks, DrainRanks, Rejoin, Done>;
   using Actions = std::vector<Action>;
 
-  enum class State { kIdle, kRunning, kEnded, kLost, kDraining, kDone };
+  enum class State { kIdle, kRunning, kLeaving, kEnded, kLost, kDraining, kDone };
 
   PoolSupervisor(Options options, absl::Time now);
 
@@ -148,6 +149,8 @@ class PoolSupervisor {
   std::string last_job_;
   // In kEnded: not before this time.
   absl::Time restart_at_;
+  // In kLeaving: no longer than this.
+  absl::Time leave_until_;
   absl::Time drain_until_;
   absl::Time ticked_;
 };

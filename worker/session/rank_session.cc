@@ -322,8 +322,9 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
       Post(SeedRequested{});
       break;
     case v1::PlanEvent::kEnded:
-      Post(Ended{event.ended().reason()});
+      // First, since the process ends soon after it knows.
       if (!absl::StartsWith(event.ended().reason(), "QUARANTINED")) keeper_.Forget();
+      Post(Ended{event.ended().reason()});
       break;
     case v1::PlanEvent::kCommit:
       if (auto commit = CommitFromProto(event.commit(), options_.pool); !commit.ok()) {

@@ -138,9 +138,8 @@ class Pool {
     for (int rank = 0; rank < arguments_.ranks; ++rank) {
       ranks.push_back(std::make_unique<SelfProcess>(std::vector<std::string>{
           "collective_benchmark", mode_, absl::StrCat("--ranks=", arguments_.ranks),
-          absl::StrCat("--kib=", arguments_.kib),
-          absl::StrCat("--count=", arguments_.count), absl::StrCat("--rank=", rank),
-          absl::StrCat("--generation=", generation_),
+          absl::StrCat("--kib=", arguments_.kib), absl::StrCat("--count=", arguments_.count),
+          absl::StrCat("--rank=", rank), absl::StrCat("--generation=", generation_),
           absl::StrCat("--rendezvous=", server_->address())}));
     }
     return ranks;

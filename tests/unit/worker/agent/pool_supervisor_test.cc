@@ -74,8 +74,40 @@ TEST_F(PoolSupervisorTest, StartsWhatIsAssignedOnceAndEndsWhatIsNot) {
   EXPECT_EQ(Assign("job"), "");
   EXPECT_EQ(Assign("other"), "kill, start");
   EXPECT_EQ(Assign("other", "two"), "kill, start");
-  EXPECT_EQ(Assign("", "two"), "kill");
-  EXPECT_EQ(Assign("", "two"), "");
+  EXPECT_EQ(Assign("", "three"), "kill");
+  EXPECT_EQ(Assign("", "three"), "");
+}
+
+// The coordinator told them, too. They remove what they keep of the job.
+TEST_F(PoolSupervisorTest, RanksWhoseJobEndedMayEndByThemselves) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kLeaving);
+  EXPECT_EQ(Assign(""), "");
+  Exit(0, kRankFinished);
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kLeaving);
+  Exit(1, kRankRestart);
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kIdle);
+  EXPECT_EQ(Pass(absl::Minutes(1)), "");
+  EXPECT_EQ(Assign("other"), "start");
+}
+
+TEST_F(PoolSupervisorTest, RanksWhoseJobEndedDoNotStayForLong) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Assign(""), "");
+  Exit(0, kRankFinished);
+  EXPECT_EQ(Pass(absl::Seconds(9)), "");
+  EXPECT_EQ(Pass(absl::Seconds(2)), "kill");
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kIdle);
+  EXPECT_EQ(Assign("other"), "start");
+}
+
+TEST_F(PoolSupervisorTest, NextWorkDoesNotWaitForRanksThatLeave) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Assign("other"), "kill, start");
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Text(supervisor_.Drain(now_)), "done");
 }
 
 TEST_F(PoolSupervisorTest, RanksThatCompletedTheirWorkAreNotStartedAgain) {
@@ -136,8 +168,8 @@ TEST_F(PoolSupervisorTest, AnIncarnationThatDidStepsOfAJobDoesNotBeginItAgain) {
 TEST_F(PoolSupervisorTest, RanksThatWereKilledMayHaveDoneSteps) {
   EXPECT_EQ(Assign("job"), "start");
   supervisor_.Failed();
-  EXPECT_EQ(Assign(""), "kill") << "set aside";
-  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign(""), "") << "set aside";
+  EXPECT_EQ(Assign("job"), "kill, rejoin in 0: its ranks begin again");
 }
 
 // The job waited for its other pools, and this pool was free meanwhile. No place is given up for
