@@ -248,8 +248,8 @@ Outcome RankSession::Impl::Run() {
               },
           .on_refused =
               [this](const absl::Status& status) {
-                Post(PlanRefused{status, ReasonOf(status)});
                 if (ReasonOf(status) == "JOB_ENDED") keeper_.Forget();
+                Post(PlanRefused{status, ReasonOf(status)});
               },
       });
   for (;;) {
@@ -322,7 +322,6 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
       Post(SeedRequested{});
       break;
     case v1::PlanEvent::kEnded:
-      // First, since the process ends soon after it knows.
       if (!absl::StartsWith(event.ended().reason(), "QUARANTINED")) keeper_.Forget();
       Post(Ended{event.ended().reason()});
       break;

@@ -88,7 +88,7 @@ class StateKeeper {
   // Waits until what was taken is written. Local.
   void Finish();
   // The job has ended: removes what this rank wrote, and the rest that nobody removes; writes no more.
-  // Any thread. Waits for what is being written.
+  // Any thread. Waits for what is being written. Call before the process may learn that it is to end.
   void Forget() ABSL_LOCKS_EXCLUDED(files_mutex_);
 
   const StateReport& report() const { return report_; }
