@@ -18,6 +18,7 @@ namespace {
 
 // More threads do not make a disk faster.
 constexpr size_t kThreadsMax = 8;
+constexpr size_t kDigestedBytes = 1 << 20;
 
 std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestFile);
@@ -25,6 +26,17 @@ std::string ManifestPath(const std::string& folder) {
 
 absl::string_view TextOf(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+// Of a file that may be larger than the memory.
+Digest128 DigestOfFile(const MappedFile& file) {
+  Digester digester;
+  for (size_t at = 0; at < file.bytes().size(); at += kDigestedBytes) {
+    const absl::Span<const uint8_t> part = file.bytes().subspan(at, kDigestedBytes);
+    digester.Update(absl::string_view(reinterpret_cast<const char*>(part.data()), part.size()));
+    file.Release(part);
+  }
+  return digester.Value();
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
@@ -88,7 +100,7 @@ absl::Status CheckpointFolder::VerifyFiles(const std::string& folder) const {
   const auto work = [&] {
     for (size_t i = next++; i < count; i = next++) {
       const v1::CheckpointFragment& fragment = manifest_.fragments(static_cast<int>(i));
-      found[i] = CheckFileDigest(fragment, DigestOf(TextOf(files_[i])),
+      found[i] = CheckFileDigest(fragment, DigestOfFile(files_[i]),
                                  absl::StrCat(folder, "/", fragment.file()));
     }
   };
@@ -120,9 +132,9 @@ absl::Status CheckpointFolder::FindTensors(const std::string& folder) {
       }
       // The place is within the file. CheckManifest compared it with the fragment, whose size the
       // file has.
-      const auto* const values =
-          reinterpret_cast<const float*>(files_[tensor.fragment()].bytes().data());
-      places.push_back({wanted.offset, wanted.elements, values + tensor.offset()});
+      const MappedFile& file = files_[tensor.fragment()];
+      places.push_back({wanted.offset, wanted.elements, &file,
+                        file.bytes().subspan(4 * tensor.offset(), 4 * wanted.elements)});
     }
   }
   return absl::OkStatus();
@@ -133,9 +145,11 @@ absl::Status CheckpointFolder::Read(int unit, int64_t offset, absl::Span<float> 
   for (const Place& place : places_[unit]) {
     const int64_t from = std::max(offset, place.offset),
                   to = std::min(end, place.offset + place.elements);
-    if (from < to)
-      std::memcpy(out.data() + (from - offset), place.values + (from - place.offset),
-                  4 * (to - from));
+    if (from >= to) continue;
+    const absl::Span<const uint8_t> bytes =
+        place.bytes.subspan(4 * (from - place.offset), 4 * (to - from));
+    std::memcpy(out.data() + (from - offset), bytes.data(), bytes.size());
+    place.file->Release(bytes);
   }
   return absl::OkStatus();
 }

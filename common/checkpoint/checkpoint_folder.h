@@ -1,5 +1,6 @@
 // Reads a checkpoint's folder (coordinator/store/FORMAT.md) without a coordinator: the outer
-// parameters of a job, and the model to which they belong. Files are mapped.
+// parameters of a job, and the model to which they belong. Files are mapped; what was read of them is not kept
+// in memory.
 #pragma once
 
 #include <memory>
@@ -33,7 +34,8 @@ class CheckpointFolder : public InitialParameters {
   struct Place {
     // Within the unit.
     int64_t offset = 0, elements = 0;
-    const float* values = nullptr;
+    const MappedFile* file = nullptr;
+    absl::Span<const uint8_t> bytes;
   };
   CheckpointFolder() = default;
   absl::Status OpenFiles(const std::string& folder);

@@ -87,4 +87,17 @@ Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const s
   return {{field, absl::StrCat("the checkpoint does not fit the model: ", differences), hint}};
 }
 
+std::string WarningOfBeginning(FileSystem& fs, const std::string& folder, const std::string& field,
+                               const v1::JobSpec& spec) {
+  if (!spec.model().has_transformer()) return "";
+  if (IsHfFolder(folder)) {
+    const absl::StatusOr<HfConfig> config = ReadHfConfig(folder);
+    const bool separate = config.ok() && config->separate_documents;
+    return separate ? WarningOfDocuments(field, true, spec.data()) : "";
+  }
+  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
+  if (!manifest.ok()) return "";
+  return WarningOfDocuments(field, manifest->separate_documents(), spec.data());
+}
+
 }  // namespace longhaul

@@ -29,4 +29,9 @@ std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string&
                                               const std::string& field,
                                               const ResolvedJob& resolved);
 
+// WarningOfDocuments of a folder that CheckInitialFolder accepts. Empty, too, if it does not say how it was
+// trained, as a Hugging Face model that was not trained here. Blocks.
+std::string WarningOfBeginning(FileSystem& fs, const std::string& folder, const std::string& field,
+                               const v1::JobSpec& spec);
+
 }  // namespace longhaul

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/tokenizer_name.h"
 #include "common/config/data_sources.h"
 
 namespace longhaul {
@@ -33,9 +33,10 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
     for (const std::string& tokenizer : {source.text().tokenizer(), source.jsonl().tokenizer()}) {
       if (tokenizer.empty()) continue;
       needs.insert(capability::kDataSentencepiece);
-      if (absl::EndsWith(tokenizer, ".json")) needs.insert(capability::kDataHfTokenizer);
+      if (MayBeHfTokenizer(tokenizer)) needs.insert(capability::kDataHfTokenizer);
     }
     if (source.text().has_eos()) needs.insert(capability::kDataEos);
+    if (source.text().has_bos() || source.jsonl().has_bos()) needs.insert(capability::kDataBos);
   }
   if (data.has_mixture()) needs.insert(capability::kDataMixture);
   if (data.separate_documents()) needs.insert(capability::kDataSeparateDocuments);

@@ -17,8 +17,11 @@ inline constexpr char kPoolEvaluations[] = "evaluation:pools";
 namespace capability {
 inline constexpr char kDataLlmc[] = "data:llmc";
 inline constexpr char kDataSentencepiece[] = "data:sentencepiece";
+// Also of a tokenizer's folder.
 inline constexpr char kDataHfTokenizer[] = "data:hf-tokenizer";
 inline constexpr char kDataEos[] = "data:eos";
+// Of data.text and data.jsonl.
+inline constexpr char kDataBos[] = "data:bos";
 inline constexpr char kDataMixture[] = "data:mixture";
 inline constexpr char kDataEpochs[] = "data:epochs";
 inline constexpr char kDataPools[] = "data:pools";

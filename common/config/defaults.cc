@@ -150,10 +150,9 @@ void FillFragments(v1::JobSpec& spec) {
   }
 }
 
-void FillCodec(v1::CodecSpec& spec, bool is_down) {
+void FillCodec(v1::CodecSpec& spec) {
   const v1::Codec codec = spec.codec();
-  if (!spec.has_error_feedback())
-    spec.set_error_feedback(is_down || codec == v1::SIGN1 || codec == v1::TOPK2);
+  if (!spec.has_error_feedback()) spec.set_error_feedback(codec == v1::SIGN1 || codec == v1::TOPK2);
   if (!spec.has_feedback_decay())
     spec.set_feedback_decay(codec == v1::TOPK2 && spec.error_feedback() ? 0.95 : 1);
 }
@@ -191,8 +190,11 @@ void FillComputed(v1::JobSpec& spec) {
   if (!spec.sync().has_tau()) {
     spec.mutable_sync()->set_tau(std::clamp<int64_t>(spec.sync().h() - 1, 0, 1));
   }
-  FillCodec(*spec.mutable_sync()->mutable_up(), false);
-  FillCodec(*spec.mutable_sync()->mutable_down(), true);
+  v1::CodecSpec& down = *spec.mutable_sync()->mutable_down();
+  // ValidateDownlink requires it.
+  if (!down.has_error_feedback()) down.set_error_feedback(true);
+  FillCodec(*spec.mutable_sync()->mutable_up());
+  FillCodec(down);
   FillFragments(spec);
   FillOuterOptimizer(spec);
 }

@@ -26,6 +26,8 @@ struct ResolvedJob {
   std::vector<FragmentSchedule> schedule;
   // Settings that are accepted, but are probably mistakes.
   std::vector<std::string> warnings;
+  // Likewise, of what the job begins with (WarningOfBeginning); not of the spec alone.
+  std::vector<std::string> beginning_warnings;
 };
 
 // Resolving a resolved spec gives the same spec. On error `violations`, if not null, receives every
@@ -34,6 +36,11 @@ struct ResolvedJob {
 //   UNIMPLEMENTED     all fields are well formed, but at least one needs something that is not built
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations = nullptr);
+
+// What to tell of a job that goes on with a model, but not as it was trained: in whether attention keeps to
+// documents. Empty: nothing. `field`: the one that names the model. Pure.
+std::string WarningOfDocuments(const std::string& field, bool trained_separate,
+                               const v1::DataSpec& data);
 
 // The map for the engine. INVALID_ARGUMENT: no preset has this name.
 absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec);

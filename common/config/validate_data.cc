@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/jsonl_line.h"
 #include "common/config/checks.h"
 #include "common/config/data_sources.h"
 #include "common/config/nearest_name.h"
@@ -34,8 +35,10 @@ void ValidateDocuments(const std::string& field, const Source& source, int vocab
         "model.transformer.vocab",
         absl::StrFormat("found %d, expected at least 256 for bytes (%s)", vocab, field));
   }
-  if (source.has_eos()) {
-    RequireInteger(violations, field + ".eos", source.eos(), -1, vocab - 1,
+  for (const auto& [name, has, token] : {std::tuple("eos", source.has_eos(), source.eos()),
+                                         std::tuple("bos", source.has_bos(), source.bos())}) {
+    if (!has) continue;
+    RequireInteger(violations, absl::StrCat(field, ".", name), token, -1, vocab - 1,
                    "a token below model.transformer.vocab; -1: none");
   }
 }
@@ -76,6 +79,10 @@ void ValidateSource(const DataSource& of, int vocab, bool separate_documents,
       violations.Invalid(of.field + ".field",
                          absl::StrFormat("found a name of %d bytes, expected at most %d",
                                          source.jsonl().field().size(), kFieldNameMax));
+    }
+    if (source.jsonl().line_mib_max() != 0) {
+      RequireInteger(violations, of.field + ".line_mib_max", source.jsonl().line_mib_max(), 1,
+                     kLineMibMax);
     }
   } else if (source.has_tokens()) {
     ValidateTokens(of.field, source.tokens(), vocab, separate_documents, violations);

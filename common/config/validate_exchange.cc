@@ -20,8 +20,7 @@ constexpr int64_t kEvaluationBatchesMax = 100'000;
 constexpr int kPoolsMax = 4096;
 
 // Reports an option that the codec does not have, or that contradicts another one.
-void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, bool is_up,
-                   ViolationList& violations) {
+void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, ViolationList& violations) {
   const v1::Codec codec = spec.codec();
   const bool half_byte = codec == v1::E3M0 || codec == v1::INT4;
   const auto refuse = [&](const char* option, const std::string& why) {
@@ -39,13 +38,17 @@ void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, bool is_
                 {.low = 0, .high = 1, .open_low = true});
   if (spec.feedback_decay() != 1 && !spec.error_feedback())
     refuse("feedback_decay", "expected error_feedback with it: nothing is fed back");
-  if (is_up) return;
-  if (!spec.error_feedback()) {
-    refuse("error_feedback",
-           "found false, expected true: without it the pools drift away from the coordinator");
+}
+
+// Reports what only the uplink allows.
+void ValidateDownlink(const v1::CodecSpec& down, ViolationList& violations) {
+  if (!down.error_feedback()) {
+    violations.Invalid("sync.down.error_feedback",
+                       "found false, expected true: without it the pools drift away from the "
+                       "coordinator");
   }
-  if (codec == v1::TOPK2) {
-    violations.Invalid(absl::StrCat(field, ".codec"),
+  if (down.codec() == v1::TOPK2) {
+    violations.Invalid("sync.down.codec",
                        "found topk2, expected a codec that ranks can cut at any block: use e3m0, "
                        "int4 or sign1, and topk2 for the uplink");
   }
@@ -69,8 +72,9 @@ void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
                 {.low = 0, .high = kOuterLearningRateMax, .open_low = true});
   RequireNumber(violations, "sync.outer.momentum", sync.outer().momentum(),
                 {.low = 0, .high = 1, .open_high = true});
-  ValidateCodec("sync.up", sync.up(), /*is_up=*/true, violations);
-  ValidateCodec("sync.down", sync.down(), /*is_up=*/false, violations);
+  ValidateCodec("sync.up", sync.up(), violations);
+  ValidateCodec("sync.down", sync.down(), violations);
+  ValidateDownlink(sync.down(), violations);
 }
 
 void ValidatePools(const v1::PoolsSpec& pools, ViolationList& violations) {

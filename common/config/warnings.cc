@@ -1,7 +1,9 @@
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/data_sources.h"
+#include "common/config/job_spec.h"
 #include "common/config/validate.h"
 
 namespace longhaul {
@@ -83,6 +85,16 @@ void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings
 }
 
 }  // namespace
+
+std::string WarningOfDocuments(const std::string& field, bool trained_separate,
+                               const v1::DataSpec& data) {
+  if (trained_separate == data.separate_documents()) return "";
+  return absl::StrCat("data.separate_documents: the model of ", field, " was trained ",
+                      trained_separate
+                          ? "with it, this job joins documents; set it to true"
+                          : "without it, in this job attention keeps to documents; leave it out",
+                      " to go on as before");
+}
 
 std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
   std::vector<std::string> warnings;

@@ -109,8 +109,10 @@ class HfParameters : public InitialParameters {
                     to = std::min(end, place.offset + tensor.elements);
       if (from >= to) continue;
       const absl::Span<float> values = out.subspan(from - offset, to - from);
-      const uint8_t* const bytes = place.file->BytesOf(tensor).data();
-      ToFloat(tensor.type, bytes + (from - place.offset) * BytesOf(tensor.type), values);
+      const absl::Span<const uint8_t> bytes = place.file->BytesOf(tensor).subspan(
+          (from - place.offset) * BytesOf(tensor.type), (to - from) * BytesOf(tensor.type));
+      ToFloat(tensor.type, bytes.data(), values);
+      place.file->Release(bytes);
       if (!IsFinite(values)) {
         return absl::DataLossError(
             absl::StrCat(place.file->path(), ": ", tensor.name, " has values that are not finite"));
@@ -153,8 +155,11 @@ bool SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
     of_b.resize(of_a.size());
     for (const auto& [place, values] : {std::pair(&a, &of_a), std::pair(&b, &of_b)}) {
       const ElementType type = place->tensor->type;
-      ToFloat(type, place->file->BytesOf(*place->tensor).data() + at * BytesOf(type),
-              absl::MakeSpan(*values));
+      const absl::Span<const uint8_t> bytes =
+          place->file->BytesOf(*place->tensor)
+              .subspan(at * BytesOf(type), values->size() * BytesOf(type));
+      ToFloat(type, bytes.data(), absl::MakeSpan(*values));
+      place->file->Release(bytes);
     }
     if (std::memcmp(of_a.data(), of_b.data(), 4 * of_a.size()) != 0) return false;
   }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -14,6 +15,12 @@
 #include "common/io/failed_open.h"
 
 namespace longhaul {
+namespace {
+
+// The kernel maps as much at a time, aligned, around a page that is read (fault_around_bytes).
+constexpr uintptr_t kMappedAtOnce = 1 << 16;
+
+}  // namespace
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   // Without O_NONBLOCK a pipe of that name would be waited for.
@@ -37,6 +44,16 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
+}
+
+void MappedFile::Release(absl::Span<const uint8_t> part) const {
+  if (part.empty()) return;
+  const auto first = reinterpret_cast<uintptr_t>(data_), last = first + size_;
+  const auto begin = reinterpret_cast<uintptr_t>(part.data()), end = begin + part.size();
+  const uintptr_t from = std::max(first, begin & ~(kMappedAtOnce - 1));
+  const uintptr_t to = std::min(last, (end + kMappedAtOnce - 1) & ~(kMappedAtOnce - 1));
+  // It is advice: an error changes nothing.
+  (void)madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -1,5 +1,5 @@
 // A file's bytes, mapped read-only. Movable; the mapping ends with the object. Thread-safe
-// (immutable).
+// (immutable). What was read of it counts as memory of the process until it is released.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,9 @@ class MappedFile {
   ~MappedFile();
 
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
+  // A part of bytes() that was read and is not needed soon stops counting as memory of this process. It
+  // stays valid: who reads it again gets it from the system's cache, or from the disk.
+  void Release(absl::Span<const uint8_t> part) const;
 
  private:
   MappedFile(const uint8_t* data, size_t size) : data_(data), size_(size) {}

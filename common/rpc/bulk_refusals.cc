@@ -17,6 +17,10 @@ absl::Status CheckBulkDeadline(const grpc::CallbackServerContext& context, absl:
                        {"MISSING_DEADLINE", {}});
 }
 
+absl::Status MissingHeader(absl::string_view what) {
+  return WithErrorInfo(absl::InvalidArgumentError(what), {"MISSING_HEADER", {}});
+}
+
 absl::Status TooManyBulkCalls() {
   return WithRetryDelay(absl::ResourceExhaustedError("too many bulk calls wait to be served"),
                         absl::Milliseconds(500));

@@ -21,8 +21,6 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-constexpr uint32_t kPayloadTag = WireFormatLite::MakeTag(v1::PushMessage::kPayloadFieldNumber,
-                                                         WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 // PullMessage has the same field numbers.
 static_assert(v1::PullMessage::kPayloadFieldNumber == int{v1::PushMessage::kPayloadFieldNumber});
 static_assert(v1::PullMessage::kSegmentsFieldNumber == int{v1::PushMessage::kSegmentsFieldNumber});
@@ -36,11 +34,16 @@ grpc::Slice SharedSlice(absl::Span<const uint8_t> bytes, const std::shared_ptr<c
                      new std::shared_ptr<const void>(owner));
 }
 
-// The rest, tag and length of a chunk.
-grpc::Slice ChunkHead(const v1::PushMessage& rest, int64_t payload_bytes) {
+uint32_t TagOf(int payload_field) {
+  return WireFormatLite::MakeTag(payload_field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
+
+// What comes before the payload: the rest, and the payload's tag and length.
+grpc::Slice HeadOf(const google::protobuf::MessageLite& rest, int payload_field,
+                   int64_t payload_bytes) {
   std::string head = rest.SerializeAsString();
   uint8_t tail[10];
-  uint8_t* end = CodedOutputStream::WriteTagToArray(kPayloadTag, tail);
+  uint8_t* end = CodedOutputStream::WriteTagToArray(TagOf(payload_field), tail);
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(payload_bytes), end);
   head.append(reinterpret_cast<const char*>(tail), end - tail);
   return grpc::Slice(head);
@@ -77,6 +80,16 @@ absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
   return absl::OkStatus();
 }
 
+grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, int payload_field,
+                                    FilePiece payload) {
+  const auto drop = [](void* bytes) { delete[] static_cast<char*>(bytes); };
+  const size_t size = payload.size;
+  char* const bytes = payload.bytes.release();
+  const grpc::Slice slices[] = {HeadOf(rest, payload_field, static_cast<int64_t>(size)),
+                                grpc::Slice(bytes, size, drop, bytes)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
 ChunkWriter::ChunkWriter(CodedSource source) : source_(std::move(source)) {
   LH_CHECK(source_.segments.size() == source_.payloads.size(), "a payload for each segment");
 }
@@ -98,13 +111,19 @@ grpc::ByteBuffer ChunkWriter::Next(int64_t* payload_bytes) {
   rest.set_payload_hash(Hash64(pieces));
   std::vector<grpc::Slice> slices;
   slices.reserve(1 + pieces.size());
-  slices.push_back(ChunkHead(rest, bytes));
+  slices.push_back(HeadOf(rest, v1::PushMessage::kPayloadFieldNumber, bytes));
   for (const auto& piece : pieces) slices.push_back(SharedSlice(piece, source_.owner));
   *payload_bytes = bytes;
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 absl::StatusOr<IncomingMessage> IncomingMessage::Parse(const grpc::ByteBuffer& message) {
+  return Parse(message, v1::PushMessage::kPayloadFieldNumber);
+}
+
+absl::StatusOr<IncomingMessage> IncomingMessage::Parse(const grpc::ByteBuffer& message,
+                                                       int payload_field) {
+  const uint32_t payload_tag = TagOf(payload_field);
   IncomingMessage result;
   result.message_bytes_ = static_cast<int64_t>(message.Length());
   if (!message.Valid() || !message.Dump(&result.slices_).ok()) return NotAMessage();
@@ -118,7 +137,7 @@ absl::StatusOr<IncomingMessage> IncomingMessage::Parse(const grpc::ByteBuffer& m
           "more than 64 KiB before the payload of a stream message");
     }
     const uint32_t tag = input.ReadTag();
-    if (tag == kPayloadTag) {
+    if (tag == payload_tag) {
       uint32_t payload_bytes = 0;
       if (!input.ReadVarint32(&payload_bytes)) return NotAMessage();
       if (payload_bytes > kPayloadBytesMax) {

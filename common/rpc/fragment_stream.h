@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/blocks/coded_blocks.h"
+#include "common/io/file_pieces.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
@@ -34,6 +35,10 @@ grpc::ByteBuffer SerializeToByteBuffer(const google::protobuf::MessageLite& mess
 absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
                                  google::protobuf::MessageLite* message);
 
+// A message with the fields of `rest`, and with these bytes, which it takes over, as its last field.
+grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, int payload_field,
+                                    FilePiece payload);
+
 // Cuts a source into chunks. Not thread-safe.
 class ChunkWriter {
  public:
@@ -49,12 +54,13 @@ class ChunkWriter {
 };
 
 // A received message, divided where its payload begins. The views point into the message's own
-// slices.
+// slices. The payload is the field of that number, of type bytes: by default that of a PushMessage.
 class IncomingMessage {
  public:
   // INVALID_ARGUMENT: not a protobuf message, or the payload is not its last field.
   // RESOURCE_EXHAUSTED: rest or payload is larger than allowed.
   static absl::StatusOr<IncomingMessage> Parse(const grpc::ByteBuffer& message);
+  static absl::StatusOr<IncomingMessage> Parse(const grpc::ByteBuffer& message, int payload_field);
   // Not copied: a short slice contains its bytes, so views into it would become invalid.
   IncomingMessage(IncomingMessage&&) = default;
   IncomingMessage& operator=(IncomingMessage&&) = default;

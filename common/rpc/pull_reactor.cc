@@ -1,15 +1,13 @@
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/bulk_refusals.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/fragment_stream.h"
+#include "common/rpc/stall_watch.h"
 #include "common/rpc/status_conversion.h"
 
 namespace longhaul {
@@ -22,22 +20,21 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   PullReactor(grpc::CallbackServerContext* context, PullHandler handler,
               const BulkResources& resources)
-      : context_(context), handler_(std::move(handler)), resources_(resources) {}
+      : context_(context), handler_(std::move(handler)), resources_(resources), call_(context) {}
 
   // `self` owns this object, which keeps it until the call is done.
   void Start(const grpc::ByteBuffer& request, std::shared_ptr<PullReactor> self) {
     self_ = self;
     const absl::Status status = Admit(request);
     if (!status.ok()) return End(status);
-    watch_->Start([self = std::move(self)] { self->Stalled(); });
+    watch_->Start([self = std::move(self)] { self->call_.Cancel(); });
     if (!resources_.executor->Submit([this] { Begin(); })) End(TooManyBulkCalls());
   }
 
   void OnWriteDone(bool ok) override {
     watch_->Pause();
     if (!ok) {
-      End(stalled_ ? StalledError(resources_.stall)
-                   : absl::CancelledError("the reader of a pull is gone"));
+      End(call_.WhyFailed(resources_.stall, "the reader of a pull is gone"));
     } else if (chunks_->done()) {
       End(absl::OkStatus());
     } else {
@@ -51,10 +48,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // call.
   void OnDone() override {
     watch_->Stop();
-    {
-      absl::MutexLock lock(&mutex_);
-      done_ = true;
-    }
+    call_.Done();
     chunks_.reset();
     handler_ = {};
     ticket_ = {};
@@ -78,15 +72,6 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       payload += small ? range.count() * kBlockBytesMax : kPayloadBytesMax;
     }
     return std::min(payload, kPayloadBytesMax) + kRestBytesMax;
-  }
-
-  // Called by the alarm while a write is in progress. The call is cancelled, and the end of the
-  // write then ends it. A status would wait behind the bytes that the peer does not take.
-  void Stalled() {
-    absl::MutexLock lock(&mutex_);
-    if (done_) return;
-    stalled_ = true;
-    context_->TryCancel();
   }
 
   void Begin() {
@@ -122,10 +107,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
   // Set until OnDone.
   std::shared_ptr<PullReactor> self_;
-  std::atomic<bool> stalled_ = false;
-  absl::Mutex mutex_;
-  // The context is gone.
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  StalledCall call_;
   v1::PullRequest request_;
   StreamAdmission::Ticket ticket_;
   // Set once the request was granted.

@@ -1,4 +1,4 @@
-// Reads files with secrets, but only if other users cannot read them.
+// Reads files with secrets (tokens, private keys), but only if other users cannot read them.
 #pragma once
 
 #include <cstdint>

@@ -29,9 +29,10 @@ void StallWatch::Expect(int64_t bytes) {
   due_ = due;
 }
 
-void StallWatch::Pause() {
+bool StallWatch::Pause() {
   absl::MutexLock lock(&mutex_);
   due_ = absl::InfiniteFuture();
+  return on_stall_ != nullptr;
 }
 
 void StallWatch::Stop() {
@@ -62,6 +63,23 @@ void StallWatch::Ring() {
     on_stall_ = nullptr;
   }
   on_stall();
+}
+
+void StalledCall::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  if (done_) return;
+  cancelled_ = true;
+  context_->TryCancel();
+}
+
+void StalledCall::Done() {
+  absl::MutexLock lock(&mutex_);
+  done_ = true;
+}
+
+absl::Status StalledCall::WhyFailed(const StallLimits& limits, absl::string_view gone) const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_ ? StalledError(limits) : absl::CancelledError(gone);
 }
 
 }  // namespace longhaul

@@ -8,9 +8,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/alarm.h"
+#include "grpcpp/server_context.h"
 
 namespace longhaul {
 
@@ -37,8 +39,9 @@ class StallWatch : public std::enable_shared_from_this<StallWatch> {
   void Start(std::function<void()> on_stall);
   // From now on the peer must send or take a message of this size.
   void Expect(int64_t bytes);
-  // The peer did so; or now it is our turn.
-  void Pause();
+  // The peer did so; or now it is our turn. False: `on_stall` was called before, or is being called. If it
+  // is true, `on_stall` is not called before the next Expect.
+  bool Pause();
   // The stream has ended.
   void Stop();
 
@@ -53,6 +56,28 @@ class StallWatch : public std::enable_shared_from_this<StallWatch> {
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
   // Null when stopped.
   std::function<void()> on_stall_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Ends the call of a stream whose peer takes nothing. A status would wait behind the bytes that the
+// peer does not take, so the call is cancelled; the end of the write in progress then ends it.
+// Thread-safe; never blocks.
+class StalledCall {
+ public:
+  // gRPC's. Valid until Finish.
+  explicit StalledCall(grpc::CallbackServerContext* context) : context_(context) {}
+
+  // Called by the alarm.
+  void Cancel();
+  // Call it in OnDone: the context is gone. An alarm may still come.
+  void Done();
+  // Why a write failed: StalledError, or CANCELLED with this message.
+  absl::Status WhyFailed(const StallLimits& limits, absl::string_view gone) const;
+
+ private:
+  grpc::CallbackServerContext* const context_;
+  mutable absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longhaul

@@ -7,17 +7,24 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/openssl_ptr.h"
+#include "common/rpc/secret_file.h"
+#include "openssl/crypto.h"
 #include "openssl/err.h"
 #include "openssl/pem.h"
 
 namespace longhaul {
 namespace {
 
+constexpr int64_t kKeyBytesMax = 1 << 20;
+
+absl::Status CheckGiven(const std::string& flag, const std::string& path) {
+  if (!path.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("TLS needs ", flag, " too: the authority's, this end's certificate, its key"));
+}
+
 absl::StatusOr<BioPtr> Open(const std::string& flag, const std::string& path) {
-  if (path.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TLS needs ", flag, " too: the authority's, this end's certificate, its key"));
-  }
+  LH_RETURN_IF_ERROR(CheckGiven(flag, path));
   errno = 0;
   BioPtr file(BIO_new_file(path.c_str(), "r"));
   if (file != nullptr) return file;
@@ -53,9 +60,12 @@ absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& 
 }
 
 absl::StatusOr<KeyPtr> ReadKey(const std::string& flag, const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const BioPtr file, Open(flag, path));
-  KeyPtr key(PEM_read_bio_PrivateKey(file.get(), nullptr, NoPassword, nullptr));
+  LH_RETURN_IF_ERROR(CheckGiven(flag, path));
+  LH_ASSIGN_OR_RETURN(std::string text, ReadSecretFile(flag, path, kKeyBytesMax));
+  const BioPtr bytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  KeyPtr key(PEM_read_bio_PrivateKey(bytes.get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
+  OPENSSL_cleanse(text.data(), text.size());
   if (key != nullptr) return key;
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " ", path, " has no private key in PEM without a password"));

@@ -14,7 +14,7 @@ struct TlsFiles {
   std::string ca;
   // The certificate of this end, then intermediate ones, if any.
   std::string certificate;
-  // The certificate's private key, not encrypted.
+  // The certificate's private key, not encrypted. Other users cannot read it (secret_file.h).
   std::string key;
 
   bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
@@ -25,6 +25,7 @@ struct TlsFiles {
 //                     encrypted, or of another certificate
 //   UNAUTHENTICATED   the certificate has expired, or is not valid yet
 //   NOT_FOUND         a file does not exist
+//   FAILED_PRECONDITION  others may read or write the key; the message has the command that corrects it
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
 absl::Status CheckTlsFiles(const TlsFiles& files);
 

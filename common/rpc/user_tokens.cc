@@ -74,7 +74,8 @@ absl::string_view RoleName(Role role) {
 
 absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text) {
   std::vector<UserToken> tokens;
-  std::map<Digest256, int> lines;
+  // The line and the user of each.
+  std::map<Digest256, std::pair<int, std::string>> known;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
@@ -85,13 +86,12 @@ absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text) {
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, ": ", token.status().message()));
     }
-    const auto [same, is_new] = lines.try_emplace(token->digest, number);
+    const auto [same, is_new] = known.try_emplace(token->digest, number, token->user.name);
     if (!is_new) {
-      const auto is_same = [&](const UserToken& other) { return other.digest == token->digest; };
-      return absl::InvalidArgumentError(absl::StrCat(
-          "line ", number, ": ", token->user.name, " has the token of line ", same->second, " (",
-          std::find_if(tokens.begin(), tokens.end(), is_same)->user.name,
-          "): give each user a token of their own"));
+      const auto& [line_of_same, user] = same->second;
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": ", token->user.name, " has the token of line ",
+                       line_of_same, " (", user, "): give each user a token of their own"));
     }
     tokens.push_back(*std::move(token));
   }

@@ -1,4 +1,4 @@
-// Reads a safetensors file, which is mapped: a tensor needs memory only while it is read.
+// Reads a safetensors file, which is mapped: a tensor needs memory only until it is released.
 // Thread-safe (immutable). The file must not change meanwhile.
 #pragma once
 
@@ -26,6 +26,8 @@ class SafetensorsFile {
   absl::Span<const uint8_t> BytesOf(const StoredTensor& tensor) const {
     return data_.subspan(tensor.offset, tensor.bytes());
   }
+  // See MappedFile.
+  void Release(absl::Span<const uint8_t> part) const { file_.Release(part); }
 
  private:
   SafetensorsFile(std::string path, MappedFile file, absl::Span<const uint8_t> data,

@@ -7,11 +7,15 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/rpc/status_conversion.h"
 #include "coordinator/access/methods.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/proto_buffer_reader.h"
 #include "nlohmann/json.hpp"
 
 namespace longhaul::coordinator {
@@ -19,7 +23,7 @@ namespace {
 
 namespace interception = grpc::experimental;
 
-// Of what callers write.
+// The limit of texts that callers write, in bytes.
 constexpr size_t kTextMax = 256;
 
 std::string TextField(const google::protobuf::Message& message, const std::string& name) {
@@ -39,23 +43,41 @@ std::string JobOf(const google::protobuf::Message& request) {
   return TextField(request.GetReflection()->GetMessage(request, spec), "name");
 }
 
+// A serialized request of this method ("longhaul.v1.UploadService/UploadFile"). Null: malformed.
+std::unique_ptr<google::protobuf::Message> Parsed(const std::string& method,
+                                                  grpc::ByteBuffer request) {
+  const google::protobuf::MethodDescriptor* found =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+          absl::StrReplaceAll(method, {{"/", "."}}));
+  if (found == nullptr) return nullptr;
+  std::unique_ptr<google::protobuf::Message> message(
+      google::protobuf::MessageFactory::generated_factory()
+          ->GetPrototype(found->input_type())
+          ->New());
+  grpc::ProtoBufferReader reader(&request);
+  const bool parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+  return parsed ? std::move(message) : nullptr;
+}
+
 class AuditedCall : public interception::Interceptor {
  public:
-  AuditedCall(AuditLog* log, const AuditLog::Who* who, interception::ServerRpcInfo* info)
-      : log_(log), who_(who), info_(info) {
+  AuditedCall(AuditLog* log, const AuditLog::Who* who, bool raw, interception::ServerRpcInfo* info)
+      : log_(log), who_(who), raw_(raw), info_(info) {
     entry_.method = std::string(absl::StripPrefix(info->method(), "/"));
   }
 
   void Intercept(interception::InterceptorBatchMethods* call) override {
     using Point = interception::InterceptionHookPoints;
     if (!seen_ && call->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE)) {
-      // No audited method is raw. The first message of a stream says what it is about.
-      const auto* request = static_cast<const google::protobuf::Message*>(call->GetRecvMessage());
-      if (request != nullptr) {
+      // The first message of a stream says what it is about.
+      if (const void* message = call->GetRecvMessage(); message != nullptr) {
         seen_ = true;
-        entry_.job = JobOf(*request);
-        entry_.pool = TextField(*request, "pool");
-        entry_.upload = TextField(*request, "upload");
+        if (raw_) {
+          const auto parsed = Parsed(entry_.method, *static_cast<const grpc::ByteBuffer*>(message));
+          if (parsed != nullptr) Describe(*parsed);
+        } else {
+          Describe(*static_cast<const google::protobuf::Message*>(message));
+        }
       }
     }
     if (call->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS)) {
@@ -70,8 +92,15 @@ class AuditedCall : public interception::Interceptor {
   }
 
  private:
+  void Describe(const google::protobuf::Message& request) {
+    entry_.job = JobOf(request);
+    entry_.pool = TextField(request, "pool");
+    entry_.upload = TextField(request, "upload");
+  }
+
   AuditLog* const log_;
   const AuditLog::Who* const who_;
+  const bool raw_;
   interception::ServerRpcInfo* const info_;
   AuditEntry entry_;
   bool seen_ = false;  // The first message.
@@ -84,7 +113,7 @@ class AuditObserver : public interception::ServerInterceptorFactoryInterface {
   interception::Interceptor* CreateServerInterceptor(interception::ServerRpcInfo* info) override {
     const MethodRule* rule = FindMethod(info->method());
     if (rule == nullptr || !rule->audited) return nullptr;
-    return new AuditedCall(log_, &who_, info);
+    return new AuditedCall(log_, &who_, rule->raw, info);
   }
 
  private:

@@ -1,9 +1,9 @@
-// Who changed what: one JSON object a line for each call of an audited method (methods.h), refused
-// or not. A file of its own, appended to; move it away with copytruncate.
+// Records who changed what: a line with one JSON object for each call of an audited method (methods.h),
+// refused or not. The lines are appended to a file of their own. Rotate it with copytruncate.
 //   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
 //    "result": canonical code, "message": of a refusal, "upload": its name, where a call is about one}
-// No line has a secret. A refused call has job and pool as its request names them.
+// No line has a secret. The line of a refused call has the job and pool that its request names.
 #pragma once
 
 #include <functional>

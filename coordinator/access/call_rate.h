@@ -13,16 +13,16 @@
 
 namespace longhaul::coordinator {
 
-// Thread-safe. Keeps the callers of the last moments alone: one whose bucket is full is forgotten
-// when there are more than kCallersMax.
+// Thread-safe. Remembers only callers that called lately: when there are more than kCallersMax, those
+// with a full bucket are forgotten.
 class CallRate {
  public:
   static constexpr size_t kCallersMax = 4096;
 
-  // `per_second` calls, and `burst` at once after a pause. 0 calls: no limit.
+  // Permits `per_second` calls, and `burst` calls at once after a pause. 0: no limit.
   CallRate(double per_second, double burst) : per_second_(per_second), burst_(burst) {}
 
-  // Zero: this call may be; it counts. Else how long the caller has to wait for its next one.
+  // Zero: the call is permitted, and counted. Else how long the caller must wait.
   absl::Duration Take(absl::string_view caller, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   double per_second() const { return per_second_; }

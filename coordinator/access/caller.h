@@ -1,4 +1,4 @@
-// Who calls, as its TLS connection shows.
+// The caller, as its TLS connection identifies it.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace longhaul::coordinator {
 
-// Of a verified certificate; both empty without one.
+// Names in a verified certificate. Both are empty without one.
 struct CertificateNames {
-  std::string dns;     // Its first DNS name: the pool, for pools.
-  std::string common;  // Its common name: for people.
+  std::string dns;     // The first DNS name. For pools, the pool.
+  std::string common;  // The common name, to show to people.
 };
 CertificateNames NamesOf(const grpc::AuthContext& connection);
 
-// What of a call says which pool may be meant by it.
+// Says for which pool a call may act.
 class PoolCaller {
  public:
-  // `certificates`: whether pools are known by certificates (the server has TLS). Without, any
-  // caller may act for any pool.
+  // `certificates`: whether certificates identify pools (the server has TLS). Otherwise any caller may
+  // act for any pool.
   PoolCaller(const grpc::ServerContextBase& call, bool certificates);
 
   // PERMISSION_DENIED, reason NOT_THIS_POOL: the call names another pool than its certificate's.
@@ -32,13 +32,13 @@ class PoolCaller {
   std::string name_;
 };
 
-// What of a call says whose jobs it may change.
+// Says which jobs a call may change.
 struct JobCaller {
   std::string who;      // "token:NAME", "certificate:NAME"; empty: not known.
-  bool any_job = true;  // Of an admin, and of everybody where there are no roles.
+  bool any_job = true;  // For admins, and for everybody where there are no roles.
 
-  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. A job whose owner is
-  // not known (empty) is everybody's.
+  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. Everybody may change a job
+  // without a known owner (empty).
   absl::Status MayChange(absl::string_view job, absl::string_view owner) const;
 };
 

@@ -30,10 +30,10 @@ absl::Status AdmitPool(const CertificateNames& certificate) {
          "give --tls-certificate and --tls-key (longhaul certs issue pool NAME makes them)"}}});
 }
 
-// Of a method that is not there: enough to tell who may know that.
+// The rule of a method that does not exist: it decides who is told so.
 Need NeedOf(const MethodRule* rule) { return rule != nullptr ? rule->need : Need::kViewer; }
 
-// Answered by a handler of ours.
+// Whether one of our handlers answers the method.
 bool IsOurs(const MethodRule* rule) {
   return rule != nullptr && !absl::EndsWith(rule->method, "/");
 }
@@ -203,7 +203,7 @@ absl::Status Door::RefusalOf(const grpc::ServerContextBase& call) const {
   return found->second.refusal;
 }
 
-// A call that is not known has no token: it is a pool's, or there are none here.
+// A call without an entry has no token: its caller is a pool, or the server has no tokens.
 Door::Caller Door::CallerOf(const grpc::ServerContextBase& call) const {
   {
     absl::MutexLock lock(&mutex_);

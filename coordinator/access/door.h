@@ -2,17 +2,17 @@
 // methods. It identifies callers by certificate and token, applies the method's rule (methods.h),
 // and limits the rate of calls.
 //
-// It has two stages, because a refusal before gRPC looks for the handler can send only a code and a
-// message. That stage (Process) refuses what no handler of ours answers: unknown methods, health,
-// reflection. An interceptor (MakeGuard) judges calls of declared methods. Their handlers ask first
-// (RefusalOf) and answer with the whole refusal: reason, field, hint. A handler that does not ask
-// can send nothing: the guard cancels its call.
+// It has two stages, since a refusal before gRPC has found the handler can have only a code and a
+// message. The first stage (Process) refuses calls that none of our handlers answers: unknown methods,
+// health, reflection. The second, an interceptor (MakeGuard), judges calls of declared methods. Their
+// handlers call RefusalOf first, and answer with the whole refusal: reason, field, hint. If a handler
+// does not call it, the guard cancels the call, so that the handler can send nothing.
 //
 // Who is let in:
 //   with tokens     people are known by tokens, pools by certificates
-//   without         a certificate of the server's authority is enough for everything but acting for
-//                   another pool
-// Handlers check one more thing, which only the request has: the pool that it names (caller.h).
+//   without         with a certificate of the server's authority a caller may do everything except act
+//                   for another pool
+// Handlers also check the pool that the request names (caller.h), since the door does not read requests.
 #pragma once
 
 #include <algorithm>
@@ -60,22 +60,22 @@ class Door : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
-  // What judges the calls of declared methods. The door outlives the server.
+  // The interceptor that judges calls of declared methods. The door outlives the server.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeGuard();
-  // In the handler, before anything else: why the guard does not let this call in.
+  // Why the guard refuses this call. Handlers call it before anything else.
   absl::Status RefusalOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whose jobs the caller may change.
+  // Which jobs the caller may change.
   JobCaller JobCallerOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Who makes the call: "token:NAME", "certificate:NAME" or "anonymous".
   std::string WhoCalls(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Who makes a call, found out once, where it begins.
+  // Who makes a call. Determined once, at its beginning.
   struct Caller {
     CertificateNames certificate;
-    // Of the token, or why it is none. Nothing: no token counts, of a pool or where there are none.
+    // The token's user, or why the token is refused. Empty: a pool, or a server without tokens.
     std::optional<absl::StatusOr<User>> user;
 
     std::string who() const;
@@ -86,11 +86,11 @@ class Door : public grpc::AuthMetadataProcessor {
   absl::Status AdmitUser(Role least, const Caller& caller) const;
 
   friend class GuardedCall;
-  // What handlers and the audit log ask of a call that is not over yet.
+  // What handlers and the audit log need to know of a call in progress.
   struct Known {
     Caller caller;
     absl::Status refusal;
-    bool asked = false;  // For the refusal.
+    bool asked = false;  // RefusalOf was called.
   };
   void Enter(const grpc::ServerContextBase* call, Known known) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WasAsked(const grpc::ServerContextBase* call) const ABSL_LOCKS_EXCLUDED(mutex_);

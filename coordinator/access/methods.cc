@@ -19,7 +19,7 @@ constexpr MethodRule kRules[] = {
     {"/longhaul.v1.UploadService/FindFolder", Need::kSubmitter},
     {"/longhaul.v1.UploadService/PrepareUpload", Need::kSubmitter, /*audited=*/true},
     {"/longhaul.v1.UploadService/UploadFile", Need::kSubmitter, /*audited=*/true,
-     /*counted=*/false},
+     /*counted=*/false, /*raw=*/true},
     {"/longhaul.v1.PoolService/ListPools", Need::kViewer},
     {"/longhaul.v1.ServerService/Describe", Need::kViewer},
     {"/longhaul.v1.ServerService/Probe", Need::kViewer},

@@ -1,5 +1,5 @@
-// What each method of the coordinator asks of its caller, declared here and nowhere else. A method
-// that is not in the table is refused, whoever calls it; a test compares it with the protos.
+// The access rules of the coordinator's methods, declared here and nowhere else. A method that is not
+// in the table is refused for every caller. A test compares the table with the protos.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -8,18 +8,19 @@
 namespace longhaul::coordinator {
 
 enum class Need {
-  kNothing,  // Answers everybody who has a connection.
+  kNothing,  // Everybody with a connection may call it.
   kPool,     // A pool's certificate; the request's `pool` must be its name (caller.h).
-  kViewer,   // And the others: a user of this Role at least (common/rpc/user_tokens.h).
+  kViewer,   // This and the following: a user with at least this Role (common/rpc/user_tokens.h).
   kSubmitter,
   kAdmin,
 };
 
 struct MethodRule {
-  absl::string_view method;  // "/longhaul.v1.JobService/GetJob"; one that ends in '/': all of it.
+  absl::string_view method;  // "/longhaul.v1.JobService/GetJob"; with '/' at its end, a service.
   Need need = Need::kAdmin;
-  bool audited = false;  // Changes something: goes to the audit log.
-  bool counted = true;   // Against the caller's rate; bulk calls are bounded by memory.
+  bool audited = false;  // It changes something, so its calls go to the audit log.
+  bool counted = true;   // Counts for the caller's rate. Bulk calls do not: memory bounds them.
+  bool raw = false;      // Its handler takes serialized messages. Only for audited methods.
 };
 
 absl::Span<const MethodRule> MethodRules();

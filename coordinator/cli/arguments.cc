@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/jsonl_line.h"
 #include "common/config/nearest_name.h"
 #include "coordinator/cli/certificate_authority.h"
 #include "coordinator/cli/help_examples.h"
@@ -211,6 +212,15 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->add_option("--eos", data.eos,
                    "Token behind each document; counted in token files; -1: none")
       ->type_name("TOKEN");
+  check
+      ->add_option("--bos", data.bos,
+                   "Token before each document; counted in token files without --eos; -1: none")
+      ->type_name("TOKEN");
+  check
+      ->add_option("--line-mib-max", data.line_mib_max,
+                   absl::StrCat("Of JSONL: the longest line, in MiB (", data.line_mib_max, ")"))
+      ->type_name("N")
+      ->check(CLI::Range(1, kLineMibMax).description(""));
   check->add_option("--vocab", data.vocab, "The model's vocab: tokens must be below it")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31).description(""));
@@ -294,7 +304,7 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return names;
 }
 
-// What a typo usually is: a first word that is no command, or an option that no command has.
+// Finds the usual typos: a first word that is no command, or an option that no command has.
 CliError ExplainParseError(const CLI::App& app, const CLI::ParseError& parse_error,
                            const std::vector<std::string>& args) {
   const std::vector<std::string> commands = CommandNames(app), options = OptionNames(app);
@@ -353,7 +363,7 @@ std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::st
     at = at->get_subcommands().front();
     absl::StrAppend(&arguments.command, arguments.command.empty() ? "" : " ", at->get_name());
   }
-  // A live table asks again and again; a key must not wait long for a coordinator that is silent.
+  // A live table calls again and again. A key press must not wait long for a coordinator that is silent.
   // A dry run needs no coordinator, so it does not wait long for one.
   const bool brief = arguments.command == "top" || arguments.dry_run;
   if (brief && !arguments.timeout_given) arguments.timeout = absl::Seconds(5);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/jsonl_line.h"
 #include "common/rpc/tls_files.h"
 #include "coordinator/cli/cli_error.h"
 
@@ -24,8 +25,9 @@ enum class OutputFormat { kTable, kJson, kJsonl, kYaml };
 struct DataArguments {
   std::vector<std::string> paths;
   std::string format = "auto", field = "text", tokenizer;
-  std::optional<int64_t> eos;
+  std::optional<int64_t> eos, bos;
   int64_t vocab = 0;
+  int line_mib_max = kLineMibDefault;
   int sample = 32;
 };
 
@@ -68,15 +70,15 @@ struct Help {
   std::string text;
 };
 
-// The commands and options of the program; `arguments` gets the values of a parse and must outlive
-// the result.
+// The commands and options of the program. A parse writes its values to `arguments`, which must
+// outlive the result.
 std::unique_ptr<CLI::App> MakeApp(Arguments& arguments);
 
 // `args` without the program's name.
 std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args);
 
-// What -o asks for, also on a command line that is wrong elsewhere: its error is written in that
-// form.
+// The format that -o asks for. Also for a command line with other faults, since its error is written
+// in that format.
 OutputFormat OutputFormatOf(const std::vector<std::string>& args);
 
 }  // namespace longhaul::cli

@@ -232,7 +232,7 @@ absl::StatusOr<std::vector<Extension>> ExtensionsOf(const CertificateRequest& re
 
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileProblem(folder, errno);
-  // Unlike that of any other authority, so that two are not taken for each other.
+  // Unlike the name of any other authority, so that nobody confuses two of them.
   const std::string name = absl::StrCat("Longhaul authority ", RandomHex().substr(0, 8));
   return Make(folder + "/ca", name, absl::Now() + days * absl::Hours(24),
               {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},

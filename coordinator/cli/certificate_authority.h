@@ -11,14 +11,15 @@
 
 namespace longhaul::cli {
 
-// How long they are valid, unless the user says otherwise.
+// How long certificates are valid by default.
 inline constexpr int kAuthorityDays = 3650, kCertificateDays = 365;
 
-// Whose certificate it is to be, which decides its names and what it may be shown as.
+// For whom a certificate is. This decides which names it has, and whether a client or a server may
+// use it.
 enum class CertificateKind {
-  kPool,         // First DNS name: the pool's. Shown by workers as clients, and inside the pool.
-  kCoordinator,  // For the names that clients dial. Shown by a server alone.
-  kUser,         // No DNS name, so it acts for no pool. Shown by a client alone.
+  kPool,         // First DNS name: the pool's. Workers use it as clients, and inside the pool.
+  kCoordinator,  // For the names that clients dial. Only a server may use it.
+  kUser,         // No DNS name, so it acts for no pool. Only a client may use it.
 };
 
 struct CertificateRequest {
@@ -33,8 +34,8 @@ struct CertificateFiles {
   absl::Time end;  // Of its validity.
 };
 
-// All: INVALID_ARGUMENT, for what is malformed; ALREADY_EXISTS, naming the file that is there;
-// NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, of the folder's files. Block on the file system.
+// Errors of all functions: INVALID_ARGUMENT, an argument is malformed; ALREADY_EXISTS, the message names
+// the file; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE of the folder's files. They block on the disk.
 
 // Makes the folder if it is not there (its parent must be), mode 0700.
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days);

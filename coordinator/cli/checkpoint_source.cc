@@ -18,7 +18,7 @@
 namespace longhaul::cli {
 namespace {
 
-// Has a job that runs write what it has committed; its step. Nothing: it has ended.
+// Makes a running job write what it has committed. Returns the step. Empty: the job has ended.
 absl::StatusOr<std::optional<int64_t>> WriteLastCommit(const std::string& name, Client& client,
                                                        const Environment& environment,
                                                        absl::Time deadline) {
@@ -33,8 +33,8 @@ absl::StatusOr<std::optional<int64_t>> WriteLastCommit(const std::string& name, 
   return promised->step();
 }
 
-// Whether the folder of that name on this machine is this checkpoint. Its files are verified by who
-// opens it.
+// Whether the folder of that name on this machine is this checkpoint. Does not verify the files: the
+// code that opens the folder does.
 bool IsHere(FileSystem& fs, const v1::CheckpointManifest& wanted) {
   const absl::StatusOr<v1::CheckpointManifest> here = ReadManifest(fs, wanted.path());
   return here.ok() && here->job_id() == wanted.job_id() && here->step() == wanted.step();

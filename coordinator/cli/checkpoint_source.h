@@ -11,13 +11,13 @@ namespace longhaul::cli {
 
 struct LocalCheckpoint {
   std::string folder;
-  bool copied = false;  // Made for this command; nobody else's.
+  bool copied = false;  // It was made for this command, and nobody else uses it.
 };
 
-// That of arguments.job (JOB or JOB@STEP; the newest). With arguments.last_commit, or if it has none
-// yet, a job that runs is asked for one of its next whole version first. A copy goes into
-// arguments.cache, where a later call finds it, or beside arguments.out; a broken one stays as
-// FOLDER.partial, and the same command goes on with it. Blocks.
+// The checkpoint that arguments.job names: JOB@STEP, or JOB for the newest. With arguments.last_commit,
+// or if the job has no checkpoint yet, a job that runs first writes one of its next whole version. A
+// copy goes into arguments.cache, where a later call finds it, or beside arguments.out. A copy that was
+// interrupted stays as FOLDER.partial, and the same command continues it. Blocks.
 std::variant<LocalCheckpoint, CliError> BringCheckpoint(const Arguments& arguments, Client& client,
                                                         const Environment& environment);
 

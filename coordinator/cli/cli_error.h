@@ -26,10 +26,10 @@ struct CliError {
   std::optional<absl::Duration> retry_after;
 };
 
-// Of a failed call to the server at `address`; the status carries its google.rpc details.
+// The error of a failed call to the server at `address`. The status has its google.rpc details.
 CliError ErrorOfCall(const absl::Status& status, const std::string& address);
 
-// Of a spec that was refused on this side.
+// The error of a spec that this program refused.
 CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations);
 
 std::vector<CliError::Field> FieldsOf(const std::vector<SpecViolation>& violations);
@@ -39,7 +39,7 @@ CliError UsageError(std::string message, std::string hint = "");
 // The `error` member of the envelope.
 Json ToJson(const CliError& error);
 
-// For people, several lines: ten fields in full, of the others their names. `colour`: with terminal
+// Several lines for people: ten fields in full, and the names of the others. `colour`: with terminal
 // escapes.
 std::string ToText(const CliError& error, bool colour);
 

@@ -7,16 +7,24 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/fragment_stream.h"
 #include "common/rpc/secret_file.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "common/rpc/tls_probe.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/impl/rpc_method.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/sync_stream.h"
 
 namespace longhaul::cli {
 namespace {
 
+using grpc::internal::RpcMethod;
+
 constexpr int kPageSize = 100;
+constexpr char kUploadMethod[] = "/longhaul.v1.UploadService/UploadFile";
 constexpr char kNotAnswered[] = "longhaul.cli/not-answered";
 
 constexpr char kExplained[] = "longhaul.cli/explained";
@@ -28,7 +36,7 @@ absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientConte
                              absl::Time deadline) const {
   absl::Status error = FromGrpcStatus(status);
   const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline;
-  // Without a connection the peer is what was dialled, not where it led to.
+  // Without a connection, peer() is the name that was dialled, not an address.
   const std::string peer = context.peer();
   const bool connected = absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
                          absl::StartsWith(peer, "unix:");
@@ -66,13 +74,15 @@ absl::StatusOr<Response> Client::Call(Stub& stub, const Request& request,
 }
 
 Client::Client(std::string address, absl::Duration timeout, ClientAccess access)
-    : address_(std::move(address)), timeout_(timeout), access_(std::move(access)) {
-  const auto channel = MakeChannel({.address = address_, .tls = access_.tls});
-  jobs_ = v1::JobService::NewStub(channel);
-  pools_ = v1::PoolService::NewStub(channel);
-  server_ = v1::ServerService::NewStub(channel);
-  logs_ = v1::LogService::NewStub(channel);
-  uploads_ = v1::UploadService::NewStub(channel);
+    : address_(std::move(address)),
+      timeout_(timeout),
+      access_(std::move(access)),
+      channel_(MakeChannel({.address = address_, .tls = access_.tls})) {
+  jobs_ = v1::JobService::NewStub(channel_);
+  pools_ = v1::PoolService::NewStub(channel_);
+  server_ = v1::ServerService::NewStub(channel_);
+  logs_ = v1::LogService::NewStub(channel_);
+  uploads_ = v1::UploadService::NewStub(channel_);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
@@ -219,22 +229,29 @@ absl::StatusOr<v1::PrepareUploadResponse> Client::PrepareUpload(
 
 absl::StatusOr<v1::UploadFileResponse> Client::UploadFile(
     const v1::UploadFileRequest& first, absl::Time deadline,
-    const std::function<absl::StatusOr<bool>(v1::UploadFileRequest*)>& next) {
+    const std::function<absl::StatusOr<FilePiece>()>& next) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::UploadFileResponse response;
-  const auto stream = uploads_->UploadFile(&context, &response);
-  absl::StatusOr<bool> more = true;
-  v1::UploadFileRequest chunk;
-  for (bool open = stream->Write(first); open && *more; open = stream->Write(chunk)) {
-    more = next(&chunk);
-    if (!more.ok()) context.TryCancel();
-    if (!more.ok() || !*more) break;
+  // Serialized messages, so that a piece is not copied into one.
+  using Factory = grpc::internal::ClientWriterFactory<grpc::ByteBuffer>;
+  const std::unique_ptr<grpc::ClientWriter<grpc::ByteBuffer>> stream(Factory::Create(
+      channel_.get(), RpcMethod(kUploadMethod, RpcMethod::CLIENT_STREAMING), &context, &response));
+  absl::Status failed;
+  for (bool open = stream->Write(SerializeToByteBuffer(first)); open;) {
+    absl::StatusOr<FilePiece> piece = next();
+    if (!piece.ok()) {
+      failed = piece.status();
+      context.TryCancel();
+    }
+    if (!piece.ok() || piece->size == 0) break;
+    open = stream->Write(MessageWithPayload(
+        v1::UploadFileRequest(), v1::UploadFileRequest::kDataFieldNumber, *std::move(piece)));
   }
   (void)stream->WritesDone();
   const grpc::Status status = stream->Finish();
-  if (!more.ok()) return more.status();
+  if (!failed.ok()) return failed;
   if (!status.ok()) return ErrorOf(status, context, deadline);
   return response;
 }

@@ -8,7 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/io/file_pieces.h"
 #include "common/rpc/tls.h"
+#include "grpcpp/channel.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
@@ -17,10 +19,10 @@
 
 namespace longhaul::cli {
 
-// How the coordinator knows this user, and this user the coordinator.
+// How the coordinator and this user identify each other.
 struct ClientAccess {
   std::shared_ptr<const Tls> tls;  // Null: plaintext.
-  TlsFiles files;                  // What tls was made of, to say what is wrong with a connection.
+  TlsFiles files;                  // The files of `tls`, to explain a connection that failed.
   std::string token_file;          // Read for each call. Empty: none.
 };
 
@@ -43,28 +45,28 @@ class Client {
   absl::StatusOr<v1::DescribeResponse> Describe();
   // Sends so many bytes and takes so many; at most 1 MiB each.
   absl::Status Probe(int bytes_up, int bytes_down);
-  // One stream, until it ends, `deadline`, or `on_update`, which gets each message, says false
-  // (CANCELLED). `events_after`: nothing for no events.
+  // One stream. `on_update` gets each message. The call ends with the stream, at `deadline`, or when
+  // `on_update` returns false (CANCELLED). `events_after`: without it no events come.
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
                         const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                         std::optional<int64_t> events_after = std::nullopt);
-  // Likewise, of log lines.
+  // The same for log lines.
   absl::Status FollowLogs(const v1::FollowLogsRequest& request, absl::Time deadline,
                           const std::function<bool(const v1::FollowLogsResponse&)>& on_lines);
   absl::StatusOr<v1::CreateCheckpointResponse> CreateCheckpoint(const std::string& job);
   absl::StatusOr<v1::DeleteJobResponse> DeleteJob(const std::string& job);
   absl::StatusOr<v1::ListEventsResponse> ListEvents(const std::string& job);
-  // One stream, until the file's end or `deadline`; an error of `on_chunk` ends it and is returned.
+  // One stream, until the end of the file or `deadline`. An error of `on_chunk` ends it, and is returned.
   absl::Status DownloadCheckpoint(
       const v1::DownloadCheckpointRequest& request, absl::Time deadline,
       const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk);
   absl::StatusOr<v1::FindFolderResponse> FindFolder(const v1::FindFolderRequest& request);
   absl::StatusOr<v1::PrepareUploadResponse> PrepareUpload(const v1::PrepareUploadRequest& request);
-  // One stream: `first`, then what `next` fills in, while it says true and the server takes it. An
-  // error of `next` ends it and is returned.
+  // One stream: `first`, then what `next` gives, at most 1 MiB each, until it gives nothing or the
+  // server takes no more. An error of `next` ends it and is returned.
   absl::StatusOr<v1::UploadFileResponse> UploadFile(
       const v1::UploadFileRequest& first, absl::Time deadline,
-      const std::function<absl::StatusOr<bool>(v1::UploadFileRequest*)>& next);
+      const std::function<absl::StatusOr<FilePiece>()>& next);
 
   const std::string& address() const { return address_; }
   absl::Duration timeout() const { return timeout_; }
@@ -75,13 +77,14 @@ class Client {
                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*));
   absl::Status AddToken(grpc::ClientContext& context) const;
-  // Of a call that failed.
+  // The error of a call that failed.
   absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
                        absl::Time deadline) const;
 
   const std::string address_;
   const absl::Duration timeout_;
   const ClientAccess access_;
+  const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
   std::unique_ptr<v1::ServerService::Stub> server_;
@@ -89,10 +92,10 @@ class Client {
   std::unique_ptr<v1::UploadService::Stub> uploads_;
 };
 
-// Whether a server said this, as far as this side can know: false when none was reached, or none
-// answered in time.
+// Whether the error came from a server, as far as this program can know. False if no server was
+// reached, or none answered in time.
 bool WasAnswered(const absl::Status& status);
-// Whether the message has the cause of a connection that failed, and what to do.
+// Whether the message says why a connection failed, and what to do.
 bool WasExplained(const absl::Status& status);
 
 }  // namespace longhaul::cli

@@ -17,7 +17,7 @@ namespace {
 Outcome Get(const Arguments& arguments, Client& client, const Environment& environment) {
   const absl::StatusOr<v1::Job> job = client.GetJob(arguments.job);
   if (!job.ok()) return ErrorOfCall(job.status(), client.address());
-  return {JobJson(*job), JobTable(*job, environment.clock.Now())};
+  return {JobJson(*job), JobTable(*job, environment.clock.Now(), {environment.table_columns()})};
 }
 
 std::string NamesOf(const v1::ListJobsResponse& jobs) {
@@ -29,7 +29,7 @@ std::string NamesOf(const v1::ListJobsResponse& jobs) {
 Outcome List(const Arguments& arguments, Client& client, const Environment& environment) {
   const absl::StatusOr<v1::ListJobsResponse> jobs = client.ListJobs(arguments.limit);
   if (!jobs.ok()) return ErrorOfCall(jobs.status(), client.address());
-  std::string table = JobsTable(*jobs, environment.clock.Now());
+  std::string table = JobsTable(*jobs, environment.clock.Now(), {environment.table_columns()});
   if (arguments.names) table = NamesOf(*jobs);
   return {JobsJson(*jobs), std::move(table)};
 }
@@ -40,16 +40,17 @@ Outcome Cancel(const Arguments& arguments, Client& client, const Environment& en
   return {JobJson(*job), absl::StrCat(job->spec().name(), " ", StateName(job->state()), "\n")};
 }
 
-Outcome Pools(Client& client) {
+Outcome Pools(Client& client, const Environment& environment) {
   const absl::StatusOr<v1::ListPoolsResponse> pools = client.ListPools();
   if (!pools.ok()) return ErrorOfCall(pools.status(), client.address());
-  return {PoolsJson(*pools), PoolsTable(*pools)};
+  return {PoolsJson(*pools), PoolsTable(*pools, {environment.table_columns()})};
 }
 
-Outcome Checkpoints(const Arguments& arguments, Client& client) {
+Outcome Checkpoints(const Arguments& arguments, Client& client, const Environment& environment) {
   const auto checkpoints = client.ListCheckpoints(arguments.job);
   if (!checkpoints.ok()) return ErrorOfCall(checkpoints.status(), client.address());
-  return {CheckpointsJson(*checkpoints), CheckpointsTable(*checkpoints)};
+  return {CheckpointsJson(*checkpoints),
+          CheckpointsTable(*checkpoints, {environment.table_columns()})};
 }
 
 }  // namespace
@@ -72,9 +73,9 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
   if (arguments.command == "get") return Get(arguments, client, environment);
   if (arguments.command == "list") return List(arguments, client, environment);
   if (arguments.command == "cancel") return Cancel(arguments, client, environment);
-  if (arguments.command == "pools") return Pools(client);
+  if (arguments.command == "pools") return Pools(client, environment);
   if (arguments.command == "export") return Export(arguments, &client, environment);
-  if (arguments.command == "checkpoints") return Checkpoints(arguments, client);
+  if (arguments.command == "checkpoints") return Checkpoints(arguments, client, environment);
   if (std::optional<Outcome> outcome = RunResultCommand(arguments, client, environment))
     return *std::move(outcome);
   return CliError{.code = "INTERNAL",

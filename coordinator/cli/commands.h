@@ -1,5 +1,5 @@
-// The commands. Each blocks until it is done and leaves an Outcome; what is for people on the way
-// goes to environment.err.
+// The commands. Each blocks until it is done, and returns an Outcome. Messages to people meanwhile go
+// to environment.err.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace longhaul::cli {
 
-// The command that needs no server and no connection; empty: `arguments` names another.
+// Runs a command that needs no server. Empty: `arguments` names another command.
 std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environment& environment);
 
-// The command that needs a server which `arguments` names.
+// Runs the command that `arguments` names, with a server.
 Outcome RunCommand(const Arguments& arguments, Client& client, const Environment& environment);
 
-// Without a server.
+// Needs no server.
 Outcome Certs(const Arguments& arguments);
 
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment);
@@ -23,7 +23,7 @@ Outcome Watch(const Arguments& arguments, Client& client, const Environment& env
 Outcome Wait(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Logs(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Top(const Arguments& arguments, Client& client, const Environment& environment);
-// Looks for what is wrong between this machine and the coordinator; says what to do.
+// Checks what is wrong between this machine and the coordinator, and says what to do.
 Outcome Doctor(const Arguments& arguments, const Environment& environment);
 Outcome ListContexts(const Arguments& arguments, const Environment& environment);
 

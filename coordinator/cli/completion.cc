@@ -25,7 +25,7 @@ bool TakesJob(const CLI::App& command) {
   return false;
 }
 
-// What may follow the command, and whether jobs may.
+// The words that may follow the command, and whether names of jobs may.
 struct Words {
   std::vector<std::string> words;
   bool jobs = false;

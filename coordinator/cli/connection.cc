@@ -27,7 +27,7 @@ absl::Status CheckServer(const std::string& address, const std::string& source) 
                    " (as coordinator.example.org:7070)"));
 }
 
-// What the file says.
+// The content of the file.
 struct ConfigFile {
   std::string path, current;
   Connection base;
@@ -156,7 +156,7 @@ std::string ConfigPath(const Environment& environment) {
 absl::StatusOr<Connection> ConnectionOf(const Arguments& arguments,
                                         const Environment& environment) {
   const bool named = !arguments.context.empty();
-  // What is named on the command line does not mix with what lies in the environment.
+  // Values of a context on the command line are not mixed with values of the environment.
   const auto variable = [&](const char* name) {
     return named ? std::string() : environment.variable(name).value_or("");
   };
@@ -164,7 +164,7 @@ absl::StatusOr<Connection> ConnectionOf(const Arguments& arguments,
       Choice().Or(arguments.server, "--server").Or(variable("LONGHAUL_SERVER"), "LONGHAUL_SERVER");
   absl::StatusOr<ConfigFile> file = ReadConfig(environment);
   if (!file.ok()) {
-    // A mistake in the file must not stop who needs nothing of it.
+    // A mistake in the file must not stop a user who does not need the file.
     if (named || given.value.empty()) return file.status();
     file = ConfigFile();
   }

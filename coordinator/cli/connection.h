@@ -20,23 +20,23 @@
 namespace longhaul::cli {
 
 struct Connection {
-  std::string context;      // Its name. Empty: none.
+  std::string context;      // Name of the context. Empty: none.
   std::string server;       // host:port
   std::string server_from;  // "--server", "LONGHAUL_SERVER", the file's path, "the default".
   TlsFiles tls;
   std::string token_file;
 };
 
-// Each value: its flag; else its variable (LONGHAUL_SERVER, LONGHAUL_TOKEN_FILE, ...), unless --context
-// names a context; else what the context says; without a context what the file says at its top; else
-// localhost:7070 in plaintext. The context: --context, else LONGHAUL_CONTEXT, else the file's
-// `context`. The file is longhaul/config.yaml under XDG_CONFIG_HOME or ~/.config; one that is not
-// there is none. INVALID_ARGUMENT, naming the source: not host:port, a file that is not YAML or has
-// other keys, a context that is not in it.
+// Where each value comes from, the first that has it: the flag; the variable (LONGHAUL_SERVER,
+// LONGHAUL_TOKEN_FILE, ...), unless --context is given; the context, or without a context the top level
+// of the file; localhost:7070 in plaintext. The context is that of --context, else of LONGHAUL_CONTEXT,
+// else of `context` in the file. The file is longhaul/config.yaml under XDG_CONFIG_HOME or ~/.config. It
+// may be missing. INVALID_ARGUMENT: an address is not host:port, the file is not YAML or has unknown
+// keys, or it has no such context. The message names the source.
 absl::StatusOr<Connection> ConnectionOf(const Arguments& arguments, const Environment& environment);
 
-// How this user is known. The files are read once here: what is wrong with them is the user's to
-// mend. INVALID_ARGUMENT; UNAUTHENTICATED: a certificate is out of date.
+// How the coordinator identifies this user. Reads the files, so that their faults are found before a call.
+// INVALID_ARGUMENT: a file is wrong. UNAUTHENTICATED: a certificate is out of date.
 absl::StatusOr<ClientAccess> AccessOf(const Connection& connection);
 
 // The contexts of the file, by name; INVALID_ARGUMENT as above.

@@ -18,8 +18,10 @@ constexpr SourceKind kKinds[] = {SourceKind::kText, SourceKind::kJsonl, SourceKi
 
 DataCheckOptions OptionsOf(const Arguments& arguments) {
   DataCheckOptions options{.field = arguments.data.field,
+                           .line_bytes_max = int64_t{arguments.data.line_mib_max} << 20,
                            .tokenizer = arguments.data.tokenizer,
                            .eos = arguments.data.eos,
+                           .bos = arguments.data.bos,
                            .vocab = arguments.data.vocab,
                            .sample_tokens = arguments.data.sample,
                            .threads = std::max<int>(1, std::thread::hardware_concurrency())};

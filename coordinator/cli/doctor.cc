@@ -112,8 +112,11 @@ class Examination {
       access_ = *std::move(access);
       return true;
     }
+    const bool readable = absl::IsFailedPrecondition(access.status());
     Problem("certificates", std::string(access.status().message()),
-            "name a token and --tls-ca, or all three files, PEM each, the key without a password",
+            readable ? "run that command: a private key and a token are its owner's alone"
+                     : "name a token and --tls-ca, or all three files, PEM each, the key without a "
+                       "password",
             ExitCode::kUsage);
     return false;
   }

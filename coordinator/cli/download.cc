@@ -87,7 +87,7 @@ class Downloading {
     return true;
   }
 
-  // The manifest: that of an earlier try, as long as the server has the checkpoint, or the server's.
+  // Gets the manifest: that of an earlier try while the server still has that checkpoint, else the server's.
   absl::Status Prepare() {
     absl::StatusOr<v1::CheckpointManifest> earlier = longhaul::ReadManifest(fs_, partial_);
     if (earlier.ok()) {
@@ -140,7 +140,7 @@ class Downloading {
         });
   }
 
-  // What came damaged is fetched once more.
+  // Fetches a file again, once, if it came damaged.
   absl::Status FetchVerified(const v1::CheckpointFragment& fragment) {
     absl::Status status = FetchFile(fragment);
     if (absl::IsDataLoss(status) && IsLocal(status)) {
@@ -208,7 +208,7 @@ class Downloading {
           [&](const v1::DownloadCheckpointResponse& chunk) -> absl::Status {
             if (chunk.offset() != from())
               return absl::InternalError("the server skipped a part of the file");
-            // Of the newest: all of it is of one checkpoint.
+            // "The newest" may change meanwhile; all files must be of one checkpoint.
             if (step_ < 0) step_ = chunk.step();
             any = answered_ = true;
             return take(chunk.data());

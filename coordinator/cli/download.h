@@ -1,6 +1,6 @@
-// Copies a checkpoint from the coordinator into a folder. What has come stays in `<out>.partial`, so
-// that the next try, in this call or in another one, goes on behind it; the folder has its name only
-// when every file is there, verified and synced.
+// Copies a checkpoint from the coordinator into a folder. The bytes that came stay in `<out>.partial`.
+// The next try, in this call or in another, continues after them. The folder gets its name when every
+// file is there, verified and synced.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace longhaul::cli {
 
 struct DownloadOptions {
-  std::string out;                                   // The folder that it becomes.
-  absl::Time deadline = absl::InfiniteFuture();      // Of everything: DEADLINE_EXCEEDED.
+  std::string out;                                   // The folder to make.
+  absl::Time deadline = absl::InfiniteFuture();      // For the whole call: DEADLINE_EXCEEDED.
   absl::Duration reconnect_for = absl::Minutes(10);  // Without a byte: UNAVAILABLE.
 };
 
@@ -28,8 +28,8 @@ struct Downloaded {
   int64_t received = 0;  // By this call.
 };
 
-// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the byte that is
-// missing. A folder of that name that is this checkpoint is verified and left.
+// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first missing
+// byte. If `out` is this checkpoint already, it is verified and not changed.
 //   ALREADY_EXISTS      out (or out.partial) is something else
 //   RESOURCE_EXHAUSTED  the disk is full; what came stays
 //   DATA_LOSS           a file is not what the manifest says, twice
@@ -37,7 +37,7 @@ struct Downloaded {
 absl::StatusOr<Downloaded> Download(const CheckpointName& name, const DownloadOptions& options,
                                     Client& client, FileSystem& fs, const Environment& environment);
 
-// Whether an error of Download arose here, and what to do about it.
+// Whether an error of Download arose on this machine, and what to do about it.
 bool IsLocal(const absl::Status& status);
 std::string HintOfDownload(const absl::Status& status);
 

@@ -17,8 +17,8 @@ class Terminal {
   virtual ~Terminal() = default;
   virtual int columns() const = 0;  // At least 1; as it is now, since people resize windows.
   virtual int rows() const = 0;
-  // From the first call to the object's end keys are read as they are pressed, and not shown. Blocks
-  // at most so long. True: q or Ctrl-C was pressed.
+  // Waits at most so long for a key. True: q or Ctrl-C was pressed. From the first call to the end of
+  // the object, keys are read one by one and not shown.
   virtual bool QuitWithin(absl::Duration wait) = 0;
 };
 
@@ -32,8 +32,12 @@ struct Environment {
   std::function<std::optional<std::string>(const char* name)> variable;
   Terminal* terminal = nullptr;  // Null: there is none, or it cannot move its cursor.
 
-  // Of the terminal, or as on paper.
+  // The width of the terminal, or 80.
   int columns() const { return terminal == nullptr ? 80 : terminal->columns(); }
+  // For tables. 0: any width, since they do not go to a terminal.
+  int table_columns() const {
+    return out_is_terminal && terminal != nullptr ? terminal->columns() : 0;
+  }
   // Bars and live tables, which move the cursor.
   bool draws() const { return err_is_terminal && terminal != nullptr; }
   // NO_COLOR, if it is not empty, asks for none (no-color.org).

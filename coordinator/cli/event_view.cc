@@ -50,14 +50,15 @@ std::string EventJsonLine(const v1::JobEvent& event) {
   return JsonLine(Outcome(MessageToJson(event, JsonFields::kAll), "")) + "\n";
 }
 
-std::string EventsTable(const v1::ListEventsResponse& events) {
-  std::vector<std::vector<std::string>> rows = {
-      {"TIME (UTC)", "SEVERITY", "EVENT", "POOL", "WHAT"}};
+std::string EventsTable(const v1::ListEventsResponse& events, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
   for (const v1::JobEvent& event : events.events()) {
     rows.push_back({TimeOf(event), SeverityOf(event), KindOf(event),
                     event.pool().empty() ? "-" : event.pool(), WordsOf(event)});
   }
-  return TableText(rows);
+  return FittedTable(
+      {{"TIME (UTC)"}, {"SEVERITY"}, {"EVENT"}, {"POOL", CellFit::kName}, {"WHAT", CellFit::kText}},
+      rows, width);
 }
 
 std::string EventLine(const v1::JobEvent& event) {

@@ -17,11 +17,11 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   v1::ModelSpec& model = *spec.mutable_model();
   if (!model.has_hf() || model.hf().path().empty() ||
       (model.kind_case() != v1::ModelSpec::KIND_NOT_SET && !model.has_transformer())) {
-    return {};  // Refused by who resolves the spec.
+    return {};  // ResolveJobSpec refuses it.
   }
   const absl::StatusOr<HfConfig> config = ReadHfConfig(model.hf().path());
   if (absl::IsNotFound(config.status())) {
-    // What else is missing is named by who resolves the spec.
+    // ResolveJobSpec names what else is missing.
     if (model.transformer().layers() != 0 || !model.transformer().size().empty()) return {};
     return {{kField, absl::StrCat("no config.json in ", model.hf().path(), " on this machine"),
              "submit from a machine that has the folder, or write model.transformer out"}};

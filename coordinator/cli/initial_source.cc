@@ -38,8 +38,8 @@ CliError ErrorOfFolder(const std::string& folder, const absl::Status& status) {
   return error;
 }
 
-// Whether the coordinator sees the folder at that path. An earlier version does not know the question:
-// there a folder is what it always was, one of the coordinator's.
+// Whether the coordinator sees the folder at that path. An earlier version does not know this call; with
+// it a folder is one of the coordinator's machine, as before.
 absl::StatusOr<v1::FindFolderResponse> AskForFolder(const std::string& path,
                                                     const std::vector<SeenFile>& seen,
                                                     Client& client) {
@@ -110,7 +110,7 @@ std::variant<InitialSource, CliError> FindInitialSource(const Arguments& argumen
   }
   const absl::StatusOr<std::vector<SeenFile>> seen = LookAtFolder(fs, path);
   if (!here && absl::IsPermissionDenied(seen.status())) {
-    // It can be the coordinator's own, which this user may not read.
+    // It can be a folder of the coordinator, which this user may not read.
     spec.mutable_init()->set_folder(path);
     return InitialSource();
   }

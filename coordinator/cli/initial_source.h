@@ -22,13 +22,13 @@
 namespace longhaul::cli {
 
 struct InitialSource {
-  // To be sent if the coordinator lacks it; spec.init.upload names it. Nothing: nothing is to be sent.
+  // Must be sent if the coordinator does not have it; spec.init.upload names it. Empty: nothing to send.
   std::optional<FolderToSend> folder;
 };
 
-// Fills in spec.init; of a folder here the model's shape, too. A folder here is compared with the spec
-// before it is read. Asks the coordinator where a folder may be there as well; with
-// arguments.dry_run one that does not answer is taken to have none. Blocks.
+// Fills in spec.init, and the model's shape if the source is a folder here. Such a folder is compared
+// with the spec before it is read. If the coordinator may have the folder too, it is asked; with
+// arguments.dry_run a coordinator that does not answer counts as one without the folder. Blocks.
 std::variant<InitialSource, CliError> FindInitialSource(const Arguments& arguments, FileSystem& fs,
                                                         Client& client,
                                                         const Environment& environment,

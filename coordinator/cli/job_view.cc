@@ -43,18 +43,18 @@ std::string WireText(const v1::Job& job) {
   return text;
 }
 
-std::string FragmentTable(const v1::Job& job) {
-  std::vector<std::vector<std::string>> rows = {{"FRAGMENT", "ELEMENTS", "ROUNDS", "UP", "DOWN"}};
+std::string FragmentTable(const v1::Job& job, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
   for (const v1::FragmentStatus& f : job.fragments()) {
     rows.push_back({f.name(), absl::StrCat(f.elements()), absl::StrCat(f.rounds_committed()),
                     BytesText(f.payload_bytes_up()), BytesText(f.payload_bytes_down())});
   }
-  return TableText(rows);
+  return FittedTable({{"FRAGMENT", CellFit::kName}, {"ELEMENTS"}, {"ROUNDS"}, {"UP"}, {"DOWN"}},
+                     rows, width);
 }
 
-std::string PoolTable(const v1::Job& job) {
-  std::vector<std::vector<std::string>> rows = {
-      {"POOL", "LIVE", "RANKS", "STEP", "LOSS", "TOKENS/S", "COMPUTE", "WAIT"}};
+std::string PoolTable(const v1::Job& job, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
   for (const v1::PoolProgress& p : job.pools()) {
     rows.push_back({p.pool(), p.live() ? "yes" : "no", absl::StrCat(p.ranks()),
                     absl::StrCat(p.inner_step()), absl::StrFormat("%.4f", p.train_loss()),
@@ -62,10 +62,18 @@ std::string PoolTable(const v1::Job& job) {
                     DurationText(absl::Seconds(p.compute_seconds())),
                     DurationText(absl::Seconds(p.exposed_wait_seconds()))});
   }
-  return TableText(rows);
+  return FittedTable({{"POOL", CellFit::kName},
+                      {"LIVE"},
+                      {"RANKS"},
+                      {"STEP"},
+                      {"LOSS"},
+                      {"TOKENS/S"},
+                      {"COMPUTE"},
+                      {"WAIT"}},
+                     rows, width);
 }
 
-// Of pools that keep it.
+// A line for each pool that keeps its inner state.
 std::string InnerStateText(const v1::Job& job) {
   std::string text;
   for (const v1::PoolProgress& p : job.pools()) {
@@ -84,7 +92,7 @@ std::string InnerStateText(const v1::Job& job) {
   return text;
 }
 
-// Many messages begin with their field.
+// Without the field twice: many messages begin with it.
 std::string FieldAndMessage(const v1::JobError& error) {
   const bool named = error.field().empty() || absl::StartsWith(error.message(), error.field());
   return Printable(named ? error.message() : absl::StrCat(error.field(), ": ", error.message()));
@@ -140,7 +148,7 @@ Json JobsJson(const v1::ListJobsResponse& jobs) {
   return json;
 }
 
-std::string JobTable(const v1::Job& job, absl::Time now) {
+std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   std::vector<std::pair<std::string, std::string>> pairs = {
       {"name", job.spec().name()},
       {"id", job.id()},
@@ -163,21 +171,28 @@ std::string JobTable(const v1::Job& job, absl::Time now) {
   }
   for (const std::string& warning : job.warnings()) pairs.push_back({"warning", warning});
   std::string text = PairsText(pairs);
-  if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job));
-  if (job.pools_size() > 0) absl::StrAppend(&text, "\n", PoolTable(job), InnerStateText(job));
+  if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job, width));
+  if (job.pools_size() > 0)
+    absl::StrAppend(&text, "\n", PoolTable(job, width), InnerStateText(job));
   if (job.set_aside_size() > 0) absl::StrAppend(&text, "\n", SetAsideText(job.set_aside()));
   return text;
 }
 
-std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now) {
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "STATE", "STEP", "EVAL LOSS", "POOLS", "RUNNING FOR", "ID"}};
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
   for (const v1::Job& job : jobs.jobs()) {
     rows.push_back({job.spec().name(), StateName(job.state()), Steps(job),
                     LossOrDash(job.eval_loss()), absl::StrCat(job.pools_size()), Took(job, now),
                     job.id()});
   }
-  return TableText(rows);
+  return FittedTable({{"NAME", CellFit::kName},
+                      {"STATE"},
+                      {"STEP"},
+                      {"EVAL LOSS"},
+                      {"POOLS"},
+                      {"RUNNING FOR"},
+                      {"ID", CellFit::kId}},
+                     rows, width);
 }
 
 }  // namespace longhaul::cli

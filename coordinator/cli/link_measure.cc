@@ -14,7 +14,7 @@ constexpr int kCalls = 5;
 constexpr int kFirstBytes = 64 << 10, kBytesMax = 1 << 20;
 constexpr absl::Duration kEnough = absl::Milliseconds(1500);
 
-// `call(bytes)`, of growing size while it is quick.
+// Measures call(bytes) with sizes that double up to 1 MiB, for about 1.5 s at most.
 template <typename Call>
 absl::StatusOr<double> RateOf(absl::Duration round_trip, Call call) {
   const absl::Time begun = absl::Now();

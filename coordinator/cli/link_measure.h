@@ -9,8 +9,8 @@ namespace longhaul::cli {
 
 struct LinkFacts {
   v1::DescribeResponse server;
-  absl::Duration round_trip;         // Of an empty call: the median of five.
-  absl::Duration clock_ahead;        // The coordinator's, of ours. Known to half a round trip.
+  absl::Duration round_trip;         // Time of an empty call: the median of five.
+  absl::Duration clock_ahead;        // Coordinator's clock minus ours, within half a round trip.
   double bytes_per_second_up = 0;    // Of one connection, without the round trips; at most about
   double bytes_per_second_down = 0;  // 1.5 s each way.
 };

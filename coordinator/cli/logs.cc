@@ -1,4 +1,6 @@
 // longhaul logs: lines of pools, through the coordinator.
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,14 +35,26 @@ absl::StatusOr<v1::FollowLogsRequest> RequestOf(const Arguments& arguments, Clie
   return absl::NotFoundError(absl::StrCat("no job and no pool is called \"", arguments.job, "\""));
 }
 
+// Prints lines, and keeps where it is in those of each node.
 class LogPrinter {
  public:
   LogPrinter(const Arguments& arguments, const Environment& environment)
       : json_(arguments.output != OutputFormat::kTable), environment_(environment) {}
 
+  // Whether another stream can go on where this one ended: all nodes number their lines.
+  bool can_go_on() const { return numbered_; }
+  // What to ask for then.
+  void GoOn(v1::FollowLogsRequest* request) const {
+    request->clear_positions();
+    for (const auto& [node, at] : positions_) *request->add_positions() = at;
+    // Lines that were shown must not come again.
+    if (!numbered_) request->set_tail(0);
+  }
+
   // False: nobody reads what is printed.
   bool Print(const v1::FollowLogsResponse& lines) {
     const std::string pool = Printable(lines.pool());
+    Keep(pool, lines);
     if (lines.dropped() > 0) Dropped(pool, lines);
     for (const absl::string_view line : absl::StrSplit(lines.text(), '\n', absl::SkipEmpty())) {
       ++lines_;
@@ -62,10 +76,30 @@ class LogPrinter {
   void Dropped(const std::string& pool, const v1::FollowLogsResponse& lines) {
     environment_.err << pool << ": " << lines.dropped() << " older lines are gone" << std::endl;
   }
+  void Keep(const std::string& pool, const v1::FollowLogsResponse& lines) {
+    // A coordinator or an agent of an earlier version.
+    if (lines.ring() == 0) {
+      numbered_ = false;
+      return;
+    }
+    v1::LogPosition& at = positions_[{lines.pool(), lines.node()}];
+    if (at.ring() != 0 && at.ring() != lines.ring()) {
+      environment_.err << pool
+                       << ": its agent was started again; the last lines before that may be missing"
+                       << std::endl;
+    }
+    at.set_pool(lines.pool());
+    at.set_node(lines.node());
+    at.set_ring(lines.ring());
+    at.set_next(lines.next());
+  }
 
   const bool json_;
   const Environment& environment_;
   int64_t lines_ = 0;
+  // By pool and number of the node.
+  std::map<std::pair<std::string, int>, v1::LogPosition> positions_;
+  bool numbered_ = true;
 };
 
 }  // namespace
@@ -98,10 +132,12 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
         arguments.follow && gone && environment.clock.Now() - heard_at < kReconnectFor;
     if (!again) return ErrorOfCall(status, client.address());
     if (!std::exchange(lost, true)) {
-      environment.err << "connection lost (" << Printable(status.message())
-                      << "); lines may be missing until it is back" << std::endl;
+      environment.err << "connection lost (" << Printable(status.message()) << "); "
+                      << (printer.can_go_on() ? "going on where it stopped when it is back"
+                                              : "lines may be missing until it is back")
+                      << std::endl;
     }
-    request->set_tail(0);
+    printer.GoOn(&*request);
     environment.clock.Sleep(kReconnectAfter);
   }
   if (printer.lines() == 0 && !arguments.follow)

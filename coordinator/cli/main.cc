@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "common/base/mutex_checks.h"
 #include "common/rpc/allocator.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/terminal.h"
 #include "grpc/support/log.h"
 
 int main(int argc, char** argv) {
+  longhaul::SkipLockCycleSearch();
   // Calls report what went wrong; gRPC's own lines are shown only on request.
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   longhaul::TuneAllocatorForBulk();

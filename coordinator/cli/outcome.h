@@ -1,4 +1,4 @@
-// What a command leaves: data, an error, or, for a job that failed while it was waited for, both.
+// The result of a command: data or an error. Both if a job failed while the command waited for it.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct Outcome {
   std::string table;  // `data` for people.
   std::optional<CliError> error;
 
-  // Everything is written already.
+  // The command has written everything itself.
   static Outcome Nothing() {
     Outcome outcome(Json(), "");
     outcome.data.reset();

@@ -19,9 +19,8 @@ Json PoolsJson(const v1::ListPoolsResponse& pools) {
   return json;
 }
 
-std::string PoolsTable(const v1::ListPoolsResponse& pools) {
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "STATE", "RANKS", "DEVICE", "JOB", "STEP", "TOKENS/S", "LEASE", "HOST"}};
+std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
   for (const v1::Pool& pool : pools.pools()) {
     const auto& lease = pool.lease_left();
     rows.push_back(
@@ -32,7 +31,16 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools) {
          DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
          pool.nodes_size() > 1 ? absl::StrCat(pool.nodes_size(), " nodes") : pool.host()});
   }
-  std::string text = TableText(rows);
+  std::string text = FittedTable({{"NAME", CellFit::kName},
+                                  {"STATE"},
+                                  {"RANKS"},
+                                  {"DEVICE"},
+                                  {"JOB", CellFit::kId},
+                                  {"STEP"},
+                                  {"TOKENS/S"},
+                                  {"LEASE"},
+                                  {"HOST", CellFit::kName}},
+                                 rows, width);
   for (const v1::Pool& pool : pools.pools()) {
     if (!pool.waiting_for().empty())
       absl::StrAppend(&text, pool.name(), " waits for ", Printable(pool.waiting_for()), "\n");
@@ -56,8 +64,8 @@ Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints) {
   return json;
 }
 
-std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints) {
-  std::vector<std::vector<std::string>> rows = {{"STEP", "FINAL", "CREATED", "SIZE", "PATH"}};
+std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
   for (const v1::CheckpointManifest& checkpoint : checkpoints.checkpoints()) {
     int64_t elements = 0;
     for (const v1::CheckpointFragment& fragment : checkpoint.fragments())
@@ -68,7 +76,8 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints) {
                                      absl::UTCTimeZone()),
                     BytesText(4 * elements), checkpoint.path()});
   }
-  return TableText(rows);
+  return FittedTable({{"STEP"}, {"FINAL"}, {"CREATED"}, {"SIZE"}, {"PATH", CellFit::kPath}}, rows,
+                     width);
 }
 
 }  // namespace longhaul::cli

@@ -60,14 +60,14 @@ std::string Bar(double done, int cells_max) {
                       absl::StrFormat(" %3.0f %%", 100 * done));
 }
 
-// A part of the text; the lower its rank, the sooner it is shown where there is little room.
+// A part of the text. Where there is little room, parts with a lower rank are shown first.
 struct Part {
   std::string text;
   int rank;
   bool clips = false;  // May be shown in part.
 };
 
-// In the order of the text. Empty ones are not known.
+// In the order of the text. A part that is not known yet is empty.
 std::vector<Part> PartsOf(const v1::Job& job, absl::Time now) {
   const PoolMeans means = MeansOf(job);
   const bool trains = means.reporting > 0;

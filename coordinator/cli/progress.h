@@ -1,4 +1,4 @@
-// Shows how a job goes on, to people: a bar that is drawn over itself on a terminal, else a line
+// Shows the progress of a job to people: on a terminal a bar that is drawn again and again, else a line
 // now and then.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace longhaul::cli {
 // follows from the steps since the job started. Pools that are set aside are named.
 std::string ProgressText(const v1::Job& job, absl::Time now);
 
-// The bar and as much of that text as fits in so many columns, the most important of it: on 20
-// columns the bar alone.
+// The bar and the most important parts of that text that fit in so many columns. On 20 columns the bar
+// alone.
 std::string ProgressLine(const v1::Job& job, absl::Time now, int columns);
 
 // Not thread-safe.
@@ -31,7 +31,7 @@ class Progress {
   void Show(const v1::Job& job, absl::Time now);
   // A line of its own ("connection lost").
   void Note(const std::string& line);
-  // Leaves the bar as it is and begins a new line.
+  // Leaves the bar on the screen and begins a new line.
   void Finish();
 
  private:

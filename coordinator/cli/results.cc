@@ -58,7 +58,7 @@ Outcome Events(const Arguments& arguments, Client& client, const Environment& en
   if (!arguments.follow) {
     const auto events = client.ListEvents(arguments.job);
     if (!events.ok()) return ErrorOfCall(events.status(), client.address());
-    return {EventsJson(*events), EventsTable(*events)};
+    return {EventsJson(*events), EventsTable(*events, {environment.table_columns()})};
   }
   if (arguments.output == OutputFormat::kJson || arguments.output == OutputFormat::kYaml) {
     return UsageError("--follow shows lines, not one document",

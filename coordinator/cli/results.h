@@ -14,11 +14,11 @@ namespace longhaul::cli {
 
 void AddResultCommands(CLI::App& app, Arguments& arguments);
 
-// Nothing: `arguments` names none of them.
+// Empty: `arguments` names none of them.
 std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,
                                         const Environment& environment);
 
-// Of a command that waits: its --timeout from now on, or without end.
+// The deadline of a command that waits: --timeout from now, or never.
 absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment);
 
 // Waits until the checkpoint of this step is there. FAILED_PRECONDITION: the job has ended without

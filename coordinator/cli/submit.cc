@@ -40,7 +40,8 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOpti
   const absl::StatusOr<v1::Job> ended =
       WatchToEnd(client, environment.clock, job, options, progress);
   if (!ended.ok()) return ErrorOfCall(ended.status(), client.address());
-  Outcome outcome(JobJson(*ended), JobTable(*ended, environment.clock.Now()));
+  Outcome outcome(JobJson(*ended),
+                  JobTable(*ended, environment.clock.Now(), {environment.table_columns()}));
   if (ended->state() == v1::COMPLETED) return outcome;
   outcome.error = CliError{.exit = ExitCode::kFailed,
                            .code = absl::StrCat("JOB_", StateName(ended->state())),
@@ -83,8 +84,8 @@ bool LacksUpload(const absl::Status& status) {
   return info.has_value() && info->reason == "UPLOAD_UNKNOWN";
 }
 
-// The server's answer. A folder of this machine is sent once the server has accepted the rest of the
-// spec, if it lacks the folder then.
+// The server's answer. A folder of this machine is sent when the server has accepted the rest of the spec
+// and does not have the folder.
 absl::StatusOr<v1::SubmitJobResponse> SubmitFrom(const InitialSource& source,
                                                  const v1::SubmitJobRequest& request,
                                                  FileSystem& fs, Client& client,
@@ -115,7 +116,7 @@ Outcome DryRunHere(const v1::JobSpec& spec, const std::string& who,
 Outcome Refusal(const absl::Status& status, const v1::JobSpec& spec, const std::string& address) {
   CliError error = ErrorOfCall(status, address);
   if (const std::string hint = HintOfUpload(status); !hint.empty()) error.hint = hint;
-  // What a folder there says of the model is not known here.
+  // This program does not know the model of a folder on the coordinator's machine.
   if (error.fields.empty() || spec.init().has_folder()) return error;
   std::vector<SpecViolation> violations;
   (void)ResolveJobSpec(spec, &violations);
@@ -173,7 +174,7 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
     return WaitForEnd(arguments, job.id(), {.contacted = true, .quiet = !shown}, client,
                       environment);
   }
-  return {JobJson(job), JobTable(job, now)};
+  return {JobJson(job), JobTable(job, now, {environment.table_columns()})};
 }
 
 Outcome Watch(const Arguments& arguments, Client& client, const Environment& environment) {

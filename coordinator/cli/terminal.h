@@ -8,7 +8,7 @@
 namespace longhaul::cli {
 
 // Null: TERM is empty or "dumb", or neither standard error nor standard output is a terminal. Its
-// end brings back how keys were read.
+// destructor restores the terminal's settings for keys.
 std::unique_ptr<Terminal> OpenTerminal();
 
 }  // namespace longhaul::cli

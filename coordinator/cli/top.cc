@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kTopJobs = 20;
 constexpr absl::Duration kTopInterval = absl::Seconds(1);
-// Another screen, whose end brings back what was there; without a cursor.
+// Switches to the terminal's second screen, without a cursor. Leaving it shows the first one again.
 constexpr char kEnterScreen[] = "\x1b[?1049h\x1b[?25l";
 constexpr char kLeaveScreen[] = "\x1b[?25h\x1b[?1049l";
 
@@ -30,11 +30,11 @@ absl::Status Look(Client& client, Seen* seen) {
   return absl::OkStatus();
 }
 
-std::string Tables(const Seen& seen, absl::Time now) {
-  return absl::StrCat(JobsTable(seen.jobs, now), "\n", PoolsTable(seen.pools));
+std::string Tables(const Seen& seen, absl::Time now, TableWidth width) {
+  return absl::StrCat(JobsTable(seen.jobs, now, width), "\n", PoolsTable(seen.pools, width));
 }
 
-// As much as the screen has room for, the first line in any case.
+// As much of the text as fits on the screen, but at least its first line.
 std::string Screen(const std::string& text, const Terminal& terminal) {
   std::string screen = "\x1b[H";
   int row = 0;
@@ -49,14 +49,14 @@ std::string Screen(const std::string& text, const Terminal& terminal) {
 
 Outcome Top(const Arguments& arguments, Client& client, const Environment& environment) {
   Seen seen;
-  // What never worked is an error; what stops working is waited for.
+  // A first call that fails is an error. Later failures are shown, and the call is tried again.
   if (const absl::Status status = Look(client, &seen); !status.ok())
     return ErrorOfCall(status, client.address());
   const bool live = environment.out_is_terminal && environment.terminal != nullptr &&
                     arguments.output == OutputFormat::kTable;
   const auto outcome = [&] {
     return Outcome(Json{{"jobs", JobsJson(seen.jobs)}, {"pools", PoolsJson(seen.pools)}},
-                   live ? "" : Tables(seen, environment.clock.Now()));
+                   live ? "" : Tables(seen, environment.clock.Now(), {}));
   };
   if (!live) return outcome();
   environment.out << kEnterScreen;
@@ -71,7 +71,9 @@ Outcome Top(const Arguments& arguments, Client& client, const Environment& envir
       absl::StrAppend(&head, "as ", DurationText(now - seen_at),
                       " ago; no answer since: ", Printable(status.message()), "\n");
     }
-    environment.out << Screen(absl::StrCat(head, "\n", Tables(seen, now)), *environment.terminal)
+    const TableWidth width{.columns = environment.terminal->columns() - 1, .lines = true};
+    environment.out << Screen(absl::StrCat(head, "\n", Tables(seen, now, width)),
+                              *environment.terminal)
                     << std::flush;
     if (!environment.out) break;
     if (environment.terminal->QuitWithin(kTopInterval)) break;

@@ -14,7 +14,7 @@ void TransferProgress::Show(absl::string_view what, int64_t done, int64_t all) {
   const bool terminal = environment_.err_is_terminal;
   if (now - shown_at_ < (terminal ? absl::Milliseconds(200) : absl::Seconds(5))) return;
   const bool first = std::exchange(shown_at_, now) == absl::InfinitePast();
-  // Where lines stay, a short transfer has none.
+  // Without a terminal lines stay, so a short transfer shows none.
   if (first && !terminal) return;
   const double part = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
   const std::string text = absl::StrFormat("%s%d %%: %s of %s", what, static_cast<int>(100 * part),

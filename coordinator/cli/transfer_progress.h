@@ -1,5 +1,5 @@
-// What people see of a transfer of files: a line that is drawn over itself on a terminal, else a line
-// now and then; and of its connection.
+// Shows the progress of a transfer of files and the state of its connection: on a terminal one line that
+// is drawn again and again, else a line now and then.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class TransferProgress {
   // "12 %: 3.4 MiB of 28.1 MiB", behind `what` ("" or words with a space at their end). Bytes came, so
   // the connection is there.
   void Show(absl::string_view what, int64_t done, int64_t all);
-  // The connection is lost, and tried again: said once.
+  // Says once that the connection is lost and is tried again.
   void Lost(const absl::Status& why, const std::string& address);
-  // It is there again: said, if it was lost.
+  // Says that the connection is there again, if it was lost.
   void Connected();
-  // A line of its own.
+  // Writes a line.
   void Say(const std::string& line);
-  // Takes the line away.
+  // Removes the line.
   void End();
 
  private:

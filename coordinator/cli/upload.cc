@@ -3,15 +3,21 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/io/file_pieces.h"
 #include "common/io/file_util.h"
 #include "common/io/sha256.h"
+#include "common/rpc/bulk_call.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/text.h"
@@ -22,7 +28,8 @@ namespace {
 
 // The server takes no longer streams. A longer transfer continues with another one.
 constexpr absl::Duration kUploadStreamMax = absl::Minutes(30);
-constexpr int64_t kChunkBytes = 1 << 20;
+// Files that are read and hashed at one time. Each has two threads: SHA-256 is slower than reading.
+constexpr size_t kFilesAtOnce = 4;
 
 absl::StatusOr<SeenFile> LookAt(const std::string& folder, const std::string& name) {
   const std::string path = JoinPath(folder, name);
@@ -51,14 +58,36 @@ absl::StatusOr<std::string> DigestOfFile(FileSystem& fs, const std::string& fold
                                          const std::function<void(int64_t)>& on_read) {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(JoinPath(folder, seen.name)));
   Sha256 sha;
-  for (int64_t at = 0; at < seen.bytes;) {
-    const int64_t end = std::min(at + kChunkBytes, seen.bytes);
-    // A file that became shorter is found below.
-    if (!AddFileTo(sha, *file, at, end).ok()) break;
-    on_read(end - std::exchange(at, end));
+  FilePieces pieces(file.get(), 0, seen.bytes);
+  // A file that became shorter is found below.
+  for (auto piece = pieces.Next(); piece.ok() && piece->size > 0; piece = pieces.Next()) {
+    sha.Update(piece->view());
+    on_read(static_cast<int64_t>(piece->size));
   }
   LH_RETURN_IF_ERROR(CheckUnchanged(folder, seen));
   return sha.Hex();
+}
+
+// Fills in the digests of `files`, which are those of `seen`. `on_read` is called from other threads,
+// one call at a time.
+absl::Status DigestFiles(FileSystem& fs, const std::string& folder,
+                         const std::vector<SeenFile>& seen,
+                         const std::function<void(int64_t)>& on_read,
+                         std::vector<FolderFile>& files) {
+  absl::Mutex mutex;
+  const auto count = [&](int64_t bytes) {
+    absl::MutexLock lock(&mutex);
+    on_read(bytes);
+  };
+  std::atomic<size_t> next = 0;
+  return RunParts(
+      std::min({kFilesAtOnce, seen.size(), size_t{std::thread::hardware_concurrency()} + 1}), {},
+      [&](size_t, const std::stop_token& stop, WireBytes&) -> absl::Status {
+        for (size_t i = next++; i < seen.size() && !stop.stop_requested(); i = next++) {
+          LH_ASSIGN_OR_RETURN(files[i].sha256, DigestOfFile(fs, folder, seen[i], count));
+        }
+        return absl::OkStatus();
+      });
 }
 
 class Uploading {
@@ -140,24 +169,20 @@ class Uploading {
     LH_RETURN_IF_ERROR(CheckUnchanged(folder_.path, seen));
     LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                         fs_.Open(JoinPath(folder_.path, seen.name)));
+    FilePieces pieces(file.get(), at, seen.bytes);
     v1::UploadFileRequest first;
     first.set_upload(folder_.upload);
     first.set_file(seen.name);
     first.set_offset(at);
-    const absl::StatusOr<v1::UploadFileResponse> sent =
-        client_.UploadFile(first, environment_.clock.Now() + kUploadStreamMax,
-                           [&](v1::UploadFileRequest* chunk) -> absl::StatusOr<bool> {
-                             if (at >= seen.bytes) return false;
-                             std::string& data = *chunk->mutable_data();
-                             data.resize(std::min(kChunkBytes, seen.bytes - at));
-                             if (!file->ReadExactly(at, absl::MakeSpan(data)).ok())
-                               return Changed(folder_.path, seen);
-                             at += static_cast<int64_t>(data.size());
-                             done_ += static_cast<int64_t>(data.size());
-                             result_.sent += static_cast<int64_t>(data.size());
-                             progress_.Show("sending ", done_, result_.bytes);
-                             return true;
-                           });
+    const absl::StatusOr<v1::UploadFileResponse> sent = client_.UploadFile(
+        first, environment_.clock.Now() + kUploadStreamMax, [&]() -> absl::StatusOr<FilePiece> {
+          absl::StatusOr<FilePiece> piece = pieces.Next();
+          if (!piece.ok()) return Changed(folder_.path, seen);
+          done_ += static_cast<int64_t>(piece->size);
+          result_.sent += static_cast<int64_t>(piece->size);
+          progress_.Show("sending ", done_, result_.bytes);
+          return piece;
+        });
     // A file that changed here explains a digest that differs there.
     LH_RETURN_IF_ERROR(CheckUnchanged(folder_.path, seen));
     LH_RETURN_IF_ERROR(sent.status());
@@ -206,11 +231,14 @@ absl::StatusOr<FolderToSend> ReadFolder(FileSystem& fs, const std::string& folde
     FolderFile& file = read.files.emplace_back();
     file.name = seen.name;
     file.bytes = seen.bytes;
-    LH_ASSIGN_OR_RETURN(file.sha256, DigestOfFile(fs, folder, seen, [&](int64_t bytes) {
-                          done += bytes;
-                          progress.Show("reading ", done, all);
-                        }));
   }
+  LH_RETURN_IF_ERROR(DigestFiles(
+      fs, folder, read.seen,
+      [&](int64_t bytes) {
+        done += bytes;
+        progress.Show("reading ", done, all);
+      },
+      read.files));
   LH_RETURN_IF_ERROR(CheckFolderFiles(read.files));
   read.upload = DigestOfFiles(read.files);
   return read;

@@ -16,7 +16,7 @@
 
 namespace longhaul::cli {
 
-// A file without its bytes: another one, or a changed one, differs in some of these.
+// Identifies a file without its bytes. A different or changed file has other values.
 struct SeenFile {
   std::string name;
   int64_t bytes = 0;
@@ -54,7 +54,8 @@ absl::StatusOr<Uploaded> Upload(const FolderToSend& folder, Client& client, File
                                 const Environment& environment,
                                 absl::Duration reconnect_for = absl::Minutes(10));
 
-// What to do about an error of ReadFolder or Upload that arose here. Empty: it did not.
+// What to do about an error of ReadFolder or Upload that arose on this machine. Empty: it came from the
+// server.
 std::string HintOfUpload(const absl::Status& status);
 
 }  // namespace longhaul::cli

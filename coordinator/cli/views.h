@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "common/config/yaml_json.h"
+#include "coordinator/cli/table.h"
 #include "longhaul/v1/job.pb.h"
 #include "longhaul/v1/pool.pb.h"
 
@@ -15,23 +16,23 @@ namespace longhaul::cli {
 // last, best, last_step, evaluations} (null where there is none yet) and wire_bytes as {up:
 // {payload, total}, down: {payload, total}}.
 Json JobJson(const v1::Job& job);
-std::string JobTable(const v1::Job& job, absl::Time now);
+std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width = {});
 
 Json JobsJson(const v1::ListJobsResponse& jobs);
-std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now);
+std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, TableWidth width = {});
 
 Json PoolsJson(const v1::ListPoolsResponse& pools);
-std::string PoolsTable(const v1::ListPoolsResponse& pools);
+std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width = {});
 
 Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints);
-std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints);
+std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, TableWidth width = {});
 
 // Why pools do not take part, a line for each: "west is set aside for quickstart: NOT_FOUND: no such
 // file (3 times in a row; again in 20s)".
 std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside);
 
 bool HasEnded(const v1::Job& job);
-// Ended, or quarantined: nothing changes until somebody acts.
+// Ended or quarantined: nothing changes until a user does something.
 bool Rests(const v1::Job& job);
 std::string StateName(v1::JobState state);
 

@@ -11,7 +11,7 @@
 namespace longhaul::cli {
 namespace {
 
-// A stream is opened anew after so long, so that none waits for ever on a peer that forgot it.
+// A stream is opened again after this time, so that no stream waits for ever for a peer that forgot it.
 constexpr absl::Duration kStreamMax = absl::Minutes(30);
 
 class Watching {
@@ -28,7 +28,7 @@ class Watching {
       if (answered) attempt = 0;
       if (absl::Status given_up = Judge(); !given_up.ok()) return given_up;
       if (status_.code() == absl::StatusCode::kDeadlineExceeded)
-        continue;  // Only the stream's own.
+        continue;  // The limit of the stream, not the user's deadline.
       Wait(attempt++);
     }
   }
@@ -37,7 +37,7 @@ class Watching {
   // True if anything came.
   bool StreamOnce() {
     const int64_t before = updates_;
-    // By its id: the name of a job that was deleted may be another's by now.
+    // By its id: if the job was deleted, another job may have its name now.
     status_ = client_.WatchJob(
         updates_ == 0 ? name_ : job_.id(), cursor_,
         std::min(options_.deadline, clock_.Now() + kStreamMax),
@@ -76,7 +76,7 @@ class Watching {
       case absl::StatusCode::kOk:
       case absl::StatusCode::kDeadlineExceeded:
         return absl::OkStatus();
-      case absl::StatusCode::kOutOfRange:  // A coordinator that counts anew after a restart.
+      case absl::StatusCode::kOutOfRange:  // The coordinator's clock was set back.
         if (cursor_ == 0) return status_;
         cursor_ = 0;
         return absl::OkStatus();
@@ -119,7 +119,7 @@ class Watching {
   int64_t updates_ = 0;
   absl::Time heard_at_ = clock_.Now();  // Of the newest update.
   absl::Status status_;                 // Of the newest stream.
-  bool heard_ = true;                   // Somebody takes the updates.
+  bool heard_ = true;                   // The caller still takes updates.
   bool lost_ = false;                   // The user was told that the connection is lost.
 };
 

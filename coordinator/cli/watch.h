@@ -18,10 +18,10 @@ struct WatchOptions {
   absl::Duration reconnect_for = absl::Minutes(10);  // Without any answer: UNAVAILABLE.
   bool contacted = false;                            // The server has answered an earlier call.
   bool quiet = false;                                // Show only what went wrong, not each update.
-  // Gets the job's events behind `events_after`, each once, as they come. Empty: no events.
+  // Called with each event of the job after `events_after`, once. Empty: no events.
   std::function<void(const v1::JobEvent&)> on_event = nullptr;
   int64_t events_after = 0;
-  // Called with each update. False: nobody listens any more, the wait ends with CANCELLED.
+  // Called with each update. If it returns false, the wait ends with CANCELLED.
   std::function<bool(const v1::Job&)> on_job;
 };
 

@@ -12,6 +12,13 @@ namespace {
 // The time between two tries to remove files.
 constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
 
+WriteCheckpoint OfCycle(const std::string& job, const RoundPlan& plan, int64_t cycle) {
+  return {.job = job,
+          .cycle = cycle,
+          .step = plan.CycleStep(cycle),
+          .versions = std::vector<int64_t>(plan.fragments(), cycle)};
+}
+
 }  // namespace
 
 void Coordinator::CheckpointDue(const Job& job, int64_t version) {
@@ -24,19 +31,21 @@ void Coordinator::CheckpointDue(const Job& job, int64_t version) {
   if (rounds.WholeVersion() < version) return;
   // The final checkpoint follows, and has this step.
   if (rounds.plan().CycleStep(version) == rounds.plan().steps()) return;
-  out_.works.push_back(
-      WriteCheckpoint{.job = job.id, .cycle = version, .step = rounds.plan().CycleStep(version)});
+  out_.works.push_back(OfCycle(job.id, rounds.plan(), version));
 }
 
-// The checkpoint of a job that ends early: its parameters, if every fragment was synchronised.
+// The checkpoint of a job that ends early: its parameters, if every fragment was synchronised. A
+// round that is still being applied is not in it: that would have another step.
 void Coordinator::CheckpointLeft(const Job& job) {
   if (job.store != StoreState::kOpen || job.final_checkpoint != FinalCheckpoint::kNone) return;
   const Exchange& rounds = *job.exchange;
   if (rounds.WholeVersion() < 1) return;
-  int64_t step = 0;
-  for (int p = 0; p < rounds.plan().fragments(); ++p)
-    step = std::max(step, rounds.plan().PushStep(p, rounds.fragment(p).version));
-  out_.works.push_back(WriteCheckpoint{.job = job.id, .step = step});
+  WriteCheckpoint left{.job = job.id};
+  for (int p = 0; p < rounds.plan().fragments(); ++p) {
+    left.versions.push_back(rounds.fragment(p).version);
+    left.step = std::max(left.step, rounds.plan().PushStep(p, left.versions.back()));
+  }
+  out_.works.push_back(std::move(left));
 }
 
 void Coordinator::On(const AskCheckpoint& event) {
@@ -86,8 +95,7 @@ void Coordinator::On(const CheckpointFailed& event) {
   }
   if (event.cycle == 0 || event.cycle != job->checkpoint_asked) return;
   if (!event.fault.retry) return ClearRequest(*job);
-  Block(*job, event.fault.fault.message,
-        WriteCheckpoint{.job = job->id, .cycle = event.cycle, .step = plan.CycleStep(event.cycle)});
+  Block(*job, event.fault.fault.message, OfCycle(job->id, plan, event.cycle));
 }
 
 void Coordinator::On(const DeleteJob& event) {

@@ -30,11 +30,13 @@ void Coordinator::JoinNode(const JoinPool& event) {
   const bool runs = live && !event.running.empty() && member->incarnation == event.running;
   const NodeTraits traits{.nodes = event.nodes,
                           .number = event.node,
+                          .given = event.node_given,
                           .traits = {event.ranks, event.cuda, event.capabilities},
                           .host = event.host,
                           .rendezvous = event.rendezvous,
                           .token = event.token,
-                          .version = event.version};
+                          .version = event.version,
+                          .machine = event.machine};
   const absl::Status joined = nodes_.Join(event.pool, event.incarnation, traits,
                                           runs ? event.running : "", event.fresh, now_);
   if (!joined.ok()) {

@@ -173,13 +173,14 @@ struct ApplyRound {
 };
 // Writes the outer parameters of all fragments. cycle: the completed cycle; 0 for the final
 // checkpoint, and for that of a job that was cancelled or failed. step: the inner step of the
-// newest push in it. Each fragment is taken at the version of the cycle if that can still be made,
+// newest push in it. versions: by fragment; each is taken at its version if that can still be made,
 // otherwise at its newest. Ends in CheckpointWritten or CheckpointFailed.
 struct WriteCheckpoint {
   std::string job;
   int64_t cycle = 0;
   int64_t step = 0;
   bool final = false;
+  std::vector<int64_t> versions = {};
 };
 // Removes the files of a deleted job. Ends in FilesRemoved or RemoveFailed.
 struct RemoveFiles {

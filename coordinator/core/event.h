@@ -53,11 +53,14 @@ struct JoinPool {
   // See NodeTraits.
   int nodes = 1;
   std::optional<int> node = std::nullopt;
+  bool node_given = false;
   std::string host = {}, rendezvous = {}, token = {}, version = {};
   // For several nodes: the group's incarnation under which its ranks run. Empty: none.
   std::string running = {};
   // A new name, used as the incarnation of the group if this node completes it.
   std::string fresh = {};
+  // See NodeTraits.
+  std::string machine = {};
 };
 
 // An evaluation of the outer parameters, or of the pool's own. `final`: of the outer parameters

@@ -22,6 +22,15 @@ EvaluationRecord RecordOf(const StoreEvaluation& record) {
           .metrics = e.metrics};
 }
 
+// What was said at submit about the job's beginning is in its events alone.
+void RestoreWarnings(LiveJob& job) {
+  if (!job.resolved.has_value()) return;
+  for (const v1::JobEvent& event : job.events.After(0)) {
+    if (event.kind() == v1::SUBMIT_WARNING)
+      job.resolved->beginning_warnings.push_back(event.message());
+  }
+}
+
 }  // namespace
 
 Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered)
@@ -32,6 +41,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
     if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job);
+    RestoreWarnings(*job);
     job->events.Add(MakeEvent(v1::COORDINATOR_STARTED, v1::INFO,
                               "was found again after a restart of the coordinator"),
                     parts_.now());

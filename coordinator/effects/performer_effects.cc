@@ -192,7 +192,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
   for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
     *manifest.add_tensors() = std::move(tensor);
   parts_.fragments->Checkpoint(
-      work.job, std::move(manifest), work.cycle > 0 ? std::optional(work.cycle) : std::nullopt,
+      work.job, std::move(manifest), work.versions,
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
         const std::shared_ptr<LiveJob> job = Find(work.job);
         if (!job) return;

@@ -98,6 +98,8 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   LH_RETURN_IF_ERROR(stored);
   ++jobs_by_state_[record.state];
   job->events.Add(MakeEvent(v1::STATE_CHANGED, v1::INFO, "was submitted"), now());
+  for (const std::string& warning : job->resolved->beginning_warnings)
+    job->events.Add(MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, warning), now());
   parts_.fragments->Add(job->fragments);
   jobs_[record.id] = job;
   Step(SubmitJob{record.id, job_options});

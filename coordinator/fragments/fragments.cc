@@ -127,7 +127,7 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
 void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job) return done(NoJob(id));
-  RunThen(*parts_.background, std::move(done), [this, job, create] {
+  RunThen(*parts_.opening, std::move(done), [this, job, create] {
     absl::StatusOr<OpenedStore> opened = OpenNow(*job, create);
     Note(*job, opened.status());
     return opened;
@@ -184,13 +184,13 @@ void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
 }
 
 void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifest,
-                           std::optional<int64_t> version, Done<v1::CheckpointManifest> done) {
+                           std::vector<int64_t> versions, Done<v1::CheckpointManifest> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return done(NoJob(id));
   RunThen(*parts_.background, std::move(done),
-          [this, job, version, manifest = std::move(manifest)]() mutable {
+          [this, job, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
             absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
-                std::move(manifest), version, [this, job] { return Pinned(job->id()); });
+                std::move(manifest), versions, [this, job] { return Pinned(job->id()); });
             Note(*job, written.status());
             return written;
           });

@@ -76,12 +76,13 @@ class Fragments {
     // How many threads share the tiles of a round. 0: the store's default.
     int tile_threads = 0;
   };
-  // All outlive the object. `apply` and `background` have run all their tasks before the object
-  // ends.
+  // All outlive the object. The runners have run all their tasks before the object ends. `opening`
+  // opens stores, so that a new job does not wait for the checkpoints of others in `background`.
   struct Parts {
     FileSystem* fs = nullptr;
     Arbiter* arbiter = nullptr;
     TaskRunner* apply = nullptr;
+    TaskRunner* opening = nullptr;
     TaskRunner* background = nullptr;
     FragmentMetrics* metrics = nullptr;
     const Logger* log = nullptr;
@@ -102,10 +103,10 @@ class Fragments {
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
   // Performs a round. OK: it is durable.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
-  // Writes a checkpoint of the newest versions, or of `version` (JobStore::WriteCheckpoint). The
-  // manifest has job_id, job_name, step, final, created_at and tensors.
+  // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
+  // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
-                  std::optional<int64_t> version, Done<v1::CheckpointManifest> done);
+                  std::vector<int64_t> versions, Done<v1::CheckpointManifest> done);
   // The job has ended: gives back the disk space that was prepared for later rounds.
   void Retire(const std::string& job);
   // Forgets the job. Later streams are refused; streams in progress end by themselves.

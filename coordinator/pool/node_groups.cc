@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 
@@ -17,6 +18,8 @@ namespace {
 std::string LeaseName(std::string_view pool, int node) {
   return absl::StrFormat("%s/%d", pool, node);
 }
+
+bool IsFixed(const NodeTraits& traits) { return traits.number.has_value() && !traits.given; }
 
 std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" : "cpu"; }
 
@@ -62,8 +65,10 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
   }
   Pool made{.nodes = std::vector<Node>(is_new ? traits.nodes : 0), .since = now};
   Pool& pool = is_new ? made : it->second;
-  const std::optional<int> number = NumberFor(pool, incarnation, traits);
+  std::optional<int> number = NumberFor(pool, incarnation, traits);
   LH_RETURN_IF_ERROR(CheckAgrees(name, pool, number.value_or(-1), traits));
+  if (!number.has_value() && IsFixed(traits) && MakeRoom(name, pool, *traits.number, now))
+    number = traits.number;
   if (!number.has_value()) {
     return absl::AlreadyExistsError(
         traits.number.has_value()
@@ -176,8 +181,8 @@ std::vector<NodeView> NodeGroups::NodesOf(std::string_view name) const {
   const auto it = pools_.find(name);
   if (it == pools_.end()) return views;
   for (const Node& node : it->second.nodes) {
-    views.push_back(
-        {static_cast<int>(views.size()), node.here, node.traits.traits.ranks, node.traits.host});
+    views.push_back({static_cast<int>(views.size()), node.here, node.traits.traits.ranks,
+                     node.traits.host, node.traits.machine});
   }
   return views;
 }
@@ -226,6 +231,19 @@ std::optional<int> NodeGroups::NumberFor(const Pool& pool, std::string_view inca
     if (!traits.host.empty() && pool.nodes[n].traits.host == traits.host) return n;
   }
   return first;
+}
+
+bool NodeGroups::MakeRoom(std::string_view name, Pool& pool, int number, absl::Time now) {
+  Node& node = pool.nodes[number];
+  const auto free = std::find_if(pool.nodes.begin(), pool.nodes.end(),
+                                 [](const Node& other) { return !other.here; });
+  if (!pool.group.empty() || IsFixed(node.traits) || free == pool.nodes.end()) return false;
+  // The lease begins anew.
+  leases_.Leave(LeaseName(name, number), node.incarnation);
+  const std::string moved = LeaseName(name, static_cast<int>(free - pool.nodes.begin()));
+  LH_CHECK(leases_.Join(moved, node.incarnation, {}, now).ok(), "one lease less was there");
+  *free = std::exchange(node, {});
+  return true;
 }
 
 absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, int number,

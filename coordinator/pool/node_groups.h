@@ -4,8 +4,9 @@
 //
 //   no group --all nodes are here--> a group --one leaves, is lost or starts again--> no group
 //
-// A node keeps its number while it is here, and when it comes again from the same host. Knows
-// nothing of jobs.
+// A node keeps its number while it is here, and when it comes again from the same host. While there
+// is no group, a node whose number is not fixed gives it up to one whose number is, if another one
+// is free. Knows nothing of jobs.
 //
 // Externally synchronised. `now` must not go backwards.
 #pragma once
@@ -31,6 +32,8 @@ struct NodeTraits {
   int nodes = 1;
   // The node's number, if its user fixed it or it was given before. Empty: any number.
   std::optional<int> number = std::nullopt;
+  // The number was given before.
+  bool given = false;
   // The traits of this node. Those of the pool are the sum of the ranks, and the capabilities that
   // all nodes have.
   PoolTraits traits = {};
@@ -40,6 +43,8 @@ struct NodeTraits {
   std::string host = {}, rendezvous = {}, token = {};
   // The version of its program.
   std::string version = {};
+  // The name of its machine, for people.
+  std::string machine = {};
 
   friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
 };
@@ -65,6 +70,7 @@ struct NodeView {
   bool here = false;
   int ranks = 0;
   std::string host;
+  std::string machine = {};
 };
 
 class NodeGroups {
@@ -145,6 +151,8 @@ class NodeGroups {
   // The number that the node gets. Empty if another agent has it.
   static std::optional<int> NumberFor(const Pool& pool, std::string_view incarnation,
                                       const NodeTraits& traits);
+  // Whether `number` is free now: the node that had it got another one.
+  bool MakeRoom(std::string_view name, Pool& pool, int number, absl::Time now);
   // The number of the node of this incarnation, if it is here.
   static std::optional<int> Find(const Pool& pool, std::string_view incarnation);
 

@@ -1,5 +1,4 @@
 // longhaul-coordinator: flags, signals and the server.
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -12,6 +11,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
+#include "common/base/stop_signals.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
@@ -28,16 +28,6 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
-
-// Signals are blocked in every thread, so that one thread can wait for them.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
 
 // A pool has two connections, but shells allow a process only 1,024 files.
 void RaiseFileLimit() {
@@ -92,7 +82,7 @@ int Refuse(const Logger& log, const absl::Status& status) {
 }
 
 int Run(Flags flags) {
-  const sigset_t signals = BlockSignals();
+  const sigset_t signals = BlockStopSignals();
   RaiseFileLimit();
   const Logger log(flags.server.log);
   SendProtobufLogTo(log);

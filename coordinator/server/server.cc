@@ -188,6 +188,7 @@ class CoordinatorServer::Impl {
     owner_->Stop();
     bulk_.reset();
     apply_.reset();
+    opening_.reset();
     background_.reset();
     tracker_.Close("");
     track_.reset();
@@ -201,6 +202,7 @@ class CoordinatorServer::Impl {
   void StartWork(const CoordinatorServerOptions& options, RecoveredState recovered) {
     apply_ = std::make_unique<Executor>(
         Executor::Options{.threads = options.apply_threads, .queue_max = kQueueMax});
+    opening_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     background_ =
         std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     bulk_ = std::make_unique<Executor>(
@@ -209,6 +211,7 @@ class CoordinatorServer::Impl {
                                              Fragments::Parts{.fs = fs_,
                                                               .arbiter = &arbiter_,
                                                               .apply = apply_.get(),
+                                                              .opening = opening_.get(),
                                                               .background = background_.get(),
                                                               .metrics = &fragment_metrics_,
                                                               .log = &log_});
@@ -389,7 +392,7 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, background_, bulk_;
+  std::unique_ptr<Executor> apply_, opening_, background_, bulk_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;

@@ -1,7 +1,6 @@
 #include "coordinator/service/checkpoint_stream.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,36 +21,18 @@ constexpr int64_t kChunkBytes = 1 << 20;
 // All downloads together count as one owner of the memory for bulk streams.
 constexpr char kOwner[] = "@download";
 
-// A message whose `data` are these bytes, which it takes over.
-grpc::ByteBuffer MessageOf(const v1::DownloadCheckpointResponse& head, std::string data) {
-  std::string front = head.SerializeAsString();
-  // Field 4, delimited by its length.
-  front.push_back((v1::DownloadCheckpointResponse::kDataFieldNumber << 3) | 2);
-  for (uint64_t length = data.size();; length >>= 7) {
-    front.push_back(static_cast<char>((length & 0x7f) | (length > 0x7f ? 0x80 : 0)));
-    if (length <= 0x7f) break;
-  }
-  auto* owned = new std::string(std::move(data));
-  const grpc::Slice slices[] = {
-      grpc::Slice(front),
-      grpc::Slice(
-          owned->data(), owned->size(),
-          [](void* user_data) { delete static_cast<std::string*>(user_data); }, owned)};
-  return grpc::ByteBuffer(slices, 2);
-}
-
 // At most one read (on the executor) and one write (gRPC's) are in flight. The one that ends later
 // starts the next ones.
 class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   CheckpointReactor(grpc::CallbackServerContext* context, OpenCheckpointFile open,
                     const BulkResources& resources)
-      : context_(context), open_(std::move(open)), resources_(resources) {}
+      : context_(context), open_(std::move(open)), resources_(resources), call_(context) {}
 
   void Start(const grpc::ByteBuffer& request, const std::shared_ptr<CheckpointReactor>& self) {
     self_ = self;
     if (const absl::Status status = Admit(request); !status.ok()) return End(status);
-    watch_->Start([self] { self->Stalled(); });
+    watch_->Start([self] { self->call_.Cancel(); });
     if (!resources_.executor->Submit([self] { self->Begin(); })) End(TooManyBulkCalls());
   }
 
@@ -62,8 +43,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
       absl::MutexLock lock(&mutex_);
       writing_ = false;
       if (!ok) {
-        failed_ = stalled_ ? StalledError(resources_.stall)
-                           : absl::CancelledError("the reader of a checkpoint is gone");
+        failed_ = call_.WhyFailed(resources_.stall, "the reader of a checkpoint is gone");
         next_.reset();
       }
       next = Advance();
@@ -74,10 +54,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
   // Releases what only the call needs, since a late alarm may keep the object for a moment.
   void OnDone() override {
     watch_->Stop();
-    {
-      absl::MutexLock lock(&mutex_);
-      done_ = true;
-    }
+    call_.Done();
     file_ = {};
     ticket_ = {};
     const std::shared_ptr<CheckpointReactor> last = std::move(self_);
@@ -105,13 +82,14 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
 
   // On the executor. Only this function reads the file.
   void Read() {
-    std::string data(std::min(kChunkBytes, file_.bytes - at_), '\0');
-    const absl::Status read = file_.file->ReadExactly(at_, absl::MakeSpan(data));
+    const auto size = static_cast<size_t>(std::min(kChunkBytes, file_.bytes - at_));
+    FilePiece data{std::make_unique_for_overwrite<char[]>(size), size};
+    const absl::Status read = file_.file->ReadExactly(at_, absl::MakeSpan(data.bytes.get(), size));
     v1::DownloadCheckpointResponse head;
     head.set_offset(at_);
     head.set_file_bytes(file_.bytes);
     head.set_step(file_.step);
-    at_ += static_cast<int64_t>(data.size());
+    at_ += static_cast<int64_t>(size);
     Next next;
     {
       absl::MutexLock lock(&mutex_);
@@ -120,7 +98,8 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
       if (!read.ok()) {
         failed_ = read;
       } else if (failed_.ok()) {
-        next_ = MessageOf(head, std::move(data));
+        next_ = MessageWithPayload(head, v1::DownloadCheckpointResponse::kDataFieldNumber,
+                                   std::move(data));
       }
       next = Advance();
     }
@@ -160,15 +139,6 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     if (next.end.has_value()) End(*next.end);
   }
 
-  // From the alarm, while a write is in flight. What follows a cancelled one ends the call; a
-  // status would queue behind the bytes that nobody takes.
-  void Stalled() {
-    absl::MutexLock lock(&mutex_);
-    if (done_) return;
-    stalled_ = true;
-    context_->TryCancel();
-  }
-
   // Must be the last call: the object may be gone when Finish returns.
   void End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
 
@@ -177,7 +147,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
   const BulkResources resources_;
   const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
   std::shared_ptr<CheckpointReactor> self_;  // Until OnDone.
-  std::atomic<bool> stalled_ = false;
+  StalledCall call_;
   v1::DownloadCheckpointRequest request_;
   StreamAdmission::Ticket ticket_;
   // Only the read in flight uses these.
@@ -185,7 +155,6 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
   int64_t at_ = 0;
 
   absl::Mutex mutex_;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The context is gone.
   bool reading_ ABSL_GUARDED_BY(mutex_) = true, writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool last_ ABSL_GUARDED_BY(mutex_) = false;  // The last chunk was read.
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,6 @@
-// Sends a file of a checkpoint: read on the executor, one chunk ahead of the one that is written, so
-// that it shares the threads with the other bulk streams chunk by chunk. Admitted and watched as they
-// are (common/rpc/fragment_server.h).
+// Sends a file of a checkpoint. The executor reads one chunk while the one before is sent, so the stream
+// shares the threads with the other bulk streams chunk by chunk. It is admitted and watched as they are
+// (common/rpc/fragment_server.h).
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct CheckpointFile {
 using OpenCheckpointFile =
     std::function<absl::StatusOr<CheckpointFile>(const v1::DownloadCheckpointRequest&)>;
 
-// What answers DownloadCheckpoint.
+// The reactor of DownloadCheckpoint.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(grpc::CallbackServerContext* context,
                                                                const grpc::ByteBuffer* request,
                                                                OpenCheckpointFile open,

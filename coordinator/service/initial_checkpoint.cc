@@ -158,8 +158,12 @@ absl::Status ResolveInitial(const ServiceContext& service, ResolvedJob& resolved
   const bool lacks_upload = init.has_upload() && absl::IsNotFound(beginning.status());
   if (lacks_upload && IsSubmitted(service, resolved.spec)) return absl::OkStatus();
   LH_RETURN_IF_ERROR(beginning.status());
-  return ErrorOf(CheckInitialFolder(*service.performer->fragments().parts().fs, beginning->folder,
-                                    beginning->field, resolved));
+  FileSystem& fs = *service.performer->fragments().parts().fs;
+  LH_RETURN_IF_ERROR(
+      ErrorOf(CheckInitialFolder(fs, beginning->folder, beginning->field, resolved)));
+  std::string warning = WarningOfBeginning(fs, beginning->folder, beginning->field, resolved.spec);
+  if (!warning.empty()) resolved.beginning_warnings.push_back(std::move(warning));
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul::coordinator

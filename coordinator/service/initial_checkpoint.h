@@ -1,5 +1,5 @@
-// The checkpoint or Hugging Face folder that a submitted job wants to begin with: found, and compared
-// with its model.
+// Finds the checkpoint or Hugging Face folder with which a submitted job begins, and compares it with
+// the job's model.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace longhaul::coordinator {
 
-// Before the spec is resolved: the model's shape, if init.folder or init.upload is a Hugging Face model,
-// so that the spec need not say it. An upload that is not here is left to ResolveInitial. Any thread;
-// blocks on the disk. INVALID_ARGUMENT with a BadRequest: what the spec says is not what the folder
-// says; or as below.
+// Call it before the spec is resolved. Fills in the model's shape if init.folder or init.upload is a
+// Hugging Face model, so that the spec need not have it. Ignores an upload that is not here:
+// ResolveInitial reports it. Any thread; blocks on the disk. INVALID_ARGUMENT with a BadRequest: the
+// spec contradicts the folder; or as below.
 absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec);
 
-// Any thread; blocks on the disk. Does nothing without spec.init. Names the checkpoint exactly in the
-// spec: by the job's id and the step, or by the folder's whole path. For a job that was submitted with
-// these words before, that is what they meant then.
+// Any thread; blocks on the disk. Does nothing without spec.init. Adds beginning_warnings. Writes the
+// exact name of the checkpoint into the spec: the job's id and the step, or the folder's whole path. If
+// a job was submitted with the same words before, the name is the one that they had then.
 //   INVALID_ARGUMENT  with a BadRequest that names init.checkpoint or init.folder: there is none, it is
 //                     outside of --import-dir, its tensors are not those of the model
 //   NOT_FOUND         UPLOAD_UNKNOWN: init.upload is not here, and no job has the spec's name

@@ -1,4 +1,4 @@
-// The metrics of what jobs report: those that need the whole report.
+// Metrics of jobs that need the whole report of a job.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace longhaul::coordinator {
 class JobMetrics {
  public:
   explicit JobMetrics(MetricRegistry& registry);
-  // Shows the jobs that there are, and ends the series of those that there were.
+  // Sets the metrics of the jobs that there are, and ends the series of jobs that are gone.
   void Show(const Performer& performer);
 
  private:

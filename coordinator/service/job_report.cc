@@ -81,6 +81,8 @@ void AddFragments(const ResolvedJob& resolved, v1::Job* report) {
   }
   report->set_parameters(resolved.model.elements());
   report->mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
+  report->mutable_warnings()->Add(resolved.beginning_warnings.begin(),
+                                  resolved.beginning_warnings.end());
 }
 
 void SetFragments(const LiveJob& job, v1::Job* report) {

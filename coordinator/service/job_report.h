@@ -1,4 +1,4 @@
-// A job as people and programs see it: the record, the core's view and the progress put together.
+// A job as people and programs see it: combines the record, the core's view and the progress.
 // Owner thread.
 #pragma once
 
@@ -17,7 +17,7 @@ absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name
 // The events of the performer's jobs, and of stored ones.
 JobWatchers::EventSource EventSourceOf(const Performer& performer);
 
-// A stored job as it is now. The record is that of the store.
+// A stored job as it is now. `record` comes from the store.
 v1::Job Report(const Performer& performer, const JobRecord& record);
 // Of a job that the performer has; of one that has ended the record is read.
 v1::Job Report(const Performer& performer, const std::string& id);
@@ -32,7 +32,7 @@ v1::Job ReportUnstored(const ResolvedJob& resolved);
 // "node 1 of 2, for 1m30s, at most 30s more".
 std::string InWords(const Waiting& waiting, absl::Time now);
 
-// What of a report is kept with the record: what changes seldom, and at the end all of it.
+// The part of a report that is kept with the record: values that change seldom, and at the end all.
 std::string KeptStatus(v1::Job report);
 
 }  // namespace longhaul::coordinator

@@ -1,6 +1,6 @@
-// The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at
-// most once a tick, and never more than one that it has not read. Events are gathered likewise, and
-// none is left out that is kept.
+// The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at most
+// once a tick, and at most one such message waits for it. Events are gathered too, and it gets all that
+// are kept.
 //
 // A cursor is the time of a change in microseconds, so that it means the same after a restart.
 #pragma once
@@ -24,31 +24,31 @@ using JobWatchStream = OutgoingStream<v1::WatchJobResponse>;
 
 struct JobWatcher {
   std::shared_ptr<JobWatchStream> stream;
-  // The last event that it knows, or was sent. Nothing: it wants none.
+  // The last event that it knows or was sent. Empty: it wants no events.
   std::optional<int64_t> events_after;
 };
 
 // Owner thread.
 class JobWatchers {
  public:
-  // The events of a job behind a sequence, oldest first.
+  // The events of a job after a sequence number, oldest first.
   using EventSource =
       std::function<std::vector<v1::JobEvent>(const std::string& job_id, int64_t sequence)>;
 
-  // The streams of a job are ended with OK after the state in which it ended was sent. `job`: as it
-  // is now. `cursor`: what the watcher saw already, or 0. OUT_OF_RANGE, through the stream: later
-  // than now.
+  // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the state
+  // now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now, the stream
+  // ends with OUT_OF_RANGE.
   void Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
            const EventSource& events);
 
-  // Something about the job is different. Cheap.
+  // Notes that the job has changed. Cheap.
   void Changed(const std::string& job_id, absl::Time now);
 
-  // Sends what changed. `report` is called once for each watched job that changed; one without an
-  // id is of a job that is no more, whose streams end with NOT_FOUND.
+  // Sends what changed. `report` is called once for each watched job that changed. A result without an
+  // id means that the job is gone; then its streams end with NOT_FOUND.
   void Flush(const std::function<v1::Job(const std::string& job_id)>& report,
              const EventSource& events);
-  // Also those that are added later.
+  // Ends all streams, also those that are added later.
   void EndAll(const absl::Status& status);
 
  private:

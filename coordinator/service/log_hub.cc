@@ -39,8 +39,11 @@ void LogHub::Read(const v1::FollowLogsRequest& request, std::shared_ptr<ReaderSt
     if (readers_.size() >= kReadersMax)
       return stream->End(absl::ResourceExhaustedError("too many read logs already"));
     const int64_t id = next_id_++;
-    const auto added =
-        readers_.emplace(id, Reader{.request = request, .stream = std::move(stream)}).first;
+    Reader reader{.request = request, .stream = std::move(stream)};
+    reader.request.clear_positions();
+    for (const v1::LogPosition& at : request.positions())
+      reader.positions[{at.pool(), at.node()}] = at;
+    const auto added = readers_.emplace(id, std::move(reader)).first;
     for (const auto& [source_id, source] : sources_) Ask(id, added->second, source_id, source, out);
     if (added->second.asked.empty() && !request.follow()) {
       added->second.stream->End(absl::OkStatus());
@@ -57,6 +60,9 @@ void LogHub::Ask(int64_t reader_id, Reader& reader, int64_t source_id, const Sou
   v1::ServeLogsResponse demand;
   demand.set_reader(reader_id);
   *demand.mutable_demand() = reader.request;
+  if (const auto at = reader.positions.find({source.pool, source.node});
+      at != reader.positions.end())
+    *demand.mutable_demand()->add_positions() = at->second;
   out.Add(source.stream, std::move(demand));
   reader.asked.insert(source_id);
 }
@@ -102,7 +108,8 @@ void LogHub::Deliver(int64_t source_id, v1::ServeLogsRequest message) {
 
 void LogHub::Pass(int64_t source_id, const Source& source, Reader& reader,
                   v1::ServeLogsRequest& message) {
-  if (message.text().empty() && message.dropped() == 0) return;
+  const bool tells = message.ring() != 0 && reader.request.follow();
+  if (message.text().empty() && message.dropped() == 0 && !tells) return;
   int64_t& dropped = reader.dropped[source_id];
   const int64_t lines = std::count(message.text().begin(), message.text().end(), '\n');
   v1::FollowLogsResponse response;
@@ -110,7 +117,20 @@ void LogHub::Pass(int64_t source_id, const Source& source, Reader& reader,
   response.set_node(source.node);
   response.set_dropped(message.dropped() + dropped);
   response.set_text(std::move(*message.mutable_text()));
-  dropped = reader.stream->Offer(std::move(response)) ? 0 : dropped + message.dropped() + lines;
+  response.set_ring(message.ring());
+  response.set_next(message.next());
+  if (!reader.stream->Offer(std::move(response))) {
+    dropped += message.dropped() + lines;
+    return;
+  }
+  dropped = 0;
+  // An agent of an earlier version.
+  if (message.ring() == 0) return;
+  v1::LogPosition& at = reader.positions[{source.pool, source.node}];
+  at.set_pool(source.pool);
+  at.set_node(source.node);
+  at.set_ring(message.ring());
+  at.set_next(message.next());
 }
 
 void LogHub::SourceEnded(std::map<int64_t, Reader>::iterator reader, int64_t source) {

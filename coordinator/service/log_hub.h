@@ -1,5 +1,5 @@
-// Brings readers of logs and the agents that have them together. Keeps no line: a reader that does not
-// keep up loses some, and is told how many.
+// Connects readers of logs with the agents that have the lines. Keeps no line: a reader that does not
+// keep up loses some, and is told how many. An agent that comes back goes on where each reader is.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -42,7 +43,7 @@ class LogHub {
   void Deliver(int64_t source, v1::ServeLogsRequest message) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(int64_t source) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of all readers and sources, also those that come later.
+  // Ends all readers and sources, also those that come later.
   void EndAll(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -51,17 +52,19 @@ class LogHub {
     std::string pool;
     int node = 0;
   };
+  using Node = std::pair<std::string, int>;  // Its pool, and its number there.
   struct Reader {
-    v1::FollowLogsRequest request;
+    v1::FollowLogsRequest request;  // Without `positions`.
     std::shared_ptr<ReaderStream> stream;
+    std::map<Node, v1::LogPosition> positions;
     std::set<int64_t> asked;             // Sources that have not ended.
     std::map<int64_t, int64_t> dropped;  // By source: lines that this side lost.
   };
-  // What is sent to sources once the lock is open: a source may call back at once.
+  // Messages to send after the lock is released, since a source may call back at once.
   class Outbox;
   void Ask(int64_t reader_id, Reader& reader, int64_t source_id, const Source& source, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those whose clients are gone.
+  // Removes readers whose clients are gone.
   void Sweep(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pass(int64_t source_id, const Source& source, Reader& reader, v1::ServeLogsRequest& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

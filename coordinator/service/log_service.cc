@@ -137,6 +137,9 @@ grpc::ServerWriteReactor<v1::FollowLogsResponse>* LogService::FollowLogs(
   if (request->tail() < 0 || request->tail() > kLogTailMax) {
     stream->End(BadRequestError(
         {{"tail", absl::StrCat("found ", request->tail(), ", expected 0 to ", kLogTailMax)}}));
+  } else if (request->positions_size() > kLogPositionsMax) {
+    stream->End(BadRequestError(
+        {{"positions", absl::StrCat("has more than ", kLogPositionsMax, " entries")}}));
   } else {
     hub_->Read(*request, std::move(stream));
   }

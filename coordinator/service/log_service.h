@@ -11,12 +11,13 @@ namespace longhaul::coordinator {
 // Bytes of text in one message of an agent. At most kLogDemandsMax answers wait for one agent.
 inline constexpr size_t kLogTextMax = 256 << 10;
 inline constexpr int kLogTailMax = 10'000;
+inline constexpr int kLogPositionsMax = 10'000;
 inline constexpr size_t kLogDemandsMax = 1024;
 
-// Thread-safe. Needs nothing of the owner thread. The hub must outlive the server.
+// Thread-safe. Does not use the owner thread. The hub must outlive the server.
 class LogService final : public v1::LogService::CallbackService {
  public:
-  // `certificates`: pools are known by their certificates (caller.h). `door`: null without TLS.
+  // `certificates`: certificates identify pools (caller.h). `door`: null without TLS.
   LogService(LogHub* hub, bool certificates, const Door* door)
       : hub_(hub), certificates_(certificates), door_(door) {}
 

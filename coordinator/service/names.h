@@ -1,4 +1,4 @@
-// Whether a pool is named as it must be (common/base/names.h), and by whom. Pure.
+// Checks the name of a pool (common/base/names.h), and whether the caller may use it. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -11,8 +11,8 @@ namespace longhaul::coordinator {
 // INVALID_ARGUMENT with one violation for each of `pool` and `incarnation` that is malformed.
 absl::Status CheckPool(absl::string_view pool, absl::string_view incarnation);
 
-// Likewise; then PERMISSION_DENIED unless the caller may act for the pool. Every method that names
-// a pool passes here.
+// The same, and PERMISSION_DENIED unless the caller may act for the pool. Every method that names a pool
+// calls it.
 absl::Status CheckPool(const PoolCaller& caller, absl::string_view pool,
                        absl::string_view incarnation);
 

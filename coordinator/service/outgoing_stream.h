@@ -1,5 +1,5 @@
-// The server's side of a stream of messages to one client: a bounded queue before one write in
-// flight. The object lives as long as the call, and as long as somebody else holds it.
+// The server's side of a stream of messages to one client: one write in progress, and a bounded queue.
+// The object lives as long as the call, and as long as somebody else holds it.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ namespace longhaul::coordinator {
 template <typename Message>
 class OutgoingStream : public grpc::ServerWriteReactor<Message> {
  public:
-  // To be returned by the RPC's method.
+  // The RPC's method returns it.
   static std::shared_ptr<OutgoingStream> Open(size_t queue_max) {
     std::shared_ptr<OutgoingStream> stream(new OutgoingStream(queue_max));
     stream->self_ = stream;
     return stream;
   }
 
-  // A client that does not keep up is not waited for: the stream ends with RESOURCE_EXHAUSTED, it
-  // may come again.
+  // Does not wait for a slow client: when the queue is full, the stream ends with RESOURCE_EXHAUSTED. The
+  // client may open another one.
   void Send(Message message) {
     Step step;
     {
@@ -43,7 +43,7 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     Do(step);
   }
 
-  // As Send, but false, and nothing happens, when there is no room or the stream has ended.
+  // As Send, but if there is no room or the stream has ended, it does nothing and returns false.
   bool Offer(Message message) {
     Step step;
     {
@@ -56,8 +56,8 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     return true;
   }
 
-  // As Send; what was not sent yet is forgotten, but for what `take_over(older, newer)` takes of it,
-  // which is called from the newest to the oldest.
+  // As Send, but first drops the messages that wait. take_over(older, newer) is called for each of them,
+  // from the newest to the oldest, and may copy parts of it into the new message.
   template <typename TakeOver>
   void SendNewest(Message message, TakeOver take_over) {
     {
@@ -69,7 +69,7 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     Send(std::move(message));
   }
 
-  // Ends the stream after what was sent. Later calls change nothing.
+  // Ends the stream after the messages that wait. Later calls do nothing.
   void End(const absl::Status& status) {
     Step step;
     {
@@ -118,7 +118,7 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     if (!ended_) last_ = std::move(status);
     ended_ = true;
   }
-  // What the caller must do once it has let go of the lock: gRPC may call back at once.
+  // What the caller must do after it has released the lock, since gRPC may call back at once.
   Step Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || finished_) return Step::kNothing;
     if (!queue_.empty()) {

@@ -15,8 +15,8 @@ namespace longhaul::coordinator {
 
 using PlanStream = OutgoingStream<v1::PlanEvent>;
 
-// Events that wait for one rank. A job has a few commits a second at most; who is so far behind
-// starts from a new Plan.
+// Events that wait for one rank. A job has at most a few commits a second, so a rank that is so far
+// behind starts from a new Plan.
 inline constexpr size_t kPlanEventsMax = 1024;
 
 // Owner thread.
@@ -26,7 +26,7 @@ class PlanStreams {
     std::string job, pool, incarnation;
     int rank = 0;
   };
-  // A stream that the same rank opened before is ended with ABORTED.
+  // Adds a stream. An earlier stream of the same rank ends with ABORTED.
   void Add(const Rank& rank, std::shared_ptr<PlanStream> stream);
 
   void SendToJob(absl::string_view job, const v1::PlanEvent& event);
@@ -35,7 +35,7 @@ class PlanStreams {
   void EndJob(absl::string_view job, const absl::Status& status);
   void EndPool(absl::string_view job, absl::string_view pool, absl::string_view incarnation,
                const absl::Status& status);
-  // Also those that are added later.
+  // Ends all streams, also those that are added later.
   void EndAll(const absl::Status& status);
 
   // Forgets the streams that have ended by themselves.

@@ -29,6 +29,7 @@ constexpr size_t kTextBytesMax = 255;
 constexpr size_t kDescriptionsMax = 10000;
 constexpr int kCapabilitiesMax = 256;
 constexpr size_t kCapabilityBytesMax = 64;
+constexpr int kKeptJobsMax = 256;
 
 // The core checks the numbers.
 absl::Status CheckNode(const v1::JoinRequest& request) {
@@ -57,12 +58,14 @@ JoinPool EventOf(const v1::JoinRequest& request) {
   if (request.nodes() <= 1) return event;
   event.nodes = request.nodes();
   if (request.has_node()) event.node = request.node();
+  event.node_given = request.node_given();
   event.host = request.address();
   event.rendezvous = HostPortText(event.host, request.rendezvous_port());
   event.token = request.rendezvous_token();
   event.version = request.version();
   event.running = request.running();
   event.fresh = RandomHex();
+  event.machine = request.host();
   return event;
 }
 
@@ -80,6 +83,31 @@ void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
   *message->mutable_missing_for() = ToProto(now - place.since);
 }
 
+// `Request`: JoinRequest or HeartbeatRequest.
+template <typename Request>
+absl::Status CheckKeptJobs(const Request& request) {
+  if (request.kept_jobs_size() > kKeptJobsMax)
+    return BadRequestError({{"kept_jobs", absl::StrCat("has more than ", kKeptJobsMax)}});
+  for (const std::string& job : request.kept_jobs()) {
+    if (job.size() <= kTextBytesMax) continue;
+    return BadRequestError(
+        {{"kept_jobs", absl::StrCat("one has more than ", kTextBytesMax, " bytes")}});
+  }
+  return absl::OkStatus();
+}
+
+// Which of kept_jobs have ended. Reads the store; an error tells none.
+template <typename Request, typename Response>
+void TellEnded(MetaStore& meta, const Request& request, Response* response) {
+  for (const std::string& id : request.kept_jobs()) {
+    const absl::StatusOr<JobRecord> record = meta.GetJob(id);
+    const bool ended =
+        record.ok() ? record->id == id && IsEnded(static_cast<JobState>(record->state))
+                    : absl::IsNotFound(record.status()) && meta.FindDeleted(id).value_or("") == id;
+    if (ended) response->add_ended_jobs(id);
+  }
+}
+
 absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request) {
   LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
   if (request.ranks() < 1 || request.ranks() > kRanksMax) {
@@ -94,6 +122,7 @@ absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request)
     return BadRequestError(
         {{"capabilities", absl::StrCat("one has more than ", kCapabilityBytesMax, " bytes")}});
   }
+  LH_RETURN_IF_ERROR(CheckKeptJobs(request));
   if (request.host().size() > kTextBytesMax || request.version().size() > kTextBytesMax) {
     return BadRequestError(
         {{"host", absl::StrCat("it or the version has more than ", kTextBytesMax, " bytes")}});
@@ -106,7 +135,7 @@ absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest
   if (request.evaluations_size() > kEvaluationsMax) {
     return BadRequestError({{"evaluations", absl::StrCat("has more than ", kEvaluationsMax)}});
   }
-  return absl::OkStatus();
+  return CheckKeptJobs(request);
 }
 
 absl::Status CheckMetrics(const v1::Evaluation& evaluation) {
@@ -196,7 +225,7 @@ void PoolService::Assign(const GrantLease& grant, v1::Assignment* assignment) co
   assignment->set_ordinal(grant.assignment->ordinal);
 }
 
-void PoolService::Remember(const v1::JoinRequest& request, const GrantLease& grant) {
+void PoolService::Remember(const v1::JoinRequest& request) {
   if (descriptions_.size() >= kDescriptionsMax) {
     std::set<std::string> known;
     for (const PoolView& view : service_.performer->Pools()) known.insert(view.pool);
@@ -205,10 +234,6 @@ void PoolService::Remember(const v1::JoinRequest& request, const GrantLease& gra
   v1::Pool& pool = descriptions_[request.pool()];
   pool.set_device(request.device());
   pool.set_host(request.host());
-  if (grant.node.has_value()) {
-    while (pool.nodes_size() <= grant.node->node) pool.add_nodes();
-    pool.mutable_nodes(grant.node->node)->set_host(request.host());
-  }
   pool.set_version(request.version());
   *pool.mutable_capabilities() = request.capabilities();
 }
@@ -222,11 +247,12 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
   return AnswerStep(context, service_, EventOf(*request),
                     [this, request, response](const std::optional<Answer>& answer) {
                       const auto& grant = std::get<GrantLease>(*answer);
-                      Remember(*request, grant);
+                      Remember(*request);
                       *response->mutable_lease() = ToProto(grant.lease);
                       response->set_version(LONGHAUL_VERSION);
                       response->add_capabilities(kPoolEvaluations);
                       Assign(grant, response->mutable_assignment());
+                      TellEnded(service_.performer->meta(), *request, response);
                       std::string as;
                       if (grant.node.has_value()) {
                         Fill(*grant.node, service_.performer->now(), response->mutable_node());
@@ -258,6 +284,7 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
           const auto& grant = std::get<GrantLease>(*answer);
           *response->mutable_lease() = ToProto(grant.lease);
           Assign(grant, response->mutable_assignment());
+          TellEnded(service_.performer->meta(), *request, response);
           if (grant.node.has_value())
             Fill(*grant.node, service_.performer->now(), response->mutable_node());
           for (const v1::Evaluation& e : request->evaluations()) {
@@ -326,12 +353,10 @@ void PoolService::List(v1::ListPoolsResponse* response) const {
     pool->set_name(view.pool);
     pool->set_state(StateOf(view.standing));
     pool->set_ranks(view.ranks);
-    while (pool->nodes_size() > static_cast<int>(view.nodes.size()))
-      pool->mutable_nodes()->RemoveLast();
     for (const NodeView& node : view.nodes) {
-      v1::Node* message =
-          node.node < pool->nodes_size() ? pool->mutable_nodes(node.node) : pool->add_nodes();
+      v1::Node* message = pool->add_nodes();
       message->set_node(node.node);
+      message->set_host(node.machine);
       message->set_here(node.here);
       message->set_ranks(node.ranks);
       message->set_address(node.host);

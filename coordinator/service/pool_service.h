@@ -31,18 +31,18 @@ class PoolService final : public v1::PoolService::CallbackService {
                                       const v1::ListPoolsRequest* request,
                                       v1::ListPoolsResponse* response) override;
 
-  // What ListPools answers. Owner thread.
+  // The answer of ListPools. Owner thread.
   void List(v1::ListPoolsResponse* response) const;
 
  private:
   // Owner thread.
   absl::Status TakeReport(const v1::HeartbeatRequest& request);
   void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
-  void Remember(const v1::JoinRequest& request, const GrantLease& grant);
+  void Remember(const v1::JoinRequest& request);
 
   const ServiceContext service_;
   CounterFamily& heartbeats_;
-  // What pools told of themselves when they joined, for people. Owner thread.
+  // What pools said about themselves when they joined, to show to people. Owner thread.
   std::map<std::string, v1::Pool> descriptions_;
 };
 

@@ -1,5 +1,5 @@
-// How a handler answers a call that the door does not let in (access/door.h): with the refusal, before
-// anything of the request is looked at. The first line of every handler.
+// Answers a call that the door refuses (access/door.h), before the handler looks at the request. It is
+// the first line of every handler.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 #include "coordinator/access/door.h"
 #include "grpcpp/support/server_callback.h"
 
-// `door`: null where callers are not known (no TLS). `context`: what the handler was given.
+// `door`: null without TLS, where callers are not identified. `context`: the handler's argument.
 #define LH_RETURN_IF_REFUSED(door, context)                                                        \
   if (absl::Status refusal = (door) == nullptr ? absl::OkStatus() : (door)->RefusalOf(*(context)); \
       !refusal.ok())                                                                               \
@@ -17,7 +17,7 @@
 
 namespace longhaul::coordinator {
 
-// Becomes whichever reactor the handler has to return; that one ends the call and frees itself.
+// Converts to the type of reactor that the handler returns. The reactor ends the call and frees itself.
 class RefusedCall {
  public:
   explicit RefusedCall(absl::Status why) : why_(std::move(why)) {}

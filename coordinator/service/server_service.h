@@ -12,8 +12,8 @@
 
 namespace longhaul::coordinator {
 
-// Of a payload and of an answer. Half of what a control message may be, so that both fit beside
-// their framing.
+// The limit of a payload and of an answer: half of a control message, so that both fit with their
+// framing.
 inline constexpr int kProbeBytesMax = 1 << 20;
 
 struct ServerFacts {
@@ -25,8 +25,8 @@ struct ServerFacts {
   const Door* door = nullptr;                 // Null without TLS.
 };
 
-// Thread-safe. Answers on gRPC's threads and needs nothing of the owner thread, so it answers also
-// when decisions wait for a disk.
+// Thread-safe. Answers on gRPC's threads and does not use the owner thread, so it answers also while
+// decisions wait for a disk.
 class ServerService final : public v1::ServerService::CallbackService {
  public:
   explicit ServerService(ServerFacts facts) : facts_(std::move(facts)) {}

@@ -19,24 +19,24 @@ namespace longhaul::coordinator {
 // Values; what they point to outlives the server that the adapters are registered with.
 struct ServiceContext {
   OwnerThread* owner = nullptr;
-  // Owner thread, but for what it says.
+  // Owner thread, except where it says otherwise.
   Performer* performer = nullptr;
   PlanStreams* plan_streams = nullptr;
   JobWatchers* watchers = nullptr;
-  // For reading files without holding up the owner thread.
+  // Reads files, so that the owner thread does not wait for the disk.
   TaskRunner* beside = nullptr;
   BulkResources bulk;
   Uploads* uploads = nullptr;  // Blocks on the disk.
-  // Pools are known by their certificates: the server has TLS.
+  // Certificates identify pools: the server has TLS.
   bool certificates = false;
-  // Null without TLS: callers are not known.
+  // Null without TLS, where callers are not identified.
   const Door* door = nullptr;
 
   PoolCaller CallerOf(const grpc::ServerContextBase& call) const { return {call, certificates}; }
   JobCaller JobCallerOf(const grpc::ServerContextBase& call) const {
     return door == nullptr ? JobCaller() : door->JobCallerOf(call);
   }
-  // Folders of checkpoints that jobs may begin with lie in it. Empty: nowhere.
+  // The folder that has folders of checkpoints with which jobs may begin. Empty: there is none.
   std::string import_dir;
 };
 

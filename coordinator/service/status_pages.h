@@ -1,7 +1,7 @@
-// What the coordinator shows of itself on its HTTP port, read only: the status page for people, and the JSON
-// behind it (status.proto), made of the reports that gRPC gives.
-//   /               the page; /status.css and /status.js beside it. Nothing comes from elsewhere. These have
-//                   nothing of jobs, and are open; where the JSON needs a token the page asks for one.
+// The coordinator's pages on its HTTP port, read only: the status page for people, and its JSON data
+// (status.proto), made from the same reports as the answers over gRPC.
+//   /               the page, with /status.css and /status.js. It loads nothing from other servers. These
+//                   three have no data of jobs and need no token. If the JSON needs one, the page asks for it.
 //   /api/v1/overview
 //   /api/v1/job?name=NAME
 #pragma once

@@ -1,4 +1,4 @@
-// A job on its way in: its spec resolved and checked.
+// Resolves and checks the spec of a submitted job.
 #pragma once
 
 #include "absl/status/statusor.h"

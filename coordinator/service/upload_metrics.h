@@ -18,9 +18,9 @@ struct UploadMetrics {
   GaugeFamily& stored_bytes;
   GaugeFamily& limit_bytes;
 
-  // Counts a call that failed; nothing for one that did not.
+  // Counts a call that failed. Does nothing for OK.
   void Count(const absl::Status& status);
-  // Shows what is kept now. May block: others hold its lock while they use the disk.
+  // Shows what is kept now. May block, since others hold the lock of `uploads` while they use the disk.
   void Show(const Uploads& kept);
 };
 

@@ -131,8 +131,8 @@ grpc::ServerUnaryReactor* UploadService::PrepareUpload(grpc::CallbackServerConte
   return reactor;
 }
 
-grpc::ServerReadReactor<v1::UploadFileRequest>* UploadService::UploadFile(
-    grpc::CallbackServerContext* context, v1::UploadFileResponse* response) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* UploadService::UploadFile(
+    grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
   return ReceiveUploadFile(
       context, response,

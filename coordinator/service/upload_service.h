@@ -7,9 +7,13 @@
 
 namespace longhaul::coordinator {
 
+// The callback service whose uploads come as serialized messages.
+using RawUploadService =
+    v1::UploadService::WithRawCallbackMethod_UploadFile<v1::UploadService::CallbackService>;
+
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is
 // registered with; so does `metrics`.
-class UploadService final : public v1::UploadService::CallbackService {
+class UploadService final : public RawUploadService {
  public:
   UploadService(const ServiceContext& service, UploadMetrics* metrics)
       : service_(service), metrics_(metrics) {}
@@ -20,8 +24,8 @@ class UploadService final : public v1::UploadService::CallbackService {
   grpc::ServerUnaryReactor* PrepareUpload(grpc::CallbackServerContext* context,
                                           const v1::PrepareUploadRequest* request,
                                           v1::PrepareUploadResponse* response) override;
-  grpc::ServerReadReactor<v1::UploadFileRequest>* UploadFile(
-      grpc::CallbackServerContext* context, v1::UploadFileResponse* response) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* UploadFile(grpc::CallbackServerContext* context,
+                                                        grpc::ByteBuffer* response) override;
 
  private:
   const ServiceContext service_;

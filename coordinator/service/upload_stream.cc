@@ -1,15 +1,16 @@
 #include "coordinator/service/upload_stream.h"
 
 #include <utility>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/bulk_refusals.h"
+#include "common/rpc/fragment_stream.h"
+#include "common/rpc/received_chunks.h"
 #include "common/rpc/stall_watch.h"
 #include "common/rpc/status_conversion.h"
-#include "common/rpc/status_details.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -17,155 +18,143 @@ namespace {
 // All uploads together count as one owner of the memory for bulk streams.
 constexpr char kUploadOwner[] = "@upload";
 
-// Either a read of gRPC or a task of the executor is in flight, never both. The one that ends starts
-// the next. The stall alarm may come while a read is in flight.
-class UploadReactor final : public grpc::ServerReadReactor<v1::UploadFileRequest> {
+// With a copy of its data.
+absl::StatusOr<v1::UploadFileRequest> Parsed(grpc::ByteBuffer message) {
+  v1::UploadFileRequest request;
+  if (!grpc::SerializationTraits<v1::UploadFileRequest>::Deserialize(&message, &request).ok())
+    return absl::InvalidArgumentError("a message is no UploadFileRequest");
+  return request;
+}
+
+// gRPC's callbacks read the messages, and the executor's task takes them.
+class UploadReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  UploadReactor(v1::UploadFileResponse* response, UploadHandler handler,
-                const BulkResources& resources)
-      : response_(response), handler_(std::move(handler)), resources_(resources) {}
+  UploadReactor(grpc::ByteBuffer* response, UploadHandler handler, const BulkResources& resources)
+      : response_(response),
+        handler_(std::move(handler)),
+        resources_(resources),
+        messages_(
+            resources.executor,
+            {.read = [this] { Read(); },
+             .take = [this](const grpc::ByteBuffer& message) { return Explained(Take(message)); },
+             .complete = [this] { return Explained(Complete()); },
+             .end = [this](const absl::Status& status) { End(status); }}) {}
 
   // `self` is this, until the call is done.
   void Start(const grpc::CallbackServerContext& context,
              const std::shared_ptr<UploadReactor>& self) {
     self_ = self;
-    if (const absl::Status status = Admit(context); !status.ok()) return End(status);
-    watch_->Start([self] { self->Stalled(); });
+    if (const absl::Status status = Admit(context); !status.ok()) return messages_.Refuse(status);
+    watch_->Start([self] { self->messages_.Close(StalledError(self->resources_.stall)); });
     Read();
   }
 
   void OnReadDone(bool ok) override {
     watch_->Pause();
-    {
-      absl::MutexLock lock(&mutex_);
-      reading_ = false;
-      if (ended_) return;  // Stalled.
-    }
-    const bool posted = resources_.executor->Submit([self = self_, ok] {
-      if (ok) {
-        self->Take();
-      } else {
-        self->Complete();
-      }
-    });
-    if (!posted) End(TooManyBulkCalls());
+    if (!ok) return messages_.Close(absl::OkStatus());
+    messages_.Add(std::exchange(message_, {}));
   }
 
   // Releases what only the call needs, since a late alarm may keep the object for a moment.
   void OnDone() override {
     watch_->Stop();
-    file_.reset();
     handler_ = {};
     ticket_ = {};
     const std::shared_ptr<UploadReactor> last = std::move(self_);
   }
 
  private:
+  using Messages = ReceivedChunks<grpc::ByteBuffer>;
+
   absl::Status Admit(const grpc::CallbackServerContext& context) {
     LH_RETURN_IF_ERROR(CheckBulkDeadline(context, resources_.deadline_max));
-    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(kUploadOwner, 2 * kUploadChunkMax));
+    LH_ASSIGN_OR_RETURN(
+        ticket_, resources_.admission->Admit(kUploadOwner, Messages::kHeldMax * kUploadChunkMax));
     return absl::OkStatus();
   }
 
+  // From any thread; one read at a time.
   void Read() {
-    bool stalled;
-    {
-      absl::MutexLock lock(&mutex_);
-      stalled = stalled_;
-      reading_ = !stalled;
-    }
-    if (stalled) return End(StalledError(resources_.stall));
     watch_->Expect(kUploadChunkMax);
     StartRead(&message_);
   }
 
-  absl::Status TakeMessage() {
-    if (file_ == nullptr) {
-      if (message_.upload().empty() || !message_.data().empty()) {
-        return WithErrorInfo(
-            absl::InvalidArgumentError("the first message names the upload, and has no data"),
-            {"MISSING_HEADER", {}});
-      }
-      LH_ASSIGN_OR_RETURN(file_, handler_.open(message_));
-      return absl::OkStatus();
-    }
-    const auto bytes = static_cast<int64_t>(message_.data().size());
+  absl::Status Explained(const absl::Status& status) {
+    return status.ok() ? status : handler_.explain(status);
+  }
+
+  // On the executor, like what follows.
+  absl::Status Take(const grpc::ByteBuffer& message) {
+    if (file_ == nullptr) return Open(message);
+    const absl::StatusOr<IncomingMessage> parts =
+        IncomingMessage::Parse(message, v1::UploadFileRequest::kDataFieldNumber);
+    // Other clients may order the fields in another way.
+    if (!parts.ok()) return TakeCopy(message);
+    std::vector<absl::string_view> pieces;
+    for (const absl::Span<const uint8_t> piece : parts->payload())
+      pieces.emplace_back(reinterpret_cast<const char*>(piece.data()), piece.size());
+    LH_RETURN_IF_ERROR(file_->Append(pieces));
+    handler_.on_taken(parts->payload_bytes());
+    return absl::OkStatus();
+  }
+
+  absl::Status Open(const grpc::ByteBuffer& message) {
+    LH_ASSIGN_OR_RETURN(const v1::UploadFileRequest first, Parsed(message));
+    if (first.upload().empty() || !first.data().empty())
+      return MissingHeader("the first message names the upload, and has no data");
+    LH_ASSIGN_OR_RETURN(file_, handler_.open(first));
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeCopy(const grpc::ByteBuffer& message) {
+    LH_ASSIGN_OR_RETURN(const v1::UploadFileRequest chunk, Parsed(message));
+    const auto bytes = static_cast<int64_t>(chunk.data().size());
     if (bytes > kUploadChunkMax) {
       return absl::InvalidArgumentError(
           absl::StrCat("a message has ", bytes, " bytes of data, more than ", kUploadChunkMax));
     }
-    LH_RETURN_IF_ERROR(file_->Append(message_.data()));
+    LH_RETURN_IF_ERROR(file_->Append(chunk.data()));
     handler_.on_taken(bytes);
     return absl::OkStatus();
   }
 
-  // On the executor.
-  void Take() {
-    if (const absl::Status taken = TakeMessage(); !taken.ok()) return End(handler_.explain(taken));
-    Read();
-  }
-
-  // On the executor. The peer has sent everything, or is gone.
-  void Complete() {
-    if (file_ == nullptr) {
-      return End(WithErrorInfo(absl::InvalidArgumentError("an upload without a first message"),
-                               {"MISSING_HEADER", {}}));
-    }
-    const absl::StatusOr<IncomingFile::Ended> ended = file_->Finish();
-    if (!ended.ok()) return End(handler_.explain(ended.status()));
-    response_->set_bytes(ended->file.bytes);
-    response_->set_verified(ended->file.verified);
-    response_->set_complete(ended->complete);
-    End(absl::OkStatus());
-  }
-
-  // From the alarm, while a read is in flight: no bytes have come for too long.
-  void Stalled() {
-    {
-      absl::MutexLock lock(&mutex_);
-      stalled_ = true;
-      // A message that came just before is taken first; then Read ends the call.
-      if (ended_ || !reading_) return;
-      ended_ = true;
-    }
-    const absl::Status stalled = StalledError(resources_.stall);
-    handler_.on_end(stalled);
-    Finish(ToGrpcStatus(stalled));
+  // The peer has sent everything, or is gone.
+  absl::Status Complete() {
+    if (file_ == nullptr) return MissingHeader("an upload without a first message");
+    LH_ASSIGN_OR_RETURN(const IncomingFile::Ended ended, file_->Finish());
+    v1::UploadFileResponse response;
+    response.set_bytes(ended.file.bytes);
+    response.set_verified(ended.file.verified);
+    response.set_complete(ended.complete);
+    *response_ = SerializeToByteBuffer(response);
+    return absl::OkStatus();
   }
 
   // Must be the last call: the object may be gone when Finish returns.
   void End(const absl::Status& status) {
-    {
-      absl::MutexLock lock(&mutex_);
-      ended_ = true;
-    }
     // Before the answer, so that a client that has it can continue the file at once.
     file_.reset();
     handler_.on_end(status);
     Finish(ToGrpcStatus(status));
   }
 
-  v1::UploadFileResponse* const response_;  // gRPC's, until Finish.
+  grpc::ByteBuffer* const response_;  // gRPC's, until Finish.
   UploadHandler handler_;
   const BulkResources resources_;
   const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
   std::shared_ptr<UploadReactor> self_;  // Until OnDone.
   StreamAdmission::Ticket ticket_;
-  // Used by the read or task in flight. `file_` is set by the first message.
-  v1::UploadFileRequest message_;
-  std::unique_ptr<IncomingFile> file_;
-
-  absl::Mutex mutex_;
-  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stalled_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ByteBuffer message_;            // Used by the read in progress.
+  std::unique_ptr<IncomingFile> file_;  // Used by the executor's task. Set by the first message.
+  Messages messages_;
 };
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::UploadFileRequest>* ReceiveUploadFile(
-    grpc::CallbackServerContext* context, v1::UploadFileResponse* response, UploadHandler handler,
-    const BulkResources& resources) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* ReceiveUploadFile(grpc::CallbackServerContext* context,
+                                                             grpc::ByteBuffer* response,
+                                                             UploadHandler handler,
+                                                             const BulkResources& resources) {
   auto reactor = std::make_shared<UploadReactor>(response, std::move(handler), resources);
   reactor->Start(*context, reactor);
   return reactor.get();

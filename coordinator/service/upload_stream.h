@@ -1,6 +1,7 @@
-// Takes a file of an upload: each message is written on the executor, before the next one is read, so
-// that it shares the threads with the other bulk streams message by message. Admitted and watched as
-// they are (common/rpc/fragment_server.h).
+// Takes a file of an upload: the executor gives a message to the file, which hashes and writes it,
+// while the next one is read (common/rpc/received_chunks.h). So it shares the threads with the other
+// bulk streams message by message. It is admitted and watched as they are
+// (common/rpc/fragment_server.h). Its data are not copied between gRPC and the file.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/rpc/fragment_server.h"
 #include "coordinator/store/uploads.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "longhaul/v1/upload.pb.h"
 
@@ -29,9 +31,10 @@ struct UploadHandler {
   std::function<void(const absl::Status&)> on_end;
 };
 
-// What answers UploadFile.
-grpc::ServerReadReactor<v1::UploadFileRequest>* ReceiveUploadFile(
-    grpc::CallbackServerContext* context, v1::UploadFileResponse* response, UploadHandler handler,
-    const BulkResources& resources);
+// The reactor of UploadFile.
+grpc::ServerReadReactor<grpc::ByteBuffer>* ReceiveUploadFile(grpc::CallbackServerContext* context,
+                                                             grpc::ByteBuffer* response,
+                                                             UploadHandler handler,
+                                                             const BulkResources& resources);
 
 }  // namespace longhaul::coordinator

@@ -48,15 +48,33 @@ absl::StatusOr<std::vector<std::string>> ListNames(FileSystem& fs, const std::st
   return names;
 }
 
-bool HasSameFragments(FileSystem& fs, const std::string& path,
-                      const v1::CheckpointManifest& manifest) {
-  const absl::StatusOr<v1::CheckpointManifest> there = ReadManifest(fs, path);
-  return there.ok() && std::equal(there->fragments().begin(), there->fragments().end(),
-                                  manifest.fragments().begin(), manifest.fragments().end(),
-                                  [](const auto& a, const auto& b) {
-                                    return a.version() == b.version() &&
-                                           a.digest_hex() == b.digest_hex();
-                                  });
+// Whether a reader of one has what a reader of the other has. When they were written may differ.
+bool IsSame(const v1::CheckpointManifest& a, const v1::CheckpointManifest& b) {
+  return a.final() == b.final() &&
+         std::equal(a.fragments().begin(), a.fragments().end(), b.fragments().begin(),
+                    b.fragments().end(), [](const auto& left, const auto& right) {
+                      return left.version() == right.version() &&
+                             left.digest_hex() == right.digest_hex();
+                    });
+}
+
+// Removes the oldest beyond `keep`, except those in use. A folder loses its name before its files, so
+// that a crash leaves no checkpoint without them.
+absl::Status RemoveOldest(FileSystem& fs, const std::string& folder,
+                          const std::vector<std::string>& names, int keep,
+                          const std::set<int64_t>& in_use) {
+  std::set<std::string> kept;
+  for (const int64_t step : in_use) kept.insert(NameOf(step));
+  std::vector<std::string> removed;
+  for (int i = 0; i + keep < static_cast<int>(names.size()); ++i) {
+    if (kept.contains(names[i])) continue;
+    const std::string path = JoinPath(folder, names[i]);
+    removed.push_back(absl::StrCat(path, kTemporary));
+    LH_RETURN_IF_ERROR(fs.Rename(path, removed.back()));
+  }
+  if (!removed.empty()) LH_RETURN_IF_ERROR(fs.SyncDir(folder));
+  for (const std::string& path : removed) LH_RETURN_IF_ERROR(RemoveFolder(fs, path));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -139,32 +157,24 @@ absl::StatusOr<v1::CheckpointManifest> CheckpointWriter::Finish(int keep,
   LH_ASSIGN_OR_RETURN(std::vector<std::string> names, ListNames(*fs_, folder_));
   const std::string target = JoinPath(folder_, name_), replaced = absl::StrCat(target, kReplaced);
   const bool replaces = std::find(names.begin(), names.end(), name_) != names.end();
-  if (replaces && HasSameFragments(*fs_, target, manifest_)) {
-    // Somebody may read it.
+  absl::StatusOr<v1::CheckpointManifest> there = absl::NotFoundError(target);
+  if (replaces) there = ReadManifest(*fs_, target);
+  if (there.ok() && IsSame(*there, manifest_)) {
+    // Left alone, since somebody may read it.
+    manifest_ = *std::move(there);
     LH_RETURN_IF_ERROR(RemoveFolder(*fs_, temporary_));
-    return ReadManifest(*fs_, target);
-  }
-  if (replaces) {
-    LH_RETURN_IF_ERROR(fs_->Rename(target, replaced));
   } else {
-    names.push_back(name_);
-    SortByStep(names);
+    if (replaces) {
+      LH_RETURN_IF_ERROR(fs_->Rename(target, replaced));
+    } else {
+      names.push_back(name_);
+      SortByStep(names);
+    }
+    LH_RETURN_IF_ERROR(fs_->Rename(temporary_, target));
+    LH_RETURN_IF_ERROR(fs_->SyncDir(folder_));
+    if (replaces) LH_RETURN_IF_ERROR(RemoveFolder(*fs_, replaced));
   }
-  LH_RETURN_IF_ERROR(fs_->Rename(temporary_, target));
-  LH_RETURN_IF_ERROR(fs_->SyncDir(folder_));
-  if (replaces) LH_RETURN_IF_ERROR(RemoveFolder(*fs_, replaced));
-  std::set<std::string> kept;
-  for (const int64_t step : in_use) kept.insert(NameOf(step));
-  // A folder loses its name before its files, so that a crash leaves no checkpoint without them.
-  std::vector<std::string> removed;
-  for (int i = 0; i + keep < static_cast<int>(names.size()); ++i) {
-    if (kept.contains(names[i])) continue;
-    const std::string path = JoinPath(folder_, names[i]);
-    removed.push_back(absl::StrCat(path, kTemporary));
-    LH_RETURN_IF_ERROR(fs_->Rename(path, removed.back()));
-  }
-  if (!removed.empty()) LH_RETURN_IF_ERROR(fs_->SyncDir(folder_));
-  for (const std::string& path : removed) LH_RETURN_IF_ERROR(RemoveFolder(*fs_, path));
+  LH_RETURN_IF_ERROR(RemoveOldest(*fs_, folder_, names, keep, in_use));
   return manifest_;
 }
 

@@ -157,14 +157,14 @@ class JobStore {
   // Writes a checkpoint: one consistent cut through all fragments. It delays nobody. Fragments that
   // are beyond the cut by then are made again from a snapshot and the log, one at a time (12 bytes
   // for each element of the fragment, one thread).
-  // `version` is the version of every fragment in the cut, even if some are beyond it already. A
-  // fragment whose log does not reach back so far is taken at its newest version.
+  // `versions` has the version of every fragment in the cut, even if some are beyond it already; or
+  // it is empty. Then, or if its log does not reach back so far, a fragment is taken at its newest.
   // Then removes the oldest checkpoints beyond options().checkpoints_keep, except those of the
   // steps that `in_use` returns at that moment.
   // The caller sets job_id, job_name, step, final, created_at and tensors, and any other field; the
   // result has the rest. FAILED_PRECONDITION: a fragment is not seeded.
   absl::StatusOr<v1::CheckpointManifest> WriteCheckpoint(
-      v1::CheckpointManifest manifest, std::optional<int64_t> version = std::nullopt,
+      v1::CheckpointManifest manifest, const std::vector<int64_t>& versions = {},
       const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
@@ -216,9 +216,8 @@ class JobStore {
     uint64_t log_end = 0;
     std::optional<Log::Pin> pin;
   };
-  // Takes the newest versions. If `version` is given, a fragment beyond it is taken at `version`,
-  // where that can still be made again.
-  absl::StatusOr<Cut> TakeCut(std::optional<int64_t> version);
+  // See WriteCheckpoint.
+  absl::StatusOr<Cut> TakeCut(const std::vector<int64_t>& versions);
   // The parameters of a fragment at the cut: a copy if the fragment is still at that version,
   // otherwise made again.
   absl::StatusOr<FloatArray> ParametersAt(const Cut& cut, int fragment);

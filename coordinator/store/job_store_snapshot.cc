@@ -74,7 +74,7 @@ absl::Status JobStore::WriteDueSnapshot(int index) {
 
 absl::Status JobStore::Retire() { return log_->GiveBack(); }
 
-absl::StatusOr<JobStore::Cut> JobStore::TakeCut(std::optional<int64_t> version) {
+absl::StatusOr<JobStore::Cut> JobStore::TakeCut(const std::vector<int64_t>& versions) {
   Cut cut;
   // No snapshot is added or removed while this lock is held. So the log still holds all frames
   // after the chosen snapshots.
@@ -91,8 +91,8 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut(std::optional<int64_t> version) 
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const std::vector<SnapshotFile>& kept = fragments_[i]->snapshots;
     // A log is whole as long as there are no snapshots.
-    const bool reaches = version.has_value() && (kept.empty() || kept[0].version <= *version);
-    if (reaches) cut.versions[i] = std::min(cut.versions[i], *version);
+    if (i < versions.size() && (kept.empty() || kept[0].version <= versions[i]))
+      cut.versions[i] = std::min(cut.versions[i], versions[i]);
     std::optional<SnapshotFile>& chosen = cut.snapshots.emplace_back();
     std::shared_ptr<const File>& file = cut.files.emplace_back();
     for (const SnapshotFile& snapshot : kept) {
@@ -143,11 +143,11 @@ absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragm
 }
 
 absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(
-    v1::CheckpointManifest manifest, std::optional<int64_t> version,
+    v1::CheckpointManifest manifest, const std::vector<int64_t>& versions,
     const std::function<std::set<int64_t>()>& in_use) {
   absl::MutexLock checkpoint_lock(&checkpoint_mutex_);
   LH_RETURN_IF_ERROR(log_->status());
-  LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut(version));
+  LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut(versions));
   const auto write = [&]() -> absl::StatusOr<v1::CheckpointManifest> {
     LH_ASSIGN_OR_RETURN(CheckpointWriter writer,
                         CheckpointWriter::Begin(fs_, dir_, std::move(manifest)));

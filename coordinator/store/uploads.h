@@ -27,6 +27,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/base/thread_team.h"
 #include "common/checkpoint/folder_files.h"
 #include "common/io/filesystem.h"
 #include "common/io/sha256.h"
@@ -54,9 +55,10 @@ class IncomingFile {
   // What came stays.
   virtual ~IncomingFile() = default;
   virtual int64_t bytes() const = 0;
-  // INVALID_ARGUMENT: more than the file has. Else the errors of the file system: RESOURCE_EXHAUSTED,
-  // the disk is full.
-  virtual absl::Status Append(absl::string_view data) = 0;
+  // The pieces follow each other in the file. INVALID_ARGUMENT: more than the file has. Else the errors
+  // of the file system: RESOURCE_EXHAUSTED, the disk is full. After an error none of them counts.
+  virtual absl::Status Append(absl::Span<const absl::string_view> pieces) = 0;
+  absl::Status Append(absl::string_view data) { return Append(absl::MakeConstSpan(&data, 1)); }
   struct Ended {
     ReceivedFile file;
     bool complete = false;  // The upload is whole, and has its name.
@@ -142,6 +144,8 @@ class Uploads {
 
   FileSystem* const fs_;
   const Clock* const clock_;
+  // Hashes while the calling thread writes. One upload at a time has it; the others do both in turn.
+  ThreadTeam team_{2};
   const Options options_;
   mutable absl::Mutex mutex_;
   ById uploads_ ABSL_GUARDED_BY(mutex_);

@@ -28,7 +28,7 @@ BENCHMARKS = {
     "models": [sys.executable, "-B", "tests/benchmark/models/models.py", "{build}/bin"],
     "offload": ["{build}/benchmark/offload_benchmark"],
     "data": ["{build}/benchmark/data_benchmark"],
-    "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py"],
+    "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py", "--data-benchmark", "{build}/benchmark/data_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.
     "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.

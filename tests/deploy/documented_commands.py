@@ -97,6 +97,10 @@ ELSEWHERE = {
     "longhaul --tls-ca ca.pem --token-file bob.token list": (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
     "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", '"pip", "install"'),
     "ssh -L 7071:localhost:7071 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
+    "podman-compose -f deploy/compose.yaml up -d": (BY_TEST, "tests/deploy/compose_test.py", 'self.compose("up", "-d"'),
+    "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul pools": (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("pools")'),
+    "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul submit -f - --wait < job.yaml":
+        (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("submit", "-f", "-", "--wait"'),
     "docker logs worker": (NOT_HERE, "tests/deploy/two_machines_test.py", "docker by"),
     "journalctl -u longhaul-worker": (NOT_HERE, "tests/deploy/two_machines_test.py", "systemctl by a program"),
     "export LONGHAUL_CACHE_DIR=/opt/longhaul": (NOT_HERE, "deploy/setup.sh", "LONGHAUL_CACHE_DIR"),

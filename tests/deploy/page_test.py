@@ -53,7 +53,8 @@ class Browser:
     def __init__(self, program, url):
         to_read, self.out = os.pipe()
         self.back, to_write = os.pipe()
-        self.profile = tempfile.TemporaryDirectory()
+        # Its helpers may still write when it is gone.
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         launch = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
         self.process = subprocess.Popen(
             ["bash", "-c", launch, "bash", str(to_read), str(to_write), program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",

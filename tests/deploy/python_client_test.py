@@ -122,11 +122,11 @@ import longhaul
 client = longhaul.Client(sys.argv[1], timeout=10)
 asked = []
 follow = client._logs.FollowLogs
-client._logs.FollowLogs = lambda request, **options: (asked.append(request.tail), follow(request, **options))[1]
+client._logs.FollowLogs = lambda request, **options: (asked.append([at.pool for at in request.positions]), follow(request, **options))[1]
 for pool, line in client.logs(follow=True, tail=5):
+    print(line, flush=True)
     if len(asked) > 1:
         break
-    print("line", flush=True)
 print(asked, pool, flush=True)
 """
 # Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
@@ -275,7 +275,7 @@ class PythonClientTest(ClusterTest):
         self.addCleanup(script.stdout.close)
         self.addCleanup(script.wait)
         self.addCleanup(script.kill)
-        self.assertEqual(script.stdout.readline(), "line\n")
+        first = script.stdout.readline().removesuffix("\n")
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
         self.cluster.start_coordinator()
@@ -287,7 +287,12 @@ class PythonClientTest(ClusterTest):
             return script.poll() is not None
 
         wait_until(ended, 60, "lines over a second stream")
-        self.assertEqual(script.stdout.read().splitlines()[-1], "[5, 0] site-a")
+        *rest, asked = script.stdout.read().splitlines()
+        self.assertEqual(asked, "[[], ['site-a']] site-a")
+        # None is missing, and none comes twice.
+        log = (self.cluster.folder / "site-a.log").read_text().splitlines()
+        begin = log.index(first)
+        self.assertEqual([first, *rest], log[begin:begin + 1 + len(rest)])
 
     def longhaul(self, *arguments):
         subprocess.run([BIN / "longhaul", *arguments], check=True, capture_output=True)
@@ -322,6 +327,10 @@ class PythonClientTest(ClusterTest):
         self.cluster.start_coordinator("--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "localhost.pem", "--tls-key", ca / "localhost.key")
         script = "import sys, longhaul; print(longhaul.Client(sys.argv[1], tls_ca=sys.argv[2], tls_certificate=sys.argv[3], tls_key=sys.argv[4]).list())"
         self.assertEqual(self.run_script("-c", script, self.cluster.address, *shown.values()).strip(), "[]")
+        shown["tls_key"].chmod(0o640)
+        script = script.replace("; print", "\ntry: print") + "\nexcept longhaul.LonghaulError as error: print(error)"
+        self.assertIn(f"tls_key {shown['tls_key']} holds a secret that others may read or change: chmod 600",
+                      self.run_script("-c", script, self.cluster.address, *shown.values()))
 
     def test_reflection_alone_drives_a_coordinator(self):
         shown = self.run_script("-E", ROOT / "deploy/python/examples/reflection.py", self.cluster.address, "reflected")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a long test of deploy/, which CI leaves out, with the Debian packages that it needs (as root they are installed).
-#   tests/deploy/run.sh page | images | two-machines | all [UNITTEST ARGUMENTS]
-# Environment: BUILD_DIR (default build). `page` and `two-machines` need the programs in BUILD_DIR/bin; `images` builds its own.
+#   tests/deploy/run.sh page | images | compose | two-machines | all [UNITTEST ARGUMENTS]
+# Environment: BUILD_DIR (default build). `page` and `two-machines` need the programs in BUILD_DIR/bin; `images` and `compose` build theirs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=${BUILD_DIR:-build}/bin
@@ -17,11 +17,16 @@ need() {
 }
 page() { need chromium fonts-dejavu-core; python3 -B tests/deploy/page_test.py "$bin" -v "$@"; }
 images() { need buildah crun mmdebstrap; python3 -B tests/deploy/images_run_test.py -v "$@"; }
+compose() {
+  need buildah crun mmdebstrap podman podman-compose netavark aardvark-dns prometheus
+  deploy/images/build.sh
+  python3 -B tests/deploy/compose_test.py -v "$@"
+}
 two-machines() { need iproute2 nftables openssl; python3 -B tests/deploy/two_machines_test.py "$bin" -v "$@"; }
 what=${1:-}
 [ $# -eq 0 ] || shift
 case $what in
-  page|images|two-machines) "$what" "$@" ;;
-  all) page "$@"; images "$@"; two-machines "$@" ;;
+  page|images|compose|two-machines) "$what" "$@" ;;
+  all) page "$@"; images "$@"; compose "$@"; two-machines "$@" ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
 esac

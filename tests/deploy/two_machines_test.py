@@ -86,17 +86,18 @@ class Machine:
         self.folder = folder / name
         self.folder.mkdir()
         subprocess.run(["ip", "netns", "add", self.netns], check=True)
-        # Its root keeps programs and wheels that a service's user must be able to read.
+        # The home of this test's user keeps programs and wheels that a service's user must be able to read.
         mounts = "".join(
             f"mkdir -p {self.folder}/{path}.upper {self.folder}/{path}.work\n"
             f"mount -t overlay overlay -o lowerdir=/{path},upperdir={self.folder}/{path}.upper,workdir={self.folder}/{path}.work /{path}\n"
             for path in self.OWN)
+        home = pathlib.Path.home()
         script = f"""set -e
 mount --make-rprivate /
 {mounts}
-mkdir -p {self.folder}/root
-if [ -d /root/.cache ]; then mkdir {self.folder}/root/.cache; mount --bind /root/.cache {self.folder}/root/.cache; fi
-chmod 755 {self.folder}/root; mount --rbind {self.folder}/root /root
+mkdir -p {self.folder}/home
+if [ -d {home}/.cache ]; then mkdir {self.folder}/home/.cache; mount --bind {home}/.cache {self.folder}/home/.cache; fi
+chmod 755 {self.folder}/home; mount --rbind {self.folder}/home {home}
 hostname {name}
 echo "{ADDRESS['hub']} hub.example hub
 {ADDRESS['site']} site" >> /etc/hosts

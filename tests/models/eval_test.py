@@ -1,6 +1,6 @@
 """`longhaul eval` of text and JSONL by the tokenizers that models come with, against transformers' own losses; what a checkpoint's training says of documents."""
 
-from hugging_face import BIN, ROOT, ModelTest, document_mask, load, main, make_model, run_lm  # First: it goes over to an environment that has the others.
+from hugging_face import BIN, ROOT, ModelTest, document_mask, load, main, make_model, make_tokenizer, run_lm  # First: it goes over to an environment that has the others.
 
 import gzip
 import json
@@ -18,18 +18,6 @@ import transformers
 
 TEXTS = [f"the river crosses {i} old gardens \u20ac{i * i} \u00fc <b>{i}</b>\n\nand {i % 7} more" for i in range(300)]
 CONTEXT = 48
-
-
-def make_tokenizer(vocab):
-    """With a begin token around texts, as Llama's, which data does not have."""
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=vocab, special_tokens=["<s>", "</s>"], show_progress=False,
-                                             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    tokenizer.train_from_iterator(TEXTS, trainer)
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
 
 
 def jsonl(texts, field="text"):
@@ -56,7 +44,7 @@ class EvalTest(ModelTest):
         self.addCleanup(patch.stop)
 
     def make(self, **fields):
-        tokenizer = make_tokenizer(400)
+        tokenizer = make_tokenizer(TEXTS, 400)
         model = make_model(vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=1, **fields)
         folder = self.save(model)
         tokenizer.save_pretrained(folder)
@@ -86,6 +74,10 @@ class EvalTest(ModelTest):
         documents = [[*tokenizer.encode(text, add_special_tokens=False), 1] for text in TEXTS]
         self.check(self.eval(folder, self.write("held.jsonl", jsonl(TEXTS))), model, documents, TEXTS)
         self.check(self.eval(folder, self.write("held.jsonl.gz", gzip.compress(jsonl(TEXTS)))), model, documents, TEXTS)
+        # With a begin token before each document, as transformers puts one before a text.
+        begun = [[*tokenizer.encode(text), 1] for text in TEXTS]
+        self.assertEqual(begun[0][0], 0)
+        self.check(self.eval(folder, self.folder / "held.jsonl", "--bos", 0), model, begun, TEXTS)
         # A folder of them, beside what is none of it; another field; separate documents, which the lines tell.
         for part in range(2):
             self.write(f"parts/{part}.jsonl", jsonl(TEXTS[150 * part:150 * part + 150], "body"))
@@ -129,6 +121,8 @@ class EvalTest(ModelTest):
                 (small, (data, "--tokenizer", folder), f"{folder}/tokenizer.json: this tokenizer has 400 tokens, the model's vocab is 300"),
                 (folder, (self.write("broken.jsonl", jsonl(TEXTS) + b'{"text": "no\n'),), "broken.jsonl: line 301:"),
                 (folder, (self.write("cut.jsonl.gz", gzip.compress(jsonl(TEXTS))[:-20]),), "cut.jsonl.gz"),
+                (folder, (self.write("long.jsonl", jsonl(["short", "long " * (1 << 18)])), "--line-mib-max", 1), "long.jsonl: line 2: is longer than 1 MiB: split"),
+                (folder, (self.write("tokens.bin", bytes(800)), "--eos", 0, "--bos", 1, "--separate-documents"), "told by one of them"),
                 (folder, (data, "--field", "body"), "line 1: has no text field 'body'; it has id, text"),
                 (folder, (data, "--tokenizer", self.folder / "nowhere"), "--tokenizer: "),
                 (folder, (self.folder / "no*.jsonl",), "no*.jsonl"),

@@ -26,6 +26,7 @@ def enter_environment():
 enter_environment()
 
 import numpy  # noqa: E402: these are of that environment
+import tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
@@ -47,6 +48,18 @@ def make_model(kind="Llama", seed=0, **fields):
             if name.endswith("norm.weight"):  # They begin as ones.
                 parameter.add_(0.2 * torch.randn_like(parameter))
     return model
+
+
+def make_tokenizer(texts, vocab):
+    """Trained on these texts; with a begin token around a text, as Llama's, which training data does not have."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=vocab, special_tokens=["<s>", "</s>"], show_progress=False,
+                                             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
 
 
 def load(folder, dtype=torch.float32):

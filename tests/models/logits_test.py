@@ -103,11 +103,10 @@ class DocumentsTest(ModelTest):
 
     def test_what_tells_no_documents_is_refused(self):
         folder = self.save(make_model())
-        data, text = self.folder / "tokens.bin", self.folder / "text"
+        data = self.folder / "tokens.bin"
         numpy.array(self.tokens, "<u2").tofile(data)
-        text.write_bytes(b"text " * 100)
         for arguments, word in (((data, "--separate-documents"), "nothing tells them"), ((data, "--separate-documents", "--eos", "4"), "token 4 (eos) is nowhere"),
-                                ((data, "--eos", "5"), "--separate-documents only"), ((text, "--separate-documents", "--bos", "5"), "token files only")):
+                                ((data, "--eos", "5"), "--separate-documents only"), ((data, "--separate-documents", "--eos", "5", "--bos", "6"), "for text and JSONL only")):
             result = run_lm("eval", folder, "--context", "20", "--data", *arguments, check=False)
             self.assertEqual(result.returncode, 4, result.stderr)
             self.assertIn(word, result.stderr.decode())

@@ -1,6 +1,6 @@
 """`longhaul sample` with the tokenizers that models come with: the text that transformers and the sentencepiece package make of the same tokens."""
 
-from hugging_face import ROOT, ModelTest, load, main, make_model, run_lm  # First: it goes over to an environment that has the others.
+from hugging_face import ROOT, ModelTest, load, main, make_model, make_tokenizer, run_lm  # First: it goes over to an environment that has the others.
 
 import json
 import os
@@ -17,18 +17,6 @@ PROMPT = "the river crosses"
 TEXTS = [f"the river crosses {i} old gardens \u20ac{i * i} \u00fc\U0001f600 <b>{i}</b>" for i in range(400)]
 
 
-def make_tokenizer(vocab):
-    """With a begin token around texts, as Llama's."""
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=vocab, special_tokens=["<s>", "</s>"], show_progress=False,
-                                             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    tokenizer.train_from_iterator(TEXTS, trainer)
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
-
-
 class SampleTest(ModelTest):
     def setUp(self):
         super().setUp()
@@ -38,7 +26,7 @@ class SampleTest(ModelTest):
         self.addCleanup(patch.stop)
 
     def make(self, **fields):
-        tokenizer = make_tokenizer(400)
+        tokenizer = make_tokenizer(TEXTS, 400)
         folder = self.save(make_model(vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=None, **fields))
         tokenizer.save_pretrained(folder)
         return folder, tokenizer

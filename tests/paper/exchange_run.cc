@@ -115,6 +115,8 @@ class Pool {
         [this](const MembershipClient::Standing& standing) { OnStanding(standing); });
   }
   ~Pool() {
+    // Its thread assigns thread_.
+    membership_.reset();
     if (thread_.joinable()) thread_.join();
   }
 

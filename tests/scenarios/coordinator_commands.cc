@@ -114,6 +114,7 @@ Lines CoordinatorScenario::Join(const Command& c) {
                                .cuda = c.Number("cuda") != 0,
                                .capabilities = {can.begin(), can.end()},
                                .nodes = static_cast<int>(c.Number("nodes", 1)),
+                               .node_given = c.Number("given") != 0,
                                .host = c.Text("host"),
                                .version = c.Text("version"),
                                .running = c.Text("running"),

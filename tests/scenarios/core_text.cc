@@ -112,8 +112,10 @@ std::string Text(const coordinator::PublishCommit& a) {
                          RoundKindName(a.kind), EvaluatorText(a.evaluator));
 }
 std::string Text(const coordinator::WriteCheckpoint& a) {
-  return a.final ? absl::StrFormat("checkpoint %s final step %d", a.job, a.step)
-                 : absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
+  if (a.final) return absl::StrFormat("checkpoint %s final step %d", a.job, a.step);
+  if (a.cycle > 0) return absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
+  return absl::StrFormat("checkpoint %s step %d of versions %s", a.job, a.step,
+                         absl::StrJoin(a.versions, " "));
 }
 std::string Text(const coordinator::EndJob& a) {
   return absl::StrFormat("end %s %s%s", a.job, JobStateName(a.state), FaultText(a.fault));

@@ -174,8 +174,6 @@ void Checker::Ended(const std::string& job, JobState state) {
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
-void Checker::Deleted(const std::string& job) { deleted_.insert(job); }
-
 void Checker::Restarted(MetaStore& meta) {
   std::set<std::string> gone;
   for (const std::string& job : acknowledged_) {
@@ -222,10 +220,9 @@ void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t ve
 }
 
 bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
-  const absl::StatusOr<std::vector<std::string>> folders = disk.List(JobsFolder(kDataDir));
   for (const std::string& id : acknowledged_) {
     if (deleted_.contains(id)) {
-      if (std::find(folders->begin(), folders->end(), id) != folders->end()) return false;
+      if (disk.List(JobFolder(kDataDir, id)).ok()) return false;
       continue;
     }
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
@@ -235,9 +232,12 @@ bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
 }
 
 void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
-  if (!Settled(meta, disk)) Violation("liveness: the files of a deleted job are there");
   for (const std::string& id : acknowledged_) {
-    if (deleted_.contains(id)) continue;
+    if (deleted_.contains(id)) {
+      if (disk.List(JobFolder(kDataDir, id)).ok())
+        Violation(absl::StrCat("liveness: the files of a deleted job are there: ", id));
+      continue;
+    }
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
     if (!job.ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", id));
     const auto state = static_cast<JobState>(job->state);

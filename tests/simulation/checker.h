@@ -59,7 +59,7 @@ class Checker {
   // A user wants it; it is so when the call is answered, or before.
   void MayBeCancelled(const std::string& job) { cancelled_.insert(job); }
   void MayBeDeleted(const std::string& job) { may_be_deleted_.insert(job); }
-  void Deleted(const std::string& job);
+  void Deleted(const std::string& job) { deleted_.insert(job); }
   void Published(const std::string& job, int fragment, int64_t version);
   void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);

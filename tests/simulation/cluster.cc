@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tests/simulation/coordinator_node.h"
-#include "tests/simulation/pool_node.h"
+#include "tests/simulation/pool.h"
 #include "tests/simulation/users.h"
 
 namespace longhaul::simulation {
@@ -40,6 +40,9 @@ class Cluster {
   void PlanUsersOf(const v1::JobSpec& job);
   void PlanFaults();
   void PlanFault();
+  std::function<void()> NodeFault(Pool* pool, AgentNode* agent, absl::Duration lasts);
+  // A while without these links.
+  void Part(const std::vector<int>& ends, int machine, absl::Duration lasts);
   void RepairAll();
   bool Settled();
   void Summarize(RunResult& result) const;
@@ -47,7 +50,8 @@ class Cluster {
   World world_;
   CoordinatorNode coordinator_;
   Users users_;
-  std::vector<std::unique_ptr<PoolNode>> pools_;
+  std::vector<std::unique_ptr<Pool>> pools_;
+  int machines_ = 0;
   bool faulty_ = true, gone_for_good_ = false;
   int crashes_ = 0;
   std::string shape_;
@@ -61,8 +65,10 @@ RunResult Cluster::Run() {
   const absl::Time end = absl::UnixEpoch() + kRunEnd;
   while (!world_.checker.violation().has_value() && !Settled() && world_.loop.RunOne(end)) {
   }
-  if (!world_.checker.violation().has_value())
+  if (!world_.checker.violation().has_value()) {
     world_.checker.Finally(coordinator_.meta(), coordinator_.disk(), faulty_);
+    for (const auto& pool : pools_) world_.groups.Whole(pool->name(), pool->whole());
+  }
   RunResult result;
   Summarize(result);
   return result;
@@ -74,21 +80,26 @@ void Cluster::Build() {
   if (faulty_ && world_.Chance(0.5)) world_.coordinator_crash_chance = 0.003;
   const int64_t count = Pick(2, 5);
   for (int i = 0; i < count; ++i) {
-    PoolOptions pool{.name = std::string(1, static_cast<char>('a' + i)),
-                     .node = i + 1,
-                     .ranks = static_cast<int>(Pick(1, 2))};
+    PoolOptions pool{.name = std::string(1, static_cast<char>('a' + i))};
+    if (world_.Chance(0.3)) pool.nodes = world_.Chance(0.6) ? 2 : 3;
+    pool.spare = faulty_ && pool.nodes > 1 && world_.Chance(0.3);
+    pool.numbers = static_cast<PoolOptions::Numbers>(Pick(0, 2));
+    pool.first_machine = machines_ + 1;
     pool.misconfigured = faulty_ && i > 0 && world_.Chance(0.15);
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
     link.delay_mean = link.delay_min + absl::Milliseconds(Pick(0, 60));
     if (faulty_ && world_.Chance(0.4)) link.break_probability = 0.01;
     if (world_.Chance(0.3)) link.bytes_per_second = 20000;
-    world_.network.SetLink(kCoordinatorNode, pool.node, link);
-    absl::StrAppendFormat(&shape_, "%s:%d ", pool.name, pool.ranks);
-    pools_.push_back(std::make_unique<PoolNode>(&world_, &coordinator_, pool));
-    const bool late = faulty_ && world_.Chance(0.4);
-    world_.loop.At(late ? Sometime() : world_.loop.now() + absl::Milliseconds(10 * i),
-                   [p = pools_.back().get()] { p->Start(); });
+    pools_.push_back(std::make_unique<Pool>(&world_, &coordinator_, pool));
+    absl::StrAppend(&shape_, pools_.back()->Describe(), " ");
+    for (AgentNode* agent : pools_.back()->agents()) {
+      machines_ = agent->machine();
+      world_.network.SetLink(kCoordinatorNode, machines_, link);
+      const bool late = faulty_ && world_.Chance(0.4);
+      world_.loop.At(late ? Sometime() : world_.loop.now() + absl::Milliseconds(10 * machines_),
+                     [agent] { agent->Start(); });
+    }
   }
   coordinator_.Start();
 }
@@ -162,19 +173,18 @@ void Cluster::PlanFaults() {
 }
 
 void Cluster::PlanFault() {
-  PoolNode* pool = pools_[Pick(0, pools_.size() - 1)].get();
-  const int node = static_cast<int>(std::find_if(pools_.begin(), pools_.end(),
-                                                 [&](const auto& p) { return p.get() == pool; }) -
-                                    pools_.begin()) +
-                   1;
+  Pool* pool = pools_[Pick(0, pools_.size() - 1)].get();
+  AgentNode* agent = pool->agents()[Pick(0, pool->agents().size() - 1)];
   const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 3 * world_.lease);
   // Often a rank that stands still does so until it is ended.
   const absl::Duration stands = world_.Chance(0.3) ? absl::Hours(1) : lasts;
+  if (pool->several() && world_.Chance(0.3))
+    return world_.loop.At(Sometime(), NodeFault(pool, agent, lasts));
   std::function<void()> fault;
   switch (Pick(0, 12)) {
     case 0:
     case 1:
-      fault = [pool] { pool->BreakConnection(); };
+      fault = [agent] { agent->BreakConnection(); };
       break;
     case 2:
       fault = [this] {
@@ -183,62 +193,90 @@ void Cluster::PlanFault() {
       };
       break;
     case 3:
-      fault = [this, pool, lasts] {
-        pool->Crash();
-        world_.loop.After(lasts, [pool] { pool->Start(); });
+      fault = [this, agent, lasts] {
+        agent->Crash();
+        world_.loop.After(lasts, [agent] { agent->Start(); });
       };
       break;
     case 4:
-      fault = [this, node, lasts] {
-        world_.Trace("network", absl::StrCat("partition of node ", node));
-        world_.network.Partition(kCoordinatorNode, node);
-        world_.loop.After(lasts, [this, node] { world_.network.Heal(kCoordinatorNode, node); });
-      };
+      fault = [this, agent, lasts] { Part({kCoordinatorNode}, agent->machine(), lasts); };
       break;
     case 5:
       fault = [this, pool, lasts] {
         for (const auto& other : pools_) {
-          if (other.get() == pool || !other->up()) continue;
-          other->Crash();
-          world_.loop.After(lasts, [p = other.get()] { p->Start(); });
+          if (other.get() != pool) other->CrashAll(lasts);
         }
       };
       break;
     case 6:
-      fault = [pool] { pool->Drain(); };
+      fault = [agent] { agent->Drain(); };
       break;
     case 7:
-      fault = [pool] { pool->LoseRank(); };
+      fault = [agent] { agent->LoseRank(); };
       break;
     case 8:
-      fault = [pool, stands] { pool->StandRankStill(stands); };
+      fault = [agent, stands] { agent->StandRankStill(stands); };
       break;
     case 9:
-      fault = [pool, stands] { pool->DawdleRank(stands); };
+      fault = [agent, stands] { agent->DawdleRank(stands); };
       break;
     case 10:
-      fault = [pool, lasts] { pool->StandAgentStill(lasts); };
+      fault = [agent, lasts] { agent->StandAgentStill(lasts); };
       break;
     case 11:
-      fault = [pool, lasts] { pool->StandStill(lasts); };
+      fault = [agent, lasts] { agent->StandStill(lasts); };
       break;
     default:
       // Two pools stay: enough for every job.
       if (gone_for_good_ || pools_.size() < 3) return;
       gone_for_good_ = true;
-      fault = [pool] { pool->Leave(); };
+      fault = [pool] { pool->LeaveForGood(); };
   }
   world_.loop.At(Sometime(), std::move(fault));
+}
+
+// What only a pool of several machines has.
+std::function<void()> Cluster::NodeFault(Pool* pool, AgentNode* agent, absl::Duration lasts) {
+  const bool at_once = world_.Chance(0.3);
+  switch (Pick(0, 3)) {
+    case 0:
+      return [this, pool, agent, lasts, at_once] {
+        Part({pool->OtherThan(agent)->machine()}, agent->machine(),
+             at_once ? absl::ZeroDuration() : lasts);
+      };
+    case 1:
+      return [this, pool, agent, lasts] {
+        std::vector<int> all = {kCoordinatorNode};
+        for (AgentNode* other : pool->agents()) {
+          if (other != agent) all.push_back(other->machine());
+        }
+        Part(all, agent->machine(), lasts);
+      };
+    case 2:
+      return [this, agent, lasts, at_once] {
+        agent->Crash(/*silently=*/true);
+        world_.loop.After(at_once ? absl::ZeroDuration() : lasts, [agent] { agent->Start(); });
+      };
+    default:
+      return [pool, lasts] { pool->CrashAll(lasts); };
+  }
+}
+
+void Cluster::Part(const std::vector<int>& ends, int machine, absl::Duration lasts) {
+  for (int end : ends) {
+    world_.Trace("network", absl::StrCat("machine ", machine, " cannot reach ", end));
+    world_.network.Partition(end, machine);
+    world_.loop.After(lasts, [this, end, machine] { world_.network.Heal(end, machine); });
+  }
 }
 
 void Cluster::RepairAll() {
   world_.Trace("cluster", "the faults are over");
   world_.faults = false;
-  for (size_t i = 0; i < pools_.size(); ++i) {
-    const int node = static_cast<int>(i) + 1;
-    world_.network.Heal(kCoordinatorNode, node);
+  for (int machine = 1; machine <= machines_; ++machine) {
+    for (int other = 0; other < machine; ++other) world_.network.Heal(other, machine);
     world_.network.SetLink(
-        kCoordinatorNode, node,
+        kCoordinatorNode, machine,
         {.delay_min = absl::Milliseconds(5), .delay_mean = absl::Milliseconds(10)});
   }
 }
@@ -246,7 +284,8 @@ void Cluster::RepairAll() {
 bool Cluster::Settled() {
   // Until then users begin something.
   if (world_.loop.now() < absl::UnixEpoch() + kUsersEnd) return false;
-  return users_.done() && world_.checker.Settled(coordinator_.meta(), coordinator_.disk());
+  return users_.done() && world_.checker.Settled(coordinator_.meta(), coordinator_.disk()) &&
+         std::all_of(pools_.begin(), pools_.end(), [](const auto& pool) { return pool->whole(); });
 }
 
 void Cluster::Summarize(RunResult& result) const {
@@ -262,7 +301,10 @@ void Cluster::Summarize(RunResult& result) const {
     result.jobs_completed += state == JobState::kCompleted;
   }
   result.commits = world_.checker.commits();
-  for (const auto& pool : pools_) absl::StrAppend(&result.summary, "\n  ", pool->Describe());
+  for (const auto& pool : pools_) {
+    for (const AgentNode* agent : pool->agents())
+      absl::StrAppend(&result.summary, "\n  ", agent->Describe());
+  }
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ struct CoordinatorNode::Life {
         lying(node->disk_.get()),
         owner(node, absl::ZeroDuration()),
         apply(node, absl::Milliseconds(80), true),
+        opening(node, absl::Milliseconds(300)),
         background(node, absl::Milliseconds(300)),
         records(node),
         fragments(
@@ -107,6 +108,7 @@ struct CoordinatorNode::Life {
                                                                   : node->disk_.get(),
              .arbiter = node,
              .apply = &apply,
+             .opening = &opening,
              .background = &background,
              .metrics = &fragment_metrics,
              .log = &log}) {
@@ -136,7 +138,7 @@ struct CoordinatorNode::Life {
   coordinator::FragmentMetrics fragment_metrics;
   coordinator::EffectMetrics effect_metrics;
   LyingFileSystem lying;
-  Runner owner, apply, background;
+  Runner owner, apply, opening, background;
   Records records;
   coordinator::Fragments fragments;
   std::unique_ptr<coordinator::Performer> performer;
@@ -307,19 +309,58 @@ std::optional<absl::StatusOr<coordinator::Performer::Deleted>> CoordinatorNode::
   return answer;
 }
 
-void CoordinatorNode::Join(const coordinator::JoinPool& join, const Answer& answer) {
-  Enter([&] { Step(join, answer); });
+void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
+  if (join.nodes > 1)
+    join.fresh = world_->mutation == Mutation::kReusedGroup ? "g" : absl::StrCat("g", ++groups_);
+  Enter([&] {
+    std::vector<NodeView> before;
+    if (join.nodes > 1) {
+      // Leases end now that would end with the join.
+      life_->performer->Tick();
+      before = NodesOf(join.pool);
+    }
+    Step(join, [&](const coordinator::Answer& given) {
+      const coordinator::Answer granted = Granted(given);
+      const auto* grant = std::get_if<coordinator::GrantLease>(&granted);
+      if (grant != nullptr && grant->node.has_value())
+        world_->groups.Joined(join, before, *grant->node);
+      answer(granted);
+    });
+  });
 }
 
 void CoordinatorNode::Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer) {
-  Enter([&] {
-    Step(heartbeat, [&](const coordinator::Answer& given) {
-      if (const auto* grant = std::get_if<coordinator::GrantLease>(&given);
-          grant != nullptr && grant->assignment.has_value())
-        world_->checker.Placed(grant->assignment->job, grant->assignment->ordinal, grant->pool);
-      answer(given);
-    });
-  });
+  Enter(
+      [&] { Step(heartbeat, [&](const coordinator::Answer& given) { answer(Granted(given)); }); });
+}
+
+coordinator::Answer CoordinatorNode::Granted(const coordinator::Answer& given) {
+  const auto* granted = std::get_if<coordinator::GrantLease>(&given);
+  if (granted == nullptr) return given;
+  coordinator::GrantLease grant = *granted;
+  if (grant.assignment.has_value())
+    world_->checker.Placed(grant.assignment->job, grant.assignment->ordinal, grant.pool);
+  if (!grant.node.has_value()) return grant;
+  if (world_->mutation == Mutation::kStaleNumber) {
+    const std::string machine = grant.incarnation.substr(0, grant.incarnation.find('.'));
+    const bool whole = grant.node->ranks > 0;
+    const auto first = first_places_.find({grant.pool, machine});
+    if (first != first_places_.end()) {
+      grant.node->node = first->second.node;
+      if (whole) grant.node->first_rank = first->second.first_rank;
+    } else if (whole) {
+      first_places_[{grant.pool, machine}] = *grant.node;
+    }
+  }
+  world_->groups.Placed(grant.pool, grant.incarnation, *grant.node);
+  return grant;
+}
+
+std::vector<NodeView> CoordinatorNode::NodesOf(const std::string& pool) const {
+  for (coordinator::PoolView& view : life_->performer->Pools()) {
+    if (view.pool == pool) return std::move(view.nodes);
+  }
+  return {};
 }
 
 void CoordinatorNode::Leave(const coordinator::LeavePool& leave) {

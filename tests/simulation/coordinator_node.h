@@ -62,7 +62,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   bool Cancel(const std::string& name);
   std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);
   std::optional<absl::StatusOr<coordinator::Performer::Deleted>> Delete(const std::string& name);
-  void Join(const coordinator::JoinPool& join, const Answer& answer);
+  // A name for a new group of nodes is given to it here.
+  void Join(coordinator::JoinPool join, const Answer& answer);
   void Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer);
   void Leave(const coordinator::LeavePool& leave);
   void Watch(const RankId& who, Stream stream);
@@ -104,6 +105,9 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void MayDie();
   void Step(const coordinator::Event& event, const Answer& answer);
   void Tick();
+  // What an agent is told; the checker hears it first.
+  coordinator::Answer Granted(const coordinator::Answer& given);
+  std::vector<NodeView> NodesOf(const std::string& pool) const;
   // Tells the checker with what a submitted job begins, if that is a checkpoint.
   void ObserveBeginning(const ResolvedJob& resolved, const std::string& id);
   // Tells the checker of versions that became durable.
@@ -118,6 +122,10 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::unique_ptr<Life> life_;
   int64_t lives_ = 0;
   std::string submitting_;
+  // Names of groups of nodes.
+  int64_t groups_ = 0;
+  // By pool and machine, for a mutation: the first place there.
+  std::map<std::pair<std::string, std::string>, NodePlace> first_places_;
   // Of the jobs, when the round that is being applied was decided.
   using Views = std::map<std::string, coordinator::JobView>;
   Views views_;

@@ -14,12 +14,12 @@ constexpr int64_t kControlBytes = 100;
 
 MembershipNode::MembershipNode(World* world, CoordinatorNode* coordinator,
                                std::shared_ptr<Process> process, Options options,
-                               OnAssignment on_assignment)
+                               OnStanding on_standing)
     : world_(world),
       coordinator_(coordinator),
       process_(std::move(process)),
       options_(std::move(options)),
-      on_assignment_(std::move(on_assignment)),
+      on_standing_(std::move(on_standing)),
       incarnation_(options_.new_incarnation()) {}
 
 MembershipNode::~MembershipNode() {
@@ -54,14 +54,14 @@ void MembershipNode::BeginAnew(absl::Duration delay) {
   if (world_->Chance(0.7)) Leave(absl::ZeroDuration());
   joined_ = false;
   incarnation_ = options_.new_incarnation();
-  Apply(std::nullopt);
+  Apply(std::nullopt, {});
   TurnAfter(delay);
 }
 
 bool MembershipNode::Connected() {
   if (connection_ == nullptr && coordinator_->up()) {
     connection_ = world_->network.Connect(
-        options_.node, kCoordinatorNode,
+        options_.machine, kCoordinatorNode,
         [this, process = process_] { process->Run([this] { Broken(); }); }, nullptr);
   }
   return connection_ != nullptr;
@@ -74,16 +74,20 @@ void MembershipNode::Broken() {
 }
 
 void MembershipNode::Join() {
-  const coordinator::JoinPool join{.pool = options_.pool,
-                                   .incarnation = incarnation_,
-                                   .ranks = options_.ranks,
-                                   .capabilities = {"model:synthetic", "codec:fp32"}};
+  coordinator::JoinPool join = options_.join;
+  join.incarnation = incarnation_;
+  // The ranks continue while their group exists.
+  if (!place_.incarnation.empty()) {
+    join.running = place_.incarnation;
+    join.node_given = !join.node.has_value();
+    join.node = place_.node;
+  }
   Call([coordinator = coordinator_, join, answer = Back({})] { coordinator->Join(join, answer); });
 }
 
 void MembershipNode::Beat() {
   coordinator::Heartbeat beat = next_;
-  beat.pool = options_.pool;
+  beat.pool = options_.join.pool;
   beat.incarnation = incarnation_;
   beat.draining = draining_;
   Call([coordinator = coordinator_, beat, answer = Back(beat)] {
@@ -91,11 +95,15 @@ void MembershipNode::Beat() {
   });
 }
 
-void MembershipNode::Leave(absl::Duration return_within) {
+void MembershipNode::Depart(absl::Duration return_within) {
   // How far the pool came.
   if (draining_) Beat();
+  Leave(return_within);
+}
+
+void MembershipNode::Leave(absl::Duration return_within) {
   Call([coordinator = coordinator_,
-        leave = coordinator::LeavePool{options_.pool, incarnation_, return_within}] {
+        leave = coordinator::LeavePool{options_.join.pool, incarnation_, return_within}] {
     coordinator->Leave(leave);
   });
 }
@@ -111,7 +119,7 @@ CoordinatorNode::Answer MembershipNode::Back(const coordinator::Heartbeat& sent)
 
 void MembershipNode::Call(std::function<void()> call) {
   if (connection_ != nullptr)
-    world_->network.Send(connection_, options_.node, kControlBytes, std::move(call));
+    world_->network.Send(connection_, options_.machine, kControlBytes, std::move(call));
 }
 
 void MembershipNode::Answered(const coordinator::Answer& answer,
@@ -125,7 +133,8 @@ void MembershipNode::Answered(const coordinator::Answer& answer,
     next_.evaluations.erase(next_.evaluations.begin(),
                             next_.evaluations.begin() + sent.evaluations.size());
     if (sent.fault.has_value()) next_.fault.reset();
-    Apply(std::get<coordinator::GrantLease>(answer).assignment);
+    const auto& grant = std::get<coordinator::GrantLease>(answer);
+    Apply(grant.assignment, grant.node.value_or(NodePlace()));
   }
   calling_ = false;
   TurnAfter(urgent_ ? absl::ZeroDuration() : wait);
@@ -138,37 +147,55 @@ absl::Duration MembershipNode::Refused(const coordinator::Refuse& refuse) {
     return absl::ZeroDuration();
   }
   if (absl::IsAborted(refuse.status)) {
-    world_->Trace(options_.pool, absl::StrCat("is refused: ", refuse.reason));
+    world_->Trace(options_.join.pool, absl::StrCat("is refused: ", refuse.reason));
     joined_ = false;
     incarnation_ = options_.new_incarnation();
-    Apply(std::nullopt);
+    Apply(std::nullopt, {});
   }
+  // Another agent has this node's number, so that the group has ended: any other number will do.
+  if (absl::IsAlreadyExists(refuse.status) && !place_.incarnation.empty()) Apply(std::nullopt, {});
   return world_->Between(absl::Milliseconds(100), absl::Seconds(1));
 }
 
-void MembershipNode::Apply(const std::optional<coordinator::Assignment>& assignment) {
-  const std::string key = absl::StrCat(
-      incarnation_, " ", assignment ? absl::StrCat(assignment->job, "#", assignment->ordinal) : "");
-  if (std::exchange(applied_, key) != key) next_ = {.job = assignment ? assignment->job : ""};
-  on_assignment_(incarnation_, assignment);
+void MembershipNode::Apply(const std::optional<coordinator::Assignment>& assignment,
+                           const NodePlace& place) {
+  place_ = place;
+  const Standing standing{several() ? place.incarnation : incarnation_, assignment, place};
+  if (const Subject subject = standing.subject(); subject_ != subject) {
+    // The group that drained has ended.
+    if (several() && subject_.has_value() && subject_->incarnation != subject.incarnation)
+      draining_ = false;
+    subject_ = subject;
+    next_ = {.job = subject.job};
+    if (several()) next_.running = subject.incarnation;
+  }
+  on_standing_(standing);
 }
 
-void MembershipNode::AddEvaluation(const coordinator::Evaluation& evaluation) {
+void MembershipNode::SetProgress(const Subject& of, int64_t inner_step) {
+  if (subject_ == of) next_.inner_step = inner_step;
+}
+
+void MembershipNode::AddEvaluation(const Subject& of, const coordinator::Evaluation& evaluation) {
+  if (subject_ != of) return;
   next_.evaluations.push_back(evaluation);
   Urgent();
 }
 
-void MembershipNode::ReportFailure(const JobFault& fault) {
+void MembershipNode::ReportFailure(const Subject& of, const JobFault& fault) {
+  if (subject_ != of) return;
   next_.fault = fault;
   Urgent();
 }
 
-void MembershipNode::SetFinished() {
+void MembershipNode::SetFinished(const Subject& of) {
+  if (subject_ != of) return;
   next_.finished = true;
   Urgent();
 }
 
-void MembershipNode::SetDraining() {
+void MembershipNode::SetDraining(const Subject& of) {
+  if (several() && subject_ != of) return;
   draining_ = true;
   Urgent();
 }

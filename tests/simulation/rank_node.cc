@@ -22,9 +22,11 @@ bool IsForeground(const session::Action& action) {
 
 }  // namespace
 
-RankNode::RankNode(World* world, CoordinatorNode* coordinator, RankHost* host, Options options)
+RankNode::RankNode(World* world, CoordinatorNode* coordinator, Site* site, RankHost* host,
+                   Options options)
     : world_(world),
       coordinator_(coordinator),
+      site_(site),
       host_(host),
       options_(std::move(options)),
       name_(absl::StrCat(id_.pool, "/", id_.incarnation, ".", id_.rank)),
@@ -32,18 +34,23 @@ RankNode::RankNode(World* world, CoordinatorNode* coordinator, RankHost* host, O
       monitor_(kProgress) {}
 
 void RankNode::Start() {
+  world_->groups.Starts(id_, options_.machine, options_.nodes);
+  address_ = site_->Listen(options_.machine);
   Report();
-  Later(options_.prepare, [this] { Prepare(); });
+  Meet();
 }
 
 void RankNode::Prepare() {
-  if (options_.fails_after == 0) {
-    return End(EndOf(FaultPlace::kPreparation, v1::JobSpec(), absl::NotFoundError("no data")));
-  }
-  Together("meet", {}, absl::Milliseconds(1), [this](const RankHost::Gathered&) {
-    begun_ = true;
-    Connect();
+  Later(options_.prepare, [this] {
+    if (options_.fails_after != 0) return Begin();
+    End(EndOf(FaultPlace::kPreparation, v1::JobSpec(), absl::NotFoundError("no data")));
   });
+}
+
+void RankNode::Begin() {
+  begun_ = true;
+  Connect();
+  RunForeground();
 }
 
 // From a thread of its own: whatever the training thread does. The time-out of a collective is
@@ -55,9 +62,14 @@ void RankNode::Report() {
   PeersAreGone(absl::DeadlineExceededError("a collective took too long"));
 }
 
-void RankNode::Kill() {
+void RankNode::Kill(bool silently) {
+  if (ended()) return;
   process_->End();
+  world_->groups.Ends(id_);
   BreakConnection();
+  if (rendezvous_ != nullptr) world_->network.Break(std::exchange(rendezvous_, nullptr));
+  site_->Close(address_, silently);
+  communicator_.reset();
 }
 
 // As the rank's main does on SIGTERM.
@@ -65,7 +77,8 @@ void RankNode::Drain() {
   process_->Run([this, self = shared_from_this()] {
     if (!begun_) return End({.code = kRankFinished});
     drain_ = true;
-    Later(0.9 * kDrain, [this] { Feed(session::Ended{"what is under way is given up"}); });
+    Later(0.9 * kDrain,
+          [this] { Feed(session::Ended{"the time for its last transfers is over"}); });
     Feed(session::Drain{});
   });
 }
@@ -115,14 +128,15 @@ bool RankNode::SkipsFor(const session::Action& action) {
   return true;
 }
 
-void RankNode::Together(std::string name, std::vector<int64_t> values, absl::Duration takes,
-                        std::function<void(const RankHost::Gathered&)> then) {
+std::optional<absl::Time> RankNode::Together(
+    std::string name, std::vector<int64_t> values, absl::Duration takes,
+    std::function<void(const Communicator::Gathered&)> then) {
   busy_ = true;
   monitor_.EnterCollective();
   collective_ = ++collectives_;
   collective_until_ = world_->loop.now() + monitor_.CollectiveTimeout();
   const auto met = [this, number = collective_,
-                    then = std::move(then)](const absl::StatusOr<RankHost::Gathered>& values) {
+                    then = std::move(then)](const absl::StatusOr<Communicator::Gathered>& values) {
     if (collective_ != number) return;  // Given up.
     if (!values.ok()) return PeersAreGone(values.status());
     collective_ = 0;
@@ -131,10 +145,10 @@ void RankNode::Together(std::string name, std::vector<int64_t> values, absl::Dur
     then(*values);
     RunForeground();
   };
-  host_->Collective(id_.rank, name, std::move(values), takes,
-                    [self = shared_from_this(), met](const auto& values) {
-                      self->process_->Run([self, met, values] { met(values); });
-                    });
+  return communicator_->Collective(id_.rank, name, std::move(values), takes,
+                                   [self = shared_from_this(), met](const auto& values) {
+                                     self->process_->Run([self, met, values] { met(values); });
+                                   });
 }
 
 // Its collective failed. A rank that was asked to stop was only slower than another; else the group
@@ -144,7 +158,6 @@ void RankNode::PeersAreGone(const absl::Status& status) {
   busy_ = false;
   monitor_.LeaveCollective();
   using session::Outcome;
-  if (!begun_) return End(EndOf(FaultPlace::kMeeting, v1::JobSpec(), status));
   if (!drain_) {
     return End(EndOf(Outcome{.kind = Outcome::Kind::kFailed, .status = status}, v1::JobSpec()));
   }
@@ -160,19 +173,22 @@ RankNode::Fragment& RankNode::At(int fragment) {
 // --- Foreground.
 
 void RankNode::Do(const session::AgreeOnVersions& action) {
-  Together("agree", action.versions, absl::Milliseconds(1),
-           [this](const RankHost::Gathered& versions) { Feed(session::VersionsAgreed{versions}); });
+  Together(
+      "agree", action.versions, absl::Milliseconds(1),
+      [this](const Communicator::Gathered& versions) { Feed(session::VersionsAgreed{versions}); });
 }
 
 void RankNode::Do(const session::RunStep& action) {
   busy_ = true;
   monitor_.BeginStep();
   const absl::Time begin = world_->loop.now();
-  const auto done = [this, step = action.step, begin](const RankHost::Gathered& drains) {
+  const auto done = [this, step = action.step, begin](const Communicator::Gathered& drains) {
     monitor_.EndStep(step, world_->loop.now() - begin);
+    // No two words are alike, so that those of two incarnations are never equal by chance.
+    const uint64_t seed = HashOf(absl::StrCat(id_.pool, id_.incarnation));
     for (int64_t f = 0; f < fragments(); ++f) {
-      for (float& word : fragments_[f].live)
-        word += NoiseOf(Mix(HashOf(absl::StrCat(id_.pool, id_.incarnation)), step * 64 + f));
+      for (int i = 0; i < kWords; ++i)
+        fragments_[f].live[i] += NoiseOf(Mix(seed, step * 64 + f * kWords + i));
     }
     if (++steps_done_ == options_.fails_after) {
       using session::Outcome;
@@ -186,7 +202,9 @@ void RankNode::Do(const session::RunStep& action) {
   };
   Later(options_.step_takes + std::exchange(dawdle_, absl::ZeroDuration()), [this, action, done] {
     // The ranks agree whether it is their last step.
-    Together(ToText(session::Action(action)), {drain_}, absl::Milliseconds(1), done);
+    const std::optional<absl::Time> all =
+        Together(ToText(session::Action(action)), {drain_}, absl::Milliseconds(1), done);
+    if (all.has_value()) world_->groups.Trains(id_, *all, world_->loop.now());
   });
 }
 
@@ -209,7 +227,7 @@ void RankNode::Do(const session::Push& action) {
 
 void RankNode::Do(const session::Merge& action) {
   Together(ToText(session::Action(action)), {}, absl::Milliseconds(1),
-           [this, action](const RankHost::Gathered&) { Apply(action); });
+           [this, action](const Communicator::Gathered&) { Apply(action); });
 }
 
 void RankNode::Apply(const session::Merge& merge) {
@@ -228,7 +246,7 @@ void RankNode::Apply(const session::Merge& merge) {
 void RankNode::Do(const session::Evaluate& action) {
   monitor_.BeginEvaluation(1);
   Together(ToText(session::Action(action)), {}, absl::Milliseconds(100),
-           [this, action](const RankHost::Gathered&) {
+           [this, action](const Communicator::Gathered&) {
              monitor_.EndEvaluation();
              host_->Evaluated(id_.rank, action);
            });

@@ -1,7 +1,7 @@
-// One simulated rank process: its session core, a shell that performs the actions, and its share of
-// every fragment. Foreground actions run one after another, collectives together with the pool's
-// other ranks; the rest runs at once. What it reports is the product's monitor's, how it ends the
-// product's rank_end's.
+// One simulated rank process: it meets the pool's other ranks at a rendezvous; then its session
+// core, a shell that performs the actions, and its share of every fragment. Foreground actions run
+// one after another, collectives together with the other ranks; the rest runs at once. What it
+// reports is the product's monitor's, how it ends the product's rank_end's.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "tests/simulation/coordinator_node.h"
 #include "tests/simulation/process.h"
+#include "tests/simulation/site.h"
 #include "tests/simulation/world.h"
 #include "worker/rank/rank_end.h"
 #include "worker/rank/rank_monitor.h"
@@ -29,16 +30,10 @@ inline constexpr ProgressLimits kProgress{
 // What an agent that is asked to stop gives its ranks.
 inline constexpr absl::Duration kDrain = absl::Seconds(6);
 
-// What a rank needs of its group. Not called any more after Kill.
+// What a rank tells its agent. Not called any more after Kill.
 class RankHost {
  public:
-  using Gathered = std::vector<std::vector<int64_t>>;  // By rank.
-  using Met = std::function<void(const absl::StatusOr<Gathered>&)>;
   virtual ~RankHost() = default;
-  // Every rank calls this with the same names in the same order; `met` runs when all have, a while
-  // later. UNAVAILABLE: one of them is gone.
-  virtual void Collective(int rank, const std::string& name, std::vector<int64_t> values,
-                          absl::Duration takes, Met met) = 0;
   // About once a second.
   virtual void Reported(int rank, const RankStatus& status) = 0;
   virtual void Evaluated(int rank, const session::Evaluate& evaluation) = 0;
@@ -51,17 +46,25 @@ class RankHost {
 // Shared with the messages under way.
 class RankNode : public std::enable_shared_from_this<RankNode> {
  public:
+  // Where the ranks exchange their addresses, and with whom.
+  struct Meeting {
+    std::string rendezvous, token;
+    uint64_t generation = 0;
+  };
   struct Options {
     RankId id;
-    int node = 1;  // On the network.
+    int machine = 1;  // On the network.
+    int nodes = 1;    // Of the pool.
+    Meeting meeting;
     absl::Duration prepare, step_takes;
     // It finds that this site cannot do the job after so many steps; 0: while it prepares.
     std::optional<int64_t> fails_after;
   };
-  RankNode(World* world, CoordinatorNode* coordinator, RankHost* host, Options options);
+  RankNode(World* world, CoordinatorNode* coordinator, Site* site, RankHost* host, Options options);
 
   void Start();
-  void Kill();   // SIGKILL.
+  // SIGKILL. Silently: as Communicator::Leave.
+  void Kill(bool silently = false);
   void Drain();  // SIGTERM.
   void BreakConnection();
   void StandStill(absl::Duration time) { process_->StandStill(time); }
@@ -81,11 +84,19 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   };
 
   void Prepare();
+  void Begin();
   void Report();
   void Feed(const session::Event& event);
   void End(const RankEnd& end);
   // Runs in this process, later.
   void Later(absl::Duration delay, std::function<void()> run);
+
+  // rank_node_meeting.cc: what the rank's communicator is made of.
+  void Meet();
+  void Exchange();
+  void Exchanged(const RendezvousNode::Blobs& blobs);
+  void MeetAt(const std::vector<std::string>& blobs);
+  void MeetingFails(const absl::Status& status);
 
   // rank_node_transfers.cc: the connection, and what goes over it.
   void Connect();
@@ -113,20 +124,28 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
 
   void RunForeground();
   bool SkipsFor(const session::Action& action);
-  void Together(std::string name, std::vector<int64_t> values, absl::Duration takes,
-                std::function<void(const RankHost::Gathered&)> then);
+  // As Communicator::Collective.
+  std::optional<absl::Time> Together(std::string name, std::vector<int64_t> values,
+                                     absl::Duration takes,
+                                     std::function<void(const Communicator::Gathered&)> then);
   void PeersAreGone(const absl::Status& status);
   void Apply(const session::Merge& merge);
   Fragment& At(int fragment);
 
   World* const world_;
   CoordinatorNode* const coordinator_;
+  Site* const site_;
   RankHost* const host_;
   const Options options_;
   const RankId& id_ = options_.id;
   const std::string name_;
   const std::shared_ptr<Process> process_;
   RankMonitor monitor_;
+  // The meeting: its own address, the call under way, and when it gives up.
+  std::string address_;
+  sim::ConnectionPtr rendezvous_;
+  absl::Time meet_until_ = absl::InfiniteFuture();
+  std::shared_ptr<Communicator> communicator_;
   // The session has begun; the training thread has something to do, waits for it.
   bool begun_ = false, busy_ = false, waits_ = false;
   // The pool was asked to stop; and another rank has, so that no collective can be any more.

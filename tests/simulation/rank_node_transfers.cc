@@ -37,7 +37,7 @@ void RankNode::Connect() {
   const auto retry = [this] { Connect(); };
   if (!coordinator_->up()) return Later(kRetry, retry);
   connection_ = world_->network.Connect(
-      options_.node, kCoordinatorNode,
+      options_.machine, kCoordinatorNode,
       [self = shared_from_this()] { self->process_->Run([self] { self->Broken(); }); }, nullptr);
   if (connection_ == nullptr) return Later(kRetry, retry);
   Call([this, connection = connection_] {
@@ -62,7 +62,7 @@ void RankNode::Broken() {
 
 void RankNode::Call(std::function<void()> call) {
   if (connection_ == nullptr) return;
-  world_->network.Send(connection_, options_.node, kMessageBytes,
+  world_->network.Send(connection_, options_.machine, kMessageBytes,
                        [self = shared_from_this(), call = std::move(call)] { call(); });
 }
 

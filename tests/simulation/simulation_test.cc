@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_format.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/group_checker.h"
 
 namespace longhaul::simulation {
 namespace {
@@ -71,7 +73,51 @@ TEST(CheckerTest, SeesACheckpointThatIsForgotten) {
   EXPECT_TRUE(IsSeen(Mutation::kLostRequest, "5:"));
 }
 TEST(CheckerTest, SeesADeletedJobThatIsBack) { EXPECT_TRUE(IsSeen(Mutation::kLostDeletion, "3:")); }
+TEST(CheckerTest, SeesAGroupThatIsTakenForTheOneBefore) {
+  EXPECT_TRUE(IsSeen(Mutation::kReusedGroup, "nodes:"));
+}
+TEST(CheckerTest, SeesANumberThatTwoNodesHave) {
+  EXPECT_TRUE(IsSeen(Mutation::kStaleNumber, "nodes:"));
+}
 TEST(CheckerTest, SeesASeedAfterACommit) { EXPECT_TRUE(IsSeen(Mutation::kReseed, "4:")); }
+
+TEST(GroupCheckerTest, SeesAnIncarnationThatTrainsAgain) {
+  Checker checker;
+  GroupChecker groups(&checker);
+  const RankId first{.job = "j", .pool = "a", .incarnation = "g1"};
+  const RankId second{.job = "j", .pool = "a", .incarnation = "g2"};
+  groups.Starts(first, 1, 1);
+  groups.Starts(second, 1, 1);
+  const auto at = [](int seconds) { return absl::FromUnixSeconds(seconds); };
+  groups.Trains(first, at(1), at(2));
+  groups.Trains(second, at(4), at(5));
+  groups.Trains(second, at(6), at(6));
+  groups.Trains(first, at(3), at(7));
+  EXPECT_EQ(checker.violation(), std::nullopt) << "one rank of it stood still";
+  groups.Trains(first, at(7), at(7));
+  EXPECT_EQ(checker.violation(), "nodes: a/g1 trains after a later incarnation did");
+}
+
+TEST(GroupCheckerTest, SeesAGroupThatTrainsWithoutANode) {
+  Checker checker;
+  GroupChecker groups(&checker);
+  const RankId rank{.job = "j", .pool = "a", .incarnation = "g1"};
+  groups.Starts(rank, 1, 2);
+  groups.Trains(rank, absl::UnixEpoch(), absl::UnixEpoch());
+  EXPECT_EQ(checker.violation(), "nodes: a/g1 trains on 1 machines, and has 2 nodes");
+}
+
+TEST(GroupCheckerTest, SeesAMachineThatLosesItsNumber) {
+  Checker checker;
+  GroupChecker groups(&checker);
+  const coordinator::JoinPool join{.pool = "a", .nodes = 2, .host = "h"};
+  groups.Joined(join, {{.node = 0, .here = true, .host = "other"}, {.node = 1, .host = "h"}},
+                {.node = 1, .nodes = 2});
+  EXPECT_EQ(checker.violation(), std::nullopt);
+  groups.Joined(join, {{.node = 0, .host = "other"}, {.node = 1, .host = "h"}},
+                {.node = 0, .nodes = 2});
+  EXPECT_EQ(checker.violation(), "nodes: h of pool a had number 1 and has 0 now");
+}
 
 }  // namespace
 }  // namespace longhaul::simulation

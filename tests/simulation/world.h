@@ -10,6 +10,7 @@
 #include "common/sim/event_loop.h"
 #include "common/sim/network.h"
 #include "tests/simulation/checker.h"
+#include "tests/simulation/group_checker.h"
 
 namespace longhaul::simulation {
 
@@ -37,6 +38,10 @@ enum class Mutation {
   // Two effects change places: the records of a decision are made durable with the next one's,
   // after its answer and its notices.
   kLateRecords,
+  // A group of nodes has the name of the pool's group before.
+  kReusedGroup,
+  // A machine keeps the first number and ranks that it ever had, whatever it is told later.
+  kStaleNumber,
 };
 
 struct World {
@@ -57,6 +62,7 @@ struct World {
   sim::Network network;
   Random random;
   Checker checker;
+  GroupChecker groups{&checker};
   Mutation mutation;
   bool trace;
   // False once the faults are over.

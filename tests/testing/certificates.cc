@@ -1,5 +1,7 @@
 #include "tests/testing/certificates.h"
 
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <fstream>
 
@@ -65,6 +67,7 @@ void Sign(X509* certificate, EVP_PKEY* key) {
 void Write(const std::string& path, const std::string& text) {
   const std::string draft = path + ".new";
   std::ofstream(draft) << text;
+  LH_CHECK(chmod(draft.c_str(), 0600) == 0, "a file of the test");
   LH_CHECK(std::rename(draft.c_str(), path.c_str()) == 0, "a file of the test");
 }
 

@@ -69,7 +69,7 @@ ALLOWED = {
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "worker/state", "proto"],
     "worker/agent": ["common/base", "common/config/capabilities.h", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "common/track", "worker/cores", "worker/rank", "worker/rendezvous",
-                     "proto"],
+                     "worker/state/state_folders.h", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
 TORCH = ("worker/engine", "worker/lm", "worker/model", "worker/optim", "worker/trainer")

@@ -20,6 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/http/openness.h"
 #include "common/io/digest.h"
+#include "common/io/posix_filesystem.h"
 #include "common/rpc/channel_count.h"
 #include "common/rpc/link_probe.h"
 #include "google/protobuf/util/json_util.h"
@@ -27,6 +28,7 @@
 #include "worker/cores/processor_list.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_server.h"
+#include "worker/state/state_folders.h"
 
 namespace longhaul {
 namespace {
@@ -138,28 +140,37 @@ Agent::Agent(Options options, std::string token, std::unique_ptr<RendezvousServe
                    .drain = options_.drain,
                    .nodes = options_.nodes},
                   absl::Now()),
+      fs_(MakePosixFileSystem()),
       tracks_(options_.track_dir, options_.pool, options_.log) {
   place_.set_ranks(options_.ranks);
   place_.add_ranks_of_node(options_.ranks);
 }
 
 void Agent::Join() {
+  MembershipClient::Options membership{
+      .log = options_.log,
+      .coordinator = options_.coordinator,
+      .tls = options_.tls,
+      .tls_files = options_.tls_files,
+      .join = MakeJoinRequest(options_, rendezvous_token_, rendezvous_.get()),
+      .heartbeat = options_.heartbeat};
+  if (!options_.state_dir.empty()) {
+    membership.kept_jobs = [this] {
+      return KeptJobs(*fs_, PoolStateFolder(options_.state_dir, options_.pool));
+    };
+    membership.on_ended_jobs = [this](const auto& jobs) { Post(JobsEnded{jobs}); };
+  }
   membership_ = std::make_unique<MembershipClient>(
-      MembershipClient::Options{
-          .log = options_.log,
-          .coordinator = options_.coordinator,
-          .tls = options_.tls,
-          .tls_files = options_.tls_files,
-          .join = MakeJoinRequest(options_, rendezvous_token_, rendezvous_.get()),
-          .heartbeat = options_.heartbeat},
+      std::move(membership),
       [this](const MembershipClient::Standing& standing) { Post(Assigned{standing}); },
       [this](const absl::Status& status) { Post(Refused{status}); });
   if (options_.log_ring == nullptr) return;
-  log_server_ = std::make_unique<LogServer>(LogServer::Options{.coordinator = options_.coordinator,
-                                                               .tls = options_.tls,
-                                                               .pool = options_.pool,
-                                                               .node = options_.node.value_or(0),
-                                                               .ring = options_.log_ring});
+  log_server_ =
+      std::make_unique<LogServer>(LogServer::Options{.coordinator = options_.coordinator,
+                                                     .tls = options_.tls,
+                                                     .pool = options_.pool,
+                                                     .node = options_.nodes > 1 ? options_.node : 0,
+                                                     .ring = options_.log_ring});
 }
 
 Agent::~Agent() = default;
@@ -202,6 +213,7 @@ absl::Status Agent::Run() {
     if (now < tick) continue;
     tick = now + kTick;
     Perform(supervisor_.Tick(now));
+    RemoveEndedJobs();
   }
   Do(PoolSupervisor::KillRanks{});
   // Leaves the coordinator.
@@ -215,6 +227,8 @@ void Agent::On(const Assigned& event) {
   metrics_.CoordinatorAnswered(absl::Now(), standing.lease);
   incarnation_ = standing.incarnation;
   assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
+  if (standing.node.nodes() > 1 && log_server_ != nullptr)
+    log_server_->SetNode(standing.node.node());
   if (standing.node.ranks() > 0) place_ = standing.node;
   Perform(supervisor_.Assigned(
       {standing.incarnation, assignment_.job_id(), assignment_.ordinal(), place_.first_rank()},
@@ -291,6 +305,27 @@ void Agent::On(const DrainAsked&) {
   Perform(supervisor_.Drain(absl::Now()));
 }
 
+void Agent::On(const JobsEnded& event) { ended_jobs_ = event.jobs; }
+
+void Agent::RemoveEndedJobs() {
+  // Its ranks remove what they keep themselves.
+  if (ended_jobs_.empty() || supervisor_.state() == PoolSupervisor::State::kLeaving) return;
+  for (const std::string& job : std::exchange(ended_jobs_, {})) {
+    if (job == supervisor_.work().job) {
+      ended_jobs_.push_back(job);
+      continue;
+    }
+    const absl::Status removed =
+        RemoveKeptJob(*fs_, PoolStateFolder(options_.state_dir, options_.pool), job);
+    const Logger log = options_.log.With({.job_id = job});
+    if (removed.ok()) {
+      log.Info("removed the inner state of this job, which has ended");
+    } else if (!absl::IsFailedPrecondition(removed)) {  // Else another node has removed it.
+      log.Warning(absl::StrCat("its inner state is not removed: ", removed.message()));
+    }
+  }
+}
+
 void Agent::Perform(const PoolSupervisor::Actions& actions) {
   for (const PoolSupervisor::Action& action : actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
@@ -319,8 +354,9 @@ void Agent::Do(const PoolSupervisor::KillRanks&) {
 }
 
 void Agent::Do(const PoolSupervisor::DrainRanks&) {
-  options_.log.Info(absl::StrCat("the ranks finish their step and send what they owe, within ",
-                                 absl::FormatDuration(options_.drain)));
+  options_.log.Info(
+      absl::StrCat("the ranks finish their step and send their contributions, within ",
+                   absl::FormatDuration(options_.drain)));
   for (const auto& rank : ranks_) rank->Signal(SIGTERM);
 }
 

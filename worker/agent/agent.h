@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/http/server.h"
+#include "common/io/filesystem.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/user_tokens.h"
@@ -149,7 +150,11 @@ class Agent {
     absl::Status status;
   };
   struct DrainAsked {};
-  using Event = std::variant<Assigned, Reported, Exited, Refused, DrainAsked>;
+  // Inner state of these jobs is of no use any more.
+  struct JobsEnded {
+    std::vector<std::string> jobs;
+  };
+  using Event = std::variant<Assigned, Reported, Exited, Refused, DrainAsked, JobsEnded>;
 
   void Post(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty: it is time for a tick.
@@ -159,6 +164,9 @@ class Agent {
   void On(const Exited& event);
   void On(const Refused& event);
   void On(const DrainAsked&);
+  void On(const JobsEnded& event);
+  // Removes the inner state of jobs that ended without their ranks here, but not while these run.
+  void RemoveEndedJobs();
   // The subject of the current ranks.
   MembershipClient::Subject Subject() const;
   void PassOn(const v1::HeartbeatRequest& report);
@@ -202,6 +210,9 @@ class Agent {
   PoolSupervisor supervisor_;
   bool done_ = false;
   absl::Status refused_;
+  const std::unique_ptr<FileSystem> fs_;
+  // Jobs that have ended, whose inner state is to be removed.
+  std::vector<std::string> ended_jobs_;
 
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);

@@ -1,11 +1,23 @@
 #include "worker/agent/log_ring.h"
 
 #include <algorithm>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/utf8.h"
 
 namespace longhaul {
+namespace {
+
+uint64_t RandomNumber() {
+  std::random_device random;
+  const uint64_t number = uint64_t{random()} << 32 | random();
+  return number == 0 ? 1 : number;
+}
+
+}  // namespace
+
+LogRing::LogRing(size_t bytes_max) : bytes_max_(bytes_max), id_(RandomNumber()) {}
 
 void LogRing::SetJob(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
@@ -30,6 +42,11 @@ int64_t LogRing::Before(int64_t lines, const std::string& job_id) const {
     if (job_id.empty() || line->job == job_id) --lines;
   }
   return number;
+}
+
+int64_t LogRing::GoOnAt(uint64_t id, int64_t next) const {
+  absl::MutexLock lock(&mutex_);
+  return id == id_ ? std::clamp<int64_t>(next, 0, end()) : 0;
 }
 
 LogRing::Chunk LogRing::Read(int64_t from, const std::string& job_id, size_t bytes_max) const {

@@ -11,12 +11,16 @@
 
 namespace longhaul {
 
-// Thread-safe. Bounded: the oldest lines are dropped first. Lines are numbered from 0.
+// Thread-safe. Bounded: the oldest lines are dropped first. Lines are numbered from 0; the numbers of
+// another ring, as that of an earlier run, mean other lines.
 class LogRing {
  public:
   static constexpr size_t kLineMax = 4 << 10;
 
-  explicit LogRing(size_t bytes_max = 1 << 20) : bytes_max_(bytes_max) {}
+  explicit LogRing(size_t bytes_max = 1 << 20);
+
+  // A random number that tells this ring from others. Not 0.
+  uint64_t id() const { return id_; }
 
   // Lines from now on belong to this job. Empty: to no job.
   void SetJob(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -26,6 +30,9 @@ class LogRing {
   // The number at which a reader begins that wants the last `lines` lines of that job (empty: of
   // any).
   int64_t Before(int64_t lines, const std::string& job_id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number at which a reader goes on that stopped before line `next` of ring `id`: there, or at
+  // the first line if it was another ring.
+  int64_t GoOnAt(uint64_t id, int64_t next) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Chunk {
     // Each line with its end.
@@ -48,6 +55,7 @@ class LogRing {
   }
 
   const size_t bytes_max_;
+  const uint64_t id_;
   mutable absl::Mutex mutex_;
   std::deque<Line> lines_ ABSL_GUARDED_BY(mutex_);
   // The number of lines_.front().

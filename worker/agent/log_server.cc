@@ -24,7 +24,8 @@ constexpr size_t kLogReadersMax = 256;
 // One stream. One thread receives what readers want; the other sends.
 class LogServer::Call {
  public:
-  Call(const Options& options, v1::LogService::Stub& stub) : options_(options) {
+  Call(const Options& options, int node, v1::LogService::Stub& stub)
+      : options_(options), node_(node) {
     stream_ = stub.ServeLogs(&context_);
     reading_ = std::thread([this] { Listen(); });
   }
@@ -39,7 +40,7 @@ class LogServer::Call {
     const std::stop_callback cancel(stop, [this] { context_.TryCancel(); });
     v1::ServeLogsRequest greeting;
     greeting.set_pool(options_.pool);
-    greeting.set_node(options_.node);
+    greeting.set_node(node_);
     if (!stream_->Write(greeting)) return;
     while (AwaitReaders()) {
       for (const int64_t id : Ids()) {
@@ -55,6 +56,8 @@ class LogServer::Call {
   struct LogReader {
     v1::FollowLogsRequest demand;
     int64_t next = 0;
+    // It was sent something.
+    bool told = false;
   };
 
   void Listen() {
@@ -63,14 +66,23 @@ class LogServer::Call {
       if (message.stop()) {
         readers_.erase(message.reader());
       } else if (readers_.size() < kLogReadersMax) {
-        const v1::FollowLogsRequest& demand = message.demand();
-        readers_[message.reader()] = {demand,
-                                      options_.ring->Before(demand.tail(), demand.job_id())};
+        LogReader& reader = readers_[message.reader()];
+        reader = {.demand = message.demand(), .next = FirstOf(message.demand())};
+        reader.demand.clear_positions();
         asked_ = true;
       }
     }
     absl::MutexLock lock(&mutex_);
     ended_ = true;
+  }
+
+  // The number of the first line that a reader wants.
+  int64_t FirstOf(const v1::FollowLogsRequest& demand) const {
+    for (const v1::LogPosition& at : demand.positions()) {
+      if (at.pool() == options_.pool && at.node() == node_)
+        return options_.ring->GoOnAt(at.ring(), at.next());
+    }
+    return options_.ring->Before(demand.tail(), demand.job_id());
   }
 
   // Returns false if the stream has ended.
@@ -104,6 +116,7 @@ class LogServer::Call {
     const auto found = readers_.find(id);
     if (found == readers_.end()) return;
     found->second.next = next;
+    found->second.told = true;
     if (done) readers_.erase(found);
   }
 
@@ -116,12 +129,15 @@ class LogServer::Call {
       LogRing::Chunk chunk = options_.ring->Read(reader.next, reader.demand.job_id(), kChunkBytes);
       const bool more = !chunk.text.empty();
       const bool done = !more && !reader.demand.follow();
-      if (more || done || chunk.dropped > 0) {
+      // A reader that follows must know where it is, even before the first line.
+      if (more || done || chunk.dropped > 0 || !reader.told) {
         v1::ServeLogsRequest message;
         message.set_reader(id);
         message.set_text(std::move(chunk.text));
         message.set_dropped(chunk.dropped);
         message.set_end(done);
+        message.set_ring(options_.ring->id());
+        message.set_next(chunk.next);
         if (!stream_->Write(message)) return false;
       }
       Advance(id, chunk.next, done);
@@ -130,6 +146,7 @@ class LogServer::Call {
   }
 
   const Options& options_;
+  const int node_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ServeLogsRequest, v1::ServeLogsResponse>> stream_;
   absl::Mutex mutex_;
@@ -143,16 +160,44 @@ class LogServer::Call {
 LogServer::LogServer(Options options)
     : options_(std::move(options)),
       channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
+      node_(options_.node),
       thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
 LogServer::~LogServer() = default;
 
+void LogServer::SetNode(int node) {
+  absl::MutexLock lock(&mutex_);
+  if (node_ == node) return;
+  node_ = node;
+  call_.request_stop();
+}
+
+std::optional<int> LogServer::BeginCall(const std::stop_token& stop, std::stop_token* call) {
+  absl::MutexLock lock(&mutex_);
+  const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stop.stop_requested() || node_.has_value();
+  };
+  mutex_.Await(absl::Condition(&ready));
+  if (stop.stop_requested()) return std::nullopt;
+  call_ = std::stop_source();
+  *call = call_.get_token();
+  return node_;
+}
+
 void LogServer::Run(const std::stop_token& stop) {
   const auto stub = v1::LogService::NewStub(channel_);
   Random random(static_cast<uint64_t>(absl::ToUnixNanos(absl::Now())));
+  // With the lock, so that what waits for it looks again.
+  const std::stop_callback end(stop, [this] {
+    absl::MutexLock lock(&mutex_);
+    call_.request_stop();
+  });
   for (int attempt = 0; !stop.stop_requested(); ++attempt) {
+    std::stop_token call;
+    const std::optional<int> node = BeginCall(stop, &call);
+    if (!node.has_value()) return;
     const absl::Time begun = absl::Now();
-    Call(options_, *stub).Run(stop);
+    Call(options_, *node, *stub).Run(call);
     // If a stream ends at once, the coordinator does not have this call, or is shutting down.
     if (absl::Now() - begun > absl::Seconds(5)) attempt = 0;
     const absl::Duration wait = absl::Milliseconds(500) + FullJitter({}, attempt, random);

@@ -28,6 +28,8 @@ constexpr absl::Duration kCallDeadline = absl::Seconds(5);
 constexpr absl::Duration kLeaseIfUnknown = absl::Seconds(10);
 constexpr absl::Duration kBetweenReminders = absl::Minutes(1);
 constexpr int kFailuresBetweenProbes = 20;
+// Of JoinRequest.kept_jobs.
+constexpr size_t kKeptJobsMax = 256;
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
@@ -226,8 +228,11 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   // The ranks continue while their group exists.
   if (!node_.incarnation().empty()) {
     request.set_running(node_.incarnation());
+    request.set_node_given(!request.has_node());
     request.set_node(node_.node());
   }
+  std::vector<std::string> kept = AskAboutKept();
+  request.mutable_kept_jobs()->Assign(kept.begin(), kept.end());
   v1::JoinResponse response;
   if (const grpc::Status status = stub_->Join(&context, request, &response); !status.ok()) {
     return FromGrpcStatus(status);
@@ -237,7 +242,24 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   joined_ = ever_joined_ = true;
   lease_ = LeaseOf(response.lease());
   Apply(response.assignment(), response.node());
+  TellEnded(std::move(kept), response.ended_jobs());
   return lease_;
+}
+
+std::vector<std::string> MembershipClient::AskAboutKept() {
+  asked_about_kept_ = absl::Now();
+  std::vector<std::string> kept;
+  if (options_.kept_jobs) kept = options_.kept_jobs();
+  kept.resize(std::min(kept.size(), kKeptJobsMax));
+  return kept;
+}
+
+// Of those that it was asked about.
+void MembershipClient::TellEnded(
+    std::vector<std::string> kept,
+    const google::protobuf::RepeatedPtrField<std::string>& ended) const {
+  std::erase_if(kept, [&](const std::string& job) { return !absl::c_linear_search(ended, job); });
+  if (options_.on_ended_jobs && !kept.empty()) options_.on_ended_jobs(kept);
 }
 
 // The coordinator's version may change with every restart.
@@ -264,6 +286,9 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
   }
   request.set_pool(options_.join.pool());
   request.set_incarnation(incarnation_);
+  std::vector<std::string> kept;
+  if (absl::Now() - asked_about_kept_ >= options_.kept_jobs_every) kept = AskAboutKept();
+  request.mutable_kept_jobs()->Assign(kept.begin(), kept.end());
   v1::HeartbeatResponse response;
   if (const grpc::Status status = stub_->Heartbeat(&context, request, &response); !status.ok()) {
     return FromGrpcStatus(status);
@@ -280,6 +305,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
   }
   lease_ = LeaseOf(response.lease());
   Apply(response.assignment(), response.node());
+  TellEnded(std::move(kept), response.ended_jobs());
   return lease_;
 }
 

@@ -24,6 +24,10 @@
 
 namespace longhaul {
 
+// The interval of heartbeats of a pool that has had nothing to do for a while. It learns of a new job at
+// most this much later.
+inline constexpr absl::Duration kIdleHeartbeat = absl::Milliseconds(1500);
+
 class MembershipClient {
  public:
   struct Options {
@@ -40,8 +44,13 @@ class MembershipClient {
     absl::Duration heartbeat = absl::Milliseconds(500);
     // The interval for a pool of one node that has had nothing to do for `idle_after`, as most
     // pools of a large fleet.
-    absl::Duration idle_heartbeat = absl::Seconds(1);
+    absl::Duration idle_heartbeat = kIdleHeartbeat;
     absl::Duration idle_after = absl::Seconds(30);
+    // Ids of the jobs whose inner state is kept here, asked before each Join and so often; and what is told
+    // of those that have ended. Both are called on the client's thread. Null: none is kept.
+    absl::Duration kept_jobs_every = absl::Minutes(10);
+    std::function<std::vector<std::string>()> kept_jobs;
+    std::function<void(const std::vector<std::string>& jobs)> on_ended_jobs;
     // The time between two log lines about a name that is taken.
     absl::Duration complaints = absl::Seconds(10);
   };
@@ -114,6 +123,10 @@ class MembershipClient {
   absl::StatusOr<absl::Duration> Join();
   void Hear(const v1::JoinResponse& response) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<absl::Duration> Beat();
+  // The jobs that the coordinator is asked about now.
+  std::vector<std::string> AskAboutKept();
+  void TellEnded(std::vector<std::string> kept,
+                 const google::protobuf::RepeatedPtrField<std::string>& ended) const;
   void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
   void Apply(const v1::Assignment& assignment, const v1::NodePlace& node);
   // Logs which nodes are missing: at once, and then at intervals.
@@ -141,6 +154,7 @@ class MembershipClient {
   bool ever_joined_ = false;
   // As last granted.
   absl::Duration lease_;
+  absl::Time asked_about_kept_;
   // Empty if there is something to do, or may be soon.
   std::optional<absl::Time> idle_since_;
   // The node's part in the group, as last received.

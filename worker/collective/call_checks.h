@@ -1,4 +1,4 @@
-// Argument checks that every communicator makes before it exchanges anything. All return
+// Argument checks that CheckedCommunicator makes before anything is exchanged. All return
 // INVALID_ARGUMENT.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace longhaul {
 namespace {
 
-// Of so many works, one makes other works run when it is queued.
+// When a work is queued, other works run at once with a chance of one in so many.
 constexpr uint64_t kRunsAtOnce = 8;
 
 }  // namespace
@@ -64,19 +64,23 @@ absl::Status EmulatedStreams::Copy(void* stream, void* to, const void* from, int
   return absl::OkStatus();
 }
 
-absl::Status EmulatedStreams::Sum(void* stream, absl::Span<const float* const> sources,
-                                  float* output, int64_t count) {
-  Submit(stream, [from = std::vector<const float*>(sources.begin(), sources.end()), output, count] {
-    RankOrderSum<float>(from, output, count);
+template <typename T>
+absl::Status EmulatedStreams::SubmitSum(void* stream, absl::Span<const T* const> sources, T* output,
+                                        int64_t count) {
+  Submit(stream, [from = std::vector<const T*>(sources.begin(), sources.end()), output, count] {
+    RankOrderSum<T>(from, output, count);
   });
   return absl::OkStatus();
 }
 
+absl::Status EmulatedStreams::Sum(void* stream, absl::Span<const float* const> sources,
+                                  float* output, int64_t count) {
+  return SubmitSum(stream, sources, output, count);
+}
+
 absl::Status EmulatedStreams::Sum(void* stream, absl::Span<const double* const> sources,
                                   double* output, int64_t count) {
-  Submit(stream, [from = std::vector<const double*>(sources.begin(), sources.end()), output,
-                  count] { RankOrderSum<double>(from, output, count); });
-  return absl::OkStatus();
+  return SubmitSum(stream, sources, output, count);
 }
 
 bool EmulatedStreams::IsReady(const Stream& stream) {

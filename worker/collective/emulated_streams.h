@@ -55,6 +55,9 @@ class EmulatedStreams : public DeviceStreams {
     bool running = false;
   };
 
+  template <typename T>
+  absl::Status SubmitSum(void* stream, absl::Span<const T* const> sources, T* output,
+                         int64_t count);
   void Push(void* stream, Work work) ABSL_LOCKS_EXCLUDED(mutex_);
   static bool IsReady(const Stream& stream);
   // The stream whose first work must run next so that the mark is reached. Null if another thread

@@ -2,20 +2,18 @@
 
 #include <signal.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/collective/call_checks.h"
+#include "worker/collective/checked_communicator.h"
 #include "worker/collective/gloo_exchange.h"
 #include "worker/collective/gloo_mesh.h"
 #include "worker/collective/gloo_symbols.h"
+#include "worker/collective/steady_deadline.h"
 #include "worker/collective/subgroup_rendezvous.h"
-#include "worker/collective/traffic_meter.h"
 
 namespace longhaul {
 namespace {
@@ -32,51 +30,43 @@ enum class Kind : uint64_t {
   kBarrier,
 };
 
-class GlooCommunicator : public Communicator {
+class GlooCommunicator : public CheckedCommunicator {
  public:
   GlooCommunicator(std::unique_ptr<GlooMesh> mesh, std::string hostname, ThreadTeam* team)
-      : mesh_(std::move(mesh)), hostname_(std::move(hostname)), team_(team) {}
+      : CheckedCommunicator(mesh->rank(), mesh->size()),
+        mesh_(std::move(mesh)),
+        hostname_(std::move(hostname)),
+        team_(team) {}
 
-  int rank() const override { return mesh_->rank(); }
-  int size() const override { return mesh_->size(); }
+  void Abort(absl::string_view reason) override { mesh_->Abort(reason); }
 
-  absl::Status AllReduceSum(absl::Span<float> data, const CallOptions& options) override {
-    return AllReduce("all-reduce", Kind::kAllReduce, data, options);
+ private:
+  absl::Status DoAllReduce(absl::string_view name, absl::Span<float> data,
+                           absl::Span<const Part> parts, const CallOptions& options) override {
+    return AllReduce(name, Kind::kAllReduce, data, parts, options);
   }
-  absl::Status AllReduceSum(absl::Span<double> data, const CallOptions& options) override {
-    return AllReduce("all-reduce of doubles", Kind::kAllReduceDouble, data, options);
+  absl::Status DoAllReduce(absl::string_view name, absl::Span<double> data,
+                           absl::Span<const Part> parts, const CallOptions& options) override {
+    return AllReduce(name, Kind::kAllReduceDouble, data, parts, options);
   }
 
-  absl::Status ReduceScatterSum(absl::Span<const float> input, absl::Span<const int64_t> counts,
-                                absl::Span<float> output, const CallOptions& options) override {
-    std::vector<Part> parts;
-    LH_RETURN_IF_ERROR(
-        CheckReduceScatter(*this, input.size(), counts, output.size(), options, &parts));
+  absl::Status DoReduceScatter(absl::Span<const float> input, absl::Span<const Part> parts,
+                               absl::Span<float> output, const CallOptions& options) override {
     GlooExchange exchange = NextExchange(Kind::kReduceScatter, options);
-    LH_RETURN_IF_ERROR(
-        Annotate("reduce-scatter", exchange.ReduceScatter(input.data(), parts, output.data())));
-    traffic_.AddReduceScatter(input.size() * sizeof(float), output.size() * sizeof(float), size());
-    return absl::OkStatus();
+    return Annotate("reduce-scatter", exchange.ReduceScatter(input.data(), parts, output.data()));
   }
 
-  absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<const Part> parts,
-                         absl::Span<std::byte> output, const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(CheckAllGather(*this, input.size(), parts, output.size(), options));
-    int64_t total = 0;
-    for (const Part& part : parts) total += part.size;
+  absl::Status DoAllGather(absl::Span<const std::byte> input, absl::Span<const Part> parts,
+                           absl::Span<std::byte> output, const CallOptions& options) override {
     std::byte* own = output.data() + parts[rank()].offset;
     if (!input.empty() && own != input.data()) std::memcpy(own, input.data(), input.size());
     GlooExchange exchange = NextExchange(Kind::kAllGather, options);
     const std::vector<Part> sends(size(), parts[rank()]);
-    LH_RETURN_IF_ERROR(
-        Annotate("all-gather", exchange.Swap(output.data(), sends, output.data(), parts)));
-    traffic_.AddAllGather(total, input.size(), size());
-    return absl::OkStatus();
+    return Annotate("all-gather", exchange.Swap(output.data(), sends, output.data(), parts));
   }
 
-  absl::Status Broadcast(absl::Span<std::byte> data, int root,
-                         const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(CheckBroadcast(*this, root, options));
+  absl::Status DoBroadcast(absl::Span<std::byte> data, int root,
+                           const CallOptions& options) override {
     const int64_t bytes = data.size();
     std::vector<Part> sends(size()), receives(size());
     if (rank() == root) {
@@ -85,44 +75,33 @@ class GlooCommunicator : public Communicator {
       receives[root] = {0, bytes};
     }
     GlooExchange exchange = NextExchange(Kind::kBroadcast, options);
-    LH_RETURN_IF_ERROR(
-        Annotate("broadcast", exchange.Swap(data.data(), sends, data.data(), receives)));
-    traffic_.AddBroadcast(bytes, rank() == root, size());
-    return absl::OkStatus();
+    return Annotate("broadcast", exchange.Swap(data.data(), sends, data.data(), receives));
   }
 
-  absl::Status AllToAll(absl::Span<const std::byte> input, absl::Span<const Part> send_parts,
-                        absl::Span<std::byte> output, absl::Span<const Part> receive_parts,
-                        const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(
-        CheckAllToAll(*this, input.size(), send_parts, output.size(), receive_parts, options));
+  absl::Status DoAllToAll(absl::Span<const std::byte> input, absl::Span<const Part> send_parts,
+                          absl::Span<std::byte> output, absl::Span<const Part> receive_parts,
+                          const CallOptions& options) override {
     const Part from = send_parts[rank()], to = receive_parts[rank()];
     if (from.size > 0)
       std::memcpy(output.data() + to.offset, input.data() + from.offset, from.size);
     GlooExchange exchange = NextExchange(Kind::kAllToAll, options);
-    LH_RETURN_IF_ERROR(Annotate(
-        "all-to-all", exchange.Swap(input.data(), send_parts, output.data(), receive_parts)));
-    traffic_.AddAllToAll(send_parts, receive_parts, rank());
-    return absl::OkStatus();
+    return Annotate("all-to-all",
+                    exchange.Swap(input.data(), send_parts, output.data(), receive_parts));
   }
 
-  absl::Status Barrier(const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(CheckTimeout("barrier", options));
+  absl::Status DoBarrier(const CallOptions& options) override {
     const std::vector<std::byte> token(1);
     std::vector<std::byte> tokens(size());
     const std::vector<Part> sends(size(), Part{0, 1});
     GlooExchange exchange = NextExchange(Kind::kBarrier, options);
-    LH_RETURN_IF_ERROR(Annotate(
-        "barrier", exchange.Swap(token.data(), sends, tokens.data(), EvenParts(size(), size()))));
-    traffic_.Add(0, 0);
-    return absl::OkStatus();
+    return Annotate("barrier",
+                    exchange.Swap(token.data(), sends, tokens.data(), EvenParts(size(), size())));
   }
 
-  absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
-                                                      const CallOptions& options) override {
-    LH_ASSIGN_OR_RETURN(const int own, CheckSplit(*this, members, options));
+  absl::StatusOr<std::unique_ptr<Communicator>> DoSplit(int new_rank, absl::Span<const int> members,
+                                                        const CallOptions& options) override {
     SubgroupRendezvous rendezvous(*this, {members.begin(), members.end()});
-    return MakeGlooCommunicator({.rank = own,
+    return MakeGlooCommunicator({.rank = new_rank,
                                  .size = static_cast<int>(members.size()),
                                  .hostname = hostname_,
                                  .rendezvous = &rendezvous,
@@ -130,41 +109,28 @@ class GlooCommunicator : public Communicator {
                                  .team = team_});
   }
 
-  void Abort(absl::string_view reason) override { mesh_->Abort(reason); }
-  Traffic traffic() const override { return traffic_.Read(); }
-
- private:
   uint64_t NextNumber(Kind kind) {
     return (uint64_t{++exchanges_} << 3) | static_cast<uint64_t>(kind);
   }
 
   GlooExchange NextExchange(Kind kind, const CallOptions& options) {
-    // Keeps the sum in range.
-    const absl::Duration timeout = std::min(options.timeout, absl::Hours(24 * 365));
-    return GlooExchange(*mesh_, NextNumber(kind),
-                        std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout),
-                        scratch_, team_);
+    return GlooExchange(*mesh_, NextNumber(kind), SteadyDeadlineIn(options.timeout), scratch_,
+                        team_);
   }
 
   absl::Status Annotate(absl::string_view operation, const absl::Status& status) const {
     if (status.ok()) return status;
-    return absl::Status(status.code(),
-                        absl::StrCat(operation, " (operation ", traffic_.Read().operations + 1,
-                                     "): ", status.message()));
+    return absl::Status(
+        status.code(),
+        absl::StrCat(operation, " (operation ", traffic().operations + 1, "): ", status.message()));
   }
 
   template <typename T>
-  absl::Status AllReduce(absl::string_view operation, Kind kind, absl::Span<T> data,
-                         const CallOptions& options) {
-    LH_RETURN_IF_ERROR(CheckTimeout(operation, options));
-    const int64_t count = data.size();
-    const std::vector<Part> parts = EvenParts(count, size());
-    const Part own = parts[rank()];
+  absl::Status AllReduce(absl::string_view name, Kind kind, absl::Span<T> data,
+                         absl::Span<const Part> parts, const CallOptions& options) {
     const uint64_t gathering = NextNumber(kind);
     GlooExchange exchange = NextExchange(kind, options);
-    LH_RETURN_IF_ERROR(Annotate(operation, exchange.AllReduce(data.data(), parts, gathering)));
-    traffic_.AddAllReduce(count * sizeof(T), own.size * sizeof(T), size());
-    return absl::OkStatus();
+    return Annotate(name, exchange.AllReduce(data.data(), parts, gathering));
   }
 
   const std::unique_ptr<GlooMesh> mesh_;
@@ -174,7 +140,6 @@ class GlooCommunicator : public Communicator {
   // Equal on all ranks. It may wrap around, since only the last few operations are in progress.
   uint32_t exchanges_ = 0;
   std::vector<std::byte> scratch_;
-  TrafficMeter traffic_;
 };
 
 absl::Status CheckSigpipe() {

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<GlooContext>> GlooContext::Connect(int rank, int 
                                                                   const std::string& hostname,
                                                                   Rendezvous& rendezvous,
                                                                   absl::Duration timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+  const SteadyDeadline deadline = SteadyDeadlineIn(timeout);
   std::unique_ptr<GlooContext> context(new GlooContext(rank, size));
   std::string blob;
   try {
@@ -77,8 +77,7 @@ absl::StatusOr<std::unique_ptr<GlooContext>> GlooContext::Connect(int rank, int 
                        " bytes of addresses instead of ", blob.size()));
     }
   }
-  const auto left = absl::FromChrono(deadline - std::chrono::steady_clock::now());
-  LH_RETURN_IF_ERROR(context->ConnectPairs(blobs, left));
+  LH_RETURN_IF_ERROR(context->ConnectPairs(blobs, deadline));
   return context;
 }
 
@@ -98,8 +97,7 @@ std::string GlooContext::Listen(const std::string& hostname, absl::Duration time
 }
 
 absl::Status GlooContext::ConnectPairs(const std::vector<std::string>& blobs,
-                                       absl::Duration timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+                                       SteadyDeadline deadline) {
   const size_t bytes = AddressBytes();
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;

@@ -13,6 +13,7 @@
 #include "gloo/context.h"
 #include "gloo/transport/context.h"
 #include "worker/collective/rendezvous.h"
+#include "worker/collective/steady_deadline.h"
 
 namespace longhaul {
 
@@ -36,7 +37,7 @@ class GlooContext : public gloo::Context {
   using gloo::Context::Context;
 
   std::string Listen(const std::string& hostname, absl::Duration timeout);
-  absl::Status ConnectPairs(const std::vector<std::string>& blobs, absl::Duration timeout);
+  absl::Status ConnectPairs(const std::vector<std::string>& blobs, SteadyDeadline deadline);
 
   std::unique_ptr<gloo::transport::UnboundBuffer> probe_;
   char probe_byte_ = 0;

@@ -11,6 +11,7 @@
 #include "common/base/thread_team.h"
 #include "worker/collective/gloo_mesh.h"
 #include "worker/collective/parts.h"
+#include "worker/collective/steady_deadline.h"
 
 namespace longhaul {
 
@@ -19,7 +20,7 @@ class GlooExchange {
  public:
   // `operation` (31 bits) is the same on all ranks for one operation, and differs from the last
   // few. `scratch` keeps memory from one operation to the next. `team` adds; it may be null.
-  GlooExchange(GlooMesh& mesh, uint64_t operation, GlooMesh::Deadline deadline,
+  GlooExchange(GlooMesh& mesh, uint64_t operation, SteadyDeadline deadline,
                std::vector<std::byte>& scratch, ThreadTeam* team)
       : mesh_(mesh), operation_(operation), deadline_(deadline), scratch_(scratch), team_(team) {}
 
@@ -57,7 +58,7 @@ class GlooExchange {
 
   GlooMesh& mesh_;
   const uint64_t operation_;
-  const GlooMesh::Deadline deadline_;
+  const SteadyDeadline deadline_;
   std::vector<std::byte>& scratch_;
   ThreadTeam* const team_;
 };

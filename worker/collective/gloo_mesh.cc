@@ -1,6 +1,7 @@
 #include "worker/collective/gloo_mesh.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ absl::string_view WithoutPlace(absl::string_view what) {
                                                                        : what;
 }
 
-milliseconds TimeLeft(GlooMesh::Deadline deadline) {
+milliseconds TimeLeft(SteadyDeadline deadline) {
   return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
 }
 
@@ -108,7 +109,7 @@ absl::StatusOr<std::unique_ptr<GlooMesh::Transfer>> GlooMesh::Start(Transfer::Ki
   return transfer;
 }
 
-absl::Status GlooMesh::Wait(Transfer& transfer, Deadline deadline) {
+absl::Status GlooMesh::Wait(Transfer& transfer, SteadyDeadline deadline) {
   const bool sends = transfer.kind_ == Transfer::Kind::kSend;
   try {
     const bool complete = sends ? transfer.buffer_->waitSend(nullptr, TimeLeft(deadline))

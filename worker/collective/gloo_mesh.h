@@ -10,7 +10,6 @@
 // the peers see this rank's connections fail. So all ranks notice a death.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,14 +25,13 @@
 #include "gloo/transport/unbound_buffer.h"
 #include "worker/collective/gloo_context.h"
 #include "worker/collective/rendezvous.h"
+#include "worker/collective/steady_deadline.h"
 
 namespace longhaul {
 
 // One thread makes transfers and waits for them. Abort may be called from any thread.
 class GlooMesh {
  public:
-  using Deadline = std::chrono::steady_clock::time_point;
-
   // One message in progress. The memory stays valid until the transfer is destroyed, which must
   // happen before the mesh is destroyed.
   class Transfer {
@@ -73,7 +71,7 @@ class GlooMesh {
 
   // Blocks until the transfer is complete. UNAVAILABLE, CANCELLED: as above. DEADLINE_EXCEEDED: the
   // deadline passed. All errors abort the mesh and name the peer.
-  absl::Status Wait(Transfer& transfer, Deadline deadline);
+  absl::Status Wait(Transfer& transfer, SteadyDeadline deadline);
 
   // UNAVAILABLE or CANCELLED, with the reason, if the mesh is aborted.
   absl::Status status() const;

@@ -1,5 +1,6 @@
 #include "worker/collective/nccl_group.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -39,7 +40,7 @@ absl::Status NcclStatus(ncclResult_t result, ncclComm_t comm) {
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Connect(int rank, int size, int device,
                                                               const ncclUniqueId& id,
-                                                              Deadline deadline) {
+                                                              SteadyDeadline deadline) {
   auto group = absl::WrapUnique(new NcclGroup(device));
   LH_RETURN_IF_ERROR(group->Prepare());
   {
@@ -63,7 +64,7 @@ absl::Status NcclGroup::Prepare() {
 }
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Split(int color, int rank,
-                                                            Deadline deadline) {
+                                                            SteadyDeadline deadline) {
   auto group = absl::WrapUnique(new NcclGroup(device_));
   LH_RETURN_IF_ERROR(group->Prepare());
   absl::Status begun;
@@ -95,7 +96,7 @@ NcclGroup::~NcclGroup() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
-absl::Status NcclGroup::Run(cudaStream_t stream, Deadline deadline,
+absl::Status NcclGroup::Run(cudaStream_t stream, SteadyDeadline deadline,
                             absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue) {
   LH_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
   if (stream == nullptr) stream = stream_;
@@ -124,7 +125,7 @@ absl::Status NcclGroup::Enqueue(cudaStream_t stream,
   return status.ok() ? status : Fail(std::move(status));
 }
 
-absl::Status NcclGroup::WaitSettled(Deadline deadline) {
+absl::Status NcclGroup::WaitSettled(SteadyDeadline deadline) {
   Backoff backoff;
   for (bool settled = false;;) {
     LH_RETURN_IF_ERROR(Poll(&settled));
@@ -136,7 +137,7 @@ absl::Status NcclGroup::WaitSettled(Deadline deadline) {
   }
 }
 
-absl::Status NcclGroup::WaitStream(Deadline deadline) {
+absl::Status NcclGroup::WaitStream(SteadyDeadline deadline) {
   Backoff backoff;
   for (;;) {
     const cudaError_t query = cudaEventQuery(done_);

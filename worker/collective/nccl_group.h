@@ -1,7 +1,6 @@
 // An ncclComm_t that can be aborted from any thread, and the waits on it.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -12,28 +11,27 @@
 #include "absl/synchronization/mutex.h"
 #include "cuda_runtime_api.h"
 #include "nccl.h"
+#include "worker/collective/steady_deadline.h"
 
 namespace longhaul {
 
 // One thread at a time calls the operations; any thread may call Abort.
 class NcclGroup {
  public:
-  using Deadline = std::chrono::steady_clock::time_point;
-
   // Blocks until the ranks are connected. UNAVAILABLE: NCCL failed. DEADLINE_EXCEEDED: a rank did
   // not come.
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Connect(int rank, int size, int device,
                                                             const ncclUniqueId& id,
-                                                            Deadline deadline);
+                                                            SteadyDeadline deadline);
   // Makes a group of the ranks that give the same color, numbered by `rank`. Every rank of this
   // group calls it. Same errors; they also abort this group.
-  absl::StatusOr<std::unique_ptr<NcclGroup>> Split(int color, int rank, Deadline deadline);
+  absl::StatusOr<std::unique_ptr<NcclGroup>> Split(int color, int rank, SteadyDeadline deadline);
   ~NcclGroup();
 
   // Queues the calls of `enqueue` on `stream` (null: its own stream) as one NCCL group, and waits
   // until it has run. Errors abort the communicator: UNAVAILABLE (aborted, or NCCL or CUDA failed),
   // DEADLINE_EXCEEDED.
-  absl::Status Run(cudaStream_t stream, Deadline deadline,
+  absl::Status Run(cudaStream_t stream, SteadyDeadline deadline,
                    absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue);
 
   void Abort(absl::string_view reason);
@@ -46,8 +44,8 @@ class NcclGroup {
   absl::Status Enqueue(cudaStream_t stream,
                        absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue);
   // Waits until a call has ended that NCCL continues in the background (ncclInProgress).
-  absl::Status WaitSettled(Deadline deadline);
-  absl::Status WaitStream(Deadline deadline);
+  absl::Status WaitSettled(SteadyDeadline deadline);
+  absl::Status WaitStream(SteadyDeadline deadline);
   // Reads the state of the communicator: OK, and whether no call is in progress (*settled).
   absl::Status Poll(bool* settled);
   absl::Status Fail(absl::Status status);

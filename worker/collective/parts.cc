@@ -33,6 +33,12 @@ std::vector<Part> EvenParts(int64_t total, int count) {
   return parts;
 }
 
+std::vector<int64_t> SizesOf(absl::Span<const Part> parts) {
+  std::vector<int64_t> sizes;
+  for (const Part& part : parts) sizes.push_back(part.size);
+  return sizes;
+}
+
 absl::Status ValidateParts(absl::Span<const Part> parts, int count, int64_t total) {
   if (static_cast<int64_t>(parts.size()) != count) {
     return absl::InvalidArgumentError(absl::StrCat(parts.size(), " parts for ", count, " ranks"));

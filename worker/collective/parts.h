@@ -24,6 +24,9 @@ absl::Status ContiguousParts(absl::Span<const int64_t> sizes, std::vector<Part>*
 // larger. total >= 0, count > 0.
 std::vector<Part> EvenParts(int64_t total, int count);
 
+// The parts' sizes, in their order.
+std::vector<int64_t> SizesOf(absl::Span<const Part> parts);
+
 // INVALID_ARGUMENT unless there are `count` parts and each lies within [0, total). Overlap is not
 // checked.
 absl::Status ValidateParts(absl::Span<const Part> parts, int count, int64_t total);

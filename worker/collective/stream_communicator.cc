@@ -7,10 +7,9 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "worker/collective/call_checks.h"
+#include "worker/collective/checked_communicator.h"
 #include "worker/collective/thread_group.h"
 #include "worker/collective/thread_subgroup.h"
-#include "worker/collective/traffic_meter.h"
 
 namespace longhaul {
 namespace {
@@ -26,116 +25,92 @@ struct StreamGroup {
   std::vector<DeviceStreams::EventPtr> ended;
 };
 
-class StreamCommunicator : public Communicator {
+class StreamCommunicator : public CheckedCommunicator {
  public:
   StreamCommunicator(int rank, int size, std::shared_ptr<StreamGroup> group,
                      std::shared_ptr<void> stream)
-      : rank_(rank), size_(size), group_(std::move(group)), own_stream_(std::move(stream)) {}
-  ~StreamCommunicator() override { group_->meeting.Depart(rank_); }
+      : CheckedCommunicator(rank, size), group_(std::move(group)), own_stream_(std::move(stream)) {}
+  ~StreamCommunicator() override { group_->meeting.Depart(rank()); }
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  void Abort(absl::string_view reason) override { group_->meeting.Abort(reason); }
 
-  absl::Status AllReduceSum(absl::Span<float> data, const CallOptions& options) override {
-    return AllReduce("all-reduce", data, options);
+ private:
+  absl::Status DoAllReduce(absl::string_view name, absl::Span<float> data,
+                           absl::Span<const Part> parts, const CallOptions& options) override {
+    return AllReduce(name, data, parts, options);
   }
-  absl::Status AllReduceSum(absl::Span<double> data, const CallOptions& options) override {
-    return AllReduce("all-reduce of doubles", data, options);
+  absl::Status DoAllReduce(absl::string_view name, absl::Span<double> data,
+                           absl::Span<const Part> parts, const CallOptions& options) override {
+    return AllReduce(name, data, parts, options);
   }
 
-  absl::Status ReduceScatterSum(absl::Span<const float> input, absl::Span<const int64_t> counts,
-                                absl::Span<float> output, const CallOptions& options) override {
-    std::vector<Part> parts;
-    LH_RETURN_IF_ERROR(
-        CheckReduceScatter(*this, input.size(), counts, output.size(), options, &parts));
+  absl::Status DoReduceScatter(absl::Span<const float> input, absl::Span<const Part> parts,
+                               absl::Span<float> output, const CallOptions& options) override {
     const Deadlined call(options);
     LH_RETURN_IF_ERROR(
-        Together({"reduce-scatter", {counts.begin(), counts.end()}}, input.data(), call,
-                 [&](void* stream) { return Sum(parts[rank_], output.data(), stream); }));
-    LH_RETURN_IF_ERROR(Finish("reduce-scatter", call));
-    traffic_.AddReduceScatter(input.size() * sizeof(float), output.size() * sizeof(float), size_);
-    return absl::OkStatus();
+        Together({"reduce-scatter", SizesOf(parts)}, input.data(), call,
+                 [&](void* stream) { return Sum(parts[rank()], output.data(), stream); }));
+    return Finish("reduce-scatter", call);
   }
 
-  absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<const Part> parts,
-                         absl::Span<std::byte> output, const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(CheckAllGather(*this, input.size(), parts, output.size(), options));
-    std::vector<int64_t> sizes;
-    int64_t total = 0;
-    for (const Part& part : parts) {
-      sizes.push_back(part.size);
-      total += part.size;
-    }
+  absl::Status DoAllGather(absl::Span<const std::byte> input, absl::Span<const Part> parts,
+                           absl::Span<std::byte> output, const CallOptions& options) override {
     const Deadlined call(options);
-    LH_RETURN_IF_ERROR(Together({"all-gather", sizes}, input.data(), call, [&](void* stream) {
-      return FromEach(stream, [&](int r) {
-        return Move{output.data() + parts[r].offset, InputOf(r), parts[r].size};
-      });
-    }));
-    LH_RETURN_IF_ERROR(Finish("all-gather", call));
-    traffic_.AddAllGather(total, input.size(), size_);
-    return absl::OkStatus();
+    LH_RETURN_IF_ERROR(
+        Together({"all-gather", SizesOf(parts)}, input.data(), call, [&](void* stream) {
+          return FromEach(stream, [&](int r) {
+            return Move{output.data() + parts[r].offset, InputOf(r), parts[r].size};
+          });
+        }));
+    return Finish("all-gather", call);
   }
 
-  absl::Status Broadcast(absl::Span<std::byte> data, int root,
-                         const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(CheckBroadcast(*this, root, options));
+  absl::Status DoBroadcast(absl::Span<std::byte> data, int root,
+                           const CallOptions& options) override {
     const Deadlined call(options);
     LH_RETURN_IF_ERROR(Together(
         {"broadcast", {static_cast<int64_t>(data.size()), root}}, data.data(), call,
         [&](void* stream) {
           return MoveOn(stream, {data.data(), InputOf(root), static_cast<int64_t>(data.size())});
         }));
-    LH_RETURN_IF_ERROR(Finish("broadcast", call));
-    traffic_.AddBroadcast(data.size(), rank_ == root, size_);
-    return absl::OkStatus();
+    return Finish("broadcast", call);
   }
 
-  absl::Status AllToAll(absl::Span<const std::byte> input, absl::Span<const Part> send_parts,
-                        absl::Span<std::byte> output, absl::Span<const Part> receive_parts,
-                        const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(
-        CheckAllToAll(*this, input.size(), send_parts, output.size(), receive_parts, options));
+  absl::Status DoAllToAll(absl::Span<const std::byte> input, absl::Span<const Part> send_parts,
+                          absl::Span<std::byte> output, absl::Span<const Part> receive_parts,
+                          const CallOptions& options) override {
     const Deadlined call(options);
     LH_RETURN_IF_ERROR(
         Together({"all-to-all", {}, nullptr, send_parts, receive_parts}, input.data(), call,
                  [&](void* stream) {
                    return FromEach(stream, [&](int r) {
                      return Move{output.data() + receive_parts[r].offset,
-                                 InputOf(r) + group_->meeting.call(r).send_parts[rank_].offset,
+                                 InputOf(r) + group_->meeting.call(r).send_parts[rank()].offset,
                                  receive_parts[r].size};
                    });
                  }));
-    LH_RETURN_IF_ERROR(Finish("all-to-all", call));
-    traffic_.AddAllToAll(send_parts, receive_parts, rank_);
-    return absl::OkStatus();
+    return Finish("all-to-all", call);
   }
 
-  absl::Status Barrier(const CallOptions& options) override {
-    LH_RETURN_IF_ERROR(CheckTimeout("barrier", options));
-    LH_RETURN_IF_ERROR(group_->meeting.Meet(rank_, {"barrier"}, options.timeout));
+  absl::Status DoBarrier(const CallOptions& options) override {
+    LH_RETURN_IF_ERROR(group_->meeting.Meet(rank(), {"barrier"}, options.timeout));
     group_->meeting.Leave();
-    traffic_.Add(0, 0);
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
-                                                      const CallOptions& options) override {
-    LH_ASSIGN_OR_RETURN(const int rank, CheckSplit(*this, members, options));
+  absl::StatusOr<std::unique_ptr<Communicator>> DoSplit(int new_rank, absl::Span<const int> members,
+                                                        const CallOptions& options) override {
     const int size = static_cast<int>(members.size());
     LH_ASSIGN_OR_RETURN(std::shared_ptr<void> stream, group_->streams->NewStream());
     LH_ASSIGN_OR_RETURN(
         std::shared_ptr<StreamGroup> group,
-        MakeSubgroup(group_->meeting, rank_, members,
+        MakeSubgroup(group_->meeting, rank(), members,
                      std::make_shared<StreamGroup>(size, group_->streams), options.timeout));
-    traffic_.Add(0, 0);
-    return std::make_unique<StreamCommunicator>(rank, size, std::move(group), std::move(stream));
+    CountOperation();
+    return std::make_unique<StreamCommunicator>(new_rank, size, std::move(group),
+                                                std::move(stream));
   }
 
-  void Abort(absl::string_view reason) override { group_->meeting.Abort(reason); }
-  Traffic traffic() const override { return traffic_.Read(); }
-
- private:
   // What a rank shows in a meeting.
   struct Shown {
     const void* input = nullptr;
@@ -170,7 +145,7 @@ class StreamCommunicator : public Communicator {
   }
   template <typename MoveOf>
   absl::Status FromEach(void* stream, MoveOf&& move_of) const {
-    for (int r = 0; r < size_; ++r) LH_RETURN_IF_ERROR(MoveOn(stream, move_of(r)));
+    for (int r = 0; r < size(); ++r) LH_RETURN_IF_ERROR(MoveOn(stream, move_of(r)));
     return absl::OkStatus();
   }
   // The rank-order sum of `part` of every rank's input.
@@ -178,7 +153,7 @@ class StreamCommunicator : public Communicator {
   absl::Status Sum(const Part& part, T* output, void* stream) const {
     if (part.size == 0) return absl::OkStatus();
     std::vector<const T*> sources;
-    for (int r = 0; r < size_; ++r)
+    for (int r = 0; r < size(); ++r)
       sources.push_back(static_cast<const T*>(ShownBy(r).input) + part.offset);
     return group_->streams->Sum(stream, absl::Span<const T* const>(sources), output, part.size);
   }
@@ -193,19 +168,19 @@ class StreamCommunicator : public Communicator {
     LH_ASSIGN_OR_RETURN(own.ready, streams.Record(stream));
     meeting.input = &own;
     LH_RETURN_IF_ERROR(
-        group_->meeting.Meet(rank_, std::move(meeting), call.deadline - absl::Now()));
+        group_->meeting.Meet(rank(), std::move(meeting), call.deadline - absl::Now()));
     const absl::Status queued = [&]() -> absl::Status {
-      for (int r = 0; r < size_; ++r)
-        if (r != rank_) LH_RETURN_IF_ERROR(streams.Block(stream, ShownBy(r).ready));
+      for (int r = 0; r < size(); ++r)
+        if (r != rank()) LH_RETURN_IF_ERROR(streams.Block(stream, ShownBy(r).ready));
       LH_RETURN_IF_ERROR(queue(stream));
-      LH_ASSIGN_OR_RETURN(group_->ended[rank_], streams.Record(stream));
+      LH_ASSIGN_OR_RETURN(group_->ended[rank()], streams.Record(stream));
       return absl::OkStatus();
     }();
     if (!queued.ok()) group_->meeting.Abort(queued.message());
     group_->meeting.Leave();
     LH_RETURN_IF_ERROR(queued);
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_) LH_RETURN_IF_ERROR(streams.Block(stream, group_->ended[r]));
+    for (int r = 0; r < size(); ++r)
+      if (r != rank()) LH_RETURN_IF_ERROR(streams.Block(stream, group_->ended[r]));
     return absl::OkStatus();
   }
 
@@ -223,32 +198,26 @@ class StreamCommunicator : public Communicator {
   // Each rank sums its own part in place, since no other rank reads it. Then each rank copies the
   // others' parts.
   template <typename T>
-  absl::Status AllReduce(absl::string_view operation, absl::Span<T> data,
+  absl::Status AllReduce(absl::string_view name, absl::Span<T> data, absl::Span<const Part> parts,
                          const CallOptions& options) {
-    LH_RETURN_IF_ERROR(CheckTimeout(operation, options));
     const auto count = static_cast<int64_t>(data.size());
-    const std::vector<Part> parts = EvenParts(count, size_);
     const Deadlined call(options);
-    LH_RETURN_IF_ERROR(Together({operation, {count}}, data.data(), call, [&](void* stream) {
-      return Sum(parts[rank_], data.data() + parts[rank_].offset, stream);
+    LH_RETURN_IF_ERROR(Together({name, {count}}, data.data(), call, [&](void* stream) {
+      return Sum(parts[rank()], data.data() + parts[rank()].offset, stream);
     }));
-    LH_RETURN_IF_ERROR(Together({operation, {count}}, data.data(), call, [&](void* stream) {
+    LH_RETURN_IF_ERROR(Together({name, {count}}, data.data(), call, [&](void* stream) {
       return FromEach(stream, [&](int r) {
         const auto offset = parts[r].offset * static_cast<int64_t>(sizeof(T));
         return Move{reinterpret_cast<std::byte*>(data.data()) + offset, InputOf(r) + offset,
                     parts[r].size * static_cast<int64_t>(sizeof(T))};
       });
     }));
-    LH_RETURN_IF_ERROR(Finish(operation, call));
-    traffic_.AddAllReduce(count * sizeof(T), parts[rank_].size * sizeof(T), size_);
-    return absl::OkStatus();
+    return Finish(name, call);
   }
 
-  const int rank_, size_;
   const std::shared_ptr<StreamGroup> group_;
   // For calls that name no stream.
   const std::shared_ptr<void> own_stream_;
-  TrafficMeter traffic_;
 };
 
 }  // namespace

@@ -10,14 +10,14 @@
 
 namespace longhaul {
 
-// Long enough: the kernel counts in ticks of 10 ms.
+// The kernel counts in ticks of 10 ms, so this is long enough.
 inline constexpr absl::Duration kBusyWindow = absl::Milliseconds(200);
 
-// The cores' worth of time, rounded, that was used of the host's cores while `wait` ran (it returns
-// after kBusyWindow): all of /proc/stat but idle time and waiting for input and output, on a core's processors
-// together at most one core. What this process and those that it started and waited for used is left out:
-// call it before the first rank starts. At most the number of cores.
-// `root`: as ReadHostCores. NOT_FOUND: /proc/stat does not tell.
+// Measures how many of the host's cores were in use while `wait` ran, which returns after kBusyWindow. Reads
+// /proc/stat: all time but idle time and waiting for input and output. The processors of a core count at
+// most as one core. The result is rounded, and at most the number of cores. The time of this process, and of
+// its children that it has waited for, does not count, so call it before the first rank starts.
+// `root`: see ReadHostCores. NOT_FOUND: /proc/stat has no such lines.
 absl::StatusOr<int> MeasureBusyCores(const HostCores& host, absl::FunctionRef<void()> wait,
                                      const std::string& root = "");
 

@@ -11,23 +11,24 @@ namespace longhaul {
 
 // A physical core.
 struct Core {
-  std::vector<int> processors;  // Its threads that this process may use: at least one.
+  // Its hardware threads that this process may use. At least one.
+  std::vector<int> processors;
   int numa_node = 0;
 };
 
 struct HostCores {
-  std::vector<Core> cores;  // By NUMA node, then by their first processor. At least one.
-  // So many processors' time is granted. 0: that of all.
+  // Sorted by NUMA node, then by first processor. At least one.
+  std::vector<Core> cores;
+  // How many processors' time the cgroup grants. 0: no limit.
   double quota = 0;
-  // So many cores others use: MeasureBusyCores. 0: none, or it was not measured.
+  // How many cores other processes use (MeasureBusyCores). 0: none, or it was not measured.
   int busy = 0;
-  // To be computed on: the cores that others leave, or as many as the quota lets work at once. At least
-  // one.
+  // How many cores to compute on: those that are not busy, and not more than the quota. At least one.
   int count() const;
 };
 
-// `root`: of the system's files (/proc, /sys). What does not tell siblings, nodes or quotas has none.
-// NOT_FOUND, INVALID_ARGUMENT: the system does not say which processors may be used.
+// Reads the system's files below `root` (/proc, /sys). A system that tells no siblings, NUMA nodes or quotas
+// counts as one without them. NOT_FOUND, INVALID_ARGUMENT: it does not say which processors may be used.
 absl::StatusOr<HostCores> ReadHostCores(const std::string& root = "");
 
 }  // namespace longhaul

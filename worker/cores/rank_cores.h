@@ -9,24 +9,29 @@
 namespace longhaul {
 
 enum class CoreBinding {
-  kNone,   // Ranks run on any core.
-  kNode,   // On those of their NUMA nodes, where the node has several and the ranks can be spread.
-  kCores,  // On cores of their own, too.
+  // Ranks run on any core.
+  kNone,
+  // If the machine has several NUMA nodes and the ranks can be spread over them, a rank runs on the cores
+  // of its own.
+  kNode,
+  // Also, each rank runs on cores of its own.
+  kCores,
 };
 
 struct RankCores {
   int threads = 1;
-  std::vector<int> processors;  // That it is to be bound to, ascending. Empty: any.
-  std::vector<int> numa_nodes;  // Where these lie, ascending.
+  // The processors that the rank is bound to, ascending. Empty: it is not bound.
+  std::vector<int> processors;
+  // The NUMA nodes of these, ascending.
+  std::vector<int> numa_nodes;
 };
 
-// By number on this node. Ranks are spread evenly over NUMA nodes, and over the cores of each; where
-// there are fewer ranks than NUMA nodes a rank has several. No core is on two ranks with kCores,
-// unless there are more ranks than cores.
+// Returns one entry for each rank, by its number on this node. Ranks are spread evenly over the NUMA nodes,
+// and over the cores of each. If there are fewer ranks than NUMA nodes, a rank has several nodes. With
+// kCores no two ranks share a core, unless there are more ranks than cores.
 //
-// Threads: a rank's share of the cores that the host counts, so of those that are not busy, within the
-// quota; at least one. `communicates`: ranks exchange with others while they compute; of kSparedFrom
-// cores and more, each leaves one to that.
+// A rank's threads are its share of HostCores::count(), at least one. If `communicates`, ranks exchange
+// with others while they compute: a rank with kSparedFrom cores or more leaves one of them to that.
 std::vector<RankCores> PlaceRanks(const HostCores& host, int ranks, CoreBinding binding,
                                   bool communicates);
 inline constexpr int kSparedFrom = 4;

@@ -1,5 +1,5 @@
-// What a trainer is fed, and the seam through which it comes. The family of a model supplies a
-// BatchMaker; PrefetchedBatches makes of it a BatchSource that works beside training.
+// Batches of examples, and the interfaces through which a trainer gets them. Each family of models has a BatchMaker;
+// PrefetchedBatches turns it into a BatchSource that works beside training.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ struct BatchTensor {
   std::vector<int64_t> values;
 };
 
-// What one rank works on. Of a language model: "tokens" [examples, context + 1], and where documents
-// are separate "document_starts" [examples, context]: for each token that the model reads the first
-// one of its document, counted from the example's; 0 where it began before.
+// One rank's share of a batch. For a language model: "tokens" [examples, context + 1]; and, if documents are kept
+// separate, "document_starts" [examples, context]: for each token that the model reads, the place in the example where
+// its document begins, or 0 if it began before the example.
 struct ExampleBatch {
   std::vector<BatchTensor> tensors;
-  int64_t examples = 0;  // 0 for a rank of a pool that is larger than its batch.
+  // A rank may have none, if the pool has more ranks than the batch examples.
+  int64_t examples = 0;
 };
 
-// Batches as pure functions: of the step, or of the number of a held-out batch. Thread-safe. Blocks
-// on the disk. Errors: DATA_LOSS: the data changed since it was opened.
+// Makes batches, as pure functions of the step or of the number of a held-out batch. Thread-safe. Blocks on the disk.
+// Errors: DATA_LOSS: the data changed since it was opened.
 class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
@@ -36,14 +37,14 @@ class BatchMaker {
   virtual absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const = 0;
 };
 
-// Not thread-safe but for TakeHeldOut, which any thread may call beside the others.
+// Not thread-safe, except TakeHeldOut, which any thread may call at any time.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // The batch of that step will be wanted next. Never blocks.
+  // Announces that the batch of `step` is needed next. Does not block.
   virtual void Prepare(int64_t step) = 0;
-  // The batch of any step, prepared or not. Blocks until it is there. Errors: those of the maker;
-  // ABORTED: it did not come for a long time.
+  // Returns the batch of any step, prepared or not. Blocks until it is made. Errors: those of the maker; ABORTED: it
+  // took too long.
   virtual absl::StatusOr<ExampleBatch> Take(int64_t step) = 0;
   virtual absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) = 0;
 };

@@ -36,7 +36,7 @@ class InputFile {
     if (fd_ >= 0) close(fd_);
   }
   static absl::StatusOr<InputFile> Open(const std::string& path) {
-    // Without O_NONBLOCK a pipe of that name would be waited for.
+    // Without O_NONBLOCK, opening a named pipe would block.
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return FailedOpen(errno, path);
     InputFile file(path, fd);
@@ -102,7 +102,8 @@ class GzipStream : public ByteStream {
         stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
         stream_.avail_in = n;
       }
-      if (ended_) {  // Another member.
+      // Another member follows.
+      if (ended_) {
         inflateReset(&stream_);
         ended_ = false;
       }
@@ -141,7 +142,7 @@ class ZstdStream : public ByteStream {
       if (given_.pos == given_.size) {
         LH_ASSIGN_OR_RETURN(const size_t n, file_.Read(absl::MakeSpan(input_)));
         given_ = {input_.data(), n, 0};
-        // What the decoder still holds comes out without input.
+        // The decoder may have more output without further input.
         if (n == 0 && !more_) break;
       }
       const size_t before = result.pos, taken = given_.pos;

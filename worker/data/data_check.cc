@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
 #include "worker/data/file_list.h"
 #include "worker/data/mapped_tokens.h"
@@ -35,7 +36,8 @@ absl::StatusOr<std::string> HeadOf(const std::string& path) {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
   std::string head(kHeadBytes, '\0');
   const absl::StatusOr<size_t> n = stream->Read(absl::MakeSpan(head.data(), head.size()));
-  head.resize(n.value_or(0));  // Damage is found when the file is read.
+  // Reading the whole file finds damage.
+  head.resize(n.value_or(0));
   return head;
 }
 
@@ -58,7 +60,7 @@ absl::StatusOr<SourceKind> KindOfData(const std::string& path) {
   if (IsLlmcFile({reinterpret_cast<const uint8_t*>(head.data()), head.size()}))
     return SourceKind::kLlmc;
   if (LooksLikeJsonl(path, head)) return SourceKind::kJsonl;
-  // Text has no NUL; of 16-bit tokens most have a small half.
+  // Text has no NUL byte. Most 16-bit tokens have a small upper byte.
   if (absl::EndsWith(path, ".bin") || absl::StrContains(head, '\0')) return SourceKind::kNanoGpt;
   return SourceKind::kText;
 }
@@ -67,20 +69,21 @@ namespace {
 
 void LookAtTokens(const TokenPiece& piece, const DataCheckOptions& options, DataReport& report) {
   report.tokens = piece.count;
-  int64_t largest = -1, ends = 0;
+  const std::optional<int64_t> mark = options.eos.has_value() ? options.eos : options.bos;
+  int64_t largest = -1, marks = 0;
   std::vector<int64_t> tokens;
   for (int64_t first = 0; first < piece.count; first += kTokensAtOnce) {
     tokens.resize(std::min(kTokensAtOnce, piece.count - first));
     ReadTokens(piece, first, absl::MakeSpan(tokens));
     largest = std::max(largest, *std::max_element(tokens.begin(), tokens.end()));
-    if (options.eos.has_value()) ends += std::count(tokens.begin(), tokens.end(), *options.eos);
+    if (mark.has_value()) marks += std::count(tokens.begin(), tokens.end(), *mark);
     if (first == 0) {
       const size_t shown = std::min<size_t>(tokens.size(), options.sample_tokens);
       report.sample.assign(tokens.begin(), tokens.begin() + shown);
     }
   }
   if (largest >= 0) report.largest = largest;
-  if (options.eos.has_value() && !report.documents.has_value()) report.documents = ends;
+  if (mark.has_value() && !report.documents.has_value()) report.documents = marks;
   const int64_t vocab = options.vocab > 0 ? options.vocab : piece.limit;
   if (const absl::Status checked = CheckTokens(piece, vocab); !checked.ok())
     AddProblem(report, checked.message());
@@ -110,14 +113,19 @@ absl::Status CheckTokenFile(const std::string& path, const DataCheckOptions& opt
 // Text and JSONL, in batches.
 class DocumentCheck {
  public:
-  DocumentCheck(const DataCheckOptions& options, SourceTokenizer& tokenizer, DataReport& report)
-      : options_(options), tokenizer_(tokenizer), report_(report) {}
+  DocumentCheck(const DataCheckOptions& options, const SourceTokenizer& tokenizer,
+                DataReport& report)
+      : options_(options),
+        parts_(tokenizer.parts),
+        report_(report),
+        encoder_(&tokenizer, {.bytes = kCheckBatchBytes, .texts = kCheckBatchTexts},
+                 [this](absl::Span<const int32_t> tokens, bool) { return Count(tokens); }) {}
 
   absl::Status Run(const std::string& path) {
     report_.documents = 0;
     const bool jsonl = report_.kind == SourceKind::kJsonl;
-    auto opened =
-        jsonl ? OpenJsonlDocuments(path, options_.field) : OpenTextDocument(path, tokenizer_.parts);
+    auto opened = jsonl ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max)
+                        : OpenTextDocument(path, parts_);
     LH_RETURN_IF_ERROR(opened.status());
     DocumentReader& documents = **opened;
     for (DocumentPart part;;) {
@@ -129,50 +137,36 @@ class DocumentCheck {
         break;
       }
       if (!*more) break;
-      LH_RETURN_IF_ERROR(Add(part));
+      Look(part);
+      LH_RETURN_IF_ERROR(encoder_.Add(std::move(part)).status());
     }
-    LH_RETURN_IF_ERROR(CountBatch());
+    LH_RETURN_IF_ERROR(encoder_.Flush());
     if (report_.tokens == 0 && report_.problem_count == 0)
       AddProblem(report_, absl::StrCat(path, ": holds no text"));
     return absl::OkStatus();
   }
 
  private:
-  absl::Status Add(DocumentPart& part) {
+  void Look(const DocumentPart& part) {
     if (report_.sample_text.size() < kSampleTextBytes && *report_.documents == 0)
       report_.sample_text += part.text.substr(0, kSampleTextBytes - report_.sample_text.size());
     if (part.ends_document) ++*report_.documents;
-    bytes_ += part.text.size();
-    ends_.push_back(part.ends_document);
-    texts_.push_back(std::move(part.text));
-    if (bytes_ < kCheckBatchBytes && texts_.size() < kCheckBatchTexts) return absl::OkStatus();
-    return CountBatch();
   }
 
-  absl::Status CountBatch() {
-    LH_RETURN_IF_ERROR(tokenizer_.tokenizer->Encode(texts_, tokens_));
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      if (ends_[i] && tokenizer_.eos != kNoToken) tokens_[i].push_back(tokenizer_.eos);
-      report_.tokens += static_cast<int64_t>(tokens_[i].size());
-      for (const int32_t token : tokens_[i]) {
-        report_.largest = std::max<int64_t>(report_.largest.value_or(token), token);
-        if (static_cast<int>(report_.sample.size()) < options_.sample_tokens)
-          report_.sample.push_back(token);
-      }
+  absl::Status Count(absl::Span<const int32_t> tokens) {
+    report_.tokens += static_cast<int64_t>(tokens.size());
+    for (const int32_t token : tokens) {
+      report_.largest = std::max<int64_t>(report_.largest.value_or(token), token);
+      if (static_cast<int>(report_.sample.size()) < options_.sample_tokens)
+        report_.sample.push_back(token);
     }
-    texts_.clear();
-    ends_.clear();
-    bytes_ = 0;
     return absl::OkStatus();
   }
 
   const DataCheckOptions& options_;
-  SourceTokenizer& tokenizer_;
+  const TextParts parts_;
   DataReport& report_;
-  std::vector<std::string> texts_;
-  std::vector<bool> ends_;
-  std::vector<std::vector<int32_t>> tokens_;
-  size_t bytes_ = 0;
+  DocumentEncoder encoder_;
 };
 
 absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& options,
@@ -181,12 +175,13 @@ absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& opt
   report.compression = compression == Compression::kGzip   ? "gzip"
                        : compression == Compression::kZstd ? "zstd"
                                                            : "";
-  LH_ASSIGN_OR_RETURN(SourceTokenizer tokenizer,
+  LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf({.kind = report.kind,
                                    .path = path,
                                    .field = options.field,
                                    .tokenizer = options.tokenizer,
-                                   .eos = options.eos},
+                                   .eos = options.eos,
+                                   .bos = options.bos},
                                   options.threads, options.tokenizer_program));
   LH_RETURN_IF_ERROR(DocumentCheck(options, tokenizer, report).Run(path));
   if (options.vocab > 0 && report.largest.value_or(0) >= options.vocab) {

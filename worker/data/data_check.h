@@ -1,4 +1,4 @@
-// What a file of training data is, what is in it, and what is wrong with it.
+// Checks a file of training data: its kind, its content, and its errors. Thread-safe; blocks on the disk.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,17 @@
 namespace longhaul {
 
 struct DataCheckOptions {
-  std::optional<SourceKind> kind;  // Absent: told by the content, and by the name.
-  std::string field = "text";      // Of JSONL.
-  std::string tokenizer;           // Of text and JSONL, as SourceOptions. Empty: bytes.
-  std::optional<int64_t> eos;      // As SourceOptions; in token files its places are counted.
-  int64_t vocab = 0;               // Tokens must be below it. 0: not known.
+  // Empty: the content and the name tell the kind.
+  std::optional<SourceKind> kind;
+  // For JSONL.
+  std::string field = "text";
+  int64_t line_bytes_max = kLineBytesMax;
+  // For text and JSONL, see SourceOptions. Empty: bytes.
+  std::string tokenizer;
+  // See SourceOptions. In token files the places of eos are counted, or else of bos.
+  std::optional<int64_t> eos, bos;
+  // Tokens must be below it. 0: not known.
+  int64_t vocab = 0;
   int sample_tokens = 32;
   int threads = 1;
   std::string tokenizer_program;
@@ -25,28 +31,35 @@ struct DataCheckOptions {
 struct DataReport {
   std::string path;
   SourceKind kind = SourceKind::kText;
-  std::string compression;            // "gzip", "zstd" or empty.
-  int64_t bytes = 0;                  // On disk.
-  int64_t tokens = 0;                 // Of what could be read.
-  std::optional<int64_t> documents;   // Absent: the file does not mark them.
-  std::optional<int64_t> largest;     // Token.
-  std::vector<int64_t> sample;        // The first tokens,
-  std::string sample_text;            // and their text, where the file has text.
-  std::vector<std::string> problems;  // The first kProblemsShown.
+  // "gzip", "zstd" or empty.
+  std::string compression;
+  // On disk.
+  int64_t bytes = 0;
+  // In the part that could be read.
+  int64_t tokens = 0;
+  // Empty: the file does not mark documents.
+  std::optional<int64_t> documents;
+  // The largest token.
+  std::optional<int64_t> largest;
+  // The first tokens; and their text, if the file has text.
+  std::vector<int64_t> sample;
+  std::string sample_text;
+  // The first kProblemsShown problems.
+  std::vector<std::string> problems;
   int64_t problem_count = 0;
 };
 inline constexpr int64_t kProblemsShown = 10;
 
-// As in DataSpec: "text", "jsonl", "nanogpt", "llmc", "megatron".
+// The name in DataSpec: "text", "jsonl", "nanogpt", "llmc", "megatron".
 std::string KindName(SourceKind kind);
 
-// What a file is by its name and content (or, without a file, the prefix of kMegatron). Errors:
-// ByteStream::Open, Read.
+// Tells the kind of a file by its name and content. `path` may also be a prefix of kMegatron. Errors: those of
+// ByteStream.
 absl::StatusOr<SourceKind> KindOfData(const std::string& path);
 
-// Reads all files that the path stands for (ListDataFiles; .bin with .idx is one) to their ends; one
-// report each. What is damaged is in the reports. Errors: the path, tokenizer or its program is not
-// there, or cannot be read; the tokenizer is none.
+// Reads all files of the path to their ends (ListDataFiles; a .bin with its .idx is one), and returns a report for
+// each. Damage is in the reports. Errors: the path, the tokenizer or its program does not exist or cannot be read; or
+// the tokenizer's file is not valid.
 absl::StatusOr<std::vector<DataReport>> CheckData(const std::string& path,
                                                   const DataCheckOptions& options);
 

@@ -1,9 +1,8 @@
-// Training data as one long sequence of tokens that can be read anywhere. Which examples of it a
-// step trains on is not decided here (example_plan.h), so a dataset has no position: nothing to save
-// and nothing to restore.
+// Training data as one long sequence of tokens, which can be read at any place. It does not decide which examples a
+// step trains on (example_plan.h). So a dataset has no position, and nothing to save or restore.
 //
-// Implementation: MappedTokens. Immutable, hence thread-safe. Reading may block on the disk (the
-// files are mapped; they must not change while they are).
+// Implementation: MappedTokens. Immutable, so thread-safe. Reading may block on the disk. The files are mapped, and
+// must not change meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +17,14 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t tokens() const = 0;
-  // Copies tokens [first, first + out.size()). They are below the vocabulary that the dataset was
-  // opened with, unless its files changed since.
+  // Copies tokens [first, first + out.size()). They are below the vocabulary with which the dataset was opened, unless
+  // its files have changed.
   virtual void Read(int64_t first, absl::Span<int64_t> out) const = 0;
-  // Appends the tokens of [first, end) with which a document begins, in order, each once. What tells
-  // them is said by SourceOptions::documents; nothing is appended where nothing does.
+  // Appends the places in [first, end) where a document begins, ascending, each once. SourceOptions::documents says how
+  // they are known. Appends nothing if they are not.
   virtual void AppendDocumentStarts(int64_t first, int64_t end,
                                     std::vector<int64_t>& starts) const = 0;
-  // For messages: the file in which token `at` lies, and its place there.
+  // For messages: the file of the token at `at`, and its place there.
   virtual std::string Locate(int64_t at) const = 0;
 };
 

@@ -85,13 +85,10 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> names_;
 };
 
-// Where to cut a text that is too long: behind a line's end or a space in its last half, else before
-// a character of UTF-8.
+// Where to cut a line that is too long: behind a space in its last half, else before a character of UTF-8.
 size_t CutAt(absl::string_view text, size_t most) {
-  for (const char end : {'\n', ' '}) {
-    const size_t at = text.rfind(end, most - 1);
-    if (at != absl::string_view::npos && at >= most / 2) return at + 1;
-  }
+  const size_t space = text.rfind(' ', most - 1);
+  if (space != absl::string_view::npos && space >= most / 2) return space + 1;
   size_t at = most;
   while (at > most - 4 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) --at;
   return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80 ? most : at;
@@ -210,30 +207,20 @@ class TextPieces : public DocumentReader {
 
 class JsonlDocuments : public DocumentReader {
  public:
-  JsonlDocuments(std::string path, std::string field, std::unique_ptr<ByteStream> stream)
-      : path_(std::move(path)), field_(std::move(field)), lines_(std::move(stream)) {}
+  JsonlDocuments(std::string path, std::string field, int64_t line_bytes_max,
+                 std::unique_ptr<ByteStream> stream)
+      : path_(std::move(path)),
+        field_(std::move(field)),
+        line_bytes_max_(line_bytes_max),
+        lines_(std::move(stream)) {}
   int64_t taken() const override { return lines_.taken(); }
   bool CanGoOn() const override { return can_go_on_; }
 
   absl::StatusOr<bool> Next(DocumentPart& part) override {
     can_go_on_ = false;
-    if (!in_document_) {
-      LH_ASSIGN_OR_RETURN(const bool more, NextDocument());
-      if (!more) return false;
-    }
-    const absl::string_view rest = absl::string_view(text_).substr(done_);
-    const size_t size = rest.size() <= kPieceBytesMax ? rest.size() : CutAt(rest, kPieceBytesMax);
-    in_document_ = size < rest.size();
-    part = {std::string(rest.substr(0, size)), !in_document_};
-    done_ += size;
-    return true;
-  }
-
- private:
-  absl::StatusOr<bool> NextDocument() {
     absl::string_view line;
     do {
-      LH_ASSIGN_OR_RETURN(const bool more, lines_.Next(kLineBytesMax, line));
+      LH_ASSIGN_OR_RETURN(const bool more, lines_.Next(line_bytes_max_, line));
       if (!more) return false;
       ++number_;
       if (number_ == 1) absl::ConsumePrefix(&line, "\xEF\xBB\xBF");
@@ -242,22 +229,24 @@ class JsonlDocuments : public DocumentReader {
     const auto at_line = [&](absl::string_view what) {
       return absl::InvalidArgumentError(absl::StrCat(path_, ": line ", number_, ": ", what));
     };
-    if (line.size() > kLineBytesMax)
-      return at_line(absl::StrCat("is longer than ", kLineBytesMax, " bytes"));
+    if (static_cast<int64_t>(line.size()) > line_bytes_max_) {
+      return at_line(absl::StrCat("is longer than ", line_bytes_max_ >> 20,
+                                  " MiB: split this document, or allow longer lines "
+                                  "(data.jsonl.line_mib_max, --line-mib-max)"));
+    }
     absl::StatusOr<std::string> text = TextOfJsonLine(line, field_);
     can_go_on_ = !text.ok();
     if (!text.ok()) return at_line(text.status().message());
-    text_ = *std::move(text);
-    done_ = 0;
+    part = {*std::move(text), true};
     return true;
   }
 
+ private:
   const std::string path_, field_;
+  const int64_t line_bytes_max_;
   LineReader lines_;
   int64_t number_ = 0;
-  std::string text_;  // Of the document at hand, of which `done_` bytes were given.
-  size_t done_ = 0;
-  bool in_document_ = false, can_go_on_ = false;
+  bool can_go_on_ = false;
 };
 
 }  // namespace
@@ -276,9 +265,10 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::stri
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(const std::string& path,
-                                                                   const std::string& field) {
+                                                                   const std::string& field,
+                                                                   int64_t line_bytes_max) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
-  return std::make_unique<JsonlDocuments>(path, field, std::move(stream));
+  return std::make_unique<JsonlDocuments>(path, field, line_bytes_max, std::move(stream));
 }
 
 }  // namespace longhaul

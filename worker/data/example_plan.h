@@ -1,10 +1,10 @@
-// Which example a place in a batch gets: of which source, and from which token on. A pure function of
-// (seed, pool, step, sequence), whatever the number of ranks: the position in the data is the step's
-// number.
+// Decides which example each place in a batch gets: its source and its first token. It is a pure function of (seed,
+// pool, step, sequence), for any number of ranks. So the step's number is the position in the data. Immutable, so
+// thread-safe.
 //
-// Sources share a pool's examples by weight, exactly so over each kMixtureBlock of them: the examples
-// of a block are dealt in an order that the seed shuffles. So the number of an example within its
-// source is known without counting, and each source can be read in epochs.
+// Sources share a pool's examples by weight, exactly in each block of kMixtureBlock examples; the seed shuffles the
+// order in a block. So the number of an example within its source is known without counting, and each source can be
+// read in epochs.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +23,37 @@ class ExamplePlan {
   static constexpr int64_t kMixtureBlock = 65536;
 
   struct Source {
-    std::string name;  // For messages.
+    // For messages.
+    std::string name;
     int64_t tokens = 0;
-    double weight = 1;  // Above 0.
+    // Above 0.
+    double weight = 1;
   };
   struct Options {
-    std::vector<Source> sources;  // At least one.
+    // At least one.
+    std::vector<Source> sources;
     DataOrder order = DataOrder::kDraws;
-    int64_t context = 0, batch = 0;  // Batch: sequences of the pool in a step.
-    double eval_fraction = 0.05;     // Held out at the end of each source.
+    // `batch`: sequences of the pool in a step.
+    int64_t context = 0, batch = 0;
+    // The part at the end of each source that is held out.
+    double eval_fraction = 0.05;
     uint64_t seed = 0;
-    int64_t pool = 0;  // The pool's ordinal: pools of one job see different examples.
+    // The pool's ordinal. Pools of one job see different examples.
+    int64_t pool = 0;
   };
   struct Place {
     int source = 0;
-    int64_t first = 0;  // Token.
+    // The place of its first token in the source.
+    int64_t first = 0;
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  // INVALID_ARGUMENT: Windows::Create, with the source's name; a weight that is too small a share.
+  // INVALID_ARGUMENT: as Windows::Create, with the source's name; or the share of a source is too small.
   static absl::StatusOr<ExamplePlan> Create(const Options& options);
 
-  // Steps count from 1. Sequence: of the pool's batch.
+  // `step` counts from 1. `sequence` is the place in the pool's batch.
   Place Train(int64_t step, int64_t sequence) const;
-  // Held-out example `index` of `count`: evenly spaced in each source, by weight.
+  // Held-out example `index` of `count`. The sources share them by weight; in each source they are evenly spaced.
   Place Eval(int64_t index, int64_t count) const;
 
  private:
@@ -55,8 +62,10 @@ class ExamplePlan {
   DataOrder order_;
   int64_t batch_;
   uint64_t key_;
-  std::vector<Windows> windows_;  // Of each source.
-  std::vector<int64_t> ends_;     // Of each source's share of a block.
+  // By source.
+  std::vector<Windows> windows_;
+  // Where each source's share of a block ends.
+  std::vector<int64_t> ends_;
 };
 
 }  // namespace longhaul

@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(
   std::error_code error;
   fs::directory_iterator entry(path, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;  // A dangling link is not a regular file.
+    // An error means a dangling link, which is not a regular file.
+    std::error_code ignored;
     if (entry->is_regular_file(ignored) && HasEnding(entry->path().string(), endings))
       files.push_back(entry->path().string());
   }

@@ -1,4 +1,4 @@
-// The files that a path of a job's data stands for.
+// Lists the files of a path in a job's data.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace longhaul {
 
-// Of a file, itself. Of a folder, the regular files directly in it; of a pattern with *, ? or [...]
-// (glob(7)) that is no file's name, those that match: sorted by name, and only those whose name ends
-// with one of `endings` (none: all). NOT_FOUND: nothing has this path or matches. INVALID_ARGUMENT:
-// a folder has no such file. Else the system's error. Every message names the path.
+// A file stands for itself. A folder stands for the regular files directly in it, and a pattern with *, ? or [...]
+// (glob(7)), which is no file's name, for the files that match; both sorted by name, and only with one of `endings` at
+// the end of the name (no endings: all). NOT_FOUND: nothing has this path or matches. INVALID_ARGUMENT: a folder has no
+// such file. Others: the system's error. Every message names the path. Thread-safe; blocks on the disk.
 absl::StatusOr<std::vector<std::string>> ListDataFiles(
     const std::string& path, absl::Span<const absl::string_view> endings = {});
 

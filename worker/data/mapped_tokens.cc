@@ -29,7 +29,7 @@ void CopyWords(const uint8_t* from, absl::Span<int64_t> out) {
     out[i] = static_cast<int64_t>(LoadWord<Word>(from + i * sizeof(Word)));
 }
 
-// The largest of a run, without a branch inside, so that it is as fast as memory.
+// The largest token of a run. The loop has no branch, so it is as fast as memory.
 template <typename Word>
 int64_t FindTooLarge(const TokenPiece& piece, uint64_t end) {
   for (int64_t first = 0; first < piece.count; first += kCheckedAtOnce) {
@@ -128,7 +128,8 @@ void MappedTokens::AppendDocumentStarts(int64_t first, int64_t end,
 
 void MappedTokens::AppendMarked(int64_t first, int64_t end, std::vector<int64_t>& starts) const {
   if (marks_.eos == kNoToken && marks_.bos == kNoToken) return;
-  int64_t read[kMarksAtOnce + 1];  // And the token before.
+  // With the token before them.
+  int64_t read[kMarksAtOnce + 1];
   for (; first < end; first += kMarksAtOnce) {
     const int64_t before = std::max<int64_t>(0, first - 1),
                   run = std::min(kMarksAtOnce, end - first);

@@ -1,5 +1,5 @@
-// Tokens of files that are mapped into memory: unsigned little-endian numbers of 1, 2, 4 or 8
-// bytes, piece after piece. The maker of the pieces knows the formats of files (token_files.h).
+// Tokens of files that are mapped into memory: unsigned little-endian numbers of 1, 2, 4 or 8 bytes, in one or several
+// pieces. token_files.h makes the pieces and knows the formats of files.
 #pragma once
 
 #include <cstdint>
@@ -17,36 +17,38 @@
 
 namespace longhaul {
 
-// The index of a piece that Megatron-LM's tools wrote.
+// The index of a piece in Megatron-LM's format.
 struct MegatronDocuments {
   MappedFile file;
   MegatronIndex index;
 };
 
-// Tokens that lie one after another in a file.
+// Contiguous tokens in a file.
 struct TokenPiece {
   std::shared_ptr<const MappedFile> file;
   std::string path;
-  int64_t offset = 0;  // Bytes from the file's beginning; offset + count * width are within it.
+  // In bytes. offset + count * width is within the file.
+  int64_t offset = 0;
   int64_t count = 0;
   int width = 1;
-  // Numbers from here on are no tokens: the type in the file is a signed one.
+  // Numbers from this one on are no tokens, since the type in the file is signed.
   int64_t limit = std::numeric_limits<int64_t>::max();
-  // Where documents begin in it: with its first token; where the index says.
+  // Documents begin with the first token, if `begins_document`, and where the index says, if there is one.
   bool begins_document = false;
   std::shared_ptr<const MegatronDocuments> documents;
 };
 
-// Tokens that mark documents, for data whose pieces do not: behind each, before each. kNoToken: none.
+// Tokens at the end and at the beginning of each document, for data whose pieces do not mark documents. kNoToken:
+// there is none.
 struct DocumentTokens {
   int64_t eos = kNoToken, bos = kNoToken;
 };
 
-// OK: each token is at least 0 and below `vocab`. Else INVALID_ARGUMENT with file, place and token.
-// Reads the whole piece, unless its type cannot hold others.
+// INVALID_ARGUMENT: a token is not in [0, vocab); the message names file, place and token. Reads the whole piece,
+// unless its type cannot hold such numbers.
 absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab);
 
-// Copies tokens [first, first + out.size()) of the piece, which has them.
+// Copies tokens [first, first + out.size()) of the piece, which must have them.
 void ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out);
 
 class MappedTokens : public Dataset {
@@ -66,7 +68,8 @@ class MappedTokens : public Dataset {
 
   std::vector<TokenPiece> pieces_;
   const DocumentTokens marks_;
-  std::vector<int64_t> begins_;  // Of each piece in the whole; then its end.
+  // Where each piece begins in the whole sequence; then the end of the sequence.
+  std::vector<int64_t> begins_;
 };
 
 }  // namespace longhaul

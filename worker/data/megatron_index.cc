@@ -60,7 +60,8 @@ absl::Status CheckSequences(absl::Span<const uint8_t> bytes, MegatronIndex& inde
                           "must lie one after another",
                           i, begin, index.tokens * index.width));
     }
-    index.tokens += size;  // No overflow: a file has fewer sequences than 2^31.
+    // Does not overflow: a file has fewer than 2^31 sequences.
+    index.tokens += size;
   }
   return absl::OkStatus();
 }
@@ -99,7 +100,7 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes)
   MegatronIndex index;
   LH_RETURN_IF_ERROR(SetType(bytes[17], index));
   const auto sequences = WordAt<uint64_t>(bytes, 18), entries = WordAt<uint64_t>(bytes, 26);
-  // Bounded by the file, so that no sum overflows.
+  // Bounds the counts by the size of the file, so that no sum overflows.
   const auto most = static_cast<uint64_t>(size);
   const bool fits = sequences <= most && entries <= most &&
                     static_cast<int64_t>(sequences) * kEntryBytes +
@@ -129,7 +130,8 @@ void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& 
     if (sequence < 0 || sequence >= index.sequences) return index.tokens;
     return WordAt<int64_t>(bytes, begins + sequence * kWord) / index.width;
   };
-  int64_t low = 0, high = index.documents;  // The first document that begins at `first` or later.
+  // Searches the first document that begins at `first` or later.
+  int64_t low = 0, high = index.documents;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     if (start_of(middle) < first) {
@@ -138,7 +140,8 @@ void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& 
       high = middle;
     }
   }
-  int64_t next = first;  // Empty documents begin where the next one does.
+  // Skips empty documents, which begin where the next one does.
+  int64_t next = first;
   for (; low < index.documents; ++low) {
     const int64_t start = start_of(low);
     if (start >= end) break;

@@ -18,18 +18,20 @@ inline constexpr char kMegatronMagic[] = "MMIDIDX\0";  // 9 bytes with the liter
 inline constexpr int64_t kMegatronMagicBytes = 9, kMegatronHeaderBytes = 34;
 
 struct MegatronIndex {
-  int width = 2;                                        // Bytes of a token.
-  int64_t limit = std::numeric_limits<int64_t>::max();  // Of a token, exclusive, if it is signed.
+  // Bytes of a token.
+  int width = 2;
+  // Tokens are below it, if their type is signed.
+  int64_t limit = std::numeric_limits<int64_t>::max();
   int64_t tokens = 0, sequences = 0, documents = 0;
 };
 
-// INVALID_ARGUMENT: not an index, another version or type; sizes that do not add up; sequences that
-// do not lie one after another, as Megatron-LM writes them; documents out of order.
+// INVALID_ARGUMENT: the bytes are not an index, or of another version or type; sizes do not add up; sequences do not
+// follow each other without gaps, as Megatron-LM writes them; or documents are out of order.
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes);
 
-// Appends the tokens of [first, end) with which a document begins, plus `shift`, in order, each once.
-// `bytes`: that `index` was read from. They are searched where they lie, so that documents take no
-// memory; bytes that changed since give other places of that range, and nothing worse.
+// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once. `bytes`: those that
+// `index` was read from. They are searched in place, so documents take no memory. If they have changed since, the
+// places are wrong, but stay within the range.
 void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& index,
                           int64_t first, int64_t end, int64_t shift, std::vector<int64_t>& starts);
 

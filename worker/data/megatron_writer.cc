@@ -11,9 +11,10 @@ namespace longhaul {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr int64_t kSequenceTokensMax = 1 << 30;  // A longer document gets several.
+// A longer document gets several sequences.
+constexpr int64_t kSequenceTokensMax = 1 << 30;
 
-// FAILED_PRECONDITION would be read as a missing device, RESOURCE_EXHAUSTED as missing memory.
+// Callers take FAILED_PRECONDITION for a missing device, and RESOURCE_EXHAUSTED for missing memory.
 absl::Status FailedWrite(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InternalError(absl::StrCat(status.message(), absl::IsResourceExhausted(status)

@@ -1,6 +1,6 @@
-// Writes Megatron-LM's PREFIX.bin and PREFIX.idx (megatron_index.h), one document after another. The
-// .idx comes last, so that a pair of names is there only when it is whole (NewFile). Not thread-safe.
-// Memory: 12 bytes for each document.
+// Writes Megatron-LM's PREFIX.bin and PREFIX.idx (megatron_index.h), one document after another. The .idx gets its name
+// last, so that both names exist only if both files are complete (NewFile). Not thread-safe. Takes 12 bytes of memory
+// for each document.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace longhaul {
 
 class MegatronWriter {
  public:
-  // Replaces what is there. `vocab`: above every token; chooses 1, 2 or 4 bytes for each.
+  // Replaces existing files. `vocab` is above every token, and decides whether a token takes 1, 2 or 4 bytes.
   static absl::StatusOr<std::unique_ptr<MegatronWriter>> Create(const std::string& prefix,
                                                                 int64_t vocab);
-  // Of the document at hand. The system's error: the disk is full.
+  // Appends to the current document. Errors: the system's, for example a full disk.
   absl::Status Append(absl::Span<const int32_t> tokens);
   absl::Status EndDocument();
-  // Both files are durable and have their names. The last call.
+  // Makes both files durable and gives them their names. The last call.
   absl::Status Finish();
 
   int64_t tokens() const { return tokens_; }
@@ -38,11 +38,14 @@ class MegatronWriter {
   const std::unique_ptr<FileSystem> fs_;
   const std::string prefix_;
   const int width_;
-  NewFile file_;  // The .bin.
+  // The .bin.
+  NewFile file_;
   std::string buffer_;
   int64_t tokens_ = 0, sequence_tokens_ = 0;
-  std::vector<int32_t> sequences_;  // Tokens of each.
-  std::vector<int64_t> documents_;  // Sequences up to the end of each.
+  // The number of tokens of each sequence.
+  std::vector<int32_t> sequences_;
+  // The number of sequences up to the end of each document.
+  std::vector<int64_t> documents_;
 };
 
 }  // namespace longhaul

@@ -1,7 +1,6 @@
-// Permutations without a table: where element `i` of `n` goes is computed from a key, so that any
-// place of a shuffled order can be had anywhere, without state. A Feistel network over the next power
-// of four, walked until it lands within n (Black and Rogaway, "Ciphers with arbitrary finite
-// domains", 2002): at most four times as many steps as a power of four needs, on average.
+// Permutations without a table: the place of element `i` of `n` is computed from a key, so any element of a shuffled
+// order is known without state. A Feistel network over the next power of four is applied until the result is below n
+// (cycle walking; Black and Rogaway, "Ciphers with arbitrary finite domains", 2002): on average at most four times.
 #pragma once
 
 #include <cstdint>

@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/program_beside.h"
 #include "common/base/status_macros.h"
+#include "common/base/tokenizer_name.h"
 #include "common/io/digest.h"
 #include "common/io/mapped_file.h"
 #include "worker/data/tokenizer.h"
@@ -19,7 +19,6 @@
 namespace longhaul {
 namespace {
 
-constexpr char kHfTokenizer[] = "tokenizer.json", kPieceTokenizer[] = "tokenizer.model";
 // A Hugging Face tokenizer shares a run among threads of its own.
 constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
 
@@ -142,21 +141,19 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
                                           kHfRunBytes, std::move(processes));
 }
 
-bool IsHfTokenizer(absl::string_view path) { return absl::EndsWith(path, ".json"); }
-
 absl::StatusOr<std::string> TokenizerFile(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
     if (std::filesystem::exists(path, error)) return path;
     return absl::NotFoundError(absl::StrCat(path, ": no such file, and no folder with a ",
-                                            kHfTokenizer, " or ", kPieceTokenizer));
+                                            kHfTokenizerFile, " or ", kPieceTokenizerFile));
   }
-  for (const char* name : {kHfTokenizer, kPieceTokenizer}) {
+  for (const char* name : {kHfTokenizerFile, kPieceTokenizerFile}) {
     std::string file = (std::filesystem::path(path) / name).string();
     if (std::filesystem::exists(file, error)) return file;
   }
-  return absl::NotFoundError(
-      absl::StrCat(path, ": a folder with neither ", kHfTokenizer, " nor ", kPieceTokenizer));
+  return absl::NotFoundError(absl::StrCat(path, ": a folder with neither ", kHfTokenizerFile,
+                                          " nor ", kPieceTokenizerFile));
 }
 
 }  // namespace longhaul

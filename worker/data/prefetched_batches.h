@@ -1,4 +1,4 @@
-// Batches that a thread makes ahead. At most one waits, beside the one in the making.
+// A BatchSource whose own thread makes batches ahead. At most one batch waits while another is made.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace longhaul {
 
 class PrefetchedBatches : public BatchSource {
  public:
-  // `patience`: how long Take waits for the thread.
+  // `patience`: the longest that Take waits for the thread.
   explicit PrefetchedBatches(std::unique_ptr<BatchMaker> maker,
                              absl::Duration patience = absl::Minutes(10));
-  // Waits for the batch in the making.
+  // Waits until the thread has made its current batch.
   ~PrefetchedBatches() override;
 
   void Prepare(int64_t step) override;
@@ -32,9 +32,11 @@ class PrefetchedBatches : public BatchSource {
   const absl::Duration patience_;
   absl::Mutex mutex_;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<int64_t> wanted_ ABSL_GUARDED_BY(mutex_);  // Not begun.
+  // The step of a batch that was asked for and not begun.
+  std::optional<int64_t> wanted_ ABSL_GUARDED_BY(mutex_);
   bool making_ ABSL_GUARDED_BY(mutex_) = false;
-  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // Of `ready_`.
+  // The step of `ready_`.
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<absl::StatusOr<ExampleBatch>> ready_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/tokenizer_name.h"
 #include "worker/data/byte_stream.h"
 #include "worker/data/file_list.h"
 #include "worker/data/mapped_tokens.h"
@@ -67,7 +68,7 @@ bool HasToken(const MappedTokens& tokens, int64_t wanted) {
   return false;
 }
 
-// Stops at the first mark: only data without any is read whole.
+// Stops at the first mark, so only data without marks is read as a whole.
 absl::Status CheckSeparable(const SourceOptions& options, const MappedTokens& tokens) {
   for (const TokenPiece& piece : tokens.pieces()) {
     if (piece.documents == nullptr || piece.documents->index.documents > 0) continue;
@@ -117,10 +118,15 @@ absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of,
                         "least as large",
                         options.tokenizer, of.tokenizer->vocab(), vocab));
   }
-  if (of.eos < vocab) return absl::OkStatus();
+  if (of.eos >= vocab) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: the token behind each document, %d (eos), is not below the model's vocab %d",
+        options.path, of.eos, vocab));
+  }
+  if (of.bos < vocab) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s: the token behind each document, %d (eos), is not below the model's vocab %d",
-      options.path, of.eos, vocab));
+      "%s: the token before each document, %d (bos), is not below the model's vocab %d",
+      options.path, of.bos, vocab));
 }
 
 }  // namespace
@@ -151,7 +157,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
 
 absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
                                             const std::string& program) {
-  SourceTokenizer result;
+  SourceTokenizer result{.bos = options.bos.value_or(kNoToken)};
   if (options.tokenizer.empty()) {
     result.tokenizer = MakeByteTokenizer();
     // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as they
@@ -182,7 +188,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
   if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
-                     options.eos.value_or(kNoToken) == kNoToken;
+                     options.eos.value_or(kNoToken) == kNoToken &&
+                     options.bos.value_or(kNoToken) == kNoToken;
   if (plain) {
     LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
     if (!compressed) return OpenFiles(options, files, vocab);

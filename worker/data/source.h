@@ -1,4 +1,4 @@
-// From what a job says of its data to tokens that can be read anywhere.
+// Opens the data that a job names, as tokens that can be read at any place. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,50 +21,56 @@ enum class SourceKind { kText, kJsonl, kNanoGpt, kLlmc, kMegatron };
 // As in TextSource, JsonlSource, TokenSource, MegatronSource of job.proto.
 struct SourceOptions {
   SourceKind kind = SourceKind::kText;
-  std::string path;            // A file, folder or pattern; kMegatron: or a prefix.
-  std::string field = "text";  // kJsonl.
-  // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one. Empty:
-  // bytes.
+  // A file, folder or pattern. kMegatron: or a prefix.
+  std::string path;
+  // kJsonl.
+  std::string field = "text";
+  int64_t line_bytes_max = kLineBytesMax;
+  // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one. Empty: bytes.
   std::string tokenizer;
-  std::optional<int64_t> eos;  // Behind each document. kText, kJsonl: is put there; kNoToken: none.
-  std::optional<int64_t> bos;  // kNanoGpt, kLlmc: before each document.
-  // Dataset::AppendDocumentStarts is wanted: of kText the files, of kJsonl the lines, of kMegatron the
-  // index tells where documents begin, of the others `eos` or `bos`, one of which is then needed.
+  // The token at the end of each document. kText, kJsonl: it is added; kNoToken: none is.
+  std::optional<int64_t> eos;
+  // The token at the beginning of each document. kText, kJsonl: it is added; kNoToken: none is.
+  std::optional<int64_t> bos;
+  // Dataset::AppendDocumentStarts is needed. Documents are the files of kText, the lines of kJsonl, and those of the
+  // index of kMegatron. The other kinds then need `eos` or `bos`.
   bool documents = false;
 };
 
-// Where and how tokens are made that cannot be mapped as they are.
+// Where and how tokens are made from text.
 struct TokenWork {
-  std::string folder;  // Made when it is needed.
+  // Made when it is needed.
+  std::string folder;
   int threads = 1;
-  // Called about once a second with what is waited for, and at last with "". May be null.
+  // Called about once a second with what it waits for, and at the end with "". May be null.
   std::function<void(const std::string&)> on_wait;
-  // How long another process that makes the tokens may make no progress.
+  // Another process that makes the tokens may be without progress for so long.
   absl::Duration patience = absl::Minutes(5);
-  std::string tokenizer_program;  // Of PieceTokenizerOptions.
-  // Where tokens are made of text: no more than these are wanted (0: all). A few more are made.
+  // See PieceTokenizerOptions.
+  std::string tokenizer_program;
+  // Only so many tokens are needed (0: all). A few more may be made.
   int64_t tokens_max = 0;
-  // Called when tokens were made, with the bytes of their text. May be null.
+  // Called after tokens were made, with the number of bytes of their text. May be null.
   std::function<void(int64_t)> on_made;
 };
 
-// Opens the source; makes its tokens if nobody has before (token_cache.h). Blocks for as long.
-// NOT_FOUND: the path, the tokenizer, or the program that it needs is not there. INVALID_ARGUMENT:
-// damaged or of another kind; empty; a token is not below `vocab`, or the tokenizer has more than
-// `vocab` tokens: the message names file and place; or documents are wanted, and nothing tells them.
-// DEADLINE_EXCEEDED: another process stands still that makes the tokens. INTERNAL: they cannot be
-// written. Else the system's error.
+// Opens the source, and makes its tokens if they do not exist yet (token_cache.h). Blocks meanwhile. NOT_FOUND: the
+// path, the tokenizer, or the program that it needs does not exist. INVALID_ARGUMENT: the data is damaged, of another
+// kind, or empty; a token is not below `vocab`, or the tokenizer has more than `vocab` tokens; or documents are needed
+// and not marked. Messages name file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no
+// progress. INTERNAL: tokens cannot be written. Others: the system's error.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work);
 
-// The files of the source, in their order; of kMegatron prefixes. Errors: ListDataFiles.
+// The files of the source in their order; for kMegatron their prefixes. Errors: those of ListDataFiles.
 absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options);
 
-// The tokenizer that it names, and the token that it puts behind each document. kText and kJsonl.
+// The tokenizer of a source, and the tokens that it adds to each document. For kText and kJsonl.
 struct SourceTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
-  int64_t eos = kNoToken;
-  TextParts parts = TextParts::kLines;  // In which it wants text files.
+  int64_t eos = kNoToken, bos = kNoToken;
+  // The parts in which the tokenizer reads text files.
+  TextParts parts = TextParts::kLines;
 };
 // Also INVALID_ARGUMENT: a tokenizer.json without the usual tokens for the end of a text, and no eos.
 absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,

@@ -1,4 +1,4 @@
-// Batches of a language model: windows of tokens of one source or of several, a rank's share of each.
+// The batches of a language model: a rank's share of windows of tokens, from one or several sources.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,20 @@
 
 namespace longhaul {
 
-// starts[t] of an example that begins with token `first` of the data, as "document_starts" has it
-// (batch.h), for the tokens that a model reads.
+// Fills in "document_starts" (batch.h) of an example that begins at token `first` of the data. `starts` has an element
+// for each token that the model reads.
 void ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts);
 
 class TokenBatches : public BatchMaker {
  public:
   struct Options {
-    int64_t context = 0, batch = 0, vocab = 0;  // Batch: of the pool.
+    // `batch`: sequences of the pool in a step.
+    int64_t context = 0, batch = 0, vocab = 0;
     int rank = 0, ranks = 1;
-    bool separate_documents = false;  // Makes "document_starts".
+    // Make "document_starts".
+    bool separate_documents = false;
   };
-  // The datasets are the plan's sources, in its order.
+  // The datasets are the sources of the plan, in its order.
   TokenBatches(const Options& options, std::vector<std::unique_ptr<Dataset>> datasets,
                const ExamplePlan& plan);
 

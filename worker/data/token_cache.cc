@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
+#include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
 #include "worker/data/megatron_writer.h"
 #include "worker/data/token_files.h"
@@ -27,14 +28,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBatchBytes = 2 << 20;  // Of text, for each thread.
+// The text of a batch for each thread.
+constexpr size_t kBatchBytes = 2 << 20;
 constexpr absl::Duration kLook = absl::Milliseconds(100), kTell = absl::Seconds(1);
-// To be raised when the same input gives other tokens.
-constexpr int kMadeBy = 1;
+// Raise it when a change of the code gives other tokens for the same input. Before 2 a document of JSONL above 1 MiB
+// was cut.
+constexpr int kMadeBy = 1, kWholeDocuments = 2;
 
 struct FileFacts {
   int64_t bytes = 0;
-  std::string key;  // All of it that tells one content from another.
+  // Everything that distinguishes the content.
+  std::string key;
 };
 
 absl::StatusOr<FileFacts> FactsOf(const std::vector<std::string>& files) {
@@ -53,11 +57,12 @@ absl::StatusOr<FileFacts> FactsOf(const std::vector<std::string>& files) {
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOptions& options,
                                                               const std::string& file,
                                                               TextParts parts) {
-  if (options.kind == SourceKind::kJsonl) return OpenJsonlDocuments(file, options.field);
+  if (options.kind == SourceKind::kJsonl)
+    return OpenJsonlDocuments(file, options.field, options.line_bytes_max);
   return OpenTextDocument(file, parts);
 }
 
-// Exclusive among processes; ends with the object.
+// A lock among processes. It is released with the object.
 class FolderLock {
  public:
   FolderLock() = default;
@@ -77,7 +82,7 @@ class FolderLock {
   int fd_ = -1;
 };
 
-// Waits until the lock is free, for as long as the file grows that its holder writes.
+// Waits until the lock is free, as long as the file that its holder writes grows.
 absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
                        const std::string& source, const TokenWork& work) {
   uintmax_t size = 0;
@@ -110,51 +115,41 @@ class TokenMaker {
 
   absl::Status Run(const std::vector<std::string>& files, const std::string& prefix) {
     LH_ASSIGN_OR_RETURN(tokenizer_, TokenizerOf(options_, work_.threads, work_.tokenizer_program));
-    const int64_t vocab = std::max(tokenizer_.tokenizer->vocab(), tokenizer_.eos + 1);
+    const int64_t vocab =
+        std::max({tokenizer_.tokenizer->vocab(), tokenizer_.eos + 1, tokenizer_.bos + 1});
     LH_ASSIGN_OR_RETURN(writer_, MegatronWriter::Create(prefix, vocab));
-    for (size_t i = 0; i < files.size() && !Enough(); ++i) LH_RETURN_IF_ERROR(AddFile(files[i]));
-    LH_RETURN_IF_ERROR(EncodeBatch());
+    const size_t most = kBatchBytes * std::max(1, work_.threads);
+    DocumentEncoder encoder(&tokenizer_, {.bytes = most, .texts = most / 64},
+                            [this](absl::Span<const int32_t> tokens, bool ends_document) {
+                              LH_RETURN_IF_ERROR(writer_->Append(tokens));
+                              return ends_document ? writer_->EndDocument() : absl::OkStatus();
+                            });
+    // A first long document takes its time before anything else is told.
+    Tell(0);
+    for (size_t i = 0; i < files.size() && !Enough(); ++i)
+      LH_RETURN_IF_ERROR(AddFile(files[i], encoder));
+    LH_RETURN_IF_ERROR(encoder.Flush());
     if (writer_->tokens() == 0)
       return absl::InvalidArgumentError(absl::StrCat(options_.path, ": holds no text"));
-    if (work_.on_made) work_.on_made(text_bytes_);
+    if (work_.on_made) work_.on_made(encoder.text_bytes());
     return writer_->Finish();
   }
 
  private:
   bool Enough() const { return work_.tokens_max > 0 && writer_->tokens() > work_.tokens_max; }
 
-  absl::Status AddFile(const std::string& file) {
+  absl::Status AddFile(const std::string& file, DocumentEncoder& encoder) {
     LH_ASSIGN_OR_RETURN(const std::unique_ptr<DocumentReader> documents,
                         OpenDocuments(options_, file, tokenizer_.parts));
-    const size_t most = kBatchBytes * std::max(1, work_.threads);
     for (DocumentPart part;;) {
       LH_ASSIGN_OR_RETURN(const bool more, documents->Next(part));
       if (!more) break;
-      size_ += part.text.size();
-      texts_.push_back(std::move(part.text));
-      ends_.push_back(part.ends_document);
-      if (size_ < most && texts_.size() < most / 64) continue;
-      LH_RETURN_IF_ERROR(EncodeBatch());
+      LH_ASSIGN_OR_RETURN(const bool encoded, encoder.Add(std::move(part)));
+      if (!encoded) continue;
       if (Enough()) return absl::OkStatus();
       Tell(done_ + documents->taken());
     }
     done_ += documents->taken();
-    return absl::OkStatus();
-  }
-
-  absl::Status EncodeBatch() {
-    LH_RETURN_IF_ERROR(tokenizer_.tokenizer->Encode(texts_, tokens_));
-    const auto eos = static_cast<int32_t>(tokenizer_.eos);
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      LH_RETURN_IF_ERROR(writer_->Append(tokens_[i]));
-      if (!ends_[i]) continue;
-      if (tokenizer_.eos != kNoToken) LH_RETURN_IF_ERROR(writer_->Append({&eos, 1}));
-      LH_RETURN_IF_ERROR(writer_->EndDocument());
-    }
-    text_bytes_ += static_cast<int64_t>(size_);
-    texts_.clear();
-    ends_.clear();
-    size_ = 0;
     return absl::OkStatus();
   }
 
@@ -168,14 +163,10 @@ class TokenMaker {
   const SourceOptions& options_;
   const TokenWork& work_;
   const int64_t bytes_;
-  int64_t done_ = 0, text_bytes_ = 0;
+  int64_t done_ = 0;
   absl::Time told_ = absl::InfinitePast();
   SourceTokenizer tokenizer_;
   std::unique_ptr<MegatronWriter> writer_;
-  std::vector<std::string> texts_;
-  std::vector<bool> ends_;
-  size_t size_ = 0;
-  std::vector<std::vector<int32_t>> tokens_;
 };
 
 void RemoveOthers(const std::string& folder, const std::string& source, const std::string& kept) {
@@ -197,11 +188,15 @@ absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
   LH_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(files));
-  const std::string how = absl::StrCat(
-      kMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
-      options.kind == SourceKind::kJsonl ? options.field : "", "\n", options.tokenizer, "\n",
-      tokenizer.eos, work.tokens_max > 0 ? absl::StrCat("\nfirst ", work.tokens_max) : "");
+  const bool jsonl = options.kind == SourceKind::kJsonl;
+  std::string how =
+      absl::StrCat(kMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
+                   jsonl ? options.field : "", "\n", options.tokenizer, "\n", tokenizer.eos,
+                   work.tokens_max > 0 ? absl::StrCat("\nfirst ", work.tokens_max) : "");
+  if (tokenizer.bos != kNoToken) absl::StrAppend(&how, "\nbos ", tokenizer.bos);
   const std::string source = DigestOf(how).Hex().substr(0, 16);
+  // Bytes are the same in parts and whole.
+  if (jsonl && !options.tokenizer.empty()) absl::StrAppend(&how, "\nmade by ", kWholeDocuments);
   const std::string name = absl::StrCat(
       source, "-",
       DigestOf(absl::StrCat(how, "\n", tokenizer.tokenizer->identity(), "\n", facts.key)).Hex());

@@ -1,8 +1,8 @@
-// Files of tokens that other tools write, as mapped pieces. Nothing is read but headers and
-// indexes; tokens are checked by the caller, who knows the vocabulary (CheckTokens).
+// Opens files of tokens that other tools wrote, as mapped pieces. Only headers and indexes are read. The caller, who
+// knows the vocabulary, checks the tokens (CheckTokens).
 //
-// All: NOT_FOUND: no such file. INVALID_ARGUMENT: the file is not of this format, or it is damaged.
-// Every message names the file and what is wrong.
+// Errors of all: NOT_FOUND: there is no such file. INVALID_ARGUMENT: the file is not of this format, or damaged. Every
+// message names the file and the problem.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace longhaul {
@@ -42,7 +41,7 @@ struct PieceTokenizerOptions {
 };
 
 // Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object, and
-// with the thread that calls this. An answer is waited for 5 minutes at most. NOT_FOUND: no model, or
+// with the thread that calls this. An answer is waited for as TokenizerProcess says. NOT_FOUND: no model, or
 // no program. INVALID_ARGUMENT: not a SentencePiece model. Encode, Decode: INTERNAL,
 // DEADLINE_EXCEEDED: a process ended or stands still.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
@@ -61,11 +60,9 @@ struct HfTokenizerOptions {
 // packages, and what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options);
 
-// Whether it is to be started with StartHfTokenizer: its name ends as that of a tokenizer.json.
-bool IsHfTokenizer(absl::string_view path);
-
 // The file of a tokenizer that is given as itself or as its folder: in a folder tokenizer.json, else
-// tokenizer.model. NOT_FOUND, with the path: neither.
+// tokenizer.model. NOT_FOUND, with the path: neither. IsHfTokenizer (common/base/tokenizer_name.h) tells
+// how it is to be started.
 absl::StatusOr<std::string> TokenizerFile(const std::string& path);
 
 }  // namespace longhaul

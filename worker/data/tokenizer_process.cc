@@ -22,6 +22,7 @@ namespace longhaul {
 namespace {
 
 constexpr int kAnswerSeconds = 300;
+constexpr size_t kSlowBytesPerSecond = 1 << 16;
 constexpr uint32_t kPiecesMax = 1 << 24;  // Of a vocabulary.
 constexpr uint32_t kMessageBytesMax = 1 << 12;
 
@@ -37,7 +38,8 @@ TokenizerProcess::TokenizerProcess(TokenizerProcess&& other) noexcept
     : name_(std::move(other.name_)),
       pid_(std::exchange(other.pid_, -1)),
       socket_(std::exchange(other.socket_, -1)),
-      vocab_(other.vocab_) {}
+      vocab_(other.vocab_),
+      seconds_(other.seconds_) {}
 
 TokenizerProcess::~TokenizerProcess() {
   if (socket_ >= 0) close(socket_);
@@ -54,9 +56,7 @@ absl::StatusOr<TokenizerProcess> TokenizerProcess::Start(const std::vector<std::
     return absl::ErrnoToStatus(errno, "making a socket pair");
   TokenizerProcess process(std::move(name));
   process.socket_ = ends[0];
-  const timeval deadline = {.tv_sec = kAnswerSeconds, .tv_usec = 0};
-  setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
-  setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof(deadline));
+  process.WaitFor(0);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
@@ -100,6 +100,7 @@ absl::Status TokenizerProcess::Encode(absl::Span<const std::string> texts,
     bytes += text.size();
   }
   if (bytes > kPiecesBytesMax) return absl::InternalError("a text is too long to be encoded");
+  WaitFor(bytes);
   LH_RETURN_IF_ERROR(Send(request));
   LH_ASSIGN_OR_RETURN(const uint32_t count, ReceiveWord());
   if (count != texts.size()) return absl::InternalError(absl::StrCat(name_, " lost texts"));
@@ -133,6 +134,13 @@ absl::StatusOr<std::string> TokenizerProcess::Decode(absl::Span<const int32_t> t
   return text;
 }
 
+void TokenizerProcess::WaitFor(size_t text_bytes) {
+  seconds_ = kAnswerSeconds + static_cast<int>(text_bytes / kSlowBytesPerSecond);
+  const timeval deadline = {.tv_sec = seconds_, .tv_usec = 0};
+  setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
+  setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof(deadline));
+}
+
 absl::Status TokenizerProcess::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -162,8 +170,7 @@ absl::StatusOr<uint32_t> TokenizerProcess::ReceiveWord() {
 
 absl::Status TokenizerProcess::Broken(int error) const {
   if (error == EAGAIN || error == EWOULDBLOCK) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(name_, " did not answer for ", kAnswerSeconds, " s"));
+    return absl::DeadlineExceededError(absl::StrCat(name_, " did not answer for ", seconds_, " s"));
   }
   return absl::InternalError(absl::StrCat(name_, " ended unexpectedly (is memory short?)"));
 }

@@ -1,6 +1,6 @@
 // A tokenizer in a process of its own (tokenizer_protocol.h), seen from its parent. The process ends
-// with the object. Externally synchronised. Calls block: an answer is waited for 5 minutes at most
-// (DEADLINE_EXCEEDED); INTERNAL: the process ended, or said what it must not.
+// with the object. Externally synchronised. Calls block: an answer is waited for 5 minutes at most, and a
+// second for each 64 KiB of text (DEADLINE_EXCEEDED); INTERNAL: the process ended, or said what it must not.
 #pragma once
 
 #include <sys/types.h>
@@ -40,6 +40,7 @@ class TokenizerProcess {
 
  private:
   explicit TokenizerProcess(std::string name);
+  void WaitFor(size_t text_bytes);
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(void* out, size_t size);
   absl::StatusOr<uint32_t> ReceiveWord();
@@ -49,6 +50,7 @@ class TokenizerProcess {
   pid_t pid_ = -1;
   int socket_ = -1;
   int64_t vocab_ = 0;
+  int seconds_ = 0;  // That an answer is waited for.
 };
 
 }  // namespace longhaul

@@ -15,7 +15,8 @@ namespace longhaul {
 
 inline constexpr uint32_t kPiecesReady = 0x59454350, kPiecesRefused = 0x4f4e4350;
 inline constexpr uint32_t kPiecesDecode = 0x43454450;
-inline constexpr uint32_t kPiecesTextsMax = 1 << 20, kPiecesBytesMax = 8 << 20;  // Of a request.
-inline constexpr uint32_t kPiecesTokensMax = 1 << 16;                            // To be decoded.
+// Of a request: the longest line that JSONL may have, and the texts that are sent beside it.
+inline constexpr uint32_t kPiecesTextsMax = 1 << 20, kPiecesBytesMax = (256 << 20) + (2 << 20);
+inline constexpr uint32_t kPiecesTokensMax = 1 << 16;  // To be decoded.
 
 }  // namespace longhaul

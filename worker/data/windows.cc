@@ -12,8 +12,7 @@
 namespace longhaul {
 namespace {
 
-// Philox streams of one seed are told apart by their high counter; initial parameters use another
-// one.
+// The high counter selects a Philox stream of the seed. Initial parameters use another stream.
 constexpr uint64_t kDataStream = 0x64617461;     // "data"
 constexpr uint64_t kEpochStream = 0x65706f6368;  // "epoch"
 
@@ -68,8 +67,8 @@ int64_t Windows::InEpochs(int64_t number) const {
 
 int64_t Windows::Eval(int64_t index, int64_t count) const {
   LH_CHECK(0 <= index && index < count, "evaluation window out of range");
-  const int64_t last =
-      tokens_ - context_ - 1 - train_tokens_;  // Of the places, counted from train_tokens_.
+  // The last place of a window, counted from train_tokens_.
+  const int64_t last = tokens_ - context_ - 1 - train_tokens_;
   if (count == 1) return train_tokens_;
   return train_tokens_ + static_cast<int64_t>(static_cast<__int128>(last) * index / (count - 1));
 }

@@ -1,7 +1,6 @@
-// Which windows of the data a step trains on and an evaluation reads. A window is `context` + 1
-// tokens: inputs, and the same shifted by one as targets. Pure values: a window is a function of
-// (seed, pool, step, sequence), so the position in the data is just the step's number, on any
-// number of ranks.
+// Decides which windows of the data a step trains on, and an evaluation reads. A window is `context` + 1 tokens: the
+// inputs, and the same shifted by one as targets. Pure values: a window is a function of (seed, pool, step, sequence),
+// so the step's number is the position in the data, for any number of ranks.
 //
 //   | training windows, anywhere in here                       | held out: evenly spaced windows |
 //   0                                                          train_tokens tokens
@@ -16,23 +15,25 @@ namespace longhaul {
 class Windows {
  public:
   struct Options {
-    int64_t tokens = 0;  // Of the whole data.
+    // Of the whole data.
+    int64_t tokens = 0;
     int64_t context = 0;
-    double eval_fraction = 0.05;  // Held out at the end, at least one window. In (0, 0.5].
+    // The part at the end that is held out, at least one window. In (0, 0.5].
+    double eval_fraction = 0.05;
     uint64_t seed = 0;
-    int64_t pool = 0;  // The pool's ordinal: pools of one job see different windows.
+    // The pool's ordinal. Pools of one job see different windows.
+    int64_t pool = 0;
   };
-  // INVALID_ARGUMENT: the fraction is out of range, or the data is too short for one window of each
-  // part.
+  // INVALID_ARGUMENT: the fraction is out of range, or a part of the data is too short for one window.
   static absl::StatusOr<Windows> Create(const Options& options);
 
-  // First token of a training window: uniform over all places.
+  // The first token of a training window that is drawn uniformly from all places.
   int64_t Train(int64_t step, int64_t sequence) const;
-  // First token of the training window that is the `number`-th (from 0) where all windows, which then
-  // do not overlap, are seen once before any is seen again, each time in another order.
+  // The first token of the `number`-th training window (from 0), if training is in epochs: windows do not overlap, and
+  // every epoch visits each of them once, in another order.
   int64_t InEpochs(int64_t number) const;
-  // First token of window `index` of `count` evenly spaced ones (they overlap where there is not
-  // room).
+  // The first token of held-out window `index` of `count`, which are evenly spaced. They overlap if there are more than
+  // fit.
   int64_t Eval(int64_t index, int64_t count) const;
   int64_t train_tokens() const { return train_tokens_; }
 
@@ -43,8 +44,8 @@ class Windows {
   uint64_t key_;
 };
 
-// The sequences [first, first + count) of a batch that a rank handles: contiguous, in rank order,
-// sizes differ by at most one; none for some ranks when the batch is smaller than the pool.
+// The sequences [first, first + count) of a batch that belong to a rank. Ranks get contiguous shares in their order,
+// which differ in size by at most one. If the batch has fewer sequences than the pool ranks, some ranks get none.
 struct Share {
   int64_t first = 0, count = 0;
 };

@@ -22,7 +22,7 @@ absl::Status Run(const std::string& name, const std::function<absl::Status()>& w
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-// Where the streams of a device stand. On a CPU nothing runs behind its caller's back.
+// Orders the streams of a device. On a CPU there is nothing to order.
 class Fence {
  public:
   explicit Fence(c10::Device device) {
@@ -118,9 +118,10 @@ class ThreadQueue : public CollectiveQueue {
   absl::Mutex mutex_;
   std::deque<Work> works_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ ABSL_GUARDED_BY(mutex_) = 0, done_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Behind the last work that is done: works run on one stream, so behind all before it, too.
+  // Follows the last work that is done. Works share one stream, so it follows all earlier ones, too.
   Fence done_fence_ ABSL_GUARDED_BY(mutex_){device_};
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // The first error.
+  // The first error.
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

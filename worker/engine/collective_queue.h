@@ -1,12 +1,11 @@
-// Runs a rank's collectives one after the other, in the order in which they were submitted, beside
-// what the caller computes. Every rank submits the same ones in the same order, so that gathers and
-// reductions meet their peers however ranks differ in speed.
+// Runs a rank's collectives one after another, in the order of submission, while the caller computes. Every rank
+// submits the same collectives in the same order, so they match, however the ranks differ in speed.
 //
-// On a device the queue has a stream of its own: what is submitted runs behind all that the caller's
-// stream was given before Submit, and what the caller's stream is given after Wait runs behind it.
-// Nobody else may touch the work's buffers in between.
+// On a device the queue has its own stream. A work runs after everything that was enqueued on the caller's stream
+// before Submit. What the caller enqueues there after Wait runs after the work. In between, nobody else may use
+// the buffers of the work.
 //
-// Used from one thread. Throws as torch does.
+// Called from one thread. Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +21,22 @@ namespace longhaul {
 
 class CollectiveQueue {
  public:
-  using Ticket = int64_t;  // Ascending, from 1. 0: there is nothing to wait for.
+  // Ascending, from 1. 0: there is nothing to wait for.
+  using Ticket = int64_t;
 
-  // Ends what runs, and drops what was not begun.
+  // Waits for the work that runs, and drops those that have not begun.
   virtual ~CollectiveQueue() = default;
 
   // `name` says what the work does, for errors. Does not block.
   virtual Ticket Submit(std::string name, std::function<absl::Status()> work) = 0;
-  // Blocks until the work of this ticket and all before it are done. After a work failed no more is
-  // run, and its error is returned from here on.
+  // Blocks until the work of this ticket and all works before it are done. After an error no further work runs,
+  // and every Wait returns that error.
   virtual absl::Status Wait(Ticket ticket) = 0;
 };
 
-// With a thread of its own. `trace`: gets a span for each work; may be null, else outlives the queue.
+// A queue with its own thread. `trace` receives a span for each work; it may be null, or must outlive the queue.
 std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace = nullptr);
-// Runs each work inside Submit: for pools of one rank, whose collectives do nothing.
+// A queue that runs each work inside Submit, for pools of one rank, whose collectives do nothing.
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue();
 
 }  // namespace longhaul

@@ -15,7 +15,7 @@
 namespace longhaul {
 namespace {
 
-// A leaf of its own (not a view, which autograd would tie to a buffer's history) on a storage.
+// Makes a leaf on a storage. It is not a view, since autograd would track the history of a view's base.
 at::Tensor MakeLeaf(const c10::Storage& storage, const c10::TensorOptions& options, int64_t offset,
                     const TensorLayout& tensor) {
   std::vector<int64_t> strides(tensor.shape.size(), 1);
@@ -93,7 +93,7 @@ UnitValues ComputeWeights::MakeValues(const UnitLayout& layout, const ElementRan
 }
 
 void ComputeWeights::MakeLeaves(const UnitLayout& layout, Unit& unit) {
-  // Where weights are split, this memory is given back at once, and the storages stay.
+  // If weights are split, this memory is freed at once; the storages stay.
   const UnitValues memory = split() ? MakeValues(layout, {0, layout.elements}) : unit.kept;
   unit.flat = memory.flat.storage();
   if (memory.vectors.defined()) unit.vectors = memory.vectors.storage();
@@ -199,7 +199,7 @@ void ComputeWeights::Fetch(int unit) {
     u.staged.first = u.kept.first;
     free.pop_back();
   }
-  // What the device still reads of the staged memory, for another unit.
+  // The device may still read the staged memory for another unit.
   const absl::StatusOr<MoveToken> before = placement_.movement->Fork();
   TORCH_CHECK(before.ok(), std::string(before.status().message()));
   u.fetches.clear();
@@ -231,7 +231,7 @@ void ComputeWeights::Close(int unit) {
   if (u.vectors) Point(u.vectors, {}, device_);
   free_[SizeOf(unit)].push_back(std::exchange(u.whole, {}));
   if (!u.staged.flat.defined()) return;
-  // A gather that was never run left the copies on their way.
+  // If the gather never ran, nobody has waited for the copies.
   placement_.movement->Wait(u.fetched, "weights that nobody wants").IgnoreError();
   u.fetches.clear();
   free_staged_[{u.kept.flat.numel(), VectorElements(layout_.units[unit])}].push_back(

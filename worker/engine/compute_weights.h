@@ -1,21 +1,21 @@
-// A model's parameters: the float32 masters that this rank updates, and the weights that the model
-// computes with, made of them. Where the weights are split, a rank keeps its part of each unit and
-// gathers the whole before a use; what autograd sees are leaves that live on, whose memory comes
-// with a gather and goes with a release.
+// A model's parameters: the float32 masters that this rank updates, and the compute weights that are made from
+// them. If weights are split over ranks, a rank keeps its part of each unit and gathers the whole unit before a
+// use. Autograd sees leaves that live as long as the object; their memory comes with a gather and is freed by
+// Close.
 //
-// When computing in float32 the kept weights contain the masters. When computing in bf16, matrices
-// are kept and gathered in bf16 beside float32 masters; vectors compute in float32.
+// When computing in float32, the kept weights contain the masters. When computing in bf16, matrices are kept and
+// gathered in bf16 beside float32 masters; vectors compute in float32.
 //
-// Masters, and with them the kept weights, may rest in host memory (WeightPlacement): what a gather
-// reads of them is brought to the device from Open on. Masters are then apart from kept weights that
-// are not in host memory too.
+// Masters, and with them the kept weights, may be kept in host memory (WeightPlacement). Open then begins to copy
+// to the device what a gather reads of them. If only the masters are in host memory, they are not part of the
+// kept weights.
 //
-// Versions: a unit's kept weights count up when they change. The secondary copy carries the version
-// of the weights that it was made of, and cannot be read once they are newer.
+// Versions: each change of a unit's kept weights counts its version up. The secondary copy has the version of the
+// weights that it was made from, and cannot be read once they are newer.
 //
-// Threads: Refresh, Gather and SpreadMasters are collective and run on the engine's queue of
-// collectives; everything else is called by the thread that computes, for units on which no
-// collective is under way. Throws as torch does.
+// Threads: Refresh, Gather and SpreadMasters are collective and run on the engine's queue of collectives. All
+// other methods are called by the thread that computes, for units on which no collective is running. Throws as
+// torch does.
 #pragma once
 
 #include <cstdint>
@@ -36,95 +36,101 @@
 
 namespace longhaul {
 
-// What a gather is for.
+// The pass for which weights are gathered.
 enum class Pass { kForward, kBackward, kEvaluation };
 
 class ComputeWeights {
  public:
-  // `compute`: kFloat or kBFloat16. Values begin as zeros. All arguments outlive the object.
+  // `compute`: kFloat or kBFloat16. All values are zero at first. All arguments outlive the object.
   ComputeWeights(const ModelLayout& layout, const ShardPlan& plan, PoolExchange& exchange,
                  at::Device device, at::ScalarType compute, const WeightPlacement& placement = {},
                  const SegmentKernels* kernels = nullptr);
 
   // --- Masters.
 
-  // float32: what this rank holds of the optimizer's level.
+  // float32: the part of the unit that this rank holds on the optimizer's level.
   const at::Tensor& master(int unit) const { return units_[unit].master; }
-  // A part of it; `range` is of the unit.
+  // A part of the master. `range` is in elements of the unit.
   at::Tensor Master(int unit, const ElementRange& range) const;
-  // Gives every rank that holds a master what its owner has.
+  // Sends each owner's masters to every rank that holds them.
   absl::Status SpreadMasters(int unit);
-  // Where the optimizer leaves the weights of its masters, bf16; a part of the kept weights.
-  // Undefined when computing in float32, and where the kept weights rest in host memory.
+  // The bf16 memory in the kept weights where the optimizer writes its updated parameters. Undefined when
+  // computing in float32, and when the kept weights are in host memory.
   at::Tensor Shadow(int unit, const ElementRange& range) const;
-  // Makes the kept weights of masters that changed. kShadow: Shadow, where there is one, has them
-  // already.
+  // Makes the kept weights from changed masters. kShadow: where there is a Shadow, it has them already.
   enum class From { kMasters, kShadow };
   absl::Status Refresh(int unit, From from = From::kMasters);
 
   // --- Weights in use.
 
   bool split() const { return plan_.map().weights.level != Level::kRank; }
-  // Memory for the whole unit; before Gather, which is for the same pass. Not needed where weights are
-  // not split.
+  // Takes memory for the whole unit. Call before Gather for the same pass. Not needed if weights are not split.
   void Open(int unit, Pass pass = Pass::kForward);
-  // Fills it: forward and evaluation from the kept weights, backward from the secondary copy, if
-  // there is one. Forward leaves the secondary copy behind. INTERNAL: that copy is stale.
+  // Fills the unit. Forward and evaluation read the kept weights, backward reads the secondary copy if there is
+  // one. Forward makes the secondary copy. INTERNAL: that copy is stale.
   absl::Status Gather(int unit, Pass pass);
-  // Gives the memory back.
+  // Frees the memory of the whole unit.
   void Close(int unit);
-  // What a unit's forward takes: its own tensors, then the borrowed ones. Their units are open and
+  // The arguments of a unit's forward: its own tensors, then the borrowed ones. Their units must be open and
   // gathered.
   std::vector<at::Tensor> Leaves(int unit, absl::Span<const TensorRef> borrowed) const;
 
   // --- What it costs.
 
-  // Of state that stays between two uses, in bytes. Masters inside the kept weights count as masters.
+  // The memory of state that is kept between two uses, in bytes. Masters inside the kept weights count as
+  // masters.
   struct Bytes {
     int64_t weights = 0, secondary = 0, masters = 0;
-    int64_t host = 0;  // Of them, in host memory for want of the device's.
+    // The part of these that is in host memory because of offloading.
+    int64_t host = 0;
   };
   Bytes kept_bytes() const;
-  // Of coding weights.
+  // The errors of coding weights.
   CodingLoss& loss() { return loss_; }
 
  private:
   struct Unit {
     at::Tensor master;
-    UnitValues kept;       // Where weights are not split, this is also what leaves lie in.
-    UnitValues whole;      // Memory of the gathered unit. Undefined: closed.
-    at::Tensor secondary;  // Coded.
+    // If weights are not split, the leaves use this memory, too.
+    UnitValues kept;
+    // The memory of the gathered unit. Undefined: the unit is closed.
+    UnitValues whole;
+    // Coded.
+    at::Tensor secondary;
     int64_t version = 0, secondary_version = -1;
-    // Where kept weights rest in host memory: from Open to Close, what a gather reads of them.
+    // If kept weights are in host memory: the copy on the device that a gather reads, from Open to Close.
     UnitValues staged;
     struct Fetch {
       std::unique_ptr<PlacedBuffer> from, to;
     };
     std::vector<Fetch> fetches;
     MoveToken fetched;
-    c10::Storage flat, vectors;      // Of the leaves.
-    std::vector<at::Tensor> leaves;  // By tensor.
-    // Codes: exact, when computing in bf16; weights.bits, where they are split; secondary.bits.
+    // The storage of the leaves.
+    c10::Storage flat, vectors;
+    // By tensor.
+    std::vector<at::Tensor> leaves;
+    // Codes of bf16 weights (exact); of gathered weights (weights.bits); of the secondary copy
+    // (secondary.bits).
     std::unique_ptr<UnitCode> computed, wire, rest;
   };
 
-  // Where not in host memory, in the device's; `staging`: in the arena that copies go to.
+  // kStaging: device memory that receives copies from host memory.
   enum class Memory { kHost, kDevice, kStaging };
   UnitValues MakeValues(const UnitLayout& layout, const ElementRange& range,
                         Memory memory = Memory::kDevice) const;
   at::Tensor Zeros(int64_t elements, at::ScalarType type, Memory memory) const;
   bool HasShadow() const { return !IsFloat() && !placement_.weights; }
-  // Kept weights set out for the device.
+  // Begins to copy kept weights to the device.
   void Fetch(int unit);
-  // What a gather reads: waits for it.
+  // Waits for that copy, and returns what a gather reads.
   absl::StatusOr<const UnitValues*> Fetched(Unit& unit);
   void MakeLeaves(const UnitLayout& layout, Unit& unit);
-  // Of this rank's masters, to the kept weights.
+  // Copies the vectors of this rank's masters to the kept weights.
   void CopyVectors(int unit);
-  // Room for a coded unit, on the queue's thread.
+  // Memory for a coded unit. Called on the queue's thread.
   at::Tensor Scratch(const UnitCode& code);
-  // Units of one size share memory.
-  using Size = std::pair<int64_t, int64_t>;  // Elements; of them, those of vectors.
+  // The elements of a unit, and how many of them belong to vectors. Units of one size share memory.
+  using Size = std::pair<int64_t, int64_t>;
   Size SizeOf(int unit) const {
     return {layout_.units[unit].elements, VectorElements(layout_.units[unit])};
   }
@@ -138,7 +144,8 @@ class ComputeWeights {
   const WeightPlacement placement_;
   std::vector<Unit> units_;
   std::map<Size, std::vector<UnitValues>> free_;
-  std::map<std::pair<int64_t, int64_t>, std::vector<UnitValues>> free_staged_;  // By kept elements.
+  // By the size of the kept part.
+  std::map<std::pair<int64_t, int64_t>, std::vector<UnitValues>> free_staged_;
   at::Tensor scratch_;
   CodingLoss loss_;
 };

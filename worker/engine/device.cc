@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-// Asked of the driver itself, since the runtime library is part of what would be loaded.
+// Asks the driver itself, since the runtime library is among what OpenCudaDevice loads.
 absl::StatusOr<int> CountCudaDevices() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr)
@@ -47,7 +47,7 @@ absl::StatusOr<at::Device> OpenCudaDevice(int index) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
-// CUDA copies what is not pinned only once the stream has come so far, and keeps the caller until then.
+// CUDA copies memory that is not pinned only when the stream reaches the copy, and blocks the caller until then.
 at::Tensor CopyToDevice(const at::Tensor& host, at::Device device) {
   const auto options = host.options().device(device);
   if (device.is_cuda()) return host.pin_memory().to(options, /*non_blocking=*/true);

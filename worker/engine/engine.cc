@@ -34,15 +34,15 @@
 namespace longhaul {
 namespace {
 
-// Whose gradients wait to be reduced, each in a buffer, while backward makes the next: one that is
-// being reduced, and one behind it.
+// So many units may wait for their reduction, each with a buffer, while backward computes the next gradient: one
+// that is being reduced, and one after it.
 constexpr size_t kUnitsUnderWay = 2;
 
-// The map without what means nothing in this pool.
+// The partition map without settings that have no effect in this pool.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
   PartitionMap map = Normalized(options.partition, topology);
-  // Weights that rest in host memory come to the device unit by unit, as gathered ones do: also in a
-  // pool of one rank, where nothing has to be split.
+  // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones. So they count
+  // as split even in a pool of one rank.
   if (options.offload.parameters && map.weights.level == Level::kRank) {
     map.weights = {.level = options.partition.weights.level};
     map.optimizer = options.partition.optimizer;
@@ -50,7 +50,7 @@ PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
   return map;
 }
 
-// What an optimizer cannot do, whatever the job's spec said.
+// Refuses what the optimizer cannot do, whatever the job's spec says.
 absl::Status CheckOptimizer(const Engine::Options& options) {
   if (!std::holds_alternative<OneBitAdamOptions>(options.optimizer)) return absl::OkStatus();
   if (!options.device.is_cpu())
@@ -195,8 +195,8 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   }
   std::vector<int64_t> elements;
   for (const SubgroupShape& shape : shapes) elements.push_back(shape.elements);
-  // One schedule for the pool: the host's arithmetic and the device's may differ in the last bits, and
-  // some ranks update the same elements.
+  // All ranks need the same schedule: host and device may differ in the last bits, and several ranks may update the
+  // same elements.
   int64_t stride = 0;
   if (exchange_->rank() == 0) {
     LH_ASSIGN_OR_RETURN(
@@ -216,8 +216,9 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   return absl::OkStatus();
 }
 
-// Each rank reads what it owns; the exchange makes the ranks equal even where a seed's arithmetic is
-// not. A rank that cannot read says so before the collective, so that no other waits for it.
+// Each rank reads the elements that it owns, and the ranks exchange them. So all ranks are equal, even if machines
+// compute a seed's values differently. A rank that cannot read tells the others before the collective, so that
+// none waits for it.
 absl::Status Engine::Initialize(const InitialParameters& initial) {
   std::vector<int> units(layout().units.size());
   std::iota(units.begin(), units.end(), 0);
@@ -304,7 +305,8 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64
                                                 share.sequences * share.context,
            "documents are of another batch");
   if (interleaved_ != nullptr) {
-    LH_RETURN_IF_ERROR(interleaved_->ForgetGradients());  // Of a step that ended before its update.
+    // The previous step may have ended before its update.
+    LH_RETURN_IF_ERROR(interleaved_->ForgetGradients());
     interleaved_->PrefetchState();
   }
   gradients_.BeginStep();
@@ -327,7 +329,7 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64
       loss_sum.on_device =
           loss_sum.on_device.defined() ? loss_sum.on_device.add(loss.on_device) : loss.on_device;
     }
-    // The next backward's first contributions may be to any unit (tied weights).
+    // The next backward may first contribute to any unit (tied weights).
     LH_RETURN_IF_ERROR(FreeReduced(0));
   }
   return loss_sum;
@@ -346,12 +348,13 @@ absl::StatusOr<PassLoss> Engine::ComputeMicroBatch(const TokenBatch& share, doub
 absl::Status Engine::SubmitReduction(int unit, bool last) {
   if (!gradients_.split() && !last) return absl::OkStatus();
   gradients_.Finish(unit);
-  if (ExchangesMomentum()) return absl::OkStatus();  // The update begins with its clipped gradient.
+  // The momentum is made from the rank's own gradient, after clipping.
+  if (ExchangesMomentum()) return absl::OkStatus();
   reducing_.push_back(
       {unit, last,
        queue_->Submit(absl::StrCat("reducing the gradient of ", layout().units[unit].name),
                       [this, unit, last] { return ReduceUnit(unit, last); })});
-  // Those that are reduced may also set out for the host.
+  // Reduced gradients may be copied to the host already.
   return gradients_.split() || interleaved_ != nullptr ? FreeReduced(kUnitsUnderWay)
                                                        : absl::OkStatus();
 }
@@ -380,9 +383,9 @@ absl::Status Engine::FreeReduced(size_t pending_max) {
   return absl::OkStatus();
 }
 
-// The squared norm of what this rank owns of the pool's gradient. While ranks exchange momentum there
-// is no such gradient: then that of this rank's own, times the number of ranks. Gradients are scaled
-// so that their sum is the mean, so the sum of these over the ranks is the mean square.
+// The squared norm of the part of the pool's gradient that this rank owns. While ranks exchange momentum there is
+// no such gradient: then it is the squared norm of this rank's own gradient, times the number of ranks. Gradients
+// are scaled so that their sum is the mean. So the sum of these values over the ranks is the mean square.
 at::Tensor Engine::SquaredNormPart() {
   const int units = static_cast<int>(layout().units.size());
   double sum = 0;
@@ -405,14 +408,15 @@ at::Tensor Engine::SquaredNormPart() {
   return at::stack(device_norms).square().sum();
 }
 
-// Weights of one unit cross while the next one is updated. Every rank refreshes the units in their
+// The weights of one unit are exchanged while the next unit is updated. Every rank refreshes the units in their
 // order, whichever is settled first.
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "update");
   double scale = ClipScale(gradient_norm, clip_norm_);
   std::vector<CollectiveQueue::Ticket> averaged;
   if (ExchangesMomentum() && momentum_->steps_locally()) {
-    scale *= exchange_->ranks();  // Of the rank's part of a sum, for an estimate of that sum.
+    // The rank's own gradient is its part of a sum over ranks. Scaled, it estimates that sum.
+    scale *= exchange_->ranks();
   } else if (ExchangesMomentum()) {
     averaged = AverageMomentum(scale);
   }
@@ -435,7 +439,7 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   return queue_->Wait(last);
 }
 
-// Momentum of one unit crosses while the one before is updated.
+// The momentum of one unit is exchanged while the previous unit is updated.
 std::vector<CollectiveQueue::Ticket> Engine::AverageMomentum(double scale) {
   std::vector<CollectiveQueue::Ticket> tickets;
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {

@@ -1,16 +1,16 @@
-// Trains a model on one rank of a pool: keeps its part of the parameters, runs forward and backward,
-// gathers weights and reduces gradients over the pool as the partition map says, clips, and updates.
-// The one owner of tensors; its interface is spans and numbers.
+// Trains a model on one rank of a pool. It keeps this rank's part of the parameters, runs forward and backward,
+// gathers weights and reduces gradients over the pool as the partition map says, clips, and updates. It owns all
+// tensors; its interface has only spans and numbers.
 //
-// Used from one thread. Methods marked collective are called by every rank of the pool in the same
-// order, and block until the others come or the communicator's deadline passes. After an error the
-// state is undefined: the rank starts over.
+// Called from one thread. Methods marked collective are called by every rank of the pool in the same order, and
+// block until the other ranks come or the communicator's deadline passes. After an error the state is undefined,
+// and the rank must start again.
 //
-// With local steps of 0/1 Adam the ranks hold different parameters between two synchronisations. Then
-// whatever reads or writes parameters or state, or evaluates, is FAILED_PRECONDITION: Settle comes first.
+// With local steps of 0/1 Adam the ranks hold different parameters between two synchronisations. Then methods
+// that read or write parameters or state, or evaluate, return FAILED_PRECONDITION: call Settle first.
 //
-// Errors: UNAVAILABLE, DEADLINE_EXCEEDED (a peer rank is gone or stands still), RESOURCE_EXHAUSTED
-// (memory), INTERNAL (torch; or kSkipsInARowMax gradients in a row that were not finite).
+// Errors: UNAVAILABLE, DEADLINE_EXCEEDED (a peer rank is gone or makes no progress), RESOURCE_EXHAUSTED (memory),
+// INTERNAL (torch; or kSkipsInARowMax gradients in a row that were not finite).
 #pragma once
 
 #include <memory>
@@ -39,57 +39,63 @@
 
 namespace longhaul {
 
-// Sequences of context + 1 tokens each, one after another, in host memory. May hold none.
+// Sequences of context + 1 tokens each, one after another, in host memory. There may be none.
 struct TokenBatch {
   int64_t sequences = 0, context = 0;
   absl::Span<const int64_t> tokens;
-  // Of the `context` tokens of each sequence that are read, as Batch has them. Empty: a sequence is one
-  // document.
+  // [sequences, context]: see Batch. Empty: each sequence is one document.
   absl::Span<const int64_t> document_starts;
 };
 
 struct StepResult {
-  double loss_sum = 0;  // Over the tokens of the pool's batch.
-  // Before clipping. Where 1-bit Adam compresses nobody knows the mean gradient: the root mean square
-  // of the norms of the ranks' own, which is at least its norm.
+  // Over the tokens of the pool's batch, nats.
+  double loss_sum = 0;
+  // L2 norm before clipping. When 1-bit Adam compresses, no rank knows the mean gradient. Then it is the root mean
+  // square of the norms of the ranks' own gradients, which is at least the norm of the mean.
   double gradient_norm = 0;
-  // It was not finite: nothing was updated, on no rank.
+  // The gradient was not finite, and no rank updated anything.
   bool skipped = false;
-  // ||x - decoded||^2 / ||x||^2 of what was quantized in this step (of 1-bit Adam's momentum: in the
-  // step before), estimated over all ranks. 0: nothing was.
+  // ||x - decoded||^2 / ||x||^2 of the weights and gradients that were quantized in this step, estimated over all
+  // ranks. (1-bit Adam's momentum: in the previous step.) 0: none were.
   double weights_nmse = 0, gradients_nmse = 0;
-  ReceivedBytes received;  // By this rank, since the step before.
+  // By this rank, since the previous step.
+  ReceivedBytes received;
 };
 
-// State of this rank that stays between two steps, in bytes; scratch and activations apart.
+// State of this rank that is kept between two steps, in bytes, without scratch and activations.
 struct StateBytes {
   int64_t weights = 0, secondary = 0, gradients = 0;
-  int64_t optimizer = 0;  // Masters and moments.
+  // Masters and moments.
+  int64_t optimizer = 0;
   int64_t error_feedback = 0;
-  int64_t host = 0;  // Of all this, in host memory by offloading.
+  // The part of all this that is in host memory because of offloading.
+  int64_t host = 0;
 };
 
-// How far an optimizer is, beside what it remembers of elements.
+// The counters of an optimizer, without its state of elements.
 struct OptimizerPhase {
   int64_t updates = 0;
-  // 1-bit Adam: after how many of them the variance was frozen (0: it is not), and what VarianceWatch
-  // saw last.
+  // 1-bit Adam: the updates after which the variance was frozen (0: it is not frozen), and the last check of
+  // VarianceWatch.
   int64_t frozen_at = 0;
   VarianceLook last_look;
-  int skips_in_a_row = 0;  // Of the newest steps.
+  // The newest steps, all of which were skipped.
+  int skips_in_a_row = 0;
 };
 
-// What evaluation beside training takes of a rank, in bytes: each copy of the weights, and what is
-// computed. Of blocks by autograd the latter is not known, and 0.
+// The memory that evaluation beside training takes on a rank, in bytes: each copy of the weights, and the
+// activations. With autograd the activations are not known, and 0.
 struct EvaluationMemory {
   int64_t snapshot = 0, activations = 0;
 };
 struct EvaluatedWeights {
   WeightSnapshot snapshot;
-  bool finite = true;  // Else they have no quantized form: what is computed with them is no loss.
+  // False: a weight that is not finite was quantized, so a loss computed from them has no meaning.
+  bool finite = true;
 };
 
-// How units are computed. kAuto: by hand (FusedPass) where the model has that on the device.
+// How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model has such kernels
+// for the device, otherwise kAutograd.
 enum class Blocks { kAuto, kFused, kAutograd };
 
 class Engine {
@@ -101,108 +107,116 @@ class Engine {
     std::unique_ptr<const Model> model;
     PoolLink link;
     PartitionMap partition;
-    at::Device device = at::kCPU;         // The model's too.
-    at::ScalarType compute = at::kFloat;  // Or kBFloat16, with float32 parameters behind it.
+    // The model must be on the same device.
+    at::Device device = at::kCPU;
+    // kFloat, or kBFloat16 with float32 masters.
+    at::ScalarType compute = at::kFloat;
     OptimizerOptions optimizer;
-    double clip_norm = 0;  // At most 0: no clipping.
-    uint64_t seed = 0;     // Of the initial parameters,
-    // unless they come from here. Read in Create alone.
+    // 0 or below: no clipping.
+    double clip_norm = 0;
+    // Decides the initial parameters, if `initial` is null.
+    uint64_t seed = 0;
+    // The initial parameters. Only Create reads them.
     std::shared_ptr<const InitialParameters> initial;
-    // Of the optimizer; torch has its own setting.
+    // Threads of the optimizer. Torch has its own setting.
     int threads = 1;
-    std::shared_ptr<ThreadTeam> team = nullptr;  // Instead of threads of its own.
-    int accumulation = 1;                        // Micro-batches of a step.
-    bool recompute = false;                      // Of activations; see PassOptions.
+    // Used instead of threads of the engine's own.
+    std::shared_ptr<ThreadTeam> team = nullptr;
+    // Micro-batches of a step.
+    int accumulation = 1;
+    // See PassOptions.
+    bool recompute = false;
     Blocks blocks = Blocks::kAuto;
-    int gathers_ahead = 1;  // See WeightStream.
+    // See WeightStream.
+    int gathers_ahead = 1;
     OffloadOptions offload;
-    std::string trace_path;  // Of a timeline of this rank (Trace). Empty: none.
-    // Null: one of the engine's own. Else it must outlive the engine.
+    // The file for a timeline of this rank (Trace). Empty: none.
+    std::string trace_path;
+    // Must outlive the engine. Null: the engine makes one.
     CollectiveQueue* queue = nullptr;
-    // Of 4, 6 and 8 bits: see TileCoder. Null: those of the device.
+    // Kernels that code 4, 6 and 8 bits: see TileCoder. Null: those of the device.
     const SegmentKernels* kernels = nullptr;
   };
-  // With initial parameters, equal on all ranks. INVALID_ARGUMENT: the optimizer has nothing to do in
-  // this model. FAILED_PRECONDITION: this pool cannot be split so (CheckTopology), or a node has no
-  // memory for what is offloaded. UNIMPLEMENTED: the optimizer cannot work on this device, with this
-  // partition or offloaded, or the model has no fused pass there. Those of Trace::Create,
-  // OpenOffloadDevice and LoadCudaSegmentKernels, and of the
-  // initial parameters. Collective.
+  // Makes an engine with initial parameters, which are equal on all ranks. INVALID_ARGUMENT: the optimizer has
+  // nothing to update in this model. FAILED_PRECONDITION: the pool cannot be partitioned in this way
+  // (CheckTopology), or a node has too little memory for offloading. UNIMPLEMENTED: the optimizer does not work on
+  // this device, with this partition, or offloaded; or the model has no fused pass there. Others: those of
+  // Trace::Create, OpenOffloadDevice and LoadCudaSegmentKernels, and of reading the initial parameters. Collective.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
   const ModelLayout& layout() const { return model_->layout(); }
   const PoolExchange& exchange() const { return *exchange_; }
-  // Which elements this rank owns.
+  // Says which elements this rank owns.
   const ShardPlan& plan() const { return plan_; }
   StateBytes state_bytes() const;
-  // How the update is interleaved. Null: nothing is offloaded.
+  // The schedule of the interleaved update. Null: nothing is offloaded.
   const UpdateSchedule* schedule() const {
     return interleaved_ == nullptr ? nullptr : &interleaved_->schedule();
   }
 
-  // One update from the mean gradient over the pool's batch, of which this rank has `share` and all
-  // ranks together `pool_tokens` tokens; none if it is not finite. Collective.
+  // Updates the parameters once, from the mean gradient over the pool's batch; if that is not finite, it skips the
+  // update. `share` is this rank's part of the batch; all ranks together have `pool_tokens` tokens. Collective.
   absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_tokens,
                                   double learning_rate);
-  // Synchronises ranks that took local steps: after it they hold the same. Else it does nothing. What
-  // this rank received for it. Collective.
+  // Synchronises ranks that took local steps, so that all hold the same parameters. Otherwise does nothing.
+  // Returns what this rank received for it. Collective.
   absl::StatusOr<ReceivedBytes> Settle();
-  // Whether the ranks hold the same. All ranks give the same answer.
+  // Whether all ranks hold the same parameters. All ranks give the same answer.
   bool settled() const;
-  // Sum of the loss over the tokens of all ranks' shares. Collective.
+  // The sum of the loss over the tokens of all ranks' shares, nats. Collective.
   absl::StatusOr<double> LossSum(const TokenBatch& share);
 
-  // --- Evaluation beside training: of a copy of the weights, while steps go on.
+  // --- Evaluation of a copy of the weights, beside training.
 
-  // Before the first, with the largest share of a batch: takes what computing takes. Local.
+  // Allocates the memory that evaluation takes. Call once before, with the size of the largest share of a batch.
+  // Local.
   absl::StatusOr<EvaluationMemory> PrepareEvaluationBeside(int64_t sequences, int64_t context);
-  // The weights as they are now, whole on this rank. Collective.
+  // Copies all current weights, whole, to this rank. Collective.
   absl::StatusOr<EvaluatedWeights> CopyWeights();
-  // As LossSum, but of this rank's share alone, by another thread than the engine's: one at a time.
+  // As LossSum, but only of this rank's share. Called by another thread than the engine's, one call at a time.
   // Local.
   absl::StatusOr<double> LossSumBeside(const EvaluatedWeights& weights,
                                        const TokenBatch& share) const;
-  // values[i] of all ranks together, the same bits on every rank. Collective.
+  // values[i] becomes the sum over all ranks, with the same bits on every rank. Collective.
   absl::Status Sum(absl::Span<double> values);
 
   // See Replica. Collective.
   absl::StatusOr<std::vector<std::vector<int64_t>>> GatherNumbers(absl::Span<const int64_t> values);
 
-  // Master parameters that this rank owns. Local; see Replica.
+  // The master parameters that this rank owns; see Replica. Local.
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const;
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in);
   const float* DeviceParameters(int unit, int64_t offset) const;
-  // Gives every rank what the owners hold of these units. Collective.
+  // Sends the owners' parameters of these units to every rank that uses them. Collective.
   absl::Status Publish(absl::Span<const int> units);
 
-  // What the optimizer remembers of elements that this rank owns; zeros where it does not keep that
-  // state. Local. Together with Read and Write and the phase this is the whole state, whatever the
-  // partition and the number of ranks. kGradientError is there after CollectErrorFeedback until the
-  // next step, else FAILED_PRECONDITION.
+  // The optimizer's state of elements that this rank owns; zeros where it does not keep that state. Local. The
+  // parameters, these states and the phase are the whole state of training, for any partition and number of ranks.
+  // kGradientError can be read after CollectErrorFeedback until the next step; otherwise FAILED_PRECONDITION.
   absl::Status ReadState(OptimizerState state, int unit, int64_t offset,
                          absl::Span<float> out) const;
-  // What is written to where the state is not kept is dropped.
+  // Ignores elements whose state the optimizer does not keep.
   absl::Status WriteState(OptimizerState state, int unit, int64_t offset,
                           absl::Span<const float> in);
-  // Of what this rank owns of a unit, the ranges of which the state is kept, ascending. Local.
+  // The ranges of a unit that this rank owns and whose state is kept, ascending. Local.
   std::vector<ElementRange> KeptRanges(OptimizerState state, int unit) const;
   int64_t updates() const { return optimizer_->updates(); }
   OptimizerPhase phase() const;
-  // After writes of all ranks: gives every rank that updates an element what its owner holds, and
-  // sets the phase. What gradients owe is what was written as kGradientError, or nothing; 1-bit
-  // Adam's feedback begins anew. Collective.
+  // Call after the writes of all ranks. Sends the owners' state to every rank that updates an element, and sets
+  // the phase. The error feedback of gradients becomes what was written as kGradientError, or zero; that of 1-bit
+  // Adam becomes zero. Collective.
   absl::Status PublishState(const OptimizerPhase& phase);
-  // Brings what gradients owe to the owners of the elements, for ReadState. Collective.
+  // Sends the error feedback of gradients to the owners of the elements, for ReadState. Collective.
   absl::Status CollectErrorFeedback();
-  // What 1-bit Adam owes, from the freeze on: at kWorker of every element of a unit, a value of this
-  // rank alone; at kServer of what it owns. Means something on the same rank of as many ranks. A view
-  // to be read or written between two steps (after PublishState), valid until the next one. Empty:
-  // nothing is owed.
+  // The error feedback of 1-bit Adam, once the variance is frozen. kWorker: of every element of a unit, different
+  // on each rank. kServer: of the elements that this rank owns. It can only be restored on the same rank of as many
+  // ranks. The view may be read and written between two steps (after PublishState), and is valid until the next
+  // step. Empty: there is no error feedback.
   absl::Span<float> FeedbackOf(Feedback end, int unit);
 
  private:
-  // The options without their model.
+  // `options` without their model.
   Engine(const Options& options, std::unique_ptr<const Model> model,
          std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace,
          OffloadDevice offload_device);
@@ -211,9 +225,9 @@ class Engine {
   absl::Status Initialize(const InitialParameters& initial);
   absl::StatusOr<PassLoss> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
   absl::StatusOr<PassLoss> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
-  // Sends a unit's complete gradient on its way.
+  // Submits the reduction of a unit's complete gradient.
   absl::Status SubmitReduction(int unit, bool last);
-  // On the queue.
+  // Runs on the queue.
   absl::Status ReduceUnit(int unit, bool last);
   absl::Status FreeReduced(size_t pending_max);
   absl::Status PublishState(OptimizerState state, int unit);
@@ -222,21 +236,21 @@ class Engine {
   void ForState(OptimizerState state, int unit, const ElementRange& range, Visit&& visit) const;
   // Whether 1-bit Adam's ranks exchange momentum instead of gradients.
   bool ExchangesMomentum() const { return momentum_ != nullptr && momentum_->compresses(); }
-  // This rank's part of the sum that makes the gradient's norm: a scalar of float64 on the device.
+  // This rank's part of the squared norm of the gradient: a float64 scalar on the device.
   at::Tensor SquaredNormPart();
-  // Of a step, over the ranks. Waits for the device: the only time in a step.
+  // Sums loss and norm of a step over the ranks. The only place where a step waits for the device.
   absl::StatusOr<StepResult> SumStep(const PassLoss& loss);
   absl::Status Update(double learning_rate, double gradient_norm);
   // By unit.
   std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
   CollectiveQueue::Ticket SubmitRefresh(int unit);
   absl::Status SynchronizeSteps();
-  // FAILED_PRECONDITION: ranks took local steps since they last held the same.
+  // FAILED_PRECONDITION: ranks took local steps, and have not synchronised since.
   absl::Status CheckSettled() const;
   // Bytes received since the last call.
   ReceivedBytes TakeReceived();
   SubgroupUpdate UpdateOf(int subgroup) const;
-  // Of offloaded state; else they do nothing.
+  // Only for offloaded state; otherwise they do nothing.
   void FlushGradients(int unit);
   absl::Status BeginWrite(int unit, const ElementRange& range);
   // Runs something collective on the queue, and waits for it.
@@ -248,30 +262,40 @@ class Engine {
   const double clip_norm_;
   const int accumulation_, gathers_ahead_;
   const bool recompute_;
-  const std::unique_ptr<Trace> trace_;  // May be null.
+  // May be null.
+  const std::unique_ptr<Trace> trace_;
   const std::unique_ptr<PoolExchange> exchange_;
-  const OffloadDevice offload_device_;  // Empty: nothing is offloaded.
+  // Empty: nothing is offloaded.
+  const OffloadDevice offload_device_;
   const ShardPlan plan_;
   ComputeWeights weights_;
   FlatGradients gradients_;
   GradientReduction reduction_;
   const at::ScalarType compute_;
-  const std::unique_ptr<FusedPass> fused_;   // Null: autograd.
-  std::unique_ptr<FusedPass> fused_beside_;  // Of evaluation beside training.
+  // Null: autograd.
+  const std::unique_ptr<FusedPass> fused_;
+  // For evaluation beside training.
+  std::unique_ptr<FusedPass> fused_beside_;
   const std::shared_ptr<ThreadTeam> team_;
   std::unique_ptr<Optimizer> optimizer_;
-  InterleavedAdamW* interleaved_ = nullptr;     // The same. Null: nothing is offloaded.
-  std::unique_ptr<MomentumExchange> momentum_;  // Of 1-bit Adam alone.
+  // optimizer_, if it is one. Null: nothing is offloaded.
+  InterleavedAdamW* interleaved_ = nullptr;
+  // Only for 1-bit Adam.
+  std::unique_ptr<MomentumExchange> momentum_;
   struct Pending {
     int unit;
-    bool last;  // Of the step.
+    // The last micro-batch of the step.
+    bool last;
     CollectiveQueue::Ticket ticket;
   };
-  std::vector<Pending> reducing_;  // In the order of their submission.
-  ReceivedBytes reported_;         // With earlier steps.
-  int skips_in_a_row_ = 0;         // The same on every rank.
+  // In the order of submission.
+  std::vector<Pending> reducing_;
+  // What earlier steps have reported.
+  ReceivedBytes reported_;
+  // Equal on all ranks.
+  int skips_in_a_row_ = 0;
   std::unique_ptr<CollectiveQueue> own_queue_;
-  // Its works use the members above: it ends first.
+  // Its works use the members above, so it is destroyed first.
   CollectiveQueue* const queue_;
 };
 

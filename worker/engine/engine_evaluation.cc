@@ -1,4 +1,4 @@
-// The engine's evaluations: in the training's place, and beside it.
+// The engine's evaluations, which interrupt training or run beside it.
 #include <limits>
 #include <utility>
 
@@ -16,7 +16,7 @@ absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
     LH_RETURN_IF_ERROR(CheckSettled());
     WeightStream stream(*model_, weights_, *queue_, EvaluationUses(*model_), gathers_ahead_);
     LH_ASSIGN_OR_RETURN(double sum, ForwardOnly(*model_, ToDevice(share), stream, fused_.get()));
-    // A weight that is not finite has no quantized form: whatever was computed is not its loss.
+    // A weight that is not finite has no quantized form, so the computed loss has no meaning.
     if (!weights_.loss().Take().finite) sum = std::numeric_limits<double>::quiet_NaN();
     LH_RETURN_IF_ERROR(
         RunQueued("summing the loss", [&] { return exchange_->Sum(absl::MakeSpan(&sum, 1)); }));
@@ -31,7 +31,8 @@ absl::StatusOr<EvaluationMemory> Engine::PrepareEvaluationBeside(int64_t sequenc
         EvaluationMemory memory{.snapshot = WeightSnapshot::BytesOf(layout(), compute_)};
         if (fused_ == nullptr) return memory;
         fused_beside_ = model_->MakeFusedPass(compute_);
-        if (sequences > 0) {  // Takes the memory of the largest batch.
+        // Allocates the memory for the largest batch.
+        if (sequences > 0) {
           const at::Tensor tokens = at::zeros({sequences, context}, c10::TensorOptions(at::kLong));
           fused_beside_->Begin({tokens, tokens}, {});
         }

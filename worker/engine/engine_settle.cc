@@ -1,4 +1,4 @@
-// Local steps of 0/1 Adam: ranks that differ become equal.
+// The synchronisation of local steps of 0/1 Adam.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +15,8 @@ absl::StatusOr<ReceivedBytes> Engine::Settle() {
   });
 }
 
-// Steps of one unit cross while the one before is updated, in the memory of its gradient, which the
-// update was the last to use.
+// The steps of one unit are exchanged while the previous unit is updated. They use the memory of the unit's
+// gradient, which the update needs no more.
 absl::Status Engine::SynchronizeSteps() {
   if (momentum_ == nullptr || !momentum_->unsettled()) return absl::OkStatus();
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "synchronising local steps");

@@ -1,4 +1,4 @@
-// What the engine knows between two steps, to be read, written and given to all ranks.
+// The engine's state between two steps: reading it, writing it, and sending it to all ranks.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -58,8 +58,8 @@ absl::Status Engine::Publish(absl::Span<const int> units) {
   return queue_->Wait(last);
 }
 
-// visit(subgroup, its first element and the number of them in the range, the first one's place in
-// the unit), for subgroups that keep the state.
+// Calls visit(subgroup, first, count, place) for each subgroup that keeps the state and overlaps the range: its
+// elements [first, first + count) lie in the range, the first of them at `place` in the unit.
 template <typename Visit>
 void Engine::ForState(OptimizerState state, int unit, const ElementRange& range,
                       Visit&& visit) const {
@@ -99,7 +99,7 @@ absl::Status Engine::ReadState(OptimizerState state, int unit, int64_t offset,
       if (!reduction_.has_feedback()) return absl::OkStatus();
       const at::Tensor& owed = reduction_.owed(unit);
       if (!owed.defined())
-        return absl::FailedPreconditionError("what gradients owe was not collected");
+        return absl::FailedPreconditionError("the error feedback of gradients was not collected");
       const auto size = static_cast<int64_t>(out.size());
       OnHost(out.data(), size).copy_(owed.narrow(0, offset - plan_.owned(unit).first, size));
       return absl::OkStatus();
@@ -163,7 +163,7 @@ absl::Span<float> Engine::FeedbackOf(Feedback end, int unit) {
 absl::Status Engine::CollectErrorFeedback() {
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     LH_RETURN_IF_ERROR(
-        RunQueued(absl::StrCat("collecting what is owed of ", layout().units[unit].name),
+        RunQueued(absl::StrCat("collecting the error feedback of ", layout().units[unit].name),
                   [&] { return reduction_.CollectErrors(unit); }));
   }
   return absl::OkStatus();
@@ -177,7 +177,7 @@ absl::Status Engine::PublishState(const OptimizerPhase& phase) {
                     [&] { return PublishState(state, unit); }));
     }
     LH_RETURN_IF_ERROR(
-        RunQueued(absl::StrCat("giving back what is owed of ", layout().units[unit].name),
+        RunQueued(absl::StrCat("restoring the error feedback of ", layout().units[unit].name),
                   [&] { return reduction_.SpreadErrors(unit); }));
   }
   optimizer_->SetUpdates(phase.updates);

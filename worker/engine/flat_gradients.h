@@ -1,13 +1,11 @@
-// Gradients as one flat float32 buffer for each unit, laid out as the parameters. A tensor's first
-// contribution overwrites, later ones (tied weights, micro-batches) are added, so nothing has to be
-// zeroed.
+// Gradients in one flat float32 buffer for each unit, with the layout of the parameters. The first contribution to
+// a tensor overwrites, later ones (tied weights, micro-batches) are added. So nothing has to be zeroed.
 //
-// Where the plan splits gradients, a unit's buffer is there from its first contribution of a
-// micro-batch until it is released; what stays is the sum of what this rank keeps of it. Units of
-// one size share buffers.
+// If the plan splits gradients, a unit has a buffer from its first contribution in a micro-batch until Release.
+// What remains is the step's sum of the part that this rank keeps. Units of one size share buffers.
 //
-// Used from one thread, but for Keep: it is called by the thread that reduced the unit, between
-// Finish and Release. Throws as torch does.
+// Called from one thread, except Keep: the thread that reduced the unit calls it, between Finish and Release.
+// Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -29,42 +27,46 @@ class FlatGradients : public GradientPlaces {
 
   bool split() const { return plan_.map().gradients.level != Level::kRank; }
 
-  // Forgets everything.
+  // Drops all contributions.
   void BeginStep();
   void Add(TensorRef tensor, const at::Tensor& gradient);
-  // The same for a contribution that is written in place.
+  // As Add, for a contribution that the caller writes to the returned place.
   GradientPlace Place(TensorRef tensor) override;
   // Completes a unit's buffer: tensors without a contribution become zero.
   void Finish(int unit);
-  // After Finish; where gradients are split, until Release.
+  // Valid after Finish; if gradients are split, until Release.
   const at::Tensor& unit(int unit) const { return units_[unit].flat; }
 
-  // --- Where gradients are split.
+  // --- If gradients are split.
 
-  // The buffer has the sum over the level that gradients are split over, of what this rank keeps:
-  // it is added to the sum of the step.
+  // Adds the part that this rank keeps to the sum of the step. The buffer must hold it summed over the level over
+  // which gradients are split.
   void Keep(int unit);
   void Release(int unit);
 
-  // What this rank has of the step's sum, and the first element of it.
+  // The part of the step's sum that this rank has, and the unit's element with which it begins.
   const at::Tensor& sum(int unit) const { return split() ? units_[unit].kept : units_[unit].flat; }
   int64_t first(int unit) const { return plan_.Held(unit, plan_.map().gradients.level).first; }
-  // A part of it; `range` is of the unit.
+  // A part of the sum. `range` is in elements of the unit.
   at::Tensor Range(int unit, const ElementRange& range) const {
     return sum(unit).narrow(0, range.first - first(unit), range.count);
   }
 
-  // Of what stays between two micro-batches.
+  // The memory that is kept between two micro-batches.
   int64_t kept_bytes() const;
-  // Of the buffers that are shared.
+  // The memory of the shared buffers.
   int64_t transient_bytes() const { return transient_bytes_; }
 
  private:
   struct Unit {
-    at::Tensor flat;                // Undefined: the unit has no buffer now.
-    at::Tensor kept;                // Defined where gradients are split.
-    bool has_kept = false;          // In this step.
-    std::vector<bool> contributed;  // By tensor, to the buffer.
+    // Undefined: the unit has no buffer now.
+    at::Tensor flat;
+    // Defined if gradients are split.
+    at::Tensor kept;
+    // Keep was called in this step.
+    bool has_kept = false;
+    // Whether the buffer has a contribution, by tensor.
+    std::vector<bool> contributed;
   };
 
   at::Tensor View(TensorRef tensor) const;
@@ -75,7 +77,8 @@ class FlatGradients : public GradientPlaces {
   const ShardPlan& plan_;
   const at::Device device_;
   std::vector<Unit> units_;
-  std::map<int64_t, std::vector<at::Tensor>> free_;  // By size.
+  // By size.
+  std::map<int64_t, std::vector<at::Tensor>> free_;
   int64_t transient_bytes_ = 0;
 };
 

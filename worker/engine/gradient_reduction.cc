@@ -59,9 +59,11 @@ absl::Status GradientReduction::ReduceCoded(int unit, absl::Span<const Hop* cons
                                             const UnitValues& values) {
   const UnitCode& code = *codes_[unit];
   const Topology& topology = plan_.topology();
-  at::Tensor received;                    // From the ranks of the hop before.
-  std::vector<UnitCode::Addend> addends;  // In it, by rank. Before the first hop: none.
-  // Ends the hop before: sums pieces of what this rank got, and codes them for others.
+  // From the ranks of the previous hop.
+  at::Tensor received;
+  // Parts of `received`, by rank. Empty before the first hop.
+  std::vector<UnitCode::Addend> addends;
+  // Ends the previous hop: sums the pieces that this rank received, and codes them for the next hop.
   const auto sum = [&](const PieceRange& pieces, const at::Tensor& to, int to_first,
                        const at::Tensor& error) {
     if (!addends.empty()) return code.Reduce(pieces, addends, values, to, to_first, error, loss_);
@@ -102,7 +104,7 @@ absl::Status GradientReduction::ReduceCoded(int unit, absl::Span<const Hop* cons
   return absl::OkStatus();
 }
 
-// By hop: what a rank owes differs from one to the next.
+// Each hop has its own error feedback.
 at::Tensor GradientReduction::ErrorFor(int unit, const Hop& hop, int rank) {
   if (!feedback_) return {};
   const ElementRange held = plan_.Held(unit, hop.narrow), range = plan_.Held(unit, hop.wide, rank);
@@ -137,13 +139,13 @@ absl::Status GradientReduction::CollectErrors(int unit) {
   std::vector<const Hop*> hops = exchange_.Path(Level::kPool, Level::kRank);
   std::reverse(hops.begin(), hops.end());
   LH_RETURN_IF_ERROR(ReduceFloats(unit, hops, sum, 0));
-  // As SpreadErrors can keep it.
+  // In the form that SpreadErrors restores.
   owed_[unit] = sum.narrow(0, owned.first, owned.count).to(at::kBFloat16).to(at::kFloat).cpu();
   return SpreadErrors(unit);
 }
 
-// In the last hop each owner's share is taken over by the rank after it, which codes it for the
-// owner in the next reduction.
+// The whole error feedback goes to the last hop: for each owner, the rank after it takes it over, since that rank
+// codes values for the owner in the next reduction.
 absl::Status GradientReduction::SpreadErrors(int unit) {
   const Hop* const hop = LastHop();
   if (!feedback_ || hop == nullptr) return absl::OkStatus();
@@ -179,7 +181,7 @@ absl::Status GradientReduction::Spread(int unit, const at::Tensor& flat, int64_t
   code.Encode(topology.Pieces(Level::kPool, plan_.rank()), values, coded, 0, {}, loss_);
   LH_RETURN_IF_ERROR(
       GatherCoded(exchange_, plan_, code, coded, Level::kPool, narrow, Use::kGradient));
-  // This rank's own piece too: all that hold it must have the same.
+  // Codes this rank's own piece, too: all ranks that hold it must have the same values.
   code.Decode(topology.Pieces(narrow, plan_.rank()), coded, 0, values);
   return absl::OkStatus();
 }

@@ -1,11 +1,10 @@
-// Sums gradients over the pool, hop by hop: first inside the node, then across nodes what each rank
-// has of the node's sum, as the topology says. In 32 bits a hop is a reduce-scatter; in fewer, ranks
-// send each other coded parts (one all-to-all a hop), which are decoded and added in float32 in the
-// order of the ranks (qgZ of ZeRO++, arXiv 2306.10209: what is summed was coded once a hop). A
-// rank's own part is never coded. Sums are exact means of what was sent: gradients come scaled.
+// Sums gradients over the pool hop by hop, as the topology says: first inside the node, then across nodes, where
+// each rank sums its part of the node's sum. With 32 bits a hop is a reduce-scatter. With fewer, ranks send each
+// other coded parts (one all-to-all for each hop), which are decoded and added in float32 in the order of the ranks
+// (qgZ of ZeRO++, arXiv 2306.10209: a value is coded once for each hop). A rank's own part is never coded.
+// Gradients are scaled before, so that the sum is the mean.
 //
-// Collective; used on the engine's queue of collectives. Errors: those of PoolExchange. Throws as
-// torch does.
+// Collective; called on the engine's queue of collectives. Errors: those of PoolExchange. Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -24,36 +23,34 @@ namespace longhaul {
 
 class GradientReduction {
  public:
-  // `computed_bits`: of what the model computes with. `kernels`: see TileCoder. `plan` and
-  // `exchange` outlive the object.
+  // `computed_bits`: those of the type in which the model computes. `kernels`: see TileCoder. `plan` and `exchange`
+  // outlive the object.
   GradientReduction(const ModelLayout& layout, const ShardPlan& plan, PoolExchange& exchange,
                     at::Device device, int computed_bits, const SegmentKernels* kernels = nullptr);
 
-  // `flat`: float32 elements of the unit from `first` on, at least what this rank holds of `narrow`.
-  // What it holds of `wide` becomes the sum over the ranks between the two levels; the rest holds
-  // unspecified values. So does the sum if an element is not finite that is to be coded: Take says
-  // so.
+  // `flat` has float32 elements of the unit from `first` on: at least those that this rank holds on level `narrow`.
+  // The elements that it holds on level `wide` become the sum over the ranks between the two levels. The other
+  // elements become unspecified. If an element to be coded is not finite, the sum is unspecified, too, and loss()
+  // says so.
   absl::Status Reduce(int unit, const at::Tensor& flat, int64_t first, Level narrow, Level wide);
-  // The other way round: what this rank owns of the pool's sum, on all ranks that hold `narrow` of
-  // it.
+  // The reverse: sends the part of the pool's sum that this rank owns to all ranks that hold it on level `narrow`.
   absl::Status Spread(int unit, const at::Tensor& flat, int64_t first, Level narrow);
 
-  // What this rank found out, when what it has submitted is done.
+  // The coding errors of this rank. Read it when all reductions are done.
   CodingLoss& loss() { return loss_; }
-  // Of the error feedback.
+  // The memory of the error feedback.
   int64_t kept_bytes() const;
 
-  // --- Error feedback between two steps. Ranks owe different amounts of the same element; their sum
-  // is what does not depend on how many ranks there are.
+  // --- The error feedback, between two steps. Ranks have different error feedback for the same element. Only its
+  // sum over the ranks can be restored in a pool of any size.
 
   bool has_feedback() const { return feedback_; }
-  // Sums what the ranks owe of a unit, which its owners then have in `owed`. What is owed from now on
-  // is that sum again, as after SpreadErrors: a rank that goes on and one that is restored from it
-  // give the same bits.
+  // Sums the error feedback of a unit over the ranks, into `owed` of the owners, and then calls
+  // SpreadErrors: training that goes on, and training that is restored from the sum, so give the same bits.
   absl::Status CollectErrors(int unit);
-  // Makes ranks owe what the owners' `owed` says; nothing where that is empty.
+  // Sets the error feedback of the ranks so that its sum is `owed` of the owners; zero if that is undefined.
   absl::Status SpreadErrors(int unit);
-  // float32 in host memory: what all ranks owe together of the elements that this rank owns.
+  // float32 in host memory: the error feedback, summed over the ranks, of the elements that this rank owns.
   // Undefined before CollectErrors, unless it was set.
   at::Tensor& owed(int unit) { return owed_[unit]; }
   const at::Tensor& owed(int unit) const { return owed_[unit]; }
@@ -63,11 +60,11 @@ class GradientReduction {
   absl::Status ReduceFloats(int unit, absl::Span<const Hop* const> hops, const at::Tensor& flat,
                             int64_t first);
   absl::Status ReduceCoded(int unit, absl::Span<const Hop* const> hops, const UnitValues& values);
-  // The last hop that gradients take. Null: none.
+  // The last hop of a reduction. Null: there are no hops.
   const Hop* LastHop() const;
-  // What this rank owes in a hop, of all that it holds then.
+  // This rank's error feedback in a hop, of all elements that it sends or keeps there.
   at::Tensor& ErrorsOf(int unit, const Hop& hop);
-  // What a hop owes to `rank`. Undefined without error feedback.
+  // The part of it that belongs to what `rank` receives. Undefined without error feedback.
   at::Tensor ErrorFor(int unit, const Hop& hop, int rank);
 
   const ShardPlan& plan_;
@@ -75,10 +72,14 @@ class GradientReduction {
   const at::Device device_;
   int bits_;
   const bool feedback_;
-  std::vector<std::unique_ptr<UnitCode>> codes_;        // By unit. Of bits_; empty if they are 32.
-  std::vector<std::unique_ptr<UnitCode>> computed_;     // Of Spread; empty if 32.
-  std::map<std::pair<int, Level>, at::Tensor> errors_;  // By unit and the hop's narrow level.
-  std::vector<at::Tensor> owed_;                        // By unit.
+  // By unit. Empty if bits_ is 32.
+  std::vector<std::unique_ptr<UnitCode>> codes_;
+  // The codes of Spread, by unit. Empty if computed_bits is 32.
+  std::vector<std::unique_ptr<UnitCode>> computed_;
+  // By unit and the hop's narrow level.
+  std::map<std::pair<int, Level>, at::Tensor> errors_;
+  // By unit.
+  std::vector<at::Tensor> owed_;
   CodingLoss loss_;
 };
 

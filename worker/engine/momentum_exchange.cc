@@ -37,7 +37,7 @@ absl::Status MomentumExchange::Decide() {
   return absl::OkStatus();
 }
 
-// An element that has its first variance by such an update counts from then on.
+// Such an update may give an element its first variance. From then on the element is compressed, too.
 void MomentumExchange::DecideOnVariance() {
   const bool changed = std::exchange(changes_variance_, optimizer_.ChangesVarianceNext());
   if (!changed || changes_variance_) return;
@@ -45,7 +45,7 @@ void MomentumExchange::DecideOnVariance() {
     units_[unit].SetAbsent(AbsentOf(unit));
 }
 
-// Variances are not negative.
+// Variances are not negative, so their sum is the 1-norm.
 double MomentumExchange::VarianceNorm() {
   double sum = 0;
   for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
@@ -83,7 +83,7 @@ void MomentumExchange::Begin() {
   }
 }
 
-// A bit for each element whose variance is zero.
+// Sets the bit of each element whose variance is zero.
 std::vector<uint8_t> MomentumExchange::AbsentOf(int unit) {
   std::vector<uint8_t> absent((layout_.units[unit].elements + 7) / 8);
   for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
@@ -103,14 +103,14 @@ absl::Status MomentumExchange::Average(int unit, const at::Tensor& gradient, dou
   for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
     const UnitSubgroup& subgroup = plan_.subgroups()[i];
     if (subgroup.unit != unit) continue;
-    // The mean over the ranks is to be the pool's.
+    // Scales so that the mean over the ranks is the pool's value.
     optimizer_.MakeMomentum(i, scale * exchange_.ranks(),
                             values.subspan(subgroup.range.first, subgroup.range.count));
   }
   return Mean(unit, gradient);
 }
 
-// What is owed from before the first synchronisation is momentum, which is no step: it is forgotten.
+// Before the first synchronisation the error feedback is that of momentum, which is no step. It is dropped.
 absl::Status MomentumExchange::AverageSteps(int unit, const at::Tensor& steps) {
   const absl::Span<float> values = SpanOf<float>(steps);
   for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {

@@ -1,15 +1,16 @@
-// The pool's side of 1-bit Adam (worker/optim/onebit_adam.h): decides when the variance is frozen, the
-// same on every rank, and from then on turns the ranks' own gradients, which nobody reduced, into the
-// averaged momentum, with one bit an element between the ranks. A unit is one buffer, in which rank r
-// averages what it owns. A pool of one rank compresses nothing.
+// The collectives of 1-bit Adam (worker/optim/onebit_adam.h). It decides when the variance is frozen, in the same
+// update on every rank. From then on it makes the averaged momentum from the ranks' own gradients, which are not
+// reduced, with one bit for each element between the ranks. A unit is one buffer; rank r averages the elements that
+// it owns. A pool of one rank compresses nothing.
 //
-// With local steps (0/1 Adam, worker/optim/local_steps.h) ranks exchange nothing in most updates, and
-// differ, until they synchronise: then what they stepped crosses in the same way.
+// With local steps (0/1 Adam, worker/optim/local_steps.h) ranks exchange nothing in most updates, so their
+// parameters differ. When they synchronise, the accumulated steps are averaged in the same way.
 //
-// Where everything is on every rank (preset ddp), in host memory: momentum must be whole on each rank.
+// It requires that every rank has everything (preset ddp), in host memory, since momentum must be whole on each
+// rank.
 //
-// Used on the engine's queue of collectives, but for what is marked local. Errors: those of
-// PoolExchange.
+// Methods marked local are called by the thread that computes; all others on the engine's queue of collectives.
+// Errors: those of PoolExchange.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@
 
 namespace longhaul {
 
-// At which end of the exchange something was lost, and is owed.
+// The two error feedbacks of 1-bit Adam (CompressedAllReduce).
 enum class Feedback { kWorker, kServer };
 
 class MomentumExchange {
@@ -37,47 +38,48 @@ class MomentumExchange {
   MomentumExchange(const ModelLayout& layout, const ShardPlan& plan, PoolExchange& exchange,
                    OneBitAdam& optimizer);
 
-  // Before an update: whether Decide has something to decide. Local.
+  // Whether Decide must be called before the next update. Local.
   bool undecided() const { return !begun_ || optimizer_.options().var_update_scaler > 0; }
-  // Freezes the variance if it is time; from then on whether the update changes it all the same.
+  // Freezes the variance if it is time. Once it is frozen, decides whether the next update changes it all the same.
   // Collective.
   absl::Status Decide();
-  // In the update to come no rank's gradient is reduced: ranks exchange momentum, or nothing. Local.
+  // Whether the next update reduces no gradients: ranks exchange momentum, or nothing. Local.
   bool compresses() const { return begun_ && !changes_variance_; }
-  // They exchange nothing: each steps by its own gradient. Local.
+  // Whether ranks exchange nothing in the next update, and each steps by its own gradient. Local.
   bool steps_locally() const { return compresses() && optimizer_.StepsLocallyNext(); }
-  // Ranks differ, since they took local steps. The same on every rank. Local.
+  // Whether parameters differ between ranks because of local steps. The same answer on all ranks. Local.
   bool unsettled() const { return optimizer_.local_steps() > 0; }
-  // After an update: so long that they are to synchronise. Local.
+  // Whether the ranks must synchronise after the last update. Local.
   bool synchronization_due() const { return optimizer_.SynchronizationDue(); }
 
-  // `gradient`: this rank's own of the unit, so that the pool's is the sum over the ranks. It becomes
-  // the pool's momentum, made of gradients multiplied by `scale`. Collective.
+  // `gradient` is this rank's own gradient of the unit; the pool's gradient is the sum over ranks. It becomes the
+  // averaged momentum, made from gradients multiplied by `scale`. Collective.
   absl::Status Average(int unit, const at::Tensor& gradient, double scale);
 
-  // While ranks differ: `steps` becomes the mean of what they stepped in the unit, for SetSteps of its
-  // subgroups; then Settled. Collective; the last two are local.
+  // The synchronisation of local steps. AverageSteps writes the mean of the ranks' accumulated steps in the unit to
+  // `steps` (collective). Then SetSteps for each of its subgroups, and Settled after all units (both local).
   absl::Status AverageSteps(int unit, const at::Tensor& steps);
   void SetSteps(const SubgroupUpdate& update) { optimizer_.Synchronize(update); }
   void Settled() { optimizer_.EndSynchronization(); }
 
-  // How much compressing lost. Local.
+  // The compression errors. Local.
   CodingLoss& loss() { return loss_; }
 
-  // --- State, beside the optimizer's. Local, between two updates.
+  // --- State that is not the optimizer's. Local, between two updates.
 
-  // Follows the optimizer's, which was written. Feedback begins anew. There is no other state while
-  // ranks hold the same: intervals between synchronisations follow from the number of updates.
+  // Restores the state. Call after the optimizer's state was written. The error feedback becomes zero. While all
+  // ranks hold the same parameters there is no other state: the intervals between synchronisations follow from the
+  // number of updates.
   void Resume(int64_t frozen_at, const VarianceLook& last_look);
   int64_t frozen_at() const { return optimizer_.frozen_at(); }
   const VarianceLook& last_look() const { return watch_.last(); }
-  // Of a unit: kWorker of all its elements, kServer of those that this rank owns. Empty until begun,
-  // and in a pool of one rank.
+  // The error feedback of a unit. kWorker: of all its elements. kServer: of those that this rank owns. Empty until
+  // the variance is frozen, and in a pool of one rank.
   absl::Span<float> feedback(Feedback end, int unit);
   int64_t kept_bytes() const;
 
  private:
-  // Of the elements that this rank owns.
+  // The 1-norm of the variance of the elements that this rank owns.
   double VarianceNorm();
   void Begin();
   void DecideOnVariance();
@@ -89,9 +91,12 @@ class MomentumExchange {
   PoolExchange& exchange_;
   OneBitAdam& optimizer_;
   VarianceWatch watch_;
-  bool begun_ = false;                      // The variance was frozen.
-  bool changes_variance_ = false;           // In the update to come, by VarianceSchedule.
-  std::vector<CompressedAllReduce> units_;  // Empty until begun, and in a pool of one rank.
+  // The variance was frozen.
+  bool begun_ = false;
+  // The next update changes the variance (VarianceSchedule).
+  bool changes_variance_ = false;
+  // Empty until the variance is frozen, and in a pool of one rank.
+  std::vector<CompressedAllReduce> units_;
   CodingLoss loss_;
 };
 

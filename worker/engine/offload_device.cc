@@ -23,7 +23,7 @@
 namespace longhaul {
 namespace {
 
-// Their four arrays lie beyond the caches.
+// The four arrays of so many elements do not fit into the caches.
 constexpr int64_t kMeasuredElementsMax = 1 << 23;
 
 SubgroupUpdate GivenTo(const DeviceUpdate& update) {
@@ -50,7 +50,7 @@ absl::Status UpdateMatrixOf(const MuonOptions& muon, const DeviceUpdate& update,
   });
 }
 
-// Torch's fused kernel on one of its streams, which is the movement's compute stream.
+// Torch's fused kernel, on a stream of torch that is also the compute stream of the movement.
 absl::Status TorchUpdate(const DeviceUpdate& update, c10::Stream stream) {
   return CatchTorch("updating on the device", [&]() -> absl::Status {
     const at::NoGradGuard no_grad;
@@ -128,7 +128,7 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
   }
   std::vector<SubgroupShape> shapes;
   for (const UnitSubgroup& subgroup : plan.subgroups()) shapes.push_back(subgroup.shape);
-  // With an automatic stride: as if none were interleaved, which needs the most of the host.
+  // With an automatic stride, assumes that no subgroup is interleaved, which needs most host memory.
   InterleavedAdamW::Options update = InterleavedOptionsOf(optimizer);
   update.schedule = options.schedule;
   update.schedule.stride = std::max(0, update.schedule.stride);
@@ -155,7 +155,8 @@ absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const Offloa
   absl::StatusOr<UpdateRates> rates = absl::NotFoundError("not measured");
   if (!options.profile_path.empty())
     rates = LoadUpdateRates(*fs, options.profile_path, fingerprint);
-  if (!rates.ok()) {  // A file that cannot be read costs a measurement, not the job.
+  // A file that cannot be read costs a measurement, not the job.
+  if (!rates.ok()) {
     rates = MeasureUpdateRates(
         *device.movement, device.update, &team,
         {.adamw = *adamw, .elements = std::clamp<int64_t>(all, 1, kMeasuredElementsMax)});

@@ -1,5 +1,5 @@
-// What offloading needs of the rank's device: how bytes get there, and its AdamW; and whether the
-// host has the memory for it.
+// What offloading needs: the copies to and from the rank's device (Movement), the device's AdamW, and enough host
+// memory.
 #pragma once
 
 #include <memory>
@@ -18,40 +18,44 @@
 namespace longhaul {
 
 struct OffloadOptions {
-  bool optimizer = false;   // Masters and moments rest in host memory.
-  bool parameters = false;  // And the kept weights; needs `optimizer`, and weights that are split.
-  // Of the update. A negative stride: chosen by measurement.
+  // Masters and moments are kept in host memory.
+  bool optimizer = false;
+  // Kept weights, too. Requires `optimizer`, and weights that are split.
+  bool parameters = false;
+  // A negative stride: it is chosen by measurement.
   ScheduleOptions schedule{.stride = -1};
-  int64_t subgroup_elements =
-      0;  // At most; a multiple of kSubgroupGrain. Above 0 with `optimizer`.
-  // Of what is measured: kept here for the next start. Empty: measured each time.
+  // The largest subgroup: a multiple of kSubgroupGrain, above 0 with `optimizer`.
+  int64_t subgroup_elements = 0;
+  // The file that keeps measured rates for the next start. Empty: they are measured at each start.
   std::string profile_path;
-  int64_t host_bytes = 0;  // What the node's ranks may offload. 0: what the machine has left.
-  // Where the device is a CPU.
+  // The host memory that the node's ranks may use together. 0: what the machine has left.
+  int64_t host_bytes = 0;
+  // Used if the device is a CPU.
   EmulatedMovement::Options emulation{.mode = EmulatedMovement::Mode::kThreads};
 };
 
 struct OffloadDevice {
   std::shared_ptr<Movement> movement;
-  DeviceAdamW update;  // Of what the optimizer has: of Muon's matrices, too.
+  // Updates any subgroup of the optimizer, also matrices of Muon.
+  DeviceAdamW update;
 };
 
-// On a CPU an emulated one. FAILED_PRECONDITION: no such device, or no module for it.
-// RESOURCE_EXHAUSTED, UNAVAILABLE. Throws as torch does.
+// On a CPU: an emulated device. FAILED_PRECONDITION: there is no such device, or no module for it. Others: those of
+// MakeCudaMovement. Throws as torch does.
 absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options,
                                                 const OptimizerOptions& optimizer = {});
 
-// FAILED_PRECONDITION: `ranks` ranks of this node that offload as this one have no room
-// (CheckHostMemory). `plan` is cut into the options' subgroups.
+// FAILED_PRECONDITION: the host has too little memory for `ranks` ranks of this node that offload as this one does
+// (CheckHostMemory). `plan` must have the options' subgroups.
 absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan,
                                 const OffloadOptions& options, const OptimizerOptions& optimizer,
                                 c10::Device device, bool computes_in_float, int ranks);
 
-// What the interleaved update needs to know of an optimizer: AdamW or Muon.
+// The options of the interleaved update for an optimizer, AdamW or Muon.
 InterleavedAdamW::Options InterleavedOptionsOf(const OptimizerOptions& optimizer);
 
-// The stride of the options, or the best one by rates that are measured here, or were before. Of Muon
-// 1: matrices are multiplied on the device.
+// The stride of the options. If that is negative, the best one by the rates that are measured now, or were kept
+// before. For Muon: 1, since the device multiplies matrices.
 absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const OffloadOptions& options,
                                        const OptimizerOptions& optimizer, bool shadow, int ranks,
                                        absl::Span<const int64_t> elements, ThreadTeam& team);

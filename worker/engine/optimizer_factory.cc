@@ -21,12 +21,13 @@ std::unique_ptr<Optimizer> MakeAdamW(const AdamWOptions& options,
   return std::make_unique<TorchAdamW>(options, subgroups, device);
 }
 
-// For matrix products; torch computes without them, slowly.
+// Whether the CPU has instructions for bf16 matrix products. Without them torch computes slowly.
 bool HasBfloat16Instructions() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx512bf16");
 #else
-  return true;  // Not known: Arm CPUs from 2021 on have them.
+  // There is no test for them here. Arm CPUs have them since 2021.
+  return true;
 #endif
 }
 

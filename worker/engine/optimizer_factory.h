@@ -1,4 +1,4 @@
-// Makes the optimizer that a job asks for.
+// Makes the inner optimizer that a job asks for.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace longhaul {
 
-// How an optimizer needs the units of a model to be cut.
+// How the units of a model must be cut for an optimizer.
 CutRule CutRuleOf(const OptimizerOptions& options);
 
-// Which optimizer gets how many parameters of a model, in one line; on a CPU also whether it lacks
-// what is fast for it.
+// One line for the log: which optimizer updates how many parameters of the model. On a CPU also whether it lacks
+// the instructions that make the optimizer fast.
 std::string DescribeOptimizer(const OptimizerOptions& options, const ModelLayout& model,
                               bool on_cpu);
 
-// Of subgroups whose memory lies on `device`. `team`, which outlives it: the rank's threads. Throws as
-// torch does.
+// Makes an optimizer for subgroups in the memory of `device`. `team`: the rank's threads, which outlive the result.
+// Throws as torch does.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options,
                                          absl::Span<const SubgroupShape> subgroups,
                                          at::Device device, ThreadTeam& team);

@@ -1,4 +1,4 @@
-// Tensors in the places of a Movement, and what of the weights lies where.
+// Tensors in the places of a Movement.
 #pragma once
 
 #include "ATen/core/Tensor.h"
@@ -7,18 +7,21 @@
 
 namespace longhaul {
 
-// Where masters and kept weights rest. As it is made: on the device.
+// Where masters and kept weights are kept. The default: on the device.
 struct WeightPlacement {
-  Movement* movement = nullptr;  // Outlives what is placed. Null: nothing is in host memory.
-  bool masters = false;          // In host memory.
-  bool weights = false;  // In host memory too; gathers bring them to the device. With masters.
+  // Outlives the tensors. Null: nothing is in host memory.
+  Movement* movement = nullptr;
+  // Masters are in host memory.
+  bool masters = false;
+  // Kept weights are in host memory, too; gathers copy them to the device. Requires `masters`.
+  bool weights = false;
 };
 
-// Zeros. Throws c10::OutOfMemoryError, which says what there is no memory for.
+// A tensor of zeros. Throws c10::OutOfMemoryError, which names `what`.
 at::Tensor PlacedZeros(Movement& movement, Place place, int64_t elements, at::ScalarType type,
                        at::Device device, absl::string_view what);
 
-// A buffer on the tensor's memory, which must stay.
+// A buffer that uses the tensor's memory. The tensor must outlive it.
 std::unique_ptr<PlacedBuffer> BufferOn(const at::Tensor& tensor, Place place, std::string name);
 
 }  // namespace longhaul

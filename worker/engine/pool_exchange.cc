@@ -17,12 +17,12 @@
 namespace longhaul {
 namespace {
 
-// Brings back what the communicator left in the staging copy, if there is one.
+// Copies the result back from the staging copy, if there is one.
 void Unstage(const at::Tensor& staged, const at::Tensor& tensor) {
   if (staged.data_ptr() != tensor.data_ptr()) tensor.copy_(staged);
 }
 
-// A group numbers its ranks by itself; people know the pool's.
+// Adds the pool's ranks of a group to its error, which only has the group's own rank numbers.
 absl::Status NameRanks(const absl::Status& status, const Hop& hop, const Topology& topology) {
   if (status.ok()) return status;
   const auto name = [&](std::string* out, int rank) {
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<PoolExchange>> PoolExchange::Create(const PoolLin
               [&](int a, int b) { return t.piece(a) < t.piece(b); });
     return exchange->MakeHop(members, narrow, wide);
   };
-  // The others at the place of `rank` in the groups of one level that a group of the next has.
+  // The ranks of this rank's `outer` group that have the same pieces, each in its own `inner` group.
   const auto across = [&](Level inner, Level outer) {
     std::vector<int> members;
     for (const int other : t.Group(outer, rank)) {
@@ -93,7 +93,7 @@ PoolExchange::PoolExchange(const PoolLink& link, Topology topology, at::Device d
       topology_(std::move(topology)),
       stage_(link.on_device ? device : at::Device(at::kCPU)) {}
 
-// Groups of one rank need nothing.
+// A group of one rank needs no communicator.
 absl::Status PoolExchange::MakeHop(const std::vector<int>& ranks, Level narrow, Level wide) {
   if (ranks.size() == 1) return absl::OkStatus();
   Communicator* communicator = link_.communicator;
@@ -179,7 +179,7 @@ absl::Status PoolExchange::ReduceScatter(const Hop& hop, const at::Tensor& flat,
       hop.communicator->ReduceScatterSum(all, counts, all.subspan(first, counts[own]), Options()),
       hop, topology_));
   Unstage(staged, flat);
-  // Each of the others sent this rank's part.
+  // Each other rank has sent this rank's part.
   const std::vector<Part> received(counts.size(),
                                    {0, counts[own] * static_cast<int64_t>(sizeof(float))});
   Count(hop, received, {}, Use::kGradient);
@@ -215,7 +215,8 @@ absl::Status PoolExchange::Sum(const at::Tensor& values) {
 absl::Status PoolExchange::CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat) {
   LH_RETURN_IF_ERROR(reduce.Run(*link_.communicator, SpanOf<float>(flat), Options()));
   Hop pool{.communicator = link_.communicator, .narrow = Level::kRank, .wide = Level::kPool};
-  std::vector<Part> in, out;  // What each rank sent of this one's chunk; its own, averaged.
+  // What each rank sent of this rank's chunk; and what each rank sent of its averaged chunk.
+  std::vector<Part> in, out;
   std::vector<int64_t> in_scales, out_scales;
   for (int r = 0; r < ranks(); ++r) {
     pool.ranks.push_back(r);

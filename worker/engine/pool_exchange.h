@@ -1,9 +1,9 @@
-// The engine's collectives: operations on tensors, wherever those lie, over the groups of ranks that
-// the pool's topology gives. Without a communicator the pool is one rank and nothing moves. Tensors
-// that the communicator cannot read where they lie are staged through memory that it can.
+// The engine's collectives: operations on tensors over the groups of ranks that the pool's topology gives. Without a
+// communicator the pool is one rank, and nothing is exchanged. Tensors in memory that the communicator cannot read
+// are copied to memory that it can read, and back.
 //
-// Used from one thread at a time; received() from any. Collective, blocking. Errors: those of the
-// communicator. Throws as torch does.
+// Called from one thread at a time; received() from any thread. All operations are collective and block. Errors:
+// those of the communicator. Throws as torch does.
 #pragma once
 
 #include <array>
@@ -26,23 +26,27 @@ namespace longhaul {
 
 // How a rank reaches its peers.
 struct PoolLink {
-  // Null: this rank is the pool. Else it must outlive what it is given to.
+  // Outlives the objects that use it. Null: the pool is this rank.
   Communicator* communicator = nullptr;
-  std::vector<int> ranks_of_node;  // Empty: all ranks are on one node.
-  bool on_device = false;  // The communicator works on device memory (nccl), else on host memory.
-  absl::Duration timeout = absl::Minutes(5);  // Of each collective.
+  // How many ranks each node has. Empty: all ranks are on one node.
+  std::vector<int> ranks_of_node;
+  // The communicator works on device memory (nccl). False: on host memory.
+  bool on_device = false;
+  // The timeout of each collective.
+  absl::Duration timeout = absl::Minutes(5);
 };
 
-// What bytes are received for.
+// The use of received bytes.
 enum class Use { kForward, kBackward, kGradient, kRefresh };
 inline constexpr int kUses = 4;
 
-// Bytes that this rank received from others, by Use and by the narrowest level that the sender
-// shares with it (of kPair, kNode, kPool).
+// Bytes that this rank received from other ranks, by Use and by the narrowest level that sender and receiver share
+// (kPair, kNode or kPool).
 struct ReceivedBytes {
   using ByLevel = std::array<int64_t, 4>;
   std::array<ByLevel, kUses> payload = {};
-  std::array<ByLevel, kUses> scales = {};  // With the padding of coded pieces.
+  // Including the padding of coded pieces.
+  std::array<ByLevel, kUses> scales = {};
 
   int64_t Total(Use use, Level level) const {
     const auto u = static_cast<size_t>(use), l = static_cast<size_t>(level);
@@ -51,19 +55,20 @@ struct ReceivedBytes {
   ReceivedBytes operator-(const ReceivedBytes& earlier) const;
 };
 
-// One collective on the way between two levels: a group of ranks, each of which holds a part of
-// what they hold together. The parts follow each other in the order of `ranks`, which is that of the
-// communicator.
+// One collective on the path between two levels: a group of ranks, each of which holds a part. The parts follow each
+// other in the order of `ranks`, which is that of the communicator.
 struct Hop {
   Communicator* communicator = nullptr;
   std::vector<int> ranks;
-  Level narrow = Level::kRank, wide = Level::kRank;  // Split over `wide`, together over `narrow`.
+  // A rank's part is what it holds of something that is split over `wide`. All parts together are what it holds of
+  // something that is split over `narrow`.
+  Level narrow = Level::kRank, wide = Level::kRank;
 };
 
 class PoolExchange {
  public:
-  // Makes the groups that the map needs. `device`: where the tensors lie. INVALID_ARGUMENT: the
-  // nodes' ranks are not the communicator's. Also those of CheckTopology. Nothing was exchanged then.
+  // Makes the groups that the map needs. `device`: where the tensors lie. INVALID_ARGUMENT: the nodes do not have
+  // the communicator's number of ranks; nothing was exchanged. Also the errors of CheckTopology. Collective.
   static absl::StatusOr<std::unique_ptr<PoolExchange>> Create(const PoolLink& link,
                                                               const PartitionMap& map,
                                                               at::Device device);
@@ -72,9 +77,9 @@ class PoolExchange {
   int ranks() const { return topology_.ranks(); }
   const Topology& topology() const { return topology_; }
 
-  // The hops that gather what is split over `wide` until it is split over `narrow`. Reductions take
-  // them backwards. Empty: the two are the same here. `narrow` is not wider than `wide`; kPair
-  // requires that the map uses pairs.
+  // The hops that gather what is split over `wide`, until it is split over `narrow`. Reductions take them in reverse
+  // order. Empty: the two levels are the same in this pool. `narrow` must not be wider than `wide`; kPair requires
+  // that the map uses pairs.
   std::vector<const Hop*> Path(Level wide, Level narrow) const;
 
   // Over a hop; `parts` by its ranks. `scales`: how many bytes of each part are no payload; none if
@@ -83,12 +88,12 @@ class PoolExchange {
   // bytes[parts[r]] as rank r has it, for every r.
   absl::Status AllGather(const Hop& hop, const at::Tensor& bytes, absl::Span<const Part> parts,
                          absl::Span<const int64_t> scales, Use use);
-  // This rank's part of `flat`, whose parts have `counts` float32 elements each, becomes the sum
-  // over the hop's ranks, in their order; the rest stays as it was or holds other ranks' sums.
+  // `flat` has parts of `counts` float32 elements. This rank's part becomes the sum over the hop's ranks, in their
+  // order. The other parts do not change, or become the sums of other ranks.
   absl::Status ReduceScatter(const Hop& hop, const at::Tensor& flat,
                              absl::Span<const int64_t> counts);
-  // to[receive_parts[r]] = what rank r sends this one, for every r but itself. Both tensors are
-  // bytes. For gradients.
+  // to[receive_parts[r]] = from[send_parts[this rank]] of rank r, for every other rank r. Both tensors are bytes.
+  // Counts as gradients.
   absl::Status AllToAll(const Hop& hop, const at::Tensor& from, absl::Span<const Part> send_parts,
                         const at::Tensor& to, absl::Span<const Part> receive_parts,
                         absl::Span<const int64_t> scales);
@@ -97,14 +102,14 @@ class PoolExchange {
 
   // Sums by element over the ranks, in rank order.
   absl::Status Sum(absl::Span<double> values);
-  // The same of a flat tensor of float64. Those that lie where collectives work stay there.
+  // The same for a flat float64 tensor. It is not copied if the communicator can read it.
   absl::Status Sum(const at::Tensor& values);
-  // Whether that is a device, not host memory.
+  // Whether the communicator works on device memory.
   bool works_on_device() const { return !stage_.is_cpu(); }
-  // `flat`, float32 in host memory, becomes the mean over the ranks as `reduce` compresses it. More
-  // than one rank. For gradients.
+  // `flat`, float32 in host memory, becomes the mean over the ranks, compressed by `reduce`. Requires more than one
+  // rank. Counts as gradients.
   absl::Status CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat);
-  // Every rank's values, by rank.
+  // Returns the values of every rank, by rank.
   absl::StatusOr<std::vector<std::vector<int64_t>>> Gather(absl::Span<const int64_t> values);
 
   ReceivedBytes received() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -121,8 +126,10 @@ class PoolExchange {
 
   const PoolLink link_;
   const Topology topology_;
-  const at::Device stage_;                             // Where the communicator reads and writes.
-  std::vector<std::unique_ptr<Communicator>> groups_;  // But for the pool's.
+  // The device whose memory the communicator reads and writes.
+  const at::Device stage_;
+  // Without the pool's communicator.
+  std::vector<std::unique_ptr<Communicator>> groups_;
   std::vector<Hop> hops_;
   mutable absl::Mutex mutex_;
   ReceivedBytes received_ ABSL_GUARDED_BY(mutex_);

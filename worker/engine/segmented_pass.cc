@@ -9,10 +9,11 @@
 namespace longhaul {
 namespace {
 
-// What a unit's forward leaves for its backward.
+// What backward needs of a unit's forward.
 struct Segment {
-  at::Tensor input;  // Undefined for the first unit, which reads tokens.
-  // A leaf's memory may be another by then, with the same values. Empty when forward runs again.
+  // Undefined for the first unit, which reads tokens.
+  at::Tensor input;
+  // In backward the leaves may have other memory, with the same values. Empty if forward runs again.
   std::vector<at::Tensor> weights;
   at::Tensor output;
 };
@@ -25,14 +26,14 @@ Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const Bat
   return segment;
 }
 
-// The unit's input, and what comes of it, without a graph.
+// Runs a unit's forward without a graph.
 Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
                            const std::vector<at::Tensor>& weights) {
   const at::NoGradGuard no_grad;
   return {.input = x, .output = model.Forward(unit, weights, x, batch)};
 }
 
-// Where the tensors lie that a unit takes: its own, then borrowed ones.
+// The tensors that a unit takes: its own, then the borrowed ones.
 std::vector<TensorRef> RefsOf(const Model& model, int unit) {
   std::vector<TensorRef> refs;
   for (int t = 0; t < static_cast<int>(model.layout().units[unit].tensors.size()); ++t)

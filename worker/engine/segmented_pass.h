@@ -1,7 +1,7 @@
-// Forward and backward through a model unit by unit, with no hooks: each unit's output is cut off
-// from the graph and becomes the next one's input, and backward walks the units in reverse. A
-// unit's weights, activations and gradients are thus needed at known moments only, which is what
-// sharding and overlapped reduction rest on.
+// Forward and backward through a model unit by unit, without hooks. Each unit's output is detached from the graph
+// and becomes the next unit's input; backward walks the units in reverse. So a unit's weights, activations and
+// gradients are needed only at known times, on which sharding and overlapped reduction depend. Called from the
+// thread that computes.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@
 
 namespace longhaul {
 
-// The uses of a stream of weights: every unit forward, then every unit backward in reverse; or
-// forward alone.
+// The uses for a WeightStream. Training: every unit forward, then every unit backward in reverse. Evaluation: every
+// unit forward.
 std::vector<UnitUse> TrainingUses(const Model& model);
 std::vector<UnitUse> EvaluationUses(const Model& model);
 
@@ -26,24 +26,30 @@ std::vector<UnitUse> EvaluationUses(const Model& model);
 using UnitGradientReady = std::function<absl::Status(int unit)>;
 
 struct PassOptions {
-  double scale = 1;            // Of the loss whose gradient is taken.
-  bool recompute = false;      // Keep only the inputs of units, and run forward again for backward.
-  Trace* trace = nullptr;      // Gets a span for each unit's forward and backward.
-  FusedPass* fused = nullptr;  // Does the computing. Null: autograd does.
+  // A factor of the loss whose gradient is computed.
+  double scale = 1;
+  // Keep only the inputs of units, and run forward again in backward.
+  bool recompute = false;
+  // Receives a span for each unit's forward and backward. May be null.
+  Trace* trace = nullptr;
+  // Computes the units. Null: autograd does.
+  FusedPass* fused = nullptr;
 };
 
 // The sum of a loss over tokens.
 struct PassLoss {
-  double on_host = 0;    // What host memory has of it,
-  at::Tensor on_device;  // and a device, which is not waited for: a scalar. Undefined: none.
+  // The part that is known in host memory.
+  double on_host = 0;
+  // A scalar on a device with the rest. Undefined: there is none.
+  at::Tensor on_device;
 
   // Waits for the device.
   double Total() const { return on_host + (on_device.defined() ? on_device.item<double>() : 0); }
 };
 
-// Returns the sum over the batch's tokens. `gradients` receive the gradient of that sum times the scale.
-// Without a batch this rank takes part in the gathers, adds nothing, and returns 0. Fails only as
-// `weights` and `ready` do. Throws as torch does.
+// Returns the sum of the loss over the batch's tokens, in nats. Adds the gradient of that sum times the scale to
+// `gradients`. Without a batch this rank takes part in the gathers, adds nothing, and returns 0. Blocks as `weights`
+// does. Errors: those of `weights` and `ready`. Throws as torch does.
 absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
                                          const PassOptions& options, WeightStream& weights,
                                          FlatGradients& gradients, const UnitGradientReady& ready);

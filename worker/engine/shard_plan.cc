@@ -16,8 +16,8 @@ std::vector<ElementRange> InElements(const std::vector<BlockRange>& blocks, int6
   return pieces;
 }
 
-// The tensors of a unit inside `range`, neighbours with the same decay joined; by kMatrices whole
-// hidden matrices apart.
+// The parts of a unit's tensors inside `range`. Neighbours with the same decay are joined; with kMatrices, hidden
+// matrices stay apart.
 void AppendSubgroups(const UnitLayout& layout, int unit, const ElementRange& range, CutRule rule,
                      std::vector<UnitSubgroup>& subgroups) {
   const size_t before = subgroups.size();
@@ -43,7 +43,7 @@ void AppendSubgroups(const UnitLayout& layout, int unit, const ElementRange& ran
   }
 }
 
-// A subgroup in parts of at most so many elements.
+// Cuts a subgroup into parts of at most so many elements.
 void AppendCut(const UnitSubgroup& subgroup, int64_t elements_max,
                std::vector<UnitSubgroup>& subgroups) {
   for (int64_t first = 0; first < subgroup.range.count; first += elements_max) {

@@ -1,4 +1,4 @@
-// The spans of an optimizer as tensors.
+// The spans of an optimizer as tensors. All throw as torch does.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,8 @@
 
 namespace longhaul {
 
-// On the span's memory, which lies on `device`. T: float, or uint16_t for the bits of bf16 numbers.
+// A tensor that uses the span's memory, which lies on `device`. T is float, or uint16_t for the bits of bf16
+// numbers.
 template <typename T>
 at::Tensor TensorOf(absl::Span<T> span, at::Device device) {
   using Value = std::remove_const_t<T>;
@@ -22,7 +23,8 @@ at::Tensor TensorOf(absl::Span<T> span, at::Device device) {
       .make_tensor();
 }
 
-// An update's gradient in float32, and the same scaled. May be its own memory: not to be written.
+// The gradient of an update in float32, and the same scaled. The result may use the update's memory: do not write to
+// it.
 inline at::Tensor GradientOf(const SubgroupUpdate& update, at::Device device) {
   return update.gradients.empty() ? TensorOf(update.narrow_gradients, device).to(at::kFloat)
                                   : TensorOf(update.gradients, device);

@@ -21,8 +21,10 @@ namespace longhaul {
 namespace {
 
 struct Tile {
-  int64_t first, count;  // Elements.
-  int64_t byte, bytes;   // Coded.
+  // Elements.
+  int64_t first, count;
+  // The place of the coded tile.
+  int64_t byte, bytes;
 };
 
 template <typename Visit>
@@ -56,8 +58,8 @@ void CheckLaunched(const absl::Status& status) {
   TORCH_CHECK(status.ok(), std::string(status.message()));
 }
 
-// Plain structs in the memory of a device. They may be freed when the kernels that read them are
-// enqueued: the allocator gives memory to the same stream alone.
+// Copies plain structs to the memory of a device. The result may be freed once the kernels that read it are
+// enqueued: the allocator reuses memory only on the same stream.
 template <typename T>
 at::Tensor OnDevice(std::vector<T>& structs, at::Device device) {
   const auto bytes = static_cast<int64_t>(structs.size() * sizeof(T));
@@ -70,7 +72,8 @@ at::Tensor MakeReports(size_t count, at::Device device) {
 }
 
 void* CurrentStream(at::Device device) {
-  if (device.is_cpu()) return nullptr;  // Emulated kernels.
+  // Emulated kernels have no stream.
+  if (device.is_cpu()) return nullptr;
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
 }
 
@@ -102,7 +105,7 @@ at::Tensor CodingLoss::TakeOn(at::Device device) {
   absl::c_copy(of_host, SpanOf<double>(sums).begin());
   if (!device.is_cpu()) sums = CopyToDevice(sums, device);
   if (reports_.empty()) return sums;
-  // As columns: of int32 base_exponent, first_bad; of float64 error_energy, signal_energy behind those.
+  // Views the reports as columns: int32 base_exponent and first_bad, then float64 error_energy and signal_energy.
   static_assert(sizeof(cuda::EncodeReport) == 24 && offsetof(cuda::EncodeReport, first_bad) == 4 &&
                 offsetof(cuda::EncodeReport, error_energy) == 8 &&
                 offsetof(cuda::EncodeReport, signal_energy) == 16);
@@ -185,7 +188,7 @@ void TileCoder::Decode(const at::Tensor& coded, const at::Tensor& values) const 
 void TileCoder::Reduce(absl::Span<const Source> sources, int64_t elements, const at::Tensor& sum,
                        const at::Tensor& error, const at::Tensor& out, CodingLoss& loss) const {
   if (kernels_ != nullptr) return ReduceOnDevice(sources, elements, sum, error, out, loss);
-  // Stays in the cache from the decoders to the encoder.
+  // One tile: it stays in the cache between decoding and encoding.
   std::vector<float> tile_sum(std::min(elements, kTileElements));
   ForTiles(*codec_, elements, [&](const Tile& tile) {
     const absl::Span<float> u = absl::MakeSpan(tile_sum).subspan(0, tile.count);

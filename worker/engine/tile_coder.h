@@ -1,8 +1,8 @@
-// Codes runs of float32 elements in 4, 6 or 8 bits (int4, int6, int8 of common/codec/README.md): tile by
-// tile, each tile a segment of its own, scales behind its codes. In host memory by the codecs, on a
-// device by their kernels on the current stream; both give the same bytes and floats.
+// Codes runs of float32 elements in 4, 6 or 8 bits (int4, int6, int8 of common/codec/README.md), tile by tile. Each
+// tile is a segment; its scales follow its codes. In host memory the codecs do it, on a device their kernels on the
+// current stream. Both give the same bytes and floats.
 //
-// Immutable, used from any thread. Does not wait for a device. Throws as torch does.
+// Immutable, so thread-safe. Does not wait for a device. Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace longhaul {
 
-// What quantizing lost, as sums over elements, and whether all that was to be quantized was finite.
-// What a device found stays there until it is asked for. Used from one thread at a time.
+// The errors of quantization, as sums over elements, and whether all values were finite. Results of a device stay
+// there until somebody asks for them. Called from one thread at a time.
 class CodingLoss {
  public:
   struct Sums {
@@ -27,32 +27,32 @@ class CodingLoss {
 
   void Add(double error_energy, double signal_energy);
   void NoteNotFinite() { sums_.finite = false; }
-  // `reports`: EncodeReports in device memory, when what is enqueued is done.
+  // `reports`: EncodeReports in device memory, which are complete when the enqueued work is done.
   void AddReports(const at::Tensor& reports);
-  // Of what was added since the last call. Waits for the device.
+  // The sums of everything that was added since the last call. Waits for the device.
   Sums Take();
-  // The same as three float64 on `device`, where the reports lie: error energy, signal energy, how many
-  // reports were not finite. Does not wait for it; the caller does before the next call.
+  // The same as three float64 values on `device`, where the reports lie: error energy, signal energy, number of
+  // reports that were not finite. Does not wait for the device; the caller must do so before the next call.
   at::Tensor TakeOn(at::Device device);
 
  private:
   Sums sums_;
-  // Added; and taken, perhaps still to be read: they were made on another stream, whose memory it is.
+  // reports_ were added. taken_ are kept until the device has read them: their memory belongs to another stream.
   std::vector<at::Tensor> reports_, taken_;
 };
 
 class TileCoder {
  public:
-  // `bits`: 4, 6 or 8. `kernels`: of the device that holds the tensors, as long as the coder lives;
-  // null: they are in host memory.
+  // `bits`: 4, 6 or 8. `kernels`: those of the tensors' device; they outlive the coder. Null: tensors are in host
+  // memory.
   TileCoder(int bits, const SegmentKernels* kernels);
 
-  // Coded bytes of a run; of them, those of codes.
+  // The bytes of a coded run; and how many of them are codes, not scales.
   int64_t Bytes(int64_t elements) const;
   int64_t CodeBytes(int64_t elements) const;
 
-  // Codes values + error into `out`. `error`: float32, gets what coding lost; or undefined. Of a
-  // tile that is not finite the output is unspecified, and `loss` says so.
+  // Codes values + error into `out`. `error`, float32, receives the coding error; it may be undefined. If a tile is
+  // not finite, its output is unspecified, and `loss` notes it.
   void Encode(const at::Tensor& values, const at::Tensor& error, const at::Tensor& out,
               CodingLoss& loss) const;
   void Decode(const at::Tensor& coded, const at::Tensor& values) const;
@@ -61,8 +61,8 @@ class TileCoder {
   struct Source {
     at::Tensor coded, values;
   };
-  // u = the sum of the sources, in their order, from zero. `sum` gets it, unless undefined; it may
-  // be the values of a source. Unless `out` is undefined, u is coded as by Encode.
+  // u = ((0 + source 0) + source 1) + ... in float32. Writes u to `sum`, if that is defined; it may be the values of
+  // a source. Codes u into `out` as Encode does, if that is defined.
   void Reduce(absl::Span<const Source> sources, int64_t elements, const at::Tensor& sum,
               const at::Tensor& error, const at::Tensor& out, CodingLoss& loss) const;
 

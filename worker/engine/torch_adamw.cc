@@ -34,8 +34,7 @@ void TorchAdamW::SetUpdates(int64_t updates) {
 
 void TorchAdamW::Submit(const SubgroupUpdate& update) {
   State& state = subgroups_[update.subgroup];
-  LH_CHECK(static_cast<int64_t>(update.parameters.size()) == state.moment.numel(),
-           "a subgroup has another size");
+  LH_CHECK(update.Fits(state.moment.numel()), "a subgroup has another size");
   state.submitted = true;
   submitted_.push_back(update);
 }

@@ -1,7 +1,7 @@
-// AdamW by torch's own fused kernel, on any device: what a CUDA rank uses. The spans of an update
-// are memory of the device. Subgroups are settled by Finish: all those of one setting are one call of the
-// kernel, since many small kernels take longer to launch than to run. Gradients that must be scaled are
-// copied first, so then there is a call for each kScaledElements of them.
+// AdamW with torch's own fused kernel, on any device. Ranks on CUDA use it. The spans of an update are memory of the
+// device. Subgroups are settled by Finish, with one call of the kernel for all that share a setting: many small
+// kernels take longer to launch than to run. Gradients that must be scaled are copied first; then there is a call
+// for each kScaledElements of them, to bound the copies. Called from one thread.
 #pragma once
 
 #include <vector>
@@ -38,7 +38,8 @@ class TorchAdamW : public Optimizer {
   struct State {
     bool decay;
     at::Tensor moment, variance;
-    bool submitted = false;  // In the update under way.
+    // In the current update.
+    bool submitted = false;
   };
 
   void UpdateAll(absl::Span<const SubgroupUpdate> updates, bool decay);
@@ -46,7 +47,8 @@ class TorchAdamW : public Optimizer {
   AdamWOptions options_;
   std::vector<State> subgroups_;
   int64_t begun_ = 0;
-  at::Tensor updates_;  // The same, a float scalar on the device, as the kernel wants it.
+  // begun_ as a float scalar on the device, for the kernel.
+  at::Tensor updates_;
   UpdateOptions update_;
   std::vector<SubgroupUpdate> submitted_;
 };

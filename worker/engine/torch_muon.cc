@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-// U V^T of the momentum, about, in float32: X of muon_options.h, line by line.
+// X of muon_options.h, line by line: approximately U V^T of the momentum, in float32.
 at::Tensor Orthogonalize(const MuonOptions& options, const at::Tensor& momentum) {
   const bool tall = momentum.size(0) > momentum.size(1);
   const at::Tensor norm = at::linalg_vector_norm(momentum).add(kMuonEps);
@@ -79,8 +79,7 @@ void TorchMuon::Submit(const SubgroupUpdate& update) {
     own.subgroup = part.rest;
     return rest_->Submit(own);
   }
-  LH_CHECK(static_cast<int64_t>(update.parameters.size()) == part.shape.elements,
-           "a subgroup has another size");
+  LH_CHECK(update.Fits(part.shape.elements), "a subgroup has another size");
   UpdateMatrix(options_, part.shape, update_, update, part.momentum, device_);
 }
 

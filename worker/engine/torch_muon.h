@@ -1,6 +1,6 @@
-// Muon (worker/optim/muon_options.h) for subgroups that are matrices, another optimizer for the
-// rest. Its matrix products are torch's, on any device. A matrix's update depends on the matrix
-// alone: whoever owns it gets the same bits, given the same number of torch's threads.
+// Muon (worker/optim/muon_options.h) for the subgroups that are matrices, and another optimizer for the rest. Torch
+// computes the matrix products, on any device. The update of a matrix depends only on that matrix. So every owner
+// gets the same bits, if torch has the same number of threads. Called from one thread.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace longhaul {
 
-// Of one matrix. `momentum`: rows x columns; `shadow` may be empty. All on `device`, on whose current
-// stream it works. Throws as torch does.
+// Updates one matrix on the current stream of `device`, where all memory lies. `momentum`: [rows, columns]. The
+// shadow of the update may be empty. Throws as torch does.
 void UpdateMatrix(const MuonOptions& options, const SubgroupShape& shape,
                   const UpdateOptions& update, const SubgroupUpdate& of, at::Tensor momentum,
                   at::Device device);
@@ -21,7 +21,7 @@ void UpdateMatrix(const MuonOptions& options, const SubgroupShape& shape,
 // Throws as torch does.
 class TorchMuon : public Optimizer {
  public:
-  // `rest`: made for those of the subgroups that are no matrices, in their order.
+  // `rest` was made for the subgroups that are no matrices, in their order.
   TorchMuon(const MuonOptions& options, absl::Span<const SubgroupShape> subgroups,
             at::Device device, std::unique_ptr<Optimizer> rest);
 
@@ -41,8 +41,10 @@ class TorchMuon : public Optimizer {
  private:
   struct Part {
     SubgroupShape shape;
-    at::Tensor momentum;  // Of matrices: rows x columns.
-    int rest = -1;        // Of others: their index in rest_.
+    // Matrices: [rows, columns].
+    at::Tensor momentum;
+    // Other subgroups: their index in rest_.
+    int rest = -1;
   };
 
   const MuonOptions options_;

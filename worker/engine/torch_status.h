@@ -1,5 +1,5 @@
-// The boundary where torch's exceptions become absl::Status: RESOURCE_EXHAUSTED when memory is
-// short, INTERNAL else.
+// Converts torch's exceptions to absl::Status at the boundary of torch: RESOURCE_EXHAUSTED if there is not enough
+// memory, otherwise INTERNAL.
 #pragma once
 
 #include <exception>
@@ -15,8 +15,7 @@
 
 namespace longhaul {
 
-// Runs `body`, which returns absl::Status or absl::StatusOr; `doing` says what it was doing, for
-// the message.
+// Calls `body`, which returns absl::Status or absl::StatusOr. `doing` says what it does, for messages.
 template <typename Body>
 auto CatchTorch(std::string_view doing, Body&& body) -> decltype(body()) {
   const auto message = [&](std::string_view what) {
@@ -30,7 +29,7 @@ auto CatchTorch(std::string_view doing, Body&& body) -> decltype(body()) {
     return absl::ResourceExhaustedError(message("out of memory"));
   } catch (const c10::Error& error) {
     const std::string text = message(error.what_without_backtrace());
-    // The CPU's allocator has no type of error of its own.
+    // The CPU's allocator throws no special type.
     if (absl::StrContains(text, "can't allocate memory")) return absl::ResourceExhaustedError(text);
     return absl::InternalError(text);
   } catch (const std::exception& error) {

@@ -1,8 +1,8 @@
-// A timeline of what a rank does, in the Trace Event Format that chrome://tracing and Perfetto read:
-// one file a rank, one track for each thread of the engine.
+// A timeline of a rank's work, in the Trace Event Format that chrome://tracing and Perfetto read. Each rank has a
+// file, and each thread of the engine a track.
 //
-// Thread-safe. Does not block but for the file. Keeps the first kEventsMax events, so that a file
-// stays below 100 MB. What cannot be written is dropped.
+// Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file stays below 100 MB.
+// Events that cannot be written are dropped.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,13 @@ class Trace {
   enum class Track { kCompute, kCollectives };
   static constexpr int kEventsMax = 500'000;
 
-  // A new file at `path`. Errors name it.
+  // Makes a new file at `path`. Errors name it.
   static absl::StatusOr<std::unique_ptr<Trace>> Create(const std::string& path, int rank);
-  // Makes the file whole.
+  // Ends the file, so that it is valid.
   ~Trace();
   Trace(const Trace&) = delete;
 
-  // From its construction to its end. `trace` may be null: then nothing happens.
+  // An event from the construction to the destruction of the object. `trace` may be null: there is no event.
   class Span {
    public:
     Span(Trace* trace, Track track, absl::string_view name);

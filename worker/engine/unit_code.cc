@@ -16,19 +16,19 @@ ElementRange Intersection(const ElementRange& a, const ElementRange& b) {
   return {first, std::max<int64_t>(0, std::min(a.end(), b.end()) - first)};
 }
 
-// The elements of a run where they lie in memory.
+// The memory of a run's elements.
 at::Tensor Elements(const UnitValues& values, const KindRun& run) {
   if (run.vector && values.vectors.defined())
     return values.vectors.narrow(0, run.vectors_before, run.range.count);
   return values.flat.narrow(0, run.range.first - values.first, run.range.count);
 }
 
-// The part of a section in the error feedback of pieces from the element `first` on, in float32.
+// A section's part of the error feedback, which begins with element `first`, in float32.
 at::Tensor ErrorOf(const at::Tensor& error, const ElementRange& range, int64_t first) {
   return error.defined() ? error.narrow(0, range.first - first, range.count) : at::Tensor();
 }
 
-// Runs code(carried), in which it is changed in float32.
+// Calls code(carried) with the error feedback in float32, and writes back what `code` made of it.
 template <typename Code>
 void Carry(const at::Tensor& error, Code&& code) {
   if (!error.defined()) return code(at::Tensor());
@@ -71,7 +71,7 @@ UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> piec
   for (const ElementRange& range : pieces) {
     Piece piece{.part = {offset, 0}, .range = range};
     int64_t payload = 0;
-    // Vectors first: floats lie at multiples of their size.
+    // Vectors come first, so that floats are aligned.
     for (const bool vector : {true, false}) {
       for (const KindRun& run : runs) {
         const ElementRange inside = Intersection(run.range, range);

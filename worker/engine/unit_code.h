@@ -1,10 +1,10 @@
-// How the elements of a unit cross between ranks: its pieces one after another, each coded on its
-// own, so that a rank can pass on pieces that it did not code. In a piece: its vectors' elements in
-// float32, then those of its matrices in `bits`; scales travel with what they scale (int4, int6, int8 of
-// common/codec/README.md), and zeros follow up to a multiple of kAlignment.
+// The form in which ranks send each other the elements of a unit: its pieces one after another. Each piece is coded
+// on its own, so that a rank can forward pieces that another rank coded. A piece has the elements of its vectors in
+// float32, then those of its matrices in `bits`, with their scales (int4, int6, int8 of common/codec/README.md), and
+// zeros up to a multiple of kAlignment.
 //
-// Immutable, used from any thread. Does not wait for a device. Throws as torch does. Tensors may lie
-// on any device if bits are 16 or 32, else where the tile coder works.
+// Immutable, so thread-safe. Does not wait for a device. Throws as torch does. With 16 or 32 bits tensors may lie on
+// any device, otherwise on the device of the tile coder.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,23 @@ namespace longhaul {
 
 // Elements of a unit in memory.
 struct UnitValues {
-  at::Tensor flat;  // float32 or bf16: elements [first, first + numel) of the unit.
+  // float32 or bf16: elements [first, first + numel) of the unit.
+  at::Tensor flat;
   int64_t first = 0;
-  // float32: the unit's vectors alone, one after another. Undefined: they are in `flat`.
+  // float32: the elements of the unit's vectors, one vector after another. Undefined: they are in `flat`.
   at::Tensor vectors;
 };
 
 // A run of elements of one kind.
 struct KindRun {
-  ElementRange range;          // Of the unit.
-  bool vector = false;         // Tensors of one dimension: they cross exactly.
-  int64_t vectors_before = 0;  // Elements of vectors in the unit before this run.
+  // In elements of the unit.
+  ElementRange range;
+  // Tensors of one dimension, which are sent exactly.
+  bool vector = false;
+  // How many elements of vectors the unit has before this run.
+  int64_t vectors_before = 0;
 };
-// A unit's elements, neighbours of one kind joined.
+// The runs of a unit: neighbours of one kind are joined.
 std::vector<KindRun> RunsOf(const UnitLayout& layout);
 int64_t VectorElements(const UnitLayout& layout);
 
@@ -48,39 +52,40 @@ class UnitCode {
            const SegmentKernels* kernels = nullptr);
 
   int bits() const { return bits_; }
-  // Of the coded unit.
+  // The size of the coded unit.
   int64_t bytes() const { return pieces_.back().part.offset + pieces_.back().part.size; }
-  // Where these pieces lie in it.
+  // The place of these pieces in the coded unit, in bytes.
   Part PartOf(const PieceRange& pieces) const;
-  // Of it: what is neither an element nor the code of one.
+  // How many of these bytes are scales and padding.
   int64_t ScaleBytes(const PieceRange& pieces) const;
 
-  // Codes pieces of `from` into their parts of `to`, which begins with the piece `to_first` of the
-  // coded unit. `error`, unless undefined, is a bf16 tensor of the pieces' elements: it is added
-  // before coding, and gets what coding lost (bits 4, 6 and 8). `loss` is added to; of what is not
-  // finite bits 4, 6 and 8 make something unspecified, others pass it on.
+  // Codes pieces of `from` into their parts of `to`, which begins with piece `to_first` of the coded unit. `error` is
+  // a bf16 tensor for the pieces' elements, or undefined: it is added before coding, and receives the coding error
+  // (bits 4, 6 and 8). `loss` receives the errors. Values that are not finite become unspecified with bits 4, 6 and
+  // 8, and are sent as they are with 16 and 32.
   void Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to, int to_first,
               const at::Tensor& error, CodingLoss& loss) const;
-  // The other way round.
+  // The reverse of Encode: pieces of `from`, which begins with piece `from_first`, to values.
   void Decode(const PieceRange& pieces, const at::Tensor& from, int from_first,
               const UnitValues& to) const;
 
-  // What one of several ranks adds to a sum of pieces: coded, beginning with the piece `first` of
-  // the unit; or, if that is undefined, float32 values.
+  // One rank's addend in a sum of pieces: `coded`, which begins with piece `first` of the unit; or, if that is
+  // undefined, float32 `values`.
   struct Addend {
     at::Tensor coded;
     int first = 0;
     UnitValues values;
   };
-  // Sums pieces in the order of the addends, in float32, from zero. The sum goes to `sum`, float32,
-  // which may be an addend's values; or, if `to` is defined, as coded pieces there, as by Encode.
+  // Sums pieces in the order of the addends, in float32, from zero. Writes the sum to `sum`, float32, which may be the
+  // values of an addend. If `to` is defined, writes the coded sum there instead, as Encode does.
   void Reduce(const PieceRange& pieces, absl::Span<const Addend> addends, const UnitValues& sum,
               const at::Tensor& to, int to_first, const at::Tensor& error, CodingLoss& loss) const;
 
  private:
   struct Section {
     KindRun run;
-    int64_t offset = 0, size = 0;  // In the coded unit.
+    // The place in the coded unit, in bytes.
+    int64_t offset = 0, size = 0;
   };
   struct Piece {
     Part part;
@@ -91,9 +96,9 @@ class UnitCode {
 
   template <typename Visit>
   void ForSections(const PieceRange& pieces, Visit&& visit) const;
-  // Whether its elements are quantized.
+  // Whether the section's elements are quantized.
   bool IsCoded(const Section& section) const { return !section.run.vector && bits_ < 16; }
-  // Where a section lies in coded pieces from `first` on.
+  // A section in coded pieces that begin with piece `first`.
   at::Tensor BytesOf(const Section& section, const at::Tensor& coded, int first) const {
     return coded.narrow(0, section.offset - pieces_[first].part.offset, section.size);
   }
@@ -104,7 +109,8 @@ class UnitCode {
                      CodingLoss& loss) const;
 
   int bits_;
-  std::unique_ptr<const TileCoder> coder_;  // Of bits 4, 6 and 8.
+  // Only with 4, 6 and 8 bits.
+  std::unique_ptr<const TileCoder> coder_;
   std::vector<Piece> pieces_;
 };
 

@@ -10,13 +10,14 @@
 namespace longhaul {
 namespace {
 
-// A copy of the memory that they share: tensors of one product stay next to each other.
+// Copies the memory that tensors share as a whole, so that the tensors of one product stay neighbours.
 std::vector<at::Tensor> CopyTogether(absl::Span<const at::Tensor> tensors) {
   struct Range {
     int64_t first, end;
     at::Tensor copy;
   };
-  std::map<const void*, Range> ranges;  // By storage.
+  // By storage.
+  std::map<const void*, Range> ranges;
   const auto storage_of = [](const at::Tensor& tensor) {
     return static_cast<const void*>(tensor.storage().unsafeGetStorageImpl());
   };

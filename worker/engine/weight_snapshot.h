@@ -1,7 +1,7 @@
-// The weights that a model computes with, as they are at one moment: a copy of all of them, in this
-// rank's memory, whatever the partition. What is evaluated beside training is computed with it.
+// A copy of all compute weights of a model at one moment, whole in this rank's memory, for any partition. Evaluation
+// beside training uses it.
 //
-// Immutable, hence thread-safe. Throws as torch does.
+// Immutable, so thread-safe. Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,22 @@ namespace longhaul {
 
 class WeightSnapshot {
  public:
-  // Of what `weights` brings, whose uses are EvaluationUses. Blocks while gathers are under way;
-  // their errors.
+  // Copies the weights that `weights` gathers; its uses must be EvaluationUses. Blocks for the gathers. Errors: those
+  // of the gathers.
   static absl::StatusOr<WeightSnapshot> Take(const Model& model, WeightStream& weights);
-  // What one of them takes.
+  // The memory of a snapshot.
   static int64_t BytesOf(const ModelLayout& layout, at::ScalarType compute);
 
-  // What a unit's forward takes: its own tensors, then the borrowed ones.
+  // The arguments of a unit's forward: its own tensors, then the borrowed ones.
   std::vector<at::Tensor> Leaves(const Model& model, int unit) const;
   int64_t bytes() const;
 
  private:
-  std::vector<std::vector<at::Tensor>> leaves_;  // By unit, of their own.
+  // By unit, without borrowed tensors.
+  std::vector<std::vector<at::Tensor>> leaves_;
 };
 
-// The sum of the loss over the batch's tokens, by `fused`, or without it by the model's own forward.
+// The sum of the loss over the batch's tokens, in nats. `fused` computes it. Null: the model's own forward does.
 double LossSum(const Model& model, const WeightSnapshot& weights, const Batch& batch,
                FusedPass* fused);
 

@@ -23,7 +23,7 @@ WeightStream::WeightStream(const Model& model, ComputeWeights& weights, Collecti
     : model_(model), weights_(weights), queue_(queue), uses_(std::move(uses)), ahead_(ahead) {}
 
 WeightStream::~WeightStream() {
-  // After an error: the gathers that run still write.
+  // After an error, gathers that run may still write to the units.
   for (const auto& [unit, open] : open_) queue_.Wait(open.ticket).IgnoreError();
   for (const auto& [unit, open] : open_) weights_.Close(unit);
 }
@@ -36,7 +36,7 @@ std::vector<int> WeightStream::UnitsOf(int use) const {
   return units;
 }
 
-// False: a unit is still open for another pass, which gathers from elsewhere.
+// False: a unit is still open for another pass, which gathers from another source.
 bool WeightStream::TryGather(int use) {
   const std::vector<int> units = UnitsOf(use);
   for (const int unit : units) {

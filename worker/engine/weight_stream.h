@@ -1,9 +1,7 @@
-// Gathers the units of a model in the order in which passes over it use them, ahead of their use,
-// and frees each after its last one. Every rank has the same uses in the same order, whether it has
-// anything to compute or not.
+// Gathers the units of a model ahead of their use, in the order in which the passes use them, and frees each unit
+// after its last use. Every rank has the same uses in the same order, also a rank that has nothing to compute.
 //
-// Used from one thread. Blocks while a gather is under way. Errors: those of the gathers. Throws as
-// torch does.
+// Called from one thread. Blocks until a gather is done. Errors: those of the gathers. Throws as torch does.
 #pragma once
 
 #include <map>
@@ -23,13 +21,13 @@ struct UnitUse {
 
 class WeightStream {
  public:
-  // `ahead`: how many uses beyond the present one are gathered for. All outlive the object.
+  // `ahead`: how many uses after the current one are gathered. The references outlive the object.
   WeightStream(const Model& model, ComputeWeights& weights, CollectiveQueue& queue,
                std::vector<UnitUse> uses, int ahead);
   // Frees what was gathered ahead.
   ~WeightStream();
 
-  // The weights for the next use: the unit's own tensors, then the borrowed ones. Until Done.
+  // The weights for the next use, valid until Done: the unit's own tensors, then the borrowed ones.
   absl::StatusOr<std::vector<at::Tensor>> Take();
   void Done();
 
@@ -48,8 +46,10 @@ class WeightStream {
   CollectiveQueue& queue_;
   const std::vector<UnitUse> uses_;
   const int ahead_;
-  int present_ = 0, gathered_ = 0;  // Uses below `gathered_` have their units open.
-  std::map<int, Open> open_;        // By unit.
+  // The current use. Uses below `gathered_` have their units open.
+  int present_ = 0, gathered_ = 0;
+  // By unit.
+  std::map<int, Open> open_;
 };
 
 }  // namespace longhaul

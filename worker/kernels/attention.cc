@@ -15,29 +15,31 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Rows of queries whose scores are made at once: no key beyond the last of them is looked at, nor any
-// panel of keys before the first one's document.
+// The scores of so many query rows are computed at once. Keys after the last of these rows are skipped, and so
+// are panels of keys before the document of the first.
 constexpr int64_t kQueryRows = 16;
-// Far below every score, and its exponential is zero.
+// The score of a masked key: far below every other score, so that its exponential is zero.
 constexpr float kMasked = -1e30f;
 
 int64_t Padded(int64_t positions) {
   return (positions + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
 }
 int64_t Rounded(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
-// Of the first panel that has keys which query `t`, or any later one, sees.
+// The first position of the first panel with keys that query `t`, or any later one, attends to.
 int64_t PanelBegin(const AttentionInputs& in, int64_t t) {
   return in.StartOf(t) / kPanelColumns * kPanelColumns;
 }
 
-// Of x [positions, width] as the right side of products: keys across, the width as depth.
+// Packs x [positions, width] as the right side of a product whose columns are positions and whose depth is the
+// width.
 HWY_INLINE void PackAcross(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
   for (int64_t t = 0; t < s.positions; t += kPanelColumns) {
     PackPanel({x + t * stride, 1, stride}, s.width, std::min(kPanelColumns, s.positions - t),
               kPanelColumns, panels + t * s.width);
   }
 }
-// The width across, positions as depth.
+// Packs x [positions, width] as the right side of a product whose columns are the width and whose depth is
+// positions.
 HWY_INLINE void PackDown(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
   for (int64_t i = 0; i < s.width; i += kPanelColumns) {
     const int64_t columns = std::min(kPanelColumns, s.width - i);
@@ -45,7 +47,7 @@ HWY_INLINE void PackDown(const float* x, int64_t stride, const AttentionShape& s
   }
 }
 
-// a [rows, width] times columns [begin, limit) of panels made by PackAcross; one begins at `begin`.
+// c = a [rows, width] times columns [begin, limit) of panels from PackAcross. A panel begins at `begin`.
 HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_t rows,
                                const AttentionShape& s, int64_t begin, int64_t limit, float* c,
                                int64_t c_stride) {
@@ -54,7 +56,7 @@ HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_
                   std::min(kPanelColumns, limit - t), c + t, c_stride, false);
   }
 }
-// a [rows, depth] times positions [first, first + depth) of panels made by PackDown.
+// c = a [rows, depth] times positions [first, first + depth) of panels from PackDown.
 HWY_INLINE void MultiplyDown(const FloatMatrix& a, const float* panels, int64_t rows,
                              const AttentionShape& s, int64_t first, int64_t depth, float* c,
                              int64_t c_stride, bool add) {
@@ -76,7 +78,7 @@ HWY_INLINE float LargestOf(const float* row, int64_t begin, int64_t end) {
   return hn::GetLane(hn::MaxOfLanes(kFloat, most));
 }
 
-// row[t] = exp(scale row[t] - shift); returns their sum.
+// row[t] = exp(scale row[t] - shift) for t in [begin, end). Returns the sum of these.
 HWY_INLINE float Exponentials(float* row, int64_t begin, int64_t end, float scale, float shift) {
   FloatVector sum = hn::Zero(kFloat);
   for (int64_t t = begin; t < end; t += kLanes) {
@@ -131,17 +133,20 @@ void Attend(const AttentionShape& s, const AttentionInputs& in, float* out, int6
   }
 }
 
-// What backward of one head works on.
+// The arguments of backward for one query head.
 struct HeadBackward {
   const AttentionShape& s;
   const AttentionInputs& in;
-  const float* q;  // Of this head.
+  // Of this head.
+  const float* q;
   const float *out, *dout;
   int64_t out_stride;
   const float* log_sum;
-  AttentionGradients g;  // dq: of this head.
+  // dq is that of this head.
+  AttentionGradients g;
   float *keys_across, *values_across, *keys_down, *queries_down, *douts_down;
-  float *probabilities, *dscores;  // [kQueryBlock, padded]
+  // [kQueryBlock, padded]
+  float *probabilities, *dscores;
 
   // The probabilities p of some queries, and with dp = dout v^T the gradient of their scores before
   // scaling: ds = p (dp - dout . out).
@@ -185,8 +190,8 @@ struct HeadBackward {
         MultiplyDown({dscores + row + begin, padded, 1}, keys_down, rows, s, begin,
                      first + rows - begin, g.dq + first * g.stride, g.stride, false);
       }
-      // Keys that come after a query have no part in it, nor have those of documents before its own.
-      // Probabilities exist from a query's panel on: panels are whole runs of keys.
+      // Keys after a query, and keys of earlier documents, do not count for it. Probabilities were computed from
+      // the beginning of a panel on, since a product covers whole panels.
       int64_t seen_until = block;
       int64_t key = in.StartOf(block) / kQueryRows * kQueryRows;
       for (; key < end; key += kQueryRows) {

@@ -15,18 +15,18 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
-// Rows of a tile: as many as the registers hold beside the columns of a panel.
+// Rows of a tile: as many as fit into the registers together with the columns of a panel.
 constexpr int kTileRows = kLanes == 16 ? 8 : HWY_TARGET == HWY_NEON || kLanes == 8 ? 2 : 1;
-// Panels' widths are multiples of this.
+// The width of a panel is a multiple of this.
 constexpr int64_t kStep = 16;
 
-// Part of B in memory: rows of `width` elements.
+// A part of B in memory: rows of `width` elements.
 struct Panel {
   const float* data = nullptr;
   int64_t width = 0;
 };
 
-// R rows and V vectors of C. Columns beyond `columns` are not written.
+// Computes R rows and V vectors of columns of C. Does not write columns from `columns` on.
 template <int R, int V>
 HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const Panel& right_side, int64_t columns,
                      float* HWY_RESTRICT c, int64_t c_stride, bool add) {
@@ -70,7 +70,7 @@ HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const Panel& right_sid
   }
 }
 
-// A panel of V vectors, all rows.
+// Computes all rows for a panel of V vectors.
 template <int V>
 HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const Panel& panel,
                      int64_t columns, float* c, int64_t c_stride, bool add) {
@@ -87,7 +87,7 @@ HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const Panel& pa
   for (; rows >= 1; advance(1)) Tile<1, V>(a, depth, panel, columns, c, c_stride, add);
 }
 
-// One panel: `columns` of C, at most kPanelColumns.
+// Computes `columns` of C, at most kPanelColumns, from one panel.
 HWY_INLINE void MultiplyPanel(const FloatMatrix& a, int64_t rows, int64_t depth, const Panel& panel,
                               int64_t columns, float* c, int64_t c_stride, bool add) {
   constexpr int kVectors = kStep / kLanes;
@@ -105,7 +105,7 @@ HWY_INLINE int64_t WidthOf(int64_t columns) {
   return columns >= kPanelColumns ? kPanelColumns : (columns + kStep - 1) / kStep * kStep;
 }
 
-// 16 columns of B, whose depth is contiguous in memory: 4 by 4 elements at a time.
+// Packs 16 columns of B, each contiguous in memory, by transposing 4 x 4 elements at a time.
 HWY_INLINE void PackTransposed(const FloatMatrix& b, int64_t depth, int64_t width, float* to) {
   const hn::CappedTag<float, 4> four;
   const hn::Repartition<double, decltype(four)> two;
@@ -137,7 +137,7 @@ HWY_INLINE void PackTransposed(const FloatMatrix& b, int64_t depth, int64_t widt
   }
 }
 
-// A panel of `width` columns, of which B has `columns`; the others become zeros.
+// Packs a panel of `width` columns. B has `columns` of them; the others become zeros.
 HWY_INLINE void PackPanel(const FloatMatrix& b, int64_t depth, int64_t columns, int64_t width,
                           float* panel) {
   for (int64_t j = 0; j < width; j += kStep) {

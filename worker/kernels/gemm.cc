@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Of the depth: a panel's part of it stays in the second-level cache.
+// The depth is cut into parts of this size, so that the part of a panel stays in the second-level cache.
 constexpr int64_t kDepthBlock = 512;
 
 void MultiplyPanels(const FloatMatrix& a, const float* panels, const Product& p, float* c) {
@@ -21,7 +21,8 @@ void MultiplyPanels(const FloatMatrix& a, const float* panels, const Product& p,
     const int64_t columns = std::min(kPanelColumns, p.columns - column);
     const float* panel = panels + column * p.depth;
     int64_t k = 0;
-    do {  // Once at least: a product of no depth is zero.
+    // Runs at least once: with depth 0 the product is zero.
+    do {
       const FloatMatrix part{a.data + k * a.column_stride, a.row_stride, a.column_stride};
       MultiplyPanel(part, p.rows, std::min(kDepthBlock, p.depth - k),
                     {panel + k * WidthOf(columns), WidthOf(columns)}, columns, c + column,

@@ -1,10 +1,11 @@
-// Matrix products for the blocks' forward and backward: C = A B, of row-major or transposed float32
-// matrices of any size, on the caller's thread. An element of C is summed over the depth in one
-// fixed order, whatever rows or columns a call computes: so the bits depend neither on how threads
-// share the work nor on how many there are. They do depend on the instruction set (fused multiply
-// and add where the CPU has it).
+// Matrix products for the blocks' forward and backward: C = A B with A [rows, depth] and B [depth, columns],
+// row-major or transposed float32 matrices of any size. An element of C is summed over the depth in one fixed
+// order, whatever rows and columns a call computes. So the bits depend neither on the number of threads nor on
+// how they share the work. They do depend on the instruction set (fused multiply-add where the CPU has it).
+// Tests hold C to within 1e-6 (2 + sqrt(depth)) max(1, |c|) of a double-precision reference, for inputs in [-1, 1).
 //
-// B is first rearranged into panels, which several threads may then read.
+// B is first packed into panels, which several threads may then read. Pure functions on the caller's thread and
+// memory; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +23,24 @@ struct MatrixRef {
 };
 using FloatMatrix = MatrixRef<float>;
 
-// Columns of B side by side in a panel; the last panel may be narrower, by multiples of 16.
+// The width of a panel, in columns of B. The last panel may be narrower, a multiple of 16.
 inline constexpr int64_t kPanelColumns = 48;
 
-// Elements of memory for B in panels.
+// The memory for all panels of B, in elements.
 int64_t PanelElements(int64_t depth, int64_t columns);
 
-// Panels [first, end) of B [depth, columns]; there are ceil(columns / kPanelColumns).
+// Packs panels [first, end) of B [depth, columns], which has ceil(columns / kPanelColumns) panels.
 void PackPanels(const FloatMatrix& b, int64_t depth, int64_t columns, int64_t first, int64_t end,
                 float* panels);
 
 struct Product {
   int64_t rows = 0, depth = 0, columns = 0;
-  int64_t c_stride = 0;  // Elements between two rows of C.
-  bool add = false;      // To what C has.
+  // The distance between two rows of C, in elements.
+  int64_t c_stride = 0;
+  // C += A B instead of C = A B.
+  bool add = false;
 };
+// `a`: [rows, depth]. `panels`: all panels of B. C may not overlap them.
 void Multiply(const FloatMatrix& a, const float* panels, const Product& product, float* c);
 
 }  // namespace longhaul::kernels

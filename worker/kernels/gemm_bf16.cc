@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Bits of bf16 values in the lower halves of words.
+// The bits of bf16 values, in the lower halves of words.
 template <class D>
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> Bf16Bits(D d, const float* from) {
   const hn::RebindToUnsigned<D> words;
@@ -32,7 +32,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> Bf16Bits(D d, const uint16_t* from) 
   return hn::PromoteTo(words, hn::LoadU(hn::Rebind<uint16_t, D>(), from));
 }
 
-// Pairs of two rows.
+// Pairs the elements of two rows. `upper` may be null: zeros.
 template <class D, typename T>
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> PairBits(D d, const T* lower, const T* upper) {
   const auto low = Bf16Bits(d, lower);
@@ -66,7 +66,7 @@ template <typename T>
 HWY_INLINE void PackPairs(const MatrixRef<T>& b, int64_t depth, int64_t columns, uint32_t* panel) {
   const int64_t width = WidthOf(columns), pairs = (depth + 1) / 2;
   if constexpr (sizeof(T) == 2) {
-    // Neighbours along the depth are neighbours in memory: words are moved as they are.
+    // Neighbours along the depth are neighbours in memory, so pairs are copied as words.
     if (b.row_stride == 1 && depth % 2 == 0 && b.column_stride % 2 == 0) {
       return PackPanel({reinterpret_cast<const float*>(b.data), 1, b.column_stride / 2}, pairs,
                        columns, width, reinterpret_cast<float*>(panel));
@@ -98,7 +98,7 @@ void PackHalfPairs(const MatrixRef<uint16_t>& b, int64_t depth, int64_t columns,
   PackPairs(b, depth, columns, panel);
 }
 
-// Rows of C by one panel, a vector of columns at a time.
+// Computes C one vector of columns at a time.
 void MultiplyPairs(const MatrixRef<uint32_t>& a, const uint32_t* panels, const Product& p,
                    float* c) {
   const hn::RebindToUnsigned<FloatTag> words;

@@ -1,4 +1,4 @@
-// Highway's dot product of bf16 has no form for this instruction, so it is named here.
+// Highway's dot product of bf16 does not use this instruction, so the intrinsic is called here.
 #include "worker/kernels/gemm_bf16_avx512.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTileRowsBf16 = 8;
 constexpr int64_t kVector = 16;
-// Pairs of the depth: a panel's part of it stays in the second-level cache.
+// The depth is cut into parts of so many pairs, so that the part of a panel stays in the second-level cache.
 constexpr int64_t kPairBlock = 512;
 
 struct PairTile {
@@ -89,7 +89,8 @@ void MultiplyBf16Avx512(const MatrixRef<uint32_t>& a, const uint32_t* panels, co
     const int64_t columns = std::min(kPanelColumns, p.columns - column);
     const int64_t vectors = (columns + kVector - 1) / kVector;
     int64_t k = 0;
-    do {  // Once at least: a product of no depth is zero.
+    // Runs at least once: with depth 0 the product is zero.
+    do {
       const PairTile tile{.left = a.data + k * a.column_stride,
                           .row_stride = a.row_stride,
                           .depth_stride = a.column_stride,

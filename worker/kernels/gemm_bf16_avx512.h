@@ -1,4 +1,4 @@
-// The product of gemm_bf16.h by AVX512-BF16. Call it only where HasAvx512Bf16().
+// The product of gemm_bf16.h with AVX512-BF16. Call MultiplyBf16Avx512 only if HasAvx512Bf16().
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the kernels of this folder share, for each instruction set: the vector, and loops over it.
+// The vector type of this folder's kernels, and loops over arrays, for each instruction set.
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -19,7 +19,7 @@ using FloatVector = hn::Vec<FloatTag>;
 constexpr FloatTag kFloat;
 constexpr int kLanes = hn::MaxLanes(FloatTag());
 
-// visit(tag, i) for runs of elements [i, i + lanes of the tag) that make up [0, n).
+// Calls visit(tag, i) for runs of elements [i, i + lanes of the tag), which together make up [0, n).
 template <class Visit>
 HWY_INLINE void ForLanes(int64_t n, Visit&& visit) {
   int64_t i = 0;
@@ -38,7 +38,7 @@ HWY_INLINE void ForLanes(int64_t n, Visit&& visit) {
   }
 }
 
-// The sum of what term(tag, i) gives, a vector for each run of ForLanes.
+// The sum of all elements of the vectors term(tag, i), for the runs of ForLanes.
 template <class Term>
 HWY_INLINE float SumOf(int64_t n, Term&& term) {
   FloatVector sum = hn::Zero(kFloat);

@@ -1,15 +1,15 @@
-// Rotary positions (Su et al., "RoFormer") in the "rotate half" convention: element i of a head turns
-// with element i + width/2, by the angle of its position. In place, on the caller's thread.
+// Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention: element i of a
+// head and element i + width/2 are rotated together, by the angle of the position. In place, in float32. Pure
+// functions on the caller's thread and memory; thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace longhaul::kernels {
 
-// `heads` heads of `width` elements one after another, all at one position. cos and sin: width/2
-// elements each, of that position.
+// x: [heads, width], all at one position. cos and sin: [width / 2], for that position.
 void Rotate(float* x, int64_t heads, int64_t width, const float* cos, const float* sin);
-// By the opposite angle: the gradient of x from that of the rotated x.
+// Rotates by the opposite angle. It turns the gradient of the rotated x into the gradient of x.
 void RotateBack(float* x, int64_t heads, int64_t width, const float* cos, const float* sin);
 
 }  // namespace longhaul::kernels

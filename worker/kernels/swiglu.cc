@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Exp is defined up to 104; beyond 88 the result is below what float32 has anyway.
+// Highway's Exp is defined up to 104. From 88 on, the sigmoid is below the normal float32 numbers anyway.
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V z) {
   const auto one = hn::Set(d, 1.0f);

@@ -49,12 +49,16 @@ absl::StatusOr<SourceKind> KindOfEval(const std::string& format, const std::stri
   return kind == SourceKind::kNanoGpt && !named ? SourceKind::kText : kind;
 }
 
-// bos is of token files and of separate documents, eos also of what is made of text.
+// Both are put around what is made of text. In token files one of them tells separate documents.
 absl::Status CheckMarks(const EvalArguments& arguments, SourceKind kind, bool documents) {
   const bool text = kind == SourceKind::kText || kind == SourceKind::kJsonl;
   const bool tokens = kind == SourceKind::kNanoGpt || kind == SourceKind::kLlmc;
-  if (arguments.eos.has_value() && text) return absl::OkStatus();
-  if (!arguments.eos.has_value() && !arguments.bos.has_value()) return absl::OkStatus();
+  if (text || (!arguments.eos.has_value() && !arguments.bos.has_value())) return absl::OkStatus();
+  if (arguments.eos.has_value() && arguments.bos.has_value()) {
+    return absl::InvalidArgumentError(
+        "--bos: goes with --eos for text and JSONL only: documents of token files are told by one "
+        "of them");
+  }
   if (tokens && documents) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(arguments.eos.has_value() ? "--eos" : "--bos", ": counts with ",
@@ -103,6 +107,7 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
   SourceOptions options{.kind = kind,
                         .path = arguments.data,
                         .field = arguments.field,
+                        .line_bytes_max = int64_t{arguments.line_mib_max} << 20,
                         .eos = arguments.eos,
                         .bos = arguments.bos,
                         .documents = documents};

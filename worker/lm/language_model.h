@@ -1,8 +1,8 @@
-// A transformer that is used, not trained: logits, loss, and continuation with a cache of keys and
-// values. On the CPU, in float32. Callers see no tensors.
+// A transformer for use, not for training: logits, loss, and continuation with a cache of keys and values.
+// It computes on the CPU in float32. Callers see no tensors.
 //
-// Not thread-safe; works on the threads of the process that Load sets. Errors: RESOURCE_EXHAUSTED
-// (memory), INTERNAL (torch).
+// Not thread-safe. Blocks; computes on the process's torch threads, whose number Load sets. All methods
+// may return RESOURCE_EXHAUSTED (memory) and INTERNAL (torch).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace longhaul {
 
 class LanguageModel {
  public:
-  // Reads all parameters; also their errors. INVALID_ARGUMENT: an impossible shape.
+  // Reads all parameters, and may return the errors of that. INVALID_ARGUMENT: an impossible shape.
   static absl::StatusOr<std::unique_ptr<LanguageModel>> Load(const TransformerShape& shape,
                                                              const InitialParameters& parameters,
                                                              int threads);
@@ -27,30 +27,31 @@ class LanguageModel {
 
   const TransformerShape& shape() const;
 
-  // `document_starts`, of both: "document_starts" of batch.h for the tokens that are read. Empty: a
+  // For the next two methods: `document_starts` is that of batch.h for the tokens that are read. Empty: a
   // sequence is one document.
 
-  // Logits behind each token of one sequence: `take` gets [rows, vocab] for rows from `first` on, some
-  // at a time. INVALID_ARGUMENT: no tokens, or one that is not of the vocabulary. With documents
-  // memory grows with the square of their number of tokens.
+  // Computes the logits after each token of one sequence. `take` receives [rows, vocab] for rows from
+  // `first` on, some rows at a time. With documents, memory grows with the square of the number of
+  // tokens. INVALID_ARGUMENT: no tokens, or one outside the vocabulary.
   absl::Status Logits(absl::Span<const int64_t> tokens,
                       absl::FunctionRef<absl::Status(int64_t first, absl::Span<const float>)> take,
                       absl::Span<const int64_t> document_starts = {});
 
-  // Sum of the cross-entropy over sequences of context + 1 tokens each, one after another, in nats.
+  // Returns the sum of the cross-entropy, in nats, over sequences of context + 1 tokens that follow each
+  // other in `tokens`.
   absl::StatusOr<double> LossSum(absl::Span<const int64_t> tokens, int64_t context,
                                  absl::Span<const int64_t> document_starts = {});
 
-  // A sequence that grows. Outlived by its model.
+  // A sequence that grows. The model must outlive it.
   class Continuation {
    public:
     virtual ~Continuation() = default;
-    // Appends tokens. Returns the logits behind the last of them, valid until the next call.
-    // INVALID_ARGUMENT: no tokens; one that is not of the vocabulary; more than positions_max.
+    // Appends tokens. Returns the logits after the last of them, which are valid until the next call.
+    // INVALID_ARGUMENT: no tokens; one outside the vocabulary; more than positions_max in all.
     virtual absl::StatusOr<absl::Span<const float>> Append(absl::Span<const int64_t> tokens) = 0;
     virtual int64_t positions() const = 0;
   };
-  // Of at most `positions_max` tokens, for which it takes memory.
+  // Begins a sequence of at most `positions_max` tokens, and takes the memory for all of them.
   absl::StatusOr<std::unique_ptr<Continuation>> Begin(int64_t positions_max) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/jsonl_line.h"
 #include "worker/lm/commands.h"
 
 namespace longhaul {
@@ -63,15 +64,17 @@ void AddEval(CLI::App& app, Options& options) {
       "model was trained)");
   eval->add_flag("--joined-documents", options.joined, "Attention does not keep to documents")
       ->excludes(separate);
-  CLI::Option* const eos =
-      eval->add_option(
-              "--eos", arguments.eos,
-              "Token behind each document: of token files; or that text and JSONL get (the "
-              "tokenizer's; -1: none)")
-          ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40).description(""));
-  eval->add_option("--bos", arguments.bos, "Token before each document of token files")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40).description(""))
-      ->excludes(eos);
+  eval->add_option("--eos", arguments.eos,
+                   "Token behind each document: of token files; or that text and JSONL get (the "
+                   "tokenizer's; -1: none)")
+      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40).description(""));
+  eval->add_option("--bos", arguments.bos,
+                   "Token before each document: of token files; or that text and JSONL get (none)")
+      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40).description(""));
+  eval->add_option(
+          "--line-mib-max", arguments.line_mib_max,
+          absl::StrCat("Of JSONL: the longest line, in MiB (", arguments.line_mib_max, ")"))
+      ->check(CLI::Range(1, kLineMibMax).description(""));
 }
 
 void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {

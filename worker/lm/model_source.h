@@ -1,4 +1,4 @@
-// Where a model to be used comes from: a checkpoint's folder or a Hugging Face folder.
+// Opens a model's folder for use: a checkpoint or a Hugging Face model.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,11 @@ namespace longhaul {
 struct ModelSource {
   HfConfig config;
   std::unique_ptr<InitialParameters> parameters;
-  std::string origin;  // A Hugging Face folder that may have the tokenizer; empty: none.
+  // The Hugging Face folder that may have the tokenizer. Empty: there is none.
+  std::string origin;
 };
 
-// The errors of CheckpointFolder::Open, if it has a manifest.json; else of OpenHfModel.
+// Errors: those of CheckpointFolder::Open if the folder has a manifest.json, otherwise those of OpenHfModel.
 absl::StatusOr<ModelSource> OpenModel(const std::string& folder);
 
 }  // namespace longhaul

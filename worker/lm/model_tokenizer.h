@@ -1,4 +1,4 @@
-// Which tokenizer the texts of a model go through.
+// Chooses the tokenizer for a model's texts.
 #pragma once
 
 #include <string>
@@ -9,13 +9,15 @@
 namespace longhaul {
 
 struct TokenizerChoice {
-  std::string file;    // A tokenizer.json or a SentencePiece model. Empty: tokens are bytes.
-  bool named = false;  // By --tokenizer or --bytes; or the vocabulary is that of bytes.
+  // A tokenizer.json or a SentencePiece model. Empty: tokens are bytes.
+  std::string file;
+  // --tokenizer or --bytes named it, or the vocabulary is that of bytes.
+  bool named = false;
 };
 
-// `asked` (--tokenizer): a file or its folder; empty: the one beside the model, if its vocabulary is
-// not that of bytes. `bytes` (--bytes): none. `option`: what needs it, for messages. NOT_FOUND: there
-// is none, and what to give.
+// `asked` (--tokenizer) is a file or its folder. If it is empty and the vocabulary is not that of bytes, the
+// tokenizer beside the model is taken. `bytes` (--bytes): tokens are bytes. `option` is the flag that needs
+// the tokenizer, for messages. NOT_FOUND: there is none; the message says what to give.
 absl::StatusOr<TokenizerChoice> ChooseTokenizer(const std::string& asked, bool bytes,
                                                 const ModelSource& source,
                                                 const std::string& option);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/base/tokenizer_name.h"
 #include "worker/data/text_stream.h"
 #include "worker/data/tokenizer.h"
 #include "worker/lm/commands.h"

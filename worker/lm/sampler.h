@@ -8,12 +8,13 @@
 namespace longhaul {
 
 struct SamplingOptions {
-  double temperature = 1;  // 0: the most probable token (the first of several).
-  // The most probable tokens that have this much of the probability together; the others are left out.
+  // 0: the most probable token, or the first of several equal ones.
+  double temperature = 1;
+  // Only the most probable tokens are drawn from: as few as have this probability together.
   double top_p = 1;
 };
 
-// `uniform` in [0, 1) decides. Logits are finite, at least one.
+// `uniform`, a random number in [0, 1), decides. Logits are finite, and there is at least one.
 int64_t ChooseToken(absl::Span<const float> logits, const SamplingOptions& options, double uniform);
 
 }  // namespace longhaul

@@ -1,5 +1,4 @@
-// One block of memory that is cut into pieces by size, the same way every time. Pieces begin at cache
-// lines.
+// One block of memory that is cut into pieces. Each piece begins at a cache line. Called from one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@ namespace longhaul {
 
 class ActivationMemory {
  public:
-  // Hands out pieces. Without memory it only counts.
+  // Hands out pieces of `base`, one after another. Without `base` it only counts.
   class Cutter {
    public:
     Cutter() = default;
@@ -28,8 +27,8 @@ class ActivationMemory {
     int64_t used_ = 0;
   };
 
-  // Calls cut(cutter) once to count and once, with enough memory, to hand out. What pieces had is
-  // lost.
+  // Calls cut(cutter) twice: first to count, then, with enough memory, to hand out pieces. The content of earlier
+  // pieces is lost. The memory only grows.
   template <typename Cut>
   void CutAnew(Cut&& cut) {
     Cutter counter;

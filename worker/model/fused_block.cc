@@ -17,7 +17,8 @@ kernels::AttentionShape GroupOf(const BlockShape& s) {
 
 int64_t NormsWidth(const BlockShape& s) { return 2 * s.dim + 2 * s.head_width; }
 
-// What a thread needs for rows: their normed input, the gated rows, and the largest left side.
+// The scratch of a thread for a block of rows: their normed input, their gated rows, and the largest converted left
+// side.
 int64_t RowScratch(const BlockShape& s, const Products& products) {
   const int64_t widest = std::max({s.qkv(), s.dim, s.attended(), 2 * s.ff_dim});
   return kRowBlock * (s.dim + s.ff_dim) + products.ConvertedFloats(kRowBlock, widest) + 64;
@@ -165,7 +166,7 @@ void FusedBlock::Backward(const float* x, const float* dy, float* dx,
   SumNorms(gradients);
 }
 
-// From the block's output to what attention returned.
+// Backward from the block's output to the result of attention.
 void FusedBlock::MlpBackward(const float* dy, int64_t block, float* scratch) const {
   const Rows rows = RowsOf(block);
   const int64_t at = rows.first * s_.dim;
@@ -208,7 +209,7 @@ void FusedBlock::AttendBackward(int64_t task, float* scratch) const {
       {.dq = dqkv + q, .dk = dqkv + k, .dv = dqkv + v, .stride = s_.qkv()}, scratch);
 }
 
-// The gradients of q and k as projected, of those that attention saw.
+// Backward through rotation and norm of q and k: from what attention read to what was projected.
 void FusedBlock::TurnBack(Rows rows, float* norms) const {
   const int64_t width = s_.head_width, turned = s_.turned_heads();
   for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
@@ -226,7 +227,7 @@ void FusedBlock::TurnBack(Rows rows, float* norms) const {
   }
 }
 
-// From q, k, v to the block's input.
+// Backward from q, k and v to the block's input.
 void FusedBlock::ProjectBackward(const float* x, float* dx, int64_t block, float* scratch) const {
   const Rows rows = RowsOf(block);
   const int64_t at = rows.first * s_.dim;

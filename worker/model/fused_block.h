@@ -1,9 +1,10 @@
-// A decoder block's forward and backward by hand: the same function as TransformerLm's block, on
-// memory that the caller gives. Dimensions as in layers.h; R = B T rows, Q = (H + 2 K) W, F the MLP's
-// width; H W need not be D.
+// A decoder block's forward and backward in hand-written kernels: the same function as TransformerLm's block, in
+// float32 or with bf16 weights, on the caller's memory. Dimensions as in layers.h; also R = B T rows,
+// Q = (H + 2 K) W, F the width of the MLP. H W may differ from D.
 //
-// Rows are worked on kRowBlock at a time, each run of them on one thread, attention by sequence and
-// key head. Sums over rows (gradients of norms) go by those blocks, in their order.
+// A task is kRowBlock rows, or for attention one sequence and key head; each task runs on one thread. Sums over rows
+// (gradients of norms) are made per row block, then over the blocks in their order. So the bits do not depend on the
+// number of threads.
 #pragma once
 
 #include <cstdint>
@@ -21,70 +22,84 @@ struct BlockShape {
   int64_t dim = 0, heads = 0, kv_heads = 0, head_width = 0, ff_dim = 0;
   double norm_eps = 0;
   bool qk_norm = false;
-  const int64_t* document_starts = nullptr;  // [R] as Batch has them. Null: attention is whole.
+  // [R], see Batch. Null: each sequence is one document.
+  const int64_t* document_starts = nullptr;
 
   int64_t rows() const { return sequences * positions; }
   int64_t row_blocks() const { return (rows() + kRowBlock - 1) / kRowBlock; }
   int64_t attended() const { return heads * head_width; }
-  int64_t turned_heads() const { return heads + kv_heads; }  // That have positions.
+  // Heads that are rotated: queries and keys.
+  int64_t turned_heads() const { return heads + kv_heads; }
   int64_t qkv() const { return (heads + 2 * kv_heads) * head_width; }
 };
 
-// Matrices [out, in], of which q, k, v and gate, up lie one after another.
+// Matrices are [out, in]. q, k and v are neighbours in memory, and so are gate and up.
 struct BlockWeights {
   WeightMatrix qkv, output, gate_up, down;
-  const float *input_norm = nullptr, *mlp_norm = nullptr;  // [D]
-  const float *query_norm = nullptr, *key_norm = nullptr;  // [W], with qk_norm.
-  const float *cos = nullptr,
-              *sin = nullptr;  // Of angles: [T, W], of which the first W/2 are read.
+  // [D]
+  const float *input_norm = nullptr, *mlp_norm = nullptr;
+  // [W], with qk_norm.
+  const float *query_norm = nullptr, *key_norm = nullptr;
+  // The rotary angles, [T, W]. Only the first W/2 columns are read.
+  const float *cos = nullptr, *sin = nullptr;
 };
 
-// What forward leaves for backward beside the block's input.
+// What backward needs of forward, besides the block's input.
 struct BlockActivations {
-  float* qkv = nullptr;         // [R, Q] normed and turned.
-  float* unnormed = nullptr;    // [R, (H + K) W], with qk_norm: q and k as projected.
-  float* inverse_qk = nullptr;  // [R, H + K]
-  float* attended = nullptr;    // [R, H W] before the output projection.
-  float* log_sums = nullptr;    // [B, H, T]
-  float* middle = nullptr;      // [R, D] the residual stream between attention and MLP.
-  float* gate_up = nullptr;     // [R, 2 F]; backward puts its gradient in its place.
-  float *inverse_input = nullptr, *inverse_mlp = nullptr;  // [R]
+  // [R, Q] q, k and v after norm and rotation.
+  float* qkv = nullptr;
+  // [R, (H + K) W] q and k before their norms, with qk_norm.
+  float* unnormed = nullptr;
+  // [R, H + K] of the norms of q and k.
+  float* inverse_qk = nullptr;
+  // [R, H W] before the output projection.
+  float* attended = nullptr;
+  // [B, H, T]
+  float* log_sums = nullptr;
+  // [R, D] the residual stream between attention and MLP.
+  float* middle = nullptr;
+  // [R, 2 F]. Backward overwrites it with its gradient.
+  float* gate_up = nullptr;
+  // [R] inverse root mean squares of RMSNorm.
+  float *inverse_input = nullptr, *inverse_mlp = nullptr;
 
   static BlockActivations Cut(const BlockShape& shape, ActivationMemory::Cutter& cutter);
 };
 
 // Working memory that blocks share.
 struct BlockScratch {
-  // Right sides in panels: of the weights, in the order of BlockWeights; of the inputs of the same.
+  // Panels of the four weights in the order of BlockWeights, and of the inputs of their products.
   float *weights[4] = {}, *inputs[4] = {};
-  // Of each thread.
+  // `per_thread` floats for each thread.
   float* threads = nullptr;
   int64_t per_thread = 0;
   // Backward: [R, D], [R, H W], [R, D], [R, D], [R, F], [R, Q].
   float *dmiddle = nullptr, *dattended = nullptr, *normed_input = nullptr, *normed_mlp = nullptr;
   float *gated = nullptr, *dqkv = nullptr;
-  float* pairs[4] = {};    // Of GradientLeft.
-  float* norms = nullptr;  // [row blocks, 2 D + 2 W] gradients of the norms' weights.
+  // For GradientLeft.
+  float* pairs[4] = {};
+  // [row blocks, 2 D + 2 W] gradients of the norms' weights.
+  float* norms = nullptr;
 
   static BlockScratch Cut(const BlockShape& shape, const Products& products, int threads,
                           bool backward, ActivationMemory::Cutter& cutter);
 };
 
-// Where the gradients go, as BlockWeights.
+// The places of the gradients of BlockWeights.
 struct BlockGradients {
   GradientPlace qkv, output, gate_up, down, input_norm, mlp_norm, query_norm, key_norm;
 };
 
 class FusedBlock {
  public:
-  // Everything is kept by value; pointers must stay valid for the calls.
+  // Copies its arguments. The memory that they point to must stay valid during the calls.
   FusedBlock(const BlockShape& shape, const Products& products, const BlockWeights& weights,
              const BlockActivations& activations, const BlockScratch& scratch)
       : s_(shape), products_(products), w_(weights), a_(activations), scratch_(scratch) {}
 
-  // y [R, D] of x [R, D]. Null: only the activations are wanted.
+  // Computes y [R, D] from x [R, D], and the activations. `y` may be null: the caller does not need it.
   void Forward(const float* x, float* y) const;
-  // dx of dy; the activations are of this x.
+  // Computes dx and the weights' gradients from dy. The activations must be those of Forward(x).
   void Backward(const float* x, const float* dy, float* dx, const BlockGradients& gradients) const;
 
  private:
@@ -92,7 +107,7 @@ class FusedBlock {
     int64_t first = 0, count = 0;
   };
   Rows RowsOf(int64_t block) const;
-  // Of the sequence that begins with this row.
+  // The document starts of the sequence that begins with this row.
   const int64_t* StartsOf(int64_t row) const {
     return s_.document_starts == nullptr ? nullptr : s_.document_starts + row;
   }
@@ -114,7 +129,7 @@ class FusedBlock {
   const BlockScratch scratch_;
 };
 
-// Rows of dW that make a task of about equal work, whatever the columns.
+// Computes the gradients dW of several weights on all threads, in tasks of about equal work.
 void ForGradientRows(const Products& products, absl::Span<const GradientLeft> lefts,
                      absl::Span<const RightSide> rights, absl::Span<const GradientPlace> places);
 

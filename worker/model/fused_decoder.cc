@@ -15,7 +15,7 @@
 namespace longhaul {
 namespace {
 
-// Of logits that exist at once.
+// The most logits that exist at a time.
 constexpr int64_t kLogitFloats = int64_t{1} << 23;
 
 void CopyTokens(const at::Tensor& tokens_BT, int64_t vocab, std::vector<int64_t>& out) {
@@ -45,7 +45,7 @@ void CopyStarts(const at::Tensor& starts_BT, std::vector<int64_t>& out) {
   }
 }
 
-// The common place of tensors that lie one after another.
+// The place of several gradients that are neighbours in memory.
 GradientPlace Together(GradientPlaces& gradients, const UnitLayout& layout, int unit, int first,
                        int count) {
   const GradientPlace place = gradients.Place({unit, first});
@@ -207,7 +207,7 @@ void FusedDecoder::Embed(const at::Tensor& table) {
   });
 }
 
-// Each thread adds all rows, in their order, in columns of its own.
+// Each thread adds all rows, in their order, for its own columns. So the bits do not depend on the number of threads.
 void FusedDecoder::EmbedBackward(const GradientPlace& place) const {
   const int64_t dim = shape_.dim;
   at::parallel_for(0, dim, kRowBlock / 4, [&](int64_t first, int64_t end) {
@@ -258,7 +258,7 @@ void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
   using From = RightSide::From;
   const int64_t dim = shape_.dim, vocab = shape_.vocab;
   const WeightMatrix matrix = Matrix(weights[1], vocab, dim);
-  // The weights may be elsewhere than in forward, but they are the same, so forward's panels are too.
+  // The weights may have moved since forward, but their values are the same. So forward's panels are still valid.
   products_.Prepare({{From::kWeight, matrix, head_panels_back_}});
   const GradientPlace norm = gradients.Place({unit, 0});
   GradientPlace place =

@@ -1,5 +1,5 @@
-// TransformerLm's units by hand: embedding, blocks (FusedBlock), and the head with its cross-entropy,
-// whose logits exist for a run of rows at a time.
+// TransformerLm's units in hand-written kernels: embedding, blocks (FusedBlock), and the head with its
+// cross-entropy. The head computes the logits of a few rows at a time, so they never exist as a whole.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace longhaul {
 
 class FusedDecoder : public FusedPass {
  public:
-  // `compute`: of the matrices, kFloat or kBFloat16. `layout` outlives the object.
+  // `compute`: the type of the matrices, kFloat or kBFloat16. `layout` outlives the object.
   FusedDecoder(const TransformerShape& shape, const ModelLayout& layout, const RotaryTables& rotary,
                at::ScalarType compute);
 
@@ -35,7 +35,7 @@ class FusedDecoder : public FusedPass {
   void Embed(const at::Tensor& table);
   void EmbedBackward(const GradientPlace& place) const;
   WeightMatrix Matrix(const at::Tensor& first, int64_t rows, int64_t columns) const;
-  // Makes logits of these rows, and of them the sum of their loss and its gradient.
+  // Computes the logits of these rows, and replaces them by the gradient of the loss. Returns the sum of the loss.
   double Logits(int64_t first, int64_t count);
   void HeadForward(absl::Span<const at::Tensor> weights);
   void HeadBackward(int unit, absl::Span<const at::Tensor> weights, GradientPlaces& gradients);
@@ -46,26 +46,32 @@ class FusedDecoder : public FusedPass {
   const RotaryTables rotary_;
   const Products products_;
 
-  // Of the pass at hand.
+  // For the current pass.
   Options options_;
   BlockShape block_;
   int threads_ = 1;
-  std::vector<int64_t> inputs_, targets_;  // [rows]
-  std::vector<int64_t> starts_;            // [rows], or empty: of documents.
+  // [rows]
+  std::vector<int64_t> inputs_, targets_;
+  // [rows] document starts. Empty: each sequence is one document.
+  std::vector<int64_t> starts_;
   double loss_sum_ = 0;
 
   ActivationMemory memory_;
-  std::vector<float*> stream_;  // [R, D] each.
+  // The residual stream before each unit, [R, D].
+  std::vector<float*> stream_;
   std::vector<BlockActivations> kept_;
   BlockScratch scratch_;
-  // Of the stream: backward reads one and writes the other.
+  // Gradients of the residual stream: backward reads one and writes the other.
   float *gradient_ = nullptr, *next_gradient_ = nullptr;
-  int64_t logit_rows_ = 0;                        // Whose logits exist at once.
-  float *normed_ = nullptr, *inverse_ = nullptr;  // [R, D], [R]: the head's norm.
+  // How many rows have logits at a time.
+  int64_t logit_rows_ = 0;
+  // The head's norm: [R, D] and [R].
+  float *normed_ = nullptr, *inverse_ = nullptr;
   float *head_panels_ = nullptr, *head_panels_back_ = nullptr, *logits_ = nullptr;
   float *dnormed_ = nullptr, *head_inputs_ = nullptr, *head_pairs_ = nullptr;
   float *head_norms_ = nullptr, *converted_ = nullptr;
-  std::vector<double> losses_;  // Of row blocks.
+  // By row block.
+  std::vector<double> losses_;
 };
 
 }  // namespace longhaul

@@ -1,14 +1,13 @@
-// Forward and backward of a model's units written by hand, beside Model::Forward, which autograd
-// differentiates and which is the reference. A pass keeps activations and scratch in memory of its
-// own, which grows with the largest batch seen and is not given back, so that steps after the first
-// allocate nothing. It keeps no weights: they are given for each use, and may lie elsewhere in
-// backward than in forward.
+// Forward and backward of a model's units in hand-written kernels. The reference is Model::Forward, which autograd
+// differentiates. A pass owns memory for activations and scratch. It grows with the largest batch and is not freed,
+// so steps after the first allocate nothing. A pass keeps no weights: the caller gives them for each use, and they
+// may have moved between forward and backward.
 //
-// Order: Begin; Forward of every unit; then, if gradients are wanted, Backward of every unit in
-// reverse. An abandoned pass is begun anew.
+// Order: Begin; Forward of every unit; then, if gradients are needed, Backward of every unit in reverse. After an
+// unfinished pass, Begin starts the next one.
 //
-// Used from one thread; works on all threads of at::parallel_for. Results do not depend on how many
-// there are. Throws c10::Error as torch does. CPU only.
+// Called from one thread; computes on all threads of at::parallel_for. The results do not depend on their number.
+// Throws c10::Error as torch does. CPU only.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +16,46 @@
 
 namespace longhaul {
 
-// Contiguous float32 memory of a tensor's gradient.
+// Contiguous float32 memory for a tensor's gradient.
 struct GradientPlace {
   float* data = nullptr;
-  bool add = false;  // To what it has; else it is overwritten.
+  // Add the gradient to the content. False: overwrite it.
+  bool add = false;
 };
 
 class GradientPlaces {
  public:
   virtual ~GradientPlaces() = default;
-  // For the next contribution to a tensor's gradient, which the caller makes at once.
+  // The place for the next contribution to a tensor's gradient. The caller writes it before the next call.
   virtual GradientPlace Place(TensorRef tensor) = 0;
 };
 
 class FusedPass {
  public:
   enum class Keep {
-    kActivations,  // For backward.
-    kInputs,       // Of units; backward runs forward again.
-    kNothing       // There is no backward.
+    // All activations, for backward.
+    kActivations,
+    // The units' inputs. Backward runs forward again.
+    kInputs,
+    // Nothing: there is no backward.
+    kNothing
   };
   struct Options {
     Keep keep = Keep::kNothing;
-    double scale = 1;  // Of the loss whose gradient is taken.
+    // A factor of the loss whose gradient is computed.
+    double scale = 1;
   };
 
   virtual ~FusedPass() = default;
-  // The batch is read here and not kept.
+  // Reads the batch and does not keep it.
   virtual void Begin(const Batch& batch, const Options& options) = 0;
   // Weights as for Model::Forward.
   virtual void Forward(int unit, absl::Span<const at::Tensor> weights) = 0;
-  // Sum over the batch's tokens, after the last unit's forward.
+  // The sum of the cross-entropy over the batch's tokens, in nats. Valid after the last unit's forward.
   virtual double loss_sum() const = 0;
   virtual void Backward(int unit, absl::Span<const at::Tensor> weights,
                         GradientPlaces& gradients) = 0;
-  // Of memory that it holds.
+  // The memory that the pass owns.
   virtual int64_t bytes() const = 0;
 };
 

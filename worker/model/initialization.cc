@@ -10,14 +10,15 @@
 namespace longhaul {
 namespace {
 
-constexpr uint64_t kParameterStream = 0x696e6974;  // "init"; the order of the data has another one.
+// "init". The order of the data uses another stream of the same seed.
+constexpr uint64_t kParameterStream = 0x696e6974;
 
 uint64_t KeyOf(uint64_t seed, int unit, int tensor) {
   const auto words = Philox(seed, kParameterStream, uint64_t(unit) << 32 | uint64_t(tensor));
   return uint64_t{words[1]} << 32 | words[0];
 }
 
-// Standard normal number `index` of a key (Box and Muller): each counter gives a pair.
+// The `index`-th standard normal number of a key (Box and Muller, 1958). Each counter value gives two numbers.
 double Normal(uint64_t key, int64_t index) {
   const auto words = Philox(key, 0, static_cast<uint64_t>(index / 2));
   const double u = (static_cast<double>(uint64_t{words[1]} << 32 | words[0]) + 0.5) * 0x1p-64;

@@ -1,5 +1,5 @@
-// Initial parameters: a pure function of (seed, unit, tensor, index), so that any rank can make any
-// part of them.
+// Initial parameters: a pure function of (seed, unit, tensor, index). So any rank can compute any part of them.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace longhaul {
 void InitializeParameters(const Model& model, uint64_t seed, int unit, int64_t first,
                           absl::Span<float> out);
 
-// The same as a source of them. The model outlives the object.
+// The same as InitialParameters. The model outlives the object.
 class SeedParameters : public InitialParameters {
  public:
   SeedParameters(const Model& model, uint64_t seed) : model_(model), seed_(seed) {}

@@ -36,7 +36,8 @@ at::Tensor RepeatHeads(const at::Tensor& x_BKTW, int64_t heads) {
       .reshape({sizes[0], heads, sizes[2], sizes[3]});
 }
 
-// A position's turn, stretched.
+// Scales the angle per position of a pair of elements for long contexts. kLinear divides all angles. Llama 3's rule
+// divides those of long wavelengths, keeps those of short ones, and interpolates in between.
 double Scaled(double turn, const RopeScaling& scaling) {
   if (scaling.kind == RopeScaling::Kind::kNone) return turn;
   const double slow = turn / scaling.factor;
@@ -60,7 +61,8 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
 RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
                               const RopeScaling& scaling, at::Device device) {
   const auto doubles = c10::TensorOptions().dtype(at::kDouble);
-  at::Tensor turns = at::empty({width / 2}, doubles);  // A position, in radians.
+  // Radians per position.
+  at::Tensor turns = at::empty({width / 2}, doubles);
   for (int64_t i = 0; i < width / 2; ++i) {
     const double exponent = static_cast<double>(2 * i) / static_cast<double>(width);
     turns.data_ptr<double>()[i] = Scaled(std::pow(theta, -exponent), scaling);

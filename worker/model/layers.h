@@ -1,6 +1,6 @@
-// The pieces of a decoder block, differentiable by autograd, on any device. Dimensions: B
-// sequences, T positions, D width, H query heads, K key and value heads, W head width, F width
-// inside the MLP.
+// The parts of a decoder block, differentiable by autograd, on any device. Dimensions: B sequences, T positions,
+// D width, H query heads, K key and value heads, W head width, F width of the MLP, V vocabulary. Pure functions;
+// thread-safe. Throw as torch does.
 #pragma once
 
 #include "ATen/core/Tensor.h"
@@ -12,18 +12,18 @@ namespace longhaul {
 // precision.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
-// Rotary positions (Su et al., "RoFormer") in the "rotate half" convention of Hugging Face Llama:
-// element i of a head is rotated with element i + W/2.
+// Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention of Hugging Face
+// Llama: element i of a head and element i + W/2 are rotated together.
 struct RotaryTables {
   at::Tensor cos_TW, sin_TW;
 };
 RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
                               const RopeScaling& scaling, at::Device device);
-// x's positions are those from `first` on.
+// The positions of x are first, first + 1, ...
 at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first = 0);
 
-// What is added to scores so that a position sees those from its document's first one to itself: 0, or
-// minus infinity. In the precision of q. Memory: B T^2.
+// The mask that is added to scores, [B, 1, T, T]: 0 where a position may attend (from the beginning of its document
+// to itself), else minus infinity. `precision`: that of q. Memory: B T^2 elements.
 at::Tensor DocumentMask(const at::Tensor& starts_BT, at::ScalarType precision);
 
 // Causal attention; each key and value head serves H / K query heads. Returns [B, T, H * W]. `mask`:
@@ -35,7 +35,7 @@ at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
 at::Tensor SwiGlu(const at::Tensor& x_BTD, const at::Tensor& gate_FD, const at::Tensor& up_FD,
                   const at::Tensor& down_DF);
 
-// Sum of the cross-entropy of float32 logits over all tokens.
+// The sum of the cross-entropy of float32 logits over all tokens, in nats.
 at::Tensor CrossEntropySum(const at::Tensor& logits_BTV, const at::Tensor& targets_BT);
 
 }  // namespace longhaul

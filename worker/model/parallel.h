@@ -1,4 +1,4 @@
-// Work shared between the threads of torch.
+// Shares tasks between the threads of torch. Blocks until all are done.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace longhaul {
 
-// work(task, thread) for tasks [0, count): each thread has a run of them, of equal length but for one.
+// Calls work(task, thread) for tasks [0, count). Each thread gets a run of tasks; the runs differ in length by at most
+// one.
 template <typename Work>
 void ForTasks(int64_t count, Work&& work) {
   at::parallel_for(0, count, 1, [&](int64_t first, int64_t end) {

@@ -9,7 +9,7 @@
 namespace longhaul {
 namespace {
 
-// Rows of dy that are put in order at once.
+// So many rows of dy are converted to pairs at a time.
 constexpr int64_t kLeftRows = 64;
 
 int64_t PanelCount(const RightSide& right) {

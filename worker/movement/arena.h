@@ -1,4 +1,4 @@
-// One allocation of a place, cut into buffers: pinned host memory is slow to get, piece by piece.
+// One allocation, cut into buffers. Allocating pinned host memory piece by piece would be slow.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace longhaul {
 
-// Used from one thread. Buffers keep the memory.
+// Called from one thread. Buffers keep the memory alive, and may outlive the arena.
 class Arena {
  public:
   // Errors: those of Movement::Allocate.
   static absl::StatusOr<Arena> Create(Movement& movement, Place place, int64_t bytes,
                                       absl::string_view what);
 
-  // What a buffer takes of the arena.
+  // How much of the arena a buffer takes.
   static int64_t SizeOf(int64_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
-  // The arena must have room.
+  // The arena must have room for SizeOf(bytes).
   std::unique_ptr<PlacedBuffer> Take(std::string name, int64_t bytes);
 
   Place place() const { return place_; }

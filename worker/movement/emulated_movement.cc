@@ -156,7 +156,7 @@ std::optional<EmulatedMovement::Time> EmulatedMovement::StartCopies() {
       if (link.queue < 0) continue;
       Queue& queue = queues_[link.queue];
       const auto bytes = static_cast<double>(queue.waiting.front().bytes);
-      // The link begins when it is free, whenever this thread finds time to see that.
+      // The copy counts from when the link was free, however late this thread sees that.
       link.end = std::max(link.end, *queue.ready);
       if (link.bytes_per_second > 0) {
         link.end += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -178,7 +178,7 @@ void EmulatedMovement::CopyInBackground() {
       changed_.Wait(&mutex_);
       continue;
     }
-    // A copy of this machine takes time too, within the link's.
+    // Copying here takes time, too. It is part of the link's time.
     const auto to_move = std::find_if(links_.begin(), links_.end(), [](const Link& link) {
       return link.queue >= 0 && !link.moved;
     });
@@ -199,7 +199,7 @@ void EmulatedMovement::CopyInBackground() {
     Link& link = links_[links_[0].queue >= 0 && links_[0].end == *next ? 0 : 1];
     const int ended = std::exchange(link.queue, -1);
     EndFirst(ended, link.status);
-    // The link alone kept it waiting.
+    // The next work of this queue waited for nothing but the link.
     if (IsReady(ended)) queues_[ended].ready = link.end;
   }
 }

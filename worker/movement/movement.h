@@ -1,13 +1,14 @@
-// Moves bytes between host memory and a device's in the background, and runs work on the device: one
-// queue for each direction and class of traffic, one for the device's own work. A queue runs in the
-// order of submission; between queues the only order is that of tokens, which is the user's to give.
+// Copies bytes between host memory and the memory of a device in the background, and runs work on the
+// device. There is a queue for each direction and class of traffic, and one for the device's own work. A
+// queue runs in the order of submission. Between queues only tokens give an order, which the caller chooses.
 //
-// Every work names the versions that it reads and the ones that it leaves. A version that is not
-// there when a work is submitted (or, where the implementation runs the works itself, when it runs:
-// a wait is missing) is an error. Errors stay: every later Wait and Join returns the first one.
+// Every work names the versions of buffers that it reads and writes. It is an error if a buffer does not have
+// the version that a work reads: when the work is submitted, and, where the implementation runs works itself,
+// when it runs (then a wait is missing). Errors stay: every later Wait and Join returns the first one.
 //
 // Implementations: EmulatedMovement (a second arena in host memory), and CUDA streams (the module
-// longhaul_cuda_movement). Thread-safe. Buffers outlive the works that use them.
+// longhaul_cuda_movement_streams). Thread-safe. Buffers must outlive the works that use them. Only Wait and
+// WaitAll block.
 #pragma once
 
 #include <array>
@@ -25,31 +26,35 @@
 
 namespace longhaul {
 
-enum class Direction { kUp, kDown };  // kUp: host to device.
-// What would otherwise stand behind something slower.
+// kUp: host to device. kDown: device to host.
+enum class Direction { kUp, kDown };
+// Each class has queues of its own, so that it does not wait behind another one.
 enum class MoveClass { kState, kGradients, kWeights };
 
 struct MoveQueue {
   Direction direction = Direction::kUp;
   MoveClass move_class = MoveClass::kState;
 };
-inline constexpr int kMoveQueues = 6;              // Of copies.
-inline constexpr int kComputeQueue = kMoveQueues;  // The device's own work.
+// Queues 0 to kMoveQueues - 1 are for copies.
+inline constexpr int kMoveQueues = 6;
+// The device's own work.
+inline constexpr int kComputeQueue = kMoveQueues;
+// What the caller enqueues by other means (Fork).
 inline constexpr int kCallerQueue = kMoveQueues + 1;
 inline constexpr int kQueues = kMoveQueues + 2;
 
-// The end of a work: the `number`th of its queue. As it is made: something that is done.
+// Stands for the end of the `number`th work of a queue. The default stands for a work that is done.
 struct MoveToken {
   int queue = 0;
   int64_t number = 0;
 };
 
-// On the device. `stream`: where to enqueue it (a cudaStream_t); null: it is to be done on return.
+// Work on the device. It is to be enqueued on `stream` (a cudaStream_t). Null: it must be done on return.
 using DeviceWork = std::function<absl::Status(void* stream)>;
 
 class Movement {
  public:
-  // Reads: the version that is expected. Writes: the one that is left.
+  // A buffer that a work uses. `version`: the one that it reads, or the one that it writes.
   struct Use {
     PlacedBuffer* buffer = nullptr;
     int64_t version = 0;
@@ -57,41 +62,43 @@ class Movement {
 
   virtual ~Movement() = default;
 
-  // Aligned to 256 bytes, zeros, freed with the last copy of the pointer. RESOURCE_EXHAUSTED: names
-  // `what`, the place and the bytes.
+  // Memory filled with zeros, aligned to 256 bytes, freed with the last copy of the pointer.
+  // RESOURCE_EXHAUSTED: there is not enough; the message names `what`, the place and the bytes.
   virtual absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
                                                               absl::string_view what) = 0;
 
-  // The first `bytes` of `from`, to the beginning of `to`, after `after`.
+  // Copies the first `bytes` of `from` to the beginning of `to`, after `after` are done.
   MoveToken Copy(MoveQueue queue, Use from, Use to, int64_t bytes,
                  absl::Span<const MoveToken> after = {});
   MoveToken Compute(DeviceWork work, std::vector<Use> reads, std::vector<Use> writes,
                     absl::Span<const MoveToken> after = {});
 
-  // What the caller has enqueued on the device by other means so far (a model's kernels).
+  // A token for everything that the caller has enqueued on the device by other means so far (the kernels of a
+  // model).
   virtual absl::StatusOr<MoveToken> Fork() = 0;
-  // What the caller enqueues there from now on runs after `token`.
+  // Everything that the caller enqueues there from now on runs after `token`.
   virtual absl::Status Join(const MoveToken& token) = 0;
   // Does not block.
   virtual bool Done(const MoveToken& token) = 0;
-  // Blocks until it is done; the host may then read what it wrote. `what` names the wait in errors.
-  // DEADLINE_EXCEEDED after the options' timeout, or the error that stays.
+  // Blocks until the work is done; the host may then read what it wrote. `what` names the wait in errors.
+  // DEADLINE_EXCEEDED after the options' timeout; or the first error of all works.
   virtual absl::Status Wait(const MoveToken& token, absl::string_view what) = 0;
-  // Of all that was submitted.
+  // Waits for everything that was submitted.
   absl::Status WaitAll(absl::string_view what);
 
-  // Before the host reads a buffer. INTERNAL: another version lies in it.
+  // Call before the host reads a buffer. INTERNAL: the buffer has another version.
   static absl::Status Expect(const Use& use);
 
  protected:
   struct Work {
     std::string name;
-    DeviceWork run;  // On the compute queue; empty: a copy.
+    // On the compute queue. Empty: the work is a copy.
+    DeviceWork run;
     std::vector<Use> reads, writes;
     int64_t bytes = 0;
     std::vector<MoveToken> after;
   };
-  // `token` is the work's. Called in the order of the queue, with a lock held.
+  // `token` stands for `work`. Called in the order of each queue, with submit_mutex_ held.
   virtual absl::Status Enqueue(const MoveToken& token, Work work) = 0;
 
   // Keeps the first error.

@@ -1,5 +1,6 @@
-// A piece of memory in one place, with the version of what lies in it. Versions are numbers that the
-// users choose; who reads says which one he expects (Movement).
+// A piece of memory in one place, with the version of its content. Versions are numbers that the users
+// choose. A reader names the version that it expects (Movement). Versions are atomic; the content is ordered
+// by Movement's tokens.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@ enum class Place { kHost, kDevice };
 
 class PlacedBuffer {
  public:
-  // `owner` keeps the memory; null: somebody else does, longer than the last use of the buffer.
+  // `owner` keeps the memory alive. Null: the caller does, for longer than the last use of the buffer.
   PlacedBuffer(std::string name, Place place, absl::Span<std::byte> memory,
                std::shared_ptr<void> owner = nullptr)
       : name_(std::move(name)), place_(place), memory_(memory), owner_(std::move(owner)) {}
@@ -28,17 +29,17 @@ class PlacedBuffer {
   Place place() const { return place_; }
   absl::Span<std::byte> memory() const { return memory_; }
   int64_t bytes() const { return static_cast<int64_t>(memory_.size()); }
-  // Null of an empty buffer.
+  // Null if the buffer is empty.
   template <typename T>
   T* as() const {
     return reinterpret_cast<T*>(memory_.data());
   }
 
-  // What lies here once everything that was submitted is done, and what lies here now. The second is
-  // known where the implementation runs the works itself, else it is the first.
+  // The version once everything that was submitted is done.
   int64_t promised() const { return promised_; }
+  // The version now, where the implementation runs works itself. Otherwise the same as promised().
   int64_t version() const { return version_; }
-  // By the host itself, or by who changes the memory outside of Movement. No work uses it meanwhile.
+  // For changes outside of Movement, by the host or on the device. No work may use the buffer meanwhile.
   void SetVersion(int64_t version) { promised_ = version_ = version; }
 
  private:

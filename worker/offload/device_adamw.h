@@ -1,5 +1,5 @@
-// The AdamW kernel of a device, as the interleaved update enqueues it; and what updates matrices that
-// another optimizer (Muon) wants whole.
+// The functions with which InterleavedAdamW updates one subgroup: the AdamW kernel of a device, and the update of
+// a matrix by another optimizer (Muon).
 #pragma once
 
 #include <functional>
@@ -9,24 +9,26 @@
 
 namespace longhaul {
 
-// One subgroup in device memory.
+// The update of one subgroup. The arrays lie where the function works.
 struct DeviceUpdate {
   AdamWOptions options;
   UpdateOptions update;
-  int64_t count = 0;  // 1-based.
+  // The number of the update, 1-based.
+  int64_t count = 0;
   bool decay = false;
   int64_t elements = 0;
-  int64_t rows = 0, columns = 0;  // Of a matrix; it has no variance. Else 0.
+  // The shape of a matrix that is updated as a whole; it has no variance. Otherwise 0.
+  int64_t rows = 0, columns = 0;
   AdamWArrays arrays;
 };
 
-// `stream`: see DeviceWork.
+// Enqueues an update on the device. `stream`: see DeviceWork.
 using DeviceAdamW = std::function<absl::Status(const DeviceUpdate& update, void* stream)>;
 
-// The same in host memory, on the calling thread.
+// Does an update in host memory, on the calling thread.
 using HostUpdate = std::function<absl::Status(const DeviceUpdate& update)>;
 
-// Of the emulated device: the host's own kernel, on one thread.
+// The DeviceAdamW of the emulated device: AdamWKernel on the calling thread.
 absl::Status EmulatedAdamW(const DeviceUpdate& update, void* stream);
 
 }  // namespace longhaul

@@ -12,7 +12,7 @@
 namespace longhaul {
 namespace {
 
-// The cgroup that the process sees as its root.
+// The cgroup of this process, as it sees it.
 constexpr char kCgroup[] = "/sys/fs/cgroup";
 
 std::string Size(int64_t bytes) {
@@ -21,7 +21,7 @@ std::string Size(int64_t bytes) {
   return mib < 1024 ? absl::StrFormat("%.1f MiB", mib) : absl::StrFormat("%.1f GiB", mib / 1024);
 }
 
-// Of a file that holds one; "max" and what is not there: none.
+// The number in a file. Nothing if there is no such file, or it says "max".
 std::optional<int64_t> ReadNumber(const std::string& path) {
   int64_t number = 0;
   if (!absl::SimpleAtoi(ReadSystemFile(path), &number)) return std::nullopt;

@@ -1,5 +1,5 @@
-// Whether a node's memory holds what its ranks offload, or evaluate beside training, found before
-// anything is allocated.
+// Checks, before anything is allocated, whether a node has enough memory for what its ranks offload, and for
+// their evaluations beside training. Thread-safe; reads files of the system.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,34 @@
 
 namespace longhaul {
 
-// Of one rank, in bytes.
+// The host memory that offloading takes, for one rank, in bytes.
 struct OffloadNeed {
-  int64_t masters = 0, weights = 0;  // `weights`: beside the masters.
-  int64_t optimizer = 0;             // Moments, gradients, staging.
-  int64_t emulated = 0;              // What a device would hold, were it not emulated.
+  int64_t masters = 0;
+  // Copies of the weights in addition to the masters.
+  int64_t weights = 0;
+  // Moments, gradients, staging.
+  int64_t optimizer = 0;
+  // The memory of an emulated device.
+  int64_t emulated = 0;
   int64_t total() const { return masters + weights + optimizer + emulated; }
 };
 
-// What this process may still use: the least of what the machine and its cgroup have left. NOT_FOUND:
-// the system does not say. `root`: of the system's files.
+// The bytes that this process may still use: what the machine or its cgroup has left, whichever is less.
+// NOT_FOUND: the system does not say. `root`: the path of the system's root, for tests.
 absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root = "");
 
-// FAILED_PRECONDITION: `ranks` ranks of this need have no room; with the numbers.
+// FAILED_PRECONDITION: `available` bytes are too few for `ranks` ranks; the message has the numbers.
 absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t available);
 
-// What evaluation beside training takes of one rank, in bytes.
+// The memory that evaluation beside training takes, for one rank. Sizes in bytes.
 struct EvaluationNeed {
   int copies = 0;
-  int64_t copy = 0;  // Of the weights.
+  // One copy of the weights.
+  int64_t copy = 0;
   int64_t activations = 0;
   int64_t total() const { return copies * copy + activations; }
 };
-// As above.
+// As CheckHostMemory.
 absl::Status CheckEvaluationMemory(const EvaluationNeed& need, int ranks, int64_t available);
 
 }  // namespace longhaul

@@ -13,7 +13,7 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float), kNarrow = sizeof(uint16_t);
-// Host subgroups that may wait for gradients that were not flushed before.
+// So many submitted host subgroups may wait for gradients that were not flushed before.
 constexpr size_t kWaitingMax = 2;
 constexpr int kShadowSlots = 2;
 
@@ -22,7 +22,7 @@ constexpr MoveQueue kStateDown{Direction::kDown, MoveClass::kState};
 constexpr MoveQueue kGradientsDown{Direction::kDown, MoveClass::kGradients};
 constexpr MoveQueue kWeightsUp{Direction::kUp, MoveClass::kWeights};
 
-// Of an element, `bytes(shape)`; the largest subgroup at `place`, in bytes.
+// The size of the largest subgroup at `place`, in bytes. bytes(shape) is the size of an element.
 template <typename Bytes>
 int64_t LargestOf(absl::Span<const SubgroupShape> shapes, absl::Span<const UpdatePlace> places,
                   UpdatePlace place, Bytes&& bytes) {
@@ -138,7 +138,8 @@ absl::Status InterleavedAdamW::TakeMemory(absl::Span<const Subgroup> subgroups) 
     if (state.place == UpdatePlace::kHost)
       state.gradients = host.Take(name("gradients"), size * kFloat);
     if (state.place == UpdatePlace::kInterleaved) interleaved_.push_back(i);
-    BeginWrite(i).IgnoreError();  // Gives the first stamp; nothing is under way.
+    // Gives the first stamp. It cannot fail, since no work was submitted.
+    BeginWrite(i).IgnoreError();
   }
   const auto largest = [&](auto&& of_element) {
     return LargestOf(shapes, schedule_.places, UpdatePlace::kInterleaved, of_element);
@@ -249,12 +250,11 @@ void InterleavedAdamW::Begin(const UpdateOptions& options) {
 
 void InterleavedAdamW::Submit(const SubgroupUpdate& update) {
   State& state = subgroups_[update.subgroup];
-  const auto size = static_cast<size_t>(state.shape.elements);
+  const int64_t size = state.shape.elements;
   LH_CHECK(updates_ > 0, "an update outside Begin");
-  LH_CHECK(update.parameters.size() == size &&
-               update.gradients.size() + update.narrow_gradients.size() == size &&
-               update.shadow.size() == (options_.shadow ? size : 0),
-           "a subgroup has another size");
+  LH_CHECK(update.Fits(size), "a subgroup has another size");
+  LH_CHECK(update.shadow.empty() == (!options_.shadow || size == 0),
+           "an update has a shadow if the options say so, and only then");
   LH_CHECK(state.parameters->as<float>() == update.parameters.data(), "masters lie elsewhere");
   if (size == 0 || !status_.ok()) return;
   state.update = update;
@@ -295,7 +295,8 @@ void InterleavedAdamW::SubmitInterleaved(int subgroup) {
 void InterleavedAdamW::SubmitResident(int subgroup) {
   State& state = subgroups_[subgroup];
   MoveToken loaded;
-  if (state.resident->promised() != state.stamp) {  // In the first update, and after a write.
+  // True in the first update, and after a write.
+  if (state.resident->promised() != state.stamp) {
     loaded = movement_.Copy(kStateUp, {state.parameters.get(), state.stamp},
                             {state.resident.get(), state.stamp}, state.resident->bytes(),
                             {state.settled});
@@ -317,7 +318,7 @@ void InterleavedAdamW::PointSource(State& state, const SubgroupUpdate& update) {
         state.shape.elements * (wide ? kFloat : kNarrow), generation_);
 }
 
-// `gradients` may lie elsewhere than the update says: in host memory.
+// `gradients` may be a copy in host memory, and not the memory of the update.
 AdamWArrays InterleavedAdamW::Arrays(const State& state, const PlacedBuffer& gradients,
                                      const PlacedBuffer& parameters, const PlacedBuffer& moment,
                                      const PlacedBuffer& variance) const {

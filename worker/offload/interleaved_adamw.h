@@ -1,17 +1,18 @@
-// AdamW whose masters and moments rest in host memory: the host updates some subgroups where they
-// lie, the device others, whose state goes up and comes back meanwhile (Deep Optimizer States,
-// arXiv 2410.21316). Every subgroup is updated once, by the same arithmetic, whatever the schedule:
-// where the device has the host's kernel, results are the plain update's bit for bit.
+// AdamW with masters and moments in host memory. The host updates some subgroups in place, the device others,
+// whose state is copied to the device and back meanwhile (Deep Optimizer States, arXiv 2410.21316). Every
+// subgroup is updated once, by the same arithmetic, whatever the schedule. If the device has the host's kernel,
+// the result equals that of AdamW bit for bit.
 //
-//   gradients  are given on the device; those of host subgroups come down, best during backward
-//   state      of interleaved subgroups goes up ahead of its use into one of a few slots, and back
-//   masters    are all in host memory when Finish returns, those of resident subgroups too
-//   shadow     lies on the device; that of host subgroups goes up
+//   gradients  lie on the device; those of host subgroups are copied to the host, best during backward
+//   state      of interleaved subgroups is copied into one of a few slots on the device before its use, and back
+//   masters    are all in host memory when Finish returns, also those of resident subgroups
+//   shadow     lies on the device; that of host subgroups is copied there
 //
-// Matrices that another optimizer (Muon) updates whole go the same ways, with a momentum in float32 for
-// their moments.
+// Matrices that another optimizer (Muon) updates as a whole are handled in the same way, with a float32 momentum
+// instead of the two moments.
 //
-// Every copy carries the stamp of the state that it was made of (Movement). Used from one thread.
+// Every buffer has the stamp of its content as its version (Movement), so a stale copy is an error. Called from
+// one thread. Finish and the calls that say so wait for the device.
 #pragma once
 
 #include <deque>
@@ -32,28 +33,32 @@ class InterleavedAdamW : public Optimizer {
  public:
   struct Subgroup {
     SubgroupShape shape;
-    absl::Span<float> parameters;  // The masters, in host memory; Submit is given the same.
+    // The masters, in host memory. Submit must get the same span.
+    absl::Span<float> parameters;
   };
   struct Options {
     AdamWOptions adamw;
-    double adamw_rate = 1;  // AdamW's learning rate is this times the update's.
-    HostUpdate
-        matrices;  // Of subgroups that are matrices, on the host. Else they are AdamW's, too.
+    // The learning rate of AdamW is this times the update's.
+    double adamw_rate = 1;
+    // Updates matrices on the host. Empty: AdamW updates them, too.
+    HostUpdate matrices;
     ScheduleOptions schedule;
-    bool shadow = false;  // Updates have one.
-    int slots = 3;        // One is filled, one computed on, one emptied.
+    // Updates have a shadow.
+    bool shadow = false;
+    // By default one is filled, one computed on, one emptied.
+    int slots = 3;
   };
-  // What it keeps for subgroups of these shapes. `matrices` of the options may be any.
+  // The memory for subgroups of these shapes. Of `matrices` only whether it is empty counts.
   struct Bytes {
     int64_t host = 0, device = 0;
   };
   static Bytes BytesOf(const Options& options, absl::Span<const SubgroupShape> shapes);
 
-  // `movement`, `team` (may be null) and the masters outlive the object. RESOURCE_EXHAUSTED.
+  // `movement`, `team` (may be null) and the masters outlive the object. Errors: those of Movement::Allocate.
   static absl::StatusOr<std::unique_ptr<InterleavedAdamW>> Create(
       const Options& options, absl::Span<const Subgroup> subgroups, Movement& movement,
       DeviceAdamW device, ThreadTeam* team);
-  // Waits for what is under way.
+  // Waits for its works.
   ~InterleavedAdamW() override;
 
   const UpdateSchedule& schedule() const { return schedule_; }
@@ -61,18 +66,19 @@ class InterleavedAdamW : public Optimizer {
 
   // --- Before an update.
 
-  // The state of the first subgroups that the device updates sets out.
+  // Begins to copy the state of the first interleaved subgroups to the device.
   void PrefetchState();
-  // A subgroup's gradients are complete; they stay as they are until Finish or ForgetGradients.
-  // Those of host subgroups set out. Submit does it for what was not flushed. Of the update only
-  // the gradients count.
+  // Begins to copy the gradients of a host subgroup to the host. They must be complete, and must not change until
+  // Finish or ForgetGradients. Submit does it for the subgroups that were not flushed. Only subgroup and
+  // gradients of `update` count.
   void FlushGradients(const SubgroupUpdate& update);
-  // There will be no update of these gradients: waits for what reads them.
+  // Ends the gradients without an update. Waits for the copies that read them.
   absl::Status ForgetGradients();
-  // Before anybody else writes masters: waits for what reads them, and forgets copies.
+  // Call before the masters are written outside of an update. Waits for the copies that read them, and drops
+  // copies of them.
   absl::Status BeginWrite(int subgroup);
 
-  // --- Optimizer. Errors of Submit are Finish's.
+  // --- Optimizer. Finish returns the errors of Submit.
 
   void Begin(const UpdateOptions& options) override;
   void Submit(const SubgroupUpdate& update) override;
@@ -94,22 +100,30 @@ class InterleavedAdamW : public Optimizer {
   struct State {
     SubgroupShape shape;
     UpdatePlace place = UpdatePlace::kHost;
-    int64_t stamp = 0;  // Of masters and moments.
-    Buffer parameters;  // On the masters.
+    // Of masters and moments.
+    int64_t stamp = 0;
+    // The masters themselves.
+    Buffer parameters;
     Buffer moment, variance;
-    Buffer resident;        // kResident: the masters on the device.
-    Buffer gradients;       // kHost: in host memory.
-    Buffer source, shadow;  // On the update's own memory.
-    int64_t flushed = -1;   // The generation of gradients that set out.
+    // kResident: a copy of the masters on the device.
+    Buffer resident;
+    // kHost: a copy of the gradients in host memory.
+    Buffer gradients;
+    // The memory of the update: its gradients and its shadow.
+    Buffer source, shadow;
+    // The generation of the gradients that were flushed last.
+    int64_t flushed = -1;
     MoveToken flush;
-    bool waits = false;  // Submitted, and not yet updated by the host.
+    // Submitted, and not updated by the host yet.
+    bool waits = false;
     MoveToken settled;
     SubgroupUpdate update;
   };
   // Device memory for the state of one interleaved subgroup.
   struct Slot {
     Buffer parameters, moment, variance;
-    int subgroup = -1;  // Whose state it has or gets. -1: nobody's.
+    // The subgroup whose state the slot has or receives. -1: none.
+    int subgroup = -1;
     int64_t stamp = 0;
     MoveToken loaded, free;
   };
@@ -118,11 +132,11 @@ class InterleavedAdamW : public Optimizer {
     MoveToken free;
   };
 
-  // Of a matrix that is not AdamW's.
+  // Whether another optimizer updates the subgroup.
   static bool IsMatrix(const Options& options, const SubgroupShape& shape) {
     return options.matrices != nullptr && shape.matrix();
   }
-  // Of an element of m and of v, in bytes.
+  // Bytes of an element of m and of v.
   struct MomentSizes {
     int64_t moment = 0, variance = 0;
   };
@@ -130,12 +144,12 @@ class InterleavedAdamW : public Optimizer {
   InterleavedAdamW(const Options& options, UpdateSchedule schedule, Movement& movement,
                    DeviceAdamW device, ThreadTeam* team);
   absl::Status TakeMemory(absl::Span<const Subgroup> subgroups);
-  // All but the arrays.
+  // Without the arrays.
   DeviceUpdate UpdateOf(const State& state) const;
   AdamWArrays Arrays(const State& state, const PlacedBuffer& gradients,
                      const PlacedBuffer& parameters, const PlacedBuffer& moment,
                      const PlacedBuffer& variance) const;
-  // A buffer on memory of somebody else.
+  // Makes a buffer of memory that the object does not own.
   static void Point(Buffer& buffer, const char* name, Place place, const void* memory,
                     int64_t bytes, int64_t version);
   void PointSource(State& state, const SubgroupUpdate& update);
@@ -145,10 +159,11 @@ class InterleavedAdamW : public Optimizer {
   void PrefetchAfter(int subgroup);
   void SubmitInterleaved(int subgroup);
   void SubmitResident(int subgroup);
-  // On the device; the caller stamps.
+  // Enqueues the update of a subgroup on the device. The caller sets the new stamp.
   MoveToken Compute(State& state, PlacedBuffer& parameters, PlacedBuffer& moment,
                     PlacedBuffer& variance, const MoveToken& loaded, int64_t stamp);
-  // Runs host subgroups whose gradients are there, and others until so many wait.
+  // Updates the host subgroups whose gradients have arrived. Waits for others until at most `waiting_max` are
+  // left.
   void RunHost(size_t waiting_max);
   absl::Status UpdateOnHost(State& state);
   void Note(const absl::Status& status);
@@ -163,12 +178,15 @@ class InterleavedAdamW : public Optimizer {
   std::vector<Slot> slots_;
   std::vector<ShadowSlot> shadows_;
   size_t next_slot_ = 0, next_shadow_ = 0;
-  std::deque<int> waiting_;              // Host subgroups, in the order of their submission.
-  int64_t stamps_ = 0, generation_ = 1;  // The last stamp; of the gradients at hand.
+  // Host subgroups, in the order of their submission.
+  std::deque<int> waiting_;
+  // The last stamp, and the generation of the current gradients.
+  int64_t stamps_ = 0, generation_ = 1;
   int64_t updates_ = 0;
   UpdateOptions update_;
   Bytes bytes_;
-  absl::Status status_;  // Of the update under way.
+  // The first error of the current update.
+  absl::Status status_;
 };
 
 }  // namespace longhaul

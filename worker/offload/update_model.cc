@@ -9,11 +9,11 @@ namespace longhaul {
 namespace {
 
 constexpr int kStrideMax = 16;
-// How long links are busy beside the host, and how fast it is beside them, depend on each other.
+// The time in which links and host are busy together, and the host's rate in that time, depend on each other.
 constexpr int kRefinements = 8;
 
 double DramSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
-  // What one rank's copies take from its host is in host_elements_beside.
+  // host_elements_beside already includes the effect of this rank's own copies.
   if (load.rates.dram_bytes <= 0 || load.ranks == 1) return 0;
   const auto host = static_cast<double>(schedule.host_elements);
   const auto interleaved = static_cast<double>(schedule.interleaved_elements);
@@ -24,7 +24,7 @@ double DramSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
   return load.ranks * bytes / load.rates.dram_bytes;
 }
 
-// When each resource is free, as the works of an update take it.
+// The times at which each resource becomes free, while the works of an update are placed one after another.
 class Timeline {
  public:
   Timeline(const UpdateLoad& load, double host_elements, absl::Span<const int64_t> elements,
@@ -76,9 +76,12 @@ class Timeline {
   const double host_elements_;
   const absl::Span<const int64_t> elements_;
   std::vector<size_t> interleaved_;
-  std::vector<double> slots_;   // When each is free.
-  std::vector<double> loaded_;  // By interleaved subgroup: when its state is on the device.
-  size_t next_ = 0;             // Of the interleaved subgroups.
+  // When each slot becomes free.
+  std::vector<double> slots_;
+  // When the state of each interleaved subgroup is on the device.
+  std::vector<double> loaded_;
+  // The next interleaved subgroup to load.
+  size_t next_ = 0;
   double host_ = 0, up_ = 0, down_ = 0, device_ = 0, gradients_ = 0;
 };
 
@@ -100,7 +103,7 @@ double TimelineSeconds(const UpdateLoad& load, double host_elements,
   return timeline.end();
 }
 
-// How long the links are busy: the mean of both.
+// How long the links are busy: the mean of up and down.
 double LinkSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
   const UpdateTraffic& traffic = load.traffic;
   const auto host = static_cast<double>(schedule.host_elements);

@@ -1,6 +1,6 @@
-// How long an interleaved update takes: the performance model of Deep Optimizer States (arXiv
-// 2410.21316) as a bound, max(host, up, down, device, DRAM), and as the schedule's own timeline, which
-// also has the pipeline's beginning and end. Rates are measured (update_rates.h). Pure.
+// Predicts how long an interleaved update takes, after the performance model of Deep Optimizer States (arXiv
+// 2410.21316): as a lower bound, max(host, up, down, device, DRAM), and as a timeline of the schedule, which
+// includes the beginning and end of the pipeline. Rates are measured (update_rates.h). Pure.
 #pragma once
 
 #include "absl/types/span.h"
@@ -8,43 +8,51 @@
 
 namespace longhaul {
 
-// Of this rank, each alone on the machine. Elements and bytes a second.
+// The rates of this rank, in elements and bytes a second, each measured alone on the machine.
 struct UpdateRates {
   double host_elements = 0, device_elements = 0;
   double up_bytes = 0, down_bytes = 0;
-  // The host's while both links are busy, which share its memory. 0: the same.
+  // The host's rate while both links are busy, which use the same memory. 0: as host_elements.
   double host_elements_beside = 0;
-  // Of the host's memory, which the ranks of a host share. 0: it limits nothing.
+  // The rate of the host's memory, which all ranks of a host share. 0: no limit.
   double dram_bytes = 0;
 };
 
 // Bytes of an element.
 struct UpdateTraffic {
-  double state = 12;          // p, m, v of interleaved subgroups, each way.
-  double masters_down = 4;    // Of resident subgroups.
-  double shadow_up = 0;       // Of host subgroups: 2 with a bf16 shadow.
-  double gradients_down = 0;  // Of host subgroups, if they were not flushed before.
-  // In the host's memory: p, m, v, g read and p, m, v written; shadow written and read by copies.
+  // Interleaved subgroups: p, m, v in each direction.
+  double state = 12;
+  // Resident subgroups.
+  double masters_down = 4;
+  // Host subgroups: 2 with a bf16 shadow.
+  double shadow_up = 0;
+  // Host subgroups whose gradients were not flushed before.
+  double gradients_down = 0;
+  // Reads and writes of the host's memory, for a host subgroup (p, m, v, g read; p, m, v written) and for an
+  // interleaved one (p, m, v read and written by copies).
   double dram_host = 28, dram_device = 24;
 };
 
 struct UpdateLoad {
   UpdateRates rates;
   UpdateTraffic traffic;
-  int ranks = 1;           // Of this host.
-  int slots = 3;           // See InterleavedAdamW.
-  bool prefetched = true;  // The first states are on the device when the update begins.
+  // Ranks of this host.
+  int ranks = 1;
+  // See InterleavedAdamW.
+  int slots = 3;
+  // The first states are on the device when the update begins.
+  bool prefetched = true;
 };
 
-// Seconds. (The largest of the five resources, all overlapped.)
+// The lower bound, in seconds: all five resources work at the same time, and the slowest one decides.
 double BoundSeconds(const UpdateLoad& load, const UpdateSchedule& schedule);
-// Seconds, following InterleavedAdamW's queues, subgroup by subgroup.
+// The timeline's prediction, in seconds. It follows the queues of InterleavedAdamW subgroup by subgroup.
 double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements,
                       const UpdateSchedule& schedule);
-// The stride of 1 to 16, or 0, with the least prediction; of equals the one that moves least.
+// The stride, 0 or 1 to 16, with the least prediction. Of equal ones, the one that copies least.
 int ChooseStride(const UpdateLoad& load, absl::Span<const int64_t> elements, double device_share);
 
-// T(k) = A (1 - 1/k) + B / k: what measurements of the paper's authors follow.
+// The time as a function of the stride k, T(k) = A (1 - 1/k) + B / k. The measurements in the paper follow it.
 struct StrideLaw {
   double a = 0, b = 0;
   static StrideLaw Through(int stride, double seconds, int other_stride, double other_seconds);

@@ -22,8 +22,9 @@ namespace {
 
 constexpr absl::string_view kMagic = "longhaul update rates 1";
 constexpr int64_t kFileBytesMax = 4096;
-constexpr int kArrays = 4;  // p, m, v, g.
-// Host memory is said to limit what runs together when that slows the host by more.
+// p, m, v, g.
+constexpr int kArrays = 4;
+// If copies slow the host by more than this, its memory is said to be the limit.
 constexpr double kSlowed = 0.9;
 
 constexpr MoveQueue kUpQueue{Direction::kUp, MoveClass::kState};
@@ -33,8 +34,8 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// One subgroup on each side. Copies have buffers of their own on the host, so that they may run
-// beside its update.
+// A scratch subgroup on the host and one on the device. Copies use other buffers of the host, so that they can
+// run beside its update.
 class Scratch {
  public:
   static absl::StatusOr<Scratch> Create(Movement& movement, const MeasureOptions& options) {
@@ -74,7 +75,7 @@ class Scratch {
   Buffers host_, device_;
 };
 
-// The least seconds of a run: what else happens on the machine only adds. The first run is left out.
+// The shortest time of a run, in seconds: disturbances only add to it. The first run does not count.
 absl::StatusOr<double> LeastTimeOf(absl::Duration budget,
                                    const std::function<absl::Status()>& run) {
   LH_RETURN_IF_ERROR(run());
@@ -122,8 +123,8 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
         return wait(movement.Compute([&device, work](void* stream) { return device(work, stream); },
                                      {}, {}));
       }));
-  // The host for as long as both links are busy.
-  double beside = 0;  // The most.
+  // The host updates for as long as both links are busy. `beside` is its highest rate.
+  double beside = 0;
   LH_RETURN_IF_ERROR(LeastTimeOf(budget, [&]() -> absl::Status {
                        const MoveToken last_up = scratch.CopyUp(movement);
                        const MoveToken last_down = scratch.CopyDown(movement);

@@ -1,4 +1,4 @@
-// The rates of UpdateModel, measured on this machine, and kept for the next start.
+// Measures the rates of update_model.h on this machine, and keeps them for the next start.
 #pragma once
 
 #include <string>
@@ -15,22 +15,23 @@ namespace longhaul {
 
 struct MeasureOptions {
   AdamWOptions adamw;
-  // Of the scratch; as much as there is to update, or beyond the caches.
+  // The size of the subgroups that are measured. It should be as much as there is to update, or too large for
+  // the caches.
   int64_t elements = 1 << 23;
   absl::Duration budget = absl::Seconds(2);
 };
 
-// Updates scratch subgroups and moves them, one resource at a time, then host, up and down together
-// (whether host memory limits them). Takes the budget, and at least two runs of each. `team` may be
-// null. Blocks. RESOURCE_EXHAUSTED; else those of Movement.
+// Updates and copies scratch subgroups, one resource at a time, then host, up and down together, to see whether
+// the host's memory limits them. Blocks for about the budget; each resource gets at least two runs. `team` may
+// be null. Errors: those of Movement.
 absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
                                                ThreadTeam* team, const MeasureOptions& options);
 
-// What measured rates hold for: the processor, and what `of` says besides. `root`: of the system's
-// files.
+// Identifies the machine for which measured rates are valid: by its processor and by `of`. `root`: the path of the
+// system's root, for tests.
 std::string MachineFingerprint(absl::string_view of, const std::string& root = "");
 
-// NOT_FOUND: there are none of this fingerprint. Those of the file system.
+// NOT_FOUND: the file has no rates for this fingerprint. Others: those of the file system.
 absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& path,
                                             absl::string_view fingerprint);
 absl::Status SaveUpdateRates(FileSystem& fs, const std::string& path, absl::string_view fingerprint,

@@ -1,6 +1,7 @@
-// Which subgroups of an update run where (Deep Optimizer States, arXiv 2410.21316): of every
-// `stride` in a row the last one on the device, its state brought there and back while the host
-// updates the others; and a static share whose state stays on the device (Twin-Flow). Pure values.
+// Decides where each subgroup of an update runs (Deep Optimizer States, arXiv 2410.21316). Of every `stride`
+// subgroups in a row, the last is updated on the device; its state is copied there and back while the host
+// updates the others. A fixed share of the subgroups is resident: its state stays on the device (Twin-Flow).
+// Pure values.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,35 @@ namespace longhaul {
 
 enum class UpdatePlace {
   kHost,
-  kInterleaved,  // On the device; its state rests in host memory.
-  kResident,     // On the device, where its moments stay.
+  // On the device. Masters and moments are kept in host memory.
+  kInterleaved,
+  // On the device. The moments are kept there.
+  kResident,
 };
 
 struct ScheduleOptions {
-  int stride = 0;           // At least 1. 0: none is interleaved.
-  double device_share = 0;  // Of the elements, to be resident. In [0, 1].
+  // 0: no subgroup is interleaved.
+  int stride = 0;
+  // The share of the elements that should be resident, in [0, 1].
+  double device_share = 0;
 };
 
 struct UpdateSchedule {
   int stride = 0;
-  std::vector<UpdatePlace> places;  // By subgroup.
+  // By subgroup.
+  std::vector<UpdatePlace> places;
   int64_t host_elements = 0, interleaved_elements = 0, resident_elements = 0;
 
-  // What became of ScheduleOptions::device_share: subgroups are not cut.
+  // The share of the elements that is resident. It differs from ScheduleOptions::device_share, since subgroups are
+  // not cut.
   double resident_share() const;
-  // Of the elements that are updated on the device.
+  // The share of the elements that is updated on the device.
   double device_share() const;
-  // For people, in a few words.
+  // A few words for people.
   std::string Describe() const;
 };
 
-// The first subgroups are resident, as many as come nearest to the share; the stride counts the
-// others.
+// Makes the first subgroups resident, as many as come closest to the share. The stride counts the others.
 UpdateSchedule MakeSchedule(absl::Span<const int64_t> elements, const ScheduleOptions& options);
 
 }  // namespace longhaul

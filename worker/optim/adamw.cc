@@ -30,13 +30,9 @@ void AdamW::Begin(const UpdateOptions& options) {
 
 void AdamW::Submit(const SubgroupUpdate& update) {
   State& state = subgroups_[update.subgroup];
-  const auto size = static_cast<size_t>(state.shape.elements);
   LH_CHECK(updates_ > 0, "an update outside Begin");
-  LH_CHECK(update.parameters.size() == size &&
-               update.gradients.size() + update.narrow_gradients.size() == size &&
-               (update.shadow.empty() || update.shadow.size() == size),
-           "a subgroup has another size");
-  if (size == 0) return;
+  LH_CHECK(update.Fits(state.shape.elements), "a subgroup has another size");
+  if (state.shape.elements == 0) return;
   const AdamWConstants constants =
       MakeAdamWConstants(options_, update_, updates_, state.shape.decay);
   const auto data = [](auto&& values) { return values.empty() ? nullptr : values.data(); };

@@ -1,5 +1,5 @@
-// AdamW in host memory: one fused pass that reads gradients, parameters and both moments once and
-// writes the last three, and the shadow. Updates are settled when Submit returns.
+// AdamW in host memory. One fused pass reads gradients, parameters and both moments once, and writes
+// parameters, moments and shadow. An update is settled when Submit returns.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace longhaul {
 
 class AdamW : public Optimizer {
  public:
-  // `team` outlives the object; null: the calling thread alone.
+  // `team` computes, and outlives the object. Null: the calling thread does.
   AdamW(const AdamWOptions& options, absl::Span<const SubgroupShape> subgroups,
         ThreadTeam* team = nullptr);
 
@@ -29,24 +29,26 @@ class AdamW : public Optimizer {
   int64_t updates() const override { return updates_; }
   void SetUpdates(int64_t updates) override { updates_ = updates; }
   int64_t state_bytes() const override;
-  // The state itself, if it is kept in float32.
+  // The memory of the state of a subgroup. Empty if moments are not kept in float32.
   absl::Span<float> Wide(OptimizerState state, int subgroup);
 
  private:
-  // Of one subgroup, in one of the two.
+  // A moment of one subgroup: in `wide` as float32, or in `narrow` as the bits of bf16 numbers.
   struct Values {
     HugePageVector<float> wide;
     HugePageVector<uint16_t> narrow;
   };
   struct State {
     SubgroupShape shape;
-    Values moment, variance;  // m and v of Algorithm 2.
+    // m and v of Algorithm 2.
+    Values moment, variance;
   };
 
   const AdamWOptions options_;
   ThreadTeam* const team_;
   std::vector<State> subgroups_;
-  int64_t updates_ = 0;  // Begun so far: t of Algorithm 2.
+  // t of Algorithm 2.
+  int64_t updates_ = 0;
   UpdateOptions update_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-// Of update `count` (1-based) of a subgroup.
+// For update `count` (1-based). `decay`: see SubgroupShape.
 inline AdamWConstants MakeAdamWConstants(const AdamWOptions& options, const UpdateOptions& update,
                                          int64_t count, bool decay) {
   const AdamWStep step(options, update.learning_rate, count);

@@ -1,5 +1,5 @@
-// No fused multiply-add: every instruction set gives the same bits, so the ranks of a pool of
-// unlike machines stay equal.
+// The kernel uses no fused multiply-add. So every instruction set gives the same bits, and ranks on different
+// machines stay equal.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/optim/adamw_kernel.cc"
 // clang-format off: before all other includes.
@@ -16,11 +16,12 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Prefetched this far ahead: the pass computes about as long as it waits for memory, so the
-// processor's own prefetching comes late. Half or twice as far is 3 to 7 % slower; prefetching more
-// (ReadAhead), blocks of one array at a time and stores past the caches are slower, too.
+// How far ahead the kernel prefetches, in elements. Computing takes about as long as waiting for memory here,
+// so the processor's own prefetching comes too late. Half or twice this distance was 3 to 7 % slower. Slower,
+// too, were: prefetching more (ReadAhead), blocks of one array at a time, and stores past the caches.
 constexpr int64_t kAhead = 1024 / sizeof(float);
-// From here on the shadow is written past the caches, which it would only run through.
+// From this size on the shadow is written past the caches: it would push out the rest, and nobody reads it
+// soon.
 constexpr int64_t kStreamElements = 1 << 20;
 
 enum class Shadow { kNone, kCached, kStreamed };
@@ -39,7 +40,7 @@ HWY_INLINE hn::Vec<D> ReadFloats(D d, const uint16_t* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
-// The upper half of the bits of `values` + `rounding`.
+// Stores the upper 16 bits of `values` + `rounding`, added as integers.
 template <class D, bool kStream = false>
 HWY_INLINE void StoreNarrow(D, hn::Vec<D> values, Words<D> rounding, uint16_t* to) {
   const hn::RebindToUnsigned<D> word;
@@ -121,7 +122,7 @@ HWY_INLINE void UpdateLanes(D d, const AdamWConstants& c, int64_t i,
 
 template <Shadow kShadow, typename Gradient, typename Moment>
 void Run(const AdamWConstants& constants, int64_t n, const Pass<Gradient, Moment>& arrays) {
-  // Of its own: stores to the arrays cannot change it.
+  // Local copies: the compiler then knows that stores to the arrays cannot change them.
   const AdamWConstants c = constants;
   const Pass<Gradient, Moment> a = arrays;
   const hn::ScalableTag<float> full;

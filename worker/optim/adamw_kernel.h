@@ -8,20 +8,23 @@
 
 namespace longhaul {
 
+// As float32: beta1, beta2 and eps of Algorithm 2; keep, step_size and 1 / root of AdamWStep.
 struct AdamWConstants {
   float gradient_scale, beta1, one_minus_beta1, beta2, one_minus_beta2, keep, step_size,
       inverse_root, eps;
 };
 
-// Of pairs one is null; uint16_t are the bits of bf16 numbers.
+// Arrays of n elements that do not overlap. uint16_t are the bits of bf16 numbers. Of each array that exists
+// in both widths, the caller gives one; the other is null.
 struct AdamWArrays {
   const float* gradients = nullptr;
   const uint16_t* narrow_gradients = nullptr;
   float* parameters = nullptr;
-  uint16_t* shadow = nullptr;  // Null: none. The parameters after the update, to nearest even.
+  // Receives the parameters after the update, rounded to nearest even. May be null.
+  uint16_t* shadow = nullptr;
   float *moment = nullptr, *variance = nullptr;
-  // Rounded stochastically, so that on the average also a change below half a bf16 step counts; the
-  // noise is made of the bits of gradient and parameter.
+  // Rounded stochastically: changes smaller than half a bf16 step then count on average. The noise is derived
+  // from the bits of gradient and parameter.
   uint16_t *narrow_moment = nullptr, *narrow_variance = nullptr;
 
   // The arrays from element `first` on.
@@ -32,8 +35,9 @@ struct AdamWArrays {
   }
 };
 
+// Algorithm 2 of Loshchilov and Hutter for n elements, as AdamWStep writes it, in float32.
 void AdamWKernel(const AdamWConstants& constants, int64_t n, const AdamWArrays& arrays);
-// On the threads of a team; null: on the calling one.
+// The same on the threads of a team. Null: on the calling thread.
 inline void AdamWKernel(const AdamWConstants& constants, int64_t n, const AdamWArrays& arrays,
                         ThreadTeam* team) {
   ForParts(team, n, kLineGrain, [&](int64_t first, int64_t end) {

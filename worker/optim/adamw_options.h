@@ -7,21 +7,22 @@
 
 namespace longhaul {
 
-// What the moments are kept as.
+// How the moments are kept.
 enum class MomentPrecision { kFloat32, kBfloat16 };
-// Of one element of a moment.
+// The bytes of one element of a moment.
 constexpr int64_t MomentBytes(MomentPrecision moments) {
   return moments == MomentPrecision::kFloat32 ? 4 : 2;
 }
 
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;
-  // Of subgroups with decay; per step it is multiplied by the learning rate.
+  // lambda of Algorithm 2, for subgroups with decay. A step multiplies it by the learning rate.
   double weight_decay = 0;
-  MomentPrecision moments = MomentPrecision::kFloat32;  // kBfloat16: in host memory alone.
+  // AdamW in host memory supports kBfloat16; the others do not.
+  MomentPrecision moments = MomentPrecision::kFloat32;
 };
 
-// Constants of update t = `count` (1-based), in the order of PyTorch's own arithmetic. With
+// Constants of update t = `count` (1-based), computed in double in the order of PyTorch's AdamW. With
 //   keep = 1 - lr decay ;  step_size = lr / (1 - beta1^t) ;  root = sqrt(1 - beta2^t)
 // line 12 of the algorithm, its m_hat and v_hat (lines 9 and 10) written out, is
 //   theta = keep theta - step_size m / (sqrt(v) / root + eps)

@@ -1,5 +1,5 @@
-// An allocator for large arrays that are read and written from end to end: in huge pages, where the
-// kernel gives them.
+// An allocator for large arrays that are read and written from end to end. It asks the operating system
+// for huge pages, which make such passes faster.
 #pragma once
 
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ struct HugePageAllocator {
   T* allocate(size_t count) {
     const size_t bytes = count * sizeof(T);
     void* const memory = ::operator new(bytes, Alignment(bytes));
-    // Advice: where it is not taken, the pages are small.
+    // Only advice: the result does not matter for correctness.
     if (bytes >= kPage) madvise(memory, bytes / kPage * kPage, MADV_HUGEPAGE);
     return static_cast<T*>(memory);
   }

@@ -1,7 +1,7 @@
-// The inner learning rate as a function of step t of T, with a warm-up of W steps: linear, then half a
-// cosine (Loshchilov and Hutter, "SGDR", equation 5, without restarts). Pure value.
+// The inner learning rate at step t of T: a linear warm-up of W steps, then half a cosine (Loshchilov and
+// Hutter, "SGDR", equation 5, without restarts). Pure value.
 //   t < W:   lr = peak t / W
-//   t >= W:  lr = peak (f + (1 - f) (1 + cos(pi (t - W) / (T - W))) / 2),  f: the final fraction
+//   t >= W:  lr = peak (f + (1 - f) (1 + cos(pi (t - W) / (T - W))) / 2),  f: final_fraction
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,14 @@ namespace longhaul {
 
 struct LearningRate {
   double peak = 1e-3;
-  int64_t steps = 1;             // The last step; later ones get the final rate.
-  int64_t warmup_steps = 0;      // Step t of them gets peak * t / warmup_steps.
-  double final_fraction = 0.05;  // Of the peak, at the last step.
+  // T. Later steps have the rate of this one.
+  int64_t steps = 1;
+  // W.
+  int64_t warmup_steps = 0;
+  // The rate at step T, as a fraction of the peak.
+  double final_fraction = 0.05;
 
-  // For step `step`, 1-based.
+  // The rate at step t = `step`, 1-based.
   double At(int64_t step) const;
 };
 

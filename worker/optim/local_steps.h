@@ -1,23 +1,23 @@
 // The local steps of 0/1 Adam (Lu et al., "Maximizing communication efficiency for large-scale training
-// via 0/1 Adam", arXiv 2202.06009, algorithm 1), in host memory. Between two synchronisations a rank
-// steps by its own gradients, and adds up what it stepped:
+// via 0/1 Adam", arXiv 2202.06009, algorithm 1), in host memory. Between two synchronisations each rank
+// steps by its own gradients, and accumulates its steps in u:
 //
 //   m = beta1 m + (1 - beta1) g         the caller
 //   x = keep x - gamma m / d            d = sqrt(v) / sqrt(1 - beta2^F) + eps, v frozen (FrozenScale)
 //   u = keep u + gamma m ;  s = keep s + gamma
 //
-// When the ranks synchronise, x' being the parameters after the synchronisation before:
+// When the ranks synchronise, with x' the parameters after the previous synchronisation:
 //
 //   ubar = the compressed mean of u     the caller
-//   m = ubar / s ;  x = K x' - ubar / d ;  u = 0, s = 0        K: the product of keep since then
+//   m = ubar / s ;  x = K x' - ubar / d ;  u = 0, s = 0        K: the product of keep since x'
 //
-// gamma = lr / (1 - beta1^t) and keep = 1 - lr decay are AdamW's (AdamWStep). The paper has no decay.
-// Here u and s decay as x does, so that x = K x' - u / d holds at any time but for rounding. x' is kept.
-// Computed back from x, as DeepSpeed does, it would differ between the ranks by rounding; so ranks
-// become equal bit for bit.
+// gamma = lr / (1 - beta1^t) and keep = 1 - lr decay are those of AdamW (AdamWStep). The paper has no weight
+// decay. Here u and s decay as x does, so that x = K x' - u / d holds at any time, up to rounding. The object
+// keeps x'. DeepSpeed computes it back from x, which differs between ranks by rounding. With a kept x' the
+// ranks become equal bit for bit.
 //
-// Takes 8 bytes an element, from the first local step on. Used from one thread, but Step and
-// Synchronize of different elements from any.
+// Memory: 8 bytes an element, from the first local step on. Called from one thread; only Step and
+// Synchronize may run on several threads, for different elements.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@
 
 namespace longhaul {
 
-// Divides by d. An element without variance never had a gradient, so there is no scale to step by: 0.
+// Divides by d. An element whose variance is zero never had a gradient, so no scale is known: its step is 0.
 struct FrozenScale {
   absl::Span<const float> variance;
   float inverse_root = 1, eps = 0;
@@ -51,20 +51,20 @@ class LocalSteps {
  public:
   explicit LocalSteps(absl::Span<const SubgroupShape> subgroups);
 
-  // Steps since the last synchronisation. 0: the ranks hold the same parameters and momentum.
+  // Steps since the last synchronisation. 0: all ranks hold the same parameters and momentum.
   int64_t taken() const { return taken_; }
-  // Before a step of all subgroups. `keep`: of those with decay.
+  // Call before Step of all subgroups. `keep` is for subgroups with decay; the others have 1.
   void Begin(float gamma, float keep);
-  // Spans are of the whole subgroup.
+  // Spans cover the whole subgroup.
   void Step(const LocalPart& part, const FrozenScale& scale, absl::Span<const float> moment,
             absl::Span<float> parameters);
 
-  // u: this rank's own.
+  // u of this rank.
   absl::Span<const float> accumulated(int subgroup) const { return subgroups_[subgroup].steps; }
-  // `mean`: ubar. Where every rate since the last synchronisation was zero, so is the momentum.
+  // `mean` is ubar. If s is 0, because every learning rate was 0, the momentum becomes 0.
   void Synchronize(const LocalPart& part, const FrozenScale& scale, absl::Span<const float> mean,
                    absl::Span<float> moment, absl::Span<float> parameters) const;
-  // After Synchronize of all subgroups; or to forget the steps since the last one.
+  // Call after Synchronize of all subgroups, or to forget the steps since the last synchronisation.
   void End();
 
   int64_t state_bytes() const;
@@ -72,17 +72,22 @@ class LocalSteps {
  private:
   struct Subgroup {
     SubgroupShape shape;
-    HugePageVector<float> before;  // x'
-    HugePageVector<float> steps;   // u
+    // x'
+    HugePageVector<float> before;
+    // u
+    HugePageVector<float> steps;
   };
-  // Of subgroups with decay, or of the others.
+  // The same for all subgroups with decay, and for all without.
   struct Sums {
-    float gamma = 0, keep = 1;   // Of the step under way.
-    double kept = 1, rates = 0;  // K and s.
+    // For the current step.
+    float gamma = 0, keep = 1;
+    // K and s.
+    double kept = 1, rates = 0;
   };
 
   std::vector<Subgroup> subgroups_;
-  Sums sums_[2];  // By SubgroupShape::decay.
+  // Indexed by SubgroupShape::decay.
+  Sums sums_[2];
   int64_t taken_ = 0;
 };
 

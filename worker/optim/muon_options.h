@@ -23,23 +23,26 @@ inline constexpr MuonStep kMuonSteps[] = {{4.0848, -6.8946, 2.9270},
                                           {2.8769, -3.1427, 1.2046},
                                           {2.8366, -3.0525, 1.2012}};
 inline constexpr double kMuonEps = 1e-7;
-// Matrices with a shorter side are iterated in float32 in any case: it costs next to nothing, and one
-// nearly singular direction in sixteen, which bf16 gets wrong, moves the whole update by 3 %.
+// Matrices whose shorter side is below this are iterated in float32 whatever the setting. It costs little.
+// With 16 directions, one that is nearly singular and comes out wrong in bf16 changes the update by 3 %.
 inline constexpr int64_t kMuonNarrowSideMin = 64;
 
 enum class MuonScaling {
-  kSpectral,    // sqrt(rows / columns): a step of this spectral norm whatever the shape.
-  kMatchAdamW,  // 0.2 sqrt(max(rows, columns)): steps as large as AdamW's (arXiv 2502.16982).
+  // sqrt(rows / columns).
+  kSpectral,
+  // 0.2 sqrt(max(rows, columns)): the root mean square of a step is like AdamW's (arXiv 2502.16982).
+  kMatchAdamW,
 };
-// What the matrix products of the iterations are computed in; sums always in float32.
+// The type of the factors in the iterations' matrix products. Sums are in float32.
 enum class MuonPrecision { kBfloat16, kFloat32 };
 
 struct MuonOptions {
   double momentum = 0.9;
-  double weight_decay = 0;  // As AdamW's.
+  // As that of AdamW.
+  double weight_decay = 0;
   MuonScaling scaling = MuonScaling::kSpectral;
   MuonPrecision iterations = MuonPrecision::kBfloat16;
-  // Of what is no hidden matrix, whose learning rate is this times that of Muon.
+  // For the parameters that are not hidden matrices. Their learning rate is `adamw_rate` times that of Muon.
   AdamWOptions adamw;
   double adamw_rate = 1;
 };

@@ -9,7 +9,8 @@
 namespace longhaul {
 namespace {
 
-constexpr int64_t kGrainElements = 1 << 14;  // Of a thread's part.
+// The smallest part that a thread computes.
+constexpr int64_t kGrainElements = 1 << 14;
 
 void WriteShadow(const SubgroupUpdate& update, int64_t first, int64_t end) {
   if (update.shadow.empty()) return;
@@ -93,11 +94,9 @@ void OneBitAdam::TakeOwnGradients(int subgroup, absl::Span<const float> gradient
 }
 
 void OneBitAdam::CheckSizes(const SubgroupUpdate& update) const {
-  const auto size = static_cast<size_t>(shapes_[update.subgroup].elements);
   LH_CHECK(updates() > 0, "an update outside Begin");
-  LH_CHECK(update.parameters.size() == size && update.gradients.size() == size &&
-               (update.shadow.empty() || update.shadow.size() == size),
-           "a subgroup has another size, or momentum that is not float32");
+  LH_CHECK(update.Fits(shapes_[update.subgroup].elements), "a subgroup has another size");
+  LH_CHECK(update.narrow_gradients.empty(), "momentum must be float32");
 }
 
 void OneBitAdam::StepByMomentum(const SubgroupUpdate& update) {

@@ -11,25 +11,28 @@
 namespace longhaul {
 
 struct OneBitAdamOptions {
-  AdamWOptions adamw;  // Of the warm-up; float32 moments.
-  // How many updates are Adam's before the variance is frozen. 0: until its norm stands still, see
-  // VarianceWatch.
+  // Moments must be float32.
+  AdamWOptions adamw;
+  // The variance is frozen after so many updates. 0: once its norm no longer falls, see VarianceWatch, which
+  // uses the next two.
   int64_t freeze_step = 0;
   double freeze_ratio = 0.96;
-  int64_t freeze_not_before = 0;  // With freeze_ratio: the learning rate's warm-up.
+  // The updates of the learning rate's warm-up.
+  int64_t freeze_not_before = 0;
   // The variance policy of 0/1 Adam, see VarianceSchedule. 0: the variance stays frozen.
   int64_t var_update_scaler = 0;
   int64_t var_freeze_step = 0;
-  // The local steps of 0/1 Adam, see LocalStepSchedule. 0: ranks exchange at every step. With the
-  // variance policy they begin at its end, so that var_freeze_step must be above 0.
+  // The local steps of 0/1 Adam, see LocalStepSchedule. 0: ranks exchange at every step. Together with the
+  // variance policy, local steps begin when that ends, so var_freeze_step must be above 0.
   int64_t local_step_scaler = 0;
   int64_t local_step_clipper = 16;
 
   SignScale scale = SignScale::kRootMeanSquare;
-  int64_t scale_block = 0;  // Elements that share a scale at most. 0: those of a tensor.
+  // At most so many elements share a scale. 0: all elements of a tensor do.
+  int64_t scale_block = 0;
 
-  // What the paper warns of, for comparisons alone: no error feedback; Adam of compressed gradients
-  // instead of a frozen variance.
+  // False only for comparisons, since the paper warns against both: compression without error feedback, and
+  // Adam on compressed gradients without a frozen variance.
   bool error_feedback = true;
   bool freeze_variance = true;
 };

@@ -3,11 +3,13 @@
 // for each subgroup, and knows nothing of models, ranks or shards.
 //
 // An update is Begin, Submit of each subgroup at most once, Finish. Submit may return before the
-// subgroup is updated: until it is settled its memory is the optimizer's.
+// subgroup is updated. Until it is settled, the optimizer alone may use the memory of the update.
 //
-// Implementations: AdamW (host, fused, SIMD), TorchAdamW and TorchMuon (worker/engine: any device).
-// References in plain lines, for tests: ReferenceAdamW, ReferenceMuon. Used from one thread. Memory
-// lies where the implementation works; on a device "settled" means for work that is enqueued later.
+// Implementations: AdamW (host, fused, SIMD), OneBitAdam (host), InterleavedAdamW (worker/offload: host and
+// device), TorchAdamW and TorchMuon (worker/engine: any device). References in plain loops, for tests:
+// ReferenceAdamW, ReferenceMuon. Called from one thread. Spans lie in the memory where the implementation
+// computes. On a device "settled" means: for work that is enqueued later. Only Finish waits for a
+// device.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +19,54 @@
 
 namespace longhaul {
 
-// What an optimizer is told of a subgroup when it is made.
 struct SubgroupShape {
   int64_t elements = 0;
-  bool decay = false;  // Weight decay applies.
-  // Of a matrix that is updated as one, row-major: rows * columns == elements. 0: the elements are
-  // updated each on its own.
+  // Weight decay applies to it.
+  bool decay = false;
+  // The shape of a row-major matrix that is updated as a whole: rows * columns == elements. 0: each element
+  // is updated on its own.
   int64_t rows = 0, columns = 0;
   bool matrix() const { return rows > 0; }
 };
 
 struct UpdateOptions {
   double learning_rate = 0;
-  double gradient_scale = 1;  // Gradients are multiplied by it first (clipping).
+  // The optimizer multiplies gradients by it first (clipping).
+  double gradient_scale = 1;
 };
 
 // All spans have the subgroup's number of elements, or are empty where that is allowed.
 struct SubgroupUpdate {
-  int subgroup = 0;              // By the order in which the optimizer was given them.
-  absl::Span<float> parameters;  // Updated in place.
-  // One of the two; the second are the bits of bf16 numbers.
+  // Index in the list of subgroups that the optimizer was made with.
+  int subgroup = 0;
+  // Updated in place.
+  absl::Span<float> parameters;
+  // One of the two is given: float32 numbers, or the bits of bf16 numbers.
   absl::Span<const float> gradients;
   absl::Span<const uint16_t> narrow_gradients;
-  // Gets the updated parameters as bits of bf16 numbers, rounded to nearest even. Empty: none.
+  // Receives the updated parameters as the bits of bf16 numbers, rounded to nearest even. Empty: nobody
+  // needs them.
   absl::Span<uint16_t> shadow;
+
+  // Whether the spans fit a subgroup of so many elements.
+  bool Fits(int64_t elements) const {
+    const auto size = static_cast<size_t>(elements);
+    return parameters.size() == size && gradients.size() + narrow_gradients.size() == size &&
+           (shadow.empty() || shadow.size() == size);
+  }
 };
 
-// What may be remembered of each element between two updates.
+// State of each element between two updates.
 enum class OptimizerState {
-  kMoment,    // m of Adam, the momentum of Muon.
-  kVariance,  // v of Adam.
-  // What quantizing gradients has lost and is still owed, all ranks together: the engine's
-  // (PartitionMap::error_feedback). Optimizers are not asked for it.
+  // m of Adam, the momentum of Muon.
+  kMoment,
+  // v of Adam.
+  kVariance,
+  // The error feedback of quantized gradients, summed over the ranks. The engine keeps it
+  // (PartitionMap::error_feedback); optimizers are not asked for it.
   kGradientError,
 };
-// The optimizers'.
+// The states that an optimizer may keep.
 inline constexpr OptimizerState kOptimizerStates[] = {OptimizerState::kMoment,
                                                       OptimizerState::kVariance};
 
@@ -63,23 +78,23 @@ class Optimizer {
   virtual void Submit(const SubgroupUpdate& update) = 0;
   // Whether a submitted subgroup is updated. Does not block.
   virtual bool Settled(int subgroup) const = 0;
-  // Waits until every submitted subgroup is settled. Errors end the training.
+  // Waits until every submitted subgroup is settled. Errors: those of the device. Training cannot go on
+  // after one.
   virtual absl::Status Finish() = 0;
 
-  // --- Between two updates: what it remembers, to be saved and put back. Values are given as
-  // float32 in host memory, whatever they are kept as: what was read can be written back without a
-  // change.
+  // --- Between two updates: the state, to be saved and restored. Values are float32 in host memory,
+  // whatever precision they are kept in. Writing back what was read changes nothing.
 
   virtual bool Keeps(OptimizerState state, int subgroup) const = 0;
-  // Of elements [first, first + values.size()) of a subgroup that keeps the state.
+  // The state of elements [first, first + values.size()) of a subgroup that keeps it.
   virtual void ReadState(OptimizerState state, int subgroup, int64_t first,
                          absl::Span<float> values) const = 0;
   virtual void WriteState(OptimizerState state, int subgroup, int64_t first,
                           absl::Span<const float> values) = 0;
-  // How many updates were begun.
+  // The number of updates that were begun.
   virtual int64_t updates() const = 0;
   virtual void SetUpdates(int64_t updates) = 0;
-  // Of what it remembers.
+  // The memory that the state takes.
   virtual int64_t state_bytes() const = 0;
 };
 

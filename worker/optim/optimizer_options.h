@@ -1,4 +1,4 @@
-// Which inner optimizer, with its settings. Pure value.
+// The inner optimizer and its settings. Pure value.
 #pragma once
 
 #include <variant>
@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-// MuonOptions: Muon for matrices, its AdamW for everything else.
+// With MuonOptions, hidden matrices are updated by Muon, all other parameters by its AdamW.
 using OptimizerOptions = std::variant<AdamWOptions, MuonOptions, OneBitAdamOptions>;
 
 }  // namespace longhaul

@@ -34,7 +34,7 @@ double SquaredNorm(absl::Span<const float> values, ThreadTeam* team) {
   if (team == nullptr || team->threads() == 1) {
     for (size_t i = 0; i < whole; i += kBlock) sum += BlockSum(values.data() + i);
   } else {
-    // Threads make the blocks' sums, and one adds them in their order.
+    // The threads compute the sums of the blocks. One thread then adds these in the blocks' order.
     std::vector<double> sums(whole / kBlock);
     team->ForParts(static_cast<int64_t>(whole), kBlock, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; i += kBlock) sums[i / kBlock] = BlockSum(values.data() + i);
@@ -42,7 +42,8 @@ double SquaredNorm(absl::Span<const float> values, ThreadTeam* team) {
     for (const double block : sums) sum += block;
   }
   if (whole == values.size()) return sum;
-  float last[kBlock] = {};  // A short block is filled up with zeros.
+  // A short last block is filled up with zeros.
+  float last[kBlock] = {};
   std::memcpy(last, values.data() + whole, (values.size() - whole) * sizeof(float));
   return sum + BlockSum(last);
 }

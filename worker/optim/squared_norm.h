@@ -1,6 +1,6 @@
-// Sum of squares, in double and in a fixed order: eight lanes over each block of 128 values, folded
-// block by block. The bits depend on the values alone, not on the machine's vector width or the
-// number of threads.
+// The sum of squares, in double and in a fixed order: eight lanes over each block of 128 values; the blocks'
+// sums are added one after another. The bits depend only on the values, not on the machine's vector width or
+// the number of threads.
 #pragma once
 
 #include "absl/types/span.h"
@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-// `team` may be null.
+// `team` computes. Null: the calling thread does.
 double SquaredNorm(absl::Span<const float> values, ThreadTeam* team = nullptr);
 
 }  // namespace longhaul

@@ -1,5 +1,6 @@
-// Which updates go on to change 1-bit Adam's variance after the freeze: the variance policy of 0/1 Adam
-// (Lu et al., arXiv 2202.06009), whose k_(j+1) - k_j = 2^floor(j / scaler), from the freeze on. Pure.
+// Which updates after the freeze still change the variance of 1-bit Adam: the variance policy of 0/1 Adam
+// (Lu et al., arXiv 2202.06009). From the freeze on, the updates k_j that change it are
+// k_(j+1) - k_j = 2^floor(j / scaler) apart. Pure.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +9,14 @@
 namespace longhaul {
 
 struct VarianceSchedule {
-  int64_t frozen_at = 0;  // Updates before the freeze, above 0.
-  int64_t scaler = 0;     // 0: none changes it.
-  int64_t until = 0;      // Later updates do not. 0: there is no such end.
+  // Updates before the freeze. Above 0.
+  int64_t frozen_at = 0;
+  // 0: no update after the freeze changes the variance.
+  int64_t scaler = 0;
+  // Later updates do not change it. 0: there is no such limit.
+  int64_t until = 0;
 
-  // How many of updates 1 to `update` changed the variance, those before the freeze among them.
+  // How many of the updates 1 to `update` changed the variance, including those before the freeze.
   int64_t Count(int64_t update) const {
     int64_t beyond = (until > 0 ? std::min(update, until) : update) - frozen_at;
     if (beyond <= 0) return std::min(update, frozen_at);

@@ -1,8 +1,9 @@
-// When 1-bit Adam's warm-up may end by itself: once the 1-norm of the variance no longer falls,
-//   ||v_t||_1 / ||v_(t-D)||_1 >= 0.96,  D = 1 / (1 - beta2)
-// (1-bit Adam, arXiv 2102.02888), and the learning rate's warm-up is over. Looked at
-// after every D updates. v is corrected for its beginning at zero: else it grows at first whatever
-// the gradients do, and the rule holds at once.
+// Decides when the warm-up of 1-bit Adam ends, if no step is given: once the 1-norm of the variance has become
+// stable,
+//   ||v_t||_1 / ||v_(t-D)||_1 >= freeze_ratio (0.96),  D = 1 / (1 - beta2)
+// (1-bit Adam, arXiv 2102.02888), and the learning rate's warm-up is over. The rule is checked after every D
+// updates. v is divided by its bias correction 1 - beta2^t. Without it v grows at first whatever the gradients
+// do, and the rule would hold at once. Called from one thread.
 #pragma once
 
 #include <cmath>
@@ -12,10 +13,11 @@
 
 namespace longhaul {
 
-// What was seen last. No updates: nothing yet.
+// The last check. 0 updates: there was none.
 struct VarianceLook {
   int64_t updates = 0;
-  double norm = 0;  // Corrected.
+  // ||v||_1 after the bias correction.
+  double norm = 0;
 };
 
 class VarianceWatch {
@@ -25,11 +27,11 @@ class VarianceWatch {
         ratio_(options.freeze_ratio),
         not_before_(options.freeze_not_before) {}
 
-  // Updates between two looks.
+  // D.
   int64_t window() const { return std::llround(1 / (1 - beta2_)); }
-  // Not twice after the same update: a step may be skipped.
+  // False a second time after the same update: a skipped step leaves the number of updates as it is.
   bool Due(int64_t updates) const { return updates > last_.updates && updates % window() == 0; }
-  // `norm`: ||v||_1 after so many updates, which are Due. Whether the variance may be frozen.
+  // Whether the variance may be frozen. `norm` is ||v||_1 after `updates`, for which Due is true.
   bool Look(int64_t updates, double norm) {
     const double corrected = norm / (1 - std::pow(beta2_, static_cast<double>(updates)));
     const bool still = last_.updates > 0 && corrected >= ratio_ * last_.norm;
@@ -37,7 +39,7 @@ class VarianceWatch {
     return still && updates >= not_before_;
   }
 
-  // All that it remembers.
+  // The object's whole state, to be saved and restored.
   const VarianceLook& last() const { return last_; }
   void SetLast(const VarianceLook& last) { last_ = last; }
 

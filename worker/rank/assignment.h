@@ -1,5 +1,4 @@
-// What a rank is to do, as its agent writes it to standard input: the coordinator's Assignment in
-// proto JSON.
+// Parses what a rank is to do: the coordinator's Assignment, which the agent writes to standard input as proto JSON.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,9 +7,9 @@
 
 namespace longhaul {
 
-// The spec of the result has its defaults and was checked again: the coordinator may be another
-// program than this one, and what follows takes the spec as it is. INVALID_ARGUMENT: not an
-// Assignment, or one that cannot be. UNIMPLEMENTED: this worker lacks what the spec asks for.
+// Fills in the defaults of the spec and checks it again: the coordinator may be of another version, and the rank
+// relies on the spec. INVALID_ARGUMENT: the text is no Assignment, or the spec is not valid. UNIMPLEMENTED: this
+// worker lacks something that the spec needs. Pure.
 absl::StatusOr<v1::Assignment> ParseAssignment(absl::string_view json);
 
 }  // namespace longhaul

@@ -41,6 +41,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataSentencepiece,
     capability::kDataHfTokenizer,
     capability::kDataEos,
+    capability::kDataBos,
     capability::kDataEpochs,
     capability::kDataPools,
     capability::kModelHf,

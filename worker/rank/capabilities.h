@@ -1,5 +1,4 @@
-// What this program can do: the table that the agent sends to the coordinator, and by which the
-// rank itself refuses a job. Pure.
+// The table of what this program can do. The agent sends it to the coordinator, and a rank refuses jobs by it. Pure.
 #pragma once
 
 #include <string>
@@ -10,15 +9,15 @@
 
 namespace longhaul {
 
-// In the words of JoinRequest.capabilities; blocks are fused on CPUs alone.
+// The capabilities on a device, as JoinRequest.capabilities has them.
 std::vector<std::string> CapabilitiesOn(v1::Device device);
 
-// UNIMPLEMENTED: names what the job needs and this program lacks on that device. `spec` has every
-// default filled in.
+// UNIMPLEMENTED: this program lacks something that the job needs on that device; the message names it. `spec` must
+// have every default filled in.
 absl::Status CheckCapabilities(const v1::JobSpec& spec, v1::Device device);
 
-// What to tell the user of a spec whose precision this machine computes slowly. Empty: nothing.
-// `fast_bf16`: its CPU multiplies bfloat16.
+// A warning for a spec whose precision this machine computes slowly. Empty: there is none. `fast_bf16`: the CPU has
+// instructions for bf16 products.
 std::string SlowComputing(const v1::JobSpec& spec, bool fast_bf16);
 
 }  // namespace longhaul

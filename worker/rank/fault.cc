@@ -16,22 +16,24 @@ v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
                       absl::IsCancelled(status))) {
     return v1::PEER_FAULT;
   }
+  // The other ranks meet in a later generation.
+  if (place == FaultPlace::kMeeting && absl::IsAborted(status)) return v1::PEER_FAULT;
   if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
-  // Each part of it is in the table of capabilities, but nothing can do all of them at once.
+  // The table of capabilities has each part of it, but not their combination.
   if (place == FaultPlace::kPreparation && absl::IsUnimplemented(status)) return v1::JOB_FAULT;
   return v1::SITE_FAULT;
 }
 
 void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status,
              v1::JobError& fault) {
-  // The message names the source's file, where there are several.
+  // If there are several sources, the message names the file.
   const std::vector<DataSource> sources = AllDataSources(spec.data());
   const std::string data = sources.size() == 1 ? sources.front().field : "data";
   if (absl::IsResourceExhausted(status)) {
     fault.set_hint("too little memory: give this pool fewer ranks on a machine, or more memory");
     return;
   }
-  // Its values are read when the first step is about to begin, too.
+  // The values of the model's files may also be read just before the first step.
   if (absl::StartsWith(status.message(), kHuggingFaceField)) {
     fault.set_field(kHuggingFaceField);
     fault.set_hint(

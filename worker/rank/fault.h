@@ -1,4 +1,4 @@
-// Classifies an error of a rank, once, where the rank knows what it was doing. Pure.
+// Classifies an error of a rank by what the rank was doing. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,29 +6,36 @@
 
 namespace longhaul {
 
-// The beginning of messages about the model's files.
+// Messages about the model's files begin with it.
 inline constexpr char kHuggingFaceField[] = "model.hf.path";
 
 // What the rank was doing.
 enum class FaultPlace {
-  kAssignment,    // Reading what the agent handed over.
-  kCapabilities,  // Comparing it with what this program can do.
-  kMeeting,       // Connecting to the pool's other ranks.
-  kPreparation,   // Opening data and device, making the model.
-  kTraining,      // Steps, merges, evaluations.
-  kContribution,  // Coding what is sent.
-  kPlan,          // Reading what the coordinator sent.
+  // Reading the assignment.
+  kAssignment,
+  // Comparing it with what this program can do.
+  kCapabilities,
+  // Connecting to the pool's other ranks.
+  kMeeting,
+  // Opening data and device, making the model.
+  kPreparation,
+  // Steps, merges, evaluations.
+  kTraining,
+  // Coding a contribution.
+  kContribution,
+  // Reading a message of the coordinator.
+  kPlan,
 };
 
-// A JobError with its class, and with field and hint where something of the spec or the site is to
-// be changed. `status` is not OK. SITE_FAULT unless another class is certain: to set one pool aside
-// for a while costs little, to fail a job for one pool's fault costs the work of all.
-//   JOB_FAULT          the spec asks for what no machine can do
-//   PEER_FAULT         another rank of the pool is gone or stands still
-//   COORDINATOR_FAULT  the coordinator sent what it should not have
+// Makes a JobError with a class, and with field and hint if the user can change something in the spec or at the
+// site. `status` is not OK. The class is SITE_FAULT unless another one is certain: setting one pool aside for a while
+// costs little, but failing a job for one pool's fault costs the work of all pools.
+//   JOB_FAULT          no machine can do what the spec asks for
+//   PEER_FAULT         another rank of the pool is gone or makes no progress
+//   COORDINATOR_FAULT  the coordinator sent something that is not valid
 v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status);
 
-// Whether the fault is reported to the coordinator. Else the pool starts its ranks again.
+// Whether the fault is reported to the coordinator. Otherwise the pool starts its ranks again.
 inline bool IsReported(const v1::JobError& fault) {
   return fault.fault_class() == v1::SITE_FAULT || fault.fault_class() == v1::JOB_FAULT;
 }

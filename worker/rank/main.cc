@@ -55,18 +55,27 @@ struct Arguments {
                                                                   log_format = "auto";
   int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
   std::vector<int> ranks_of_node;
-  std::string cpus;          // Processors that it is bound to, as 0-3,8; empty: any.
-  std::string update_rates;  // Path of kept rates; empty: none.
-  std::string state_dir;     // Of kept inner state; empty: none.
-  double state_every = 60;   // Seconds.
-  std::string trace;         // Path of a timeline; empty: none.
-  std::string rendezvous;    // host:port; empty with one rank.
-  std::string in_pool_address = "127.0.0.1";  // Of this machine.
-  std::string in_pool_name;  // What node 0's certificate is for; empty: the rendezvous has no TLS.
+  // The processors that the rank is bound to, as 0-3,8. Empty: any.
+  std::string cpus;
+  // File of measured rates. Empty: none.
+  std::string update_rates;
+  // Folder of inner state. Empty: none.
+  std::string state_dir;
+  // Seconds.
+  double state_every = 60;
+  // File for a timeline. Empty: none.
+  std::string trace;
+  // host:port. Empty with one rank.
+  std::string rendezvous;
+  // Of this machine.
+  std::string in_pool_address = "127.0.0.1";
+  // The name in node 0's certificate. Empty: the rendezvous has no TLS.
+  std::string in_pool_name;
   double push_bytes_per_second = 0;
   uint64_t generation = 0;
   TlsFiles tls_files;
-  pid_t agent = 0;  // Who started this process. 0: not known.
+  // The process that started this one. 0: not known.
+  pid_t agent = 0;
   double drain_seconds = 30, progress_timeout = 60, progress_factor = 20;
 };
 
@@ -75,9 +84,9 @@ absl::StatusOr<v1::Assignment> ReadAssignment() {
       std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()});
 }
 
-// SIGTERM, and SIGINT, which a terminal sends to every process: the rank finishes the step that it is
-// in and sends what it owes, in most of the time that the agent gives it. Lives as long as the
-// process, as its thread does.
+// Handles SIGTERM, and SIGINT, which a terminal sends to every process. The rank finishes its current step and sends
+// its contributions, within most of the time that the agent gives it. The object and its thread live as long as the
+// process.
 class DrainOnSignal {
  public:
   DrainOnSignal(const sigset_t& signals, absl::Duration patience, Logger log) {
@@ -87,16 +96,16 @@ class DrainOnSignal {
       log.Info("asked to stop");
       {
         absl::MutexLock lock(&mutex_);
-        // Nothing was trained yet.
+        // The rank has not trained yet.
         if (session_ == nullptr) _exit(kRankFinished);
         session_->Drain();
       }
       absl::SleepFor(patience);
       absl::MutexLock lock(&mutex_);
-      if (session_ != nullptr) session_->Stop("what is under way is given up");
+      if (session_ != nullptr) session_->Stop("the time for its last transfers is over");
     }).detach();
   }
-  // Null: the session is about to end.
+  // `session` is null when it is about to end.
   void SetSession(session::RankSession* session) {
     absl::MutexLock lock(&mutex_);
     session_ = session;
@@ -107,15 +116,15 @@ class DrainOnSignal {
   session::RankSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
-// Of the outer parameters; at least those of a cycle.
+// The inner steps between two evaluations of the outer parameters: at least those of a cycle.
 int64_t StepsBetweenEvaluations(const v1::JobSpec& spec) {
   return spec.sync().h() * std::max<int64_t>(1, spec.evaluation().every_cycles());
 }
 
-// For these many rounds of a fragment, and at least these many steps, saved inner state is of use.
+// Saved inner state is used if it is at most so many rounds of a fragment old, or so many steps if that is more.
 constexpr int64_t kStateRoundsMax = 10, kStateStepsMax = 1000;
 
-// All ranks of a pool find the same digest.
+// All ranks of a pool compute the same digest.
 std::string SpecDigest(const v1::JobSpec& spec) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
@@ -134,7 +143,7 @@ StateKeeper::Options InnerStateOf(const Arguments& arguments, const v1::JobSpec&
           .first_of_node = arguments.local_rank == 0};
 }
 
-// Reports to the agent a fault of the site or the job.
+// Reports a fault of the site or the job to the agent.
 int EndWith(const RankEnd& end, const absl::Status& status, const std::string& reason,
             const Logger& log, RankReporter& reporter) {
   if (end.fault.has_value()) {
@@ -153,7 +162,7 @@ int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logg
   return EndWith(EndOf(outcome, spec), outcome.status, outcome.reason, log, reporter);
 }
 
-// The codec of the device that trains; null: the host codes.
+// The codec of the device that trains. Null: the host codes.
 std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, const Logger& log) {
   if (spec.train().device() != v1::CUDA) return nullptr;
   absl::StatusOr<std::shared_ptr<DeviceCodec>> codec = LoadCudaCodec({.device = device});
@@ -164,8 +173,7 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, 
 }
 
 int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& of_rank) {
-  // Before there are threads or memory: all threads inherit it, and pages lie where they are touched
-  // first.
+  // Before threads and memory exist: threads inherit the binding, and pages lie on the node that touches them first.
   if (const absl::Status bound = BindToProcessors(arguments.cpus); !bound.ok())
     of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
   SendProtobufLogTo(of_rank);
@@ -217,6 +225,10 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
                            .data_dir = arguments.data_dir,
                            .work_dir = arguments.work_dir,
                            .on_wait = [&](const std::string& what) { monitor.WaitsFor(what); },
+                           .on_warning =
+                               [&](const std::string& warning) {
+                                 if (arguments.rank == 0) log.Warning(warning);
+                               },
                            .communicator = communicator->get() == nullptr ? nullptr : &watched,
                            .communicator_on_device = communicator->on_device,
                            .ranks_of_node = arguments.ranks_of_node,
@@ -264,13 +276,15 @@ int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& o
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // No rank outlives its agent.
+  // The system ends the rank when its agent ends.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // Before any other thread: all inherit it.
+  // Before any other thread exists, since threads inherit it.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::Arguments arguments;
@@ -306,7 +320,7 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", arguments.log_level);
   app.add_option("--log-format", arguments.log_format);
   CLI11_PARSE(app, argc, argv);
-  // The agent, which may be process 1 of a container, ended before this process asked to end with it.
+  // The agent ended before this process could ask to end with it. (An agent may be process 1 of a container.)
   if (arguments.agent != 0 && getppid() != arguments.agent) return 1;
   const auto level = longhaul::ParseLogLevel(arguments.log_level);
   const auto format = longhaul::ParseLogFormat(arguments.log_format);

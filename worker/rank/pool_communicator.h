@@ -1,4 +1,4 @@
-// The communicator of a rank process with the other ranks of its pool.
+// Makes the communicator of a rank process with the other ranks of its pool.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,34 @@
 namespace longhaul {
 
 struct PoolCommunicatorOptions {
-  int rank = 0, ranks = 1;  // In the pool.
-  int local_rank = 0;       // On this machine: the number of its device.
-  // host:port of the rendezvous of node 0's agent; its token is in the environment
-  // (rendezvous_token.h).
+  // In the pool.
+  int rank = 0, ranks = 1;
+  // On this machine. It is the number of the rank's device.
+  int local_rank = 0;
+  // host:port of the rendezvous of node 0's agent. Its token is in the environment (rendezvous_token.h).
   std::string rendezvous;
-  std::shared_ptr<const Tls> tls;  // Of that rendezvous. Null: plaintext.
-  std::string tls_name;            // See ChannelOptions.
+  // For the rendezvous. Null: plaintext.
+  std::shared_ptr<const Tls> tls;
+  // See ChannelOptions.
+  std::string tls_name;
   uint64_t generation = 0;
-  std::string address = "127.0.0.1";  // Numeric; where the other ranks reach this machine.
+  // Numeric address of this machine that the other ranks can reach.
+  std::string address = "127.0.0.1";
   v1::Device device = v1::CPU;
-  ThreadTeam* team = nullptr;  // Of the rank; see GlooCommunicatorOptions.
+  // See GlooCommunicatorOptions.
+  ThreadTeam* team = nullptr;
 };
 
 struct PoolCommunicator {
-  std::unique_ptr<Communicator> communicator;  // Null with one rank.
-  bool on_device = false;                      // nccl: works on device memory.
+  // Null with one rank.
+  std::unique_ptr<Communicator> communicator;
+  // It works on device memory (nccl).
+  bool on_device = false;
   Communicator* get() const { return communicator.get(); }
 };
 
-// gloo between CPU ranks, nccl between GPU ranks, nothing for one rank. Blocks until all ranks have
-// met, 2 minutes at most. FAILED_PRECONDITION: gloo's symbols are another library's, or no CUDA
-// device. Others: those of Rendezvous.
+// gloo between ranks on CPUs, nccl between ranks on GPUs, none for one rank. Blocks until all ranks are connected, at
+// most 2 minutes. Errors: those of MakeGlooCommunicator and MakeNcclCommunicatorFromModule.
 absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOptions& options);
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-// How a rank process ends, by what ended its work. Pure.
+// Decides with which exit code and report a rank process ends. Pure.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace longhaul {
 
 struct RankEnd {
   RankExit code = kRankRestart;
-  // What went wrong, if something did. With kRankFailed it is reported to the agent before the end.
+  // The error, if there was one. With kRankFailed the rank reports it to the agent before it ends.
   std::optional<v1::JobError> fault;
 };
 
-// `status`, which is not OK, arose there.
+// For an error outside of the session. `status` is not OK.
 RankEnd EndOf(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status);
 RankEnd EndOf(const session::Outcome& outcome, const v1::JobSpec& spec);
 

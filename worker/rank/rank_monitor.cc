@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-// The first steps are slow: memory is touched and kernels are chosen for the first time.
+// The first steps are slow, since memory is touched and kernels are chosen for the first time. They do not count.
 constexpr int64_t kStepsUntilKnown = 3;
 
 }  // namespace
@@ -56,7 +56,7 @@ double RankMonitor::Expected() const {
   const auto end = sorted.begin() + std::min<int64_t>(count_, kKept);
   const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
   std::nth_element(sorted.begin(), middle, end);
-  // Above 0: known. Nothing is faster than the clock.
+  // 0 would mean that it is not known.
   return std::max(*middle, 1e-6) * static_cast<double>(steps_now_);
 }
 

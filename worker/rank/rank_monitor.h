@@ -1,5 +1,5 @@
-// What a rank is doing and how long it usually takes: for its agent, which ends ranks that make no
-// progress, and for the timeout of its own collectives. Thread-safe; nothing blocks.
+// Knows what a rank is doing, and how long that usually takes. The agent uses it to end ranks that make no progress,
+// and the rank to choose the timeout of its collectives. Thread-safe. No call blocks.
 #pragma once
 
 #include <array>
@@ -18,33 +18,38 @@ class RankMonitor {
  public:
   explicit RankMonitor(const ProgressLimits& limits) : limits_(limits) {}
 
-  // The training thread: it begins inner step `step`, or an evaluation of so many batches; then it
-  // has done that. `took`: for a step alone.
+  // Called by the training thread around an inner step, and around an evaluation of `batches` batches. `took`: the
+  // time of the step.
   void BeginStep();
   void EndStep(int64_t step, absl::Duration took);
   void BeginEvaluation(int64_t batches);
   void EndEvaluation();
-  // It waits for the coordinator; empty: no longer.
+  // The rank waits for `what` from the coordinator. Empty: it no longer waits.
   void WaitsFor(const std::string& what);
   void EnterCollective();
   void LeaveCollective();
 
   RankStatus Status() const;
-  // How long a collective of what runs now may take. Ranks begin steps and evaluations together, so
-  // twice what the agent allows: it comes first, and can name the rank. Elsewhere a rank may wait
-  // for one that waits for the coordinator, and no pace explains how long: the agent alone judges.
+  // The timeout of a collective that begins now. During steps and evaluations, which ranks begin together, it is
+  // twice the limit of the agent: so the agent acts first, and can name the rank. At other times a rank may wait for
+  // one that waits for the coordinator, for an unknown time; then only the agent judges, and the timeout is long.
   absl::Duration CollectiveTimeout() const;
 
  private:
-  static constexpr int kKept = 31;  // Newest steps, for the median.
-  // An evaluation has no backward pass, so a batch takes less than a step.
+  // The median is over so many newest steps.
+  static constexpr int kKept = 31;
+  // The expected seconds of what runs now. A batch of an evaluation counts as a step; it takes less, since it has no
+  // backward pass.
   double Expected() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ProgressLimits limits_;
   mutable absl::Mutex mutex_;
-  RankStatus status_ ABSL_GUARDED_BY(mutex_);  // Without expected_seconds.
+  // Without expected_seconds.
+  RankStatus status_ ABSL_GUARDED_BY(mutex_);
+  // A step or an evaluation runs.
   bool together_ ABSL_GUARDED_BY(mutex_) = false;
-  int64_t steps_now_ ABSL_GUARDED_BY(mutex_) = 1;  // What runs takes as long as so many steps.
+  // What runs now takes as long as so many steps.
+  int64_t steps_now_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<double, kKept> newest_ ABSL_GUARDED_BY(mutex_) = {};
 };

@@ -20,7 +20,7 @@ namespace longhaul {
 namespace {
 
 constexpr absl::Duration kProgressEach = absl::Milliseconds(200);
-// For an agent that does not read; then the report is given up.
+// A report is dropped if the agent does not read for so long.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
 int memory_descriptor = -1;
@@ -31,7 +31,7 @@ constexpr char kOutOfMemory[] =
     "\"SITE_FAULT\"}}\n";
 
 void OnMemoryEnd() {
-  // Shorter than PIPE_BUF, so whole or not at all; nothing here allocates.
+  // The line is shorter than PIPE_BUF, so it is written as a whole or not at all. Nothing here allocates.
   (void)!write(memory_descriptor, kOutOfMemory, std::strlen(kOutOfMemory));
   _exit(kRankFailed);
 }
@@ -79,7 +79,7 @@ void RankReporter::WriteLine(absl::string_view line, bool may_drop) {
       continue;
     }
     if (n < 0 && errno == EINTR) continue;
-    // An agent that is gone ends this process anyway.
+    // If the agent is gone, the system ends this process anyway.
     if (n == 0 || errno != EAGAIN || (may_drop && done == 0) || absl::Now() >= deadline) return;
     pollfd entry = {descriptor_, POLLOUT, 0};
     (void)poll(&entry, 1, 100);

@@ -1,6 +1,6 @@
-// Writes a rank's reports (worker/agent/rank_report.h) to its agent, and its status once a second
-// from a thread of its own. Thread-safe. A full pipe, whose agent does not read, costs progress and
-// status lines, never training; evaluations and failures are waited with for a while.
+// Writes a rank's reports (worker/agent/rank_report.h) to its agent, and once a second its status, from its own
+// thread. Thread-safe. If the agent does not read and the pipe is full, progress and status lines are dropped, so
+// that training never waits. For evaluations and failures the calls wait for some time before they drop the line.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 #include "absl/time/time.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/rank/rank_monitor.h"
-#include "worker/session/rank_session.h"
+#include "worker/session/session_observer.h"
 
 namespace longhaul {
 
 class RankReporter {
  public:
-  // `descriptor`: of the pipe, which is not closed. `steps`: of the job; the last step's progress is
-  // never held back. `monitor` outlives the object.
+  // `descriptor`: that of the pipe; the object does not close it. `steps`: the job's steps; the progress of the last
+  // one is always written. `monitor` outlives the object.
   RankReporter(int descriptor, int64_t steps, const RankMonitor* monitor);
   ~RankReporter();
 
-  // At most five a second are written; Flush writes the newest, if it was not. Training thread.
+  // Writes at most five reports a second; Flush writes the newest if it was left out. Training thread.
   void Progress(const session::Progress& progress);
   void Flush();
   void Evaluation(const session::EvaluationResult& result);
@@ -37,15 +37,16 @@ class RankReporter {
   const int descriptor_;
   const int64_t steps_;
   const RankMonitor* const monitor_;
-  absl::Mutex mutex_;  // Of the pipe: a line at a time.
+  // Held while a line is written to the pipe.
+  absl::Mutex mutex_;
   // Training thread only.
   absl::Time next_ = absl::InfinitePast();
   std::optional<session::Progress> held_;
   std::jthread thread_;
 };
 
-// From now on a failed allocation on any thread of this process, where nobody can go on, reports a
-// SITE_FAULT on that descriptor and ends the process with kRankFailed.
+// After this call, an allocation that fails on any thread and that nobody handles reports a SITE_FAULT on the
+// descriptor, and ends the process with kRankFailed.
 void ReportWhenMemoryEnds(int descriptor);
 
 }  // namespace longhaul

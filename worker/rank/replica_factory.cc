@@ -29,6 +29,7 @@ SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const std::strin
                        .path = PathBelow(folder, of.path()),
                        .tokenizer = PathBelow(folder, of.tokenizer())};
   if (of.has_eos()) source.eos = of.eos();
+  if (of.has_bos()) source.bos = of.bos();
   return source;
 }
 
@@ -47,10 +48,12 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const std::string& folder) 
   }
   SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), folder);
   source.field = of.jsonl().field();
+  if (of.jsonl().line_mib_max() > 0)
+    source.line_bytes_max = int64_t{of.jsonl().line_mib_max()} << 20;
   return source;
 }
 
-// One of the outer parameters, and one of the pool's own.
+// One evaluation of the outer parameters, and one of the pool's own.
 int EvaluationsBeside(const v1::EvaluationSpec& spec) {
   if (!spec.beside_training()) return 0;
   return spec.pools_every_cycles() > 0 ? 2 : 1;
@@ -95,7 +98,7 @@ OneBitAdamOptions OneBitAdamOf(const v1::InnerOptimizerSpec& spec) {
           .scale_block = onebit.scale_block()};
 }
 
-// And its peak learning rate.
+// The inner optimizer's options, and its peak learning rate.
 std::pair<OptimizerOptions, double> OptimizerOf(const v1::InnerOptimizerSpec& spec) {
   if (spec.has_onebit_adam()) return {OneBitAdamOf(spec), spec.onebit_adam().lr()};
   if (!spec.has_muon()) return {AdamWOf(spec.adamw()), spec.adamw().lr()};
@@ -166,7 +169,7 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   return result;
 }
 
-// Whose errors name the field of the spec.
+// Adds the field of the spec to errors.
 class HfInitialParameters : public InitialParameters {
  public:
   explicit HfInitialParameters(std::unique_ptr<InitialParameters> stored)
@@ -181,8 +184,8 @@ class HfInitialParameters : public InitialParameters {
   const std::unique_ptr<InitialParameters> stored_;
 };
 
-// Of model.hf. The codes say what the site is to change, so a layout that the spec does not fit is no
-// fault of the job's.
+// Opens the initial parameters of model.hf. All its error codes mean that the site must change something, also if the
+// files do not fit the spec: that is not a fault of the job.
 absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
     const ReplicaOptions& options, const TransformerShape& shape) {
   const std::string folder =
@@ -198,6 +201,11 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   if (!differences.empty()) {
     return in_field(absl::FailedPreconditionError(
         absl::StrCat(folder, " is not of the job's model: ", absl::StrJoin(differences, "; "))));
+  }
+  if (config->separate_documents && options.on_warning) {
+    const std::string warning =
+        WarningOfDocuments(kHuggingFaceField, /*trained_separate=*/true, options.spec.data());
+    if (!warning.empty()) options.on_warning(warning);
   }
   LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(shape));
   absl::StatusOr<std::unique_ptr<InitialParameters>> parameters = OpenHfParameters(folder, layout);

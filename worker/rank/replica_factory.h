@@ -1,4 +1,4 @@
-// From a job's spec to the replica that trains it on this rank.
+// Makes the replica that trains a job's spec on this rank.
 #pragma once
 
 #include <functional>
@@ -16,25 +16,39 @@ namespace longhaul {
 class Communicator;
 
 struct ReplicaOptions {
-  v1::JobSpec spec;    // With every default filled in, as the coordinator sends it.
-  int ordinal = 0;     // Of the pool in the job.
-  int local_rank = 0;  // Picks the device.
+  // With every default filled in, as the coordinator sends it.
+  v1::JobSpec spec;
+  // The pool's ordinal in the job.
+  int ordinal = 0;
+  // The number of the rank's device.
+  int local_rank = 0;
   int threads = 1;
-  std::shared_ptr<ThreadTeam> team = nullptr;  // As many threads. Null: the replica has its own.
-  std::string pool;                            // Its name: it may have data of its own.
-  std::string data_dir;                        // Relative data paths begin here.
-  std::string work_dir;                        // Of tokens that are made of text.
-  std::function<void(const std::string&)> on_wait;  // Of TokenWork.
-  Communicator* communicator = nullptr;             // Null with one rank. Outlives the replica.
+  // Has `threads` threads. Null: the replica makes one.
+  std::shared_ptr<ThreadTeam> team = nullptr;
+  // The pool's name. A pool may have data of its own.
+  std::string pool;
+  // Relative data paths begin here.
+  std::string data_dir;
+  // The folder for tokens that are made from text.
+  std::string work_dir;
+  // See TokenWork.
+  std::function<void(const std::string&)> on_wait;
+  // Receives what is probably a mistake, in words.
+  std::function<void(const std::string&)> on_warning = nullptr;
+  // Outlives the replica. Null with one rank.
+  Communicator* communicator = nullptr;
   bool communicator_on_device = false;
-  std::vector<int> ranks_of_node;  // Of the pool. Empty: one node.
-  std::string update_rates_path;   // Of OffloadSettings. Empty: none.
-  std::string trace_path;          // Of a timeline of a torch model's engine. Empty: none.
+  // How many ranks each node of the pool has. Empty: there is one node.
+  std::vector<int> ranks_of_node;
+  // See OffloadSettings. Empty: none.
+  std::string update_rates_path;
+  // The file for a timeline of the engine. Empty: none.
+  std::string trace_path;
   absl::Duration collective_timeout = absl::Hours(1);
 };
 
-// What the spec needs has been checked (capabilities.h). Errors: those of TorchReplica::Create and
-// SyntheticReplica::Create.
+// CheckCapabilities must have accepted the spec. Blocks: it opens data, and may make tokens from text. Errors: those
+// of TorchReplica::Create and SyntheticReplica::Create.
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options);
 
 }  // namespace longhaul

@@ -1,5 +1,5 @@
-// A communicator that reports to the rank's monitor when it is in a collective, and bounds each by
-// what the monitor allows. Threads, blocking and errors: those of the communicator inside.
+// A communicator that tells the rank's monitor when a collective runs, and uses the monitor's timeout for it.
+// Threads, blocking and errors: those of the communicator inside.
 #pragma once
 
 #include <memory>
@@ -74,7 +74,8 @@ class WatchedCommunicator : public Communicator {
     return status;
   }
 
-  const std::unique_ptr<Communicator> owned_;  // Null: somebody else's.
+  // Null: the caller owns it.
+  const std::unique_ptr<Communicator> owned_;
   Communicator* const inner_;
   RankMonitor* const monitor_;
 };

@@ -13,7 +13,7 @@ namespace longhaul {
 
 class WatchedReplica : public Replica {
  public:
-  // Both outlive the object. `eval_batches`: of one evaluation.
+  // Both outlive the object. `eval_batches`: the batches of one evaluation.
   WatchedReplica(Replica* inner, RankMonitor* monitor, int64_t eval_batches)
       : inner_(inner), monitor_(monitor), eval_batches_(eval_batches) {}
 

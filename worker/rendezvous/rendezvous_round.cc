@@ -21,7 +21,7 @@ absl::Status RendezvousRound::Join(Caller caller, Request request) {
         absl::StrCat("rendezvous: rank ", request.rank, " of ", size_));
   }
   if (complete()) {
-    return absl::FailedPreconditionError(
+    return absl::AbortedError(
         absl::StrCat("rendezvous: the exchange of generation ", generation_, " is over"));
   }
   if (!members_.try_emplace(request.rank, Member{caller, std::move(request.blob)}).second) {

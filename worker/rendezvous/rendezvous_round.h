@@ -26,8 +26,8 @@ class RendezvousRound {
   RendezvousRound(uint64_t generation, int size) : generation_(generation), size_(size) {}
 
   // OK: the caller takes part and waits. NOT_FOUND: its generation is not the current one.
-  // FAILED_PRECONDITION: the exchange of this generation is over. INVALID_ARGUMENT: the size is
-  // another one, or the rank is out of range. ALREADY_EXISTS: another caller came as this rank.
+  // ABORTED: the exchange of this generation is over. INVALID_ARGUMENT: the size is another one, or
+  // the rank is out of range. ALREADY_EXISTS: another caller came as this rank.
   absl::Status Join(Caller caller, Request request);
 
   // The caller is gone. Its rank may come again, unless the exchange was complete.

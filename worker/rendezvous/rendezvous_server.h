@@ -45,7 +45,7 @@ class RendezvousServer {
   // HOST:PORT, for ranks on this machine.
   const std::string& address() const { return server_->address(); }
 
-  // Ends the current exchange: ranks that wait in it get FAILED_PRECONDITION, and ranks of its
+  // Ends the current exchange: ranks that wait in it get ABORTED, and ranks of its
   // generation that come later get NOT_FOUND. From now on `size` ranks of `generation` are served.
   //   INVALID_ARGUMENT  size is not 1 to kRanksMax; nothing has changed
   absl::Status StartGeneration(uint64_t generation, int size);

@@ -66,8 +66,8 @@ void RendezvousService::StartGeneration(uint64_t generation, int size) {
     round_.emplace(generation, size);
     ended.swap(waiting_);
   }
-  EndAll(ended, absl::FailedPreconditionError(
-                    absl::StrCat("rendezvous: generation ", generation, " has begun")));
+  EndAll(ended,
+         absl::AbortedError(absl::StrCat("rendezvous: generation ", generation, " has begun")));
 }
 
 void RendezvousService::Close() {

@@ -1,6 +1,6 @@
-// What a pool's inner optimizer remembers between two steps, as one rank holds it: values of elements,
-// by kind, unit and range, and how far the optimizer is. Taken from a replica, kept at the pool's site
-// (worker/state), and put back when its ranks begin again. Plain values.
+// The state of a pool's inner optimizer between two steps, as one rank holds it: values of elements,
+// by kind, unit and range, and the optimizer's phase (its counters). It is taken from a replica, kept at the
+// pool's site (worker/state), and restored when the ranks start again. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,18 @@
 namespace longhaul {
 
 enum class InnerStateKind {
-  kMoment,         // m of Adam, the momentum of Muon.
-  kVariance,       // v of Adam.
-  kGradientError,  // What quantizing gradients owes, all ranks together.
-  kWorkerError,    // What 1-bit Adam owes at a rank, of every element: that rank's own.
-  kServerError,    // What it owes of the average that a rank makes of its elements.
-  kUplinkError,    // What coding contributions owes: the exchange's, not the replica's.
+  // m of Adam, the momentum of Muon.
+  kMoment,
+  // v of Adam.
+  kVariance,
+  // The error feedback of quantized gradients, summed over the ranks.
+  kGradientError,
+  // The worker's error feedback of 1-bit Adam: of all elements, different on each rank.
+  kWorkerError,
+  // The server's error feedback of 1-bit Adam: of the elements that this rank averages.
+  kServerError,
+  // The error feedback of the uplink. The session keeps it, not the replica.
+  kUplinkError,
 };
 inline constexpr InnerStateKind kInnerStateKinds[] = {
     InnerStateKind::kMoment,      InnerStateKind::kVariance,    InnerStateKind::kGradientError,
@@ -28,9 +34,10 @@ inline constexpr InnerStateKind kInnerStateKinds[] = {
 absl::string_view NameOf(InnerStateKind kind);
 std::optional<InnerStateKind> InnerStateKindOf(absl::string_view name);
 
-// Means something on the same rank of as many ranks alone.
+// Whether the values belong to a rank: they can only be restored on the same rank of as many ranks.
 inline bool IsOfRank(InnerStateKind kind) { return kind == InnerStateKind::kWorkerError; }
-// Without it an optimizer goes on as if nothing was owed; without the others it begins anew.
+// Whether an optimizer can go on without it, with an error feedback of zero. Without one of the other kinds
+// it must begin anew.
 inline bool IsOptional(InnerStateKind kind) {
   return kind == InnerStateKind::kWorkerError || kind == InnerStateKind::kServerError ||
          kind == InnerStateKind::kUplinkError;
@@ -46,21 +53,22 @@ struct InnerStateSlot {
 
 struct InnerStatePart {
   InnerStateSlot slot;
-  std::vector<float> values;  // slot.count of them.
+  // slot.count values.
+  std::vector<float> values;
 };
 
 struct InnerState {
-  // How far the optimizer is, by names that are the replica's; the same on all ranks. Whole numbers
-  // are below 2^53.
+  // Counters of the optimizer, under names that the replica chooses. Equal on all ranks. Whole numbers are
+  // below 2^53.
   std::vector<NamedValue> phase;
   std::vector<InnerStatePart> parts;
 };
 
-// Of the phase. 0: it has no such value.
+// A value of the phase. 0: the phase has no value of that name.
 double PhaseValue(const std::vector<NamedValue>& phase, absl::string_view name);
 
-// The part of a slot, to be filled, in memory that `state` may have from an earlier use: parts are
-// asked for in the same order each time, from index 0 on.
+// Part `index` of `state`, sized for `slot`, for the caller to fill. It reuses the memory of an earlier use:
+// callers ask for parts in the same order each time, from index 0 on.
 InnerStatePart& PartFor(const InnerStateSlot& slot, size_t index, InnerState& state);
 
 }  // namespace longhaul

@@ -1,16 +1,17 @@
-// What the exchange (worker/session) needs of the thing that trains: one rank's part of a pool's
-// DiLoCo replica. The session never sees tensors, devices or collectives; the trainer never sees
-// the coordinator.
+// The interface between training and the exchange (worker/session): one rank's part of a pool's DiLoCo
+// replica. The session never sees tensors, devices or collectives; the trainer never sees the coordinator.
 //
 // Implementations: TorchReplica (worker/trainer: a real model), SyntheticReplica (this folder: adds
 // a constant each step; needs no framework, and serves as documentation).
 //
 // After a step the ranks of a pool may hold different parameters (local steps of an inner optimizer),
-// until Settle. What reads, writes or evaluates parameters comes after Settle, with no step between.
+// until Settle. Before parameters are read, written or evaluated, Settle must be called, with no step in
+// between.
 //
-// Used from one thread, the training thread. Every rank of a pool calls the collective methods in
-// the same order. All methods may block. Errors: UNAVAILABLE or DEADLINE_EXCEEDED (a peer rank is
-// gone or stands still), CANCELLED (it left in an orderly way), INTERNAL (framework).
+// Called from one thread, the training thread. Every rank of a pool calls the collective methods in
+// the same order. All methods may block; an implementation bounds the wait for its peers. Errors:
+// UNAVAILABLE or DEADLINE_EXCEEDED (a peer rank is gone or makes no progress), CANCELLED (a peer left
+// normally), INTERNAL (framework).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@
 
 namespace longhaul {
 
-// Bytes that this rank received from others of its pool: from its pair, from other pairs of its
-// node, from other nodes.
+// Bytes that this rank received from other ranks of its pool: from the other rank of its pair, from other
+// pairs of its node, from other nodes.
 struct InPoolBytes {
   int64_t pair = 0, node = 0, pool = 0;
   InPoolBytes& operator+=(const InPoolBytes& other) {
@@ -39,8 +40,8 @@ struct InPoolBytes {
     return *this;
   }
 };
-// Weights gathered for forward or evaluation and for backward, gradients, weights after updates and
-// merges.
+// By use: weights gathered for forward or evaluation, weights gathered for backward, gradients, weights after
+// updates and merges.
 struct InPoolTraffic {
   InPoolBytes forward, backward, gradient, refresh;
   InPoolTraffic& operator+=(const InPoolTraffic& other) {
@@ -53,21 +54,28 @@ struct InPoolTraffic {
 };
 
 struct StepStats {
-  double loss = 0;           // Mean over the pool's tokens of this step, nats.
-  int64_t tokens = 0;        // Of the whole pool in this step.
-  double gradient_norm = 0;  // Before clipping.
+  // Mean cross-entropy over the pool's tokens of this step, nats a token.
+  double loss = 0;
+  // Of the whole pool.
+  int64_t tokens = 0;
+  // L2 norm before clipping.
+  double gradient_norm = 0;
   double learning_rate = 0;
-  bool skipped = false;        // The gradient was not finite: nothing was updated.
-  double compute_seconds = 0;  // Forward, backward, in-pool collectives, inner optimizer.
-  InPoolTraffic received;      // Since the step before.
-  // Of what was quantized for them in this step; 0: nothing was.
+  // The gradient was not finite: nothing was updated.
+  bool skipped = false;
+  // Forward, backward, in-pool collectives, inner optimizer.
+  double compute_seconds = 0;
+  // Since the previous step.
+  InPoolTraffic received;
+  // Normalized mean squared error of the weights and gradients that were quantized in this step. 0: none were.
   double weights_nmse = 0, gradients_nmse = 0;
 };
 
 struct EvalStats {
-  double loss = 0;  // Mean cross-entropy over held-out tokens of the whole pool, nats a token.
+  // Mean cross-entropy over held-out tokens of the whole pool, nats a token.
+  double loss = 0;
   int64_t tokens = 0;
-  // Everything that was measured, by name; `loss` is among it.
+  // All measurements by name, `loss` included.
   std::vector<NamedValue> metrics;
 };
 
@@ -78,78 +86,76 @@ class Replica {
   virtual const ModelLayout& layout() const = 0;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // What it trains with, in one line for the log. Empty: nothing to say.
+  // One line for the log: the device, the precision and the like. May be empty.
   virtual std::string Describe() const { return {}; }
-  // Which blocks of a unit this rank owns. The ranks together own every block, each once.
+  // The blocks of a unit that this rank owns. Every block has exactly one owner.
   virtual BlockRange OwnedBlocks(int unit) const {
     return longhaul::OwnedBlocks(layout().units[unit].elements, rank(), ranks());
   }
 
-  // Runs inner step `step` (1-based). The step number alone decides data and learning rate, so a
+  // Runs inner step `step` (1-based). Data and learning rate depend on the step number alone, so a
   // replica may begin at any step. Collective.
   virtual absl::StatusOr<StepStats> Step(int64_t step) = 0;
 
-  // Makes ranks that differ hold the same parameters; else it does nothing. What was received for it.
+  // Makes all ranks hold the same parameters. Does nothing if they do. Returns the bytes received for it.
   // Collective.
   virtual absl::StatusOr<InPoolTraffic> Settle() { return InPoolTraffic(); }
   // Whether the ranks hold the same parameters. All ranks give the same answer.
   virtual bool settled() const { return true; }
 
-  // Copies live fp32 (master) parameters [offset, offset + size) of a unit out or in. Only elements
-  // of the blocks that this rank owns. Local.
+  // Copy the live fp32 (master) parameters [offset, offset + size) of a unit out or in. The elements must lie
+  // in blocks that this rank owns. Local.
   virtual absl::Status Read(int unit, int64_t offset, absl::Span<float> out) = 0;
   virtual absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) = 0;
 
-  // Where this rank's live parameters of a unit lie from element `offset` on, which it owns, as long
-  // as the replica lives, if that is memory of a CUDA device on whose default stream they are
-  // trained: whoever enqueues a copy there copies what the steps so far make of them, without
-  // waiting. Null: not so. Thread-safe.
+  // The address of this rank's live parameters of a unit, from element `offset` on, which it owns. It is memory
+  // of a CUDA device, and stays valid as long as the replica lives. Steps change it on the device's default
+  // stream, so a copy that is enqueued there sees the result of all steps so far; nobody needs to wait. Null:
+  // the parameters do not lie on such a device. Thread-safe.
   virtual const float* DeviceParameters(int unit, int64_t offset) const { return nullptr; }
 
-  // Makes what the ranks wrote to their blocks of these units visible to all of them. Collective.
+  // Sends the owned blocks of these units to the other ranks, after Write. Collective.
   virtual absl::Status Publish(absl::Span<const int> units) = 0;
 
-  // Loss of the live parameters on the held-out data. Changes nothing. Collective.
+  // The loss of the live parameters on the held-out data. Changes nothing. Collective.
   virtual absl::StatusOr<EvalStats> Evaluate() = 0;
 
-  // --- Evaluation beside training, of replicas that were made for it.
+  // --- Evaluation beside training. Optional: UNIMPLEMENTED by default.
 
-  // How many evaluations may be begun and not taken. 0: the replica was not made for it.
+  // How many evaluations may be begun before the oldest is taken. 0: the replica does not support it.
   virtual int EvaluationsBeside() const { return 0; }
-  // Begins the evaluation of the live parameters as they are now: of a copy, while the replica goes
-  // on. Its result is Evaluate's, bit for bit. Collective.
+  // Begins to evaluate a copy of the live parameters, while the replica goes on. The result equals that of
+  // Evaluate now, bit for bit. Collective.
   virtual absl::Status BeginEvaluation() {
     return absl::UnimplementedError("this replica evaluates in training's place");
   }
-  // The oldest that was begun and not taken, once it is done on all ranks: nothing if it is not yet,
-  // unless `wait`. The same on every rank. Collective.
+  // The result of the oldest evaluation that was not taken yet. Empty: some rank has not finished it. With
+  // `wait`, blocks until all have. All ranks get the same answer. Collective.
   virtual absl::StatusOr<std::optional<EvalStats>> TakeEvaluation(bool wait) {
     return absl::UnimplementedError("this replica evaluates in training's place");
   }
 
-  // --- What the inner optimizer remembers, of replicas that remember something: between two steps.
+  // --- The state of the inner optimizer, between two steps. Optional: UNIMPLEMENTED by default.
 
-  // What this rank holds of a state with this phase. Empty: there is no state. Local.
+  // The slots that this rank holds of a state with this phase. Empty: the replica has no state. Local.
   virtual std::vector<InnerStateSlot> InnerStateSlots(absl::Span<const NamedValue> phase) const {
     return {};
   }
-  // As it is now.
+  // The current phase.
   virtual std::vector<NamedValue> InnerStatePhase() const { return {}; }
-  // Copies it to host memory, into what `state` has from an earlier call. A pool that goes on has the
-  // bits of one that is put back from it. Collective; but `alone`: then what this rank does not know by
-  // itself (of kinds that are IsOptional) is left out.
+  // Copies the state to host memory, and reuses the memory that `state` has from an earlier call. Training that
+  // goes on, and training that is restored from `state`, give the same bits. Collective, unless `alone`: then
+  // the rank leaves out what it cannot know by itself (kinds that are IsOptional).
   virtual absl::Status TakeInnerState(InnerState& state, bool alone) {
     return absl::UnimplementedError("this replica has no inner state");
   }
-  // Goes on as if it were the replica that the state was taken from, but for the parameters, which
-  // are not part of it. Of the slots for the state's phase those that are IsOptional may be missing:
-  // nothing is owed there. Any other part is ignored. Collective.
+  // Restores the state; parameters are not part of it. Slots of InnerStateSlots(phase) that are IsOptional may
+  // be missing and count as zero. Parts that are not among those slots are ignored. Collective.
   virtual absl::Status PutInnerState(const InnerState& state) {
     return absl::UnimplementedError("this replica has no inner state");
   }
 
-  // values[i] of every rank, by rank: for small agreements. Every rank gives the same count.
-  // Collective.
+  // The values of every rank, by rank. For small agreements. Every rank gives as many values. Collective.
   virtual absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
       absl::Span<const int64_t> values) = 0;
 };

@@ -1,4 +1,4 @@
-// A replica without a model: every inner step adds a constant to every element. One rank.
+// A replica of one rank without a model: every inner step adds a constant to every element.
 #pragma once
 
 #include <deque>
@@ -14,8 +14,11 @@ class SyntheticReplica : public Replica {
  public:
   struct Options {
     int64_t units = 1, elements = 1;
-    double initial = 0;      // Value of every element before the first step.
-    double inner_delta = 0;  // Added by each step.
+    // The value of every element before the first step.
+    double initial = 0;
+    // Each step adds this.
+    double inner_delta = 0;
+    // See Replica::EvaluationsBeside.
     int evaluations_beside = 0;
   };
   // INVALID_ARGUMENT: see LayOutSynthetic.
@@ -31,7 +34,7 @@ class SyntheticReplica : public Replica {
   // The mean of all elements, as the loss.
   absl::StatusOr<EvalStats> Evaluate() override;
   int EvaluationsBeside() const override { return evaluations_beside_; }
-  // Done at once, and reported when it is asked for.
+  // Evaluates at once. TakeEvaluation returns the result.
   absl::Status BeginEvaluation() override;
   absl::StatusOr<std::optional<EvalStats>> TakeEvaluation(bool wait) override;
   absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
@@ -43,7 +46,8 @@ class SyntheticReplica : public Replica {
   float inner_delta_;
   int evaluations_beside_;
   ModelLayout layout_;
-  std::vector<std::vector<float>> parameters_;  // By unit.
+  // By unit.
+  std::vector<std::vector<float>> parameters_;
   std::deque<EvalStats> begun_;
 };
 

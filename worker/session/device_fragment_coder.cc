@@ -29,7 +29,8 @@ absl::Status DeviceFragmentCoder::TakeSnapshot(Replica& replica) {
       std::any_of(pieces.begin(), pieces.end(), [&](const FragmentMap::Piece& piece) {
         return replica.DeviceParameters(piece.unit, piece.unit_offset) == nullptr;
       });
-  if (in_host_memory) {  // Offloaded: coded there too.
+  // Offloaded masters are coded on the host, too.
+  if (in_host_memory) {
     snapshot_.host.assign(elements_, 0.0f);
     return options_.map->Read(replica, absl::MakeSpan(snapshot_.host));
   }
@@ -80,7 +81,7 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> DeviceFragmentCoder::Code(
   return coded;
 }
 
-// RESOURCE_EXHAUSTED comes before anything was coded: the snapshot is whole then.
+// RESOURCE_EXHAUSTED: nothing was coded, and the snapshot is unchanged.
 absl::StatusOr<std::shared_ptr<CodedContribution>> DeviceFragmentCoder::CodeOnDevice(
     const Codec& codec, bool seed, bool feedback, uint64_t noise_key, absl::Span<const float> outer,
     const Values& snapshot) {
@@ -159,7 +160,7 @@ absl::Status DeviceFragmentCoder::ReadFeedback(absl::Span<float> out) {
   return absl::OkStatus();
 }
 
-// In host memory until a contribution is coded on the device.
+// Keeps the values in host memory until a contribution is coded on the device.
 absl::Status DeviceFragmentCoder::WriteFeedback(absl::Span<const float> values) {
   feedback_ = {.host = std::vector<float>(values.begin(), values.end())};
   return absl::OkStatus();

@@ -1,15 +1,14 @@
-// A FragmentCoder on the CUDA device that trains. TakeSnapshot only enqueues a copy on the
-// training's stream; the codes come to pinned host memory, out of which they are sent.
+// A FragmentCoder on the CUDA device that trains. TakeSnapshot only enqueues a copy on the training's
+// stream. The codes come to pinned host memory, from which they are sent.
 //
-// Device memory, of owned elements: 4 B of snapshot while a round is under way, and with error
-// feedback 4 B for good; the snapshot becomes the next feedback. Besides a bounded staging area,
-// shared by all fragments. The outer parameters stay in host memory, where pulls are decoded and
-// verified, and pass through the staging area when they are needed: they change once a round, so
-// keeping them on the device would not save a transfer.
+// Device memory for each owned element: 4 B of snapshot during a round, and with error feedback 4 B all the
+// time; the snapshot becomes the next feedback. All fragments share one bounded staging area. The outer
+// parameters stay in host memory, where pulls are decoded and verified, and pass through the staging area.
+// They change once a round, so keeping them on the device would save no transfer.
 //
-// When memory is short a round is coded on the host, where it makes the same bytes: one warning,
-// and the next round tries the device again. Training thus never ends for want of memory that only
-// makes it faster, and no setting has to say in advance how much there is.
+// When device memory is short, the round is coded on the host, with the same bytes and one warning; the next
+// round tries the device again. So training does not fail for lack of memory that only makes it faster, and no
+// setting has to reserve that memory.
 #pragma once
 
 #include <functional>
@@ -24,9 +23,9 @@ namespace longhaul::session {
 
 class DeviceFragmentCoder : public FragmentCoder {
  public:
-  // Of a replica given to TakeSnapshot that has DeviceParameters they lie on the device of `device`;
-  // what has none (masters in host memory) is coded on the host. `warn` gets the warning, from any of
-  // the threads that call.
+  // The DeviceParameters of the replicas given to TakeSnapshot must lie on the device of `device`. A replica
+  // without them (masters in host memory) is coded on the host. `warn` receives the warning, on whichever
+  // thread calls the coder.
   DeviceFragmentCoder(const Options& options, std::shared_ptr<DeviceCodec> device,
                       std::function<void(const std::string&)> warn);
 
@@ -40,7 +39,7 @@ class DeviceFragmentCoder : public FragmentCoder {
   absl::Status WriteFeedback(absl::Span<const float> values) override;
 
  private:
-  // Values of the local array in one of two places; in neither: zeros.
+  // Values of the local array, on the device or in host memory. In neither: they are zero.
   struct Values {
     DeviceFloats device;
     std::vector<float> host;
@@ -59,7 +58,8 @@ class DeviceFragmentCoder : public FragmentCoder {
   const std::shared_ptr<DeviceCodec> device_;
   const std::function<void(const std::string&)> warn_;
   const int64_t elements_;
-  Values snapshot_, feedback_, next_feedback_;  // As in HostFragmentCoder.
+  // As in HostFragmentCoder.
+  Values snapshot_, feedback_, next_feedback_;
   bool has_snapshot_ = false;
   bool warned_ = false;
 };

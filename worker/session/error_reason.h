@@ -1,4 +1,4 @@
-// What a refusal says beside its code and message.
+// Reads the details of a refusal (google.rpc.ErrorInfo).
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace longhaul::session {
 
-// The stable reason (ErrorInfo.reason), or nothing.
+// ErrorInfo.reason. Empty: the status has none.
 inline std::string ReasonOf(const absl::Status& status) {
   const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
   return detail ? detail->reason : "";
 }
 
-// The version that the coordinator has, if a push was refused because its own was another.
+// The version that the coordinator has, if a push was refused with VERSION_MISMATCH.
 inline std::optional<int64_t> HaveVersion(const absl::Status& status) {
   const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
   if (!detail || detail->reason != "VERSION_MISMATCH") return std::nullopt;

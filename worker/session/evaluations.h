@@ -1,10 +1,9 @@
-// The evaluations of a rank's session: each in training's place, or, with a replica that was made for
-// it, of a copy beside the steps that follow. What is reported names the step and the version whose
-// parameters were evaluated, and comes so many steps later at most. What runs when the session ends is
-// given up.
+// The evaluations of a rank's session. Training waits for each one; or, if the replica supports it, a copy of
+// the parameters is evaluated beside the next steps. A report names the step and the version whose parameters
+// were evaluated. When the session ends, evaluations that still run are dropped.
 //
-// Of the training thread. Which evaluations are begun, waited for and reported follows from what the
-// ranks of a pool agree on, so their collectives match. Errors: the replica's.
+// Called from the training thread. The ranks of a pool agree on everything that decides which evaluations are
+// begun, waited for and reported, so their collectives match. Errors: those of the replica.
 #pragma once
 
 #include <deque>
@@ -19,34 +18,35 @@
 #include "worker/replica/replica.h"
 #include "worker/session/core/action.h"
 #include "worker/session/outer_fragment.h"
-#include "worker/session/rank_session.h"
+#include "worker/session/session_observer.h"
 
 namespace longhaul::session {
 
 class Evaluations {
  public:
   using Report = std::function<void(const EvaluationResult&)>;
-  // All outlive the object. `steps_max`: after so many steps training waits for an evaluation, so that
-  // results come in their order, whichever pool they are from; 0: it does not. `report` may be empty.
+  // The references outlive the object. `steps_max`: training waits for an evaluation that is not done after so
+  // many steps, so that results of all pools come in order. 0: it does not wait. `report` may be empty.
   Evaluations(Replica& replica, const std::vector<std::unique_ptr<OuterFragment>>& fragments,
               Clock& clock, int64_t steps_max, Report report);
 
-  // `steps_follow`: else there is nothing to do it beside. Collective.
+  // Evaluates, or begins to. `steps_follow`: training goes on, so the evaluation may run beside it. Collective,
+  // blocks.
   absl::Status Do(const Evaluate& action, bool steps_follow);
-  // Reports those that are done; all of them if no steps follow. Collective.
+  // Reports the evaluations that are done. If no steps follow, waits for all. Call after each step. Collective.
   absl::Status AfterStep(int64_t step, bool steps_follow);
 
-  // Whether some run beside training.
+  // Whether evaluations run beside training.
   bool beside() const { return !begun_.empty(); }
-  // While training stood still for them.
+  // How long training has waited for evaluations.
   absl::Duration stood_still() const { return stood_still_; }
-  // Until `now`, while there was any, in training's place or beside it.
+  // How long, until `now`, at least one evaluation was running, beside training or not.
   absl::Duration busy(absl::Time now) const;
 
  private:
   absl::Status InPlace(const Evaluate& action);
   absl::Status Begin(const Evaluate& action);
-  // Reports the oldest that runs beside training, if it is done, or waits for it. False: it is not.
+  // Reports the oldest evaluation beside training. False: it is not done; with `wait` it always is.
   absl::StatusOr<bool> Take(bool wait);
   void Tell(const Evaluate& action, const EvalStats& stats) const;
 
@@ -55,7 +55,8 @@ class Evaluations {
   Clock& clock_;
   const int64_t steps_max_;
   const Report report_;
-  std::deque<Evaluate> begun_;  // Beside training, and not reported, oldest first.
+  // Beside training and not reported, oldest first.
+  std::deque<Evaluate> begun_;
   std::optional<absl::Time> busy_since_;
   absl::Duration stood_still_, busy_;
 };

@@ -1,11 +1,11 @@
-// How a fragment's contributions are made on one rank: the snapshot of its live parameters, the
-// uplink's error feedback, and the coding. Two implementations with the same bytes: in host memory
-// (HostFragmentCoder), and on the device that trains (DeviceFragmentCoder).
+// Makes one rank's contributions to a fragment: the snapshot of its live parameters, the uplink's error
+// feedback, and the coding. Two implementations give the same bytes: one in host memory (HostFragmentCoder), one
+// on the device that trains (DeviceFragmentCoder).
 //
 // A round:  TakeSnapshot (training thread) -> Code (background) -> Commit (training thread)
-// Only Commit, Reset and WriteFeedback change the error feedback: an aborted round leaves no trace.
+// Only Commit, Reset and WriteFeedback change the error feedback. So an aborted round changes nothing.
 //
-// Externally synchronised; no call waits for the network.
+// Externally synchronised. No call waits for the network.
 #pragma once
 
 #include <cstdint>
@@ -27,39 +27,42 @@ namespace longhaul::session {
 // A rank's coded blocks of one contribution.
 struct CodedContribution {
   CodedBlocks blocks;
-  double nmse = 0;  // Of the codec on these blocks.
-  // L2 of the error feedback that this contribution leaves, if it counts.
+  // The codec's normalized mean squared error on these blocks.
+  double nmse = 0;
+  // L2 norm of the error feedback after this contribution, if it counts.
   double feedback_norm = 0;
 };
 
 class FragmentCoder {
  public:
   struct Options {
-    const FragmentMap* map = nullptr;  // All outlive the object.
+    // These outlive the object. `exact` is fp32, for seeds.
+    const FragmentMap* map = nullptr;
     const Codec* up = nullptr;
-    const Codec* exact = nullptr;  // fp32: seeds.
+    const Codec* exact = nullptr;
     bool error_feedback = false;
-    std::shared_ptr<SpareBuffers> spare = nullptr;  // Null: its own.
+    // Null: the object makes one.
+    std::shared_ptr<SpareBuffers> spare = nullptr;
   };
   virtual ~FragmentCoder() = default;
 
-  // Copies the live parameters of the owned blocks, in place of an older snapshot.
+  // Copies the live parameters of the owned blocks. Replaces an older snapshot.
   virtual absl::Status TakeSnapshot(Replica& replica) = 0;
   virtual bool has_snapshot() const = 0;
 
-  // Codes the snapshot, which it drops: kSeed exactly as it is; else outer - snapshot, plus the
-  // error feedback. `outer`: the outer parameters, as many as map->elements(). INVALID_ARGUMENT: a
-  // NaN or Inf, with its place. UNAVAILABLE: the device failed.
+  // Codes the snapshot, and drops it. kSeed: the snapshot, exactly. Otherwise: outer - snapshot + error feedback.
+  // `outer` are the outer parameters, map->elements() of them. INVALID_ARGUMENT: a value is NaN or Inf; the
+  // message names the place. UNAVAILABLE: the device failed.
   virtual absl::StatusOr<std::shared_ptr<CodedContribution>> Code(
       RoundKind kind, uint64_t noise_key, absl::Span<const float> outer) = 0;
 
-  // The round is over. `contributed`: what Code left as error feedback counts from now on.
+  // Ends the round. `contributed`: the contribution counted, so its coding error becomes the error feedback.
   virtual void Commit(bool contributed) = 0;
-  // The base was replaced: what was lost before no longer counts.
+  // Sets the error feedback to zero, because the outer parameters were replaced.
   virtual void Reset() = 0;
 
-  // The error feedback as it counts, to be saved and put back: map->elements() values. With
-  // Options::error_feedback alone. Errors: the device's.
+  // The error feedback, to be saved and restored: map->elements() values. Only with Options::error_feedback.
+  // Errors: those of the device.
   virtual absl::Status ReadFeedback(absl::Span<float> out) = 0;
   virtual absl::Status WriteFeedback(absl::Span<const float> values) = 0;
 };

@@ -45,7 +45,8 @@ int64_t FragmentMap::LocalOffset(const SegmentRef& segment) const {
 }
 
 absl::Status FragmentMap::Read(Replica& replica, absl::Span<float> local) const {
-  int64_t end = 0;  // Of the piece before.
+  // The end of the previous piece.
+  int64_t end = 0;
   for (const Piece& piece : pieces_) {
     std::fill(local.begin() + end, local.begin() + piece.local_offset, 0.0f);
     LH_RETURN_IF_ERROR(replica.Read(piece.unit, piece.unit_offset,

@@ -1,6 +1,6 @@
-// Which elements of a fragment one rank owns, and where they lie in the model's units. A rank keeps
-// its elements of a fragment in one local array: its owned blocks one after another, in canonical
-// order, with the zeros that may lie between two units. Immutable value.
+// Maps the elements of a fragment that one rank owns to the model's units. A rank keeps its elements of a
+// fragment in one local array: its owned blocks one after another, in canonical order, including the padding
+// zeros between two units. Immutable value.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace longhaul::session {
 
 class FragmentMap {
  public:
-  // `owned`: what the rank owns of the fragment (OwnedBlocks).
+  // `owned`: the blocks of the fragment that the rank owns (OwnedBlocks).
   FragmentMap(FragmentLayout layout, std::vector<BlockRange> owned);
 
   const FragmentLayout& layout() const { return layout_; }
   // Owned blocks, ascending. Empty: the fragment has fewer blocks than the pool ranks.
   const std::vector<BlockRange>& blocks() const { return blocks_; }
-  // The segments that cover them, exponents 0.
+  // The segments that cover the owned blocks, with exponents 0.
   const std::vector<SegmentRef>& segments() const { return segments_; }
   // Elements of the local array.
   int64_t elements() const { return elements_; }
   std::vector<int> units() const;
 
-  // What lies in a unit, and where; the rest of the local array is zeros.
+  // A run of the local array that lies in one unit. The local array is zero outside of all pieces.
   struct Piece {
     int unit;
     int64_t unit_offset, local_offset, elements;
@@ -38,8 +38,8 @@ class FragmentMap {
   // Where a segment of owned blocks begins in the local array.
   int64_t LocalOffset(const SegmentRef& segment) const;
 
-  // Live parameters of the replica to and from the local array; Read sets what lies between units
-  // to zero. Errors: those of the replica.
+  // Copy the replica's live parameters to and from the local array. Read sets the padding between units to
+  // zero. Errors: those of the replica.
   absl::Status Read(Replica& replica, absl::Span<float> local) const;
   absl::Status Write(Replica& replica, absl::Span<const float> local) const;
 
@@ -47,7 +47,8 @@ class FragmentMap {
   const FragmentLayout layout_;
   std::vector<BlockRange> blocks_;
   std::vector<SegmentRef> segments_;
-  std::vector<Piece> pieces_;  // By local offset.
+  // Ascending by local_offset.
+  std::vector<Piece> pieces_;
   int64_t elements_ = 0;
 };
 

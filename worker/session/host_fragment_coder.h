@@ -1,5 +1,5 @@
-// A FragmentCoder in host memory: owned elements x 4 B of feedback (if on), and while a round is
-// under way 4 B of snapshot, which becomes the next feedback.
+// A FragmentCoder in host memory. It takes 4 B of feedback (if that is on) for each owned element, and during
+// a round 4 B of snapshot, which becomes the next feedback.
 #pragma once
 
 #include "worker/session/fragment_coder.h"
@@ -22,18 +22,22 @@ class HostFragmentCoder : public FragmentCoder {
  private:
   const Options options_;
   const std::shared_ptr<SpareBuffers> spare_;
-  std::vector<float> feedback_;       // e of the last round that counted. Empty: off.
-  std::vector<float> next_feedback_;  // e if the contribution that was coded last counts.
+  // e after the last round that counted. Empty: error feedback is off.
+  std::vector<float> feedback_;
+  // e, if the contribution that was coded last counts.
+  std::vector<float> next_feedback_;
   std::vector<float> snapshot_;
-  bool has_snapshot_ = false;  // A rank may own nothing of a fragment: sizes do not tell.
+  // Needed because a rank may own no element of a fragment: sizes do not tell.
+  bool has_snapshot_ = false;
 };
 
-// The coding itself. `feedback`: empty for none, else `snapshot` becomes what is lost.
+// Codes outer - snapshot + feedback, or with `seed` the snapshot. If there is feedback, `snapshot` then holds the
+// coding error, which is the next feedback. Errors: CodingError.
 absl::StatusOr<std::shared_ptr<CodedContribution>> CodeOnHost(
     const FragmentMap& map, const Codec& codec, uint64_t noise_key, bool seed,
     absl::Span<const float> outer, absl::Span<const float> feedback, absl::Span<float> snapshot);
 
-// A contribution of so many payload bytes, with the sums of its blocks' results.
+// Sums the results of a contribution's segments, for CodedContribution's nmse and feedback_norm.
 class ContributionTotals {
  public:
   void Add(double error_energy, double signal_energy);
@@ -43,7 +47,7 @@ class ContributionTotals {
   double error_ = 0, signal_ = 0;
 };
 
-// The error of Code for a segment that cannot be coded.
+// Adds the place of the segment to the error of a codec.
 absl::Status CodingError(const FragmentMap& map, const SegmentRef& segment,
                          const absl::Status& status);
 

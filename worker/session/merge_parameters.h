@@ -1,4 +1,4 @@
-// What a merge makes of a rank's live parameters (Streaming DiLoCo, arXiv 2501.18512, Algorithm 2).
+// The merge of a rank's live parameters with the outer ones (Streaming DiLoCo, arXiv 2501.18512, Algorithm 2).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace longhaul::session {
 
-// live = alpha live + (1 - alpha) outer, on the threads of a team; null: on the calling one. The same
-// bits on any number of them.
+// live = alpha live + (1 - alpha) outer. `team` computes. Null: the calling thread does. The bits do not depend
+// on the number of threads.
 inline void MergeParameters(double alpha, absl::Span<const float> outer, absl::Span<float> live,
                             ThreadTeam* team) {
   const float keep = static_cast<float>(alpha), take = static_cast<float>(1 - alpha);

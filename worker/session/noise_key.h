@@ -1,5 +1,5 @@
-// What a contribution's stochastic rounding is made from: one key for each contribution, whatever
-// rank, attempt or incarnation makes it.
+// The key of a contribution's stochastic rounding. Each contribution of a pool has one key, the same for every
+// rank, attempt and incarnation.
 #pragma once
 
 #include <cstdint>

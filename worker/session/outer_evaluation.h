@@ -1,4 +1,4 @@
-// The outer parameters in the place of the live ones, for as long as something is done with them.
+// Puts the outer parameters into the replica for the length of a call, and restores the live ones.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace longhaul::session {
 
-// What each rank wrote of any unit becomes visible to all. Collective. Errors: the replica's.
+// Publishes all units (Replica::Publish). Collective. Errors: those of the replica.
 absl::Status PublishAll(Replica& replica);
 
-// Calls `work` while the replica has the outer parameters; the live ones are as they were afterwards.
-// Collective. Training thread. Errors: the replica's, and those of `work`.
+// Calls `work` while the replica holds the outer parameters. Afterwards it holds the live ones again, bit for
+// bit. Collective, on the training thread. Errors: those of the replica, and those of `work`.
 absl::Status WithOuterParameters(Replica& replica,
                                  const std::vector<std::unique_ptr<OuterFragment>>& fragments,
                                  absl::FunctionRef<absl::Status()> work);

@@ -62,7 +62,8 @@ PulledParameters OuterFragment::BeginWhole() const {
 void OuterFragment::SetOuter(std::vector<float> values) {
   const auto old = std::exchange(outer_, std::make_shared<std::vector<float>>(std::move(values)));
   if (old.use_count() > 1) return;
-  std::atomic_thread_fence(std::memory_order_acquire);  // After the last pull that read it.
+  // The last pull that read it has ended; its reads come before the reuse.
+  std::atomic_thread_fence(std::memory_order_acquire);
   spare_->Give(std::move(*old));
 }
 

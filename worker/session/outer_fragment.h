@@ -1,15 +1,15 @@
-// The data plane of one fragment on one rank: the outer parameters of the blocks that the rank
-// owns, and what is under way: a contribution (FragmentCoder) and a downlink. In host memory: owned
-// elements x 4 B outer, and while a round is under way what its downlink makes; what the coder
-// takes is said there. SpareBuffers hands the memory on.
+// The data plane of one fragment on one rank: the outer parameters of the blocks that the rank owns, and the
+// current round's contribution (FragmentCoder) and downlink. It takes 4 B of host memory for each owned element,
+// and another 4 B between a pull and its merge; the coder takes more, see there. SpareBuffers reuses the memory.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
 //           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
 //           beside the outer parameters) -> Merge (training thread)
-// Only Merge changes the outer parameters, and in a round the error feedback: an aborted one leaves no
-// trace.
+// In a round, only Merge changes the outer parameters and the error feedback. So an aborted round changes
+// nothing.
 //
-// Thread-safe: one mutex, held for the length of a call. No call waits for the network.
+// Thread-safe: one mutex, held for the length of a call. No call waits for the network. Errors, where not said
+// otherwise: those of the replica.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,19 @@ namespace longhaul::session {
 class OuterFragment {
  public:
   struct Options {
-    const Codec* up = nullptr;  // Outlive the object.
+    // These outlive the object. `exact` is fp32, for seeds and whole fragments.
+    const Codec* up = nullptr;
     const Codec* down = nullptr;
-    const Codec* exact = nullptr;  // fp32: seeds and whole fragments.
+    const Codec* exact = nullptr;
     bool error_feedback = false;
-    // Codes where the replica trains (Replica::DeviceParameters). Null: in host memory.
+    // Codes contributions on the device where the replica trains (Replica::DeviceParameters). Null: on the
+    // host.
     std::shared_ptr<DeviceCodec> device = nullptr;
     Logger log = Logger({});
-    std::shared_ptr<SpareBuffers> spare = nullptr;  // Shared by fragments. Null: its own.
-    ThreadTeam* team = nullptr;  // Merges. Outlives the object. Null: the calling thread alone.
+    // Shared by the fragments of a rank. Null: the object makes one.
+    std::shared_ptr<SpareBuffers> spare = nullptr;
+    // Computes merges, and outlives the object. Null: the calling thread does.
+    ThreadTeam* team = nullptr;
   };
   OuterFragment(FragmentMap map, Options options);
 
@@ -52,43 +56,41 @@ class OuterFragment {
 
   // Copies the live parameters of the owned blocks. Training thread.
   absl::Status TakeSnapshot(Replica& replica);
-  // Codes the snapshot (SEED: exactly as it is; else outer - snapshot, plus the error feedback),
-  // drops it and keeps the bytes until Merge. Without a snapshot: the bytes that are kept, or null.
-  // INVALID_ARGUMENT: a NaN or Inf, with its place.
-  // `noise_key`: of a stochastic codec; the same for all ranks of the pool, another in each round.
+  // Codes the snapshot (FragmentCoder::Code), drops it, and keeps the bytes until Merge. Without a snapshot it
+  // returns the kept bytes, or null if there are none. `noise_key`: see NoiseKeyOf; only stochastic codecs
+  // use it. Errors: those of FragmentCoder::Code.
   absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(RoundKind kind,
                                                                   uint64_t noise_key = 0);
-  // What a pull of the whole fragment is decoded into, and the outer parameters taken from it, once
-  // it is verified. With the base replaced, what was lost before it no longer counts.
+  // Returns the target that a pull of the whole fragment is decoded into.
   PulledParameters BeginWhole() const;
+  // Replaces the outer parameters with a verified pull, and sets the error feedback to zero.
   void LoadWhole(PulledParameters pulled);
-  // What the downlink of `version` is decoded into, beside the outer parameters to which it is
-  // added. Nothing: it is staged already (its answer was lost with a connection).
-  // FAILED_PRECONDITION: another one was not merged yet.
+  // Returns the target that the downlink of `version` is decoded into: a copy of the outer parameters to which
+  // it is added. Empty: that version is staged already (the answer was lost with a connection).
+  // FAILED_PRECONDITION: another version is staged and not merged.
   absl::StatusOr<std::optional<PulledParameters>> BeginDownlink(int64_t version) const;
-  // Keeps the result, once it is verified (invariant 1), for Merge; again is OK.
-  // FAILED_PRECONDITION: as above.
+  // Keeps a verified result (invariant 1 of the protocol) for Merge. A second call for one version does
+  // nothing. FAILED_PRECONDITION: as above.
   absl::Status StageDownlink(int64_t version, PulledParameters pulled);
 
-  // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer; the kept bytes are
-  // dropped. `contributed`: they counted, so the error feedback advances. The caller publishes the
-  // units afterwards. Training thread.
+  // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer. Drops the kept bytes.
+  // `contributed`: they counted, so the error feedback advances. The caller publishes the units afterwards.
+  // Requires a staged downlink. Training thread.
   absl::Status Merge(Replica& replica, double alpha, bool contributed);
   // live = outer. Training thread.
   absl::Status Install(Replica& replica);
-  // Copies the owned live parameters out, or back in, around an evaluation. Training thread.
+  // Copy the owned live parameters out, and back in, around an evaluation. Training thread.
   absl::Status SaveLive(Replica& replica);
   absl::Status RestoreLive(Replica& replica);
 
-  // The error feedback as it counts, of all owned elements, to be saved and put back. Any thread, not
-  // beside Merge.
+  // The error feedback of all owned elements, to be saved and restored. On any thread, but not during Merge.
   bool has_feedback() const { return options_.error_feedback; }
   absl::Status ReadFeedback(absl::Span<float> out) const;
   absl::Status WriteFeedback(absl::Span<const float> values);
-  // Nothing is owed any more.
+  // Sets the error feedback to zero.
   void ForgetFeedback();
 
-  // For observers.
+  // A copy of the outer parameters, for observers.
   std::vector<float> outer() const;
 
  private:
@@ -98,7 +100,7 @@ class OuterFragment {
   const Options options_;
   const std::shared_ptr<SpareBuffers> spare_;
   mutable absl::Mutex mutex_;
-  // Replaced, never changed: a pull may still read what a merge replaced.
+  // A merge replaces the vector and never changes it, since a pull may still read it.
   std::shared_ptr<std::vector<float>> outer_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<FragmentCoder> coder_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<float> staged_ ABSL_GUARDED_BY(mutex_);

@@ -25,7 +25,7 @@ absl::Status CheckUnit(const v1::UnitSpan& span, const ModelLayout& model,
   return absl::OkStatus();
 }
 
-// Whether all rounds lie within the job; then no step of them overflows.
+// Whether all rounds lie within the job. Then the arithmetic on their steps cannot overflow.
 bool IsSchedule(const v1::FragmentPlan& fragment, const v1::Plan& plan) {
   if (fragment.first_push_step() < 1 || fragment.period() < 1 || fragment.rounds() < 0 ||
       plan.tau() < 0 || plan.tau() >= fragment.period()) {
@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& pla
     FragmentLayout layout{.name = absl::StrFormat("%d", fragment.fragment())};
     for (const v1::UnitSpan& span : fragment.units()) {
       LH_RETURN_IF_ERROR(CheckUnit(span, model, seen));
-      // Subtracted, so that no offset overflows.
+      // Compares a difference, since a sum could overflow.
       if (span.offset() < layout.elements || span.offset() - layout.elements >= kBlockElements) {
         return Bad("units of a fragment overlap, or leave blocks out");
       }

@@ -1,5 +1,5 @@
-// From the protos of SyncService to the values of the session's core. Plans come from outside:
-// everything is checked.
+// Converts protos of SyncService to the values of the session's core. Plans come from outside the process, so
+// every value is checked. Pure functions. INVALID_ARGUMENT: the message says what is wrong.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@
 
 namespace longhaul::session {
 
-// INVALID_ARGUMENT names what is wrong with the plan.
+// `pool`: the name of this pool.
 absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool);
-// The fragments' canonical layouts; every unit of `model` lies in exactly one of them.
+// The canonical layouts of the fragments. Every unit of `model` must lie in exactly one of them.
 absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan,
                                                              const ModelLayout& model);
 absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool);

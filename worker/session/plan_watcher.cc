@@ -11,8 +11,8 @@
 namespace longhaul::session {
 namespace {
 
-// Whether the same call may be answered later. A restarted coordinator does not know the pool until
-// its agent joined again.
+// Whether a later call may succeed. A restarted coordinator does not know the pool until its agent has joined
+// again.
 bool MayReturn(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -60,8 +60,8 @@ void PlanWatcher::Watch(const std::stop_token& stop) {
 
 absl::Status PlanWatcher::ReadStream(v1::SyncService::Stub& stub, const std::stop_token& stop,
                                      bool* connected) {
-  grpc::ClientContext
-      context;  // No deadline: a vanished coordinator is noticed by the channel's keepalive.
+  // Without a deadline: the channel's keepalive notices when the coordinator has vanished.
+  grpc::ClientContext context;
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::WatchPlanRequest request;
   request.set_job_id(options_.job);

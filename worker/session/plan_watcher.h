@@ -1,6 +1,7 @@
-// Keeps a WatchPlan stream open on a control channel of its own and hands on what it brings.
-// Reconnects for ever after lost connections and while a restarted coordinator does not know the
-// pool (POOL_UNKNOWN) until its agent joined again.
+// Keeps a WatchPlan stream open, on a control channel of its own, and passes its events on. It reconnects
+// without limit when the connection is lost, and while a restarted coordinator does not know the pool
+// (POOL_UNKNOWN): then the pool's agent is about to join again. Waits between attempts grow (FullJitter). Owns
+// the channel and one thread.
 #pragma once
 
 #include <functional>
@@ -21,17 +22,20 @@ class PlanWatcher {
   struct Options {
     std::string coordinator, job, pool, incarnation;
     int rank = 0, ranks = 1;
-    std::shared_ptr<const Tls> tls = nullptr;  // Null: plaintext.
+    // Null: plaintext.
+    std::shared_ptr<const Tls> tls = nullptr;
   };
-  // All called on the watcher's thread, one at a time.
+  // Called on the watcher's thread, one at a time.
   struct Handler {
     std::function<void(const v1::PlanEvent&)> on_event;
+    // A stream that was open has ended. The watcher opens another one.
     std::function<void(const absl::Status&)> on_disconnected;
-    std::function<void(const absl::Status&)>
-        on_refused;  // Final: the coordinator does not want this incarnation.
+    // The coordinator refuses this incarnation for good. No call follows.
+    std::function<void(const absl::Status&)> on_refused;
   };
+  // Opens the stream in the background. Does not block.
   PlanWatcher(Options options, Handler handler);
-  // Cancels the stream and joins the thread.
+  // Cancels the stream and waits for the thread, and so for a handler that runs.
   ~PlanWatcher();
 
  private:

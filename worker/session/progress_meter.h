@@ -1,4 +1,4 @@
-// Counts what a rank has done since it first trained, for Progress. Of the training thread.
+// Counts steps, tokens and times since a rank's first step, for Progress. Called from the training thread.
 #pragma once
 
 #include <cstdint>
@@ -6,31 +6,36 @@
 #include "absl/time/time.h"
 #include "worker/replica/replica.h"
 #include "worker/session/evaluations.h"
-#include "worker/session/rank_session.h"
+#include "worker/session/session_observer.h"
 
 namespace longhaul::session {
 
 class ProgressMeter {
  public:
-  // The first step begins.
+  // Whether the first step has begun.
   bool training() const { return training_; }
+  // The first step begins.
   void Begin(absl::Time now) {
     training_ = true;
     since_ = now;
   }
-  // `beside`: while an evaluation ran beside it.
+  // A step was done. `beside`: an evaluation ran beside it.
   void Stepped(int64_t step, const StepStats& stats, bool beside);
+  // Training waited for the coordinator.
   void Waited(absl::Duration time);
+  // The training thread took snapshots or merged.
   void Synced(absl::Duration time);
+  // The pool was asked to stop.
   void Drains() { progress_.draining = true; }
 
   int64_t step() const { return progress_.inner_step; }
-  // As of now. What is not counted here is left to the caller.
+  // The progress at `now`. The caller fills in the uplink's values and the inner state.
   Progress Read(absl::Time now, const Evaluations& evaluations) const;
 
  private:
   Progress progress_;
-  int64_t tokens_beside_ = 0;  // Of steps beside which evaluations ran.
+  // Tokens of the steps beside which evaluations ran.
+  int64_t tokens_beside_ = 0;
   bool training_ = false;
   absl::Time since_;
 };

@@ -32,7 +32,7 @@ absl::Status PulledParameters::Take(int part, const CodedChunk& chunk) {
       LH_RETURN_IF_ERROR(codec_->Decode(coded, values));
     } else {
       std::copy_n(base_->begin() + offset, values.size(), values.begin());
-      // The same multiplication by 1 and addition as the coordinator's: the same bits.
+      // The coordinator multiplies by 1 and adds, too, so both have the same bits.
       LH_RETURN_IF_ERROR(codec_->DecodeAccumulate(coded, 1.0f, values));
     }
     parts_[part].digester.Update(values);

@@ -1,6 +1,6 @@
-// The outer parameters of one rank's blocks that a pull makes: decoded chunk by chunk, out of the
-// memory in which they came, beside the parameters that hold until all of it is here and its digest
-// is right.
+// The result of a pull: the outer parameters of one rank's blocks. Chunks are decoded as they arrive, straight
+// from the memory of the stream. The current outer parameters stay in effect until all blocks are here and
+// their digest was verified.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,37 @@
 
 namespace longhaul::session {
 
-// Movable. Begin and Take of several parts may be called from several threads at once, of one part
-// one after the other; everything else is externally synchronised. No call waits.
+// A pull has several parts, one for each stream. Begin and Take may be called from several threads at once for
+// different parts; everything else is externally synchronised. Movable. No call blocks.
 class PulledParameters {
  public:
   // `map` and `codec` outlive the object.
   struct Source {
     const FragmentMap* map = nullptr;
     const Codec* codec = nullptr;
-    // What the decoded blocks are added to; null: they are the parameters themselves.
+    // The decoded blocks are added to it. Null: they are the parameters themselves.
     std::shared_ptr<const std::vector<float>> base = nullptr;
-    std::vector<float> values = {};  // Memory to work in, if there is some to reuse.
+    // Memory for the result, to be reused. May be empty.
+    std::vector<float> values = {};
   };
   explicit PulledParameters(Source source);
 
-  // Of how many parts the pull is. First.
+  // Sets the number of parts. Call first.
   void SetParts(int parts);
-  // A part begins, or begins again.
+  // Begins a part, or begins it again from the start.
   void Begin(int part);
-  // The part's next blocks, in order. INVALID_ARGUMENT: bytes that the codec refuses.
+  // Decodes the part's next blocks, in order. INVALID_ARGUMENT: the codec refuses the bytes.
   absl::Status Take(int part, const CodedChunk& chunk);
 
-  // Compares what the parts made with their digests. DATA_LOSS: one differs.
+  // Compares the digest of each part's result with `digests`. DATA_LOSS: one differs.
   absl::Status Verify(int64_t version, absl::Span<const Digest128> digests);
-  // The parameters. Requires that Verify was OK.
+  // Returns the parameters. Requires that Verify was OK.
   std::vector<float> Release() &&;
 
  private:
   struct Part {
-    Digester digester;  // Of the blocks so far, while they are in cache.
+    // Digests each block while it is still in the cache.
+    Digester digester;
   };
 
   const FragmentMap* map_;

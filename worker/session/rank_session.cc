@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <optional>
-#include <stop_token>
 #include <utility>
 #include <variant>
 
@@ -16,29 +14,23 @@
 #include "common/base/clock.h"
 #include "common/base/overloaded.h"
 #include "common/base/status_macros.h"
-#include "common/codec/codec.h"
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
-#include "common/rpc/codec_proto.h"
-#include "common/rpc/executor.h"
 #include "worker/session/core/session.h"
 #include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
 #include "worker/session/evaluations.h"
-#include "worker/session/noise_key.h"
+#include "worker/session/fragment_exchange.h"
 #include "worker/session/outer_evaluation.h"
-#include "worker/session/outer_fragment.h"
 #include "worker/session/plan_conversion.h"
 #include "worker/session/plan_watcher.h"
 #include "worker/session/progress_meter.h"
-#include "worker/session/spare_buffers.h"
-#include "worker/session/transfers.h"
 #include "worker/session/uplink_state.h"
 
 namespace longhaul::session {
 namespace {
 
-// Shorter waits are not worth a line.
+// Only waits longer than this are logged.
 constexpr absl::Duration kWaitToTell = absl::Seconds(1);
 
 StateKeeper::Options KeeperOptions(const RankSession::Options& options, const Logger& log) {
@@ -52,9 +44,9 @@ StateKeeper::Options KeeperOptions(const RankSession::Options& options, const Lo
 
 }  // namespace
 
-// Threads: the training thread (Run), the watcher's, the executor's. All of them pass events to the
-// core under mutex_; foreground actions queue for the training thread, background ones go to the
-// executor.
+// Threads: the training thread (Run), the watcher's, the exchange's. All of them pass events to the
+// core under mutex_. Foreground actions queue for the training thread; background ones begin at once,
+// on the exchange's threads.
 class RankSession::Impl {
  public:
   Impl(Options options, Replica* replica)
@@ -62,25 +54,33 @@ class RankSession::Impl {
         log_(options_.log.With(
             {.pool = options_.pool, .job_id = options_.job, .rank = replica->rank()})),
         replica_(replica),
-        transfers_({.coordinator = options_.coordinator,
-                    .job = options_.job,
-                    .pool = options_.pool,
-                    .incarnation = options_.incarnation,
-                    .tls = options_.tls,
-                    .channels = options_.bulk_channels,
-                    .push_bytes_per_second = options_.push_bytes_per_second}),
-        evaluations_(*replica, fragments_, *clock_, options_.evaluation_steps_max,
+        exchange_({.transfers = {.coordinator = options_.coordinator,
+                                 .job = options_.job,
+                                 .pool = options_.pool,
+                                 .incarnation = options_.incarnation,
+                                 .tls = options_.tls,
+                                 .channels = options_.bulk_channels,
+                                 .push_bytes_per_second = options_.push_bytes_per_second},
+                   .device_codec = options_.device_codec,
+                   .team = options_.team,
+                   .log = log_},
+                  {.on_event = [this](const Connection& connection,
+                                      const Event& event) { PostFrom(connection, event); },
+                   .on_fault =
+                       [this](const absl::Status& status) {
+                         absl::MutexLock lock(&mutex_);
+                         Fail(Outcome::Place::kContribution, status);
+                       }}),
+        evaluations_(*replica, exchange_.fragments(), *clock_, options_.evaluation_steps_max,
                      options_.observer.on_evaluation),
-        keeper_(KeeperOptions(options_, log_), replica, clock_.get(), files_.get()),
-        executor_(
-            std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1 << 16})) {
-    keeper_.KeepBeside(UplinkState(fragments_, [this] { return HeldVersions(); }));
+        keeper_(KeeperOptions(options_, log_), replica, clock_.get(), files_.get()) {
+    keeper_.KeepBeside(UplinkState(exchange_.fragments(), [this] { return HeldVersions(); }));
   }
 
   ~Impl() {
     watcher_.reset();
+    // Stops the transfers, for which exchange_ then waits.
     OnDisconnected();
-    executor_.reset();  // Runs what is queued; stopped transfers return at once.
   }
 
   Outcome Run();
@@ -101,21 +101,10 @@ class RankSession::Impl {
   void OnDisconnected();
 
   // --- background
-  // The connection that a transfer belongs to: what it brings after that one was lost is ignored.
-  struct Connection {
-    uint64_t number = 0;
-    std::stop_source stop;
-  };
-  using Task = std::function<void(const Connection&)>;
-  void InBackground(Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using Connection = FragmentExchange::Connection;
   void PostFrom(const Connection& connection, const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Send(int fragment, int64_t version, RoundKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
-               const Connection& connection);
-  void FetchWhole(int fragment, const Connection& connection);
-  void FetchDownlink(int fragment, int64_t version, const Connection& connection);
-  absl::Status PullDownlink(OuterFragment& outer, int fragment, int64_t version,
-                            const Connection& connection);
+  // What the core asked for could not be begun: Run ends.
+  void CheckBegun(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- foreground
   absl::Status Perform(const Action& action);
@@ -124,6 +113,7 @@ class RankSession::Impl {
   absl::Status DoStep(const RunStep& action);
   bool StopsWithPeers(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoPush(const Push& action);
+  absl::Status PushFragment(const Push& action) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoMerge(const Merge& action);
   void ReportProgress();
   std::vector<int64_t> HeldVersions() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -133,24 +123,21 @@ class RankSession::Impl {
   const Logger log_;
   Replica* const replica_;
   const std::unique_ptr<Clock> clock_ = MakeSystemClock();
-  Transfers transfers_;
 
-  // Set by the first plan, before any action refers to them; constant afterwards.
-  std::unique_ptr<Codec> up_, down_, exact_;
-  const std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
-  std::vector<std::unique_ptr<OuterFragment>> fragments_;
+  // Set by the first plan, before any action refers to it; constant afterwards.
   int64_t steps_ = 0;
 
   absl::Mutex mutex_;
   Session core_ ABSL_GUARDED_BY(mutex_);
   std::deque<Action> foreground_ ABSL_GUARDED_BY(mutex_);
   Connection connection_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, RoundKind> kept_kind_
-      ABSL_GUARDED_BY(mutex_);                  // Of the kept contribution, by fragment.
-  absl::Status fault_ ABSL_GUARDED_BY(mutex_);  // Ends Run with kFailed.
+  // Not OK: Run ends with kFailed.
+  absl::Status fault_ ABSL_GUARDED_BY(mutex_);
   Outcome::Place fault_place_ ABSL_GUARDED_BY(mutex_) = Outcome::Place::kTraining;
   bool drain_asked_ ABSL_GUARDED_BY(mutex_) = false;
-  double uplink_nmse_ ABSL_GUARDED_BY(mutex_) = 0, feedback_norm_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  // Its threads post events, so it is declared after, and destroyed before, the members that these use.
+  FragmentExchange exchange_;
 
   // Training thread only.
   ProgressMeter meter_;
@@ -158,10 +145,11 @@ class RankSession::Impl {
   Evaluations evaluations_;
   const std::unique_ptr<FileSystem> files_ = MakePosixFileSystem();
   StateKeeper keeper_;
-  bool peers_stopped_ = false;  // Foreground actions but the last are skipped.
+  // Another rank has stopped: all foreground actions are skipped, except the one that ends Run.
+  bool peers_stopped_ = false;
 
-  std::unique_ptr<Executor> executor_;
-  bool lost_ = false;  // The connection, as the watcher's thread knows.
+  // The connection was lost. Of the watcher's thread.
+  bool lost_ = false;
   std::unique_ptr<PlanWatcher> watcher_;
 };
 
@@ -173,19 +161,18 @@ void RankSession::Impl::Post(const Event& event) {
 }
 
 void RankSession::Impl::Dispatch(const Action& action) {
-  std::visit(Overloaded{
-                 [&](const PullWhole& a) {
-                   InBackground([this, a](const Connection& c) { FetchWhole(a.fragment, c); });
-                 },
-                 [&](const Pull& a) {
-                   InBackground(
-                       [this, a](const Connection& c) { FetchDownlink(a.fragment, a.version, c); });
-                 },
-                 [&](const PushAgain& a) { Send(a.fragment, a.version, kept_kind_[a.fragment]); },
-                 [](const Wait&) {},  // Said where the training thread waits, if it takes long.
-                 [&](const auto& a) { foreground_.push_back(a); },
-             },
-             action);
+  std::visit(
+      Overloaded{
+          [&](const PullWhole& a) { CheckBegun(exchange_.PullWhole(connection_, a.fragment)); },
+          [&](const Pull& a) { CheckBegun(exchange_.Pull(connection_, a.fragment, a.version)); },
+          [&](const PushAgain& a) {
+            CheckBegun(exchange_.PushAgain(connection_, {a.fragment, a.version, core_.step()}));
+          },
+          // AwaitForeground tells it, if the wait takes long.
+          [](const Wait&) {},
+          [&](const auto& a) { foreground_.push_back(a); },
+      },
+      action);
 }
 
 std::optional<Action> RankSession::Impl::NextForeground() {
@@ -197,7 +184,7 @@ std::optional<Action> RankSession::Impl::NextForeground() {
   return action;
 }
 
-// Ends by an event; on_wait and the log name what it is.
+// Waits for the next foreground action. Tells on_wait and the log what it waits for.
 void RankSession::Impl::AwaitForeground() {
   const absl::Time asked = clock_->Now();
   const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -278,7 +265,7 @@ Outcome RankSession::Impl::Run() {
       continue;
     }
     if (peers_stopped_) {
-      // Its snapshot is not to be had any more.
+      // No snapshot can be taken any more, so the push will not come.
       if (const auto* push = std::get_if<Push>(&*action)) {
         Post(PushRefused{push->fragment, push->version, absl::CancelledError("asked to stop"), "",
                          std::nullopt});
@@ -294,16 +281,16 @@ Outcome RankSession::Impl::Run() {
   }
 }
 
-// Whether a collective failed because the pool drains and another rank was done before this one:
-// one of another node, too, which alone was asked.
+// Whether a collective failed because the pool drains and another rank has ended before this one. That rank may
+// be on another node, and only that node was asked to stop.
 bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
-  if (absl::IsCancelled(status)) {
-    log_.Info(absl::StrCat("stops with another rank of the pool: ", status.message()));
-  } else {
+  if (!absl::IsCancelled(status)) {
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;
     absl::MutexLock lock(&mutex_);
     if (!drain_asked_) return false;
   }
+  // In the middle of a step, so its inner state cannot be saved.
+  log_.Info(absl::StrCat("stops with another rank of the pool: ", status.message()));
   peers_stopped_ = true;
   Post(session::Drain{.stopped = true});
   return true;
@@ -329,14 +316,15 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
       if (auto commit = CommitFromProto(event.commit(), options_.pool); !commit.ok()) {
         status = commit.status();
       } else if (event.commit().fragment() < 0 ||
-                 event.commit().fragment() >= static_cast<int>(fragments_.size())) {
+                 event.commit().fragment() >= static_cast<int>(exchange_.fragments().size())) {
         status = absl::InvalidArgumentError("a commit of an unknown fragment");
       } else {
         Post(CommitPublished{event.commit().fragment(), *commit});
       }
       break;
     default:
-      break;  // A newer coordinator's event.
+      // An event of a newer coordinator.
+      break;
   }
   if (status.ok()) return;
   absl::MutexLock lock(&mutex_);
@@ -345,32 +333,8 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
 
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   LH_ASSIGN_OR_RETURN(Plan core_plan, PlanFromProto(plan, options_.pool));
-  if (fragments_.empty()) {
-    steps_ = core_plan.steps;
-    LH_ASSIGN_OR_RETURN(const std::vector<FragmentLayout> layouts,
-                        LayoutsFromProto(plan, replica_->layout()));
-    LH_ASSIGN_OR_RETURN(up_, MakeCodec(CodecOptionsOf(plan.up())));
-    LH_ASSIGN_OR_RETURN(down_, MakeCodec(CodecOptionsOf(plan.down())));
-    LH_ASSIGN_OR_RETURN(exact_, MakeCodec({.kind = CodecKind::kFp32}));
-    for (const FragmentLayout& layout : layouts) {
-      fragments_.push_back(std::make_unique<OuterFragment>(
-          FragmentMap(layout,
-                      OwnedBlocks(layout, [&](int unit) { return replica_->OwnedBlocks(unit); })),
-          OuterFragment::Options{.up = up_.get(),
-                                 .down = down_.get(),
-                                 .exact = exact_.get(),
-                                 .error_feedback = plan.up().error_feedback() && !up_->exact(),
-                                 .device = options_.device_codec,
-                                 .log = log_,
-                                 .spare = spare_,
-                                 .team = options_.team}));
-    }
-  } else if (plan.fragments_size() != static_cast<int>(fragments_.size())) {
-    return absl::InvalidArgumentError("the coordinator's plan changed its fragments");
-  }
-  for (const v1::FragmentPlan& fragment : plan.fragments()) {
-    transfers_.SetEndpoint(fragment.fragment(), fragment.endpoint());
-  }
+  if (exchange_.fragments().empty()) steps_ = core_plan.steps;
+  LH_RETURN_IF_ERROR(exchange_.TakePlan(plan, *replica_));
   Post(PlanReceived{std::move(core_plan)});
   return absl::OkStatus();
 }
@@ -383,18 +347,11 @@ void RankSession::Impl::OnDisconnected() {
     connection_ = {.number = connection_.number + 1};
     for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
-  old.request_stop();  // Without the lock: it cancels calls.
+  // Without the lock, since it runs callbacks that cancel calls.
+  old.request_stop();
 }
 
 // --- background
-
-void RankSession::Impl::InBackground(Task task) {
-  if (!executor_->Submit(
-          [task = std::move(task), connection = connection_] { task(connection); })) {
-    Fail(Outcome::Place::kPlan,
-         absl::ResourceExhaustedError("too many transfers wait in the background"));
-  }
-}
 
 void RankSession::Impl::PostFrom(const Connection& connection, const Event& event) {
   absl::MutexLock lock(&mutex_);
@@ -402,74 +359,8 @@ void RankSession::Impl::PostFrom(const Connection& connection, const Event& even
   for (const Action& action : core_.Step(event, clock_->Now())) Dispatch(action);
 }
 
-void RankSession::Impl::Send(int fragment, int64_t version, RoundKind kind) {
-  kept_kind_[fragment] = kind;
-  InBackground([this, fragment, version, kind, step = core_.step()](const Connection& connection) {
-    SendNow(fragment, version, kind, step, connection);
-  });
-}
-
-void RankSession::Impl::SendNow(int fragment, int64_t version, RoundKind kind, int64_t step,
-                                const Connection& connection) {
-  OuterFragment& outer = *fragments_[fragment];
-  // Also when the connection is lost: the next plan asks for the kept bytes.
-  auto coded = outer.Encode(kind, NoiseKeyOf(options_.job, options_.pool, fragment, version));
-  if (!coded.ok()) {
-    absl::MutexLock lock(&mutex_);
-    Fail(Outcome::Place::kContribution, coded.status());
-    return;
-  }
-  if (*coded == nullptr)
-    return;  // Merged meanwhile, or the training thread is about to take the snapshot and send it.
-  if (kind != RoundKind::kSeed) {
-    absl::MutexLock lock(&mutex_);
-    uplink_nmse_ = (*coded)->nmse;
-    feedback_norm_ = (*coded)->feedback_norm;
-  }
-  absl::Status status;
-  if (!outer.map().blocks().empty()) {
-    const Codec& codec = kind == RoundKind::kSeed ? *exact_ : *up_;
-    status = transfers_.Push(fragment, version, kind, codec, *std::move(coded), step,
-                             connection.stop.get_token());
-  }
-  if (status.ok()) return PostFrom(connection, PushDone{fragment, version});
-  if (connection.stop.stop_requested()) return;
-  log_.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment, version,
-                               status.message()));
-  PostFrom(connection,
-           PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
-}
-
-void RankSession::Impl::FetchWhole(int fragment, const Connection& connection) {
-  OuterFragment& outer = *fragments_[fragment];
-  PulledParameters pulled = outer.BeginWhole();
-  const Transfers::PullOptions options{
-      .map = &outer.map(), .fragment = fragment, .whole = true, .codec = exact_.get()};
-  const absl::StatusOr<int64_t> version =
-      transfers_.Pull(options, pulled, connection.stop.get_token());
-  if (!version.ok()) {
-    return PostFrom(connection,
-                    PullRefused{fragment, version.status(), ReasonOf(version.status())});
-  }
-  outer.LoadWhole(std::move(pulled));
-  PostFrom(connection, PulledWhole{fragment, *version});
-}
-
-void RankSession::Impl::FetchDownlink(int fragment, int64_t version, const Connection& connection) {
-  const absl::Status status = PullDownlink(*fragments_[fragment], fragment, version, connection);
-  if (!status.ok()) return PostFrom(connection, PullRefused{fragment, status, ReasonOf(status)});
-  PostFrom(connection, Pulled{fragment, version});
-}
-
-absl::Status RankSession::Impl::PullDownlink(OuterFragment& outer, int fragment, int64_t version,
-                                             const Connection& connection) {
-  LH_ASSIGN_OR_RETURN(std::optional<PulledParameters> pulled, outer.BeginDownlink(version));
-  if (!pulled.has_value()) return absl::OkStatus();
-  const Transfers::PullOptions options{
-      .map = &outer.map(), .fragment = fragment, .version = version, .codec = down_.get()};
-  LH_RETURN_IF_ERROR(transfers_.Pull(options, *pulled, connection.stop.get_token()).status());
-  if (connection.stop.stop_requested()) return absl::CancelledError("the connection is gone");
-  return outer.StageDownlink(version, *std::move(pulled));
+void RankSession::Impl::CheckBegun(const absl::Status& status) {
+  if (!status.ok()) Fail(Outcome::Place::kPlan, status);
 }
 
 // --- foreground
@@ -489,11 +380,8 @@ absl::Status RankSession::Impl::Perform(const Action& action) {
 }
 
 absl::Status RankSession::Impl::DoSeed(const SeedPush& action) {
-  for (int fragment : action.fragments) {
-    LH_RETURN_IF_ERROR(fragments_[fragment]->TakeSnapshot(*replica_));
-    absl::MutexLock lock(&mutex_);
-    Send(fragment, 0, RoundKind::kSeed);
-  }
+  for (int fragment : action.fragments)
+    LH_RETURN_IF_ERROR(PushFragment({fragment, 0, RoundKind::kSeed}));
   return absl::OkStatus();
 }
 
@@ -502,8 +390,10 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
                       replica_->AllGather(action.versions));
   bool agreed = true;
   for (const auto& of_rank : versions) agreed = agreed && of_rank == action.versions;
-  if (agreed) {  // The same on every rank, so the collective inside matches.
-    for (const auto& fragment : fragments_) LH_RETURN_IF_ERROR(fragment->Install(*replica_));
+  // All ranks see the same answer, so the collectives inside match.
+  if (agreed) {
+    for (const auto& fragment : exchange_.fragments())
+      LH_RETURN_IF_ERROR(fragment->Install(*replica_));
     LH_RETURN_IF_ERROR(PublishAll(*replica_));
     LH_RETURN_IF_ERROR(keeper_.Resume(StartStep()));
   }
@@ -543,18 +433,22 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
 
 absl::Status RankSession::Impl::DoPush(const Push& action) {
   const absl::Time begin = clock_->Now();
-  LH_RETURN_IF_ERROR(fragments_[action.fragment]->TakeSnapshot(*replica_));
-  {
-    absl::MutexLock lock(&mutex_);
-    Send(action.fragment, action.version, action.kind);
-  }
+  LH_RETURN_IF_ERROR(PushFragment(action));
   meter_.Synced(clock_->Now() - begin);
+  return absl::OkStatus();
+}
+
+absl::Status RankSession::Impl::PushFragment(const Push& action) {
+  LH_RETURN_IF_ERROR(exchange_.fragments()[action.fragment]->TakeSnapshot(*replica_));
+  absl::MutexLock lock(&mutex_);
+  CheckBegun(
+      exchange_.Push(connection_, {action.fragment, action.version, core_.step()}, action.kind));
   return absl::OkStatus();
 }
 
 absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   const absl::Time begin = clock_->Now();
-  OuterFragment& outer = *fragments_[action.fragment];
+  OuterFragment& outer = *exchange_.fragments()[action.fragment];
   if (action.earlier) outer.ForgetFeedback();
   LH_RETURN_IF_ERROR(outer.Merge(*replica_, action.alpha, action.contributed));
   LH_RETURN_IF_ERROR(replica_->Publish(outer.map().units()));
@@ -569,18 +463,16 @@ void RankSession::Impl::ReportProgress() {
   if (!meter_.training()) return;
   Progress progress = meter_.Read(clock_->Now(), evaluations_);
   progress.inner_state = keeper_.report();
-  {
-    absl::MutexLock lock(&mutex_);
-    progress.uplink_nmse = uplink_nmse_;
-    progress.error_feedback_norm = feedback_norm_;
-  }
+  const FragmentExchange::UplinkQuality uplink = exchange_.uplink_quality();
+  progress.uplink_nmse = uplink.nmse;
+  progress.error_feedback_norm = uplink.feedback_norm;
   if (options_.observer.on_progress) options_.observer.on_progress(progress);
 }
 
 std::vector<int64_t> RankSession::Impl::HeldVersions() {
   absl::MutexLock lock(&mutex_);
   std::vector<int64_t> versions;
-  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i)
+  for (int i = 0; i < static_cast<int>(exchange_.fragments().size()); ++i)
     versions.push_back(core_.version(i));
   return versions;
 }

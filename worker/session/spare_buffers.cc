@@ -26,7 +26,7 @@ void SpareBuffers::Give(std::vector<float> buffer) {
   absl::MutexLock lock(&mutex_);
   spare_.push_back(std::move(buffer));
   if (spare_.size() <= kSpareMax) return;
-  // The smallest serves the fewest.
+  // The smallest serves the fewest fragments.
   spare_.erase(std::min_element(spare_.begin(), spare_.end(), [](const auto& a, const auto& b) {
     return a.capacity() < b.capacity();
   }));

@@ -1,7 +1,6 @@
-// Host memory that rounds hand on to each other. A round needs one copy of a fragment after the
-// other (the snapshot, what a pull makes, the parameters that a merge replaces): fresh memory for
-// each would cost more than the work on it, a page fault for every 4 KiB, in part on the training
-// thread.
+// Host memory that rounds reuse. A round needs several copies of a fragment, one after the other: the
+// snapshot, the result of a pull, the parameters that a merge replaces. With fresh memory for each, page
+// faults (one for every 4 KiB, in part on the training thread) would cost more than the work itself.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,15 @@
 
 namespace longhaul::session {
 
-// Shared by the fragments of a rank. Holds at most kSpareMax buffers, of what rounds had in use at
-// one time before. Thread-safe.
+// Shared by the fragments of a rank. Keeps at most kSpareMax buffers that nobody uses. Thread-safe. Never
+// blocks for long.
 class SpareBuffers {
  public:
   static constexpr size_t kSpareMax = 2;
 
-  // Of so many elements, whose values are anything.
+  // A buffer of so many elements. Their values are unspecified.
   std::vector<float> Take(int64_t elements);
-  // For later; freed when there are enough.
+  // Keeps the buffer for a later Take. If there are too many, frees the smallest.
   void Give(std::vector<float> buffer);
 
  private:

@@ -18,38 +18,42 @@
 namespace longhaul::session {
 namespace {
 
-// An attempt that lasted so long has brought something over; damage in it begins a new row.
+// An attempt that lasted so long has made progress, so damage in it counts as the first in a row.
 constexpr absl::Duration kLongAttempt = absl::Minutes(1);
 
 }  // namespace
 
-// Which failures another attempt may mend.
+// Decides whether another attempt may succeed.
 class Transfers::Failures {
  public:
-  // `took`: the attempt that failed.
+  // `took`: the length of the attempt that failed.
   bool MayRetry(const absl::Status& failure, absl::Duration took) {
     switch (failure.code()) {
       case absl::StatusCode::kUnavailable:
-      case absl::StatusCode::kCancelled:         // By a server that goes down: nobody here did.
-      case absl::StatusCode::kDeadlineExceeded:  // Of this attempt alone.
+      // The server cancels calls when it shuts down. Retry itself handles `stop`.
+      case absl::StatusCode::kCancelled:
+      // The deadline of this attempt only.
+      case absl::StatusCode::kDeadlineExceeded:
         return true;
       case absl::StatusCode::kDataLoss:
-      case absl::StatusCode::kInternal:  // A stream that broke within a message.
+      // A stream that broke within a message.
+      case absl::StatusCode::kInternal:
       case absl::StatusCode::kUnknown:
         damaged_ = took < kLongAttempt ? damaged_ + 1 : 1;
         return std::max(damaged_, mismatches_) < kDamagedMax;
       case absl::StatusCode::kResourceExhausted:
         return RetryDelayOf(failure).has_value();
       default:
-        // A restarted coordinator does not know the pool until its agent joined again.
+        // A restarted coordinator does not know the pool until its agent has joined again.
         return ReasonOf(failure) == "POOL_UNKNOWN";
     }
   }
-  // All came, and is not what it should be.
+  // All blocks arrived, but their digest differs.
   void AddMismatch() { ++mismatches_; }
 
  private:
-  int damaged_ = 0;  // In a row.
+  // In a row.
+  int damaged_ = 0;
   int mismatches_ = 0;
 };
 
@@ -83,7 +87,7 @@ void Transfers::SetEndpoint(int fragment, const std::string& endpoint) {
   } else {
     endpoints_[fragment] = endpoint;
   }
-  // Nobody is asked at an endpoint that no plan names any more.
+  // Drops the channels to endpoints that the plan no longer names.
   for (auto it = channels_.begin(); it != channels_.end();) {
     const bool used =
         it->first == options_.coordinator ||
@@ -110,7 +114,7 @@ std::shared_ptr<const Transfers::Channels> Transfers::ChannelsTo(int fragment) {
   return channels;
 }
 
-// `call` gets the deadline of an attempt.
+// Calls `call` with the deadline of each attempt.
 template <typename Call>
 absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_token& stop,
                                     Failures& failures, Call&& call) {
@@ -192,8 +196,8 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
   request.set_fragment(options.fragment);
   request.set_version(options.version);
   request.set_whole(options.whole);
-  // A rank that owns nothing of a small fragment asks for one block, to learn the version that the
-  // others get.
+  // A rank that owns nothing of a small fragment asks for one block, to learn which version the other ranks
+  // get.
   const std::vector<BlockRange> blocks =
       probe ? std::vector<BlockRange>{{0, 1}} : options.map->blocks();
   *request.mutable_blocks() = BlocksToProto(blocks);
@@ -234,7 +238,7 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
     version = pull->part(0).header.version();
     const absl::Status verified =
         into.Verify(version, probe ? std::vector<Digest128>{} : DigestsOf(*pull));
-    // Of the blocks that came any may be wrong: all of them are asked for again.
+    // Any of the blocks may be wrong, so all are requested again.
     if (!verified.ok()) {
       failures.AddMismatch();
       pull.reset();

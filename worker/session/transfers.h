@@ -1,5 +1,5 @@
-// Pushes and pulls of one rank, which go on where a lost connection broke them. Blocking calls for
-// background threads; thread-safe.
+// Pushes and pulls of one rank. A transfer that a lost connection interrupted goes on where it stopped. Calls
+// block, so they belong on background threads. Thread-safe. Owns the bulk channels.
 #pragma once
 
 #include <atomic>
@@ -29,26 +29,30 @@ namespace longhaul::session {
 
 class Transfers {
  public:
-  // Attempts whose bytes were damaged, until the transfer is given up.
+  // A transfer fails after so many attempts with damaged bytes.
   static constexpr int kDamagedMax = 4;
   struct Options {
     std::string coordinator, job, pool, incarnation;
-    std::shared_ptr<const Tls> tls = nullptr;  // Null: plaintext.
-    int channels = 1;                  // Bulk channels; a transfer uses one for each MiB, at most.
-    double push_bytes_per_second = 0;  // All channels together. 0: no limit.
-    absl::Duration attempt = absl::Minutes(10);  // Deadline of one attempt.
+    // Null: plaintext.
+    std::shared_ptr<const Tls> tls = nullptr;
+    // Bulk channels to each endpoint. A transfer uses at most one for each MiB.
+    int channels = 1;
+    // A limit for all pushes together. 0: none.
+    double push_bytes_per_second = 0;
+    // The deadline of one attempt.
+    absl::Duration attempt = absl::Minutes(10);
     Backoff backoff = {.max = absl::Seconds(2)};
   };
   explicit Transfers(Options options);
 
-  // Who serves a fragment, as its plan says: HOST:PORT; empty: the coordinator. Transfers that are
-  // under way keep to the earlier one.
+  // Sets who serves a fragment: HOST:PORT of its plan, or empty for the coordinator. Transfers that have begun
+  // keep their endpoint.
   void SetEndpoint(int fragment, const std::string& endpoint);
 
-  // Sends a contribution: all of it at first, after that what the coordinator lacks, also when
-  // another call for the same version was stopped. Lost connections, a server that goes down or is
-  // full are tried again until `stop`; damaged bytes and broken streams kDamagedMax times in a row. Other
-  // errors are the coordinator's refusal. CANCELLED: stopped.
+  // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for the same
+  // version, send what the coordinator lacks. Retries until `stop` when the connection is lost, or the server
+  // shuts down or is full; and kDamagedMax times in a row after damaged bytes or broken streams. Any other error
+  // is a refusal by the coordinator. CANCELLED: stopped.
   absl::Status Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
                     std::shared_ptr<const CodedContribution> contribution, int64_t inner_step,
                     const std::stop_token& stop);
@@ -57,13 +61,14 @@ class Transfers {
     const FragmentMap* map = nullptr;
     int fragment = 0;
     int64_t version = -1;
-    bool whole = false;  // The newest outer parameters, else the downlink of `version`.
+    // Pull the newest outer parameters. False: the downlink of `version`.
+    bool whole = false;
     const Codec* codec = nullptr;
   };
-  // Decodes the rank's blocks into `into` and verifies them; returns their version. A block that
-  // came is not asked for again, unless the digest of all of them differs: then all are pulled
-  // again. A rank without blocks of this fragment pulls nothing, or with `whole` the fragment's
-  // first block for its version. Errors as above; DATA_LOSS: the digest differed kDamagedMax times.
+  // Decodes the rank's blocks into `into`, verifies them, and returns their version. Blocks that have arrived are
+  // not requested again, unless the digest over all of them differs: then all are pulled again. A rank that owns
+  // no block of the fragment pulls nothing; with `whole` it pulls the fragment's first block, to learn the
+  // version. Errors as above; DATA_LOSS: the digest differed kDamagedMax times.
   absl::StatusOr<int64_t> Pull(const PullOptions& options, PulledParameters& into,
                                const std::stop_token& stop);
 
@@ -79,17 +84,20 @@ class Transfers {
                            Failures& failures, Call&& call);
   static absl::Status PushMissing(const Channels& channels, const v1::PushHeader& header,
                                   const CodedSource& source, const BulkCall& call);
-  // Whether a push of this version was begun before.
+  // Notes that a push of this version begins. Returns whether one was begun before.
   bool Begun(int fragment, int64_t version);
 
   const Options options_;
   const std::unique_ptr<Clock> clock_ = MakeSystemClock();
   std::optional<Pacer> pacer_;
-  std::atomic<uint64_t> calls_ = 0;  // Keys of the retries' jitter.
+  // Seeds the jitter of each call's retries.
+  std::atomic<uint64_t> calls_ = 0;
   absl::Mutex mutex_;
-  std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);          // Newest version, by fragment.
-  std::map<int, std::string> endpoints_ ABSL_GUARDED_BY(mutex_);  // Not empty, by fragment.
-  // By endpoint; shared with the transfers under way.
+  // The newest version whose push was begun, by fragment.
+  std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);
+  // By fragment, without those that the coordinator serves.
+  std::map<int, std::string> endpoints_ ABSL_GUARDED_BY(mutex_);
+  // By endpoint. Shared with the transfers that use them.
   std::map<std::string, std::shared_ptr<const Channels>> channels_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,42 +1,23 @@
 // The inner state that lies in a folder: what ranks of a pool saved there, at this node or at all of
 // them if they share the folder. Each save is a file for each rank; any number of ranks can be put
 // together again from the files of any other number, as far as they lie here.
+// Where they lie is said by state_folders.h.
 //
-//   FOLDER/POOL/JOB-ID/step-000000001200.rank-3-of-8.safetensors
-//
-// Reads alone, but for the functions that remove. Used from one thread; blocks on the disk.
+// Reads alone, but for the function that removes. Used from one thread; blocks on the disk.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/io/filesystem.h"
 #include "worker/replica/inner_state.h"
 #include "worker/state/state_file.h"
+#include "worker/state/state_folders.h"
 
 namespace longhaul {
-
-// Below `folder`. What a coordinator or a flag gave makes no path of its own.
-std::string PoolStateFolder(const std::string& folder, const std::string& pool);
-std::string JobStateFolder(const std::string& folder, const std::string& pool,
-                           const std::string& job);
-
-struct StateFileName {
-  int64_t step = 0;
-  int rank = 0, ranks = 1;
-  std::string Text() const;
-  // Nothing: it is no such name.
-  static std::optional<StateFileName> Parse(absl::string_view name);
-};
-
-// Also of the temporary file that a crash may leave.
-bool IsStateFile(absl::string_view name);
 
 // One save of a pool.
 struct SaveId {
@@ -97,10 +78,5 @@ class SavedStates {
 // with the rest removed.
 absl::Status RemoveStateFiles(FileSystem& fs, const std::string& folder,
                               absl::Span<const std::string> names);
-// Removes the folders of other jobs than `job_folder`'s to which nothing was written for so long and
-// that hold nothing but inner state. Returns their names.
-std::vector<std::string> RemoveForgottenJobs(FileSystem& fs, const std::string& pool_folder,
-                                             const std::string& job_folder, absl::Duration unused,
-                                             absl::Time now);
 
 }  // namespace longhaul

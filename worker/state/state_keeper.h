@@ -43,31 +43,41 @@ namespace longhaul {
 
 // What a pool tells of the state that it keeps. All zeros: it keeps none.
 struct StateReport {
-  int64_t taken_up_step = 0;  // Of the save with which it began. 0: with zeros.
-  int64_t saved_step = 0;     // The newest that every rank of the pool is known to have.
-  int64_t losses = 0;         // Began at zero, behind the job's first step, though state was there.
-  int64_t failures = 0;       // To write, of the rank with most.
+  // The step of the save with which the ranks began. 0: they began at zero.
+  int64_t taken_up_step = 0;
+  // The step of the newest save that every rank of the pool is known to have.
+  int64_t saved_step = 0;
+  // How often the ranks began at zero after the job's first step, although there was state.
+  int64_t losses = 0;
+  // How many writes failed, on the rank with the most failures.
+  int64_t failures = 0;
   friend bool operator==(const StateReport&, const StateReport&) = default;
 };
 
-// State that is kept beside the replica's, by functions of the training thread. Optional kinds alone.
+// State that is kept together with the replica's. Its slots have optional kinds. The functions are called
+// on the training thread.
 struct StateBeside {
-  // Adds to what the replica gave, parts from `index` on.
+  // Adds its parts to those of the replica, from `index` on.
   std::function<absl::Status(size_t index, InnerState& state)> take;
   std::function<std::vector<InnerStateSlot>()> slots;
-  // The parts that were there.
+  // Takes back those of its parts that `state` has.
   std::function<absl::Status(const InnerState& state)> put;
 };
 
 class StateKeeper {
  public:
   struct Options {
-    std::string folder;  // Of all jobs of all pools (--state-dir). Empty: nothing is kept.
-    StateOwner owner;    // `layout` is filled in.
+    // The folder for all jobs of all pools (--state-dir). Empty: nothing is kept.
+    std::string folder;
+    // The object fills in `layout`.
+    StateOwner owner;
+    // See StateTag.
     uint64_t life = 0;
     absl::Duration every = absl::Minutes(1);
-    int64_t age_max = 1000;      // In steps.
-    bool first_of_node = false;  // It removes what belongs to no rank any more.
+    // A save that is further from the start step than this many steps is not used.
+    int64_t age_max = 1000;
+    // This rank removes files that belong to no rank any more.
+    bool first_of_node = false;
     Logger log = Logger({});
   };
   // `replica`, `clock` and `fs` outlive the object.
@@ -77,18 +87,21 @@ class StateKeeper {
 
   void KeepBeside(StateBeside beside) { beside_ = std::move(beside); }
 
-  // Before the first step of the pool's ranks, which follows `start_step`. Collective.
+  // Puts back the newest save that all ranks can use. Call it before the ranks' first step, which is the
+  // one after `start_step`. Collective; blocks on the disk.
   absl::Status Resume(int64_t start_step);
-  // After every step. `last`: the pool drains, so this is saved whatever the time. Nothing is saved while
-  // the ranks differ by local steps. Collective.
+  // Call it after every step. Copies the state if it is time for a save, or if `last`: the pool drains.
+  // Saves nothing while the ranks differ by local steps. Collective.
   absl::Status AfterStep(int64_t step, bool last);
-  // The pool drains behind this step, if that was not saved: for where a collective cannot be, since
-  // not all ranks need have come so far. Then it is of no use, and an earlier save is used. Local.
+  // Saves the state of the step after which the pool drains, if AfterStep did not. It is for a rank that
+  // cannot call a collective, since the others may not have reached this step. If one has not, an earlier
+  // save is used later. Local; blocks until an earlier save is written.
   void SaveAlone(int64_t step);
-  // Waits until what was taken is written. Local.
+  // Waits until everything that was copied is written. Local.
   void Finish();
-  // The job has ended: removes what this rank wrote, and the rest that nobody removes; writes no more.
-  // Any thread. Waits for what is being written. Call before the process may learn that it is to end.
+  // Call it when the job has ended, before this process may learn that it is to end. Removes this rank's
+  // files, and those that belong to no rank; nothing is written any more. Any thread. Waits for a write in
+  // progress.
   void Forget() ABSL_LOCKS_EXCLUDED(files_mutex_);
 
   const StateReport& report() const { return report_; }
@@ -118,24 +131,34 @@ class StateKeeper {
   Replica* const replica_;
   const Clock* const clock_;
   FileSystem* const fs_;
-  const std::string folder_;  // Of the job. Empty: nothing is kept.
+  // The job's folder. Empty: nothing is kept.
+  const std::string folder_;
   StateBeside beside_;
-  bool keeps_ = false;  // All ranks do.
+  // Whether all ranks keep state.
+  bool keeps_ = false;
   StateReport report_;
-  int64_t whole_step_ = 0;        // The newest save of this life that every rank has. 0: none.
-  bool something_saved_ = false;  // At some rank, when they began.
-  std::string problem_;           // Why saves were of no use.
+  // The newest save of this life that every rank has. 0: none.
+  int64_t whole_step_ = 0;
+  // Whether some rank had files when the ranks began.
+  bool something_saved_ = false;
+  // Why saves were of no use.
+  std::string problem_;
   bool paced_ = false;
-  int64_t begun_behind_ = 0, taken_step_ = 0;  // The start step; the newest copy's.
-  int64_t next_ = 0, last_look_ = 0;  // Steps: of the next save, and of the agreement before it.
+  // The start step; the step of the newest copy.
+  int64_t begun_behind_ = 0, taken_step_ = 0;
+  // The step of the next save; the step at which the ranks last agreed, and when that was.
+  int64_t next_ = 0, last_look_ = 0;
   absl::Time looked_;
-  std::vector<std::string> inherited_;  // Files of earlier starts.
-  // Of the thread that writes while that is busy, else of the training thread.
+  // Files of earlier starts.
+  std::vector<std::string> inherited_;
+  // The writing thread uses these while it is busy, otherwise the training thread.
   InnerState copy_;
-  std::vector<int64_t> own_steps_;  // Of this rank's files of this life.
+  // The steps of this rank's files of this life.
+  std::vector<int64_t> own_steps_;
   bool told_pace_ = false;
 
-  absl::Mutex files_mutex_;  // Held while files are written or removed.
+  // Held while files are written or removed.
+  absl::Mutex files_mutex_;
   bool forgotten_ ABSL_GUARDED_BY(files_mutex_) = false;
   mutable absl::Mutex mutex_;
   Writing writing_ ABSL_GUARDED_BY(mutex_);

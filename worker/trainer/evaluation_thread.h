@@ -17,19 +17,19 @@ namespace longhaul {
 
 class EvaluationThread {
  public:
-  // One batch of an evaluation. Dropped once all are done.
+  // Computes one batch of an evaluation. Destroyed when all batches are done.
   using Batch = std::function<absl::StatusOr<double>(int64_t index)>;
 
-  // Evaluations of so many batches each.
+  // Each evaluation has this many batches.
   explicit EvaluationThread(int64_t batches);
-  // Waits for the batch under way; evaluations that are not done are given up.
+  // Waits for the batch in progress. Evaluations that are not done are given up.
   ~EvaluationThread();
 
-  // Thread-safe, as all that follows. The caller bounds how many are not taken.
+  // Thread-safe, as all methods. Does not block. The caller bounds how many wait to be taken.
   void Begin(Batch batch);
-  // Whether the oldest that was not taken is done. There is one.
+  // Whether the oldest evaluation that was not taken is done. There must be one.
   bool Done() const;
-  // Its batches' values, or the first error; waits for it.
+  // The values of that evaluation's batches, or the first error. Waits until it is done.
   absl::StatusOr<std::vector<double>> Take();
 
  private:

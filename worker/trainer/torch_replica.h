@@ -28,28 +28,30 @@ class Communicator;
 class Engine;
 
 enum class DeviceKind { kCpu, kCuda };
-enum class ComputePrecision {
-  kDefault,
-  kFloat32,
-  kBfloat16
-};  // Default: float32 on CPU, bf16 on CUDA.
+// Default: float32 on the CPU, bf16 on CUDA.
+enum class ComputePrecision { kDefault, kFloat32, kBfloat16 };
 
-// How blocks are computed: by hand or by autograd. Auto: by hand on CPU.
+// Whether a block's passes are written by hand (fused) or come from autograd. Auto: fused on the CPU.
 enum class BlockKind { kAuto, kFused, kAutograd };
 
-// See OffloadSpec of job.proto. `profile_path`: where measured rates are kept; empty: nowhere.
+// See OffloadSpec of job.proto.
 struct OffloadSettings {
   bool optimizer = false, parameters = false;
-  int stride = -1;  // Negative: chosen.
+  // Negative: the performance model chooses it.
+  int stride = -1;
   double device_share = 0;
-  int64_t subgroup_elements = 0;  // With `optimizer`: above 0.
+  // Above 0 if `optimizer` is set.
+  int64_t subgroup_elements = 0;
+  // The file that keeps measured rates. Empty: they are not kept.
   std::string profile_path;
 };
 
 // See EvaluationSpec.beside_training of job.proto.
 struct EvaluationBeside {
-  int evaluations = 0;     // At a time, each with a copy of the weights. 0: in training's place.
-  int64_t host_bytes = 0;  // That are left for it on this node. 0: what the system says.
+  // How many may be in progress, each with a copy of the weights. 0: training stops for each.
+  int evaluations = 0;
+  // The memory of this node that they may take. 0: what the system says is free.
+  int64_t host_bytes = 0;
 };
 
 struct WeightedSource {
@@ -62,49 +64,65 @@ class TorchReplica : public Replica {
  public:
   struct Options {
     TransformerShape shape;
-    int64_t batch = 0;  // Sequences of the pool in a step.
-    uint64_t seed = 0;  // Of the order of the data, and of the initial parameters,
-    std::shared_ptr<const InitialParameters> initial;  // unless they come from here.
-    int64_t pool = 0;                                  // The pool's ordinal in the job.
+    // The pool's sequences in a step.
+    int64_t batch = 0;
+    // For the order of the data, and for the initial parameters if `initial` is null.
+    uint64_t seed = 0;
+    std::shared_ptr<const InitialParameters> initial;
+    // The pool's ordinal in the job.
+    int64_t pool = 0;
     LearningRate learning_rate;
     OptimizerOptions optimizer;
-    double clip_norm = 1;  // At most 0: no clipping.
+    // 0 or less: no clipping.
+    double clip_norm = 1;
     PartitionMap partition;
-    int gathers_ahead = 1;   // Of units' weights, where they are split: see WeightStream.
-    int accumulation = 1;    // Micro-batches of a step.
-    bool recompute = false;  // Activations, for backward.
+    // How many units' weights are gathered before their use, if weights are split. See WeightStream.
+    int gathers_ahead = 1;
+    // Micro-batches in a step.
+    int accumulation = 1;
+    // Whether backward computes activations again instead of keeping them.
+    bool recompute = false;
     BlockKind blocks = BlockKind::kAuto;
     OffloadSettings offload;
 
-    std::vector<WeightedSource> sources;  // Empty: text, one token for each byte,
-    std::string data_path;                // of this path.
+    // Empty: the text at `data_path`, one token for each byte.
+    std::vector<WeightedSource> sources;
+    std::string data_path;
     DataOrder order = DataOrder::kDraws;
     TokenWork token_work;
-    bool separate_documents = false;  // Attention keeps to documents, which every source must tell.
+    // Attention keeps to documents. Every source must then tell where they begin.
+    bool separate_documents = false;
     double eval_fraction = 0.05;
-    int64_t eval_batches = 8;            // Of `batch` sequences each.
-    EvaluationBeside evaluation_beside;  // kCpu.
+    // Each has `batch` sequences.
+    int64_t eval_batches = 8;
+    // For kCpu only.
+    EvaluationBeside evaluation_beside;
 
     DeviceKind device = DeviceKind::kCpu;
-    int device_index = 0;  // kCuda: of the devices that this process sees.
+    // For kCuda: the number of the device among those that this process sees.
+    int device_index = 0;
     ComputePrecision precision = ComputePrecision::kDefault;
-    int threads = 1;  // Of torch in the whole process, and of the optimizer,
-    std::shared_ptr<ThreadTeam> team = nullptr;  // unless it is to use these.
+    // Of torch, in the whole process; and of the optimizer if `team` is null.
+    int threads = 1;
+    std::shared_ptr<ThreadTeam> team = nullptr;
 
-    Communicator* communicator =
-        nullptr;  // Null: this rank is the pool. Else it must outlive the replica.
-    bool communicator_on_device = false;  // It works on device memory (nccl), else on host memory.
-    std::vector<int> ranks_of_node;       // Of the pool. Empty: one node.
-    std::string trace_path;               // Of a timeline of this rank. Empty: none.
+    // Null: the pool has one rank. Otherwise it must outlive the replica.
+    Communicator* communicator = nullptr;
+    // Whether it works on device memory (nccl) or on host memory.
+    bool communicator_on_device = false;
+    // How many ranks each node of the pool has. Empty: there is one node.
+    std::vector<int> ranks_of_node;
+    // The file for this rank's timeline. Empty: none is written.
+    std::string trace_path;
     absl::Duration collective_timeout = absl::Minutes(5);
   };
 
-  // With the initial parameters ready. Collective. NOT_FOUND: the data is not there.
-  // INVALID_ARGUMENT: an impossible shape, bad data (as OpenSource, whose other errors it has, too).
-  // UNIMPLEMENTED: fused blocks on a device that lacks them. FAILED_PRECONDITION: this pool cannot be
-  // split so, or its nodes have no memory for what is offloaded or evaluated beside training.
-  // FAILED_PRECONDITION "no CUDA device". UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED,
-  // INTERNAL.
+  // Makes a replica that has the initial parameters. Collective, blocks. Errors: those of OpenSource, and
+  //   INVALID_ARGUMENT     an impossible shape
+  //   UNIMPLEMENTED        fused blocks on a device that lacks them
+  //   FAILED_PRECONDITION  "no CUDA device"; the partition does not fit this pool; its nodes have too
+  //                        little memory for what is offloaded or evaluated beside training
+  //   UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;
 
@@ -120,7 +138,7 @@ class TorchReplica : public Replica {
   absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override;
   const float* DeviceParameters(int unit, int64_t offset) const override;
   absl::Status Publish(absl::Span<const int> units) override;
-  // The same evenly spaced windows of the held-out data every time, whatever the number of ranks.
+  // Uses the same evenly spaced windows of the held-out data every time, for any number of ranks.
   absl::StatusOr<EvalStats> Evaluate() override;
   int EvaluationsBeside() const override { return options_.evaluation_beside.evaluations; }
   absl::Status BeginEvaluation() override;
@@ -141,9 +159,11 @@ class TorchReplica : public Replica {
   Options options_;
   std::unique_ptr<BatchSource> batches_;
   std::unique_ptr<Engine> engine_;
-  int64_t evaluation_bytes_ = 0;  // Of evaluation beside training.
-  int begun_ = 0;                 // Evaluations, and not taken.
-  // Null: they take training's place. Uses the members above: it ends first.
+  // The memory that evaluation beside training takes.
+  int64_t evaluation_bytes_ = 0;
+  // How many evaluations have begun and were not taken.
+  int begun_ = 0;
+  // Null: training stops for each evaluation. Uses the members above, so it ends first.
   std::unique_ptr<EvaluationThread> evaluating_;
 };
 

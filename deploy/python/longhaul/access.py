@@ -10,28 +10,34 @@ import grpc
 from longhaul.errors import LonghaulError
 
 TOKEN_BYTES = range(16, 4097)
+KEY_BYTES_MAX = 1 << 20
 
 
-def read_token(path: str) -> str:
-    """The token in a file that nobody else may read; the content is in no error. Raises LonghaulError."""
+def _read_secret(name: str, path: str, most: int) -> bytes:
+    """The file's first bytes, if nobody else may read it; the content is in no error. Raises LonghaulError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         code = "NOT_FOUND" if isinstance(error, FileNotFoundError) else "PERMISSION_DENIED"
-        raise LonghaulError(code, f"token_file {path}: {error.strerror}") from None
+        raise LonghaulError(code, f"{name} {path}: {error.strerror}") from None
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise LonghaulError("INVALID_ARGUMENT", f"token_file {path} is not a file")
+            raise LonghaulError("INVALID_ARGUMENT", f"{name} {path} is not a file")
         # A group may read the file of another owner, who put it there for that group (as Kubernetes mounts secrets).
         others = found.st_mode & (stat.S_IRWXO | stat.S_IWGRP)
         group = found.st_mode & stat.S_IRWXG if found.st_uid == os.geteuid() else 0
         if others or group:
-            raise LonghaulError("FAILED_PRECONDITION", f"token_file {path} holds a secret that others may read or change: chmod 600 {path}",
+            raise LonghaulError("FAILED_PRECONDITION", f"{name} {path} holds a secret that others may read or change: chmod 600 {path}",
                                 hint=f"chmod 600 {path}")
-        token = os.read(descriptor, TOKEN_BYTES.stop + 2).strip()
+        return os.read(descriptor, most)
     finally:
         os.close(descriptor)
+
+
+def read_token(path: str) -> str:
+    """The token in a file that nobody else may read. Raises LonghaulError."""
+    token = _read_secret("token_file", path, TOKEN_BYTES.stop + 2).strip()
     if len(token) not in TOKEN_BYTES or not all(32 < byte < 127 for byte in token):
         raise LonghaulError("INVALID_ARGUMENT", f"token_file {path} does not hold one token of 16 to 4096 visible characters on one line",
                             hint=f"openssl rand -hex 32 > {path}")
@@ -66,7 +72,7 @@ class Access:
     def channel(self, server: str) -> grpc.Channel:
         if not self.ca:
             return grpc.insecure_channel(server)
-        pair = (_read(self.key), _read(self.certificate)) if self.certificate else (None, None)
+        pair = (_read_secret("tls_key", self.key, KEY_BYTES_MAX), _read(self.certificate)) if self.certificate else (None, None)
         return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair))
 
     def metadata(self) -> tuple[tuple[str, str], ...]:

@@ -182,15 +182,23 @@ class Client:
 
     def logs(self, job: str = "", pool: str = "", *, tail: int = 100, follow: bool = False,
              reconnect_for: float = RECONNECT_FOR) -> Iterator[tuple[str, str]]:
-        """(pool, line): the newest `tail` lines of each node, then, with `follow`, what is written from now on. Lines
-        that were lost are a line of their own. Following goes on over restarts of the coordinator, which may be away for
-        `reconnect_for` seconds once it has answered; what is written meanwhile does not come."""
+        """(pool, line): the newest `tail` lines of each node, then, with `follow`, what is written from now on. Following
+        goes on over restarts of the coordinator, which may be away for `reconnect_for` seconds once it has answered: first
+        come the lines that were written meanwhile. Lines that are lost, because a node keeps only its newest, are counted
+        in a line of their own. With a coordinator or agents of an earlier version, what is written meanwhile does not come."""
         request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
-        heard_at = None
+        heard_at, numbered = None, True
+        positions: dict[tuple[str, int], logs_pb2.LogPosition] = {}
         while True:
             try:
                 for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
                     heard_at = time.monotonic()
+                    place = lines.pool, lines.node
+                    numbered = numbered and lines.ring != 0
+                    if place in positions and positions[place].ring != lines.ring:
+                        yield lines.pool, "(its agent was started again; the last lines before that may be missing)"
+                    if lines.ring:
+                        positions[place] = logs_pb2.LogPosition(pool=lines.pool, node=lines.node, ring=lines.ring, next=lines.next)
                     if lines.dropped:
                         yield lines.pool, f"({lines.dropped} lines are lost)"
                     for line in lines.text.decode(errors="replace").splitlines():
@@ -200,7 +208,10 @@ class Client:
                 away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)  # type: ignore[attr-defined]
                 if not follow or not away or heard_at is None or time.monotonic() - heard_at > reconnect_for:
                     raise error_of(error) from error
-            request.tail = 0
+            del request.positions[:]
+            request.positions.extend(positions.values())
+            if not numbered:  # What came must not come again.
+                request.tail = 0
             time.sleep(RECONNECT_SECONDS)
 
     def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@
 
 Inputs are files, folders (the files directly in them) and patterns; gzip and zstd by their content. A line of JSONL is a document, a text file is
 one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
-with the inputs but for 12 bytes a document. The files appear whole or not at all. Needs the PyPI package `tokenizers`, and `zstandard` for zstd.
+with the inputs but for 12 bytes a document. A document of JSONL is encoded whole, a text file in pieces of 64 KiB. The files appear whole or not at all. Needs the PyPI package `tokenizers`, and `zstandard` for zstd.
 
 Exit codes: 0 done; 1 damaged input, or it could not be written; 4 wrong arguments.
 """
@@ -31,7 +31,7 @@ TYPES = {2: (8, "H"), 4: (4, "i")}  # Bytes of a token: Megatron's code, and arr
 BATCH_BYTES = 2 << 20  # Of text that is encoded at once.
 BATCH_TEXTS = 4096
 PIECE_BYTES = 1 << 16  # A text file is cut behind a line's end about here: tokenizers slow down on long texts.
-LINE_BYTES_MAX = 64 << 20
+LINE_MIB_MAX = 64
 SEQUENCE_TOKENS_MAX = 1 << 30
 END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 
@@ -122,12 +122,13 @@ def is_jsonl(path, first_line):
     return name.endswith((".jsonl", ".ndjson", ".json")) or first_line.lstrip().startswith(b"{")
 
 
-def json_documents(path, stream, field):
+def json_documents(path, stream, field, line_mib_max):
     number = 0
-    while line := stream.readline(LINE_BYTES_MAX + 1):
+    while line := stream.readline((line_mib_max << 20) + 1):
         number += 1
-        if len(line) > LINE_BYTES_MAX:
-            raise Failure(f"{path}: line {number}: is longer than {LINE_BYTES_MAX} bytes")
+        if len(line) > line_mib_max << 20:
+            raise Failure(f"{path}: line {number}: is longer than {line_mib_max} MiB: split this document, or allow longer lines "
+                          "(data.jsonl.line_mib_max, --line-mib-max)")
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line.strip():
@@ -140,6 +141,10 @@ def json_documents(path, stream, field):
             raise Failure(f"{path}: line {number}: has no field '{field}'") from None
         if not isinstance(text, str):
             raise Failure(f"{path}: line {number}: its field '{field}' is no text")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Failure(f"{path}: line {number}: its field '{field}' has half of a surrogate pair") from None
         yield text, True
 
 
@@ -184,14 +189,14 @@ class Progress:
         sys.stderr.flush()
 
 
-def batches(files, field, progress):
+def batches(files, field, line_mib_max, progress):
     """Yields (texts, whether each ends its document), a batch at a time."""
     texts, ends, size = [], [], 0
     for path in files:
         try:
             with open_bytes(path) as (stream, raw):
                 first = stream.peek(1 << 16)[:1 << 16] if hasattr(stream, "peek") else b""
-                documents = json_documents(path, stream, field) if is_jsonl(path, first) else text_documents(path, stream)
+                documents = json_documents(path, stream, field, line_mib_max) if is_jsonl(path, first) else text_documents(path, stream)
                 before = progress.done
                 for text, end in documents:
                     texts.append(text)
@@ -333,17 +338,22 @@ def read_ahead(iterator):
         thread.join()
 
 
-def end_token(tokenizer, wanted):
-    """The id behind each document; None: nothing."""
+def named_token(tokenizer, option, wanted):
+    """The id of a token that is given as itself or as its id; None: nothing."""
     if wanted == "none":
         return None
+    found = tokenizer.token_to_id(wanted)
+    if found is None and wanted.isdigit() and int(wanted) < tokenizer.get_vocab_size():
+        found = int(wanted)
+    if found is None:
+        raise Failure(f"{option}: the tokenizer has no token '{wanted}'")
+    return found
+
+
+def end_token(tokenizer, wanted):
+    """The id behind each document; None: nothing."""
     if wanted is not None:
-        found = tokenizer.token_to_id(wanted)
-        if found is None and wanted.isdigit() and int(wanted) < tokenizer.get_vocab_size():
-            found = int(wanted)
-        if found is None:
-            raise Failure(f"--eos: the tokenizer has no token '{wanted}'")
-        return found
+        return named_token(tokenizer, "--eos", wanted)
     for name in END_OF_TEXT:
         found = tokenizer.token_to_id(name)
         if found is not None:
@@ -351,25 +361,30 @@ def end_token(tokenizer, wanted):
     raise Failure("the tokenizer has none of the usual tokens for the end of a text: give --eos TOKEN, or --eos none")
 
 
-def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True):
-    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`: an id, or None."""
+def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_MAX):
+    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`, `bos`: an id, or None."""
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     progress = Progress(files, quiet)
     writer = Writer(prefix, 2 if largest < 1 << 16 else 4)
     encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
+    begins = True
 
     def write(encodings, ends):
+        nonlocal begins
         for encoding, end in zip(encodings, ends):
             ids = encoding.ids
+            if begins and bos is not None:
+                writer.append([bos])
             if end and eos is not None:
                 ids.append(eos)
             writer.append(ids)
             if end:
                 writer.end_document()
+            begins = end
 
     stage = Stage(write)
     try:
-        for texts, ends in read_ahead(batches(files, field, progress)):
+        for texts, ends in read_ahead(batches(files, field, line_mib_max, progress)):
             stage.put(encode(texts, add_special_tokens=False), ends)
             progress.tell(progress.done, writer.tokens)
         stage.finish()
@@ -389,7 +404,7 @@ class Pipe:
     """Encodes and decodes what comes on standard input until its end: worker/data/tokenizer_protocol.h."""
 
     READY, REFUSED, DECODE = 0x59454350, 0x4F4E4350, 0x43454450
-    TEXTS_MAX, BYTES_MAX, TOKENS_MAX = 1 << 20, 8 << 20, 1 << 16
+    TEXTS_MAX, BYTES_MAX, TOKENS_MAX = 1 << 20, (256 << 20) + (2 << 20), 1 << 16
 
     def __init__(self, special_tokens=True):
         self.special_tokens = special_tokens
@@ -480,6 +495,8 @@ def main(arguments=None):
     parser.add_argument("--out", metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
     parser.add_argument("--field", default="text", help="of JSONL: the field with the text (text)")
     parser.add_argument("--eos", metavar="TOKEN", help="behind each document: a token or its id, or none (default: the usual names)")
+    parser.add_argument("--bos", metavar="TOKEN", default="none", help="before each document: a token or its id (default: none)")
+    parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_MAX, metavar="N", help=f"of JSONL: the longest line, in MiB ({LINE_MIB_MAX})")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
     parser.add_argument("--no-special-tokens", action="store_true", help="of --pipe: none around a text, as in training data")
     parser.add_argument("--threads", type=int, help="of the encoding (default: all cores)")
@@ -494,6 +511,9 @@ def main(arguments=None):
             parser.error("--no-special-tokens: files of tokens never have them; it counts with --pipe")
     except SystemExit as end:
         return 0 if end.code == 0 else 4
+    if not 1 <= options.line_mib_max <= 256:
+        print("longhaul.tokenize: --line-mib-max: expected 1 to 256", file=sys.stderr)
+        return 4
     if options.threads is not None and options.threads < 1:
         print("longhaul.tokenize: --threads: expected 1 or more", file=sys.stderr)
         return 4
@@ -504,16 +524,16 @@ def main(arguments=None):
         return serve(options.tokenizer, not options.no_special_tokens)
     try:
         tokenizer = load(options.tokenizer)
-        eos = end_token(tokenizer, options.eos)
+        eos, bos = end_token(tokenizer, options.eos), named_token(tokenizer, "--bos", options.bos)
         files = files_of(options.inputs)
-        tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet)
+        tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet, bos, options.line_mib_max)
     except Failure as failure:
         print(f"longhaul.tokenize: {failure}", file=sys.stderr)
         return failure.code
     except OSError as error:
         print(f"longhaul.tokenize: {error}", file=sys.stderr)
         return 1
-    print(json.dumps({"prefix": options.out, "tokens": tokens, "documents": documents, "vocab": tokenizer.get_vocab_size(), "eos": eos}))
+    print(json.dumps({"prefix": options.out, "tokens": tokens, "documents": documents, "vocab": tokenizer.get_vocab_size(), "eos": eos, "bos": bos}))
     return 0
 
 

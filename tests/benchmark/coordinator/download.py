@@ -70,8 +70,8 @@ def download(cluster, out):
     return time.monotonic() - begin
 
 
-def measure(cluster, options):
-    cluster.start_coordinator()
+def train_wide(cluster, options):
+    """Completes the job `wide`, whose checkpoint is large, and ends its pool."""
     cluster.start_worker("site-a")
     spec = cluster.folder / "wide.yaml"
     spec.write_text(JOB.format(vocab=options.vocab, text=processes.TEXT))
@@ -80,6 +80,11 @@ def measure(cluster, options):
         raise AssertionError(submitted.stderr)
     cluster.workers["site-a"].kill()
     cluster.workers["site-a"].wait()
+
+
+def measure(cluster, options):
+    cluster.start_coordinator()
+    train_wide(cluster, options)
     checkpoint = json.loads(cluster.cli("checkpoints", "wide", "-o", "json").stdout)["data"][-1]
     paths = [pathlib.Path(checkpoint["path"]) / f["file"] for f in checkpoint["fragments"]]
     gib = sum(path.stat().st_size for path in paths) / 2**30
@@ -92,8 +97,9 @@ def measure(cluster, options):
                       "target": 0.7, "unit": "GiB/s", "note": "disk to disk, loopback, with digests; raw TCP without"}))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def run(measure, about):
+    """With the options of the command, and with a cluster that is closed afterwards."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("bin")
     parser.add_argument("--vocab", type=int, default=262144)
     parser.add_argument("--repetitions", type=int, default=5)
@@ -106,4 +112,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(measure, __doc__)

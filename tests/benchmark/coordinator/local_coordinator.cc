@@ -33,6 +33,7 @@ LocalCoordinator::LocalCoordinator(const std::string& data_dir)
       fragments_({.data_dir = data_dir, .tile_threads = 1}, {.fs = fs_.get(),
                                                              .arbiter = this,
                                                              .apply = &apply_,
+                                                             .opening = &background_,
                                                              .background = &background_,
                                                              .metrics = &fragment_metrics_,
                                                              .log = &log_}) {

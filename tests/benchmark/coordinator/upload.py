@@ -7,7 +7,6 @@ digest. `sending` is the command without its reading: a second submit of the fol
 medians. The CPU time of both processes together is in the note: it depends less on what else the machine does.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -50,14 +49,7 @@ def forget(cluster, *names):
 
 def measure(cluster, options):
     cluster.start_coordinator("--upload-keep", "3s")
-    cluster.start_worker("site-a")
-    spec = cluster.folder / "wide.yaml"
-    spec.write_text(download.JOB.format(vocab=options.vocab, text=cluster_module.TEXT))
-    submitted = cluster.cli("submit", "-f", spec, "--wait", timeout=300)
-    if submitted.returncode != 0:
-        raise AssertionError(submitted.stderr)
-    cluster.workers["site-a"].kill()
-    cluster.workers["site-a"].wait()
+    download.train_wide(cluster, options)
     folder = cluster.folder / "mine"
     download.download(cluster, folder)
     paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
@@ -75,25 +67,12 @@ def measure(cluster, options):
         shutil.rmtree(cluster.folder / "raw")
     sending = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(whole, reading, strict=True)]
     raw = gib / statistics.median(reference[1:])
-    for name, measured, note in (("upload", whole, "the whole command, which reads and digests the folder first"),
-                                 ("upload, sending", sending, "without that reading; disk to disk, with digests")):
+    for name, measured, target, note in (("upload", whole, None, "the whole command, which reads and digests the folder first"),
+                                         ("upload, sending", sending, 0.7, "without that reading; disk to disk, with digests")):
         seconds, cpu = (statistics.median(column) for column in zip(*measured[1:], strict=True))
-        print(json.dumps({"name": f"{name} {gib * 1024:.0f} MiB", "ours": gib / seconds, "reference": raw, "ratio": gib / seconds / raw, "target": None,
+        print(json.dumps({"name": f"{name} {gib * 1024:.0f} MiB", "ours": gib / seconds, "reference": raw, "ratio": gib / seconds / raw, "target": target,
                           "unit": "GiB/s", "note": f"{note}; {cpu / gib:.1f} s of CPU a GiB, both processes"}))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("bin")
-    parser.add_argument("--vocab", type=int, default=262144)
-    parser.add_argument("--repetitions", type=int, default=5)
-    options = parser.parse_args()
-    cluster = cluster_module.Cluster()
-    try:
-        measure(cluster, options)
-    finally:
-        cluster.close()
-
-
 if __name__ == "__main__":
-    main()
+    download.run(measure, __doc__)

@@ -1,5 +1,6 @@
 // How many tokens a second batches are made of, on one thread, against what the quickstart's model
-// consumes; and how fast JSONL becomes byte tokens.
+// consumes; and how fast JSONL becomes byte tokens. With --jsonl and --tokenizer only how long a rank takes
+// to make tokens of that file, for tokenize.py.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -93,6 +94,20 @@ void MeasureJsonl(const Files& files) {
          .note = "reading, parsing, writing, syncing"});
 }
 
+// As a rank does when its job begins.
+void TimeSource(const std::string& jsonl, const std::string& tokenizer, int threads) {
+  const TempDir work;
+  int64_t tokens = 0;
+  const double seconds = Seconds([&] {
+    const auto opened =
+        OpenSource({.kind = SourceKind::kJsonl, .path = jsonl, .tokenizer = tokenizer}, 1 << 30,
+                   {.folder = work.path(), .threads = threads});
+    LH_CHECK(opened.ok(), opened.status().ToString().c_str());
+    tokens = (*opened)->tokens();
+  });
+  std::printf("{\"seconds\": %f, \"tokens\": %lld}\n", seconds, static_cast<long long>(tokens));
+}
+
 }  // namespace
 }  // namespace longhaul::benchmark
 
@@ -103,7 +118,13 @@ int main(int argc, char** argv) {
   int64_t mebitokens = 64;
   app.add_option("--mebitokens", mebitokens)->check(CLI::PositiveNumber);
   app.add_flag("--smoke", smoke, "small and short");
+  std::string file, tokenizer;
+  int threads = 1;
+  CLI::Option* const only = app.add_option("--jsonl", file, "only this file, by --tokenizer");
+  app.add_option("--tokenizer", tokenizer)->needs(only);
+  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  if (!file.empty()) return benchmark::TimeSource(file, tokenizer, threads), 0;
   const benchmark::Files files(smoke ? 1 << 18 : mebitokens << 20);
   const int64_t steps = smoke ? 20 : 20000;
   const std::pair<SourceKind, std::string> gpt = {SourceKind::kNanoGpt, "gpt.bin"},

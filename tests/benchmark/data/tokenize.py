@@ -1,7 +1,7 @@
-"""python -m longhaul.tokenize against the tokenizers package alone: the same documents, already in memory, by encode_batch_fast. Runs in turn, each as
-a process of its own; prints a row (harness/row.h).
+"""python -m longhaul.tokenize, and what a rank makes of JSONL by a tokenizer.json when its job begins, against the tokenizers package alone: the same
+documents, already in memory, by encode_batch_fast. Runs in turn, each as a process of its own; prints rows (harness/row.h).
 
-    tokenize.py [--megabytes N] [--repetitions N] [--smoke]
+    tokenize.py [--data-benchmark PROGRAM] [--megabytes N] [--repetitions N] [--smoke]
 """
 
 import argparse
@@ -43,6 +43,7 @@ print(time.monotonic() - start)
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-benchmark", help="also a rank's way, by this program")
     parser.add_argument("--megabytes", type=int, default=40)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--smoke", action="store_true", help="small and short")
@@ -67,8 +68,22 @@ def main():
             environment = {**os.environ, "PYTHONPATH": str(ROOT / "deploy/python"), "TOKENIZERS_PARALLELISM": "true"}
             return float(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
-        pairs = [(seconds(OURS), seconds(ALONE)) for _ in range(options.repetitions)]
-        ours, alone = (size / 1e6 / statistics.median(times) for times in zip(*pairs))
+        def seconds_of_job():
+            command = [options.data_benchmark, "--jsonl", folder / "text.jsonl", "--tokenizer", tokenizer, "--threads", str(len(os.sched_getaffinity(0)))]
+            environment = {**os.environ, "PYTHONPATH": str(ROOT / "deploy/python"), "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+            return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+        triples, tokens = [], 0
+        for _ in range(options.repetitions):
+            job = seconds_of_job() if options.data_benchmark else {"seconds": 1, "tokens": 0}
+            tokens = job["tokens"]
+            triples.append((seconds(OURS), seconds(ALONE), job["seconds"]))
+        medians = [statistics.median(times) for times in zip(*triples)]
+        ours, alone, _ = (size / 1e6 / median for median in medians)
+        if options.data_benchmark:
+            print(json.dumps({"name": "data / a job's JSONL by a tokenizer.json, once", "ours": tokens / medians[2] / 1e6, "reference": tokens / medians[1] / 1e6,
+                              "ratio": medians[1] / medians[2], "target": 0.5, "unit": "Mtoken/s",
+                              "note": "reading, parsing, the start of the tokenizer's process, writing, syncing; reference: encode_batch_fast of the same texts in memory"}))
         print(json.dumps({"name": "data / longhaul.tokenize, JSONL to .bin and .idx", "ours": ours, "reference": alone, "ratio": ours / alone,
                           "target": 0.8, "unit": "MB/s", "note": "reference: encode_batch_fast of the same texts in memory"}))
 

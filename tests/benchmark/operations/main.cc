@@ -26,6 +26,7 @@
 #include "tests/benchmark/operations/fleet.h"
 #include "tests/integration/coordinator/hand_pool.h"
 #include "tests/testing/tcp.h"
+#include "worker/agent/membership_client.h"
 
 namespace longhaul::benchmark {
 namespace {
@@ -283,7 +284,7 @@ int Main(int argc, char** argv) {
     for (const Door door : {Door::kOpen, Door::kTlsAndTokens}) Idle(door, size);
   if (wanted("fleet"))
     for (const Door door : {Door::kOpen, Door::kTlsAndTokens}) {
-      IdlePools(door, size, "idle_pools", absl::Seconds(1), 30);
+      IdlePools(door, size, "idle_pools", kIdleHeartbeat, 30);
       IdlePools(door, size, "pools_idle_just_now", absl::Milliseconds(500), std::nullopt);
     }
   if (wanted("metrics")) Metrics(size);

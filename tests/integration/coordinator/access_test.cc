@@ -14,6 +14,7 @@
 #include "coordinator/access/methods.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
+#include "longhaul/v1/upload.pb.h"
 #include "openssl/sha.h"
 #include "tests/integration/coordinator/any_call.h"
 #include "tests/integration/coordinator/coordinator_fixture.h"
@@ -335,6 +336,23 @@ TEST_F(AccessTest, WhatChangesSomethingIsAudited) {
     EXPECT_THAT(log_.str(), Not(HasSubstr(token)));
     EXPECT_THAT(Get("/metrics", absl::StrCat("Bearer ", kViewerToken)), Not(HasSubstr(token)));
   }
+}
+
+// Its handler takes serialized messages.
+TEST_F(AccessTest, AnUploadIsAuditedWithItsName) {
+  const auto anybody = Anybody();
+  const std::string method = "/longhaul.v1.UploadService/UploadFile";
+  v1::UploadFileRequest first;
+  first.set_upload("not-prepared");
+  EXPECT_TRUE(
+      absl::IsNotFound(CallAny(anybody, method, first.SerializeAsString(), kSubmitterToken)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CallAny(anybody, method, "\xff", kSubmitterToken)));
+  const std::vector<std::string> lines = absl::StrSplit(Audited(), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2u) << Audited();
+  EXPECT_THAT(lines[0], HasSubstr(R"("result":"NOT_FOUND")"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("upload":"not-prepared")"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("result":"INVALID_ARGUMENT")"));
+  EXPECT_THAT(lines[1], Not(HasSubstr("\"upload\"")));
 }
 
 TEST_F(AccessTest, AJobIsChangedByItsOwnerAndByAdmins) {

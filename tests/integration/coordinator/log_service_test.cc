@@ -1,5 +1,6 @@
 // Log lines from agents through a coordinator to readers, over real gRPC.
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -139,6 +140,166 @@ TEST_F(LogServiceTest, AReaderThatDoesNotReadCostsBoundedMemoryAndIsToldWhatItLo
   EXPECT_GT(dropped, 0);
   EXPECT_EQ(seen + dropped, written + ticks);
   context.TryCancel();
+}
+
+// Of a message of a reader that follows: where it is afterwards.
+v1::LogPosition PositionOf(const v1::FollowLogsResponse& lines) {
+  v1::LogPosition at;
+  at.set_pool(lines.pool());
+  at.set_node(lines.node());
+  at.set_ring(lines.ring());
+  at.set_next(lines.next());
+  return at;
+}
+
+TEST_F(LogServiceTest, AReaderThatComesBackGoesOnWhereItStopped) {
+  LogRing ring(4000), other;
+  ring.Add("before");
+  const auto served = Serve("east", &ring), of_west = Serve("west", &other);
+  AwaitSources(1);
+  v1::FollowLogsRequest request = Request("", "east", 1, true);
+  v1::FollowLogsResponse lines;
+  {
+    grpc::ClientContext context;
+    const auto stream = Read(&context, request);
+    ASSERT_TRUE(stream->Read(&lines));
+    EXPECT_EQ(lines.text(), "before\n");
+    context.TryCancel();
+  }
+  EXPECT_EQ(lines.ring(), ring.id());
+  EXPECT_EQ(lines.next(), 1);
+  *request.add_positions() = PositionOf(lines);
+  const auto first_of = [&] {
+    grpc::ClientContext context;
+    const auto stream = Read(&context, request);
+    EXPECT_TRUE(stream->Read(&lines));
+    context.TryCancel();
+  };
+  // Where it is known from the beginning, also without a line.
+  first_of();
+  EXPECT_EQ(lines.text(), "");
+  EXPECT_EQ(lines.next(), 1);
+  ring.Add("meanwhile");
+  ring.Add("and then");
+  first_of();
+  EXPECT_EQ(lines.text(), "meanwhile\nand then\n");
+  EXPECT_EQ(lines.dropped(), 0);
+  // What the ring has not got any more is counted.
+  for (int i = 3; i < 1000; ++i) ring.Add(absl::StrCat("line ", i));
+  first_of();
+  EXPECT_GT(lines.dropped(), 900);
+  EXPECT_EQ(lines.text().substr(0, lines.text().find('\n')),
+            absl::StrCat("line ", 1 + lines.dropped()));
+  EXPECT_EQ(lines.next(), 1000);
+  // Those of another run of the agent are other lines.
+  request.mutable_positions(0)->set_ring(ring.id() + 1);
+  request.mutable_positions(0)->set_next(1000);
+  first_of();
+  EXPECT_EQ(lines.dropped() + std::count(lines.text().begin(), lines.text().end(), '\n'), 1000);
+  // A place that no ring has.
+  request.mutable_positions(0)->set_ring(ring.id());
+  for (const int64_t next : {int64_t{-5}, std::numeric_limits<int64_t>::max()}) {
+    request.mutable_positions(0)->set_next(next);
+    first_of();
+    EXPECT_EQ(lines.next(), 1000);
+  }
+}
+
+TEST_F(LogServiceTest, TooManyPositionsAreRefused) {
+  v1::FollowLogsRequest request = Request("", "", 1, true);
+  for (int i = 0; i <= 10'000; ++i) request.add_positions()->set_node(i);
+  grpc::ClientContext context;
+  const auto refused = Read(&context, request);
+  v1::FollowLogsResponse none;
+  EXPECT_FALSE(refused->Read(&none));
+  EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// The reader's stream stays; that of the agent does not.
+TEST_F(LogServiceTest, AnAgentThatComesBackGoesOnWhereEachReaderIs) {
+  LogRing ring;
+  ring.Add("old");
+  ring.Add("before");
+  auto served = Serve("east", &ring);
+  AwaitSources(1);
+  grpc::ClientContext context;
+  const auto stream = Read(&context, Request("", "", 1, true));
+  v1::FollowLogsResponse lines;
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.text(), "before\n");
+  served.reset();
+  ring.Add("meanwhile");
+  served = Serve("east", &ring);
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.text(), "meanwhile\n");
+  // Another run: all of its lines.
+  LogRing second;
+  second.Add("again");
+  second.Add("here");
+  served.reset();
+  served = Serve("east", &second);
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.text(), "again\nhere\n");
+  EXPECT_EQ(lines.ring(), second.id());
+  context.TryCancel();
+}
+
+TEST_F(LogServiceTest, AnAgentIsReadUnderTheNumberThatItGets) {
+  LogRing ring;
+  ring.Add("first");
+  grpc::ClientContext context;
+  const auto stream = Read(&context, Request("", "", 1, true));
+  LogServer served({.coordinator = address(),
+                    .pool = "east",
+                    .node = std::nullopt,
+                    .ring = &ring,
+                    .gather = absl::Milliseconds(1)});
+  served.SetNode(2);
+  v1::FollowLogsResponse lines;
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.node(), 2);
+  EXPECT_EQ(lines.text(), "first\n");
+  served.SetNode(1);
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.node(), 1);
+  context.TryCancel();
+}
+
+TEST_F(LogServiceTest, AnAgentWithoutANumberEnds) {
+  LogRing ring;
+  LogServer({.coordinator = address(), .pool = "east", .node = std::nullopt, .ring = &ring});
+}
+
+// Of an earlier version: it numbers nothing, and knows `tail` alone.
+TEST_F(LogServiceTest, AnAgentThatDoesNotNumberItsLinesIsReadAsBefore) {
+  const auto agent = v1::LogService::NewStub(MakeChannel({.address = address()}));
+  grpc::ClientContext agent_context;
+  agent_context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  const auto serving = agent->ServeLogs(&agent_context);
+  v1::ServeLogsRequest message;
+  message.set_pool("east");
+  ASSERT_TRUE(serving->Write(message));
+  v1::FollowLogsRequest request = Request("", "", 3, true);
+  v1::LogPosition* at = request.add_positions();
+  at->set_pool("west");
+  at->set_ring(7);
+  grpc::ClientContext context;
+  const auto stream = Read(&context, request);
+  v1::ServeLogsResponse demand;
+  ASSERT_TRUE(serving->Read(&demand));
+  EXPECT_EQ(demand.demand().tail(), 3);
+  // Nobody is told of other nodes.
+  EXPECT_EQ(demand.demand().positions_size(), 0);
+  message.Clear();
+  message.set_reader(demand.reader());
+  message.set_text("line\n");
+  ASSERT_TRUE(serving->Write(message));
+  v1::FollowLogsResponse lines;
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.text(), "line\n");
+  EXPECT_EQ(lines.ring(), 0u);
+  context.TryCancel();
+  agent_context.TryCancel();
 }
 
 TEST_F(LogServiceTest, AgentsComeBackAfterARestart) {

@@ -127,6 +127,34 @@ TEST_F(PoolsTest, NodesOfAPoolFormAGroup) {
   EXPECT_TRUE(ranks.OpenPlan(job->job().id()).ok());
 }
 
+TEST_F(PoolsTest, ANodeThatMakesRoomIsShownAtItsNewNumber) {
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
+  const auto join = [&](const std::string& incarnation, const std::string& host, int number,
+                        bool given) {
+    v1::JoinRequest request;
+    request.set_pool("site-a");
+    request.set_incarnation(incarnation);
+    request.set_ranks(1);
+    request.set_host(host);
+    request.set_nodes(2);
+    request.set_address("127.0.0.1");
+    request.set_rendezvous_port(7001);
+    request.set_rendezvous_token("0123456789abcdef");
+    request.set_node(number);
+    request.set_node_given(given);
+    v1::JoinResponse response;
+    return Finished(stub->Join(Context().get(), request, &response), response);
+  };
+  ASSERT_TRUE(join("aaaaaaaaaaaaaaaa", "one", 0, true).ok());
+  const auto fixed = join("bbbbbbbbbbbbbbbb", "two", 0, false);
+  ASSERT_TRUE(fixed.ok()) << fixed.status();
+  EXPECT_EQ(fixed->node().node(), 0);
+  const std::vector<v1::Pool> pools = List();
+  ASSERT_EQ(pools[0].nodes_size(), 2);
+  EXPECT_EQ(pools[0].nodes(0).host(), "two");
+  EXPECT_EQ(pools[0].nodes(1).host(), "one");
+}
+
 TEST_F(PoolsTest, MalformedNodesAreRefusedWithTheField) {
   const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
   v1::JoinRequest good;
@@ -157,6 +185,51 @@ TEST_F(PoolsTest, MalformedNodesAreRefusedWithTheField) {
   EXPECT_EQ(field([](auto& r) { r.set_node(2); }), "NODES_DISAGREE");
   EXPECT_EQ(field([](auto& r) { r.set_nodes(257); }), "NODES_DISAGREE");
   EXPECT_TRUE(List().empty());
+}
+
+TEST_F(PoolsTest, TellsWhichKeptJobsHaveEndedForGood) {
+  const std::string ended = Submit(Spec("ended", 1))->job().id();
+  const std::string deleted = Submit(Spec("deleted", 1))->job().id();
+  const std::string lives = Submit(Spec("lives", 1))->job().id();
+  for (const std::string& job : {ended, deleted}) {
+    v1::CancelJobRequest request;
+    v1::CancelJobResponse response;
+    request.set_job(job);
+    ASSERT_TRUE(jobs_->CancelJob(Context().get(), request, &response).ok());
+  }
+  v1::DeleteJobRequest request;
+  v1::DeleteJobResponse response;
+  request.set_job(deleted);
+  ASSERT_TRUE(jobs_->DeleteJob(Context().get(), request, &response).ok());
+  v1::JoinRequest join;
+  join.set_pool("site-a");
+  join.set_incarnation("aaaaaaaaaaaaaaaa");
+  join.set_ranks(1);
+  // The name of a job is no id, since another job may have it.
+  for (const std::string& job : {lives, ended, std::string("another-coordinators"), deleted,
+                                 std::string("ended"), std::string("deleted")})
+    join.add_kept_jobs(job);
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
+  v1::JoinResponse joined;
+  ASSERT_TRUE(stub->Join(Context().get(), join, &joined).ok());
+  EXPECT_THAT(std::vector<std::string>(joined.ended_jobs().begin(), joined.ended_jobs().end()),
+              testing::ElementsAre(ended, deleted));
+  // A heartbeat may ask, too.
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_pool("site-a");
+  heartbeat.set_incarnation("aaaaaaaaaaaaaaaa");
+  *heartbeat.mutable_kept_jobs() = join.kept_jobs();
+  v1::HeartbeatResponse beaten;
+  ASSERT_TRUE(stub->Heartbeat(Context().get(), heartbeat, &beaten).ok());
+  EXPECT_THAT(std::vector<std::string>(beaten.ended_jobs().begin(), beaten.ended_jobs().end()),
+              testing::ElementsAre(ended, deleted));
+  join.mutable_kept_jobs()->Clear();
+  for (int i = 0; i < 257; ++i) join.add_kept_jobs("a");
+  const absl::Status many = FromGrpcStatus(stub->Join(Context().get(), join, &joined));
+  EXPECT_EQ(FieldViolationsOf(many)[0].field, "kept_jobs");
+  join.mutable_kept_jobs()->Clear();
+  join.add_kept_jobs(std::string(256, 'a'));
+  EXPECT_TRUE(absl::IsInvalidArgument(FromGrpcStatus(stub->Join(Context().get(), join, &joined))));
 }
 
 TEST_F(PoolsTest, PlansAreForPoolsOfTheJob) {

@@ -100,8 +100,8 @@ class HfTokenizerTest(ClusterTest):
     def encode(self, text):
         return [*self.tokenizer.encode(text, add_special_tokens=False).ids, self.eos]
 
-    def tokenize(self, path, out):
-        subprocess.run([sys.executable, "-B", "-m", "longhaul.tokenize", "--quiet", "--tokenizer", self.path, "--out", out, path], check=True,
+    def tokenize(self, path, out, *flags):
+        subprocess.run([sys.executable, "-B", "-m", "longhaul.tokenize", "--quiet", "--tokenizer", self.path, "--out", out, path, *flags], check=True,
                        capture_output=True)
 
     def check(self, *arguments, code=0):
@@ -129,6 +129,57 @@ class HfTokenizerTest(ClusterTest):
         tokens = real_tools.read_megatron(self.made / "tool")[0]
         self.assertEqual(found["tokens"], len(tokens))
         self.assertEqual(found["sample"]["tokens"], tokens[:100000])
+
+    def test_a_long_document_of_jsonl_is_encoded_whole(self):
+        text = "wordswithoutaspace" * 60000 + " and, behind 1 MiB, more: " + "  ".join(real_tools.sentences(20000))
+        self.assertGreater(len(text), 2 << 20)
+        (self.made / "a.jsonl").write_bytes(jsonl(["short", text, "last"]))
+        self.tokenize(self.made / "a.jsonl", self.made / "tool")
+        documents = real_tools.read_megatron(self.made / "tool")
+        self.assertEqual(documents, [self.encode(text) for text in ("short", text, "last")])
+        found = self.check(self.made / "a.jsonl", "--tokenizer", self.path, "--sample", 100000)["data"]["files"][0]
+        self.assertEqual((found["tokens"], found["documents"]), (sum(map(len, documents)), 3))
+        self.assertEqual(found["sample"]["tokens"], sum(documents, [])[:100000])
+        model, processor = real_tools.train_pieces(self.made)
+        found = self.check(self.made / "a.jsonl", "--tokenizer", model)["data"]["files"][0]
+        self.assertEqual(found["tokens"], sum(len(processor.encode(text)) + 1 for text in ("short", text, "last")))
+        # The same line is too long for all programs, if the user says so.
+        refused = self.check(self.made / "a.jsonl", "--tokenizer", self.path, "--line-mib-max", 2, code=1)["data"]["files"][0]
+        self.assertIn(f"{self.made}/a.jsonl: line 2: is longer than 2 MiB", refused["problems"][0])
+        self.assertIn("--line-mib-max", refused["problems"][0])
+        tool = subprocess.run([sys.executable, "-B", "-m", "longhaul.tokenize", "--quiet", "--line-mib-max", "2", "--tokenizer", self.path,
+                               "--out", self.made / "refused", self.made / "a.jsonl"], check=False, capture_output=True, text=True)
+        self.assertEqual(tool.returncode, 1)
+        self.assertIn(refused["problems"][0], tool.stderr)
+
+    def test_a_begin_token_is_the_same_everywhere(self):
+        texts = real_tools.sentences(2000)
+        (self.made / "a.jsonl").write_bytes(jsonl(texts))
+        self.tokenize(self.made / "a.jsonl", self.made / "tool", "--bos", "<|endoftext|>", "--eos", "250")
+        documents = real_tools.read_megatron(self.made / "tool")
+        self.assertEqual(documents, [[self.eos, *self.encode(text)[:-1], 250] for text in texts])
+        found = self.check(self.made / "a.jsonl", "--tokenizer", self.path, "--bos", self.eos, "--eos", 250, "--sample", 100000)["data"]["files"][0]
+        self.assertEqual(found["sample"]["tokens"], sum(documents, []))
+        self.cluster.start_worker("site-a", 1, "--data-dir", self.made, "--work-dir", self.cluster.folder / "work")
+
+        def loss(name, source):
+            result = self.cluster.submit(name, pools=1, steps=20, wait=True, sets=[f"data={{{source}}}", f"model.transformer.vocab={self.tokenizer.get_vocab_size()}"])
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            return self.cluster.job(name)["eval_loss"]["last"]
+
+        of_tool = loss("tool", "megatron: {prefix: tool}")
+        self.assertEqual(loss("json", f"jsonl: {{path: a.jsonl, tokenizer: tokenizer.json, bos: {self.eos}, eos: 250}}"), of_tool)
+        self.assertNotEqual(loss("none", "jsonl: {path: a.jsonl, tokenizer: tokenizer.json, bos: -1, eos: 250}"), of_tool)
+
+    def test_a_pool_without_the_packages_says_so(self):
+        (self.made / "a.jsonl").write_bytes(jsonl(["text"] * 100))
+        with mock.patch.dict(os.environ, {"PYTHONPATH": "/nowhere"}):
+            self.cluster.start_worker("site-a", 1, "--data-dir", self.made, "--work-dir", self.cluster.folder / "work")
+        vocab = f"model.transformer.vocab={self.tokenizer.get_vocab_size()}"
+        for name, tokenizer in (("file", "tokenizer.json"), ("folder", self.made)):
+            result = self.cluster.submit(name, pools=1, wait=True, sets=[f"data={{jsonl: {{path: a.jsonl, tokenizer: {tokenizer}}}}}", vocab])
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            self.assertIn("pip install tokenizers ./deploy/python", self.cluster.job(name)["error"]["message"])
 
     def test_what_is_missing_is_said_with_the_next_step(self):
         (self.made / "a.jsonl").write_bytes(jsonl(["text"]))

@@ -69,6 +69,17 @@ class TokenizeTest(unittest.TestCase):
         (self.folder / "a.jsonl").write_text('{"body": "one"}\n{"body": "two"}\n')
         self.run_tool(self.folder / "a.jsonl", "--field", "body", "--eos", "none")
         self.assertEqual(real_tools.read_megatron(self.folder / "out"), [self.encode("one"), self.encode("two")])
+        answer = self.run_tool(self.folder / "a.jsonl", "--field", "body", "--eos", "none", "--bos", "<|endoftext|>")
+        self.assertEqual((answer["bos"], answer["eos"]), (self.eos, None))
+        self.assertEqual(real_tools.read_megatron(self.folder / "out"), [[self.eos, *self.encode("one")], [self.eos, *self.encode("two")]])
+        # Of a text in pieces, and of one that is empty.
+        text = "\n".join(real_tools.sentences(4000))
+        (self.folder / "a.txt").write_text(text)
+        (self.folder / "b.jsonl").write_text('{"text": ""}\n')
+        self.run_tool(self.folder / "a.txt", self.folder / "b.jsonl", "--bos", "250")
+        first, second = real_tools.read_megatron(self.folder / "out")
+        self.assertEqual((first[0], first.count(250), second), (250, 1, [250, self.eos]))
+        self.assertEqual(self.tokenizer.decode(first[1:-1]), text)
         self.run_tool(self.folder / "a.jsonl", "--field", "body", "--eos", "250", "--threads", "1")
         self.assertEqual(real_tools.read_megatron(self.folder / "out")[0], [*self.encode("one"), 250])
 
@@ -76,7 +87,8 @@ class TokenizeTest(unittest.TestCase):
         lines = "".join(json.dumps({"text": text}) + "\n" for text in real_tools.sentences(3000)).encode()
         cases = {"a.jsonl": (lines + b'{"text": "no', "line 3001"), "b.jsonl.gz": (gzip.compress(lines)[:-9], "b.jsonl.gz"),
                  "c.jsonl.zst": (zstandard.ZstdCompressor().compress(lines)[:-9], "truncated"), "d.jsonl": (b'{"id": 1}\n', "no field 'text'"),
-                 "e.txt": (b"\xff\xfe", "no UTF-8"), "f.txt": (b"", "no text")}
+                 "e.txt": (b"\xff\xfe", "no UTF-8"), "f.txt": (b"", "no text"),
+                 "g.jsonl": (b'{"text": "\\ud800"}\n', "line 1: its field 'text' has half of a surrogate pair")}
         for name, (content, message) in cases.items():
             (self.folder / name).write_bytes(content)
             self.assertIn(message, self.run_tool(self.folder / name, code=1))
@@ -90,7 +102,9 @@ class TokenizeTest(unittest.TestCase):
         self.assertIn("there is no folder", self.run_tool(self.folder / "f.txt", "--out", self.folder / "nowhere/out", code=1))
         self.assertIn("no token", self.run_tool(self.folder / "a.jsonl", "--eos", "<none>", code=1))
         self.assertEqual(list(self.folder.glob("out*")), [])
+        self.assertIn("--bos: the tokenizer has no token", self.run_tool(self.folder / "a.jsonl", "--bos", "<none>", code=1))
         self.run_tool("--threads", "0", "x", code=4)
+        self.run_tool("--line-mib-max", "257", "x", code=4)
         self.assertIn("give PATH", self.run_tool(code=4))
         self.assertIn("--pipe goes without", self.run_tool("--pipe", "x", code=4))
 

@@ -180,6 +180,25 @@ class CliTest(ClusterTest):
             self.assertIn("\x1b[?1049l", shown)
             for line in re.split(r"[\r\n]+", strip_escapes(shown)):
                 self.assertLess(len(line), columns, shown)
+        # Tables on a terminal; the job's name is as long as it may be.
+        name = "n" * 63
+        self.assertEqual(self.cluster.submit(name, steps=20, wait=True).returncode, 0)
+        job = json.loads(self.cluster.cli("get", name, "-o", "json").stdout)["data"]["id"]
+        for command in ("list", "pools", f"checkpoints {name}", f"events {name}", f"get {name}"):
+            code, shown = self.on_terminal(f"longhaul {command}", 80)
+            self.assertEqual(code, 0, shown)
+            if not command.startswith("get"):
+                self.assertLessEqual(max(len(line) for line in re.split(r"[\r\n]+", strip_escapes(shown))), 80, shown)
+            if command != "pools":  # Leases change.
+                code, shown = self.on_terminal(f"longhaul {command} | cat", 20)
+                self.assertEqual(shown.replace("\r", ""), self.cluster.cli(*command.split()).stdout)
+            code, shown = self.on_terminal(f"longhaul {command}", 20)
+            self.assertEqual(code, 0, shown)
+            if command == "list":
+                self.assertIn(job, shown)
+        code, shown = self.on_terminal("longhaul list", 80)
+        self.assertIn(job, shown)
+        self.assertIn("nnn...", shown)
 
     def test_doctor_says_what_is_wrong(self):
         self.cluster.start_worker("site-a")
@@ -194,6 +213,36 @@ class CliTest(ClusterTest):
         result = self.cluster.cli("doctor")
         self.assertEqual(result.returncode, 2)
         self.assertIn("is the coordinator running at", result.stdout)
+
+    def test_followed_logs_have_no_gap_over_a_restart(self):
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit("tiny-0", steps=3000, pools=1).returncode, 0)
+        self.cluster.wait_step(5, "tiny-0")
+        followed = self.cluster.folder / "followed"
+        with open(followed, "w") as out:
+            follow = subprocess.Popen([BIN / "longhaul", "logs", "site-a", "--tail", "3", "--follow"], env=self.environment(),
+                                      stdout=out, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(follow.communicate)
+        self.addCleanup(follow.kill)
+        wait_until(lambda: followed.read_text().count("\n") >= 3, 30, "the first lines")
+        for job in range(2):
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            time.sleep(2)
+            self.cluster.start_coordinator()
+            before = followed.read_text().count("\n")
+            # A job that ends, and one that begins, make lines.
+            self.assertEqual(self.cluster.cli("cancel", f"tiny-{job}").returncode, 0)
+            self.assertEqual(self.cluster.submit(f"tiny-{job + 1}", steps=3000, pools=1).returncode, 0)
+            wait_until(lambda: followed.read_text().count("\n") > before, 30, "lines behind the restart")  # noqa: B023
+        follow.send_signal(signal.SIGINT)
+        _, errors = follow.communicate(timeout=20)
+        self.assertEqual(errors.count("connection lost"), 2, errors)
+        self.assertNotIn("gone", errors)
+        lines = [line.removeprefix("site-a | ") for line in followed.read_text().splitlines()]
+        log = (self.cluster.folder / "site-a.log").read_text().splitlines()
+        begin = log.index(lines[0])
+        self.assertEqual(lines, log[begin:begin + len(lines)])
 
     def test_logs_come_from_the_pools(self):
         self.cluster.start_worker("site-a", 2)
@@ -224,6 +273,7 @@ class CliTest(ClusterTest):
         follow.send_signal(signal.SIGINT)
         _, errors = follow.communicate(timeout=20)
         self.assertIn("connection lost", errors)
+        self.assertIn("going on where it stopped", errors)
         self.assertEqual(self.cluster.cli("logs", "nobody").returncode, 1)
         self.assertEqual(self.cluster.cli("logs", "tiny", "-o", "json").returncode, 4)
 

@@ -103,7 +103,8 @@ class LogsTest(ClusterTest):
         for program, wrong, words in (
                 ("longhaul-coordinator", ["--nonsense"], "--nonsense"), ("longhaul-coordinator", ["--lease", "1y"], "--lease"),
                 ("longhaul-coordinator", ["--log-level", "loud"], "--log-level"), ("longhaul-worker", ["--ranks", "0"], "--ranks"),
-                ("longhaul-worker", ["--pool", "a", "--return-within", "1y"], "--return-within"), ("longhaul-worker", [], "--pool")):
+                ("longhaul-worker", ["--pool", "a", "--return-within", "1y"], "--return-within"),
+                ("longhaul-worker", ["--pool", "a", "--state-every", "often"], "--state-every"), ("longhaul-worker", [], "--pool")):
             for flags, environment in ((["--log-format", "json"], None), (["--log-format=json"], None), ([], json_log)):
                 said = subprocess.run([BIN / program, *wrong, *flags], capture_output=True, text=True, env=environment, check=False)
                 self.assertEqual(said.returncode, 4)

@@ -37,6 +37,10 @@ class NodesTest(ClusterTest):
         self.start_node(1, *flags)
         self.assertEqual(self.cluster.submit(steps=steps, sets=sets).returncode, 0)
 
+    def nodes_in_logs(self, pool):
+        shown = self.cluster.cli("logs", pool, "--tail", "1000", "-o", "jsonl").stdout
+        return {json.loads(line)["data"]["node"] for line in shown.splitlines()}
+
     def ranks_of(self, number):
         return children(self.cluster.workers[f"node-{number}"].pid)
 
@@ -49,6 +53,8 @@ class NodesTest(ClusterTest):
             self.cluster.start_program(f"node-{number}", "longhaul-worker", "--coordinator", self.cluster.address, *flags)
         wait_until(lambda: (self.pool("site-c") or {}).get("state") == "IDLE", 20, "both nodes")
         self.assertEqual(self.pool("site-c")["ranks"], 4)
+        # The coordinator's numbers are those of the logs, too.
+        wait_until(lambda: self.nodes_in_logs("site-c") == {0, 1}, 20, "the lines of both nodes")
 
     def test_two_nodes_train_beside_a_pool_of_one_rank(self):
         trace = self.cluster.folder / "trace"

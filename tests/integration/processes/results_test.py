@@ -93,6 +93,45 @@ class ResultsTest(ClusterTest):
         self.assertIn("CHECKPOINT_WRITTEN", [event["kind"] for event in events])
         self.delete_base()
 
+    def test_a_job_that_treats_documents_in_another_way_than_its_model_is_warned(self):
+        """In the answer, in `get` and in its events, also after a restart; it is not refused."""
+        self.cluster.start_worker("site-a")
+        separate = "data.separate_documents=true"
+        for name, sets in (("apart", [separate]), ("joined", [])):
+            self.assertEqual(self.cluster.submit(name, steps=20, pools=1, sets=sets, wait=True).returncode, 0)
+        export = self.cluster.folder / "export"
+        self.export("apart", "--out", export, "--dtype", "fp32")
+        with_it, without = "was trained with it, this job joins documents", "was trained without it, in this job attention keeps to documents"
+        spec = self.cluster.folder / "next.yaml"
+        cases = {"a": ("apart", [], f"the model of init.checkpoint {with_it}"), "b": ("joined", [separate], f"the model of init.checkpoint {without}"),
+                 "c": (export, [], f"the model of init.upload {with_it}"), "d": ("apart", [separate], None), "e": ("joined", [], None), "f": (export, [separate], None)}
+        for name, (begin, sets, words) in cases.items():
+            spec.write_text((self.cluster.folder / "apart.yaml").read_text().replace("name: apart", f"name: {name}"))
+            flags = [flag for item in [*sets, "pools.names=[nowhere]"] for flag in ("--set", item)]
+            submit = ("submit", "-f", spec, "--from", begin, *flags, "-o", "json")
+            if begin != export:  # It is sent with the submission.
+                self.assertEqual(words in "".join(json.loads(self.cluster.cli(*submit, "--dry-run").stdout)["data"]["warnings"]) if words else True, True)
+            for _ in range(2):  # Also where it is submitted again.
+                result = self.cluster.cli(*submit)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                said = [line for line in result.stderr.splitlines() if "separate_documents" in line]
+                self.assertEqual(len(said), 1 if words else 0, result.stderr)
+                self.assertIn(words or "", "".join(said))
+        self.cluster.coordinator.terminate()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        for name, (_, _, words) in cases.items():
+            warnings = [warning for warning in self.cluster.job(name)["warnings"] if "separate_documents" in warning]
+            events = [event for event in json.loads(self.cluster.cli("events", name, "-o", "json").stdout)["data"] if event["kind"] == "SUBMIT_WARNING"]
+            self.assertEqual((len(warnings), len(events)), (1, 1) if words else (0, 0))
+            if words:
+                self.assertIn(words, warnings[0])
+                self.assertEqual((events[0]["message"], events[0]["severity"]), (warnings[0], "WARNING"))
+        # A model that the pools have themselves.
+        result = self.cluster.submit("own", steps=20, pools=1, sets=[f"model.hf.path={export}"], wait=True)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn(f"the model of model.hf.path {with_it}", (self.cluster.folder / "site-a.log").read_text(errors="replace"))
+
     def test_an_export_from_another_machine(self):
         """Paths that the coordinator reports do not exist on another machine."""
         self.cluster.coordinator.terminate()

@@ -181,6 +181,22 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(code, 4, error)
         self.assertIn(f"chmod 600 {tokens}", error)
 
+    def test_a_private_key_that_others_may_read_is_refused(self):
+        shown = self.issue("coordinator", "localhost")
+        key = shown[-1]
+        os.chmod(key, 0o644)
+        code, error = self.run_coordinator(*shown)
+        self.assertEqual(code, 4, error)
+        self.assertIn(f"--tls-key {key} holds a secret that others may read or change: chmod 600 {key}", error)
+        worker = subprocess.run([cluster.BIN / "longhaul-worker", "--pool", "site-a", "--coordinator", "localhost:1", *shown], capture_output=True, text=True,
+                                timeout=30, check=False)
+        self.assertEqual(worker.returncode, 4, worker.stderr)
+        self.assertIn(f"chmod 600 {key}", worker.stderr)
+        for command in ("list", "doctor"):
+            refused = self.longhaul(command, "--server", "localhost:1", *shown)
+            self.assertEqual(refused.returncode, 4, refused.stdout + refused.stderr)
+            self.assertIn(f"chmod 600 {key}", refused.stdout + refused.stderr)
+
     # --- Secure by default.
 
     def test_ports_that_are_open_beyond_localhost_must_be_allowed(self):

@@ -1,6 +1,7 @@
 """What a pool's inner optimizer remembers outlives its ranks, its agent, a drain and damaged files."""
 
 import re
+import shutil
 import signal
 import urllib.request
 
@@ -89,8 +90,11 @@ class StateTest(ClusterTest):
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=40), 0)
         last = int(re.search(r"asked to stop: inner step (\d+) was the last", self.text()).group(1))
+        # One rank may have waited for a merge while the other was in it already: then the last step is not saved.
+        cut = "stops with another rank of the pool" in self.text()
         self.begin()
-        self.assertEqual(self.taken_up()[0], last)
+        step = self.taken_up()[0]
+        self.assertTrue(step == last or cut and 60 <= step < last, f"{step}, behind {last}: {self.text()[-4000:]}")
         self.finish()
 
     def test_damaged_files_are_told_about_and_counted(self):
@@ -122,6 +126,19 @@ class StateTest(ClusterTest):
 
         wait_until(shown, 60, "the metric")
         self.finish()
+
+    def test_a_job_that_ends_while_the_pool_is_away_leaves_nothing(self):
+        self.start(steps=100000)
+        self.kill_agent()
+        kept = {path.parent for path in self.files()}
+        self.assertEqual(len(kept), 1)
+        self.cluster.cli("cancel", "tiny")
+        self.cluster.wait_job(state="CANCELLED")
+        elsewhere = self.folder / "site-b/0-of-another-coordinator"
+        shutil.copytree(kept.pop(), elsewhere)
+        self.begin()
+        wait_until(lambda: list(self.folder.glob("site-b/*")) == [elsewhere], 30, "the job's state to be removed, and no other")
+        self.assertIn("removed the inner state of this job, which has ended", self.text())
 
     def test_a_cancelled_job_leaves_nothing(self):
         self.start(steps=100000)

@@ -55,7 +55,8 @@ class CudaMovement : public Movement {
     const cudaError_t error =
         host ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
     if (error != cudaSuccess) {
-      cudaGetLastError();  // Not sticky: the next call is not to see it.
+      // Clears the runtime's last error, which is reported here: later checks must not see it.
+      cudaGetLastError();
       return CudaStatus(
           error, absl::StrCat(what, ": ",
                               host ? "pinning host memory of " : "allocating device memory of ",
@@ -90,7 +91,7 @@ class CudaMovement : public Movement {
     }
     return IsDone(token);
   }
-  // Without a core, and with a deadline: the runtime has no wait that has both.
+  // Polls with sleeps: the runtime has no wait with a deadline that leaves the core to others.
   absl::Status Wait(const MoveToken& token, absl::string_view what) override {
     const absl::Time deadline = absl::Now() + options_.timeout;
     while (!Done(token)) {
@@ -132,7 +133,8 @@ class CudaMovement : public Movement {
   }
 
   absl::Status Record(const MoveToken& token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    IsDone(token);  // Gives back the events of what has ended.
+    // Frees the events of works that have ended.
+    IsDone(token);
     cudaEvent_t event = nullptr;
     if (free_.empty()) {
       LH_RETURN_IF_ERROR(

@@ -1,4 +1,4 @@
-// The Movement of CUDA: a stream for each queue, events as tokens, pinned host memory. Part of the
+// Movement with CUDA: a stream for each queue, events as tokens, pinned host memory. It is part of the
 // shared module longhaul_cuda_movement_streams, which is loaded only where a device is present
 // (cuda_movement_module.h). Nothing else of the program refers to it.
 #pragma once
@@ -13,19 +13,20 @@ namespace longhaul {
 
 struct CudaMovementOptions {
   int device = 0;
-  // cudaStream_t. Of the model's kernels (Fork, Join); null: the default stream.
+  // The cudaStream_t of the model's kernels (Fork, Join). Null: the default stream.
   void* caller_stream = nullptr;
-  // Of the works of Compute; null: one of its own. Else it outlives the object.
+  // The cudaStream_t of Compute, which must outlive the object. Null: the object makes one.
   void* compute_stream = nullptr;
+  // The longest that Wait blocks.
   absl::Duration timeout = absl::Minutes(5);
 };
 
-// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE.
+// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE: CUDA's (CudaStatus).
 absl::StatusOr<std::shared_ptr<Movement>> MakeCudaMovement(const CudaMovementOptions& options);
 
 }  // namespace longhaul
 
-// The one symbol that is looked up in the module.
+// The only symbol that is looked up in the module.
 extern "C" {
 using LonghaulMakeCudaMovement =
     absl::StatusOr<std::shared_ptr<longhaul::Movement>>(const longhaul::CudaMovementOptions&);

@@ -1,10 +1,10 @@
 // What a rank's session asks its shell to do.
 //
-// Foreground actions belong to the training thread, which performs them one after another in the
-// order they came from Step: AgreeOnVersions, RunStep, Push (its snapshot), Merge, Evaluate,
-// Finish, Restart. All ranks of a pool get the same sequence of them, so the collectives inside
-// match. Background actions begin at once and never delay training: SeedPush, PullWhole, Push
-// (encoding and sending), PushAgain, Pull. Wait is for people.
+// The training thread performs foreground actions one after another, in the order in which Step returned
+// them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, Merge, Evaluate, Draining, Finish,
+// Restart. All ranks of a pool get the same sequence of those that are collective, so the collectives inside
+// match. Background actions begin at once and never delay training: PullWhole, Pull, PushAgain, and the coding
+// and sending of SeedPush and Push. Wait is information for people.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct AgreeOnVersions {
 // Run inner step `step`. Then StepDone. Collective.
 struct RunStep {
   int64_t step = 0;
-  // Its end is one at which something may be pushed, merged or evaluated: the ranks are to hold the same
-  // parameters then.
+  // At its end something may be pushed, merged or evaluated, so the ranks must hold the same parameters then
+  // (Replica::Settle).
   bool settle = false;
 };
 // Take the delta now; encode, keep the coded bytes until the version is merged, send. Then PushDone
@@ -42,62 +42,63 @@ struct Push {
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
 };
-// Send the kept bytes again: the coordinator does not hold them. Nothing is to be done while the
-// training thread has not come to the Push itself, which sends them then.
+// Send the kept bytes again: the coordinator does not have them. If the training thread has not performed the
+// Push itself yet, there is nothing to do: that Push sends them.
 struct PushAgain {
   int fragment = 0;
   int64_t version = 0;
 };
-// Get the downlink of a commit. Then Pulled.
+// Pull the downlink of a commit. Then Pulled.
 struct Pull {
   int fragment = 0;
   int64_t version = 0;
 };
-// The version takes effect: outer += downlink, live = alpha * live + (1 - alpha) * outer. The kept
-// bytes of a push for it are dropped; `contributed`: they counted, so error feedback advances (else
-// it stays as it was). alpha is 0 where live becomes outer: the final round, and commits that a
-// pool takes before its first step. Never for a SKIPPED version: it changes nothing. Collective.
+// Put the version into effect: outer += downlink, live = alpha * live + (1 - alpha) * outer, and drop the kept
+// bytes of a push for it. `contributed`: they counted, so the error feedback advances; otherwise it does not
+// change. alpha is 0, so that live becomes outer, in the final round and for commits that a pool merges before
+// its first step. Never for a SKIPPED version, which changes nothing. Collective.
 struct Merge {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
   double alpha = 0;
   bool contributed = false;
-  // An earlier start of this pool contributed to it: what was owed before is not owed any more.
+  // An earlier start of this pool contributed to it: the error feedback that this one began with no longer
+  // counts.
   bool earlier = false;
 };
-// Evaluate the outer parameters, or the pool's own as they are, and report them. Collective.
+// Evaluate the outer parameters, or the pool's own, and report the result. Collective.
 struct Evaluate {
   int64_t version = 0;
   int64_t step = 0;
   bool final = false;
   bool of_pool = false;
 };
-// Training waits for this, before or after it began.
+// Training waits for `what`, before its first step or after `since_step`.
 struct Wait {
   std::string what;
   int64_t since_step = 0;
 };
-// The pool was asked to stop, and this is its last step: rounds that are pushed later need not wait
-// for it.
+// The pool was asked to stop, and `last_step` is its last one. Rounds with later pushes need not wait for this
+// pool.
 struct Draining {
   int64_t last_step = 0;
 };
-// What a rank did of its job when it ends.
+// How much of its job a rank has done when it ends.
 enum class Extent {
   // No step: the same incarnation can begin again.
   kNothing,
-  // Some steps: what it pushed may have counted, and its error feedback ends with it.
+  // Some steps. Its pushes may have counted, and its error feedback ends with it.
   kPart,
   // Every step, and the last commits are merged.
   kAll,
 };
-// Nothing more is to be done.
+// End: nothing more is to be done.
 struct Finish {
   std::string reason;
   Extent done = Extent::kNothing;
 };
-// This incarnation cannot go on; its agent starts the ranks anew under another.
+// End: this incarnation cannot go on. The pool's agent starts the ranks again under another one.
 struct Restart {
   std::string reason;
 };

@@ -1,5 +1,5 @@
-// What happens to a rank's session. Plain facts, made by the shell: the WatchPlan stream, the
-// transfers, the trainer.
+// What happens to a rank's session. The shell makes these plain values from the WatchPlan stream, the
+// transfers and the trainer.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,22 @@
 
 namespace longhaul::session {
 
-// A committed version of a fragment, as far as the core cares.
+// The part of a fragment's commit that the core uses.
 struct Commit {
   int64_t version = -1;
   RoundKind kind = RoundKind::kSeed;
-  bool evaluate = false;     // The commit's evaluator is this pool.
-  bool contributed = false;  // This pool is among the commit's pools.
+  // The commit's evaluator is this pool.
+  bool evaluate = false;
+  // This pool is among the commit's pools.
+  bool contributed = false;
 };
 
 struct FragmentPlan {
   FragmentSchedule schedule;
-  Commit newest;  // version -1: not seeded yet.
-  bool contributed =
-      false;  // The coordinator holds this pool's whole contribution to newest.version + 1.
+  // version -1: the fragment is not seeded yet.
+  Commit newest;
+  // The coordinator has this pool's whole contribution to newest.version + 1.
+  bool contributed = false;
 };
 
 // Plan of sync.proto.
@@ -36,19 +39,20 @@ struct Plan {
   bool final_round = true;
   int64_t start_step = 0;
   int ordinal = 0;
-  bool seed = false;  // This pool is asked to seed.
-  // Its own parameters are evaluated each so many cycles, and after the first. 0: never.
+  // This pool is asked to seed.
+  bool seed = false;
+  // The pool evaluates its own parameters after the first cycle, and then every so many cycles. 0: never.
   int64_t pool_evaluation_cycles = 0;
   std::vector<FragmentPlan> fragments;
 };
 
-// --- The WatchPlan stream. Before Disconnected the shell gives up every transfer under way: no
-// answer of one follows it. What is still wanted is asked for again after the next PlanReceived.
+// --- The WatchPlan stream. With Disconnected the shell drops every transfer that has begun: none of them
+// reports after it. The core asks again for what it still needs after the next PlanReceived.
 struct PlanReceived {
   Plan plan;
 };
-// WatchPlan was refused. The shell itself retries POOL_UNKNOWN: the pool's agent is about to join
-// again.
+// WatchPlan was refused. Never POOL_UNKNOWN, which the shell retries by itself: the pool's agent is about to
+// join again.
 struct PlanRefused {
   absl::Status status;
   std::string reason;
@@ -64,24 +68,24 @@ struct Ended {
 struct Disconnected {};
 
 // --- Transfers.
-// The outer parameters came whole and are in place (outer and live), as `version`.
+// The outer parameters were pulled whole, as `version`.
 struct PulledWhole {
   int fragment = 0;
   int64_t version = 0;
 };
-// The downlink of `version` is here and its digest is right; it waits for Merge.
+// The downlink of `version` was pulled and verified. It waits for Merge.
 struct Pulled {
   int fragment = 0;
   int64_t version = 0;
 };
-// This rank's blocks are at the coordinator.
+// The coordinator has this rank's blocks.
 struct PushDone {
   int fragment = 0;
   int64_t version = 0;
 };
-// The coordinator refused for good, `reason` is that of ErrorInfo. `have`: its version, with
-// VERSION_MISMATCH. The shell itself retries damaged bytes (DATA_LOSS), POOL_UNKNOWN and a server
-// that goes down; a lost connection is Disconnected.
+// The coordinator refused the push for good. `reason` is that of ErrorInfo. `have`: the coordinator's version,
+// with VERSION_MISMATCH. The shell retries damaged bytes (DATA_LOSS), POOL_UNKNOWN and a server that shuts down
+// by itself. A lost connection is Disconnected.
 struct PushRefused {
   int fragment = 0;
   int64_t version = 0;
@@ -89,7 +93,8 @@ struct PushRefused {
   std::string reason;
   std::optional<int64_t> have;
 };
-// Refused, or what came does not have the commit's digest, also when it was pulled again.
+// The coordinator refused the pull; or the bytes do not have the commit's digest, even after they were pulled
+// again.
 struct PullRefused {
   int fragment = 0;
   absl::Status status;
@@ -101,17 +106,17 @@ struct PullRefused {
 struct VersionsAgreed {
   std::vector<std::vector<int64_t>> versions;
 };
-// `drain`: the ranks agreed, in this step, that it is their last one, because one of them was asked
-// to stop. The same on all ranks.
+// `drain`: one of the ranks was asked to stop, and the ranks agreed that this step is their last. The same on
+// all ranks.
 struct StepDone {
   int64_t step = 0;
   bool drain = false;
 };
 
-// --- From outside. The pool was asked to stop. Where an inner step runs, StepDone tells when it is
-// the last; elsewhere none follows: before the first step, or where this rank waits for a commit,
-// no other rank can pass it. `stopped`: the training thread cannot go on, since another rank of the
-// pool has stopped.
+// --- From outside. The pool was asked to stop. If an inner step runs, a later StepDone says which step is the
+// last. Otherwise no step follows: the rank has not begun, or it waits for a commit, and no other rank can get
+// past that without it. `stopped`: the training thread cannot go on, because another rank of the pool has
+// stopped.
 struct Drain {
   bool stopped = false;
 };

@@ -88,10 +88,10 @@ void Session::On(const PushDone& event, Actions& out) { Sent(event.fragment, eve
 void Session::On(const PushRefused& event, Actions& out) {
   if (state_ == SessionState::kDraining) return Sent(event.fragment, event.version, out);
   const Fragment& fragment = fragments_[event.fragment];
-  // JobEnded is about to come; or the version was committed before this answer came.
+  // Ended is about to arrive; or the version was committed before this answer arrived.
   if (event.reason == "JOB_ENDED" || fragment.held >= event.version || event.have == event.version)
     return;
-  // Somebody else seeded, or was asked meanwhile.
+  // Another pool has seeded, or was asked to.
   if (event.version == 0 && absl::IsFailedPrecondition(event.status)) return;
   End(Restart{absl::StrFormat("push of fragment %d version %d: %s", event.fragment, event.version,
                               event.status.message())},
@@ -124,8 +124,7 @@ std::string Session::WaitsFor() const {
   return "";
 }
 
-// Hears of a commit, from the stream or from a plan. The pull begins at once; the merge waits for
-// its step.
+// Takes a commit from the stream or from a plan. The pull begins at once; the merge waits for its step.
 void Session::Learn(int index, const Commit& commit, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (commit.version > fragment.newest.version) fragment.newest = commit;

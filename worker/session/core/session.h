@@ -1,20 +1,19 @@
-// The session's core: what one rank must do when, as a deterministic state machine; the coordinator
-// core's twin. No thread, socket, file, clock or randomness; buffers are named by fragment and
-// version and never pass through.
+// The session's core: a deterministic state machine that decides what one rank does when. The counterpart of the
+// coordinator's core. It has no thread, socket, file, clock or randomness. Buffers are named by fragment and
+// version, and never pass through it.
 //
 //   start    plan -> (seed) -> pull every fragment whole -> agree with the pool's other ranks on
 //            the versions
 //   step t   run -> push what is due at t, in fragment order -> merge what is due at t, in fragment
 //            order
 //   step N   the same, then the final round: push all, merge all -> evaluate if asked -> finish
-//   drain    at the end of a step: push what is due, merge nothing -> all pushes there -> finish
+//   drain    at the end of a step: push what is due, merge nothing -> all pushes done -> finish
 //
-// Training blocks in one place: where a merge is due and its commit is not here. What a rank does
-// on the training thread depends on the plan, the versions that all ranks agreed on, and durable
-// commits alone, never on when a message arrived: so all ranks of a pool run the same collectives
-// in the same order.
+// Training waits in one place: where a merge is due and its commit has not arrived. What a rank does on the
+// training thread depends only on the plan, the versions that all ranks agreed on, and durable commits. It never
+// depends on when a message arrived. So all ranks of a pool run the same collectives in the same order.
 //
-// Externally synchronised: the training thread and the stream's thread call Step under one lock.
+// Externally synchronised: all threads of the shell call Step under one lock. No call blocks.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +28,20 @@
 namespace longhaul::session {
 
 enum class SessionState {
-  kConnecting,  // No plan yet.
-  kStarting,    // Waits for seeds and whole fragments.
-  kAgreeing,    // Compares versions with the other ranks.
-  kTraining,    // An inner step runs.
-  kBlocked,     // A merge is due and its commit is not here.
-  kDraining,    // Takes no further step; pushes are under way.
-  kEnded,       // Finish or Restart was given; later events are ignored.
+  // There is no plan yet.
+  kConnecting,
+  // The rank waits for seeds and whole fragments.
+  kStarting,
+  // The rank compares versions with the other ranks.
+  kAgreeing,
+  // An inner step runs.
+  kTraining,
+  // A merge is due and its commit has not arrived.
+  kBlocked,
+  // No further step follows; pushes are being sent.
+  kDraining,
+  // Finish or Restart was returned; later events are ignored.
+  kEnded,
 };
 const char* SessionStateName(SessionState state);
 
@@ -49,27 +55,38 @@ class Session {
  public:
   Session() = default;
 
+  // Takes an event, and returns what is to be done.
   std::vector<Action> Step(const Event& event, absl::Time now);
 
   SessionState state() const { return state_; }
   bool connected() const { return connected_; }
-  int64_t step() const { return step_; }  // The inner step that runs or ran last.
-  int64_t version(int fragment) const;    // Held: in effect. -1: none.
+  // The inner step that runs, or ran last.
+  int64_t step() const { return step_; }
+  // The version of the outer parameters in effect. -1: none.
+  int64_t version(int fragment) const;
   const std::optional<Waiting>& waiting() const { return waiting_; }
-  // What the training thread waits for when it has nothing to do. Empty: nothing, it has ended.
+  // What the training thread waits for when it has no action. Empty: the session has ended.
   std::string WaitsFor() const;
 
  private:
   struct Fragment {
     FragmentSchedule schedule;
-    Commit newest;             // The newest that was received.
-    int64_t held = -1;         // In effect.
-    int64_t wanted = 0;        // Start: the least version that will do; the ranks' newest.
-    bool whole_asked = false;  // Start: PullWhole is under way.
-    bool pushed = false;       // For held + 1; its bytes are kept.
-    bool sent = false;         // That push needs nothing more of this rank.
-    bool pull_asked = false;   // Pull of held + 1 is under way.
-    bool pulled = false;       // The downlink of held + 1 is here.
+    // The newest commit that was received.
+    Commit newest;
+    // The version in effect.
+    int64_t held = -1;
+    // Before the first step: the newest version of any rank, which all must pull.
+    int64_t wanted = 0;
+    // Before the first step: PullWhole was asked for, and has not reported.
+    bool whole_asked = false;
+    // The contribution to held + 1 was pushed; its bytes are kept.
+    bool pushed = false;
+    // That push needs nothing more of this rank.
+    bool sent = false;
+    // Pull of held + 1 was asked for, and has not reported.
+    bool pull_asked = false;
+    // The downlink of held + 1 was pulled.
+    bool pulled = false;
   };
   using Actions = std::vector<Action>;
 
@@ -81,7 +98,8 @@ class Session {
   void On(const Disconnected& event, Actions& out);
   void On(const PulledWhole& event, Actions& out);
   void On(const Pulled& event, Actions& out);
-  void On(const PushDone& event, Actions& out);  // A commit is what counts, but when draining.
+  // Counts only while draining: otherwise the commit ends the round.
+  void On(const PushDone& event, Actions& out);
   void On(const PushRefused& event, Actions& out);
   void On(const PullRefused& event, Actions& out);
   void On(const VersionsAgreed& event, Actions& out);
@@ -111,7 +129,8 @@ class Session {
   void ResumeFragment(int fragment, const FragmentPlan& plan, Actions& out);
 
   // session_drain.cc: after the last step.
-  void StopHere(Actions& out);  // Training stands still, if the pool was asked to stop, for good.
+  // Begins to drain if the pool was asked to stop while training waits for a commit.
+  void StopHere(Actions& out);
   void BeginDrain(Actions& out);
   void FinishIfSent(Actions& out);
   void ResumeDrain(const Plan& plan, Actions& out);
@@ -125,14 +144,18 @@ class Session {
   SessionState state_ = SessionState::kConnecting;
   bool connected_ = false;
   absl::Time now_;
-  Plan plan_;  // The first one: its fragments' newest commits are not kept up to date.
+  // The first plan. Its fragments' newest commits are not kept up to date.
+  Plan plan_;
   std::vector<Fragment> fragments_;
-  bool seed_asked_ = false;   // This pool seeds.
-  bool seed_pushed_ = false;  // Since the connection was made.
+  // This pool seeds.
+  bool seed_asked_ = false;
+  // SeedPush was asked for on the current connection.
+  bool seed_pushed_ = false;
   int64_t step_ = 0;
   bool final_pushed_ = false;
   bool drain_asked_ = false;
-  std::optional<int64_t> evaluate_;  // A merged commit asked for an evaluation of this cycle.
+  // The cycle for which a merged commit asked this pool to evaluate.
+  std::optional<int64_t> evaluate_;
   std::optional<Waiting> waiting_;
 };
 

@@ -1,5 +1,5 @@
-// The pool was asked to stop: no further step, no merge; what was pushed is brought to its end, so
-// that no round of the others lacks what this pool has trained for it.
+// The drain, after the pool was asked to stop: no further step and no merge. Pushes are completed, so that
+// rounds of the other pools have this pool's contributions.
 #include "absl/strings/str_format.h"
 #include "worker/session/core/session.h"
 
@@ -16,7 +16,8 @@ void Session::On(const Drain& event, Actions& out) {
       return BeginDrain(out);
     case SessionState::kTraining:
       if (!event.stopped) return;
-      --step_;  // It does not end.
+      // The current step does not end.
+      --step_;
       return BeginDrain(out);
     case SessionState::kDraining:
     case SessionState::kEnded:
@@ -24,7 +25,7 @@ void Session::On(const Drain& event, Actions& out) {
   }
 }
 
-// The other ranks stand still here as well, or in this step's merges, which need this rank.
+// The other ranks wait here as well, or in the merges of this step, which are collective.
 void Session::StopHere(Actions& out) {
   if (drain_asked_ && state_ == SessionState::kBlocked) BeginDrain(out);
 }
@@ -43,7 +44,7 @@ void Session::FinishIfSent(Actions& out) {
   End(Finish{absl::StrFormat("asked to stop: inner step %d was the last", step_)}, out);
 }
 
-// A commit of that version means the same: the round is over.
+// Called after PushDone, and after a commit of that version: the round is over then, too.
 void Session::Sent(int index, int64_t version, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (fragment.pushed && version == fragment.held + 1) fragment.sent = true;

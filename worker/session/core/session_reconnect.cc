@@ -1,4 +1,4 @@
-// The second and later plans: what went lost with the connection is asked for, or sent, again.
+// The second and later plans: pulls and pushes that were lost with the connection are begun again.
 #include "absl/strings/str_format.h"
 #include "worker/session/core/session.h"
 

@@ -1,6 +1,6 @@
 // From the first plan to the first step: seed if asked, pull every fragment whole, agree with the
-// other ranks on what was pulled. Ranks pull at different moments, so a commit may fall between
-// them: those that are behind pull again.
+// other ranks on the versions. Ranks pull at different times, and a commit may come in between; then the ranks
+// with the older version pull again.
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
@@ -37,7 +37,7 @@ void Session::AskSeed(Actions& out) {
   out.push_back(std::move(push));
 }
 
-// Asks for every fragment that is there and not held; then, with all of them held, compares.
+// Pulls every fragment that is seeded and not held. Once all are held, compares versions.
 void Session::AskWhole(Actions& out) {
   if (state_ != SessionState::kStarting) return;
   bool whole = true, seeded = true;
@@ -88,8 +88,7 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
     state_ = SessionState::kStarting;
     return AskWhole(out);
   }
-  // Commits due at the start step or before are only merged; the rest of EndStep leads to the first
-  // step.
+  // Merges the commits that were due up to the start step. Then EndStep begins the first step.
   state_ = SessionState::kBlocked;
   for (int i = 0; i < static_cast<int>(fragments_.size()) && state_ != SessionState::kEnded; ++i)
     PullNext(i, out);

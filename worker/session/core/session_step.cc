@@ -1,5 +1,4 @@
-// The end of an inner step, after the inner update: what is due is pushed, then what is due is
-// merged.
+// The end of an inner step, after the inner update: due fragments are pushed, then due commits are merged.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +17,7 @@ void Session::On(const StepDone& event, Actions& out) {
   EndStep(out);
 }
 
-// Resumed where it blocked: what was merged stays merged, what was pushed is not pushed again.
+// Is called again when a commit arrives that it waited for. It then merges the rest and pushes nothing twice.
 void Session::EndStep(Actions& out) {
   if (state_ == SessionState::kEnded) return;
   if (!MergeDue(/*final=*/false, out)) return StopHere(out);
@@ -33,8 +32,8 @@ void Session::EndStep(Actions& out) {
   out.push_back(RunStep{step_, SettlesAt(step_)});
 }
 
-// By the schedule and what all ranks have merged alone: settling is collective, and what a rank has
-// heard of by now differs.
+// Settling is collective, so this depends only on the schedule and on merged versions, which are the same on
+// all ranks. The commits that a rank has received by now are not.
 bool Session::SettlesAt(int64_t step) const {
   if (step == plan_.steps) return true;
   for (const Fragment& fragment : fragments_) {
@@ -58,8 +57,8 @@ void Session::PushFinal(Actions& out) {
   }
 }
 
-// Pools that began after others may hold, or have heard of, the commit of a round whose step they
-// only reach now.
+// A pool that began later than others may already have the commit of a round whose step it reaches now. It
+// pushes nothing then.
 void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (state_ == SessionState::kEnded || fragment.newest.version >= version ||
@@ -75,8 +74,7 @@ void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out
   out.push_back(Push{index, version, kind});
 }
 
-// Merges what is due at step_, in fragment order, up to the first commit that is not here: false
-// then.
+// Merges the commits that are due at step_, in fragment order. False: the next one has not arrived.
 bool Session::MergeDue(bool final, Actions& out) {
   for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
     const Fragment& fragment = fragments_[i];
@@ -98,7 +96,7 @@ bool Session::MergeNext(int index, Actions& out) {
     return false;
   }
   if (!skipped) {
-    // Before the first step there is nothing local to keep.
+    // Before the first step there are no local parameters to keep.
     const bool outer_only = fragment.newest.kind == RoundKind::kFinal || step_ == plan_.start_step;
     out.push_back(Merge{index, version, fragment.newest.kind, outer_only ? 0 : plan_.alpha,
                         fragment.pushed && fragment.newest.contributed,
@@ -112,8 +110,8 @@ bool Session::MergeNext(int index, Actions& out) {
   return true;
 }
 
-// The commit that asked may be merged before others of its cycle: the evaluation waits until all of
-// them are.
+// The commit that asked for the evaluation may be merged before others of its cycle. The evaluation waits until
+// all commits of the cycle are merged.
 void Session::EvaluateDue(Actions& out) {
   if (!evaluate_.has_value()) return;
   bool cycle = true, complete = true;
@@ -128,12 +126,12 @@ void Session::EvaluateDue(Actions& out) {
   out.push_back(Evaluate{oldest, step_, complete});
 }
 
-// Every pool does this at the same inner step, so none falls behind the others by it. Before the first step
-// its parameters are the outer ones.
+// Every pool evaluates at the same inner step, so none falls behind the others. Before the first step a pool's
+// parameters are the outer ones: there is nothing of its own to evaluate.
 void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
   const int64_t every = plan_.pool_evaluation_cycles;
   if (every <= 0 || step_ <= plan_.start_step || (version != 1 && version % every != 0)) return;
-  // Every fragment passes `version` once; the last one to do so completes the cycle.
+  // Every fragment reaches `version` once. The last one to do so completes the cycle.
   for (const Fragment& fragment : fragments_) {
     if (version > fragment.schedule.rounds || fragment.held < version) return;
   }

@@ -19,7 +19,7 @@ namespace {
 // A small file may hold very much when it is uncompressed.
 constexpr int64_t kLookedAt = 16 << 20;
 
-void ReadDocuments(DocumentReader& documents) {
+void ReadDocuments(DocumentReader& documents, int64_t part_bytes_max) {
   DocumentPart part;
   int64_t bytes = 0, parts = 0;
   while (bytes < kLookedAt && parts < 10000) {
@@ -29,7 +29,7 @@ void ReadDocuments(DocumentReader& documents) {
     if (more.ok() && !*more) return;
     ++parts;
     if (!more.ok()) continue;
-    LH_CHECK(part.text.size() <= kPieceBytesMax, "parts are bounded");
+    LH_CHECK(static_cast<int64_t>(part.text.size()) <= part_bytes_max, "parts are bounded");
     bytes += static_cast<int64_t>(part.text.size());
   }
 }
@@ -62,9 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       "memory takes a file");
   const absl::Cleanup close_file = [file] { close(file); };
   const std::string path = absl::StrCat("/proc/self/fd/", file);
-  const auto documents = text ? OpenTextDocument(path) : OpenJsonlDocuments(path, "text");
+  constexpr int64_t kLine = 1 << 20;  // The shortest limit that a user can set.
+  const auto documents = text ? OpenTextDocument(path) : OpenJsonlDocuments(path, "text", kLine);
   LH_CHECK(documents.ok(), "the file is there");
-  fuzz::ReadDocuments(**documents);
-  if (text) fuzz::ReadDocuments(*OpenTextDocument(path, TextParts::kPieces).value());
+  fuzz::ReadDocuments(**documents, text ? kPieceBytesMax : kLine);
+  if (text)
+    fuzz::ReadDocuments(*OpenTextDocument(path, TextParts::kPieces).value(), kPieceBytesMax);
   return 0;
 }

@@ -120,6 +120,29 @@ TEST(DataTest, DocumentsOfTokenFilesAreToldByAToken) {
   EXPECT_THAT(DataFaults("{tokens: {path: x, bos: 1000}}"), ElementsAre("data.tokens.bos"));
 }
 
+TEST(DataTest, TokensAroundDocumentsAreOfTheVocabulary) {
+  for (const char* const kind : {"text", "jsonl"}) {
+    for (const char* const token : {"eos", "bos"}) {
+      const auto faults = [&](int value) {
+        return DataFaults(absl::StrCat("{", kind, ": {path: x, ", token, ": ", value, "}}"));
+      };
+      EXPECT_THAT(faults(-1), IsEmpty());
+      EXPECT_THAT(faults(255), IsEmpty());
+      EXPECT_THAT(faults(-2), ElementsAre(absl::StrCat("data.", kind, ".", token)));
+      EXPECT_THAT(faults(100000), ElementsAre(absl::StrCat("data.", kind, ".", token)));
+    }
+  }
+}
+
+TEST(DataTest, LinesMayBeLongWithinALimit) {
+  for (const int mib : {0, 1, 256})
+    EXPECT_THAT(DataFaults(absl::StrCat("{jsonl: {path: x, line_mib_max: ", mib, "}}")), IsEmpty());
+  for (const int mib : {-1, 257}) {
+    EXPECT_THAT(DataFaults(absl::StrCat("{jsonl: {path: x, line_mib_max: ", mib, "}}")),
+                ElementsAre("data.jsonl.line_mib_max"));
+  }
+}
+
 TEST(DataTest, ATokenOfDocumentsCountsWithThemOnly) {
   const auto warnings = [](const std::string& data) {
     return ResolveJobSpec(WithData(data)).value().warnings;
@@ -166,7 +189,15 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
               testing::IsSupersetOf({"data:sentencepiece", "data:epochs"}));
   EXPECT_THAT(needs("{jsonl: {path: x, tokenizer: /m/tokenizer.json}}"),
               Contains("data:hf-tokenizer"));
-  EXPECT_THAT(needs("{text: {path: x, tokenizer: m}}"), Not(Contains("data:hf-tokenizer")));
+  // Its folder may hold a tokenizer.json; the name of a SentencePiece model tells that it is one.
+  EXPECT_THAT(needs("{text: {path: x, tokenizer: /models/base}}"),
+              testing::IsSupersetOf({"data:sentencepiece", "data:hf-tokenizer"}));
+  EXPECT_THAT(needs("{text: {path: x, tokenizer: /m/tokenizer.model}}"),
+              Not(Contains("data:hf-tokenizer")));
+  for (const char* const kind : {"text", "jsonl"}) {
+    EXPECT_THAT(needs(absl::StrCat("{", kind, ": {path: x, bos: 1}}")), Contains("data:bos"));
+    EXPECT_THAT(needs(absl::StrCat("{", kind, ": {path: x}}")), Not(Contains("data:bos")));
+  }
   EXPECT_THAT(needs("{text: {path: x}, separate_documents: true}"),
               Contains("data:separate-documents"));
   EXPECT_THAT(needs("{text: {path: x}, pools: [{pool: a, megatron: {prefix: y}}]}"),

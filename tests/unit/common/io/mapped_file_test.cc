@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <fstream>
 
 #include "tests/testing/temp_dir.h"
@@ -37,6 +39,36 @@ TEST(MappedFileTest, SurvivesMoves) {
   second = MappedFile::Open(Write("third", "333")).value();
   EXPECT_EQ(moved.bytes().size(), 1u);
   EXPECT_EQ(second.bytes().size(), 3u);
+}
+
+// Pages of files that this process has mapped and touched.
+int64_t FilePagesKb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kb = 0;
+    if (word == "RssFile:" && status >> kb) return kb;
+  }
+  return -1;
+}
+
+TEST(MappedFileTest, WhatIsReleasedIsNoMemoryOfTheProcessAndStaysReadable) {
+  constexpr size_t kPart = 100'000;
+  std::string content(20 << 20, '\0');
+  for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 31 >> 3);
+  const MappedFile file = MappedFile::Open(Write("large", content)).value();
+  const int64_t before = FilePagesKb();
+  ASSERT_GE(before, 0);
+  for (int round = 0; round < 2; ++round) {
+    int64_t most = 0;
+    for (size_t at = 0; at < content.size(); at += kPart) {
+      const absl::Span<const uint8_t> part = file.bytes().subspan(at, kPart);
+      ASSERT_EQ(std::memcmp(part.data(), content.data() + at, part.size()), 0) << at;
+      file.Release(part);
+      most = std::max(most, FilePagesKb());
+    }
+    EXPECT_LT(most - before, 2048);
+  }
+  file.Release({});
 }
 
 TEST(MappedFileTest, RefusesWhatIsNotAFile) {

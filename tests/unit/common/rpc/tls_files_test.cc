@@ -1,5 +1,8 @@
 #include "common/rpc/tls_files.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -69,6 +72,28 @@ TEST_F(TlsFilesTest, RefusesFilesThatAreNotPem) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr(path));
   }
+}
+
+TEST_F(TlsFilesTest, RefusesAKeyThatOthersMayReadAndNamesTheRemedy) {
+  for (const mode_t mode : {0644, 0640, 0604, 0660}) {
+    ASSERT_EQ(chmod(files_.key.c_str(), mode), 0);
+    const absl::Status status = CheckTlsFiles(files_);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << mode << status;
+    EXPECT_THAT(status.message(), HasSubstr("--tls-key " + files_.key +
+                                            " holds a secret that others may read or "
+                                            "change: chmod 600 " +
+                                            files_.key));
+  }
+  ASSERT_EQ(chmod(files_.key.c_str(), 0400), 0);
+  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  // Everybody may read certificates.
+  ASSERT_EQ(chmod(files_.ca.c_str(), 0644), 0);
+  ASSERT_EQ(chmod(files_.certificate.c_str(), 0644), 0);
+  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  // As Kubernetes mounts a secret. Only root can make such a file here.
+  ASSERT_EQ(chmod(files_.key.c_str(), 0440), 0);
+  if (geteuid() == 0 && chown(files_.key.c_str(), 1, getegid()) == 0)
+    EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
 }
 
 TEST_F(TlsFilesTest, RefusesADamagedSecondCertificate) {

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "CLI/App.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli_runner.h"
@@ -168,6 +169,61 @@ TEST_F(CommandsTest, TopPrintsOnceWithoutATerminalAndDrawsOnOne) {
   size_t drawn = 0;
   for (size_t at = 0; (at = live.out.find("\x1b[H", at)) != std::string::npos; ++at) ++drawn;
   EXPECT_EQ(drawn, 3u);
+}
+
+// With names and hosts as long as they may be.
+TEST_F(CommandsTest, TablesFitTheTerminal) {
+  const std::string name(63, 'n'), id = "20260131-120000-0a1b2c";
+  fake_.list = [&](const v1::ListJobsRequest&, v1::ListJobsResponse* response) {
+    v1::Job* job = response->add_jobs();
+    *job = SampleJob();
+    job->set_id(id);
+    job->mutable_spec()->set_name(name);
+    return grpc::Status::OK;
+  };
+  fake_.pools = [&](const v1::ListPoolsRequest&, v1::ListPoolsResponse* response) {
+    v1::Pool* pool = response->add_pools();
+    pool->set_name(name);
+    pool->set_state(v1::PARTICIPATING);
+    pool->set_device(v1::CUDA);
+    pool->set_ranks(8);
+    pool->set_job_id(id);
+    pool->set_host(name + ".example.org");
+    pool->mutable_progress()->set_inner_step(123'456);
+    pool->mutable_progress()->set_tokens_per_second(42'100);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const std::string jobs = RunCli({"list"}).out, pools = RunCli({"pools"}).out;
+  const auto widest = [](const std::string& text) {
+    int columns = 0;
+    for (const absl::string_view line : absl::StrSplit(text, '\n'))
+      columns = std::max(columns, ColumnsOf(line));
+    return columns;
+  };
+  run_.terminal = true;
+  for (const int columns : {80, 100, 120}) {
+    const auto screen = std::make_unique<FakeTerminal>(columns);
+    run_.screen = screen.get();
+    const std::string list = RunCli({"list"}).out;
+    EXPECT_LE(widest(list), columns) << list;
+    EXPECT_THAT(list, AllOf(HasSubstr(id), HasSubstr("nnn...")));
+    const std::string shown = RunCli({"pools"}).out;
+    EXPECT_LE(widest(shown), columns) << shown;
+    EXPECT_THAT(shown, HasSubstr("PARTICIPATING"));
+    EXPECT_EQ(columns > 90, absl::StrContains(shown, id)) << shown;
+    // Scripts read what they always read.
+    EXPECT_EQ(RunCli({"list", "-o", "json"}).envelope()["data"][0]["name"], name);
+  }
+  const auto wide = std::make_unique<FakeTerminal>(300);
+  run_.screen = wide.get();
+  EXPECT_EQ(RunCli({"list"}).out, jobs);
+  EXPECT_EQ(RunCli({"pools"}).out, pools);
+  const auto narrow = std::make_unique<FakeTerminal>(20);
+  run_.screen = narrow.get();
+  const std::string paragraph = RunCli({"list"}).out;
+  EXPECT_THAT(paragraph, AllOf(HasSubstr("STATE  RUNNING\n"), HasSubstr("\n" + id + "\n"),
+                               HasSubstr("\n" + name + "\n")));
 }
 
 TEST_F(CommandsTest, NamesAreForCompletion) {

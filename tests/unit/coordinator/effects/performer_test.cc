@@ -146,6 +146,22 @@ TEST_F(PerformerTest, ANameWithAnotherSpecOrOfAJobThatDidNotCompleteIsTaken) {
 
 // --- Counters, the end of jobs.
 
+// Else the checkpoint of that step, with which another job may have begun, became another one.
+TEST_F(PerformerTest, WhatACancelledJobLeavesHasNoRoundThatWasStillApplied) {
+  const std::string id = RunPair();
+  Push(id, "b", 1, RoundKind::kOuter);
+  Crank();
+  for (const char* pool : {"a", "b"}) Push(id, pool, 2, RoundKind::kOuter);
+  Step(CancelJob{id});
+  ASSERT_TRUE(apply_.RunOne());
+  Crank();
+  const auto left = ListCheckpoints(disk_, JobFolder("data", id));
+  ASSERT_TRUE(left.ok()) << left.status();
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ(left->front().fragments(0).version(), 1);
+  EXPECT_EQ(*performer_->Find(id)->fragments->store()->Version(0), 2);
+}
+
 TEST_F(PerformerTest, AJobDoesNotBeginWithACheckpointOfADeletedOne) {
   const std::string base = Submit("base");
   ASSERT_TRUE(CreateDirs(disk_, CheckpointPath(JobFolder("data", base), 6)).ok());

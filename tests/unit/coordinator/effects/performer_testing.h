@@ -138,6 +138,7 @@ class PerformerTest : public testing::Test {
                                     Fragments::Parts{.fs = &disk_,
                                                      .arbiter = &arbiter_,
                                                      .apply = &apply_,
+                                                     .opening = &background_,
                                                      .background = &background_,
                                                      .metrics = &fragment_metrics_,
                                                      .log = &log_});

@@ -31,6 +31,7 @@ class FragmentsTest : public testing::Test {
                       .options = {.fragment_elements = {elements}, .log_file_bytes = 1 << 20}}});
   }
   void RunAll() {
+    opening_.RunAll();
     background_.RunAll();
     apply_.RunAll();
   }
@@ -52,9 +53,9 @@ class FragmentsTest : public testing::Test {
     v1::CheckpointManifest manifest;
     manifest.set_job_id(id);
     manifest.set_step(60);
-    fragments_.Checkpoint(
-        id, manifest, std::nullopt,
-        [&](absl::StatusOr<v1::CheckpointManifest> written) { result = written; });
+    fragments_.Checkpoint(id, manifest, {}, [&](absl::StatusOr<v1::CheckpointManifest> written) {
+      result = written;
+    });
     RunAll();
     return result;
   }
@@ -79,11 +80,12 @@ class FragmentsTest : public testing::Test {
   MemoryFileSystem disk_;
   FailingFileSystem failing_{&disk_};
   WillingArbiter arbiter_;
-  HandCrank apply_, background_;
+  HandCrank apply_, opening_, background_;
   Fragments fragments_{{.data_dir = "data", .tile_threads = 1},
                        {.fs = &failing_,
                         .arbiter = &arbiter_,
                         .apply = &apply_,
+                        .opening = &opening_,
                         .background = &background_,
                         .metrics = &metrics_,
                         .log = &log_}};
@@ -107,6 +109,17 @@ TEST_F(FragmentsTest, AStoreIsMadeOnRequestAndFoundLater) {
   EXPECT_FALSE(fragments_.Find("job")->contributions().Whole({0, 0, "a", "1"})) << "it is used up";
   EXPECT_EQ(Checkpoint("job")->step(), 60);
   EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+TEST_F(FragmentsTest, AStoreIsOpenedWhileACheckpointOfAnotherJobIsWritten) {
+  ASSERT_TRUE(Open("job", true).ok());
+  fragments_.Checkpoint("job", v1::CheckpointManifest(), {}, [](auto) {});
+  fragments_.Add(Job("another", kElements));
+  absl::Status opened = absl::UnknownError("no answer");
+  fragments_.Open("another", true, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
+  opening_.RunAll();
+  EXPECT_TRUE(opened.ok()) << opened;
+  RunAll();
 }
 
 // Works of a job may run beside the removal of its files.
@@ -157,9 +170,9 @@ TEST_F(FragmentsTest, UnknownJobsAreNotFound) {
 }
 
 TEST_F(FragmentsTest, EveryMessageSaysThatTooManyTasksWait) {
-  background_.refuses = true;
+  opening_.refuses = true;
   EXPECT_TRUE(absl::IsUnavailable(Open("job", true).status()));
-  background_.refuses = false;
+  opening_.refuses = false;
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
   apply_.refuses = background_.refuses = true;

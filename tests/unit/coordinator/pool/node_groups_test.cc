@@ -94,6 +94,51 @@ TEST_F(NodeGroupsTest, ABrokenGroupKeepsItsNodes) {
   EXPECT_EQ(groups_.GroupOf("a"), "next") << "all are here";
 }
 
+TEST_F(NodeGroupsTest, ANodeThatMayHaveAnyNumberMakesRoomForOneThatMayNot) {
+  ASSERT_TRUE(Join("any", {.nodes = 2, .traits = {2}}).ok());
+  EXPECT_EQ(groups_.PlaceOf("a", "any")->node, 0);
+  now_ += absl::Seconds(6);
+  ASSERT_TRUE(Join("n0", {.nodes = 2, .number = 0, .traits = {3}}).ok());
+  EXPECT_EQ(groups_.PlaceOf("a", "n0")->node, 0);
+  EXPECT_EQ(groups_.PlaceOf("a", "any")->node, 1);
+  EXPECT_EQ(groups_.PlaceOf("a", "any")->first_rank, 3);
+  EXPECT_EQ(groups_.GroupOf("a"), "fresh");
+  ASSERT_TRUE(groups_.Renew("a", "any", now_).ok());
+  ASSERT_TRUE(groups_.Renew("a", "n0", now_).ok());
+  // Nobody makes room while there is a group, for an agent whose number is given already, or where
+  // no other number is free.
+  EXPECT_TRUE(absl::IsAlreadyExists(Join("other", {.nodes = 2, .number = 1})));
+  groups_.Break("a", now_);
+  EXPECT_TRUE(absl::IsAlreadyExists(Join("other", {.nodes = 2, .number = 1})));
+  ASSERT_TRUE(groups_.Leave("a", "any", now_));
+  EXPECT_TRUE(absl::IsAlreadyExists(Join("other", {.nodes = 2, .number = 0})));
+  EXPECT_EQ(groups_.PlaceOf("a", "n0")->node, 0);
+}
+
+TEST_F(NodeGroupsTest, ANumberThatWasGivenIsNotFixed) {
+  ASSERT_TRUE(Join("any", {.nodes = 2, .number = 1, .given = true}, "old").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Join("n1", {.nodes = 2, .number = 1}, "other")))
+      << "that group may come back";
+  groups_.Break("a", now_);
+  EXPECT_TRUE(absl::IsAlreadyExists(Join("n1", {.nodes = 2, .number = 1, .given = true})));
+  ASSERT_TRUE(Join("n1", {.nodes = 2, .number = 1}).ok());
+  EXPECT_EQ(groups_.PlaceOf("a", "any")->node, 0);
+  EXPECT_EQ(groups_.PlaceOf("a", "n1")->node, 1);
+}
+
+TEST_F(NodeGroupsTest, ANodeThatMadeRoomIsLostAsEveryOther) {
+  ASSERT_TRUE(Join("any", {.nodes = 3, .traits = {1}, .machine = "m"}).ok());
+  ASSERT_TRUE(Join("n0", {.nodes = 3, .number = 0, .traits = {1}}).ok());
+  EXPECT_EQ(groups_.PlaceOf("a", "any")->node, 1);
+  EXPECT_EQ(groups_.NodesOf("a")[1].machine, "m");
+  now_ += absl::Seconds(6);
+  ASSERT_TRUE(groups_.Renew("a", "n0", now_).ok());
+  now_ += absl::Seconds(4);
+  EXPECT_THAT(groups_.Expire(now_), ElementsAre("a"));
+  EXPECT_FALSE(groups_.PlaceOf("a", "any").has_value());
+  EXPECT_EQ(groups_.PlaceOf("a", "n0")->missing, "nodes 1, 2 of 3");
+}
+
 TEST_F(NodeGroupsTest, AnAddressOfOneMachineIsNotReachedFromAnother) {
   ASSERT_TRUE(Join("n0", {.nodes = 3, .host = "127.0.0.1"}).ok());
   EXPECT_TRUE(Join("n1", {.nodes = 3, .host = "127.0.0.2"}).ok());

@@ -25,14 +25,14 @@ class CheckpointTest : public testing::Test {
     }
   }
   absl::StatusOr<v1::CheckpointManifest> Write(int64_t step,
-                                               std::optional<int64_t> version = std::nullopt) {
+                                               const std::vector<int64_t>& versions = {}) {
     v1::CheckpointManifest manifest;
     manifest.set_step(step);
     manifest.set_job_name("alpha");
     v1::CheckpointTensor& tensor = *manifest.add_tensors();
     tensor.set_name("w");
     tensor.add_shape(1000);
-    return store_->WriteCheckpoint(manifest, version);
+    return store_->WriteCheckpoint(manifest, versions);
   }
 
   MemoryFileSystem fs_;
@@ -69,19 +69,23 @@ TEST_F(CheckpointTest, HasOneVersionWhileRoundsContinue) {
   ASSERT_TRUE(
       Round(*store_, 0, RoundKind::kOuter, {NoiseOf(store_->options().fragment_elements[0], 1)})
           .ok());
-  const auto manifest = Write(30, 1);
+  const auto manifest = Write(30, {1, 1});
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(manifest->fragments(0).version(), 1);
   EXPECT_EQ(manifest->fragments(1).version(), 1);
   EXPECT_EQ(*ReadFile(fs_, JoinPath(manifest->path(), manifest->fragments(1).file()), 1 << 20),
             BytesOf(outer.values));
   EXPECT_TRUE(CheckCheckpoint(fs_, manifest->path()).empty());
+  const auto uneven = Write(40, {2, 1});
+  ASSERT_TRUE(uneven.ok()) << uneven.status();
+  EXPECT_EQ(uneven->fragments(0).version(), 2);
+  EXPECT_EQ(uneven->fragments(1).version(), 1);
   // A checkpoint reaches only as far back as snapshots and log do.
   for (int i = 0; i < 20; ++i) {
     Advance();
     ASSERT_TRUE(store_->MaybeSnapshot().ok());
   }
-  const auto late = Write(60, 1);
+  const auto late = Write(60, {1, 1});
   ASSERT_TRUE(late.ok()) << late.status();
   EXPECT_GT(late->fragments(0).version(), 1);
 }
@@ -121,6 +125,35 @@ TEST_F(CheckpointTest, LeavesAnEqualOneOfTheSameStepAlone) {
   EXPECT_EQ(again->fragments_size(), 2);
   EXPECT_TRUE(fs_.Open("j/checkpoints/step-00000030/marker").ok());
   EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000030"));
+}
+
+// A crash may come between a checkpoint and the removal of an older one.
+TEST_F(CheckpointTest, RemovesOldOnesAlsoBesideAnEqualOne) {
+  Advance();
+  for (const int64_t step : {30, 60}) ASSERT_TRUE(Write(step).ok());
+  v1::CheckpointManifest manifest = ListCheckpoints(fs_, "j")->back();
+  const auto fragments = manifest.fragments();
+  auto writer = CheckpointWriter::Begin(&fs_, "j", manifest);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  for (const v1::CheckpointFragment& fragment : fragments) {
+    const auto outer =
+        *store_->ReadOuter(fragment.fragment(), AllBlocks(*store_, fragment.fragment()));
+    ASSERT_TRUE(
+        writer->AddFragment(fragment.version(), DigestFromProto(fragment.digest()), outer.values)
+            .ok());
+  }
+  ASSERT_TRUE(writer->Finish(/*keep=*/1).ok());
+  EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000060"));
+}
+
+TEST_F(CheckpointTest, TheFinalOneReplacesAnEqualOne) {
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  v1::CheckpointManifest manifest;
+  manifest.set_step(30);
+  manifest.set_final(true);
+  ASSERT_TRUE(store_->WriteCheckpoint(manifest).ok());
+  EXPECT_TRUE(ListCheckpoints(fs_, "j")->front().final());
 }
 
 TEST_F(CheckpointTest, CleansUpWhatACrashLeft) {

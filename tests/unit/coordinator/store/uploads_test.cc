@@ -210,6 +210,35 @@ TEST_F(UploadsTest, AFullDiskKeepsWhatCame) {
   EXPECT_TRUE(Send(model_, 1, std::string(200, 'a'), 100)->file.verified);
 }
 
+// Pieces so large that they are hashed while they are written.
+TEST_F(UploadsTest, PiecesAreHashedAndWrittenInTheirOrder) {
+  Open(int64_t{1} << 30);
+  std::string bytes(3 << 20, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+  const std::vector<Content> large = {{"config.json", "{}"}, {"x", bytes}};
+  ASSERT_TRUE(Prepare(large).ok());
+  const absl::string_view all = bytes;
+  {
+    auto file = uploads_->Receive(NameOf(large), "x", 0);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->Append({all.substr(0, 1 << 20), "", all.substr(1 << 20, 77)}).ok());
+    // None of the pieces counts if one of them fails.
+    int writes = 0;
+    fs_.SetDecision([&](int64_t, FileOp op) {
+      return op == FileOp::kWrite && ++writes == 2 ? absl::ResourceExhaustedError("no space left")
+                                                   : absl::OkStatus();
+    });
+    EXPECT_TRUE(absl::IsResourceExhausted(
+        (*file)->Append({all.substr((1 << 20) + 77, 50'000), all.substr((1 << 20) + 50'077)})));
+    EXPECT_EQ((*file)->bytes(), (1 << 20) + 77);
+    fs_.SetDecision([](int64_t, FileOp) { return absl::OkStatus(); });
+  }
+  EXPECT_EQ(Prepare(large)->files[1].bytes, (1 << 20) + 77);
+  const auto rest = Send(large, 1, std::string(all.substr((1 << 20) + 77)), (1 << 20) + 77);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_TRUE(rest->file.verified);
+}
+
 TEST_F(UploadsTest, WhatAFailedSyncTookIsSentAgain) {
   Open();
   ASSERT_TRUE(Prepare(model_).ok());

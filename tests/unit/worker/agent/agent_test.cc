@@ -36,6 +36,7 @@ class AgentTest : public testing::Test {
                                        .in_pool_address = "127.0.0.1",
                                        .cores = cores_,
                                        .bulk_channels = 1,
+                                       .state_dir = state_dir_,
                                        .rank_program = program,
                                        .log = Logger({.stream = &log_}),
                                        .heartbeat = absl::Milliseconds(10),
@@ -72,6 +73,7 @@ class AgentTest : public testing::Test {
   const TempDir folder_;
   // The ranks' cores; set before Start.
   std::vector<RankCores> cores_;
+  std::string state_dir_;
   std::ostringstream log_;
   PoolServer server_;
   absl::Mutex mutex_;
@@ -259,6 +261,32 @@ TEST_F(AgentTest, AGroupOfNodesBeginsAJobOnce) {
   Drain();
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_NE(server_.joins[0].incarnation(), server_.joins[1].incarnation());
+}
+
+TEST_F(AgentTest, RemovesTheStateOfJobsThatEndedWhileItWasAway) {
+  namespace fs = std::filesystem;
+  state_dir_ = folder_.Join("state");
+  const fs::path kept = fs::path(state_dir_) / "site-a";
+  for (const char* job : {"ended", "lives", "runs", "other"}) {
+    fs::create_directories(kept / job);
+    std::ofstream(kept / job / "step-000000000012.rank-0-of-1.safetensors") << "state";
+  }
+  std::ofstream(kept / "other/notes") << "not of this program";
+  fs::create_directories(kept / "empty");
+  server_.Assign("runs");
+  // A coordinator that names the assigned job, or what was not asked about, is not believed.
+  server_.ended_jobs = {"ended", "runs", "other", "../site-a/lives"};
+  Start(kTrains);
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (fs::exists(kept / "ended") && absl::Now() < deadline)
+    absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_FALSE(fs::exists(kept / "ended"));
+  Drain();
+  for (const char* job : {"lives", "runs", "other"}) EXPECT_TRUE(fs::exists(kept / job)) << job;
+  absl::MutexLock lock(&server_.mutex_);
+  const auto& asked = server_.joins[0].kept_jobs();
+  EXPECT_THAT(std::vector<std::string>(asked.begin(), asked.end()),
+              testing::UnorderedElementsAre("ended", "lives", "runs"));
 }
 
 TEST_F(AgentTest, ARefusalForGoodEndsIt) {

@@ -22,6 +22,18 @@ TEST(LogRingTest, ReadsOnFromWhereAReaderWas) {
   EXPECT_EQ(ring.Read(3, "", 100).text, "d\n");
 }
 
+TEST(LogRingTest, GoesOnForAReaderOfThisRingAlone) {
+  LogRing ring, other;
+  for (const char* line : {"a", "b", "c"}) ring.Add(line);
+  EXPECT_NE(ring.id(), 0u);
+  EXPECT_NE(ring.id(), other.id());
+  EXPECT_EQ(ring.GoOnAt(ring.id(), 2), 2);
+  EXPECT_EQ(ring.GoOnAt(ring.id(), 3), 3);
+  EXPECT_EQ(ring.GoOnAt(ring.id(), 4), 3);
+  EXPECT_EQ(ring.GoOnAt(ring.id(), -1), 0);
+  EXPECT_EQ(ring.GoOnAt(other.id(), 2), 0);
+}
+
 TEST(LogRingTest, KeepsTheNewestLinesAndCountsDroppedOnes) {
   LogRing ring(2000);
   for (int i = 0; i < 1000; ++i) ring.Add(absl::StrCat("line ", i));

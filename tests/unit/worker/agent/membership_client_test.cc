@@ -35,6 +35,16 @@ class MembershipClientTest : public testing::Test {
                                   .heartbeat = absl::Milliseconds(5),
                                   .idle_heartbeat = idle_heartbeat_,
                                   .idle_after = idle_after_,
+                                  .kept_jobs_every = absl::Milliseconds(20),
+                                  .kept_jobs =
+                                      [] {
+                                        return std::vector<std::string>{"a", "b"};
+                                      },
+                                  .on_ended_jobs =
+                                      [this](const std::vector<std::string>& jobs) {
+                                        absl::MutexLock lock(&mutex_);
+                                        kept_ended_ = jobs;
+                                      },
                                   .complaints = absl::Milliseconds(100)},
         [this](const MembershipClient::Standing& standing) {
           absl::MutexLock lock(&mutex_);
@@ -67,6 +77,7 @@ class MembershipClientTest : public testing::Test {
   absl::Mutex mutex_;
   std::vector<std::pair<std::string, std::string>> told_ ABSL_GUARDED_BY(mutex_);
   MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> kept_ended_ ABSL_GUARDED_BY(mutex_);
   absl::Status refused_;
   absl::Notification ended_;
   std::unique_ptr<MembershipClient> client_;
@@ -95,6 +106,21 @@ TEST_F(MembershipClientTest, PassesOnEveryAnswer) {
   AwaitTold("", 2);
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(server_.joins[0].capabilities(0), "model:synthetic");
+}
+
+TEST_F(MembershipClientTest, AsksAtJoinAndNowAndThenWhichKeptJobsHaveEnded) {
+  Start();
+  AwaitTold("", 2);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(server_.joins[0].kept_jobs_size(), 2);
+    server_.ended_jobs = {"b", "not-asked-about"};
+  }
+  absl::MutexLock lock(&mutex_);
+  const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return kept_ended_ == std::vector<std::string>{"b"};
+  };
+  EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&told), absl::Seconds(60)));
 }
 
 TEST_F(MembershipClientTest, ARestartedCoordinatorSeesTheSameIncarnation) {
@@ -333,6 +359,7 @@ TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
     EXPECT_FALSE(server_.joins[0].has_node());
     EXPECT_EQ(server_.joins[1].running(), "9999999999999999");
     EXPECT_EQ(server_.joins[1].node(), 1);
+    EXPECT_TRUE(server_.joins[1].node_given());
     EXPECT_EQ(server_.joins[1].incarnation(), server_.joins[0].incarnation());
   }
   client_.reset();

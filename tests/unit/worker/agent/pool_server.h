@@ -34,6 +34,7 @@ class PoolServer : public v1::PoolService::Service {
     *response->mutable_assignment() = assignment;
     *response->mutable_node() = node;
     for (const std::string& capability : capabilities) response->add_capabilities(capability);
+    for (const std::string& job : ended_jobs) response->add_ended_jobs(job);
     known = true;
     return grpc::Status::OK;
   }
@@ -48,6 +49,7 @@ class PoolServer : public v1::PoolService::Service {
     response->mutable_lease()->set_seconds(lease_seconds);
     *response->mutable_assignment() = assignment;
     *response->mutable_node() = node;
+    for (const std::string& job : ended_jobs) response->add_ended_jobs(job);
     return grpc::Status::OK;
   }
   grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request,
@@ -72,7 +74,7 @@ class PoolServer : public v1::PoolService::Service {
   bool known = false, refuse_evaluations = false;
   int lease_seconds = 1;
   absl::Status join_error;
-  std::vector<std::string> capabilities;
+  std::vector<std::string> capabilities, ended_jobs;
   v1::Assignment assignment;
   v1::NodePlace node;
   std::vector<v1::JoinRequest> joins;

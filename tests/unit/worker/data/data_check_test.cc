@@ -42,6 +42,8 @@ TEST_F(DataCheckTest, TellsWhatFilesAre) {
   EXPECT_EQ(jsonl.tokens, 4 + 2);
   EXPECT_THAT(jsonl.documents, Optional(2));
   EXPECT_THAT(jsonl.sample, ElementsAre('a', 'b', 'c', 0, 'd', 0));
+  EXPECT_THAT(Check("b", "{\"text\": \"a\"}\n{\"text\": \"d\"}\n", {.eos = -1, .bos = 1}).sample,
+              ElementsAre(1, 'a', 1, 'd'));
 
   const DataReport gzip = Check("c.json.gz", Gzip("{\"text\": \"abc\"}\n"));
   EXPECT_EQ(gzip.kind, SourceKind::kJsonl);
@@ -56,6 +58,7 @@ TEST_F(DataCheckTest, TellsWhatFilesAre) {
   EXPECT_THAT(nanogpt.documents, Optional(2));
   EXPECT_THAT(nanogpt.largest, Optional(50256));
   EXPECT_EQ(Check("f.bin", WordsOf<uint16_t>({1, 2})).documents, std::nullopt);
+  EXPECT_THAT(Check("f.bin", WordsOf<uint16_t>({9, 1, 2, 9}), {.bos = 9}).documents, Optional(2));
 
   const DataReport llmc = Check("g.bin", LlmcHeader(20240520, 1, 1) + WordsOf<uint16_t>({9}));
   EXPECT_EQ(llmc.kind, SourceKind::kLlmc);

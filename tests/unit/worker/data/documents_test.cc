@@ -28,7 +28,6 @@ std::vector<std::string> Documents(absl::StatusOr<std::unique_ptr<DocumentReader
       return result;
     }
     if (!*more) break;
-    EXPECT_LE(part.text.size(), kPieceBytesMax);
     document += part.text;
     if (!part.ends_document) continue;
     result.push_back(document);
@@ -135,21 +134,41 @@ TEST_F(DocumentsTest, CutsLongTextsWhereItHurtsLeast) {
   std::string words;
   while (words.size() < 5 << 19) words += "word ";
   EXPECT_THAT(Text(words), ElementsAre(words));
-  EXPECT_THAT(Jsonl(absl::StrCat("{\"text\": \"", words, "\"}\n")), ElementsAre(words));
   std::string umlauts;
   while (umlauts.size() < 5 << 19) umlauts += "\xC3\xBC";
   umlauts = "a" + umlauts;  // So that a limit lies inside a character.
   WriteBytes(dir_.Join("a"), umlauts);
   const auto reader = OpenTextDocument(dir_.Join("a")).value();
-  for (DocumentPart part; reader->Next(part).value();)
+  for (DocumentPart part; reader->Next(part).value();) {
+    EXPECT_LE(part.text.size(), kPieceBytesMax);
     EXPECT_FALSE(!part.text.empty() && (static_cast<uint8_t>(part.text[0]) & 0xC0) == 0x80);
+  }
   EXPECT_THAT(Text(umlauts), ElementsAre(umlauts));
 }
 
-TEST_F(DocumentsTest, RefusesALineThatIsTooLong) {
+// Tokenizers make other tokens of parts than of the whole.
+TEST_F(DocumentsTest, ADocumentOfJsonlIsOnePart) {
+  std::string words;
+  while (words.size() < 5 << 20) words += "word ";
+  WriteBytes(dir_.Join("a"), absl::StrCat("{\"text\": \"", words, "\"}\n"));
+  const auto reader = OpenJsonlDocuments(dir_.Join("a"), "text").value();
+  DocumentPart part;
+  EXPECT_TRUE(reader->Next(part).value());
+  EXPECT_TRUE(part.ends_document);
+  EXPECT_EQ(part.text, words);
+}
+
+TEST_F(DocumentsTest, RefusesALineThatIsTooLongWithWhatToDo) {
   std::string bytes = "{\"text\": \"";
+  bytes.append(2 << 20, 'a');
+  WriteBytes(dir_.Join("a"), bytes + "\"}\n");
+  EXPECT_EQ(Documents(OpenJsonlDocuments(dir_.Join("a"), "text")).back().size(), 2 << 20);
+  EXPECT_EQ(Documents(OpenJsonlDocuments(dir_.Join("a"), "text", 2 << 20)).back(),
+            absl::StrCat("ERROR ", dir_.Join("a"),
+                         ": line 1: is longer than 2 MiB: split this document, or allow longer "
+                         "lines (data.jsonl.line_mib_max, --line-mib-max)"));
   bytes.append(kLineBytesMax, 'a');
-  EXPECT_THAT(Jsonl(bytes + "\"}\n").back(), HasSubstr("line 1: is longer than"));
+  EXPECT_THAT(Jsonl(bytes + "\"}\n").back(), HasSubstr("line 1: is longer than 64 MiB"));
 }
 
 TEST_F(DocumentsTest, ReadsCompressedFiles) {

@@ -114,6 +114,57 @@ TEST_F(SourceTest, TextMayBeCompressedAndHaveAnEnd) {
   EXPECT_EQ(All(*wide).back(), 300);
 }
 
+TEST_F(SourceTest, ATokenMayComeBeforeEachDocument) {
+  Write("t/1", "one");
+  Write("t/2", "");
+  Write("t/3", "three");
+  SourceOptions text = Source(SourceKind::kText, "t");
+  text.bos = 7;
+  EXPECT_EQ(Text(text), "\aone\athree") << "an empty file is no document";
+  EXPECT_THAT(Cached(), testing::SizeIs(2));
+  text.bos = kNoToken;
+  EXPECT_EQ(Text(text), "onethree");
+  text.bos = 300;
+  EXPECT_THAT(MessageOf(text), HasSubstr("300 (bos)"));
+  EXPECT_EQ(All(*Open(text, 301).value()).front(), 300);
+  // A long text comes in parts, and has one beginning.
+  Write("long", std::string(3 << 20, 'x'));
+  SourceOptions parts = Source(SourceKind::kText, "long");
+  parts.bos = 7;
+  EXPECT_EQ(Open(parts).value()->tokens(), (3 << 20) + 1);
+
+  Write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"\"}\n{\"text\": \"two\"}\n");
+  SourceOptions jsonl = Source(SourceKind::kJsonl, "a.jsonl");
+  jsonl.bos = 7;
+  EXPECT_EQ(Text(jsonl), std::string("\aone\0\a\0\atwo\0", 12));
+  const std::string model = TrainPieceModel(dir_.Join("pieces"));
+  jsonl.tokenizer = model;
+  std::vector<int64_t> expected;
+  for (const auto& tokens : EncodeByLibrary(model, {"one", "", "two"})) {
+    expected.push_back(7);
+    expected.insert(expected.end(), tokens.begin(), tokens.end());
+    expected.push_back(2);
+  }
+  EXPECT_EQ(All(*Open(jsonl, 1000).value()), expected);
+}
+
+TEST_F(SourceTest, ALongDocumentOfJsonlIsEncodedWhole) {
+  const std::string model = TrainPieceModel(dir_.Join("pieces"));
+  std::string text = "the";
+  for (int i = 0; text.size() < 3 << 20; ++i) absl::StrAppend(&text, "river", i, " answers ");
+  Write("a.jsonl", absl::StrCat("{\"text\": \"", text, "\"}\n"));
+  SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  source.tokenizer = model;
+  std::vector<int64_t> expected;
+  for (const auto& tokens : EncodeByLibrary(model, {text}))
+    expected.insert(expected.end(), tokens.begin(), tokens.end());
+  expected.push_back(2);
+  EXPECT_EQ(All(*Open(source, 1000).value()), expected);
+  source.line_bytes_max = 2 << 20;
+  fs::remove_all(dir_.Join("work"));
+  EXPECT_THAT(MessageOf(source, 1000), HasSubstr("a.jsonl: line 1: is longer than 2 MiB"));
+}
+
 TEST_F(SourceTest, JsonlIsSeparatedByNulUnlessSaidOtherwise) {
   Write("j/a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
   Write("j/b.jsonl.zst", Zstd("{\"text\": \"three\"}\n"));

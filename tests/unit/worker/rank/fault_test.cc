@@ -72,6 +72,13 @@ TEST(FaultTest, ALostRankIsAPeers) {
   }
 }
 
+TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
+  EXPECT_EQ(ClassOf(FaultPlace::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
+            v1::PEER_FAULT);
+  EXPECT_EQ(ClassOf(FaultPlace::kTraining, absl::AbortedError("the data was not read in time")),
+            v1::SITE_FAULT);
+}
+
 TEST(FaultTest, AModelsFolderThatDoesNotFitNamesItsField) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kNotFound, absl::StatusCode::kInvalidArgument,

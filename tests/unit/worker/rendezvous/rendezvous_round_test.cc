@@ -38,7 +38,7 @@ TEST(RendezvousRoundTest, IsOverOnceComplete) {
   RendezvousRound round(5, 1);
   EXPECT_TRUE(round.Join(1, {5, 1, 0, "a"}).ok());
   round.Leave(1);
-  EXPECT_TRUE(absl::IsFailedPrecondition(round.Join(2, {5, 1, 0, "b"})));
+  EXPECT_TRUE(absl::IsAborted(round.Join(2, {5, 1, 0, "b"})));
   EXPECT_EQ(round.Blobs(), std::vector<std::string>{"a"});
 }
 

@@ -28,7 +28,7 @@ TEST(RendezvousTest, GivesEveryRankTheBlobsOfAll) {
 TEST(RendezvousTest, ServesTheNextGenerationAndRefusesTheEarlierOne) {
   const auto server = StartServer(1);
   EXPECT_TRUE(Exchange(server->address(), 1, 0).ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(Exchange(server->address(), 1, 0).status()))
+  EXPECT_TRUE(absl::IsAborted(Exchange(server->address(), 1, 0).status()))
       << "one exchange a generation";
   EXPECT_TRUE(absl::IsNotFound(Exchange(server->address(), 1, 0, kBrief, 2).status()))
       << "it has not begun";
@@ -60,7 +60,7 @@ TEST(RendezvousTest, ANewGenerationEndsTheWaitsOfTheEarlierOne) {
   AwaitWaiting(*server, 1);
   ASSERT_EQ(server->StartGeneration(2, 2), absl::OkStatus());
   waiter.join();
-  EXPECT_TRUE(absl::IsFailedPrecondition(result.status())) << result.status();
+  EXPECT_TRUE(absl::IsAborted(result.status())) << result.status();
 }
 
 TEST(RendezvousTest, TheEndOfTheServerEndsTheWaits) {

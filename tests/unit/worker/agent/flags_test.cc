@@ -1,0 +1,63 @@
+#include "worker/agent/flags.h"
+
+#include <vector>
+
+#include "common/base/exit_code.h"
+#include "gtest/gtest.h"
+
+namespace longhaul {
+namespace {
+
+std::optional<WorkerFlags> Parse(std::vector<const char*> words, int* exit_code) {
+  words.insert(words.begin(), {"longhaul-worker", "--pool", "site-a"});
+  return ParseWorkerFlags(static_cast<int>(words.size()), const_cast<char**>(words.data()),
+                          exit_code);
+}
+
+bool Refuses(std::vector<const char*> words) {
+  int exit_code = 0;
+  return !Parse(std::move(words), &exit_code).has_value() && exit_code == kExitBadArguments;
+}
+
+TEST(FlagsTest, OnlyThePoolIsRequired) {
+  int exit_code = 0;
+  const std::optional<WorkerFlags> flags = Parse({}, &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->agent.pool, "site-a");
+  EXPECT_EQ(flags->agent.device, v1::CPU);
+  EXPECT_EQ(flags->agent.drain, Agent::Options().drain);
+  EXPECT_EQ(flags->agent.state_every, Agent::Options().state_every);
+  EXPECT_FALSE(flags->agent.work_dir.empty());
+  EXPECT_FALSE(flags->site.nodes.has_value() || flags->site.node.has_value() ||
+               flags->site.threads.has_value());
+}
+
+TEST(FlagsTest, TimesAreReadAndBounded) {
+  int exit_code = 0;
+  const std::optional<WorkerFlags> flags = Parse(
+      {"--return-within", "0s", "--state-every", "90s", "--drain-seconds", "0.5"}, &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->agent.return_within, absl::ZeroDuration());
+  EXPECT_EQ(flags->agent.state_every, absl::Seconds(90));
+  EXPECT_EQ(flags->agent.drain, absl::Milliseconds(500));
+  EXPECT_TRUE(Refuses({"--state-every", "0s"}));
+  EXPECT_TRUE(Refuses({"--state-every", "often"}));
+  EXPECT_TRUE(Refuses({"--state-every", "8761h"}));
+  EXPECT_TRUE(Refuses({"--return-within", "-1s"}));
+}
+
+TEST(FlagsTest, UnknownWordsAreRefused) {
+  EXPECT_TRUE(Refuses({"--device", "tpu"}));
+  EXPECT_TRUE(Refuses({"--log-level", "loud"}));
+  EXPECT_TRUE(Refuses({"--bind-cores", "some"}));
+  EXPECT_TRUE(Refuses({"--ranks", "0"}));
+}
+
+TEST(FlagsTest, HelpIsNoMistake) {
+  int exit_code = -1;
+  EXPECT_FALSE(Parse({"--help"}, &exit_code).has_value());
+  EXPECT_EQ(exit_code, 0);
+}
+
+}  // namespace
+}  // namespace longhaul

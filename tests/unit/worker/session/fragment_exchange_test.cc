@@ -1,0 +1,120 @@
+// What an exchange does without a coordinator. Transfers over real gRPC: transfers_test; whole rounds:
+// tests/paper and tests/integration.
+#include "worker/session/fragment_exchange.h"
+
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+#include "worker/replica/synthetic_replica.h"
+
+namespace longhaul::session {
+namespace {
+
+constexpr int64_t kUnitElements = 300;
+
+v1::Plan PlanOf(int fragments) {
+  v1::Plan plan;
+  for (v1::CodecSpec* codec : {plan.mutable_up(), plan.mutable_down()}) {
+    codec->set_codec(v1::FP32);
+    codec->set_feedback_decay(1);
+  }
+  for (int i = 0; i < fragments; ++i) {
+    v1::FragmentPlan* fragment = plan.add_fragments();
+    fragment->set_fragment(i);
+    fragment->set_elements(kUnitElements);
+    v1::UnitSpan* unit = fragment->add_units();
+    unit->set_unit(i);
+    unit->set_elements(kUnitElements);
+  }
+  return plan;
+}
+
+class FragmentExchangeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto replica = SyntheticReplica::Create({.units = 2, .elements = kUnitElements});
+    ASSERT_TRUE(replica.ok()) << replica.status();
+    replica_ = *std::move(replica);
+    // Nobody listens there: transfers are tried again until they are stopped.
+    exchange_ = std::make_unique<FragmentExchange>(
+        FragmentExchange::Options{
+            .transfers = {.coordinator = "127.0.0.1:1", .job = "job", .pool = "site-a"}},
+        FragmentExchange::Handler{
+            .on_event =
+                [this](const FragmentExchange::Connection&, const Event& event) {
+                  absl::MutexLock lock(&mutex_);
+                  events_.push_back(event);
+                },
+            .on_fault =
+                [this](const absl::Status& status) {
+                  absl::MutexLock lock(&mutex_);
+                  faults_.push_back(status);
+                }});
+  }
+  // Waits for the exchange, so that the test may read what came.
+  void End() {
+    connection_.stop.request_stop();
+    exchange_.reset();
+  }
+
+  std::unique_ptr<SyntheticReplica> replica_;
+  FragmentExchange::Connection connection_;
+  absl::Mutex mutex_;  // Until End, the exchange's threads write.
+  std::vector<Event> events_;
+  std::vector<absl::Status> faults_;
+  std::unique_ptr<FragmentExchange> exchange_;
+};
+
+TEST_F(FragmentExchangeTest, LaterPlansKeepTheFragments) {
+  ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
+  const OuterFragment* const first = exchange_->fragments()[0].get();
+  EXPECT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
+  EXPECT_EQ(exchange_->fragments()[0].get(), first);
+  EXPECT_EQ(exchange_->TakePlan(PlanOf(1), *replica_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FragmentExchangeTest, APlanOfAnotherModelIsRefused) {
+  EXPECT_EQ(exchange_->TakePlan(PlanOf(3), *replica_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FragmentExchangeTest, AContributionThatIsNotFiniteIsAFault) {
+  ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
+  const std::vector<float> wrong = {std::numeric_limits<float>::quiet_NaN()};
+  ASSERT_TRUE(replica_->Write(0, 5, wrong).ok());
+  ASSERT_TRUE(exchange_->fragments()[0]->TakeSnapshot(*replica_).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 1}, RoundKind::kOuter).ok());
+  End();
+  ASSERT_EQ(faults_.size(), 1u);
+  EXPECT_EQ(faults_[0].code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(FragmentExchangeTest, NothingIsReportedOfBytesThatAreNotThere) {
+  ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
+  ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 1, .version = 1}).ok());
+  End();
+  EXPECT_TRUE(faults_.empty());
+  EXPECT_TRUE(events_.empty());
+}
+
+TEST_F(FragmentExchangeTest, AStoppedConnectionEndsItsTransfers) {
+  ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
+  ASSERT_TRUE(exchange_->fragments()[0]->TakeSnapshot(*replica_).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0}, RoundKind::kSeed).ok());
+  ASSERT_TRUE(exchange_->Pull(connection_, 1, 1).ok());
+  ASSERT_TRUE(exchange_->PullWhole(connection_, 1).ok());
+  End();
+  // A stopped push is silent; pulls say that they were stopped, for a connection that is gone.
+  ASSERT_EQ(events_.size(), 2u);
+  for (const Event& event : events_) {
+    ASSERT_TRUE(std::holds_alternative<PullRefused>(event));
+    EXPECT_EQ(std::get<PullRefused>(event).status.code(), absl::StatusCode::kCancelled);
+  }
+}
+
+}  // namespace
+}  // namespace longhaul::session

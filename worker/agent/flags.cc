@@ -1,0 +1,249 @@
+#include "worker/agent/flags.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/exit_code.h"
+#include "common/base/names.h"
+#include "common/base/program_beside.h"
+#include "common/base/status_macros.h"
+#include "common/logging/flag_error.h"
+
+namespace longhaul {
+namespace {
+
+constexpr absl::Duration kTimeMax = absl::Hours(8760);
+
+// Values of the command line as text or plain numbers, before they are checked.
+struct Words {
+  explicit Words(const Agent::Options& defaults)
+      : return_within(absl::FormatDuration(defaults.return_within)),
+        state_every(absl::FormatDuration(defaults.state_every)),
+        drain_seconds(absl::ToDoubleSeconds(defaults.drain)),
+        progress_timeout(absl::ToDoubleSeconds(defaults.progress.at_least)) {}
+
+  std::string device = "cpu", log_format = "auto";
+  std::string return_within, state_every;
+  double drain_seconds, progress_timeout;
+};
+
+void AddPoolFlags(CLI::App& app, WorkerFlags& flags, Words& words) {
+  Agent::Options& agent = flags.agent;
+  app.add_option("--coordinator", agent.coordinator, "HOST:PORT of the coordinator")
+      ->envname("LONGHAUL_COORDINATOR");
+  app.add_option("--pool", agent.pool, "name of the pool: 1 to 63 of [a-z0-9-]")
+      ->required()
+      ->envname("LONGHAUL_POOL");
+  app.add_option("--ranks", agent.ranks,
+                 absl::StrCat("rank processes of this node (default ", agent.ranks,
+                              "); a pool has at most ", kRanksMax))
+      ->check(CLI::Range(1, kRanksMax));
+  app.add_option("--nodes", flags.site.nodes,
+                 "machines of this pool, each with a worker of the same flags (default: NNODES of "
+                 "the environment, else 1)")
+      ->check(CLI::Range(1, kRanksMax))
+      ->envname("LONGHAUL_NODES");
+  app.add_option("--node", flags.site.node,
+                 "number of this node, from 0 (default: NODE_RANK of the environment, else the "
+                 "ordinal of a StatefulSet's pod, else the coordinator gives one)")
+      ->check(CLI::Range(0, kRanksMax - 1))
+      ->envname("LONGHAUL_NODE");
+  app.add_option("--in-pool-address", agent.in_pool_address,
+                 "with --nodes: numeric address of this machine that the other nodes reach "
+                 "(default: that from which it reaches the coordinator)")
+      ->envname("LONGHAUL_IN_POOL_ADDRESS");
+  app.add_flag("--allow-plaintext-beyond-localhost", agent.allow_plaintext_beyond_localhost,
+               "with --nodes: the network between the nodes is private; their ranks talk in "
+               "plaintext there (Gloo, NCCL), and without TLS meet in plaintext")
+      ->envname("LONGHAUL_ALLOW_PLAINTEXT_BEYOND_LOCALHOST");
+  app.add_option("--threads", flags.site.threads,
+                 "threads of a rank (default: its share of the cores that cpuset, affinity, the "
+                 "cgroup's quota and other processes leave when the worker starts; with several "
+                 "ranks in the pool, and 4 cores or more for each, one less, for the exchange "
+                 "between them)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--bind-cores", flags.site.bind_cores,
+                 "where several ranks of this node run: on any core (none), on their NUMA nodes "
+                 "(node, the default with --device cpu), each on cores of its own (cores; not "
+                 "where several workers share this machine)")
+      ->check(CLI::IsMember({"none", "node", "cores"}))
+      ->envname("LONGHAUL_BIND_CORES");
+  app.add_option("--device", words.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+}
+
+void AddLinkFlags(CLI::App& app, Agent::Options& agent) {
+  app.add_option("--bulk-channels", agent.bulk_channels,
+                 "connections of a rank for fragments (default: 1 near the coordinator, else by "
+                 "--link-mbps and the measured round trip, 4 to 16)")
+      ->check(CLI::Range(1, 256));
+  app.add_option(
+         "--link-mbps", agent.link_mbps,
+         absl::StrCat("bandwidth between this pool and the coordinator in Mbit/s (default ",
+                      agent.link_mbps,
+                      "). Where the round trip is long, the ranks together send a little less "
+                      "than this, unless --bulk-channels is given"))
+      ->check(CLI::Range(0.1, 1e6))
+      ->envname("LONGHAUL_LINK_MBPS");
+  app.add_option("--tls-ca", agent.tls_files.ca,
+                 "PEM file of the authorities that the coordinator's certificate comes from")
+      ->envname("LONGHAUL_TLS_CA");
+  app.add_option("--tls-certificate", agent.tls_files.certificate,
+                 "PEM file of this pool's certificate; with --tls-ca and --tls-key")
+      ->envname("LONGHAUL_TLS_CERTIFICATE");
+  app.add_option("--tls-key", agent.tls_files.key, "PEM file of its private key")
+      ->envname("LONGHAUL_TLS_KEY");
+}
+
+void AddFolderFlags(CLI::App& app, Agent::Options& agent, Words& words) {
+  app.add_option("--trace", agent.trace,
+                 "Write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
+  app.add_option("--track-dir", agent.track_dir,
+                 "FOLDER for the curves of this pool's jobs, for TensorBoard and as JSON lines: "
+                 "JOB-ID/pool-NAME below it (default: none; the coordinator has them, too)")
+      ->envname("LONGHAUL_TRACK_DIR");
+  app.add_option("--update-rates", agent.update_rates,
+                 "FILE that keeps the rates that offloaded updates are scheduled by, so that ranks "
+                 "measure them once (at most 2 s) and not at every start")
+      ->envname("LONGHAUL_UPDATE_RATES");
+  app.add_option("--data-dir", agent.data_dir,
+                 "relative data paths of jobs begin here (default: current folder)")
+      ->envname("LONGHAUL_DATA_DIR");
+  app.add_option("--work-dir", agent.work_dir,
+                 "tokens that are made of text are kept here, for later ranks and jobs (default: "
+                 ".longhaul in --data-dir where that can be written, else longhaul-work in the "
+                 "folder for temporary files)")
+      ->envname("LONGHAUL_WORK_DIR");
+  app.add_option(
+         "--state-dir", agent.state_dir,
+         "FOLDER for what the inner optimizers of this pool remember (moments and the like), "
+         "saved beside training: ranks that begin again go on with it (default: none; they "
+         "begin at zero). It takes a copy of that state in memory and three on disk")
+      ->envname("LONGHAUL_STATE_DIR");
+  app.add_option("--state-every", words.state_every,
+                 "with --state-dir: how often it is saved, as 1m or 30s (default 1m; less often "
+                 "where writing takes longer)")
+      ->envname("LONGHAUL_STATE_EVERY");
+}
+
+void AddPageFlags(CLI::App& app, Agent::Options& agent) {
+  app.add_option("--http-listen", agent.http_listen,
+                 "HOST:PORT of /metrics, /healthz and /readyz, as 127.0.0.1:7072 (default: none)")
+      ->envname("LONGHAUL_HTTP_LISTEN");
+  app.add_option("--tokens", agent.tokens_file,
+                 "with --http-listen: file of users' tokens, as the coordinator's --tokens; then "
+                 "/metrics needs one. Read again while it runs")
+      ->envname("LONGHAUL_TOKENS");
+  app.add_flag("--insecure", agent.insecure,
+               "let other machines read --http-listen without a token: for networks that are "
+               "private by other means")
+      ->envname("LONGHAUL_INSECURE");
+}
+
+void AddTimeFlags(CLI::App& app, Agent::Options& agent, Words& words) {
+  app.add_option("--drain-seconds", words.drain_seconds,
+                 absl::StrCat("after SIGTERM, how long the ranks have to finish their step and "
+                              "send what they owe (default ",
+                              words.drain_seconds, ")"))
+      ->check(CLI::Range(0.0, 86400.0))
+      ->envname("LONGHAUL_DRAIN_SECONDS");
+  app.add_option("--return-within", words.return_within,
+                 absl::StrCat("after SIGTERM, how long the pool's place in its job is to be kept, "
+                              "as 10m or 90s (default ",
+                              words.return_within, "; at most what the coordinator grants)"))
+      ->envname("LONGHAUL_RETURN_WITHIN");
+  app.add_option("--progress-timeout", words.progress_timeout,
+                 absl::StrCat("seconds without progress after which the ranks are ended and "
+                              "started again (default ",
+                              words.progress_timeout, "); not while they wait for the coordinator"))
+      ->check(CLI::Range(2.0, 86400.0))
+      ->envname("LONGHAUL_PROGRESS_TIMEOUT");
+  app.add_option("--progress-factor", agent.progress.factor,
+                 absl::StrCat("but not before this many times the usual time of a step (default ",
+                              agent.progress.factor, ")"))
+      ->check(CLI::Range(1.0, 1e6));
+}
+
+void AddProgramFlags(CLI::App& app, Agent::Options& agent, Words& words) {
+  app.add_option("--rank-program", agent.rank_program,
+                 "path of longhaul-rank (default: beside this program)");
+  app.add_option("--log-level", agent.log_level, "debug, info, warning or error")
+      ->envname("LONGHAUL_LOG_LEVEL");
+  app.add_option("--log-format", words.log_format, "auto, text or json")
+      ->envname("LONGHAUL_LOG_FORMAT");
+}
+
+std::string WorkFolder(const std::string& data_dir) {
+  if (access(data_dir.c_str(), W_OK) == 0) return data_dir + "/.longhaul";
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  return (error ? "/tmp" : folder.string()) + "/longhaul-work";
+}
+
+// `examples`: times that the flag takes.
+absl::Status ReadTime(absl::string_view flag, const std::string& text, absl::Duration least,
+                      absl::string_view examples, absl::Duration* time) {
+  if (absl::ParseDuration(text, time) && *time >= least && *time <= kTimeMax)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": '", text, "' is not a time like ", examples));
+}
+
+absl::Status Convert(const Words& words, WorkerFlags& flags) {
+  Agent::Options& agent = flags.agent;
+  LH_ASSIGN_OR_RETURN(flags.log_level, ParseLogLevel(agent.log_level));
+  LH_ASSIGN_OR_RETURN(flags.log_format, ParseLogFormat(words.log_format));
+  agent.drain = absl::Seconds(words.drain_seconds);
+  agent.progress.at_least = absl::Seconds(words.progress_timeout);
+  LH_RETURN_IF_ERROR(ReadTime("--return-within", words.return_within, absl::ZeroDuration(),
+                              "10m or 90s", &agent.return_within));
+  LH_RETURN_IF_ERROR(ReadTime("--state-every", words.state_every, absl::Nanoseconds(1), "1m or 30s",
+                              &agent.state_every));
+  agent.device = words.device == "cuda" ? v1::CUDA : v1::CPU;
+  if (agent.work_dir.empty()) agent.work_dir = WorkFolder(agent.data_dir);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code) {
+  WorkerFlags flags;
+  Agent::Options& agent = flags.agent;
+  agent.coordinator = "localhost:7070";
+  agent.rank_program = ProgramBeside("longhaul-rank");
+  agent.data_dir = std::filesystem::current_path().string();
+  Words words(agent);
+  CLI::App app{
+      "The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out."};
+  // In this order, --help shows them.
+  AddPoolFlags(app, flags, words);
+  AddLinkFlags(app, agent);
+  AddFolderFlags(app, agent, words);
+  AddPageFlags(app, agent);
+  AddTimeFlags(app, agent, words);
+  AddProgramFlags(app, agent, words);
+  app.set_version_flag("--version", LONGHAUL_VERSION);
+  *exit_code = kExitBadArguments;
+  try {
+    app.parse(argc, argv);
+    // CLI11 reports by exceptions, also for --help.
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0 && AsksForJsonLog(argc, argv)) {
+      SayFlagError("longhaul-worker", argc, argv, error.what());
+    } else if (app.exit(error) == 0) {
+      *exit_code = 0;
+    }
+    return std::nullopt;
+  }
+  if (const absl::Status converted = Convert(words, flags); !converted.ok()) {
+    SayFlagError("longhaul-worker", argc, argv, converted.message());
+    return std::nullopt;
+  }
+  return flags;
+}
+
+}  // namespace longhaul

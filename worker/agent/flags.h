@@ -1,0 +1,27 @@
+// The command line of longhaul-worker. A flag overrides its environment variable, which overrides the
+// default.
+#pragma once
+
+#include <optional>
+
+#include "common/logging/logging.h"
+#include "worker/agent/agent.h"
+#include "worker/agent/site.h"
+
+namespace longhaul {
+
+struct WorkerFlags {
+  // What the flags say. Without `log`, `log_ring`, `log_format` and `tls`, which the program makes, and
+  // without what PrepareSite finds out.
+  Agent::Options agent;
+  LogFormat log_format = LogFormat::kAuto;
+  // Of agent.log. The ranks' is agent.log_level.
+  LogLevel log_level = LogLevel::kInfo;
+  SiteChoice site;
+};
+
+// Empty if the program must exit with *exit_code (help: 0; a mistake: kExitBadArguments). Then all messages
+// were printed.
+std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code);
+
+}  // namespace longhaul

@@ -1,0 +1,145 @@
+#include "worker/agent/site.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/host_port.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+#include "common/device/cuda_module.h"
+#include "common/rpc/channel.h"
+#include "worker/agent/in_pool_address.h"
+#include "worker/agent/node_identity.h"
+#include "worker/cores/busy_cores.h"
+#include "worker/cores/host_cores.h"
+#include "worker/cores/rank_cores.h"
+#include "worker/rank/capabilities.h"
+
+namespace longhaul {
+namespace {
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+// `flag` names an optional folder.
+absl::Status CheckWritable(absl::string_view flag, const std::string& folder) {
+  std::error_code error;
+  if (folder.empty() ||
+      (std::filesystem::is_directory(folder, error) && access(folder.c_str(), W_OK) == 0)) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine"));
+}
+
+absl::Status CheckOptions(const Agent::Options& options) {
+  if (!IsName(options.pool)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pool: '", options.pool, "' is not ", kNameForm));
+  }
+  if (const absl::Status address = CheckAddress(options.coordinator); !address.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", address.message()));
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.data_dir, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
+  }
+  LH_RETURN_IF_ERROR(CheckWritable("--state-dir", options.state_dir));
+  LH_RETURN_IF_ERROR(CheckWritable("--track-dir", options.track_dir));
+  if (!std::filesystem::is_regular_file(options.rank_program, error) ||
+      access(options.rank_program.c_str(), X_OK) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("--rank-program: ", options.rank_program, " is no program that can be run"));
+  }
+  if (options.device != v1::CUDA) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const int devices, CudaDeviceCount());
+  if (devices >= options.ranks) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--device cuda: ", options.ranks, " rank(s) need a GPU each, this machine has ", devices));
+}
+
+// Determines how the pool's other nodes reach this one and verify it.
+absl::Status PrepareNode(const SiteChoice& choice, Agent::Options& options) {
+  LH_ASSIGN_OR_RETURN(const NodeIdentity identity,
+                      IdentifyNode(choice.nodes, choice.node, options.host,
+                                   [](const char* name) { return std::getenv(name); }));
+  options.nodes = identity.nodes;
+  options.node = identity.node;
+  if (options.nodes == 1) return absl::OkStatus();
+  const auto of_flag = [](const absl::Status& status, absl::string_view hint) {
+    return absl::Status(status.code(), absl::StrCat("--in-pool-address: ", status.message(), hint));
+  };
+  if (options.in_pool_address.empty()) {
+    absl::StatusOr<std::string> address = AddressTowards(options.coordinator);
+    if (!address.ok()) return of_flag(address.status(), "; give the address of this machine");
+    options.in_pool_address = *std::move(address);
+  }
+  absl::StatusOr<std::string> interface = InterfaceOf(options.in_pool_address);
+  if (!interface.ok()) return of_flag(interface.status(), "");
+  options.in_pool_interface = *std::move(interface);
+  if (!options.allow_plaintext_beyond_localhost && !IsLoopback(options.in_pool_address)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--in-pool-address: ranks talk in plaintext on ", options.in_pool_address,
+        " (Gloo, NCCL), which other machines reach: give --allow-plaintext-beyond-localhost if "
+        "that network is private"));
+  }
+  if (options.tls_files.empty()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(options.in_pool_name, NameInCertificate(options.tls_files));
+  return absl::OkStatus();
+}
+
+CoreBinding BindingOf(const std::string& name, v1::Device device) {
+  if (name == "cores") return CoreBinding::kCores;
+  if (name == "node") return CoreBinding::kNode;
+  if (name == "none") return CoreBinding::kNone;
+  return device == v1::CUDA ? CoreBinding::kNone : CoreBinding::kNode;
+}
+
+// Leaves out the cores that other processes use now.
+void LeaveBusyCores(HostCores& host, const Logger& log) {
+  const absl::StatusOr<int> busy = MeasureBusyCores(host, [] { absl::SleepFor(kBusyWindow); });
+  if (!busy.ok())
+    return log.Info(absl::StrCat("all cores count as idle: ", busy.status().message()));
+  host.busy = *busy;
+}
+
+// Gives the ranks their threads and cores.
+void PlaceOnCores(const SiteChoice& choice, Agent::Options& options) {
+  const bool communicates = options.device != v1::CUDA && options.ranks * options.nodes > 1;
+  absl::StatusOr<HostCores> host = ReadHostCores();
+  if (host.ok()) {
+    if (!choice.threads.has_value()) LeaveBusyCores(*host, options.log);
+    options.cores = PlaceRanks(*host, options.ranks, BindingOf(choice.bind_cores, options.device),
+                               communicates);
+  } else {
+    const int share = static_cast<int>(std::thread::hardware_concurrency()) / options.ranks;
+    options.cores.assign(options.ranks, {.threads = std::max(1, share)});
+    options.log.Warning(absl::StrCat("ranks are not bound to cores: ", host.status().message()));
+  }
+  for (RankCores& rank : options.cores) rank.threads = choice.threads.value_or(rank.threads);
+  if (host.ok()) options.log.Info(Describe(*host, options.cores));
+}
+
+}  // namespace
+
+absl::Status PrepareSite(const SiteChoice& choice, Agent::Options& options) {
+  options.host = HostName();
+  LH_RETURN_IF_ERROR(CheckOptions(options));
+  LH_RETURN_IF_ERROR(PrepareNode(choice, options));
+  PlaceOnCores(choice, options);
+  options.capabilities = CapabilitiesOn(options.device);
+  return absl::OkStatus();
+}
+
+}  // namespace longhaul

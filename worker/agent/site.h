@@ -1,0 +1,34 @@
+// What an agent finds out about its machine before it joins: whether its ranks can work there, how the
+// pool's other nodes reach it, and which cores the ranks get.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "worker/agent/agent.h"
+
+namespace longhaul {
+
+// What the user may choose. Empty: PrepareSite chooses.
+struct SiteChoice {
+  // Of the pool.
+  std::optional<int> nodes;
+  // The number of this one.
+  std::optional<int> node;
+  // Of each rank.
+  std::optional<int> threads;
+  // none, node or cores: see CoreBinding.
+  std::string bind_cores;
+};
+
+// Checks `options`, which begin as the flags say and with a log, and completes them: the host's name, the node,
+// its address in the pool, the ranks' cores, the capabilities. Call once, before the agent starts. May block for
+// kBusyWindow, in which it measures which cores are busy. Errors, all such that no retry corrects them:
+//   INVALID_ARGUMENT     a flag contradicts another one or this machine; the message names it
+//   NOT_FOUND            a folder or program that a flag names is not there
+//   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks
+// Others: those of IdentifyNode, AddressTowards, InterfaceOf and NameInCertificate.
+absl::Status PrepareSite(const SiteChoice& choice, Agent::Options& options);
+
+}  // namespace longhaul

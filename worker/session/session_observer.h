@@ -1,0 +1,75 @@
+// What a rank's session reports while it trains: values, and the observer that is called with them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/named_value.h"
+#include "worker/replica/replica.h"
+#include "worker/state/state_keeper.h"
+
+namespace longhaul::session {
+
+// How far a rank is. Its seconds are of the training thread and add up to the time since the first
+// step began.
+struct Progress {
+  int64_t inner_step = 0;
+  // The pool was asked to stop, and inner_step is the last.
+  bool draining = false;
+  int64_t tokens = 0;
+  // Steps that changed nothing because their gradient was not finite.
+  int64_t skipped_steps = 0;
+  // Of the newest step.
+  double train_loss = 0, gradient_norm = 0, learning_rate = 0;
+  // Since the first step. The first leaves out the time of evaluations and the steps beside them;
+  // the second includes both.
+  double tokens_per_second = 0, tokens_per_second_with_evaluation = 0;
+  double compute_seconds = 0;
+  // Training waited for the coordinator.
+  double exposed_wait_seconds = 0;
+  // Snapshots, merges, publishing.
+  double sync_seconds = 0;
+  // Training waited for an evaluation.
+  double eval_seconds = 0;
+  // Of the newest contribution: its normalized mean squared error, and the L2 norm of the error
+  // feedback that it leaves.
+  double uplink_nmse = 0, error_feedback_norm = 0;
+  // Since the first step.
+  InPoolTraffic received;
+  // Of the newest step; see StepStats.
+  double weights_nmse = 0, gradients_nmse = 0;
+  StateReport inner_state;
+};
+
+struct EvaluationResult {
+  // Whose parameters were evaluated: the pool's at the end of `step`, or the outer ones of `version`.
+  int64_t step = 0, version = 0;
+  double loss = 0;
+  int64_t tokens = 0;
+  // The last one of the job.
+  bool final = false;
+  // Of the pool's own parameters.
+  bool of_pool = false;
+  std::vector<NamedValue> metrics;
+};
+
+// What a merge made. `outer`: the outer parameters of the fragment's blocks that this rank owns.
+struct MergeRecord {
+  int fragment = 0;
+  int64_t version = 0, step = 0;
+  std::vector<float> outer;
+};
+
+// Each may be empty. Called on the training thread, which waits for them: they must be quick.
+struct SessionObserver {
+  // After every step and at the end.
+  std::function<void(const Progress&)> on_progress;
+  std::function<void(const EvaluationResult&)> on_evaluation;
+  std::function<void(const MergeRecord&)> on_merge;
+  // What training waits for from the coordinator. Empty: it no longer waits. Must not call the session.
+  std::function<void(const std::string&)> on_wait;
+};
+
+}  // namespace longhaul::session

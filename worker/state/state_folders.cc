@@ -1,0 +1,113 @@
+#include "worker/state/state_folders.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/io/file_util.h"
+
+namespace longhaul {
+namespace {
+
+constexpr size_t kStateNameMax = 200;
+
+std::string AsName(std::string text) {
+  text.resize(std::min(text.size(), kStateNameMax));
+  for (char& c : text) {
+    if (!absl::ascii_isalnum(c) && c != '-' && c != '_') c = '_';
+  }
+  return text.empty() ? "_" : text;
+}
+
+// Takes digits from the front.
+template <typename Number>
+bool TakeNumber(absl::string_view& text, Number& number) {
+  size_t digits = 0;
+  while (digits < text.size() && absl::ascii_isdigit(text[digits])) ++digits;
+  const bool ok = absl::SimpleAtoi(text.substr(0, digits), &number);
+  text.remove_prefix(digits);
+  return ok;
+}
+
+// The newest time of a file in the folder. InfiniteFuture: it is no folder of inner state.
+absl::Time LastWrite(FileSystem& fs, const std::string& folder) {
+  const auto names = fs.List(folder);
+  if (!names.ok() || names->empty()) return absl::InfiniteFuture();
+  absl::Time newest = absl::InfinitePast();
+  for (const std::string& name : *names) {
+    struct stat info;
+    if (!IsStateFile(name) || stat(JoinPath(folder, name).c_str(), &info) != 0 ||
+        !S_ISREG(info.st_mode))
+      return absl::InfiniteFuture();
+    newest = std::max(newest, absl::TimeFromTimespec(info.st_mtim));
+  }
+  return newest;
+}
+
+}  // namespace
+
+std::string PoolStateFolder(const std::string& folder, const std::string& pool) {
+  return JoinPath(folder, AsName(pool));
+}
+
+std::string JobStateFolder(const std::string& folder, const std::string& pool,
+                           const std::string& job) {
+  return JoinPath(PoolStateFolder(folder, pool), AsName(job));
+}
+
+std::string StateFileName::Text() const {
+  return absl::StrFormat("step-%012d.rank-%d-of-%d.safetensors", step, rank, ranks);
+}
+
+std::optional<StateFileName> StateFileName::Parse(absl::string_view name) {
+  StateFileName result;
+  absl::string_view rest = name;
+  const bool ok = absl::ConsumePrefix(&rest, "step-") && TakeNumber(rest, result.step) &&
+                  absl::ConsumePrefix(&rest, ".rank-") && TakeNumber(rest, result.rank) &&
+                  absl::ConsumePrefix(&rest, "-of-") && TakeNumber(rest, result.ranks);
+  if (!ok || result.Text() != name) return std::nullopt;
+  return result;
+}
+
+bool IsStateFile(absl::string_view name) {
+  absl::ConsumeSuffix(&name, ".tmp");
+  return StateFileName::Parse(name).has_value();
+}
+
+std::vector<std::string> KeptJobs(FileSystem& fs, const std::string& pool_folder) {
+  std::vector<std::string> jobs;
+  const auto names = fs.List(pool_folder);
+  if (!names.ok()) return jobs;
+  for (const std::string& name : *names) {
+    if (LastWrite(fs, JoinPath(pool_folder, name)) != absl::InfiniteFuture()) jobs.push_back(name);
+  }
+  return jobs;
+}
+
+absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const std::string& job) {
+  const std::string folder = JoinPath(pool_folder, AsName(job));
+  if (LastWrite(fs, folder) == absl::InfiniteFuture())
+    return absl::FailedPreconditionError(absl::StrCat(folder, ": is no folder of inner state"));
+  return RemoveFolder(fs, folder);
+}
+
+std::vector<std::string> RemoveForgottenJobs(FileSystem& fs, const std::string& pool_folder,
+                                             const std::string& job_folder, absl::Duration unused,
+                                             absl::Time now) {
+  std::vector<std::string> removed;
+  const auto names = fs.List(pool_folder);
+  if (!names.ok()) return removed;
+  for (const std::string& name : *names) {
+    const std::string folder = JoinPath(pool_folder, name);
+    if (folder == job_folder || now - LastWrite(fs, folder) < unused) continue;
+    if (RemoveFolder(fs, folder).ok()) removed.push_back(name);
+  }
+  return removed;
+}
+
+}  // namespace longhaul
