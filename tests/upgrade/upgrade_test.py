@@ -35,7 +35,7 @@ class UpgradeTest(unittest.TestCase):
         """Starts it, or changes it for another: as a rolling restart does, by SIGTERM."""
         if self.cluster.coordinator is not None:
             self.cluster.coordinator.send_signal(signal.SIGTERM)
-            self.assertEqual(self.cluster.coordinator.wait(30), 0, self.cluster.log("coordinator"))
+            self.assertEqual(self.cluster.coordinator.wait(30), 0, self.cluster.tail("coordinator"))
         self.cluster.bin["coordinator"] = programs
         self.cluster.start_coordinator()
 
@@ -43,7 +43,7 @@ class UpgradeTest(unittest.TestCase):
         """Likewise."""
         if pool in self.cluster.workers:
             self.cluster.workers[pool].send_signal(signal.SIGTERM)
-            self.assertEqual(self.cluster.workers[pool].wait(60), 0, self.cluster.log(pool))
+            self.assertEqual(self.cluster.workers[pool].wait(60), 0, self.cluster.tail(pool))
         self.cluster.bin[pool] = programs
         self.cluster.start_worker(pool)
 

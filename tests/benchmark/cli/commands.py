@@ -61,7 +61,7 @@ def main():
         for number in range(20):
             cluster.submit(f"waits-{number}", steps=100, pools=9)
         if cluster.submit("tiny", steps=100, pools=1, wait=True).returncode != 0:
-            raise RuntimeError(cluster.log("site-a"))
+            raise RuntimeError(cluster.tail("site-a"))
         for command in COMMANDS:
             measure(command, cluster.address, options.runs)
     finally:

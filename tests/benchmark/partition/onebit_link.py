@@ -49,7 +49,7 @@ def steps_a_second(cluster, name, inner, layers, first, steps):
 
     processes.wait_until(watch, 600, f"the job {name}")
     if cluster.job(name)["state"] != "COMPLETED" or len(seen) < 2:
-        raise AssertionError(f"the job {name} was not measured: {cluster.log('site-a')}")
+        raise AssertionError(f"the job {name} was not measured: {cluster.tail('site-a')}")
     return (max(seen) - min(seen)) / (seen[max(seen)] - seen[min(seen)])
 
 

@@ -87,7 +87,7 @@ class BadInputTest(unittest.TestCase):
         self.assertIn("the server's certificate is not accepted: certificate has expired; issue a new one for the server, or correct this machine's clock", error)
         self.cluster.prefix["site-a"] = ["env", *(f"{name}={value}" for name, value in at("+20d").items())]
         self.cluster.start_worker("site-a", 1, *map(str, self.issue("pool", "site-a", 100)))
-        cluster.wait_until(lambda: "certificate has expired" in self.cluster.log("site-a"), 30, "the worker to say what is wrong")
+        self.cluster.wait_log("site-a", "certificate has expired", 30)
 
     def test_a_client_whose_certificate_has_expired_by_the_servers_clock(self):
         self.start(days=100, clock="+20d")
@@ -123,8 +123,8 @@ class BadInputTest(unittest.TestCase):
         self.start(days=100)
         worker = self.cluster.start_worker("site-a", 1, *map(str, self.openssl("site-a")))
         self.assertEqual(worker.wait(timeout=60), 2)
-        self.assertIn("the coordinator refuses this pool: only pools may call this: show a certificate whose first DNS name is the pool's", self.cluster.log("site-a"))
-        self.assertIn("longhaul certs issue pool NAME makes them", self.cluster.log("site-a"))
+        self.cluster.wait_log("site-a", "the coordinator refuses this pool: only pools may call this: show a certificate whose first DNS name is the pool's")
+        self.cluster.wait_log("site-a", "longhaul certs issue pool NAME makes them")
 
     @unittest.skipUnless(shutil.which("openssl"), "no openssl command")
     def test_a_server_whose_certificate_is_for_no_host(self):
@@ -197,13 +197,13 @@ class BadInputTest(unittest.TestCase):
         self.assertIn("--tokens /nowhere", error)
         self.cluster.start_coordinator()
         self.cluster.start_worker("open", 1, "--http-listen", "0.0.0.0:0", "--insecure")
-        cluster.wait_until(lambda: "INSECURE: --http-listen" in self.cluster.log("open"), 30, "the worker to warn")
+        self.cluster.wait_log("open", "INSECURE: --http-listen", 30)
         token, tokens = "0123456789abcdef0123456789abcdef", self.cluster.folder / "tokens"
         tokens.touch(mode=0o600)
         digest = subprocess.run(["sha256sum"], input=token, capture_output=True, text=True, check=True).stdout.split()[0]
         tokens.write_text(f"ann viewer sha256:{digest}\n")
         self.cluster.start_worker("closed", 1, "--http-listen", "127.0.0.1:0", "--tokens", tokens)
-        cluster.wait_until(lambda: "/metrics" in self.cluster.log("closed"), 30, "the worker to serve")
+        self.cluster.wait_log("closed", "/metrics", 30)
         address = self.cluster.log("closed").split("metrics at http://")[1].split("/metrics")[0]
 
         def get(path, **headers):

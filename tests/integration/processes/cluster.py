@@ -43,7 +43,8 @@ class Cluster:
         self.coordinator = None
         self.workers = {}
         self.address = "127.0.0.1:0"
-        self.logs = []
+        # Names of the processes that have one.
+        self.logs = set()
         # Flags of every call of the CLI.
         self.flags = []
         # By process name: the folder of its programs, if it is not BIN.
@@ -62,7 +63,7 @@ class Cluster:
 
     def _start(self, name, arguments):
         log = open(self.folder / f"{name}.log", "ab")
-        self.logs.append(log.name)
+        self.logs.add(name)
         process = subprocess.Popen([*self.prefix.get(name, []), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         return process
@@ -76,7 +77,7 @@ class Cluster:
             "--data-dir", self.data_dir, "--ready-file", ready, *flags])
         wait_until(lambda: ready.exists() or self.coordinator.poll() is not None, 30, "the coordinator to start")
         if not ready.exists():
-            raise AssertionError("the coordinator ended: " + self.log("coordinator"))
+            raise AssertionError("the coordinator ended: " + self.tail("coordinator"))
         lines = dict(line.split("=", 1) for line in ready.read_text().split())
         self.address = lines["grpc"]
         self.http = lines.get("http") or lines["metrics"]
@@ -122,7 +123,19 @@ class Cluster:
         return children(self.workers[pool].pid)
 
     def log(self, name):
-        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def tail(self, name):
+        """The end of the log, for messages of failed tests."""
+        return self.log(name)[-3000:]
+
+    def wait_log(self, name, words, seconds=20):
+        """Waits, since others may see what a process did before it says so."""
+        deadline = time.monotonic() + seconds
+        while words not in self.log(name):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{name} did not say in {seconds} s: {words}\n{self.tail(name)}")
+            time.sleep(0.05)
 
     def cli(self, *arguments, timeout=60):
         command = [*self.prefix.get("coordinator", []), self.bin.get("cli", BIN) / "longhaul", "--server", self.address, *self.flags, *arguments]
@@ -150,7 +163,7 @@ class Cluster:
             if job and job["state"] in ("COMPLETED", "FAILED", "CANCELLED"):
                 raise AssertionError(f"job {name} is {job['state']}: {job['error']}")
             time.sleep(0.2)
-        logs = "".join(f"\n--- {log}\n" + pathlib.Path(log).read_text(errors="replace")[-2000:] for log in set(self.logs))
+        logs = "".join(f"\n--- {name}\n{self.tail(name)}" for name in sorted(self.logs))
         raise AssertionError(f"job {name} did not become {state}: {job}{logs}")
 
     def wait_step(self, step, name="tiny", seconds=60):

@@ -52,7 +52,7 @@ class FaultsTest(ClusterTest):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
         worker = self.cluster.start_worker("site-a")
-        wait_until(lambda: "trying again" in self.cluster.log("site-a"), 20, "the worker to notice")
+        self.cluster.wait_log("site-a", "trying again", 20)
         self.assertIsNone(worker.poll())
         self.cluster.start_coordinator()
         self.cluster.submit(steps=60, pools=1)

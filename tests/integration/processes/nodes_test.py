@@ -71,7 +71,7 @@ class NodesTest(ClusterTest):
         self.assertGreater(int(site["backward"]["pair"]), int(site["forward"]["pair"]))
         self.assertEqual(int(site["backward"].get("pool", 0)), 0)
         self.assertTrue(0 < site["weights_nmse"] < 1e-3 < site["gradients_nmse"] < 0.1, site)
-        self.assertIn("2 ranks of the pool's 4, from number 2", self.cluster.log("node-1"))
+        self.cluster.wait_log("node-1", "2 ranks of the pool's 4, from number 2")
         events = json.loads(pathlib.Path(f"{trace}.3").read_text())
         spans = {track: [event for event in events if event["ph"] == "X" and event["tid"] == track] for track in (0, 1)}
         self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
@@ -102,7 +102,7 @@ class NodesTest(ClusterTest):
         wait_until(lambda: self.pool() is not None, 20, "the node to join")
         self.assertEqual(self.pool()["state"], "FORMING")
         wait_until(lambda: "node 1 of 2, for" in self.pool()["waiting_for"], 20, "words with a time")
-        self.assertIn("the pool waits for node 1 of 2", self.cluster.log("node-0"))
+        self.cluster.wait_log("node-0", "the pool waits for node 1 of 2")
         self.start_node(1)
         wait_until(lambda: self.pool()["state"] == "IDLE", 20, "both nodes")
         self.assertEqual(self.pool()["ranks"], 4)
@@ -130,13 +130,13 @@ class NodesTest(ClusterTest):
         kill(self.ranks_of(1)[0])
         wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "all ranks to end")
         self.cluster.wait_job(seconds=180)
-        self.assertIn("rank 2 was ended by signal 9", self.cluster.log("node-1"))
+        self.cluster.wait_log("node-1", "rank 2 was ended by signal 9")
 
     def test_a_rank_without_progress_is_named_by_its_own_agent(self):
         self.start(steps=300, flags=("--progress-timeout", "4"))
         self.cluster.wait_step(60)
         os.kill(self.ranks_of(1)[0], signal.SIGSTOP)
-        wait_until(lambda: "rank 2 was silent for" in self.cluster.log("node-1"), 30, "the agent to notice")
+        self.cluster.wait_log("node-1", "rank 2 was silent for", 30)
         self.cluster.wait_job(seconds=180)
         self.assertNotIn("made no progress", self.cluster.log("node-0"))
 
@@ -174,9 +174,9 @@ class NodesTest(ClusterTest):
         self.start_node(0, "--node", "0")
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, nodes=3)
-        wait_until(lambda: "the number of nodes is 2 on node 0, 3 on this one" in self.cluster.log("node-1"), 20, "words")
+        self.cluster.wait_log("node-1", "the number of nodes is 2 on node 0, 3 on this one", 20)
         self.start_node(2, "--node", "0")
-        wait_until(lambda: "another agent is node 0 of pool site-b" in self.cluster.log("node-2"), 20, "words")
+        self.cluster.wait_log("node-2", "another agent is node 0 of pool site-b", 20)
 
     def test_plaintext_between_machines_must_be_allowed(self):
         try:
@@ -189,7 +189,7 @@ class NodesTest(ClusterTest):
         flags = ["--nodes", "2", "--in-pool-address", address]
         worker = self.cluster.start_worker("site-c", 1, *flags)
         self.assertEqual(worker.wait(timeout=20), 4)
-        self.assertIn("--allow-plaintext-beyond-localhost", self.cluster.log("site-c"))
+        self.cluster.wait_log("site-c", "--allow-plaintext-beyond-localhost")
         self.cluster.start_worker("site-c", 1, *flags, "--allow-plaintext-beyond-localhost")
         wait_until(lambda: self.pool("site-c") is not None, 20, "it to join")
 
@@ -200,7 +200,7 @@ class NodesTest(ClusterTest):
                 (["--in-pool-address", "localhost"], "is not a numeric address")):
             worker = self.cluster.start_worker("site-c", 1, "--nodes", "2", *flags)
             self.assertEqual(worker.wait(timeout=20), 4)
-            self.assertIn(words, self.cluster.log("site-c"))
+            self.cluster.wait_log("site-c", words)
 
 
 main()

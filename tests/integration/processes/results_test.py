@@ -130,7 +130,7 @@ class ResultsTest(ClusterTest):
         # A model that the pools have themselves.
         result = self.cluster.submit("own", steps=20, pools=1, sets=[f"model.hf.path={export}"], wait=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn(f"the model of model.hf.path {with_it}", (self.cluster.folder / "site-a.log").read_text(errors="replace"))
+        self.cluster.wait_log("site-a", f"the model of model.hf.path {with_it}")
 
     def test_an_export_from_another_machine(self):
         """Paths that the coordinator reports do not exist on another machine."""
@@ -180,7 +180,7 @@ class ResultsTest(ClusterTest):
         folders = set((self.cluster.folder / "data" / "jobs").iterdir())
         self.assertEqual(len(folders), 2)
         deleted = self.cluster.cli("delete", "base")
-        self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.log("coordinator"))
+        self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.tail("coordinator"))
         # The files are removed whether or not that began before the kill.
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
@@ -188,7 +188,7 @@ class ResultsTest(ClusterTest):
         wait_until(lambda: len(list((self.cluster.folder / "data" / "jobs").iterdir())) == 1, 10, "the files to go")
         self.assertEqual(self.cluster.cli("get", "base").returncode, 1)
         deleted = self.cluster.cli("delete", "base")
-        self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.log("coordinator"))
+        self.assertEqual(deleted.returncode, 0, deleted.stderr + self.cluster.tail("coordinator"))
 
 
 if __name__ == "__main__":

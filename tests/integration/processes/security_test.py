@@ -116,7 +116,7 @@ class SecurityTest(unittest.TestCase):
         self.start()
         worker = self.cluster.start_worker("site-b", 1, *self.issue("pool", "site-a"))
         self.assertEqual(worker.wait(timeout=30), 2)
-        self.assertIn(r'is that of pool \"site-a\", not of \"site-b\"', self.cluster.log("site-b"))
+        self.cluster.wait_log("site-b", r'is that of pool \"site-a\", not of \"site-b\"')
 
     def test_roles_and_tokens(self):
         bob = self.start()
@@ -211,7 +211,7 @@ class SecurityTest(unittest.TestCase):
         self.assertIn("--tls-ca", error)
         self.cluster.address = "0.0.0.0:0"
         self.cluster.start_coordinator("--insecure")
-        self.assertIn("INSECURE: --listen 0.0.0.0:0", self.cluster.log("coordinator"))
+        self.cluster.wait_log("coordinator", "INSECURE: --listen 0.0.0.0:0")
 
     # --- Connections that cannot be made, and where to look for the cause.
 
@@ -230,7 +230,7 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(plain.returncode, 2)
         self.assertIn("wants TLS", plain.stderr)
         worker = self.cluster.start_worker("site-a", 1, *self.issue("pool", "site-a"))
-        cluster.wait_until(lambda: "must have the authority" in self.cluster.log("site-a"), 30, "the worker to say what is wrong")
+        self.cluster.wait_log("site-a", "must have the authority", 30)
         worker.kill()
         self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
 

@@ -84,7 +84,7 @@ class WorkersTest(ClusterTest):
         wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "the standstill to be noticed")
         self.await_commits(20)
         self.assertGreaterEqual(time.monotonic() - began, 2)
-        self.assertIn("rank 1 was silent", self.cluster.log("site-b"))
+        self.cluster.wait_log("site-b", "rank 1 was silent")
         wait_until(lambda: len(self.cluster.ranks_of("site-b")) == 2, 20, "new ranks")
 
     def test_a_stopped_agent_comes_back(self):
@@ -117,7 +117,7 @@ class WorkersTest(ClusterTest):
     def test_an_agent_may_be_the_first_process_of_its_container(self):
         self.cluster.prefix["site-a"] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         self.cluster.start_worker("site-a", 1)
-        self.assertEqual(self.cluster.submit(steps=20, pools=1, wait=True).returncode, 0, self.cluster.log("site-a"))
+        self.assertEqual(self.cluster.submit(steps=20, pools=1, wait=True).returncode, 0, self.cluster.tail("site-a"))
 
     def test_a_second_signal_is_immediate(self):
         self.start(1000000)
@@ -126,15 +126,15 @@ class WorkersTest(ClusterTest):
             # So the drain cannot end.
             os.kill(rank, signal.SIGSTOP)
         worker.send_signal(signal.SIGTERM)
-        wait_until(lambda: "asked to stop" in self.cluster.log("site-b"), 20, "the first signal to be heard")
+        self.cluster.wait_log("site-b", "asked to stop", 20)
         worker.send_signal(signal.SIGINT)
         self.assertEqual(worker.wait(timeout=10), 128 + signal.SIGINT)
         wait_until(lambda: not any(alive(rank) for rank in ranks), 5, "the ranks to end")
 
     def refused(self, words, *flags, code=4, pool="site-a"):
         worker = self.cluster.start_worker(pool, 1, *flags)
-        self.assertEqual(worker.wait(timeout=20), code, self.cluster.log(pool))
-        self.assertIn(words, self.cluster.log(pool))
+        self.assertEqual(worker.wait(timeout=20), code, self.cluster.tail(pool))
+        self.cluster.wait_log(pool, words)
 
     def test_errors_that_no_retry_corrects_are_reported_at_once(self):
         self.refused("beginning with a letter", pool="Site_A")
