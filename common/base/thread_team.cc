@@ -35,8 +35,20 @@ void ThreadTeam::ForParts(int64_t elements, int64_t grain,
   if (parts < 2 || busy_.exchange(true, std::memory_order_acquire)) return body(0, elements);
   const int64_t grains = (elements + grain - 1) / grain;
   const auto cut = [&](int64_t part) { return std::min(elements, grains * part / parts * grain); };
-  const auto run = [&](int64_t part) { body(cut(part), cut(part + 1)); };
-  absl::FunctionRef<void(int64_t)> part_of_run = run;
+  Run(parts, [&](int64_t part) { body(cut(part), cut(part + 1)); });
+  busy_.store(false, std::memory_order_release);
+}
+
+void ThreadTeam::Both(absl::FunctionRef<void()> first, absl::FunctionRef<void()> second) {
+  if (threads() < 2 || busy_.exchange(true, std::memory_order_acquire)) {
+    first();
+    return second();
+  }
+  Run(2, [&](int64_t part) { part == 0 ? first() : second(); });
+  busy_.store(false, std::memory_order_release);
+}
+
+void ThreadTeam::Run(int64_t parts, absl::FunctionRef<void(int64_t part)> part_of_run) {
   {
     const absl::MutexLock lock(&mutex_);
     part_ = &part_of_run;
@@ -44,21 +56,18 @@ void ThreadTeam::ForParts(int64_t elements, int64_t grain,
     taken_[0] = true;
     ++runs_;
   }
-  run(0);
+  part_of_run(0);
   for (int64_t part = 1; part < parts; ++part) {
     {
       const absl::MutexLock lock(&mutex_);
       if (!Take(part)) continue;
     }
-    run(part);
+    part_of_run(part);
   }
-  {
-    const absl::MutexLock lock(&mutex_);
-    const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return working_ == 0; };
-    mutex_.Await(absl::Condition(&done));
-    part_ = nullptr;
-  }
-  busy_.store(false, std::memory_order_release);
+  const absl::MutexLock lock(&mutex_);
+  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return working_ == 0; };
+  mutex_.Await(absl::Condition(&done));
+  part_ = nullptr;
 }
 
 void ThreadTeam::Work(int thread) {

@@ -1,6 +1,6 @@
 // Runs a piece of work on several threads of the rank. The calling thread is one of them; the
 // others sleep between pieces. Thread-safe: while one caller has the team, another caller does its
-// work alone on its own thread. ForParts blocks until all parts are done.
+// work alone on its own thread. Calls block until all parts are done.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,14 @@ class ThreadTeam {
   void ForParts(int64_t elements, int64_t grain,
                 absl::FunctionRef<void(int64_t first, int64_t end)> body);
 
+  // Runs both at once, `first` on the calling thread; one after the other, if the team has one thread or
+  // another caller has it. Returns when both are done.
+  void Both(absl::FunctionRef<void()> first, absl::FunctionRef<void()> second);
+
  private:
+  // Runs part(0) on the calling thread, and the other parts on the others. `busy_` is the caller's.
+  void Run(int64_t parts, absl::FunctionRef<void(int64_t part)> part_of_run)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Work(int thread);
   bool Begun(int64_t seen) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || runs_ > seen;

@@ -156,12 +156,8 @@ class Uploads::Incoming final : public IncomingFile {
       return absl::InvalidArgumentError(
           absl::StrCat(wanted().name, " has ", wanted().bytes, " bytes, and more came"));
     }
-    // [0, size) stands for the write, [size, 2 size) for the digest: two threads do one each.
     absl::Status written;
-    uploads_.team_.ForParts(2 * size, size, [&](int64_t first, int64_t last) {
-      if (first < size) written = Write(pieces, at);
-      if (last > size) Hash(pieces);
-    });
+    uploads_.team_.Both([&] { written = Write(pieces, at); }, [&] { Hash(pieces); });
     if (!written.ok()) {
       // The digest has bytes that the file may lack.
       part().sha = Sha256();

@@ -45,6 +45,33 @@ TEST(ThreadTeamTest, SharesWhatIsLargeAmongItsThreads) {
   EXPECT_EQ(threads.size(), 3u);
 }
 
+TEST(ThreadTeamTest, DoesBothAtOnce) {
+  ThreadTeam team(3);
+  for (int round = 0; round < 100; ++round) {
+    absl::Notification first, second;
+    // Each waits for the other. What began late is not begun twice.
+    team.Both(
+        [&] {
+          first.Notify();
+          EXPECT_TRUE(second.WaitForNotificationWithTimeout(absl::Seconds(60)));
+        },
+        [&] {
+          second.Notify();
+          EXPECT_TRUE(first.WaitForNotificationWithTimeout(absl::Seconds(60)));
+        });
+  }
+}
+
+TEST(ThreadTeamTest, DoesBothInTurnWhereItIsAloneOrTaken) {
+  std::vector<int> order;
+  const auto first = [&] { order.push_back(1); };
+  const auto second = [&] { order.push_back(2); };
+  ThreadTeam alone(1), taken(2);
+  alone.Both(first, second);
+  taken.Both([&] { taken.Both(first, second); }, [] {});
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 1, 2}));
+}
+
 // One caller calls from inside a part, and another from another thread, while the team is taken.
 TEST(ThreadTeamTest, ACallerThatFindsTheTeamTakenWorksAlone) {
   ThreadTeam team(2);
