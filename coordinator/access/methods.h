@@ -20,7 +20,9 @@ struct MethodRule {
   Need need = Need::kAdmin;
   bool audited = false;  // It changes something, so its calls go to the audit log.
   bool counted = true;   // Counts for the caller's rate. Bulk calls do not: memory bounds them.
-  bool raw = false;      // Its handler takes serialized messages. Only for audited methods.
+  // Its handler is registered with serialized messages (WithRawCallbackMethod). Only for audited methods,
+  // whose requests the audit log reads. tests/tidy compares it with the registrations.
+  bool raw = false;
 };
 
 absl::Span<const MethodRule> MethodRules();

@@ -140,6 +140,22 @@ def check_handlers(text):
             yield f"{method} does not begin with LH_RETURN_IF_REFUSED"
 
 
+RULE = re.compile(r'\{"/longhaul\.v1\.(\w+/\w+)",([^}]*)\}')
+RAW = re.compile(r"v1::(\w+)::WithRawCallbackMethod_(\w+)")
+
+
+def check_raw_methods(rules, services):
+    """The audit log reads the requests of audited methods, so it must know which handlers are registered with serialized ones."""
+    raw = {"/".join(method) for text in services for method in RAW.findall(text)}
+    if not raw:
+        yield "coordinator/service: no raw method is found"
+    for method, rule in RULE.findall(rules):
+        if "/*raw=*/true" in rule and method not in raw:
+            yield f"coordinator/access/methods.cc: {method} is raw, but its handler takes parsed messages"
+        if "/*audited=*/true" in rule and "/*raw=*/true" not in rule and method in raw:
+            yield f"coordinator/access/methods.cc: {method} is audited and its handler takes serialized messages, so its rule is raw"
+
+
 def check_test_list(text):
     if len(re.findall(r"^\s*longhaul_test\(", text, re.MULTILINE)) > 1:
         yield "links several test programs; a folder has one (longhaul_test_apart runs a part of it on its own)"
@@ -161,6 +177,8 @@ def main():
                 problems += [f"{name}: {problem}" for problem in check_handlers(text)]
             if top != "tests":
                 problems += [f"{name}: {problem}" for problem in check_includes(name, text)]
+    problems += check_raw_methods((root / "coordinator/access/methods.cc").read_text(encoding="utf-8"),
+                                  [path.read_text(encoding="utf-8") for path in sorted((root / "coordinator/service").glob("*.h"))])
     for path in sorted((root / "tests").rglob("CMakeLists.txt")):
         problems += [f"{path.relative_to(root)}: {problem}" for problem in check_test_list(path.read_text(encoding="utf-8"))]
     print("\n".join(problems) or f"{count} files are tidy")
