@@ -22,15 +22,6 @@ EvaluationRecord RecordOf(const StoreEvaluation& record) {
           .metrics = e.metrics};
 }
 
-// What was said at submit about the job's beginning is in its events alone.
-void RestoreWarnings(LiveJob& job) {
-  if (!job.resolved.has_value()) return;
-  for (const v1::JobEvent& event : job.events.After(0)) {
-    if (event.kind() == v1::SUBMIT_WARNING)
-      job.resolved->beginning_warnings.push_back(event.message());
-  }
-}
-
 }  // namespace
 
 Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered)
@@ -41,7 +32,6 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
     if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job);
-    RestoreWarnings(*job);
     job->events.Add(MakeEvent(v1::COORDINATOR_STARTED, v1::INFO,
                               "was found again after a restart of the coordinator"),
                     parts_.now());
@@ -116,6 +106,12 @@ void Performer::Drain() {
 bool Performer::MakeDurable(const Decision& decision) {
   if (decision.records.empty()) return true;
   const absl::Status written = parts_.records->Commit(RecordsOf(decision));
+  if (absl::IsResourceExhausted(written) && going_down_) {
+    parts_.log->Warning(absl::StrCat("what was decided without disk space is dropped: ",
+                                     std::string(written.message())));
+    halted_ = true;
+    return false;
+  }
   if (absl::IsResourceExhausted(written)) {
     absl::MutexLock lock(&mutex_);
     if (!full_.has_value()) {
@@ -309,6 +305,11 @@ void Performer::Note(const absl::Status& status) {
   parts_.log->Error(absl::StrCat("halted: ", std::string(status.message()),
                                  "; the next start recovers what was acknowledged"));
   options_.on_fatal(status);
+}
+
+void Performer::GoDown() {
+  going_down_ = true;
+  Drain();
 }
 
 void Performer::Tick() {

@@ -45,11 +45,20 @@ absl::Status RecoverCounters(MetaStore& meta, LiveJob& job) {
   return absl::OkStatus();
 }
 
+// What was said at submit is in the report that was stored then, whatever this version would say. An
+// earlier version stored none.
+void RecoverWarnings(const JobRecord& record, ResolvedJob& resolved) {
+  v1::Job report;
+  if (!report.ParseFromString(record.status) || report.warnings().empty()) return;
+  resolved.warnings.assign(report.warnings().begin(), report.warnings().end());
+}
+
 absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRecord& record,
                                                     RecoveredJob* recovered) {
   v1::JobSpec spec;
   if (!spec.ParseFromString(record.spec)) return absl::DataLossError("the stored spec is damaged");
   LH_ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJobSpec(spec));
+  RecoverWarnings(record, resolved);
   recovered->options = JobOptionsOf(resolved);
   LH_ASSIGN_OR_RETURN(std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   LH_RETURN_IF_ERROR(RecoverPlaces(meta, record.id, recovered));

@@ -181,7 +181,7 @@ class CoordinatorServer::Impl {
     log_.Info("going down");
     if (server_) server_->SetServing(false);
     log_hub_.EndAll(absl::UnavailableError("the coordinator is going down"));
-    EndStreams(absl::UnavailableError("the coordinator is going down"));
+    EndCalls(absl::UnavailableError("the coordinator is going down"));
     if (server_) server_->Shutdown(grace);
     // No call can come any more. Rounds in progress are finished, but nothing more is decided.
     (void)owner_->Submit([this] { performer_->SaveCounters(); });
@@ -262,9 +262,11 @@ class CoordinatorServer::Impl {
     if (!posted) sweeping_ = false;
   }
 
-  void EndStreams(const absl::Status& status) {
+  // Those that would wait for something other than their clients.
+  void EndCalls(const absl::Status& status) {
     absl::Notification done;
     const bool posted = owner_->Submit([&] {
+      performer_->GoDown();
       plan_streams_.EndAll(status);
       watchers_.EndAll(status);
       done.Notify();

@@ -181,5 +181,18 @@ class FullDiskTest(unittest.TestCase):
         self.cluster.wait_job()
         self.assertEqual(self.ready(), 200)
 
+    def test_a_coordinator_whose_disk_is_full_still_ends(self):
+        """Calls whose answers wait for the disk do not hold it up."""
+        self.cluster.start_worker("site-a")
+        self.cluster.submit(steps=100000, pools=1, sets=["evaluation.every_cycles=1"])
+        self.cluster.wait_step(50)
+        wait_until(lambda: self.fill() or "decisions wait for disk space" in self.cluster.log("coordinator"), 90, "a decision to wait")
+        self.cluster.coordinator.terminate()
+        self.assertEqual(self.cluster.coordinator.wait(timeout=40), 0)
+        (self.data / "filler").unlink()
+        self.cluster.start_coordinator()
+        step = self.cluster.job()["inner_step"]
+        self.cluster.wait_step(step + 50)
+
 
 main()

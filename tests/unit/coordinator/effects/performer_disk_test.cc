@@ -30,6 +30,34 @@ TEST_F(PerformerTest, AFullDiskDelaysDecisionsInTheirOrder) {
   EXPECT_TRUE(performer_->health().ok());
 }
 
+TEST_F(PerformerTest, WhoGoesDownDoesNotWaitForAFullDisk) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  Step(LeavePool{"a", "1"});
+  EXPECT_EQ(Taken(), Trace());
+  performer_->GoDown();
+  EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));
+  records_.Refuse(absl::OkStatus());
+  performer_->Tick();
+  Step(Failing(id, "a"));
+  EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"}) << "it would follow on what was dropped";
+  Restart();
+  Crank();
+  EXPECT_EQ(performer_->View(id)->participants.size(), 2u);
+}
+
+TEST_F(PerformerTest, WhoGoesDownDecidesUntilTheDiskIsFull) {
+  const std::string id = RunPair();
+  Taken();
+  performer_->GoDown();
+  Step(Failing(id, "b"));
+  EXPECT_EQ(Words(answer_), "lease b");
+  records_.Refuse(Full());
+  Step(LeavePool{"a", "1"});
+  EXPECT_EQ(Words(answer_), "refuse HALTED");
+}
+
 TEST_F(PerformerTest, OnAFullDiskNothingIsCancelled) {
   const std::string id = RunPair();
   records_.Refuse(Full());

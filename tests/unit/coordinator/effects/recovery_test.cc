@@ -102,5 +102,30 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_EQ(std::count(taken.begin(), taken.end(), "publish id1 version 1"), 1);
 }
 
+TEST_F(PerformerRecoveryTest, WhatSubmitWarnedOfStaysWithTheJobWhateverHappens) {
+  publisher_.status_of = [](const LiveJob& job, const std::optional<JobFault>&) {
+    v1::Job report;
+    for (const auto& said : {job.resolved->warnings, job.resolved->beginning_warnings})
+      report.mutable_warnings()->Add(said.begin(), said.end());
+    return report.SerializeAsString();
+  };
+  ResolvedJob spec = Spec("tiny");
+  spec.beginning_warnings = {"it joins documents"};
+  std::vector<std::string> said = spec.warnings;
+  said.push_back("it joins documents");
+  ASSERT_TRUE(performer_->Submit(std::move(spec), "").ok());
+  for (int restart = 0; restart < 2; ++restart) {
+    const std::shared_ptr<LiveJob> job = performer_->Find("id1");
+    for (size_t i = 0; i < JobEvents::kEventsMax; ++i)
+      job->events.Add(MakeEvent(v1::POOL_BACK, v1::INFO, "is back"), now_);
+    performer_->SaveCounters();
+    Restart();
+    const ResolvedJob& found = *performer_->Find("id1")->resolved;
+    std::vector<std::string> says = found.warnings;
+    says.insert(says.end(), found.beginning_warnings.begin(), found.beginning_warnings.end());
+    EXPECT_EQ(says, said);
+  }
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator
