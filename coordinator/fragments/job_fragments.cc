@@ -42,12 +42,13 @@ void JobFragments::set_store(std::unique_ptr<JobStore> store) {
 
 std::string JobFragments::full() const {
   absl::MutexLock lock(&mutex_);
-  return full_;
+  return job_.now() - full_at_ < kFullFor ? full_ : "";
 }
 
 void JobFragments::set_full(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
   if (full_ != why) full_ = std::string(why);
+  if (!why.empty()) full_at_ = job_.now();
 }
 
 }  // namespace longhaul::coordinator

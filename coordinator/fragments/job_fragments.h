@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "common/checkpoint/reader.h"
 #include "common/codec/codec.h"
 #include "coordinator/fragments/contributions.h"
@@ -42,6 +44,8 @@ struct FragmentsOfJob {
   CodecOptions up;
   JobManifest manifest;
   std::optional<InitialCheckpoint> initial;
+  // Must not go backwards.
+  std::function<absl::Time()> now = SteadyTime;
 };
 
 // Thread-safe.
@@ -74,7 +78,9 @@ class JobFragments {
   const WireCounter& bytes_up() const { return bytes_up_; }
   const WireCounter& bytes_down() const { return bytes_down_; }
 
-  // Why contributions cannot be logged now (the disk is full), as a text. Empty: they can.
+  // Why contributions cannot be logged now (the disk is full), as a text. Empty: they can, or nobody has
+  // tried for kFullFor: a pool that is told of it comes again every few seconds.
+  static constexpr absl::Duration kFullFor = absl::Seconds(30);
   std::string full() const;
   void set_full(absl::string_view why);
 
@@ -102,6 +108,7 @@ class JobFragments {
   mutable absl::Mutex mutex_;
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
   std::string full_ ABSL_GUARDED_BY(mutex_);
+  absl::Time full_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::coordinator

@@ -23,12 +23,14 @@ class FragmentsTest : public testing::Test {
     EXPECT_TRUE(CreateDirs(disk_, JobsFolder("data")).ok());
     fragments_.Add(Job("job", kElements));
   }
-  static std::shared_ptr<JobFragments> Job(const std::string& id, int64_t elements) {
+  static std::shared_ptr<JobFragments> Job(const std::string& id, int64_t elements,
+                                           std::function<absl::Time()> now = SteadyTime) {
     return *JobFragments::Create(
         {.up = {.kind = CodecKind::kE3m0},
          .manifest = {.id = id,
                       .name = id,
-                      .options = {.fragment_elements = {elements}, .log_file_bytes = 1 << 20}}});
+                      .options = {.fragment_elements = {elements}, .log_file_bytes = 1 << 20}},
+         .now = std::move(now)});
   }
   void RunAll() {
     opening_.RunAll();
@@ -214,6 +216,22 @@ TEST_F(FragmentsTest, AFullDiskIsReportedUntilSomethingIsLoggedAgain) {
   EXPECT_TRUE(Push("job").ok());
   EXPECT_TRUE(fragments_.Health().ok());
   EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+// The pools of the job are gone, so nobody finds out that there is space again.
+TEST_F(FragmentsTest, AFullDiskIsNotReportedForEverWhenNobodyComesAgain) {
+  absl::Time now = absl::UnixEpoch();
+  fragments_.Add(Job("left", kElements, [&] { return now; }));
+  ASSERT_TRUE(Open("left", true).ok());
+  failing_.SetDecision([&](int64_t, FileOp) { return absl::ResourceExhaustedError("no space"); });
+  EXPECT_TRUE(absl::IsResourceExhausted(Push("left")));
+  now += absl::Seconds(20);
+  EXPECT_TRUE(absl::IsResourceExhausted(Push("left")));
+  now += JobFragments::kFullFor - absl::Seconds(1);
+  EXPECT_TRUE(absl::IsResourceExhausted(fragments_.Health()));
+  now += absl::Seconds(2);
+  EXPECT_TRUE(fragments_.Health().ok()) << fragments_.Health();
+  EXPECT_EQ(fragments_.Find("left")->full(), "");
 }
 
 TEST_F(FragmentsTest, WorksInProgressKeepAClosedJobAlive) {
