@@ -1,5 +1,7 @@
 #include "common/base/clock.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 #include "absl/time/clock.h"
@@ -7,13 +9,15 @@
 namespace longhaul {
 namespace {
 
+// How much faster or slower a corrected time passes, and which difference is none.
+constexpr int kCorrection = 10;
+constexpr absl::Duration kTolerance = absl::Seconds(1);
+
 class SystemClock : public Clock {
  public:
   absl::Time Now() const override {
     absl::MutexLock lock(&mutex_);
-    // If the wall clock steps back, leases must neither expire nor become longer.
-    last_ = std::max(last_, absl::Now());
-    return last_;
+    return time_.At(absl::Now(), SteadyTime() - absl::UnixEpoch());
   }
   void SleepUntil(absl::Time deadline) override {
     for (absl::Time now = Now(); now < deadline; now = Now()) absl::SleepFor(deadline - now);
@@ -21,12 +25,36 @@ class SystemClock : public Clock {
 
  private:
   mutable absl::Mutex mutex_;
-  mutable absl::Time last_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  mutable EvenTime time_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
+absl::Time SteadyTime() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return absl::UnixEpoch() + absl::DurationFromTimespec(now);
+}
+
+absl::Time EvenTime::At(absl::Time wall, absl::Duration passed) {
+  if (time_ == absl::InfinitePast()) {
+    time_ = wall;
+  } else {
+    const absl::Duration step = std::max(passed - passed_, absl::ZeroDuration());
+    time_ += step;
+    const absl::Duration behind = wall - time_, correction = step / kCorrection;
+    if (behind > kTolerance) time_ += std::min(correction, behind - kTolerance);
+    if (behind < -kTolerance) time_ -= std::min(correction, -behind - kTolerance);
+  }
+  passed_ = passed;
+  return time_;
+}
+
 std::unique_ptr<Clock> MakeSystemClock() { return std::make_unique<SystemClock>(); }
+
+absl::Time OnWallClock(const Clock& clock, absl::Time time) {
+  return absl::Now() + (time - clock.Now());
+}
 
 absl::Time ManualClock::Now() const {
   absl::MutexLock lock(&mutex_);

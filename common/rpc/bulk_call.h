@@ -20,7 +20,7 @@ namespace longhaul {
 using BulkChannels = absl::Span<const std::shared_ptr<grpc::Channel>>;
 
 struct BulkCall {
-  // Required: the server refuses calls without a deadline.
+  // Of the wall clock. Required: the server refuses calls without a deadline.
   absl::Time deadline;
   // A stop request from any thread cancels the call: CANCELLED.
   std::stop_token stop;

@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/impl/codegen/client_unary_call.h"
@@ -43,10 +43,10 @@ absl::StatusOr<absl::Duration> MeasureRoundTrip(const std::shared_ptr<grpc::Chan
                                                 absl::Time deadline) {
   absl::Duration smallest = absl::InfiniteDuration();
   for (int i = 0; i < kCalls; ++i) {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyTime();
     const absl::Status status = Check(channel.get(), deadline);
     if (status.ok()) {
-      smallest = std::min(smallest, absl::Now() - begin);
+      smallest = std::min(smallest, SteadyTime() - begin);
     } else if (smallest == absl::InfiniteDuration()) {
       return status;
     }

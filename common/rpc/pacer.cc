@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/retry.h"
 
 namespace longhaul {
@@ -18,7 +18,7 @@ absl::Time Pacer::Reserve(int64_t bytes, absl::Time now) {
 }
 
 void Pacer::Wait(int64_t bytes, const std::stop_token& stop) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyTime();
   const absl::Time start = Reserve(bytes, now);
   if (start > now) WaitUnlessStopped(start - now, stop);
 }

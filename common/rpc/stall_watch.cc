@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/status_details.h"
 
 namespace longhaul {
@@ -19,12 +20,12 @@ absl::Status StalledError(const StallLimits& limits) {
 void StallWatch::Start(std::function<void()> on_stall) {
   absl::MutexLock lock(&mutex_);
   on_stall_ = std::move(on_stall);
-  Arm(absl::Now() + limits_.pause_max);
+  Arm(limits_.pause_max);
 }
 
 void StallWatch::Expect(int64_t bytes) {
   const absl::Time due =
-      absl::Now() + limits_.pause_max + absl::Seconds(1) * bytes / limits_.pace_min;
+      SteadyTime() + limits_.pause_max + absl::Seconds(1) * bytes / limits_.pace_min;
   absl::MutexLock lock(&mutex_);
   due_ = due;
 }
@@ -44,10 +45,10 @@ void StallWatch::Stop() {
   on_stall = std::exchange(on_stall_, nullptr);
 }
 
-void StallWatch::Arm(absl::Time at) {
+void StallWatch::Arm(absl::Duration wait) {
   // A new alarm is made, since the callback of the old one may be running.
   alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(at), [self = shared_from_this()](bool rang) {
+  alarm_->Set(absl::ToChronoTime(absl::Now() + wait), [self = shared_from_this()](bool rang) {
     if (rang) self->Ring();
   });
 }
@@ -57,8 +58,8 @@ void StallWatch::Ring() {
   {
     absl::MutexLock lock(&mutex_);
     if (on_stall_ == nullptr) return;
-    const absl::Time now = absl::Now();
-    if (now < due_) return Arm(std::min(due_, now + limits_.pause_max));
+    const absl::Duration left = due_ - SteadyTime();
+    if (left > absl::ZeroDuration()) return Arm(std::min(left, limits_.pause_max));
     on_stall = std::move(on_stall_);
     on_stall_ = nullptr;
   }

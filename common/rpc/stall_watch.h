@@ -46,7 +46,7 @@ class StallWatch : public std::enable_shared_from_this<StallWatch> {
   void Stop();
 
  private:
-  void Arm(absl::Time at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Arm(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Ring();
 
   const StallLimits limits_;

@@ -1,5 +1,6 @@
 // How often each caller may call: a bucket of tokens for each, which fills at a steady rate. Pure
-// but for its lock: the time is an argument.
+// but for its lock: the time is an argument. Give it SteadyTime, since a caller would be refused for as
+// long as the wall clock was set back.
 #pragma once
 
 #include <cstdint>

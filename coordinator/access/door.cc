@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
@@ -122,7 +122,7 @@ grpc::Status Door::Process(const InputMetadata& metadata, grpc::AuthContext* con
                            OutputMetadata*, OutputMetadata*) {
   const std::string method = OnlyValue(metadata, ":path");
   if (guarded_ && IsOurs(FindMethod(method))) return grpc::Status::OK;
-  return ToGrpcStatus(Admit(method, NamesOf(*connection), AuthorizationOf(metadata), absl::Now()));
+  return ToGrpcStatus(Admit(method, NamesOf(*connection), AuthorizationOf(metadata), SteadyTime()));
 }
 
 class GuardedCall : public grpc::experimental::Interceptor {
@@ -138,7 +138,7 @@ class GuardedCall : public grpc::experimental::Interceptor {
     if (batch->QueryInterceptionHookPoint(Point::POST_RECV_INITIAL_METADATA)) {
       Door::Known known{.caller = door_->Identify(info_->method(), NamesOf(*call->auth_context()),
                                                   AuthorizationOf(call->client_metadata()))};
-      known.refusal = door_->Judge(info_->method(), known.caller, absl::Now());
+      known.refusal = door_->Judge(info_->method(), known.caller, SteadyTime());
       refused_ = !known.refusal.ok();
       entered_ = refused_ || known.caller.user.has_value();
       if (entered_) door_->Enter(call, std::move(known));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "common/device/cuda_module.h"
 #include "common/rpc/certificate_dates.h"
 #include "common/rpc/tls_probe.h"
@@ -162,8 +163,7 @@ class Examination {
   void Unreachable(const absl::Status& status, absl::Duration timeout) {
     const CliError error = ErrorOfCall(status, connection_.server);
     std::string advice = error.hint;
-    const absl::StatusOr<bool> speaks_tls =
-        SpeaksTls(connection_.server, environment_.clock.Now() + timeout);
+    const absl::StatusOr<bool> speaks_tls = SpeaksTls(connection_.server, absl::Now() + timeout);
     if (speaks_tls.ok() && *speaks_tls && access_.tls == nullptr) {
       advice = "the coordinator wants TLS: give --tls-ca, --tls-certificate and --tls-key";
     } else if (speaks_tls.ok() && !*speaks_tls && access_.tls != nullptr) {

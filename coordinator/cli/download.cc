@@ -204,7 +204,9 @@ class Downloading {
       request.set_offset(from());
       bool any = false;
       const absl::Status status = client_.DownloadCheckpoint(
-          request, std::min(options_.deadline, environment_.clock.Now() + kStreamMax),
+          request,
+          OnWallClock(environment_.clock,
+                      std::min(options_.deadline, environment_.clock.Now() + kStreamMax)),
           [&](const v1::DownloadCheckpointResponse& chunk) -> absl::Status {
             if (chunk.offset() != from())
               return absl::InternalError("the server skipped a part of the file");

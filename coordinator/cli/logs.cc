@@ -116,12 +116,13 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
   absl::Time heard_at = environment.clock.Now();
   bool lost = false;
   for (;;) {
-    absl::Status status =
-        client.FollowLogs(*request, deadline, [&](const v1::FollowLogsResponse& lines) {
-          if (std::exchange(lost, false)) environment.err << "connected again" << std::endl;
-          heard_at = environment.clock.Now();
-          return printer.Print(lines);
-        });
+    absl::Status status = client.FollowLogs(*request, OnWallClock(environment.clock, deadline),
+                                            [&](const v1::FollowLogsResponse& lines) {
+                                              if (std::exchange(lost, false))
+                                                environment.err << "connected again" << std::endl;
+                                              heard_at = environment.clock.Now();
+                                              return printer.Print(lines);
+                                            });
     if (!environment.out.good()) return Outcome::Nothing();  // Run says so.
     // That is how a wait ends that was given a time.
     const bool over = absl::IsDeadlineExceeded(status) && arguments.follow;

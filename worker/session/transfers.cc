@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -134,7 +135,7 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
           }};
   return Retry(options, [&] {
     begun = clock_->Now();
-    return call(BulkCall{.deadline = clock_->Now() + options_.attempt,
+    return call(BulkCall{.deadline = absl::Now() + options_.attempt,
                          .stop = stop,
                          .pacer = pacer_ ? &*pacer_ : nullptr});
   });

@@ -1,6 +1,6 @@
 #include "common/rpc/pacer.h"
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "gtest/gtest.h"
 
 namespace longhaul {
@@ -34,7 +34,7 @@ TEST(PacerTest, APauseIsNotSavedUp) {
 
 TEST(PacerTest, AStopEndsAWait) {
   Pacer pacer(1);
-  pacer.Reserve(1'000'000, absl::Now());
+  pacer.Reserve(1'000'000, SteadyTime());
   std::stop_source stop;
   stop.request_stop();
   // Without the stop it would wait for days.
