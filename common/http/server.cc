@@ -32,7 +32,10 @@ constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-void Send(mg_connection* connection, const Page& page) {
+// A HEAD request gets what a GET would get, without the page itself: monitors ask so.
+enum class Answered { kPage, kHead };
+
+void Send(mg_connection* connection, const Page& page, Answered answered) {
   mg_printf(connection,
             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s"
             "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
@@ -40,44 +43,59 @@ void Send(mg_connection* connection, const Page& page) {
             page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
             page.body.size(), page.code == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
             kContentPolicy);
-  mg_write(connection, page.body.data(), page.body.size());
+  if (answered == Answered::kPage) mg_write(connection, page.body.data(), page.body.size());
 }
 
-// Answers GET of every path that no other handler has.
-class NoSuchPage : public CivetHandler {
+// Answers GET and HEAD.
+class GetHandler : public CivetHandler {
+ public:
+  virtual void Answer(mg_connection* connection, Answered answered) = 0;
+
+  bool handleGet(CivetServer*, mg_connection* connection) override {
+    Answer(connection, Answered::kPage);
+    return true;
+  }
+  bool handleHead(CivetServer*, mg_connection* connection) override {
+    Answer(connection, Answered::kHead);
+    return true;
+  }
+};
+
+// Of every path that no other handler has.
+class NoSuchPage : public GetHandler {
  public:
   explicit NoSuchPage(const Pages& pages) {
     for (const auto& [path, _] : pages.all()) absl::StrAppend(&body_, " ", path);
     body_.append("\n");
   }
 
-  bool handleGet(CivetServer*, mg_connection* connection) override {
-    Send(connection, {.code = 404, .body = body_});
-    return true;
+  void Answer(mg_connection* connection, Answered answered) override {
+    Send(connection, {.code = 404, .body = body_}, answered);
   }
 
  private:
   std::string body_ = "there is no such page; there are";
 };
 
-// Answers GET of one path.
-class PageHandler : public CivetHandler {
+// Of one path.
+class PageHandler : public GetHandler {
  public:
   // Without `gate` every request passes.
   PageHandler(std::string path, Pages::Make make, Pages::Gate gate, NoSuchPage* others)
       : path_(std::move(path)), make_(std::move(make)), gate_(std::move(gate)), others_(others) {}
 
-  bool handleGet(CivetServer* server, mg_connection* connection) override {
+  void Answer(mg_connection* connection, Answered answered) override {
     const mg_request_info& request = *mg_get_request_info(connection);
     // civetweb also calls the handler for paths below its own.
-    if (path_ != request.local_uri) return others_->handleGet(server, connection);
-    Send(connection, Answer(mg_get_header(connection, "Authorization"),
-                            {.query = request.query_string ? request.query_string : ""}));
-    return true;
+    if (path_ != request.local_uri) return others_->Answer(connection, answered);
+    Send(connection,
+         PageFor(mg_get_header(connection, "Authorization"),
+                 {.query = request.query_string ? request.query_string : ""}),
+         answered);
   }
 
  private:
-  Page Answer(const char* authorization, const PageRequest& request) const {
+  Page PageFor(const char* authorization, const PageRequest& request) const {
     if (gate_) {
       const absl::Status passes = gate_(authorization == nullptr ? "" : authorization);
       if (!passes.ok()) return {.code = 401, .body = absl::StrCat(passes.message(), "\n")};

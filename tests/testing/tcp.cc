@@ -50,10 +50,11 @@ bool SendAll(int connection, absl::Span<const uint8_t> bytes) {
   return true;
 }
 
-std::string HttpGet(int port, const std::string& path, const std::string& authorization) {
+std::string HttpAsk(int port, const std::string& method, const std::string& path,
+                    const std::string& authorization) {
   const int connection = ConnectTcp(port);
   if (connection < 0) return "";
-  std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n";
+  std::string request = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n";
   if (!authorization.empty()) request += "Authorization: " + authorization + "\r\n";
   request += "\r\n";
   std::string answer;
@@ -64,6 +65,10 @@ std::string HttpGet(int port, const std::string& path, const std::string& author
   }
   close(connection);
   return answer;
+}
+
+std::string HttpGet(int port, const std::string& path, const std::string& authorization) {
+  return HttpAsk(port, "GET", path, authorization);
 }
 
 }  // namespace longhaul

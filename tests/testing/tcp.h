@@ -23,6 +23,9 @@ int ConnectTcp(int port, const std::string& host = kLoopback);
 // Blocks until all bytes were taken. Returns false if the connection ended before.
 [[nodiscard]] bool SendAll(int connection, absl::Span<const uint8_t> bytes);
 
+// The whole answer to a request, with headers. Empty if nobody listens.
+std::string HttpAsk(int port, const std::string& method, const std::string& path,
+                    const std::string& authorization = "");
 // The whole answer to a GET, with headers. Empty if nobody listens.
 std::string HttpGet(int port, const std::string& path, const std::string& authorization = "");
 

@@ -68,6 +68,19 @@ TEST(HttpServerTest, ProbesTellHealthFromReadiness) {
   EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST(HttpServerTest, AHeadRequestGetsTheAnswerOfAGetWithoutThePage) {
+  Pages pages = Probes();
+  pages.Add("/secret", [](const PageRequest&) { return Page{.body = "secret"}; });
+  pages.SetGate([](absl::string_view) { return absl::UnauthenticatedError("a token is needed"); });
+  const auto server = HttpServer::Start({}, pages).value();
+  const auto head = [&](const std::string& path) { return HttpAsk(server->port(), "HEAD", path); };
+  EXPECT_THAT(head("/healthz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(head("/healthz"), HasSubstr("Content-Length: 3\r\n"));
+  EXPECT_THAT(head("/healthz"), EndsWith("\r\n\r\n"));
+  EXPECT_THAT(head("/secret"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(head("/other"), StartsWith("HTTP/1.1 404 "));
+}
+
 TEST(HttpServerTest, TakesAddressesAndLocalhost) {
   EXPECT_EQ(HttpServer::OptionsFrom("localhost:7071")->address, "127.0.0.1");
   EXPECT_EQ(HttpServer::OptionsFrom("[::1]:7071")->address, "[::1]");
