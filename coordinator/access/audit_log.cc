@@ -1,6 +1,7 @@
 #include "coordinator/access/audit_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,6 +58,13 @@ std::unique_ptr<google::protobuf::Message> Parsed(const std::string& method,
   grpc::ProtoBufferReader reader(&request);
   const bool parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
   return parsed ? std::move(message) : nullptr;
+}
+
+bool EndsWithinALine(int fd) {
+  struct stat file;
+  char last = '\n';
+  return fstat(fd, &file) == 0 && file.st_size > 0 && pread(fd, &last, 1, file.st_size - 1) == 1 &&
+         last != '\n';
 }
 
 class AuditedCall : public interception::Interceptor {
@@ -124,8 +132,9 @@ class AuditObserver : public interception::ServerInterceptorFactoryInterface {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, Logger log) {
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  if (fd >= 0) return std::unique_ptr<AuditLog>(new AuditLog(fd, path, std::move(log)));
+  const int fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd >= 0)
+    return std::unique_ptr<AuditLog>(new AuditLog(fd, path, EndsWithinALine(fd), std::move(log)));
   return absl::UnavailableError(
       absl::StrCat("--audit-log ", path, ": ", std::strerror(errno),
                    ": name a file in a folder that exists and that this user may write to"));
@@ -144,10 +153,13 @@ void AuditLog::Write(const AuditEntry& entry) {
       {"result", entry.result},
       {"message", entry.message}};
   if (!entry.upload.empty()) json["upload"] = entry.upload;
-  const std::string line =
+  std::string line =
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   absl::MutexLock lock(&mutex_);
-  const bool written = write(fd_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (torn_) line.insert(0, "\n");
+  const ssize_t bytes = write(fd_, line.data(), line.size());
+  const bool written = bytes == static_cast<ssize_t>(line.size());
+  torn_ = !written && (torn_ || bytes > 0);
   if (!written && !failed_)
     log_.Error(absl::StrCat("cannot write the audit log ", path_, ": ", std::strerror(errno)));
   failed_ = !written;

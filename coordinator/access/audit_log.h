@@ -40,14 +40,16 @@ class AuditLog {
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeObserver(Who who);
 
  private:
-  AuditLog(int fd, std::string path, Logger log)
-      : path_(std::move(path)), log_(std::move(log)), fd_(fd) {}
+  AuditLog(int fd, std::string path, bool torn, Logger log)
+      : path_(std::move(path)), log_(std::move(log)), fd_(fd), torn_(torn) {}
 
   const std::string path_;
   const Logger log_;
   absl::Mutex mutex_;
   const int fd_;
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  // The file ends with a part of a line: the disk became full within it.
+  bool torn_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::coordinator

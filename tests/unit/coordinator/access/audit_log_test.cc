@@ -1,5 +1,8 @@
 #include "coordinator/access/audit_log.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -29,6 +32,33 @@ TEST(AuditLogTest, WritesALineAndKeepsWhatIsThere) {
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(nlohmann::json::parse(line)["result"], "OK");
   EXPECT_FALSE(std::getline(file, line));
+}
+
+TEST(AuditLogTest, ALineThatADiskDidNotTakeDoesNotSpoilTheNext) {
+  const TempDir folder;
+  const std::string path = folder.Join("audit.jsonl");
+  const auto log = AuditLog::Open(path, Logger({}));
+  ASSERT_TRUE(log.ok()) << log.status();
+  // A file may not grow beyond this: as on a disk that is full, a part of a line is written.
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 60, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  (*log)->Write({.who = "token:ann"});
+  (*log)->Write({.who = "token:ann"});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, ignored);
+  // Also where another process goes on.
+  for (const char* who : {"token:bob", "token:eve"})
+    (*AuditLog::Open(path, Logger({})))->Write({.who = who});
+  (*log)->Write({.who = "token:kim"});
+  std::ifstream file(path);
+  std::string torn, bob, eve;
+  ASSERT_TRUE(std::getline(file, torn) && std::getline(file, bob) && std::getline(file, eve));
+  EXPECT_EQ(torn.size(), 60u);
+  EXPECT_EQ(nlohmann::json::parse(bob)["who"], "token:bob");
+  EXPECT_EQ(nlohmann::json::parse(eve)["who"], "token:eve");
 }
 
 TEST(AuditLogTest, AFileThatCannotBeMadeIsNamed) {
