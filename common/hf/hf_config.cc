@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
-#include "common/io/mapped_file.h"
+#include "common/io/read_only_file.h"
 
 namespace longhaul {
 namespace {
@@ -209,9 +209,8 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view text) {
 
 absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/config.json");
-  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  absl::StatusOr<HfConfig> config =
-      ParseHfConfig({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kHfConfigBytesMax));
+  absl::StatusOr<HfConfig> config = ParseHfConfig(text);
   if (!config.ok())
     return absl::Status(config.status().code(),
                         absl::StrCat(path, ": ", config.status().message()));
@@ -231,11 +230,10 @@ absl::StatusOr<std::vector<int64_t>> ParseEndTokens(absl::string_view text) {
 absl::StatusOr<std::vector<int64_t>> ReadEndTokens(const std::string& folder) {
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::string path = absl::StrCat(folder, "/", name);
-    const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-    if (absl::IsNotFound(file.status())) continue;
-    LH_RETURN_IF_ERROR(file.status());
-    absl::StatusOr<std::vector<int64_t>> ends =
-        ParseEndTokens({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+    const absl::StatusOr<std::string> text = ReadRegularFile(path, kHfConfigBytesMax);
+    if (absl::IsNotFound(text.status())) continue;
+    LH_RETURN_IF_ERROR(text.status());
+    absl::StatusOr<std::vector<int64_t>> ends = ParseEndTokens(*text);
     if (!ends.ok())
       return absl::Status(ends.status().code(), absl::StrCat(path, ": ", ends.status().message()));
     if (!ends->empty()) return ends;

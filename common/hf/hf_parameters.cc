@@ -15,7 +15,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
-#include "common/io/mapped_file.h"
+#include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_file.h"
 
 namespace longhaul {
@@ -31,9 +31,8 @@ absl::Status Bad(const std::string& path, absl::string_view what) {
 }
 
 absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const auto json = ParseJsonObject(
-      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, kIndexBytesMax);
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kIndexBytesMax));
+  const auto json = ParseJsonObject(text, kIndexBytesMax);
   if (!json.ok()) return Bad(path, json.status().message());
   if (!json->contains("weight_map") || !(*json)["weight_map"].is_object())
     return Bad(path, "has no weight_map");
@@ -109,10 +108,7 @@ class HfParameters : public InitialParameters {
                     to = std::min(end, place.offset + tensor.elements);
       if (from >= to) continue;
       const absl::Span<float> values = out.subspan(from - offset, to - from);
-      const absl::Span<const uint8_t> bytes = place.file->BytesOf(tensor).subspan(
-          (from - place.offset) * BytesOf(tensor.type), (to - from) * BytesOf(tensor.type));
-      ToFloat(tensor.type, bytes.data(), values);
-      place.file->Release(bytes);
+      LH_RETURN_IF_ERROR(place.file->Read(tensor, from - place.offset, values));
       if (!IsFinite(values)) {
         return absl::DataLossError(
             absl::StrCat(place.file->path(), ": ", tensor.name, " has values that are not finite"));
@@ -145,7 +141,7 @@ absl::StatusOr<Stored> StoredIn(const std::string& folder,
   return stored;
 }
 
-bool SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
+absl::StatusOr<bool> SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
   if (a.tensor->shape != b.tensor->shape || !IsModelType(a.tensor->type) ||
       !IsModelType(b.tensor->type))
     return false;
@@ -153,14 +149,8 @@ bool SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
   for (int64_t at = 0; at < a.tensor->elements; at += kCompareElements) {
     of_a.resize(std::min(kCompareElements, a.tensor->elements - at));
     of_b.resize(of_a.size());
-    for (const auto& [place, values] : {std::pair(&a, &of_a), std::pair(&b, &of_b)}) {
-      const ElementType type = place->tensor->type;
-      const absl::Span<const uint8_t> bytes =
-          place->file->BytesOf(*place->tensor)
-              .subspan(at * BytesOf(type), values->size() * BytesOf(type));
-      ToFloat(type, bytes.data(), absl::MakeSpan(*values));
-      place->file->Release(bytes);
-    }
+    LH_RETURN_IF_ERROR(a.file->Read(*a.tensor, at, absl::MakeSpan(of_a)));
+    LH_RETURN_IF_ERROR(b.file->Read(*b.tensor, at, absl::MakeSpan(of_b)));
     if (std::memcmp(of_a.data(), of_b.data(), 4 * of_a.size()) != 0) return false;
   }
   return true;
@@ -170,9 +160,9 @@ bool SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
 // transformers uses both, whatever config.json says; so it is asked which is meant.
 absl::Status CheckTied(const std::string& folder, const Stored& stored) {
   const auto embeddings = stored.find(kEmbeddings), output = stored.find(kOutput);
-  if (embeddings == stored.end() || output == stored.end() ||
-      SameValues(embeddings->second, output->second))
-    return absl::OkStatus();
+  if (embeddings == stored.end() || output == stored.end()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const bool same, SameValues(embeddings->second, output->second));
+  if (same) return absl::OkStatus();
   return Bad(folder, absl::StrCat(kOutput, " differs from ", kEmbeddings,
                                   ", but config.json has tie_word_embeddings: true; set it to "
                                   "false there if the model is to have both"));

@@ -1,18 +1,14 @@
 #include "common/io/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/io/failed_open.h"
+#include "common/base/status_macros.h"
 
 namespace longhaul {
 namespace {
@@ -23,18 +19,17 @@ constexpr uintptr_t kMappedAtOnce = 1 << 16;
 }  // namespace
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  // Without O_NONBLOCK a pipe of that name would be waited for.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return FailedOpen(errno, path);
-  const absl::Cleanup close_file = [fd] { close(fd); };
-  struct stat info;
-  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
-  if (!S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
-  if (info.st_size == 0) return MappedFile(nullptr, 0);
-  void* data = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (data == MAP_FAILED) return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", path));
-  return MappedFile(static_cast<const uint8_t*>(data), info.st_size);
+  LH_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  return Map(file);
+}
+
+absl::StatusOr<MappedFile> MappedFile::Map(const ReadOnlyFile& file) {
+  const auto size = static_cast<size_t>(file.size());
+  if (size == 0) return MappedFile(nullptr, 0);
+  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (data == MAP_FAILED)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", file.path()));
+  return MappedFile(static_cast<const uint8_t*>(data), size);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

@@ -1,5 +1,7 @@
 // A file's bytes, mapped read-only. Movable; the mapping ends with the object. Thread-safe
-// (immutable). What was read of it counts as memory of the process until it is released.
+// (immutable). What was read of it counts as memory of the process until it is released. If the file becomes
+// shorter, or its disk fails, touching what is lost ends the process by a signal: only for files that
+// nobody changes (read_only_file.h is for others).
 #pragma once
 
 #include <cstddef>
@@ -8,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/io/read_only_file.h"
 
 namespace longhaul {
 
@@ -16,6 +19,8 @@ class MappedFile {
   // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Otherwise the system's error,
   // with the path.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
+  // As it was when it was opened, also if another file has its name now.
+  static absl::StatusOr<MappedFile> Map(const ReadOnlyFile& file);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

@@ -36,6 +36,10 @@ void CheckFile(const SafetensorsFile& file) {
     if (!IsModelType(tensor.type)) continue;
     std::vector<float> values(tensor.elements);
     ToFloat(tensor.type, bytes.data(), absl::MakeSpan(values));
+    std::vector<float> read(tensor.elements);
+    LH_CHECK(file.Read(tensor, 0, absl::MakeSpan(read)).ok(), "it does not change");
+    LH_CHECK(std::memcmp(read.data(), values.data(), 4 * read.size()) == 0,
+             "both ways to read agree");
   }
   const std::string json = WriteSafetensorsHeader(file.header());
   LH_CHECK(ParseSafetensorsHeader(json, end).ok(), "what was read can be written");

@@ -185,6 +185,29 @@ TEST_F(HfParametersTest, RefusesMalformedIndexes) {
   EXPECT_TRUE(absl::IsNotFound(OpenHfParameters(Path("m"), layout_).status()));
 }
 
+// Somebody writes the file anew, or copies another one over it.
+TEST_F(HfParametersTest, AFileThatIsCutOffWhileItIsReadIsAnError) {
+  ASSERT_TRUE(ExportHf(*fs_, layout_, Ramp(), {.config = {.shape = kShape}}, Path("m")).ok());
+  const auto parameters = OpenHfParameters(Path("m"), layout_);
+  ASSERT_TRUE(parameters.ok()) << parameters.status();
+  const std::string file = Path("m") + "/model.safetensors";
+  const auto read = [&] {
+    absl::Status status;
+    for (size_t unit = 0; unit < layout_.units.size(); ++unit) {
+      std::vector<float> values(layout_.units[unit].elements);
+      status.Update((*parameters)->Read(static_cast<int>(unit), 0, absl::MakeSpan(values)));
+    }
+    return status;
+  };
+  ASSERT_TRUE(read().ok());
+  for (const uintmax_t bytes : {std::filesystem::file_size(file) - 1, uintmax_t{100}}) {
+    std::filesystem::resize_file(file, bytes);
+    const absl::Status status = read();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("model.safetensors"));
+  }
+}
+
 TEST_F(HfParametersTest, RefusesValuesThatAreNotFinite) {
   Ramp ramp;
   ramp.limit = -std::numeric_limits<float>::infinity();

@@ -1,0 +1,73 @@
+#include "common/io/read_only_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/io/failed_open.h"
+
+namespace longhaul {
+
+absl::StatusOr<ReadOnlyFile> ReadOnlyFile::Open(const std::string& path) {
+  // Without O_NONBLOCK a pipe of that name would be waited for.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return FailedOpen(errno, path);
+  ReadOnlyFile file(path, descriptor, 0);
+  struct stat info;
+  if (fstat(descriptor, &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
+  if (!S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  file.size_ = info.st_size;
+  return file;
+}
+
+ReadOnlyFile::ReadOnlyFile(ReadOnlyFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+ReadOnlyFile& ReadOnlyFile::operator=(ReadOnlyFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+ReadOnlyFile::~ReadOnlyFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::Status ReadOnlyFile::Read(int64_t offset, absl::Span<uint8_t> out) const {
+  while (!out.empty()) {
+    const ssize_t read = pread(descriptor_, out.data(), out.size(), offset);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0)
+      return absl::DataLossError(absl::StrCat("cannot read ", path_, ": ", std::strerror(errno)));
+    if (read == 0) {
+      return absl::DataLossError(absl::StrCat(path_, " ends at byte ", offset, " now; it had ",
+                                              size_, " bytes when it was opened"));
+    }
+    out.remove_prefix(read);
+    offset += read;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t bytes_max) {
+  LH_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  if (file.size() > bytes_max)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than ", bytes_max, " bytes"));
+  std::string text(file.size(), '\0');
+  LH_RETURN_IF_ERROR(
+      file.Read(0, {reinterpret_cast<uint8_t*>(text.data()), static_cast<size_t>(text.size())}));
+  return text;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,44 @@
+// A regular file of somebody else, which may change or fail while it is read: then a read is an error. (Who
+// touches a part of a mapped file that is not there any more is ended by a signal.)
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace longhaul {
+
+// Movable. Thread-safe (immutable); reads block on the disk.
+class ReadOnlyFile {
+ public:
+  // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Otherwise the system's error, with the
+  // path.
+  static absl::StatusOr<ReadOnlyFile> Open(const std::string& path);
+  ReadOnlyFile(ReadOnlyFile&& other) noexcept;
+  ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
+  ~ReadOnlyFile();
+
+  const std::string& path() const { return path_; }
+  // When it was opened.
+  int64_t size() const { return size_; }
+  // DATA_LOSS: the file ends earlier now, or cannot be read.
+  absl::Status Read(int64_t offset, absl::Span<uint8_t> out) const;
+  // Valid as long as the object.
+  int descriptor() const { return descriptor_; }
+
+ private:
+  ReadOnlyFile(std::string path, int descriptor, int64_t size)
+      : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+// All of a file, as a text. INVALID_ARGUMENT: it has more than `bytes_max`. Otherwise the errors of ReadOnlyFile.
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t bytes_max);
+
+}  // namespace longhaul
