@@ -203,9 +203,11 @@ void Performer::Begin(const WriteCheckpoint& work) {
               absl::StrCat("no checkpoint of step ", work.step, ": ", written.status().message()));
           event.set_step(work.step);
           event.set_code(absl::StatusCodeToString(written.status().code()));
-          log.Warning(event.message());
-          job->events.Add(std::move(event), now());
-          parts_.publisher->JobChanged(*job);
+          if (std::exchange(job->checkpoint_trouble, event.message()) != event.message()) {
+            log.Warning(event.message());
+            job->events.Add(std::move(event), now());
+            parts_.publisher->JobChanged(*job);
+          }
           return Step(CheckpointFailed{work.job, work.final,
                                        WorkFaultOf(written.status(), "writing a checkpoint"),
                                        work.cycle});
@@ -213,6 +215,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
         v1::JobEvent event = MakeEvent(v1::CHECKPOINT_WRITTEN, v1::INFO,
                                        absl::StrCat("has a checkpoint of step ", work.step));
         event.set_step(work.step);
+        job->checkpoint_trouble.clear();
         log.Info(event.message());
         job->events.Add(std::move(event), now());
         parts_.publisher->JobChanged(*job);

@@ -134,6 +134,29 @@ TEST_F(PerformerTest, OnAFullDiskRepeatedEvaluationsDoNotPileUp) {
   EXPECT_EQ(Taken(), (Trace{"store evaluation", "answer lease a"}));
 }
 
+TEST_F(PerformerTest, ACheckpointThatWaitsForTheDiskLeavesRoomForOtherEvents) {
+  const std::string id = RunPair();
+  performer_->Step(AskCheckpoint{id});
+  files_.SetDecision(
+      [](int64_t, FileOp op) { return op == FileOp::kCreateDir ? Full() : absl::OkStatus(); });
+  Push(id, "b", 1, RoundKind::kOuter);
+  const auto count = [&](v1::EventKind kind) {
+    const std::vector<v1::JobEvent> events = performer_->EventsAfter(id, 0);
+    return std::count_if(events.begin(), events.end(),
+                         [&](const v1::JobEvent& event) { return event.kind() == kind; });
+  };
+  for (int i = 0; i < 10; ++i) {
+    Crank();
+    Pass(absl::Seconds(2));
+  }
+  EXPECT_EQ(count(v1::CHECKPOINT_FAILED), 1);
+  EXPECT_EQ(count(v1::CHECKPOINT_WRITTEN), 0);
+  files_.SetDecision(nullptr);
+  Pass(absl::Seconds(2));
+  Crank();
+  EXPECT_EQ(count(v1::CHECKPOINT_WRITTEN), 1);
+}
+
 TEST_F(PerformerTest, OnAFullDiskASubmitStoresNothing) {
   records_.Refuse(Full());
   const absl::Status first = performer_->Submit(Spec("job"), "once").status();

@@ -19,6 +19,7 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/data_folder.h"
+#include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
 #include "tests/unit/coordinator/fragments/willing_arbiter.h"
 
@@ -135,7 +136,7 @@ class PerformerTest : public testing::Test {
     performer_.reset();
     fragments_ =
         std::make_unique<Fragments>(Fragments::Options{.data_dir = "data", .tile_threads = 1},
-                                    Fragments::Parts{.fs = &disk_,
+                                    Fragments::Parts{.fs = &files_,
                                                      .arbiter = &arbiter_,
                                                      .apply = &apply_,
                                                      .opening = &background_,
@@ -256,6 +257,7 @@ class PerformerTest : public testing::Test {
   FragmentMetrics fragment_metrics_{registry_};
   EffectMetrics effect_metrics_{registry_};
   MemoryFileSystem disk_;
+  FailingFileSystem files_{&disk_};
   std::unique_ptr<MetaStore> meta_ = *MetaStore::Open(":memory:");
   Records records_{meta_.get(), &trace_};
   HandCrank owner_;
