@@ -19,6 +19,7 @@ class SystemClock : public Clock {
     absl::MutexLock lock(&mutex_);
     return time_.At(absl::Now(), SteadyTime() - absl::UnixEpoch());
   }
+  absl::Time Wall() const override { return absl::Now(); }
   void SleepUntil(absl::Time deadline) override {
     for (absl::Time now = Now(); now < deadline; now = Now()) absl::SleepFor(deadline - now);
   }

@@ -16,6 +16,8 @@ class Clock {
   virtual ~Clock() = default;
   // Never goes backwards within one object.
   virtual absl::Time Now() const = 0;
+  // What the wall clock shows, for people to compare. It may be set, also back.
+  virtual absl::Time Wall() const { return Now(); }
   // Returns once Now() >= deadline.
   virtual void SleepUntil(absl::Time deadline) = 0;
   void Sleep(absl::Duration duration) { SleepUntil(Now() + duration); }

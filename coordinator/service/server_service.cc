@@ -25,7 +25,7 @@ grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* c
                                                   v1::DescribeResponse* response) {
   LH_RETURN_IF_REFUSED(facts_.door, context);
   response->set_version(LONGHAUL_VERSION);
-  *response->mutable_now() = ToProto(facts_.clock->Now());
+  *response->mutable_now() = ToProto(facts_.clock->Wall());
   *response->mutable_started_at() = ToProto(facts_.started);
   response->set_not_ready(std::string(facts_.ready().message()));
   response->set_disk_free_bytes(FreeBytes(facts_.data_dir));

@@ -255,6 +255,24 @@ TEST_F(AccessTest, WithATooSmallRoleEveryMethodIsRefused) {
   }
 }
 
+// The log reads requests, of which some handlers get the bytes: a wrong rule ends the program here.
+TEST_F(AccessTest, EveryAuditedMethodHasALine) {
+  const auto anybody = Anybody(), site_a = SiteA();
+  int audited = 0;
+  for (const std::string& method : Methods()) {
+    const MethodRule* rule = FindMethod(method);
+    if (rule == nullptr || !rule->audited) continue;
+    ++audited;
+    if (rule->need == Need::kPool) {
+      (void)CallAny(site_a, method, RequestNaming(method, "site-a"), "");
+    } else {
+      (void)CallAny(anybody, method, "", kAdminToken);
+    }
+    EXPECT_THAT(Audited(), HasSubstr(absl::StrCat("\"", method.substr(1), "\""))) << method;
+  }
+  EXPECT_GE(audited, 8);
+}
+
 TEST_F(AccessTest, APoolActsForItselfAlone) {
   const auto site_a = SiteA();
   int pool_methods = 0;
