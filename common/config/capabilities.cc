@@ -65,6 +65,9 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     if (six(partition.map().weights()) || six(partition.map().secondary()) ||
         six(partition.map().gradients()))
       needs.insert(capability::kPartitionBits6);
+    const v1::GradientSplitSpec& gradients = partition.map().gradients();
+    if (gradients.error_beta() != 0 || gradients.error_reset_steps() != 0)
+      needs.insert(capability::kPartitionErrorAverage);
     if (partition.has_gathers_ahead() && partition.gathers_ahead() != 1)
       needs.insert(capability::kPartitionGathersAhead);
     const v1::InnerOptimizerSpec& inner = spec.inner();

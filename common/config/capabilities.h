@@ -30,6 +30,8 @@ inline constexpr char kModelHf[] = "model:hf";
 inline constexpr char kModelRopeScaling[] = "model:rope-scaling";
 inline constexpr char kModelHeadDim[] = "model:head-dim";
 inline constexpr char kPartitionBits6[] = "partition:bits6";
+// error_beta and error_reset_steps of gradients.
+inline constexpr char kPartitionErrorAverage[] = "partition:error-average";
 inline constexpr char kPartitionGathersAhead[] = "partition:gathers-ahead";
 inline constexpr char kOptimizerMuon[] = "optimizer:muon";
 inline constexpr char kOptimizerOnebitAdam[] = "optimizer:onebit_adam";

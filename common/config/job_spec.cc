@@ -98,6 +98,8 @@ absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec) {
   PartitionMap map{.weights = spread(spec.map().weights()),
                    .gradients = spread(spec.map().gradients()),
                    .error_feedback = spec.map().gradients().error_feedback(),
+                   .error_beta = spec.map().gradients().error_beta(),
+                   .error_reset_steps = spec.map().gradients().error_reset_steps(),
                    .optimizer = level(spec.map().optimizer())};
   if (spec.map().has_secondary()) map.secondary = spread(spec.map().secondary());
   return map;

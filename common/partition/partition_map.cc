@@ -89,6 +89,20 @@ std::vector<PartitionProblem> FindProblems(const PartitionMap& map) {
                         "quantized",
                         "set gradients.bits to 4, 6 or 8, or leave it out"});
   }
+  if (!(map.error_beta >= 0 && map.error_beta < 1)) {
+    problems.push_back({"gradients.error_beta", absl::StrCat("is ", map.error_beta),
+                        "set it to at least 0 and less than 1"});
+  }
+  if (map.error_reset_steps < 0) {
+    problems.push_back({"gradients.error_reset_steps", absl::StrCat("is ", map.error_reset_steps),
+                        "set it to 0 (never) or more"});
+  }
+  for (const auto& [field, set] : {std::pair{"gradients.error_beta", map.error_beta != 0},
+                                   {"gradients.error_reset_steps", map.error_reset_steps != 0}}) {
+    if (!set || map.error_feedback) continue;
+    problems.push_back({field, "has no effect without error feedback",
+                        "set gradients.error_feedback, or leave it out"});
+  }
   if (!map.secondary.has_value()) return problems;
   CheckBits("secondary.bits", map.secondary->bits, problems);
   if (map.weights.level == Level::kRank) {

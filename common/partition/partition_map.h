@@ -34,6 +34,10 @@ struct PartitionMap {
   Spread gradients;
   // The error of quantizing gradients is added to the next gradients.
   bool error_feedback = false;
+  // What is added becomes beta times itself plus (1 - beta) times the newest error, in [0, 1); and
+  // zero every so many steps (0: never). LoCo (arXiv 2407.04480).
+  double error_beta = 0;
+  int error_reset_steps = 0;
   // Masters and moments.
   Level optimizer = Level::kRank;
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,116 +19,39 @@
 #include "common/http/server.h"
 #include "common/io/filesystem.h"
 #include "common/logging/logging.h"
-#include "common/rpc/tls.h"
 #include "common/rpc/user_tokens.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/agent_metrics.h"
-#include "worker/agent/log_ring.h"
+#include "worker/agent/agent_options.h"
 #include "worker/agent/log_server.h"
 #include "worker/agent/membership_client.h"
+#include "worker/agent/node_ranks.h"
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/pool_tracks.h"
-#include "worker/agent/rank_process.h"
-#include "worker/cores/rank_cores.h"
+#include "worker/agent/rank_report.h"
 
 namespace longhaul {
 
-class RendezvousServer;
-
 class Agent {
  public:
-  struct Options {
-    std::string coordinator, pool;
-    // The name of this machine, for people.
-    std::string host;
-    // HOST:PORT of /metrics, /healthz, /readyz. Empty: they are not served.
-    std::string http_listen;
-    // The file of users' tokens (common/rpc/user_tokens.h). Every user in it may read metrics.
-    // Empty: none.
-    std::string tokens_file;
-    // Other machines may read the pages without a token.
-    bool insecure = false;
-    // Ranks of this node.
-    int ranks = 1;
-    // Nodes of the pool.
-    int nodes = 1;
-
-    // --- For pools of several nodes.
-
-    // The number of this node. Empty: the coordinator gives one.
-    std::optional<int> node;
-    // Numeric. The other nodes reach this one there.
-    std::string in_pool_address;
-    // The name of the network interface that has the address.
-    std::string in_pool_interface;
-    // The name in the nodes' certificates. Empty without TLS.
-    std::string in_pool_name;
-    // For the pool's rendezvous.
-    bool allow_plaintext_beyond_localhost = false;
-
-    // --- For all pools.
-
-    v1::Device device = v1::CPU;
-    // By rank of this node. A rank without an entry has one thread, on any core.
-    std::vector<RankCores> cores;
-    // For each rank. 0: chosen from link_mbps and the round trip.
-    int bulk_channels = 0;
-    // Between the pool and the coordinator. All ranks of the pool share it.
-    double link_mbps = 1000;
-    // Null: plaintext.
-    std::shared_ptr<const Tls> tls;
-    // The files of `tls`, for the ranks.
-    TlsFiles tls_files;
-    // The beginning of the path of a timeline of each rank's engine; its number is appended. Empty:
-    // none.
-    std::string trace;
-    // Folder of the curves of its jobs (PoolTracks). Empty: none.
-    std::string track_dir;
-    // A file that keeps measured rates of offloaded updates. Empty: none.
-    std::string update_rates;
-    // Folder of inner state (worker/state), and how often it is saved. Empty: it is not kept.
-    std::string state_dir;
-    absl::Duration state_every = absl::Minutes(1);
-    // Relative data paths of jobs begin here. Empty: the current folder.
-    std::string data_dir;
-    // Tokens that ranks make from text are kept here.
-    std::string work_dir;
-    // Path of longhaul-rank.
-    std::string rank_program;
-    // The ranks' log level.
-    std::string log_level = "info";
-    // The ranks' log format.
-    std::string log_format = "auto";
-    // Receives the ranks' log lines, which then also go to standard error, and serves them to
-    // readers that the coordinator admits. Null: lines are not kept. Must outlive the agent.
-    LogRing* log_ring = nullptr;
-    Logger log = Logger({});
-    absl::Duration heartbeat = absl::Milliseconds(500);
-    ProgressLimits progress;
-    // After Drain: how long pushes in progress may take.
-    absl::Duration drain = absl::Seconds(30);
-    // How long the pool's place should be kept.
-    absl::Duration return_within = absl::Minutes(10);
-    // See JoinRequest.
-    std::vector<std::string> capabilities;
-  };
   // From now on the agent joins the coordinator. Errors: those of RendezvousServer::Start and
   // HttpServer::Start; INVALID_ARGUMENT: other machines could read metrics although that is not
   // allowed, or a file of tokens cannot be used.
-  static absl::StatusOr<std::unique_ptr<Agent>> Start(Options options);
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options);
   ~Agent();
 
   // Works until Drain has ended, or until the coordinator refuses this pool for good. Then returns
   // its status, see MembershipClient::OnRefused. Call on the main thread, since the ranks end with
   // the thread that started them.
   absl::Status Run();
-  // The ranks finish their current step and send what they owe, within options.drain. Then Run
+  // The ranks finish their current step and send their contributions, within options.drain. Then Run
   // gives the lease back and returns. Thread-safe. Must not be called in a signal handler, but in a
   // thread that waits for signals.
   void Drain();
 
  private:
-  Agent(Options options, std::string token, std::unique_ptr<RendezvousServer> rendezvous);
+  explicit Agent(AgentOptions options);
+  absl::Status PrepareRanks();
   absl::Status ServeHttp();
   void Join();
 
@@ -177,16 +99,8 @@ class Agent {
   void Do(const PoolSupervisor::DrainRanks&);
   void Do(const PoolSupervisor::Rejoin& action);
   void Do(const PoolSupervisor::Done& action);
-  absl::Status StartRanks();
-  // Refuses ranks of the last group that come late. Returns the part of RankOptions' result that
-  // tells the new ranks where they meet.
-  absl::StatusOr<RankProcess::Options> PrepareMeeting();
-  // Takes a rank's log lines. Empty if lines are not kept.
-  std::function<void(absl::string_view)> KeepLine(int rank) const;
-  void ChooseBulkChannels();
-  RankProcess::Options RankOptions(int local_rank, RankProcess::Options meeting) const;
 
-  const Options options_;
+  const AgentOptions options_;
 
   // Main thread only.
   // The incarnation under which the ranks work.
@@ -195,18 +109,8 @@ class Agent {
   v1::Assignment assignment_;
   // The node's part in its group, as last received completely. With one node: all ranks.
   v1::NodePlace place_;
-  // Counts groups of ranks. Events of earlier groups are ignored.
-  uint64_t group_ = 0;
-  // The last group that reported a failure. Groups count from 1.
+  // The last group of ranks that reported a failure.
   uint64_t failed_group_ = 0;
-  // The rendezvous of each group's ranks, if this is node 0. Null in a pool of one rank.
-  const std::string rendezvous_token_;
-  const std::unique_ptr<RendezvousServer> rendezvous_;
-  std::vector<std::unique_ptr<RankProcess>> ranks_;
-  // The limit for a rank's pushes. 0: none.
-  double push_bytes_per_second_ = 0;
-  // 0: not chosen yet.
-  int bulk_channels_ = 0;
   PoolSupervisor supervisor_;
   bool done_ = false;
   absl::Status refused_;
@@ -217,6 +121,8 @@ class Agent {
   absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
 
+  // Main thread only.
+  std::unique_ptr<NodeRanks> ranks_;
   PoolTracks tracks_;
   AgentMetrics metrics_;
   std::unique_ptr<Tokens> tokens_;

@@ -21,7 +21,7 @@ constexpr absl::Duration kTimeMax = absl::Hours(8760);
 
 // Values of the command line as text or plain numbers, before they are checked.
 struct Words {
-  explicit Words(const Agent::Options& defaults)
+  explicit Words(const AgentOptions& defaults)
       : return_within(absl::FormatDuration(defaults.return_within)),
         state_every(absl::FormatDuration(defaults.state_every)),
         drain_seconds(absl::ToDoubleSeconds(defaults.drain)),
@@ -33,7 +33,7 @@ struct Words {
 };
 
 void AddPoolFlags(CLI::App& app, WorkerFlags& flags, Words& words) {
-  Agent::Options& agent = flags.agent;
+  AgentOptions& agent = flags.agent;
   app.add_option("--coordinator", agent.coordinator, "HOST:PORT of the coordinator")
       ->envname("LONGHAUL_COORDINATOR");
   app.add_option("--pool", agent.pool, "name of the pool: 1 to 63 of [a-z0-9-]")
@@ -76,7 +76,7 @@ void AddPoolFlags(CLI::App& app, WorkerFlags& flags, Words& words) {
   app.add_option("--device", words.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
 }
 
-void AddLinkFlags(CLI::App& app, Agent::Options& agent) {
+void AddLinkFlags(CLI::App& app, AgentOptions& agent) {
   app.add_option("--bulk-channels", agent.bulk_channels,
                  "connections of a rank for fragments (default: 1 near the coordinator, else by "
                  "--link-mbps and the measured round trip, 4 to 16)")
@@ -99,7 +99,7 @@ void AddLinkFlags(CLI::App& app, Agent::Options& agent) {
       ->envname("LONGHAUL_TLS_KEY");
 }
 
-void AddFolderFlags(CLI::App& app, Agent::Options& agent, Words& words) {
+void AddFolderFlags(CLI::App& app, AgentOptions& agent, Words& words) {
   app.add_option("--trace", agent.trace,
                  "Write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
   app.add_option("--track-dir", agent.track_dir,
@@ -130,7 +130,7 @@ void AddFolderFlags(CLI::App& app, Agent::Options& agent, Words& words) {
       ->envname("LONGHAUL_STATE_EVERY");
 }
 
-void AddPageFlags(CLI::App& app, Agent::Options& agent) {
+void AddPageFlags(CLI::App& app, AgentOptions& agent) {
   app.add_option("--http-listen", agent.http_listen,
                  "HOST:PORT of /metrics, /healthz and /readyz, as 127.0.0.1:7072 (default: none)")
       ->envname("LONGHAUL_HTTP_LISTEN");
@@ -144,7 +144,7 @@ void AddPageFlags(CLI::App& app, Agent::Options& agent) {
       ->envname("LONGHAUL_INSECURE");
 }
 
-void AddTimeFlags(CLI::App& app, Agent::Options& agent, Words& words) {
+void AddTimeFlags(CLI::App& app, AgentOptions& agent, Words& words) {
   app.add_option("--drain-seconds", words.drain_seconds,
                  absl::StrCat("after SIGTERM, how long the ranks have to finish their step and "
                               "send what they owe (default ",
@@ -168,7 +168,7 @@ void AddTimeFlags(CLI::App& app, Agent::Options& agent, Words& words) {
       ->check(CLI::Range(1.0, 1e6));
 }
 
-void AddProgramFlags(CLI::App& app, Agent::Options& agent, Words& words) {
+void AddProgramFlags(CLI::App& app, AgentOptions& agent, Words& words) {
   app.add_option("--rank-program", agent.rank_program,
                  "path of longhaul-rank (default: beside this program)");
   app.add_option("--log-level", agent.log_level, "debug, info, warning or error")
@@ -194,7 +194,7 @@ absl::Status ReadTime(absl::string_view flag, const std::string& text, absl::Dur
 }
 
 absl::Status Convert(const Words& words, WorkerFlags& flags) {
-  Agent::Options& agent = flags.agent;
+  AgentOptions& agent = flags.agent;
   LH_ASSIGN_OR_RETURN(flags.log_level, ParseLogLevel(agent.log_level));
   LH_ASSIGN_OR_RETURN(flags.log_format, ParseLogFormat(words.log_format));
   agent.drain = absl::Seconds(words.drain_seconds);
@@ -212,7 +212,7 @@ absl::Status Convert(const Words& words, WorkerFlags& flags) {
 
 std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code) {
   WorkerFlags flags;
-  Agent::Options& agent = flags.agent;
+  AgentOptions& agent = flags.agent;
   agent.coordinator = "localhost:7070";
   agent.rank_program = ProgramBeside("longhaul-rank");
   agent.data_dir = std::filesystem::current_path().string();

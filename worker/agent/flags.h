@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/logging/logging.h"
-#include "worker/agent/agent.h"
+#include "worker/agent/agent_options.h"
 #include "worker/agent/site.h"
 
 namespace longhaul {
@@ -13,7 +13,7 @@ namespace longhaul {
 struct WorkerFlags {
   // What the flags say. Without `log`, `log_ring`, `log_format` and `tls`, which the program makes, and
   // without what PrepareSite finds out.
-  Agent::Options agent;
+  AgentOptions agent;
   LogFormat log_format = LogFormat::kAuto;
   // Of agent.log. The ranks' is agent.log_level.
   LogLevel log_level = LogLevel::kInfo;

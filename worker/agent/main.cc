@@ -22,7 +22,7 @@ namespace {
 
 // Sets what belongs to the log. It and its ring are never destroyed, since threads may log until the
 // process ends.
-void StartLog(const WorkerFlags& flags, Agent::Options& options) {
+void StartLog(const WorkerFlags& flags, AgentOptions& options) {
   const bool text = flags.log_format == LogFormat::kText ||
                     (flags.log_format == LogFormat::kAuto && isatty(STDERR_FILENO) == 1);
   options.log_ring = new LogRing;
@@ -47,7 +47,7 @@ std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
 
 // Returns the exit code of the program.
 int RunWorker(WorkerFlags flags) {
-  Agent::Options options = std::move(flags.agent);
+  AgentOptions options = std::move(flags.agent);
   StartLog(flags, options);
   if (const absl::Status able = PrepareSite(flags.site, options); !able.ok()) {
     options.log.Error(able.message());

@@ -42,7 +42,7 @@ absl::Status CheckWritable(absl::string_view flag, const std::string& folder) {
       absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine"));
 }
 
-absl::Status CheckOptions(const Agent::Options& options) {
+absl::Status CheckOptions(const AgentOptions& options) {
   if (!IsName(options.pool)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--pool: '", options.pool, "' is not ", kNameForm));
@@ -70,7 +70,7 @@ absl::Status CheckOptions(const Agent::Options& options) {
 }
 
 // Determines how the pool's other nodes reach this one and verify it.
-absl::Status PrepareNode(const SiteChoice& choice, Agent::Options& options) {
+absl::Status PrepareNode(const SiteChoice& choice, AgentOptions& options) {
   LH_ASSIGN_OR_RETURN(const NodeIdentity identity,
                       IdentifyNode(choice.nodes, choice.node, options.host,
                                    [](const char* name) { return std::getenv(name); }));
@@ -115,7 +115,7 @@ void LeaveBusyCores(HostCores& host, const Logger& log) {
 }
 
 // Gives the ranks their threads and cores.
-void PlaceOnCores(const SiteChoice& choice, Agent::Options& options) {
+void PlaceOnCores(const SiteChoice& choice, AgentOptions& options) {
   const bool communicates = options.device != v1::CUDA && options.ranks * options.nodes > 1;
   absl::StatusOr<HostCores> host = ReadHostCores();
   if (host.ok()) {
@@ -133,7 +133,7 @@ void PlaceOnCores(const SiteChoice& choice, Agent::Options& options) {
 
 }  // namespace
 
-absl::Status PrepareSite(const SiteChoice& choice, Agent::Options& options) {
+absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options) {
   options.host = HostName();
   LH_RETURN_IF_ERROR(CheckOptions(options));
   LH_RETURN_IF_ERROR(PrepareNode(choice, options));

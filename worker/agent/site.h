@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "worker/agent/agent.h"
+#include "worker/agent/agent_options.h"
 
 namespace longhaul {
 
@@ -29,6 +29,6 @@ struct SiteChoice {
 //   NOT_FOUND            a folder or program that a flag names is not there
 //   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks
 // Others: those of IdentifyNode, AddressTowards, InterfaceOf and NameInCertificate.
-absl::Status PrepareSite(const SiteChoice& choice, Agent::Options& options);
+absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options);
 
 }  // namespace longhaul

@@ -311,6 +311,8 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64
   }
   gradients_.BeginStep();
   reduction_.ForgetOwed();
+  const int reset = plan_.map().error_reset_steps;
+  if (reset > 0 && updates() % reset == 0) reduction_.ForgetErrors();
   PassLoss loss_sum;
   for (int micro = 0; micro < accumulation_; ++micro) {
     const Part part = EvenParts(share.sequences, accumulation_)[micro];

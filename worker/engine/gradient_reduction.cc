@@ -28,7 +28,8 @@ GradientReduction::GradientReduction(const ModelLayout& layout, const ShardPlan&
       owed_(layout.units.size()) {
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
     const auto code = [&](int bits) {
-      return std::make_unique<UnitCode>(layout.units[unit], plan.pieces(unit), bits, kernels);
+      return std::make_unique<UnitCode>(layout.units[unit], plan.pieces(unit), bits, kernels,
+                                        plan.map().error_beta);
     };
     if (bits_ < 32) codes_.push_back(code(bits_));
     if (computed_bits < 32) computed_.push_back(code(computed_bits));

@@ -54,6 +54,8 @@ class GradientReduction {
   // Undefined before CollectErrors, unless it was set.
   at::Tensor& owed(int unit) { return owed_[unit]; }
   const at::Tensor& owed(int unit) const { return owed_[unit]; }
+  // Sets the error feedback to zero. Call on all ranks at the same step.
+  void ForgetErrors() { errors_.clear(); }
   void ForgetOwed() { owed_.assign(owed_.size(), {}); }
 
  private:

@@ -28,12 +28,14 @@ at::Tensor ErrorOf(const at::Tensor& error, const ElementRange& range, int64_t f
   return error.defined() ? error.narrow(0, range.first - first, range.count) : at::Tensor();
 }
 
-// Calls code(carried) with the error feedback in float32, and writes back what `code` made of it.
+// Calls code(carried) with the error feedback in float32, which becomes the coding error; then averages the two (LoCo,
+// arXiv 2407.04480). With beta = 0 the error feedback is the coding error.
 template <typename Code>
-void Carry(const at::Tensor& error, Code&& code) {
+void Carry(const at::Tensor& error, double beta, Code&& code) {
   if (!error.defined()) return code(at::Tensor());
   const at::Tensor carried = error.to(at::kFloat);
   code(carried);
+  if (beta != 0) carried.mul_(1 - beta).add_(error, beta);
   error.copy_(carried);
 }
 
@@ -61,8 +63,8 @@ int64_t VectorElements(const UnitLayout& layout) {
 }
 
 UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
-                   const SegmentKernels* kernels)
-    : bits_(bits) {
+                   const SegmentKernels* kernels, double error_beta)
+    : bits_(bits), error_beta_(error_beta) {
   LH_CHECK(bits == 4 || bits == 6 || bits == 8 || bits == 16 || bits == 32,
            "no code of so many bits");
   if (bits < 16) coder_ = std::make_unique<const TileCoder>(bits, kernels);
@@ -129,9 +131,10 @@ void UnitCode::Encode(const PieceRange& pieces, const UnitValues& from, const at
       FloatsIn(section, bytes).copy_(values);
       return;
     }
-    Carry(ErrorOf(error, section.run.range, first_element), [&](const at::Tensor& carried) {
-      coder_->Encode(values.to(at::kFloat), carried, bytes, loss);
-    });
+    Carry(ErrorOf(error, section.run.range, first_element), error_beta_,
+          [&](const at::Tensor& carried) {
+            coder_->Encode(values.to(at::kFloat), carried, bytes, loss);
+          });
   });
 }
 
@@ -175,7 +178,7 @@ void UnitCode::ReduceSection(const Section& section, absl::Span<const Addend> ad
     }
   }
   if (IsCoded(section)) {
-    Carry(error, [&](const at::Tensor& carried) {
+    Carry(error, error_beta_, [&](const at::Tensor& carried) {
       coder_->Reduce(sources, section.run.range.count, out, carried, bytes, loss);
     });
     return;

@@ -47,9 +47,9 @@ class UnitCode {
  public:
   static constexpr int64_t kAlignment = 16;
 
-  // `bits`: 4, 6, 8, 16 or 32. `kernels`: see TileCoder.
+  // `bits`: 4, 6, 8, 16 or 32. `kernels`: see TileCoder. `error_beta`: PartitionMap::error_beta.
   UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
-           const SegmentKernels* kernels = nullptr);
+           const SegmentKernels* kernels = nullptr, double error_beta = 0);
 
   int bits() const { return bits_; }
   // The size of the coded unit.
@@ -60,9 +60,9 @@ class UnitCode {
   int64_t ScaleBytes(const PieceRange& pieces) const;
 
   // Codes pieces of `from` into their parts of `to`, which begins with piece `to_first` of the coded unit. `error` is
-  // a bf16 tensor for the pieces' elements, or undefined: it is added before coding, and receives the coding error
-  // (bits 4, 6 and 8). `loss` receives the errors. Values that are not finite become unspecified with bits 4, 6 and
-  // 8, and are sent as they are with 16 and 32.
+  // a bf16 tensor for the pieces' elements, or undefined: it is added before coding, and then becomes error_beta times
+  // itself plus (1 - error_beta) times the coding error (bits 4, 6 and 8). `loss` receives the errors. Values that are
+  // not finite become unspecified with bits 4, 6 and 8, and are sent as they are with 16 and 32.
   void Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to, int to_first,
               const at::Tensor& error, CodingLoss& loss) const;
   // The reverse of Encode: pieces of `from`, which begins with piece `from_first`, to values.
@@ -109,6 +109,7 @@ class UnitCode {
                      CodingLoss& loss) const;
 
   int bits_;
+  double error_beta_;
   // Only with 4, 6 and 8 bits.
   std::unique_ptr<const TileCoder> coder_;
   std::vector<Piece> pieces_;

@@ -49,6 +49,7 @@ constexpr const char* kAnywhere[] = {
     capability::kModelHeadDim,
     "codec:int6",
     capability::kPartitionBits6,
+    capability::kPartitionErrorAverage,
     capability::kPartitionGathersAhead,
     capability::kOffloadMuon,
     capability::kDataSeparateDocuments,

@@ -438,7 +438,7 @@ TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {
 }
 
 // A job requires by name the features that older workers lack.
-TEST(JobSpecTest, SixBitsAndTheDepthOfGathersAreNeeds) {
+TEST(JobSpecTest, SixBitsAveragesOfErrorsAndTheDepthOfGathersAreNeeds) {
   const auto job = ResolveJobSpec(Small(
       {"partition={map: {weights: {level: pool, bits: 6}, optimizer: pool}, gathers_ahead: 3}"}));
   ASSERT_TRUE(job.ok()) << job.status();
@@ -448,6 +448,14 @@ TEST(JobSpecTest, SixBitsAndTheDepthOfGathersAreNeeds) {
   const auto plain = ResolveJobSpec(Small({"partition={preset: zeropp, gathers_ahead: 1}"}));
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_THAT(NeedsOf(plain->spec), testing::Not(testing::Contains("partition:gathers-ahead")));
+  const auto averaged = ResolveJobSpec(Small(
+      {"partition.map={gradients: {level: pool, bits: 4, error_feedback: true, error_beta: 0.8, "
+       "error_reset_steps: 512}, optimizer: pool}"}));
+  ASSERT_TRUE(averaged.ok()) << averaged.status();
+  EXPECT_THAT(NeedsOf(averaged->spec), testing::Contains("partition:error-average"));
+  const PartitionMap map = PartitionOf(averaged->spec.partition()).value();
+  EXPECT_EQ(map.error_beta, 0.8);
+  EXPECT_EQ(map.error_reset_steps, 512);
 }
 
 TEST(JobSpecTest, RefusesPartitionsThatMakeNoSense) {
@@ -459,6 +467,8 @@ TEST(JobSpecTest, RefusesPartitionsThatMakeNoSense) {
             "partition.map.weights.bits"},
            {"partition.map={gradients: {bits: 16, error_feedback: true}}",
             "partition.map.gradients.error_feedback"},
+           {"partition.map={gradients: {level: pool, bits: 4, error_beta: 0.8}, optimizer: pool}",
+            "partition.map.gradients.error_beta"},
            {"partition.map={secondary: {level: node}}", "partition.map.secondary"},
            {"partition={preset: zero3, gathers_ahead: 65}", "partition.gathers_ahead"},
            {"partition={preset: zero3, gathers_ahead: -1}", "partition.gathers_ahead"},

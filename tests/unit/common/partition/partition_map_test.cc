@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace longhaul {
 namespace {
 
@@ -42,6 +44,21 @@ TEST(PartitionMapTest, FindsMapsThatMakeNoSense) {
   EXPECT_THAT(FieldsOf({.weights = {Level::kRank, 8}}), ElementsAre("weights.bits"));
   EXPECT_THAT(FieldsOf({.gradients = {kPool, 16}, .error_feedback = true, .optimizer = kPool}),
               ElementsAre("gradients.error_feedback"));
+  EXPECT_THAT(FieldsOf({.gradients = {kPool, 4},
+                        .error_feedback = true,
+                        .error_beta = 1,
+                        .error_reset_steps = -1,
+                        .optimizer = kPool}),
+              ElementsAre("gradients.error_beta", "gradients.error_reset_steps"));
+  EXPECT_THAT(FieldsOf({.gradients = {kPool, 4},
+                        .error_feedback = true,
+                        .error_beta = std::nan(""),
+                        .optimizer = kPool}),
+              ElementsAre("gradients.error_beta"));
+  EXPECT_THAT(
+      FieldsOf(
+          {.gradients = {kPool, 4}, .error_beta = 0.8, .error_reset_steps = 7, .optimizer = kPool}),
+      ElementsAre("gradients.error_beta", "gradients.error_reset_steps"));
   EXPECT_THAT(FieldsOf({.secondary = Spread{kNode}}), ElementsAre("secondary"));
   EXPECT_THAT(FieldsOf({.weights = {kNode}, .secondary = Spread{kNode}, .optimizer = kPool}),
               ElementsAre("secondary.level"));

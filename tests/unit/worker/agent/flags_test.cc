@@ -25,8 +25,8 @@ TEST(FlagsTest, OnlyThePoolIsRequired) {
   ASSERT_TRUE(flags.has_value());
   EXPECT_EQ(flags->agent.pool, "site-a");
   EXPECT_EQ(flags->agent.device, v1::CPU);
-  EXPECT_EQ(flags->agent.drain, Agent::Options().drain);
-  EXPECT_EQ(flags->agent.state_every, Agent::Options().state_every);
+  EXPECT_EQ(flags->agent.drain, AgentOptions().drain);
+  EXPECT_EQ(flags->agent.state_every, AgentOptions().state_every);
   EXPECT_FALSE(flags->agent.work_dir.empty());
   EXPECT_FALSE(flags->site.nodes.has_value() || flags->site.node.has_value() ||
                flags->site.threads.has_value());

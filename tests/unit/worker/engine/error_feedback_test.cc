@@ -71,6 +71,21 @@ TEST(ErrorFeedbackTest, ARestoredPoolTrainsToTheBitsOfTheSavedOne) {
   }
 }
 
+TEST(ErrorFeedbackTest, AnAverageIsRestoredAndReset) {
+  PartitionMap map = Owing(4, Level::kPool);
+  map.error_beta = 0.8;
+  const OwingRun whole = TrainOwing({2, 2}, map);
+  EXPECT_EQ(TrainOwing({2, 2}, map, &whole.saved).losses, whole.losses);
+  EXPECT_NE(TrainOwing({2, 2}, Owing(4, Level::kPool)).losses, whole.losses);
+  // Behind step 3 nothing is owed, so what was saved makes no difference.
+  map.error_reset_steps = 3;
+  const OwingRun reset = TrainOwing({2, 2}, map);
+  ASSERT_TRUE(OwesSomething(reset.saved));
+  Saved forgetful = reset.saved;
+  for (std::vector<float>& unit : forgetful.owed) std::fill(unit.begin(), unit.end(), 0.0f);
+  EXPECT_EQ(TrainOwing({2, 2}, map, &forgetful).losses, reset.losses);
+}
+
 TEST(ErrorFeedbackTest, GoesToOtherRankCountsAndPresets) {
   const Saved saved = TrainOwing({2, 2}, Owing(4, Level::kPool)).saved;
   PartitionMap frontier3 = PartitionPreset("frontier3").value();

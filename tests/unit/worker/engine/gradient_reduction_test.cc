@@ -146,6 +146,39 @@ TEST(GradientReductionTest, FeedbackMakesTheMeanExact) {
   EXPECT_LT(error_after(true), 0.1 * error_after(false));
 }
 
+// LoCo (arXiv 2407.04480): e' = beta e + (1 - beta) (g + e - Q(g + e)), of which bf16 keeps 8 bits.
+TEST(GradientReductionTest, AveragedFeedbackFollowsItsEquation) {
+  PartitionMap map = QuantizedGradients(4, true);
+  const auto owed_after = [&](double beta, int times) {
+    map.error_beta = beta;
+    at::Tensor owed;
+    ForReducingRanks({2}, map, [&](int rank, ReducingRank& pool) {
+      for (int time = 0; time < times; ++time) {
+        const at::Tensor flat = at::arange(1009.0).mul(0.01 * (time + 1)).sin();
+        ASSERT_TRUE(pool.reduction.Reduce(0, flat, 0, Level::kRank, Level::kPool).ok());
+      }
+      ASSERT_TRUE(pool.reduction.CollectErrors(0).ok());
+      if (rank == 0) owed = pool.reduction.owed(0).clone();
+    });
+    return owed;
+  };
+  // After one reduction the two differ by the factor alone.
+  const at::Tensor plain = owed_after(0, 1), averaged = owed_after(0.75, 1);
+  ASSERT_GT(plain.abs().max().item<float>(), 0.01);
+  EXPECT_TRUE(at::equal(averaged, plain * 0.25));
+  EXPECT_FALSE(at::equal(owed_after(0.75, 2), owed_after(0, 2) * 0.25));
+}
+
+TEST(GradientReductionTest, ForgottenErrorsAreZero) {
+  ForReducingRanks({2, 2}, QuantizedGradients(4, true), [](int, ReducingRank& pool) {
+    ASSERT_TRUE(
+        pool.reduction.Reduce(0, at::arange(1009.0).sin(), 0, Level::kRank, Level::kPool).ok());
+    pool.reduction.ForgetErrors();
+    ASSERT_TRUE(pool.reduction.CollectErrors(0).ok());
+    EXPECT_EQ(pool.reduction.owed(0).abs().sum().item<float>(), 0);
+  });
+}
+
 TEST(GradientReductionTest, WhatIsNotFiniteIsSaidAndHoldsNobody) {
   ForReducingRanks({2, 2}, QuantizedGradients(4), [](int rank, ReducingRank& pool) {
     const at::Tensor flat = at::full({1009}, rank == 1 ? NAN : 1.0);

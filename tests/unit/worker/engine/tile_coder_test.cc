@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "ATen/ops/equal.h"
-#include "ATen/ops/randn.h"
 #include "ATen/ops/zeros.h"
 #include "common/layout/fragment_layout.h"
 #include "tests/testing/emulated_cuda_runtime.h"
+#include "tests/testing/random_tensor.h"
 
 namespace longhaul {
 namespace {
@@ -30,8 +30,8 @@ class TileCoderTest : public testing::TestWithParam<int> {
 
 TEST_P(TileCoderTest, ADeviceGivesTheBytesOfTheHost) {
   for (const int64_t size : kSizes) {
-    const at::Tensor values = at::randn({size});
-    const at::Tensor error = at::randn({size}).mul(0.1), device_error = error.clone();
+    const at::Tensor values = RandomNormal({size});
+    const at::Tensor error = RandomNormal({size}, 4).mul(0.1), device_error = error.clone();
     const at::Tensor coded = Bytes(host_, size), device_coded = Bytes(device_, size);
     CodingLoss loss, device_loss;
     host_.Encode(values, error, coded, loss);
@@ -54,12 +54,12 @@ TEST_P(TileCoderTest, ADeviceSumsAsTheHost) {
     CodingLoss loss;
     for (int sender = 0; sender < 2; ++sender) {
       const at::Tensor coded = Bytes(host_, size);
-      host_.Encode(at::randn({size}), {}, coded, loss);
+      host_.Encode(RandomNormal({size}, 1 + sender), {}, coded, loss);
       sources.push_back({.coded = coded});
     }
-    sources.insert(sources.begin() + 1, {.values = at::randn({size})});
+    sources.insert(sources.begin() + 1, {.values = RandomNormal({size}, 3)});
     const at::Tensor sum = at::zeros({size}), device_sum = at::zeros({size});
-    const at::Tensor error = at::randn({size}).mul(0.1), device_error = error.clone();
+    const at::Tensor error = RandomNormal({size}, 4).mul(0.1), device_error = error.clone();
     const at::Tensor out = Bytes(host_, size), device_out = Bytes(device_, size);
     host_.Reduce(sources, size, sum, error, out, loss);
     device_.Reduce(sources, size, device_sum, device_error, device_out, loss);

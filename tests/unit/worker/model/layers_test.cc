@@ -10,27 +10,27 @@
 #include "ATen/ops/equal.h"
 #include "ATen/ops/full.h"
 #include "ATen/ops/ones.h"
-#include "ATen/ops/randn.h"
 #include "ATen/ops/zeros.h"
+#include "tests/testing/random_tensor.h"
 
 namespace longhaul {
 namespace {
 
 TEST(LayersTest, RmsNormGivesUnitMeanSquare) {
-  const at::Tensor x = at::randn({3, 16}) * 5;
+  const at::Tensor x = RandomNormal({3, 16}) * 5;
   const at::Tensor y = RmsNorm(x, at::full({16}, 2.0), 1e-5);
   EXPECT_TRUE(at::allclose(y.pow(2).mean(-1), at::full({3}, 4.0), 1e-4));
 }
 
 TEST(LayersTest, RmsNormKeepsThePrecisionOfItsInput) {
-  const at::Tensor y = RmsNorm(at::randn({3, 16}).to(at::kBFloat16), at::ones({16}), 1e-5);
+  const at::Tensor y = RmsNorm(RandomNormal({3, 16}).to(at::kBFloat16), at::ones({16}), 1e-5);
   EXPECT_EQ(y.scalar_type(), at::kBFloat16);
 }
 
 TEST(LayersTest, RotationKeepsNormsAndDependsOnDistanceOnly) {
   const RotaryTables tables = MakeRotaryTables(10, 8, 10000, {}, at::kCPU);
-  const at::Tensor q = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8}),
-                   k = at::randn({1, 1, 1, 8}).expand({1, 1, 10, 8});
+  const at::Tensor q = RandomNormal({1, 1, 1, 8}, 1).expand({1, 1, 10, 8}),
+                   k = RandomNormal({1, 1, 1, 8}, 2).expand({1, 1, 10, 8});
   const at::Tensor rotated_q = Rotate(q, tables), rotated_k = Rotate(k, tables);
   EXPECT_TRUE(at::allclose(rotated_q.norm(2, -1), q.norm(2, -1), 1e-5));
   const auto score = [&](int at_q, int at_k) {
@@ -84,8 +84,8 @@ TEST(LayersTest, ScalingSlowsWhatTurnsSlowly) {
 }
 
 TEST(LayersTest, AttentionIsCausalAndGroupsHeads) {
-  const at::Tensor q = at::randn({2, 4, 5, 8}), k = at::randn({2, 2, 5, 8}),
-                   v = at::randn({2, 2, 5, 8});
+  const at::Tensor q = RandomNormal({2, 4, 5, 8}, 1), k = RandomNormal({2, 2, 5, 8}, 2),
+                   v = RandomNormal({2, 2, 5, 8}, 3);
   const at::Tensor y = CausalAttention(q, k, v);
   EXPECT_EQ(y.sizes(), (std::vector<int64_t>{2, 5, 32}));
   // The first position sees itself alone: heads 0 and 1 read the first value head, 2 and 3 the
@@ -98,8 +98,8 @@ TEST(LayersTest, AttentionIsCausalAndGroupsHeads) {
 }
 
 TEST(LayersTest, AttentionKeepsToDocuments) {
-  const at::Tensor q = at::randn({2, 4, 5, 8}), k = at::randn({2, 2, 5, 8}),
-                   v = at::randn({2, 2, 5, 8});
+  const at::Tensor q = RandomNormal({2, 4, 5, 8}, 1), k = RandomNormal({2, 2, 5, 8}, 2),
+                   v = RandomNormal({2, 2, 5, 8}, 3);
   at::Tensor starts = at::zeros({2, 5}, at::kLong);
   const at::Tensor one = CausalAttention(q, k, v);
   EXPECT_TRUE(
