@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ import tools
 ROOT = documents.ROOT
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import BIN, TEXT, main, wait_until  # noqa: E402
+from cluster import BIN, TEXT, free_port, main, wait_until  # noqa: E402
 
 # What a command takes from PyPI: a word in it, and the packages of whose test it gets.
 PACKAGES = {"longhaul.tokenize": "tests/integration/data", "tensorboard": "tests/track"}
@@ -45,12 +44,6 @@ def python_of(folder):
         return tools.environment(requirements)
     venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], capture_output=True, text=True, check=True).stdout.strip()
     return tools.environment(requirements, next(pathlib.Path(venv).glob("lib/python3*/site-packages")))
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def longhaul_help(*words):

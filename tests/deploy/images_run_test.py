@@ -9,7 +9,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -105,13 +104,10 @@ class ImagesRunTest(unittest.TestCase):
         return box
 
     def free_ports(self, count):
-        sockets = [socket.socket() for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        addresses = ["127.0.0.1:%d" % each.getsockname()[1] for each in sockets]
-        for each in sockets:
-            each.close()
-        return addresses
+        ports = set()
+        while len(ports) < count:
+            ports.add(cluster.free_port())
+        return [f"127.0.0.1:{port}" for port in ports]
 
     def await_health(self, box, seconds=30, **environment):
         deadline = time.monotonic() + seconds

@@ -103,9 +103,9 @@ class LiveJobTest(cluster.ClusterTest):
             for title, expression in queries_of(json.loads(path.read_text())):
                 asked = expression.replace("$job_name", "tiny").replace("$__rate_interval", "15s")
                 with self.subTest(board=path.stem, panel=title):
-                    series = self.prometheus.query(asked)
+                    self.prometheus.query(asked)
                     if not any(name in expression for name in MAY_BE_EMPTY):
-                        self.assertTrue(series, asked)
+                        cluster.wait_until(lambda: self.prometheus.query(asked), 30, asked)  # noqa: B023
 
     def check_labels(self):
         self.assertEqual(self.prometheus.value('sum(up{job=~"longhaul-.*"})'), 3)
@@ -117,9 +117,8 @@ class LiveJobTest(cluster.ClusterTest):
         self.assertEqual(self.prometheus.value('count(longhaul_coordinator_build_info) + count(longhaul_worker_build_info)'), 3)
         alive, participating = (self.prometheus.value(f'longhaul_coordinator_job_pools{{state="{s}"}}') for s in ("alive", "participating"))
         self.assertEqual((alive, participating), (2, 2))
-        cosine = self.prometheus.value("avg(longhaul_coordinator_outer_gradient_cosine_ratio)")
-        self.assertTrue(0 < cosine <= 1, cosine)
-        self.assertGreater(self.prometheus.value('longhaul_coordinator_pool_error_feedback_norm{pool="site-a"}'), 0)
+        self.prometheus.await_value("avg(longhaul_coordinator_outer_gradient_cosine_ratio)", lambda cosine: 0 < cosine <= 1, 30)
+        self.prometheus.await_value('longhaul_coordinator_pool_error_feedback_norm{pool="site-a"}', lambda norm: norm > 0, 30)
 
     def check_reference(self):
         """deploy/REFERENCE.md has every series of ours, and none that is not there."""

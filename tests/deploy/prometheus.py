@@ -3,13 +3,13 @@
 import json
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.parse
 import urllib.request
 
+import cluster
 import tools
 
 
@@ -21,9 +21,7 @@ class Prometheus:
         config.write_text(json.dumps({  # JSON is YAML.
             "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms", "evaluation_interval": "1s"}, "rule_files": [str(rules)],
             "scrape_configs": [{"job_name": name, **({"authorization": {"credentials_file": str(token_file)}} if token_file else {}), "static_configs": [{"targets": addresses}]} for name, addresses in targets.items()]}))
-        with socket.socket() as free:  # Prometheus cannot choose a port itself.
-            free.bind(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % free.getsockname()[1]
+        self.address = f"127.0.0.1:{cluster.free_port()}"  # Prometheus cannot choose a port itself.
         self.log = open(self.folder / "log", "wb")
         self.process = subprocess.Popen(
             [tools.program("prometheus", "prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.folder}/data",

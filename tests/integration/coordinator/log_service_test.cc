@@ -217,7 +217,7 @@ TEST_F(LogServiceTest, TooManyPositionsAreRefused) {
 
 // The reader's stream stays; that of the agent does not.
 TEST_F(LogServiceTest, AnAgentThatComesBackGoesOnWhereEachReaderIs) {
-  LogRing ring;
+  LogRing ring, second;  // The agent reads from both as long as it lives.
   ring.Add("old");
   ring.Add("before");
   auto served = Serve("east", &ring);
@@ -233,7 +233,6 @@ TEST_F(LogServiceTest, AnAgentThatComesBackGoesOnWhereEachReaderIs) {
   ASSERT_TRUE(stream->Read(&lines));
   EXPECT_EQ(lines.text(), "meanwhile\n");
   // Another run: all of its lines.
-  LogRing second;
   second.Add("again");
   second.Add("here");
   served.reset();

@@ -25,6 +25,8 @@ def strip_escapes(text):
 
 
 class CliTest(ClusterTest):
+    started = 0
+
     def environment(self, **more):
         return {**os.environ, "LONGHAUL_SERVER": self.cluster.address, "PATH": f"{BIN}:{os.environ['PATH']}",
                 "HOME": str(self.cluster.folder), **more}
@@ -106,20 +108,21 @@ class CliTest(ClusterTest):
         spec = str(self.cluster.folder / "tiny.yaml")
         waiting = [self.start(*command) for command in (["wait", "tiny"], ["submit", "-f", spec, "--wait"], ["watch", "tiny", "-o", "jsonl"],
                                                         ["events", "tiny", "--follow", "-o", "jsonl"])]
-        self.assertEqual(json.loads(waiting[2].stdout.readline())["data"]["name"], "tiny")
-        time.sleep(1)
+        self.wait_connected(waiting[0])
+        for process, file, words in zip(waiting[1:], ("err", "out", "out"), ("exists already", "PENDING", "sequence")):
+            self.wait_said(process, file, words)
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
         self.cluster.start_coordinator()
         self.assertEqual(self.cluster.cli("cancel", "tiny", "--reason", "enough").returncode, 0)
         events = waiting.pop()
         for process in waiting:
-            output, errors = process.communicate(timeout=60)
+            output, errors = self.ended(process)
             self.assertEqual(process.returncode, 1, errors)
             self.assertIn("CANCELLED", output)
             self.assertIn("connected again", errors)
         # Each event comes once, before and after the restart.
-        output, errors = events.communicate(timeout=60)
+        output, errors = self.ended(events)
         self.assertEqual(events.returncode, 0, errors)
         self.assertIn("connected again", errors)
         seen = [json.loads(line)["data"] for line in output.splitlines()]
@@ -127,16 +130,45 @@ class CliTest(ClusterTest):
         self.assertIn("COORDINATOR_STARTED", [event["kind"] for event in seen])
 
     def start(self, *command):
-        process = subprocess.Popen([BIN / "longhaul", *command], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        """Its output is in files, so that a test can wait for words in it."""
+        self.started += 1
+        with open(self.cluster.folder / f"started-{self.started}.out", "w") as out, open(self.cluster.folder / f"started-{self.started}.err", "w") as err:
+            process = subprocess.Popen([BIN / "longhaul", *command], env=self.environment(), stdout=out, stderr=err)
+        process.number = self.started
+        self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
+
+    def said(self, process, file):
+        return (self.cluster.folder / f"started-{process.number}.{file}").read_text()
+
+    def wait_said(self, process, file, words):
+        wait_until(lambda: words in self.said(process, file) or process.poll() is not None, 30, words)
+        self.assertIn(words, self.said(process, file), self.said(process, "err"))
+
+    def wait_connected(self, process):
+        """Until a command that says nothing before the end has made its call."""
+        port = f":{int(self.cluster.address.rsplit(':', 1)[1]):04X} 01 "
+
+        def connected():
+            sockets = {os.readlink(file) for file in pathlib.Path(f"/proc/{process.pid}/fd").iterdir() if file.is_symlink()}
+            lines = [line for kind in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{kind}").read_text().splitlines() if port in line]
+            return any(f"socket:[{line.split()[9]}]" in sockets for line in lines)
+
+        wait_until(connected, 30, "the connection")
+        # The call follows it at once.
+        time.sleep(1)
+
+    def ended(self, process):
+        process.wait(timeout=60)
+        return self.said(process, "out"), self.said(process, "err")
 
     def test_a_job_that_is_deleted_while_it_is_watched(self):
         """A new job with the same name is not taken for it."""
         self.assertEqual(self.cluster.submit("tiny").returncode, 0)
         watch, wait = self.start("watch", "tiny", "-o", "jsonl"), self.start("wait", "tiny")
-        self.assertEqual(json.loads(watch.stdout.readline())["data"]["state"], "PENDING")
-        time.sleep(0.5)
+        self.wait_said(watch, "out", "PENDING")
+        self.wait_connected(wait)
         # They hear nothing until the job is gone.
         for process in (watch, wait):
             process.send_signal(signal.SIGSTOP)
@@ -148,15 +180,15 @@ class CliTest(ClusterTest):
         self.assertEqual(self.cluster.submit("tiny", steps=300).returncode, 0)
         for process in (watch, wait):
             process.send_signal(signal.SIGCONT)
-            _, errors = process.communicate(timeout=60)
+            _, errors = self.ended(process)
             self.assertEqual(process.returncode, 1, errors)
             self.assertIn("job tiny was deleted; when it was seen last: PENDING", errors)
         # This one listens, and hears the end first.
         watch = self.start("watch", "tiny")
-        time.sleep(1)
+        self.wait_said(watch, "err", "PENDING")
         for command in ("cancel", "delete"):
             self.assertEqual(self.cluster.cli(command, "tiny").returncode, 0)
-        output, errors = watch.communicate(timeout=60)
+        output, errors = self.ended(watch)
         self.assertEqual(watch.returncode, 1, errors)
         self.assertIn("CANCELLED", output)
 
@@ -218,29 +250,25 @@ class CliTest(ClusterTest):
         self.cluster.start_worker("site-a")
         self.assertEqual(self.cluster.submit("tiny-0", steps=3000, pools=1).returncode, 0)
         self.cluster.wait_step(5, "tiny-0")
-        followed = self.cluster.folder / "followed"
-        with open(followed, "w") as out:
-            follow = subprocess.Popen([BIN / "longhaul", "logs", "site-a", "--tail", "3", "--follow"], env=self.environment(),
-                                      stdout=out, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(follow.communicate)
-        self.addCleanup(follow.kill)
-        wait_until(lambda: followed.read_text().count("\n") >= 3, 30, "the first lines")
+        follow = self.start("logs", "site-a", "--tail", "3", "--follow")
+        followed = lambda: self.said(follow, "out")
+        wait_until(lambda: followed().count("\n") >= 3, 30, "the first lines")
         for job in range(2):
             self.cluster.coordinator.kill()
             self.cluster.coordinator.wait()
             time.sleep(2)
             self.cluster.start_coordinator()
-            before = followed.read_text().count("\n")
+            before = followed().count("\n")
             # A job that ends, and one that begins, make lines.
             self.assertEqual(self.cluster.cli("cancel", f"tiny-{job}").returncode, 0)
             self.assertEqual(self.cluster.submit(f"tiny-{job + 1}", steps=3000, pools=1).returncode, 0)
-            wait_until(lambda: followed.read_text().count("\n") > before, 30, "lines behind the restart")  # noqa: B023
+            wait_until(lambda: followed().count("\n") > before, 30, "lines behind the restart")  # noqa: B023
         follow.send_signal(signal.SIGINT)
-        _, errors = follow.communicate(timeout=20)
+        shown, errors = self.ended(follow)
         self.assertEqual(errors.count("connection lost"), 2, errors)
         self.assertNotIn("gone", errors)
-        lines = [line.removeprefix("site-a | ") for line in followed.read_text().splitlines()]
-        log = (self.cluster.folder / "site-a.log").read_text().splitlines()
+        lines = [line.removeprefix("site-a | ") for line in shown.splitlines()]
+        log = self.cluster.log("site-a").splitlines()
         begin = log.index(lines[0])
         self.assertEqual(lines, log[begin:begin + len(lines)])
 
@@ -249,29 +277,27 @@ class CliTest(ClusterTest):
         self.cluster.start_worker("site-b")
         self.assertEqual(self.cluster.submit("tiny", steps=3000).returncode, 0)
         self.cluster.wait_step(5)
-        result = self.cluster.cli("logs", "tiny", "--tail", "50")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r'(?m)^site-a \| .*"program":"longhaul-rank"')
-        self.assertRegex(result.stdout, r'(?m)^site-b \| .*"program":"longhaul-rank"')
+        for site in ("site-a", "site-b"):
+            line = re.compile(rf'(?m)^{site} \| .*"program":"longhaul-rank"')
+            wait_until(lambda: line.search(self.cluster.cli("logs", "tiny", "--tail", "50").stdout), 20, f"lines of {site}")  # noqa: B023
         lines = [json.loads(line) for line in self.cluster.cli("logs", "site-b", "-o", "jsonl").stdout.splitlines()]
         self.assertEqual({line["data"]["pool"] for line in lines}, {"site-b"})
         for line in lines:
             json.loads(line["data"]["line"])
         # The worker's own standard error has the same lines.
-        log = (self.cluster.folder / "site-b.log").read_text()
-        self.assertTrue(all(line["data"]["line"] in log for line in lines), log)
-        follow = subprocess.Popen([BIN / "longhaul", "logs", "tiny", "--tail", "0", "--follow"], env=self.environment(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1)
+        for line in lines:
+            self.cluster.wait_log("site-b", line["data"]["line"])
+        follow = self.start("logs", "tiny", "--tail", "1", "--follow")
+        wait_until(lambda: "\n" in self.said(follow, "out"), 30, "the first line")
+        before = self.said(follow, "out").count("\n")
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
         self.cluster.start_coordinator()
-        time.sleep(4)
         self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
-        shown = follow.stdout.readline()
-        self.assertIn(" | ", shown)
+        wait_until(lambda: self.said(follow, "out").count("\n") > before, 30, "lines behind the restart")
         follow.send_signal(signal.SIGINT)
-        _, errors = follow.communicate(timeout=20)
+        shown, errors = self.ended(follow)
+        self.assertTrue(all(" | " in line for line in shown.splitlines()), shown)
         self.assertIn("connection lost", errors)
         self.assertIn("going on where it stopped", errors)
         self.assertEqual(self.cluster.cli("logs", "nobody").returncode, 1)

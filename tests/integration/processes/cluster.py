@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,7 +44,7 @@ class Cluster:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-test-"))
         self.coordinator = None
         self.workers = {}
-        self.address = "127.0.0.1:0"
+        self.address = f"127.0.0.1:{free_port()}"
         # Names of the processes that have one.
         self.logs = set()
         # Flags of every call of the CLI.
@@ -175,6 +177,20 @@ class ClusterTest(unittest.TestCase):
         self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
         self.cluster.start_coordinator()
+
+
+def free_port():
+    """One that the kernel gives to nobody who asks for any port, so that it is still free when it is used, and while who uses it starts again."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10000, first) if first > 11000 else 0
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:  # Somebody uses it.
+                continue
+            return tried.getsockname()[1]
 
 
 def wait_until(condition, seconds, what):

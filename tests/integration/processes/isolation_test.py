@@ -18,6 +18,10 @@ class IsolationTest(ClusterTest):
     def commits(self, name):
         return sum(fragment["rounds_committed"] for fragment in self.cluster.job(name)["fragments"])
 
+    def await_store(self, name):
+        """A job has no fragments until its store is open."""
+        wait_until(lambda: self.cluster.job(name)["fragments"], 20, f"the store of {name} to be open")
+
     def await_commits(self, name, seconds=20):
         before = self.commits(name)
         wait_until(lambda: self.commits(name) > before + 2, seconds, f"commits of {name}")
@@ -32,7 +36,7 @@ class IsolationTest(ClusterTest):
     def test_a_late_pool_without_its_data_is_set_aside(self):
         for name in ("site-a", "site-b"):
             self.cluster.start_worker(name, 1, "--data-dir", self.folder(name))
-        self.cluster.submit(steps=1200, text="text.txt")
+        self.cluster.submit(steps=2500, text="text.txt")
         self.cluster.wait_step(60)
         late = self.folder("site-c", text=False)
         self.cluster.start_worker("site-c", 1, "--data-dir", late)
@@ -44,8 +48,8 @@ class IsolationTest(ClusterTest):
         self.await_commits("tiny")
         self.cluster.workers["site-c"].kill()
         job = self.cluster.wait_job()
-        self.assertEqual(job["inner_step"], 1200)
-        self.assertEqual(job["tokens"], 2 * 1200 * 4 * 32)
+        self.assertEqual(job["inner_step"], 2500)
+        self.assertEqual(job["tokens"], 2 * 2500 * 4 * 32)
 
     def test_a_pool_whose_data_appears_is_tried_again(self):
         for name in ("site-a", "site-b"):
@@ -70,8 +74,9 @@ class IsolationTest(ClusterTest):
             self.cluster.wait_step(100, name)
         log = self.cluster.kill_coordinator_and_damage("x")
         self.cluster.start_coordinator()
-        x = self.cluster.job("x")
-        self.assertEqual(x["state"], "QUARANTINED")
+        # Stores are opened when the coordinator serves already.
+        x = self.cluster.wait_job("x", state="QUARANTINED", seconds=30)
+        self.await_store("y")
         self.assertIn(log.name, x["error"]["message"])
         self.await_commits("y", 30)
         self.assertTrue(log.exists())
@@ -95,6 +100,7 @@ class IsolationTest(ClusterTest):
         checked = subprocess.run([program, "--check", "--data-dir", data], capture_output=True, text=True, check=False)
         self.assertEqual(checked.returncode, 1, checked.stdout + checked.stderr)
         self.cluster.start_coordinator("--adopt")
+        self.await_store("tiny")
         self.assertGreaterEqual(self.commits("tiny"), commits)
         self.await_commits("tiny", 30)
 

@@ -23,6 +23,10 @@ class NodesTest(ClusterTest):
         return self.cluster.start_worker("site-b", ranks, "--nodes", str(nodes), "--in-pool-address", f"127.0.0.{2 + number}",
                                          *flags, name=f"node-{number}")
 
+    def state(self):
+        """None: between leaving and coming back a pool may not be in the list."""
+        return (self.pool() or {}).get("state")
+
     def pool(self, name="site-b"):
         pools = json.loads(self.cluster.cli("pools", "-o", "json").stdout)["data"]
         return next((pool for pool in pools if pool["name"] == name), None)
@@ -72,7 +76,10 @@ class NodesTest(ClusterTest):
         self.assertEqual(int(site["backward"].get("pool", 0)), 0)
         self.assertTrue(0 < site["weights_nmse"] < 1e-3 < site["gradients_nmse"] < 0.1, site)
         self.cluster.wait_log("node-1", "2 ranks of the pool's 4, from number 2")
-        events = json.loads(pathlib.Path(f"{trace}.3").read_text())
+        # A rank ends the file when it ends itself.
+        file = pathlib.Path(f"{trace}.3")
+        wait_until(lambda: file.read_text().endswith("]\n"), 20, "the whole trace")
+        events = json.loads(file.read_text())
         spans = {track: [event for event in events if event["ph"] == "X" and event["tid"] == track] for track in (0, 1)}
         self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
 
@@ -90,12 +97,12 @@ class NodesTest(ClusterTest):
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, ranks=1)
         wait_until(lambda: self.pool()["ranks"] == 3, 20, "both nodes")
-        self.assertEqual(self.cluster.submit(steps=1000, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
+        self.assertEqual(self.cluster.submit(steps=3000, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
         wait_until(lambda: self.cluster.job().get("set_aside"), 20, "the pool to be set aside")
         set_aside = self.cluster.job()["set_aside"][0]
         self.assertEqual((set_aside["pool"], set_aside["error"]["field"]), ("site-b", "partition"))
         self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
-        self.assertEqual(self.cluster.wait_job()["inner_step"], 1000)
+        self.assertEqual(self.cluster.wait_job()["inner_step"], 3000)
 
     def test_a_pool_says_which_node_it_waits_for(self):
         self.start_node(0)
@@ -104,24 +111,24 @@ class NodesTest(ClusterTest):
         wait_until(lambda: "node 1 of 2, for" in self.pool()["waiting_for"], 20, "words with a time")
         self.cluster.wait_log("node-0", "the pool waits for node 1 of 2")
         self.start_node(1)
-        wait_until(lambda: self.pool()["state"] == "IDLE", 20, "both nodes")
+        wait_until(lambda: self.state() == "IDLE", 20, "both nodes")
         self.assertEqual(self.pool()["ranks"], 4)
 
     def test_a_killed_agent_costs_the_job_nothing_but_its_pools_time(self):
-        self.start(steps=600, sets=("partition.preset=zeropp",))
+        self.start(steps=1500, sets=("partition.preset=zeropp",))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.assertEqual(len(ranks), 4)
         self.cluster.workers["node-1"].kill()
         self.cluster.workers["node-1"].wait()
         wait_until(lambda: not any(alive(rank) for rank in ranks), 20, "the ranks of both nodes to end")
-        wait_until(lambda: self.pool()["state"] == "FORMING", 20, "the pool to wait for the node")
+        wait_until(lambda: self.state() == "FORMING", 20, "the pool to wait for the node")
         step = self.cluster.job()["inner_step"]
         # site-a continues.
         self.cluster.wait_step(step + 30)
         self.start_node(1)
         job = self.cluster.wait_job(seconds=180)
-        self.assertEqual(job["inner_step"], 600)
+        self.assertEqual(job["inner_step"], 1500)
 
     def test_a_lost_rank_brings_the_whole_group_back(self):
         self.start(steps=300)
@@ -141,7 +148,7 @@ class NodesTest(ClusterTest):
         self.assertNotIn("made no progress", self.cluster.log("node-0"))
 
     def test_the_nodes_continue_when_the_coordinator_was_away(self):
-        self.start(steps=250)
+        self.start(steps=500)
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.cluster.coordinator.kill()
@@ -150,7 +157,7 @@ class NodesTest(ClusterTest):
         self.cluster.wait_step(100)
         self.assertTrue(all(alive(rank) for rank in ranks))
         job = self.cluster.wait_job()
-        self.assertEqual(job["tokens"], 2 * 250 * 4 * 32)
+        self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
 
     def test_a_node_that_is_asked_to_stop_drains_the_pool_which_keeps_its_place(self):
         self.start(steps=100_000)
@@ -160,10 +167,10 @@ class NodesTest(ClusterTest):
             worker = self.cluster.workers[f"node-{number}"]
             worker.send_signal(signal.SIGTERM)
             self.assertEqual(worker.wait(timeout=40), 0)
-            wait_until(lambda: self.pool()["state"] in ("AWAY", "FORMING"), 20, "the pool to wait")
+            wait_until(lambda: self.state() in ("AWAY", "FORMING"), 20, "the pool to wait")
             step = self.cluster.job()["inner_step"]
             self.start_node(number)
-            wait_until(lambda: self.pool()["state"] == "PARTICIPATING", 30, "the pool to come back")
+            wait_until(lambda: self.state() == "PARTICIPATING", 30, "the pool to come back")
             self.cluster.wait_step(step + 60)
         log = (self.cluster.folder / "coordinator.log").read_text().splitlines()
         lines = [json.loads(line) for line in log if line.startswith("{")]

@@ -1,12 +1,11 @@
 """Results of jobs: a download while the coordinator is killed, a job that begins with a checkpoint, deletion."""
 
 import json
-import os
 import pathlib
-import signal
 import subprocess
 
 from cluster import BIN, TEXT, ClusterTest, main, wait_until
+from relay import Relay
 
 # 67 MB of parameters, so that a download can be stopped in the middle; two steps with little work.
 WIDE_JOB = """
@@ -51,17 +50,17 @@ class ResultsTest(ClusterTest):
         self.train_wide()
         out = self.cluster.folder / "wide"
         partial = pathlib.Path(f"{out}.partial")
-        download = subprocess.Popen([BIN / "longhaul", "--server", self.cluster.address, "download", "wide", "--out", out,
+        relay = Relay(self.cluster.address, 16 << 20)
+        self.addCleanup(relay.close)
+        download = subprocess.Popen([BIN / "longhaul", "--server", relay.address, "download", "wide", "--out", out,
                                      "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(download.kill)
-        wait_until(lambda: any(f.stat().st_size > 0 for f in partial.glob("*.f32")) or download.poll() is not None, 30,
-                   "the first bytes")
-        # The client takes no more bytes, so the rest cannot have been sent when the coordinator dies.
-        os.kill(download.pid, signal.SIGSTOP)
-        self.assertTrue(partial.exists())
+        # The relay takes no more bytes, so the rest cannot have been sent when the coordinator dies.
+        relay.wait_full(30)
+        wait_until(lambda: any(f.stat().st_size > 0 for f in partial.glob("*.f32")), 30, "the first bytes")
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
-        os.kill(download.pid, signal.SIGCONT)
+        relay.go_on()
         self.cluster.start_coordinator()
         said, err = download.communicate(timeout=60)
         self.assertEqual(download.returncode, 0, err)
@@ -152,6 +151,7 @@ class ResultsTest(ClusterTest):
         self.assertEqual([path.name.rsplit("-", 1)[1] for path in cache.iterdir()], [f"{step:08}"])
         again = self.export(f"tiny@{step}", "--out", self.cluster.folder / "again", "--cache", cache)
         self.assertNotIn("waiting", again.stderr)
+        self.cluster.wait_step(step + 30)
         later = json.loads(self.export("tiny", "--out", self.cluster.folder / "later", "--last-commit").stdout)["data"]
         self.assertGreater(later["step"], step)
         for name in ("out", "again", "later"):

@@ -83,13 +83,15 @@ class SecurityTest(unittest.TestCase):
         self.cluster.flags = self.start()
         for site, ranks in (("site-a", 1), ("site-b", 2)):
             self.cluster.start_worker(site, ranks, *self.issue("pool", site))
-        self.assertEqual(self.cluster.submit(steps=60, wait=True).returncode, 0)
-        seen = [self.http("/metrics", self.secrets[0])[1]]
-        self.assertIn("longhaul_", seen[0])
+        self.assertEqual(self.cluster.submit(steps=300).returncode, 0)
+        cluster.wait_until(lambda: [len(self.cluster.ranks_of(site)) for site in ("site-a", "site-b")] == [1, 2], 30, "the ranks")
+        lines = [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for process in [self.cluster.coordinator, *self.cluster.workers.values()]
+                 for pid in [process.pid, *cluster.children(process.pid)]]
+        self.assertEqual(sum("longhaul-rank" in line for line in lines), 3)
+        self.cluster.wait_job()
+        seen = [*lines, self.http("/metrics", self.secrets[0])[1]]
+        self.assertIn("longhaul_", seen[-1])
         seen += [(self.cluster.folder / name).read_text() for name in ("coordinator.log", "site-a.log", "site-b.log", "audit.jsonl")]
-        for process in [self.cluster.coordinator, *self.cluster.workers.values()]:
-            for pid in [process.pid, *cluster.children(process.pid)]:
-                seen.append(pathlib.Path(f"/proc/{pid}/cmdline").read_text())
         # What programs and pages tell of the job, and what is stored of it.
         for command in (["get", "tiny", "-o", "json"], ["events", "tiny"], ["pools", "-o", "json"], ["logs", "tiny"]):
             told = self.cluster.cli(*command)

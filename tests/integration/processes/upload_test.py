@@ -11,10 +11,13 @@ import tempfile
 import time
 
 from cluster import BIN, TEXT, TINY_JOB, Cluster, ClusterTest, main, wait_until
+from relay import Relay
 from results_test import WIDE_JOB
 
 # What an upload must leave free on the coordinator's disk.
 FREE_MIN = 256 << 20
+# Of the 67 MB of the large folder, so many bytes pass before an upload stands still. Sockets hold a few more.
+SENT = 24 << 20
 
 
 def tree(folder):
@@ -81,17 +84,19 @@ class UploadTest(ClusterTest):
     @contextlib.contextmanager
     def stopped_in_the_middle(self, folder, spec):
         """A submit that stands still when it has sent some of the folder; it goes on behind the `with`."""
-        process = subprocess.Popen([BIN / "longhaul", "--server", self.cluster.address, "submit", "-f", spec, "--from", folder, "-o", "json"],
+        relay = Relay(self.cluster.address, SENT, upward=True)
+        self.addCleanup(relay.close)
+        process = subprocess.Popen([BIN / "longhaul", "--server", relay.address, "submit", "-f", spec, "--from", folder, "-o", "json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        deadline = time.monotonic() + 30
-        while self.bytes_there() == 0 and process.poll() is None:
-            self.assertLess(time.monotonic(), deadline, "waited for the first bytes")
-            time.sleep(0.001)
+        relay.wait_full(30)
+        wait_until(lambda: self.bytes_there() > 0, 30, "the first bytes")
+        # Nor does it read any more.
         os.kill(process.pid, signal.SIGSTOP)
-        self.assertLess(self.bytes_there(), sum(path.stat().st_size for path in folder.glob("*.f32")), "all of it came before it was stopped")
+        self.assertLess(self.bytes_there(), sum(path.stat().st_size for path in folder.glob("*.f32")))
         yield process
+        relay.go_on()
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGCONT)
 
@@ -101,7 +106,7 @@ class UploadTest(ClusterTest):
         return json.loads(said), err
 
     def test_a_job_begins_with_a_folder_that_only_the_user_has(self):
-        self.restart("--upload-keep", "2s")
+        self.restart("--upload-keep", "3s")
         self.cluster.start_worker("site-a")
         said = self.submit_from(self.tiny, self.tiny_spec(), "--wait")
         self.assertIn("sent ", said.stderr)
@@ -132,14 +137,14 @@ class UploadTest(ClusterTest):
         self.assertIn("model.transformer.dim", refused["fields"][0]["field"])
 
     def test_the_same_folder_is_sent_once_and_kept_while_a_job_needs_it(self):
-        self.restart("--upload-keep", "1s")
+        self.restart("--upload-keep", "3s")
         first = self.submit_from(self.tiny, self.tiny_spec("first"))
         self.assertIn("sent ", first.stderr)
         second = self.submit_from(f"{self.tiny}/", self.tiny_spec("second"))
         self.assertNotIn("sent ", second.stderr)
-        time.sleep(2)
-        self.restart("--upload-keep", "1s")
-        time.sleep(2)
+        time.sleep(4)
+        self.restart("--upload-keep", "3s")
+        time.sleep(4)
         (upload,) = self.uploads()
         self.assertEqual(tree(upload), tree(self.tiny))
         for name in ("first", "second"):

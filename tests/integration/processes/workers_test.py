@@ -56,17 +56,16 @@ class WorkersTest(ClusterTest):
     def test_ranks_run_on_separate_cores_on_request(self):
         self.cluster.start_worker("site-a", 2, "--bind-cores", "cores")
         pattern = re.compile(r"rank \d: 1 thread\(s\) on processors ([\d,-]+) ")
-        wait_until(lambda: pattern.search(self.cluster.log("site-a")), 20, "the line about cores")
+        wait_until(lambda: len(pattern.findall(self.cluster.log("site-a"))) == 2, 20, "the lines about cores")
         told = pattern.findall(self.cluster.log("site-a"))
         self.cluster.submit(steps=1000000, pools=1)
         self.cluster.wait_step(2)
         found = [pathlib.Path(f"/proc/{rank}/status").read_text() for rank in self.cluster.ranks_of("site-a")]
         found = [re.search(r"Cpus_allowed_list:\s*(\S+)", status).group(1) for status in found]
-        self.assertEqual(len(told), 2)
         self.assertEqual(sorted(found), sorted(told))
 
     def test_ten_restarts_with_sigterm_cost_no_pool_its_place(self):
-        self.start(steps=1000)
+        self.start(steps=2000)
         for _ in range(10):
             before = self.commits()
             self.cluster.coordinator.send_signal(signal.SIGTERM)
@@ -74,7 +73,7 @@ class WorkersTest(ClusterTest):
             self.cluster.start_coordinator()
             wait_until(lambda: self.commits() > before + 1, 30, "commits")
         job = self.cluster.wait_job()
-        self.assertEqual(job["tokens"], 2 * 1000 * TOKENS)
+        self.assertEqual(job["tokens"], 2 * 2000 * TOKENS)
 
     def test_a_stopped_rank_delays_the_others_no_longer_than_stated(self):
         self.start(1000000, "--progress-timeout", "3")

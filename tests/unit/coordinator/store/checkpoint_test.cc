@@ -192,7 +192,9 @@ TEST_F(CheckpointTest, IsWholeOrGoneWhenTheRemovalOfAnOldOneIsInterrupted) {
     auto writer = CheckpointWriter::Begin(&killed, "j", manifest);
     ASSERT_TRUE(writer.ok()) << writer.status();
     EXPECT_TRUE(absl::IsAborted(writer->Finish(/*keep=*/2).status()));
-    for (const v1::CheckpointManifest& listed : *ListCheckpoints(*disk, "j")) {
+    const auto manifests = ListCheckpoints(*disk, "j");
+    ASSERT_TRUE(manifests.ok()) << manifests.status();
+    for (const v1::CheckpointManifest& listed : *manifests) {
       EXPECT_THAT(CheckCheckpoint(*disk, CheckpointPath("j", listed.step())), testing::IsEmpty())
           << removes;
     }

@@ -1,0 +1,8 @@
+// Linked into every program of a build with AddressSanitizer (common/cmake/targets.cmake).
+
+// Leaks that are not ours. Each with its reason.
+extern "C" const char* __lsan_default_suppressions() {
+  return
+      // A lookup of a name that gRPC gives up leaves its text, of some ten bytes.
+      "leak:libcares.so\n";
+}

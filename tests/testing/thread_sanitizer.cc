@@ -1,0 +1,234 @@
+// Linked into every program of a build with ThreadSanitizer (common/cmake/targets.cmake).
+//
+// Debian's Abseil is not instrumented, so ThreadSanitizer does not see that an absl::Mutex orders
+// what two threads do, and reports everything that a mutex guards. Here the program has the members
+// of absl::Mutex and absl::CondVar that lock, unlock and wait. They call those of the library, and
+// tell ThreadSanitizer before and after it what happens to the mutex. A condition that the library
+// evaluates is not looked at: the thread that evaluates it has the mutex.
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <type_traits>
+
+#include "absl/base/options.h"
+#include "absl/synchronization/mutex.h"
+
+// Made by the linker.
+extern "C" const char __executable_start, etext;
+
+namespace {
+
+using absl::Condition;
+using absl::CondVar;
+using absl::Duration;
+using absl::Mutex;
+using absl::Time;
+
+#define LH_TEXT_OF(name) #name
+#define LH_TEXT(name) LH_TEXT_OF(name)
+static_assert(sizeof(LH_TEXT(ABSL_OPTION_INLINE_NAMESPACE_NAME)) - 1 == 7,
+              "its length is in the names below");
+
+// The library's function behind the one that calls this.
+template <typename Function>
+Function Next(const char* name) {
+  void* const found = dlsym(RTLD_NEXT, name);
+  if (found == nullptr) {
+    std::fprintf(stderr, "no %s in any library: %s\n", name, dlerror());
+    std::abort();
+  }
+  return reinterpret_cast<Function>(found);
+}
+
+#define LH_NEXT(type, suffix) \
+  static const auto next = Next<type>("_ZN4absl7" LH_TEXT(ABSL_OPTION_INLINE_NAMESPACE_NAME) suffix)
+
+// Whether code is of the program itself, not of a library.
+bool IsOfProgram(const void* code) {
+  return code >= static_cast<const void*>(&__executable_start) &&
+         code < static_cast<const void*>(&etext);
+}
+
+// Mutexes that this thread holds as a reader.
+constexpr int kReadMax = 32;
+thread_local const Mutex* read_held[kReadMax];
+
+unsigned ModeOf(const Mutex* mutex) {
+  const bool read = std::find(read_held, std::end(read_held), mutex) != std::end(read_held);
+  return read ? __tsan_mutex_read_lock : 0;
+}
+
+void Exchange(const Mutex* from, const Mutex* to) {
+  const auto slot = std::find(read_held, std::end(read_held), from);
+  if (slot == std::end(read_held)) std::abort();
+  *slot = to;
+}
+
+// Whether this thread is in a function of the library, which may call another one of these.
+thread_local bool inside = false;
+
+struct Inside {
+  Inside() { inside = true; }
+  ~Inside() { inside = false; }
+};
+
+template <typename Call>
+auto Locking(Mutex* mutex, unsigned mode, Call call) {
+  if (inside) return call();
+  const Inside scope;
+  __tsan_mutex_pre_lock(mutex, mode);
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+    __tsan_mutex_post_lock(mutex, mode, 0);
+  } else {
+    const auto result = call();
+    // What waits for a condition has the mutex in any case.
+    const bool held = (mode & __tsan_mutex_try_lock) == 0 || result;
+    __tsan_mutex_post_lock(mutex, held ? mode : mode | __tsan_mutex_try_lock_failed, 0);
+    return result;
+  }
+}
+
+template <typename Call>
+void Unlocking(Mutex* mutex, unsigned mode, Call call) {
+  if (inside) return call();
+  const Inside scope;
+  __tsan_mutex_pre_unlock(mutex, mode);
+  call();
+  __tsan_mutex_post_unlock(mutex, mode);
+}
+
+// The mutex is held before and after the call, and may be free meanwhile.
+template <typename Call>
+auto Waiting(Mutex* mutex, Call call) {
+  if (inside) return call();
+  const unsigned mode = ModeOf(mutex);
+  Unlocking(mutex, mode, [] {});
+  return Locking(mutex, mode, call);
+}
+
+}  // namespace
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+
+Mutex::~Mutex() {
+  LH_NEXT(void (*)(Mutex*), "5MutexD1Ev");
+  // Of a mutex of gRPC, which may end it without the mutex: with atomics that are not seen.
+  if (IsOfProgram(__builtin_return_address(0))) __tsan_mutex_destroy(this, 0);
+  next(this);
+}
+
+void Mutex::Lock() {
+  LH_NEXT(void (*)(Mutex*), "5Mutex4LockEv");
+  Locking(this, 0, [&] { next(this); });
+}
+
+bool Mutex::TryLock() {
+  LH_NEXT(bool (*)(Mutex*), "5Mutex7TryLockEv");
+  return Locking(this, __tsan_mutex_try_lock, [&] { return next(this); });
+}
+
+void Mutex::Unlock() {
+  LH_NEXT(void (*)(Mutex*), "5Mutex6UnlockEv");
+  Unlocking(this, 0, [&] { next(this); });
+}
+
+void Mutex::ReaderLock() {
+  LH_NEXT(void (*)(Mutex*), "5Mutex10ReaderLockEv");
+  Locking(this, __tsan_mutex_read_lock, [&] { next(this); });
+  Exchange(nullptr, this);
+}
+
+bool Mutex::ReaderTryLock() {
+  LH_NEXT(bool (*)(Mutex*), "5Mutex13ReaderTryLockEv");
+  const bool held =
+      Locking(this, __tsan_mutex_read_lock | __tsan_mutex_try_lock, [&] { return next(this); });
+  if (held) Exchange(nullptr, this);
+  return held;
+}
+
+void Mutex::ReaderUnlock() {
+  LH_NEXT(void (*)(Mutex*), "5Mutex12ReaderUnlockEv");
+  Exchange(this, nullptr);
+  Unlocking(this, __tsan_mutex_read_lock, [&] { next(this); });
+}
+
+void Mutex::LockWhen(const Condition& condition) {
+  LH_NEXT(void (*)(Mutex*, const Condition&), "5Mutex8LockWhenERKNS0_9ConditionE");
+  Locking(this, 0, [&] { next(this, condition); });
+}
+
+bool Mutex::LockWhenWithTimeout(const Condition& condition, Duration timeout) {
+  LH_NEXT(bool (*)(Mutex*, const Condition&, Duration),
+          "5Mutex19LockWhenWithTimeoutERKNS0_9ConditionENS0_8DurationE");
+  return Locking(this, 0, [&] { return next(this, condition, timeout); });
+}
+
+bool Mutex::LockWhenWithDeadline(const Condition& condition, Time deadline) {
+  LH_NEXT(bool (*)(Mutex*, const Condition&, Time),
+          "5Mutex20LockWhenWithDeadlineERKNS0_9ConditionENS0_4TimeE");
+  return Locking(this, 0, [&] { return next(this, condition, deadline); });
+}
+
+void Mutex::Await(const Condition& condition) {
+  LH_NEXT(void (*)(Mutex*, const Condition&), "5Mutex5AwaitERKNS0_9ConditionE");
+  Waiting(this, [&] { next(this, condition); });
+}
+
+bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
+  LH_NEXT(bool (*)(Mutex*, const Condition&, Duration),
+          "5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
+  return Waiting(this, [&] { return next(this, condition, timeout); });
+}
+
+bool Mutex::AwaitWithDeadline(const Condition& condition, Time deadline) {
+  LH_NEXT(bool (*)(Mutex*, const Condition&, Time),
+          "5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE");
+  return Waiting(this, [&] { return next(this, condition, deadline); });
+}
+
+void CondVar::Wait(Mutex* mutex) {
+  LH_NEXT(void (*)(CondVar*, Mutex*), "7CondVar4WaitEPNS0_5MutexE");
+  Waiting(mutex, [&] { next(this, mutex); });
+}
+
+bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
+  LH_NEXT(bool (*)(CondVar*, Mutex*, Duration),
+          "7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE");
+  return Waiting(mutex, [&] { return next(this, mutex, timeout); });
+}
+
+bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
+  LH_NEXT(bool (*)(CondVar*, Mutex*, Time), "7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE");
+  return Waiting(mutex, [&] { return next(this, mutex, deadline); });
+}
+
+ABSL_NAMESPACE_END
+}  // namespace absl
+
+// Libraries are not instrumented: what they do themselves is not looked at.
+extern "C" const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1"; }
+
+// What is reported and is right. Each with its reason.
+extern "C" const char* __tsan_default_suppressions() {
+  return
+      // gRPC hands its calls from thread to thread with atomics of its library, which are not seen. Its
+      // headers are compiled with the program. What our handlers do is looked at.
+      "race_top:grpc::\n"
+      "race:grpc::internal::CallbackWithSuccessTag::Set\n"
+      "race:grpc::internal::CallbackWithSuccessTag::Clear\n"
+      "race:grpc::internal::CallOpSendMessage\n"
+      "race:grpc::internal::CallOpRecvMessage\n"
+      "race:grpc::internal::InterceptorBatchMethodsImpl::InterceptorBatchMethodsImpl\n"
+      // The message of a stream that gRPC fills again when the handler has taken it, on another thread.
+      "race:longhaul::v1::ServeLogsRequest::\n"
+      // It comes behind everything else of its call, and ends the handler's object.
+      "race:CallOnDone\n"
+      // Locks in the wrong order, to see that Abseil notices.
+      "deadlock:mutex_checks_test.cc\n";
+}
