@@ -264,7 +264,11 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
                           "diverged; a lower learning rate or a longer warm-up may help",
                           kSkipsInARowMax, result.loss_sum / static_cast<double>(pool_tokens)));
     }
-    if (!result.skipped) LH_RETURN_IF_ERROR(Update(learning_rate, result.gradient_norm));
+    if (result.skipped) {
+      reduction_.ForgetErrors();
+    } else {
+      LH_RETURN_IF_ERROR(Update(learning_rate, result.gradient_norm));
+    }
     if (momentum_ != nullptr && momentum_->synchronization_due())
       LH_RETURN_IF_ERROR(SynchronizeSteps());
     result.received = TakeReceived();
