@@ -130,6 +130,8 @@ void FragmentExchange::PullWholeNow(const Connection& connection, int fragment) 
     return handler_.on_event(connection,
                              PullRefused{fragment, version.status(), ReasonOf(version.status())});
   }
+  // The next connection may have pulled a newer version already.
+  if (connection.stop.stop_requested()) return;
   outer.LoadWhole(std::move(pulled));
   handler_.on_event(connection, PulledWhole{fragment, *version});
 }
