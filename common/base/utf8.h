@@ -1,8 +1,11 @@
-// Shortens text.
+// Makes text fit for protobuf: shortens it, and replaces what is not UTF-8.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace longhaul {
@@ -14,6 +17,32 @@ inline absl::string_view ClipUtf8(absl::string_view text, size_t bytes_max) {
   size_t size = bytes_max;
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
   return text.substr(0, size);
+}
+
+// The bytes of the character with which the text begins. 0: it does not begin with one (RFC 3629).
+inline size_t Utf8Size(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (text.empty() || byte(0) < 0x80) return text.empty() ? 0 : 1;
+  const size_t size = byte(0) < 0xC2 ? 0 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
+  if (size == 0 || byte(0) > 0xF4 || text.size() < size) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Characters that have a shorter form, surrogates, and what lies behind the last character.
+  const bool wrong = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
+                     (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F);
+  return wrong ? 0 : size;
+}
+
+// The text with U+FFFD for each byte that is not of a character.
+inline std::string ToUtf8(absl::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = Utf8Size(text.substr(at));
+    absl::StrAppend(&result, size == 0 ? "\xEF\xBF\xBD" : text.substr(at, size));
+    at += std::max<size_t>(1, size);
+  }
+  return result;
 }
 
 }  // namespace longhaul

@@ -464,6 +464,29 @@ TYPED_TEST_P(CommunicatorSuite, AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlon
   });
 }
 
+TYPED_TEST_P(CommunicatorSuite, CountsASplitAsOneOperationWithoutPayload) {
+  this->ForEachGroup([&](const auto& group) {
+    OnEveryRank(group, [&](Communicator& communicator) {
+      const auto expect = [](const Communicator& of, int64_t operations) {
+        const Traffic traffic = of.traffic();
+        EXPECT_EQ(traffic.operations, operations);
+        EXPECT_EQ(traffic.sent_bytes, 0);
+        EXPECT_EQ(traffic.received_bytes, 0);
+      };
+      expect(communicator, 0);
+      std::vector<int> members(communicator.size());
+      std::iota(members.begin(), members.end(), 0);
+      const auto part = communicator.Split(members, TypeParam::Options(kAmple));
+      ASSERT_TRUE(part.ok()) << part.status();
+      expect(communicator, 1);
+      expect(**part, 0);
+      ASSERT_EQ((*part)->Barrier(TypeParam::Options(kAmple)), absl::OkStatus());
+      expect(communicator, 1);
+      expect(**part, 1);
+    });
+  });
+}
+
 TYPED_TEST_P(CommunicatorSuite, RefusesToSplitIntoInvalidGroupsAndStaysUsable) {
   this->ForEachGroup([&](const auto& group) {
     OnEveryRank(group, [&](Communicator& communicator) {
@@ -481,17 +504,15 @@ TYPED_TEST_P(CommunicatorSuite, RefusesToSplitIntoInvalidGroupsAndStaysUsable) {
   });
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, AllReduceGivesEveryRankTheRankOrderSum,
-                            ReduceScatterGivesEveryRankItsPartOfTheSum,
-                            AllGatherPutsEveryPartWhereItBelongs, BroadcastCopiesTheRoot,
-                            AllToAllTransposes, BarrierWaitsForAll,
-                            CountsTheBytesOfTheDirectAlgorithm,
-                            RefusesContradictingSizesAndStaysUsable, AbortWakesEveryWaitingRank,
-                            AbortFromAnotherThreadWakesItsOwnRank,
-                            ARankThatNeverComesEndsInADeadlineWithItsName,
-                            ARankThatLeavesNormallyDisturbsNoOther, ARankThatHasLeftIsReported,
-                            SplitsIntoGroupsNumberedAsTheirMembersAre,
-                            AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlone,
-                            RefusesToSplitIntoInvalidGroupsAndStaysUsable);
+REGISTER_TYPED_TEST_SUITE_P(
+    CommunicatorSuite, AllReduceGivesEveryRankTheRankOrderSum,
+    ReduceScatterGivesEveryRankItsPartOfTheSum, AllGatherPutsEveryPartWhereItBelongs,
+    BroadcastCopiesTheRoot, AllToAllTransposes, BarrierWaitsForAll,
+    CountsTheBytesOfTheDirectAlgorithm, RefusesContradictingSizesAndStaysUsable,
+    AbortWakesEveryWaitingRank, AbortFromAnotherThreadWakesItsOwnRank,
+    ARankThatNeverComesEndsInADeadlineWithItsName, ARankThatLeavesNormallyDisturbsNoOther,
+    ARankThatHasLeftIsReported, SplitsIntoGroupsNumberedAsTheirMembersAre,
+    AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlone, CountsASplitAsOneOperationWithoutPayload,
+    RefusesToSplitIntoInvalidGroupsAndStaysUsable);
 
 }  // namespace longhaul

@@ -80,7 +80,11 @@ absl::Status CheckedCommunicator::Barrier(const CallOptions& options) {
 absl::StatusOr<std::unique_ptr<Communicator>> CheckedCommunicator::Split(
     absl::Span<const int> members, const CallOptions& options) {
   LH_ASSIGN_OR_RETURN(const int rank, CheckSplit(*this, members, options));
-  return DoSplit(rank, members, options);
+  traffic_.SetPaused(true);
+  auto group = DoSplit(rank, members, options);
+  traffic_.SetPaused(false);
+  if (group.ok()) CountOperation();
+  return group;
 }
 
 }  // namespace longhaul

@@ -58,17 +58,17 @@ class CheckedCommunicator : public Communicator {
                                   absl::Span<const Part> receive_parts,
                                   const CallOptions& options) = 0;
   virtual absl::Status DoBarrier(const CallOptions& options) = 0;
-  // `new_rank`: this rank's number in the new group.
+  // `new_rank`: this rank's number in the new group. May call other operations, which do not count here; the new
+  // communicator has counted nothing yet.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> DoSplit(int new_rank,
                                                                 absl::Span<const int> members,
                                                                 const CallOptions& options) = 0;
 
-  // Counts an operation without payload.
-  void CountOperation() { traffic_.Add(0, 0); }
-
  private:
   template <typename T>
   absl::Status AllReduce(absl::string_view name, absl::Span<T> data, const CallOptions& options);
+  // Counts an operation without payload.
+  void CountOperation() { traffic_.Add(0, 0); }
 
   const int rank_, size_;
   TrafficMeter traffic_;

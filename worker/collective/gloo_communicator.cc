@@ -39,6 +39,8 @@ class GlooCommunicator : public CheckedCommunicator {
         team_(team) {}
 
   void Abort(absl::string_view reason) override { mesh_->Abort(reason); }
+  // Waits for all ranks. Does not count as an operation.
+  absl::Status MeetPeers(const CallOptions& options) { return DoBarrier(options); }
 
  private:
   absl::Status DoAllReduce(absl::string_view name, absl::Span<float> data,
@@ -165,7 +167,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeGlooCommunicator(
                                                    *options.rendezvous, options.timeout));
   auto communicator =
       std::make_unique<GlooCommunicator>(std::move(mesh), options.hostname, options.team);
-  LH_RETURN_IF_ERROR(communicator->Barrier({.timeout = options.timeout}));
+  LH_RETURN_IF_ERROR(communicator->MeetPeers({.timeout = options.timeout}));
   return communicator;
 }
 

@@ -106,7 +106,6 @@ class StreamCommunicator : public CheckedCommunicator {
         std::shared_ptr<StreamGroup> group,
         MakeSubgroup(group_->meeting, rank(), members,
                      std::make_shared<StreamGroup>(size, group_->streams), options.timeout));
-    CountOperation();
     return std::make_unique<StreamCommunicator>(new_rank, size, std::move(group),
                                                 std::move(stream));
   }

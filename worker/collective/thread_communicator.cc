@@ -92,7 +92,6 @@ class ThreadCommunicator : public CheckedCommunicator {
     LH_ASSIGN_OR_RETURN(std::shared_ptr<ThreadGroup> group,
                         MakeSubgroup(*group_, rank(), members, std::make_shared<ThreadGroup>(size),
                                      options.timeout));
-    CountOperation();
     return std::make_unique<ThreadCommunicator>(new_rank, size, std::move(group));
   }
 

@@ -13,11 +13,14 @@ namespace longhaul {
 class TrafficMeter {
  public:
   void Add(int64_t sent_bytes, int64_t received_bytes) {
+    if (paused_) return;
     sent_bytes_.fetch_add(sent_bytes, std::memory_order_relaxed);
     received_bytes_.fetch_add(received_bytes, std::memory_order_relaxed);
     operations_.fetch_add(1, std::memory_order_relaxed);
   }
 
+  // While it is paused, nothing counts. For the thread that calls the collectives.
+  void SetPaused(bool paused) { paused_ = paused; }
   // `total_bytes` are divided over the ranks, `own_bytes` of them are this rank's part, and `size`
   // is the number of ranks.
   void AddReduceScatter(int64_t total_bytes, int64_t own_bytes, int size) {
@@ -54,6 +57,7 @@ class TrafficMeter {
 
  private:
   std::atomic<int64_t> sent_bytes_ = 0, received_bytes_ = 0, operations_ = 0;
+  bool paused_ = false;
 };
 
 }  // namespace longhaul

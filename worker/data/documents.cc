@@ -9,13 +9,25 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace longhaul {
 namespace {
 
 constexpr size_t kReadBytes = 1 << 18;
-constexpr size_t kFieldsNamed = 8, kNameShown = 40;
+constexpr size_t kFieldsNamed = 8, kNameShown = 40, kQuoteShown = 60;
+
+// The parser's words without most of what it quotes, which is all that it has read of a text.
+std::string WithShortQuote(absl::string_view error) {
+  constexpr absl::string_view kQuote = "last read: '";
+  const size_t quote = error.find(kQuote);
+  const size_t head = quote == absl::string_view::npos ? kQuoteShown : quote + kQuote.size();
+  if (error.size() <= head + 2 * kQuoteShown) return ToUtf8(error);
+  size_t tail = error.size() - kQuoteShown;
+  while (tail < error.size() && (static_cast<uint8_t>(error[tail]) & 0xC0) == 0x80) ++tail;
+  return ToUtf8(absl::StrCat(error.substr(0, head), "...", error.substr(tail)));
+}
 
 // Takes one text field out of an object; builds nothing of the rest.
 class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
@@ -41,7 +53,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     if (depth_ != 1) return true;
     at_field_ = name == field_;
-    if (!at_field_ && names_.size() < kFieldsNamed) names_.push_back(name.substr(0, kNameShown));
+    if (!at_field_ && names_.size() < kFieldsNamed) names_.emplace_back(ClipUtf8(name, kNameShown));
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
@@ -49,6 +61,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: ...": each is one line.
     if (const size_t colon = error_.find(": "); colon != std::string::npos)
       error_ = error_.substr(colon + 2);
+    error_ = WithShortQuote(error_);
     return false;
   }
 

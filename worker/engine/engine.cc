@@ -99,6 +99,19 @@ absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& ex
                             RanksOfNode(exchange.topology(), exchange.rank()));
 }
 
+// All ranks look at the memory before any of them takes some: a rank of the same node that came later would count that
+// as missing. A rank for which there is too little tells the others, so that none waits for it.
+absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& exchange) {
+  const absl::Status mine = CheckOffload(options, exchange);
+  LH_ASSIGN_OR_RETURN(const auto codes, exchange.Gather({static_cast<int64_t>(mine.code())}));
+  LH_RETURN_IF_ERROR(mine);
+  for (size_t rank = 0; rank < codes.size(); ++rank) {
+    if (codes[rank][0] == 0) continue;
+    return absl::UnavailableError(absl::StrCat("rank ", rank, " cannot offload its state"));
+  }
+  return absl::OkStatus();
+}
+
 int BitsOf(at::ScalarType compute) { return compute == at::kFloat ? 32 : 16; }
 
 double Nmse(double error, double signal) { return signal > 0 ? error / signal : 0; }
@@ -128,7 +141,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
     }
     OffloadDevice offload_device;
     if (options.offload.optimizer) {
-      LH_RETURN_IF_ERROR(CheckOffload(options, *exchange));
+      LH_RETURN_IF_ERROR(CheckOffloadTogether(options, *exchange));
       LH_ASSIGN_OR_RETURN(offload_device,
                           OpenOffloadDevice(options.device, options.offload, options.optimizer));
     }
@@ -264,7 +277,11 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
                           "diverged; a lower learning rate or a longer warm-up may help",
                           kSkipsInARowMax, result.loss_sum / static_cast<double>(pool_tokens)));
     }
-    if (!result.skipped) LH_RETURN_IF_ERROR(Update(learning_rate, result.gradient_norm));
+    if (result.skipped) {
+      reduction_.ForgetErrors();
+    } else {
+      LH_RETURN_IF_ERROR(Update(learning_rate, result.gradient_norm));
+    }
     if (momentum_ != nullptr && momentum_->synchronization_due())
       LH_RETURN_IF_ERROR(SynchronizeSteps());
     result.received = TakeReceived();

@@ -53,7 +53,7 @@ struct StepResult {
   // L2 norm before clipping. When 1-bit Adam compresses, no rank knows the mean gradient. Then it is the root mean
   // square of the norms of the ranks' own gradients, which is at least the norm of the mean.
   double gradient_norm = 0;
-  // The gradient was not finite, and no rank updated anything.
+  // The gradient was not finite, and no rank updated anything. The error feedback of gradients became zero.
   bool skipped = false;
   // ||x - decoded||^2 / ||x||^2 of the weights and gradients that were quantized in this step, estimated over all
   // ranks. (1-bit Adam's momentum: in the previous step.) 0: none were.

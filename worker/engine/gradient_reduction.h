@@ -57,6 +57,9 @@ class GradientReduction {
   // Sets the error feedback to zero. Call on all ranks at the same step.
   void ForgetErrors() { errors_.clear(); }
   void ForgetOwed() { owed_.assign(owed_.size(), {}); }
+  // Sets the error feedback to zero. Call after a step that was skipped: what its reductions left there belongs to
+  // values that nobody applied, and may not be finite. No reduction may be running. Local.
+  void ForgetErrors() { errors_.clear(); }
 
  private:
   absl::Status ReduceFloats(int unit, absl::Span<const Hop* const> hops, const at::Tensor& flat,

@@ -160,7 +160,8 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
                            {"message", std::string(result.status().message())},
                            {"hint", ""}};
     }
-    std::cout << envelope.dump(2) << std::endl;
+    // A message may name a file whose name is not UTF-8.
+    std::cout << envelope.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
   }
   if (!result.ok()) {
     std::cerr << "error: " << result.status().message() << std::endl;

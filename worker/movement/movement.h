@@ -4,7 +4,8 @@
 //
 // Every work names the versions of buffers that it reads and writes. It is an error if a buffer does not have
 // the version that a work reads: when the work is submitted, and, where the implementation runs works itself,
-// when it runs (then a wait is missing). Errors stay: every later Wait and Join returns the first one.
+// when it runs (then a wait is missing). Errors stay: every later Wait and Join returns the first one, and does not
+// wait for works that were refused.
 //
 // Implementations: EmulatedMovement (a second arena in host memory), and CUDA streams (the module
 // longhaul_cuda_movement_streams). Thread-safe. Buffers must outlive the works that use them. Only Wait and
@@ -98,7 +99,8 @@ class Movement {
     int64_t bytes = 0;
     std::vector<MoveToken> after;
   };
-  // `token` stands for `work`. Called in the order of each queue, with submit_mutex_ held.
+  // `token` stands for `work`. Called in the order of each queue, with submit_mutex_ held. After an error the number of
+  // the token is used again.
   virtual absl::Status Enqueue(const MoveToken& token, Work work) = 0;
 
   // Keeps the first error.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -28,6 +29,22 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
+// The part of a cgroup's memory that the system gives back before it refuses more: mostly pages of files that were
+// read.
+int64_t Reclaimable(const std::string& cgroup) {
+  int64_t sum = 0;
+  for (const absl::string_view line :
+       absl::StrSplit(ReadSystemFile(cgroup + "/memory.stat"), '\n')) {
+    const std::pair<absl::string_view, absl::string_view> words =
+        absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    int64_t bytes = 0;
+    const bool counts = words.first == "inactive_file" || words.first == "active_file" ||
+                        words.first == "slab_reclaimable";
+    if (counts && absl::SimpleAtoi(words.second, &bytes)) sum += bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root) {
@@ -42,7 +59,10 @@ absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root) {
   const std::string cgroup = root + kCgroup;
   const auto most = ReadNumber(cgroup + "/memory.max"),
              used = ReadNumber(cgroup + "/memory.current");
-  if (most && used) available = std::min(available, std::max<int64_t>(0, *most - *used));
+  if (most && used) {
+    const int64_t held = std::max<int64_t>(0, *used - Reclaimable(cgroup));
+    available = std::min(available, std::max<int64_t>(0, *most - held));
+  }
   return available;
 }
 

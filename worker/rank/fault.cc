@@ -4,10 +4,15 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/base/utf8.h"
 #include "common/config/data_sources.h"
 
 namespace longhaul {
 namespace {
+
+// A message may quote a file: any bytes, and any number of them. A report with more, or with others, does not arrive
+// (kRankReportBytesMax).
+constexpr size_t kFaultMessageBytesMax = 4096;
 
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
   const bool among_ranks = place == FaultPlace::kMeeting || place == FaultPlace::kPreparation ||
@@ -103,7 +108,7 @@ void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& stat
 v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
   v1::JobError fault;
   fault.set_code(absl::StatusCodeToString(status.code()));
-  fault.set_message(std::string(status.message()));
+  fault.set_message(ToUtf8(ClipUtf8(status.message(), kFaultMessageBytesMax)));
   fault.set_fault_class(ClassOf(place, status));
   AddHint(place, spec, status, fault);
   return fault;

@@ -52,6 +52,7 @@ void ReportWhenMemoryEnds(int descriptor) {
 RankReporter::RankReporter(int descriptor, int64_t steps, const RankMonitor* monitor)
     : descriptor_(descriptor), steps_(steps), monitor_(monitor) {
   fcntl(descriptor_, F_SETFL, fcntl(descriptor_, F_GETFL) | O_NONBLOCK);
+  fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
   thread_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       WriteLine(ToLine(monitor_->Status()), /*may_drop=*/true);

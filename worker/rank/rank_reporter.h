@@ -19,7 +19,8 @@ namespace longhaul {
 
 class RankReporter {
  public:
-  // `descriptor`: that of the pipe; the object does not close it. `steps`: the job's steps; the progress of the last
+  // `descriptor`: that of the pipe; the object does not close it. Programs that this process starts do not get it: the
+  // agent takes the pipe's end for the end of the rank. `steps`: the job's steps; the progress of the last
   // one is always written. `monitor` outlives the object.
   RankReporter(int descriptor, int64_t steps, const RankMonitor* monitor);
   ~RankReporter();

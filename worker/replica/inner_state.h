@@ -39,8 +39,7 @@ inline bool IsOfRank(InnerStateKind kind) { return kind == InnerStateKind::kWork
 // Whether an optimizer can go on without it, with an error feedback of zero. Without one of the other kinds
 // it must begin anew.
 inline bool IsOptional(InnerStateKind kind) {
-  return kind == InnerStateKind::kWorkerError || kind == InnerStateKind::kServerError ||
-         kind == InnerStateKind::kUplinkError;
+  return kind != InnerStateKind::kMoment && kind != InnerStateKind::kVariance;
 }
 
 // Elements [first, first + count) of a unit.

@@ -57,23 +57,23 @@ absl::Status FragmentExchange::InBackground(Executor::Task task) {
   return absl::ResourceExhaustedError("too many transfers wait in the background");
 }
 
-absl::Status FragmentExchange::Push(const Connection& connection, const Contribution& contribution,
-                                    RoundKind kind) {
+// The kind comes first: a PushAgain may find the snapshot before Push is called.
+absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, RoundKind kind) {
   {
     absl::MutexLock lock(&mutex_);
-    pushed_kind_[contribution.fragment] = kind;
+    kind_[fragment] = kind;
   }
-  return InBackground([=, this] { SendNow(connection, contribution, kind); });
+  return fragments_[fragment]->TakeSnapshot(replica);
+}
+
+absl::Status FragmentExchange::Push(const Connection& connection,
+                                    const Contribution& contribution) {
+  return InBackground([=, this] { SendNow(connection, contribution); });
 }
 
 absl::Status FragmentExchange::PushAgain(const Connection& connection,
                                          const Contribution& contribution) {
-  RoundKind kind;
-  {
-    absl::MutexLock lock(&mutex_);
-    kind = pushed_kind_[contribution.fragment];
-  }
-  return InBackground([=, this] { SendNow(connection, contribution, kind); });
+  return InBackground([=, this] { SendNow(connection, contribution); });
 }
 
 absl::Status FragmentExchange::PullWhole(const Connection& connection, int fragment) {
@@ -93,10 +93,15 @@ FragmentExchange::UplinkQuality FragmentExchange::uplink_quality() const {
   return uplink_quality_;
 }
 
-void FragmentExchange::SendNow(const Connection& connection, const Contribution& contribution,
-                               RoundKind kind) {
+void FragmentExchange::SendNow(const Connection& connection, const Contribution& contribution) {
   const auto [fragment, version, step] = contribution;
   OuterFragment& outer = *fragments_[fragment];
+  RoundKind kind;
+  {
+    absl::MutexLock lock(&mutex_);
+    // Without a snapshot there are no bytes, of whatever kind.
+    kind = kind_[fragment];
+  }
   // Also when the connection is lost: the next plan asks for the bytes.
   auto coded = outer.Encode(
       kind, NoiseKeyOf(options_.transfers.job, options_.transfers.pool, fragment, version));
@@ -130,6 +135,8 @@ void FragmentExchange::PullWholeNow(const Connection& connection, int fragment) 
     return handler_.on_event(connection,
                              PullRefused{fragment, version.status(), ReasonOf(version.status())});
   }
+  // The next connection may have pulled a newer version already.
+  if (connection.stop.stop_requested()) return;
   outer.LoadWhole(std::move(pulled));
   handler_.on_event(connection, PulledWhole{fragment, *version});
 }

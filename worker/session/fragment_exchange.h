@@ -75,10 +75,13 @@ class FragmentExchange {
   // and installs on them by itself.
   const std::vector<std::unique_ptr<OuterFragment>>& fragments() const { return fragments_; }
 
+  // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to a round of this kind. Training thread.
+  // Errors: those of the replica.
+  absl::Status TakeSnapshot(Replica& replica, int fragment, RoundKind kind);
   // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
 
-  // Codes the snapshot that the training thread has taken, and sends it.
-  absl::Status Push(const Connection& connection, const Contribution& contribution, RoundKind kind);
+  // Codes the snapshot that the training thread has taken (TakeSnapshot), and sends it.
+  absl::Status Push(const Connection& connection, const Contribution& contribution);
   // Sends the bytes that Push coded, or codes them first. Reports nothing if there are none: the version was
   // merged, or the training thread is about to call Push.
   absl::Status PushAgain(const Connection& connection, const Contribution& contribution);
@@ -95,7 +98,7 @@ class FragmentExchange {
 
  private:
   absl::Status InBackground(Executor::Task task);
-  void SendNow(const Connection& connection, const Contribution& contribution, RoundKind kind);
+  void SendNow(const Connection& connection, const Contribution& contribution);
   void PullWholeNow(const Connection& connection, int fragment);
   absl::Status PullNow(const Connection& connection, int fragment, int64_t version);
 
@@ -107,8 +110,8 @@ class FragmentExchange {
   std::vector<std::unique_ptr<OuterFragment>> fragments_;
 
   mutable absl::Mutex mutex_;
-  // Of the newest Push, by fragment.
-  std::map<int, RoundKind> pushed_kind_ ABSL_GUARDED_BY(mutex_);
+  // Of the newest snapshot, by fragment.
+  std::map<int, RoundKind> kind_ ABSL_GUARDED_BY(mutex_);
   UplinkQuality uplink_quality_ ABSL_GUARDED_BY(mutex_);
 
   // The last member: its threads use all others until it ends.

@@ -70,6 +70,8 @@ void OuterFragment::SetOuter(std::vector<float> values) {
 void OuterFragment::LoadWhole(PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
   SetOuter(std::move(pulled).Release());
+  // Those of a seed, which has arrived: they are no contribution to a round.
+  kept_ = nullptr;
   coder_->Reset();
 }
 

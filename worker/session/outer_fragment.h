@@ -63,7 +63,7 @@ class OuterFragment {
                                                                   uint64_t noise_key = 0);
   // Returns the target that a pull of the whole fragment is decoded into.
   PulledParameters BeginWhole() const;
-  // Replaces the outer parameters with a verified pull, and sets the error feedback to zero.
+  // Replaces the outer parameters with a verified pull, sets the error feedback to zero, and drops the kept bytes.
   void LoadWhole(PulledParameters pulled);
   // Returns the target that the downlink of `version` is decoded into: a copy of the outer parameters to which
   // it is added. Empty: that version is staged already (the answer was lost with a connection).

@@ -439,10 +439,9 @@ absl::Status RankSession::Impl::DoPush(const Push& action) {
 }
 
 absl::Status RankSession::Impl::PushFragment(const Push& action) {
-  LH_RETURN_IF_ERROR(exchange_.fragments()[action.fragment]->TakeSnapshot(*replica_));
+  LH_RETURN_IF_ERROR(exchange_.TakeSnapshot(*replica_, action.fragment, action.kind));
   absl::MutexLock lock(&mutex_);
-  CheckBegun(
-      exchange_.Push(connection_, {action.fragment, action.version, core_.step()}, action.kind));
+  CheckBegun(exchange_.Push(connection_, {action.fragment, action.version, core_.step()}));
   return absl::OkStatus();
 }
 

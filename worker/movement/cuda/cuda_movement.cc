@@ -66,6 +66,9 @@ class CudaMovement : public Movement {
       host ? cudaFreeHost(memory) : cudaFree(memory);
     });
     LH_RETURN_IF_ERROR(CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset"));
+    // On the device cudaMemset only enqueues on the default stream, for which the queues do not wait.
+    if (!host)
+      LH_RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"));
     return result;
   }
 
@@ -149,6 +152,8 @@ class CudaMovement : public Movement {
 
   absl::Status Follow(cudaStream_t stream, const MoveToken& token)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // Done: otherwise the loop would find the next work of that queue.
+    if (token.number <= done_[token.queue]) return absl::OkStatus();
     for (const Ended& ended : events_[token.queue]) {
       if (ended.number < token.number) continue;
       return CudaStatus(cudaStreamWaitEvent(stream, ended.event, 0), "cudaStreamWaitEvent");

@@ -16,5 +16,24 @@ TEST(ClipUtf8Test, LeavesWholeSequences) {
 
 TEST(ClipUtf8Test, NeedsNoValidText) { EXPECT_EQ(ClipUtf8("\x80\x80\x80", 2), ""); }
 
+TEST(Utf8Test, WhatIsNoCharacterIsReplaced) {
+  const std::string no = "\xEF\xBF\xBD";
+  for (const std::string good :
+       {"", "plain", "\x01\n", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"})
+    EXPECT_EQ(ToUtf8(good), good);
+  EXPECT_EQ(ToUtf8("a\xFF"
+                   "b"),
+            "a" + no + "b");
+  EXPECT_EQ(ToUtf8("\xE2\x82"), no + no);
+  EXPECT_EQ(ToUtf8("\xE2\x82z\xC3"), no + no + "z" + no);
+  // Overlong, a surrogate, behind the last character.
+  for (const std::string bad :
+       {"\xC0\x80", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80"}) {
+    std::string replaced;
+    for (size_t i = 0; i < bad.size(); ++i) replaced += no;
+    EXPECT_EQ(ToUtf8(bad), replaced);
+  }
+}
+
 }  // namespace
 }  // namespace longhaul

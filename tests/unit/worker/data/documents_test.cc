@@ -78,6 +78,18 @@ TEST_F(DocumentsTest, NamesTheLineThatIsBroken) {
               HasSubstr("nested too deep"));
 }
 
+// The parser quotes all that it has read of a text.
+TEST_F(DocumentsTest, WhatItSaysOfALongLineIsShort) {
+  const std::string text(1 << 20, 'x');
+  for (const char* end : {"", "\xFF\"}", "\"", "\x01\"}"}) {
+    const std::string error = Jsonl("{\"text\": \"" + text + end).back();
+    EXPECT_LT(error.size(), 600) << error.substr(0, 1000);
+    EXPECT_THAT(error, HasSubstr("line 1: "));
+  }
+  const std::string error = Jsonl("{\"text\": \"" + text).back();
+  EXPECT_THAT(error, HasSubstr("missing closing quote"));
+}
+
 TEST_F(DocumentsTest, GoesOnBehindABrokenLine) {
   WriteBytes(dir_.Join("a"), "{\n{\"text\": \"b\"}\n");
   const auto reader = OpenJsonlDocuments(dir_.Join("a"), "text").value();

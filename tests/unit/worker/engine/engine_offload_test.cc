@@ -144,6 +144,24 @@ TEST(EngineOffloadTest, OffloadedStateIsInHostMemory) {
   });
 }
 
+// Nobody takes memory before all have looked.
+TEST(EngineOffloadTest, ARankWithTooLittleMemoryTellsTheOthersBeforeTheyTakeAny) {
+  RunRanks(3, [](int rank, Communicator& communicator) {
+    Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
+    options.offload = Offload({2, 0}, false);
+    if (rank == 1) options.offload.host_bytes = 1000;
+    // It would say so if it were asked for memory.
+    if (rank != 1) options.offload.emulation.host_bytes_max = 1;
+    const absl::Status status = Engine::Create(std::move(options)).status();
+    if (rank == 1) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    } else {
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("rank 1"));
+    }
+  });
+}
+
 TEST(EngineOffloadTest, OffloadingSaysHowMuchMemoryThereIsToo) {
   Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
   options.offload = Offload({2, 0}, false);

@@ -2,6 +2,9 @@
 // that does not depend on how many ranks there are.
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "absl/strings/str_cat.h"
 #include "tests/unit/worker/engine/engine_training.h"
 
 namespace longhaul {
@@ -97,6 +100,42 @@ TEST(ErrorFeedbackTest, GoesToOtherRankCountsAndPresets) {
                                                               {{4, 4}, Owing(4, Level::kNode)},
                                                               {{4, 4}, frontier3}}) {
     EXPECT_EQ(TrainOwing(nodes, map, &saved, 3).saved.owed, saved.owed) << nodes.size();
+  }
+}
+
+// What a step owes that nobody applied would come back in the next one: values that are not finite for
+// ever, and the large ones beside them as a gradient.
+TEST(ErrorFeedbackTest, AStepThatIsSkippedLeavesNothingOfItself) {
+  for (const int bits : {4, 8}) {
+    for (const float value : {std::numeric_limits<float>::infinity(), 1e38f}) {
+      SCOPED_TRACE(absl::StrCat(bits, " bits, ", value));
+      RunRanks(2, [&](int rank, Communicator& communicator) {
+        Engine::Options options = MakeOptions(Decoder(), Owing(bits, Level::kPool), &communicator);
+        options.clip_norm = 0;
+        const auto engine = Engine::Create(std::move(options)).value();
+        const int head = static_cast<int>(engine->layout().units.size()) - 1;
+        const ElementRange owned = engine->plan().owned(head);
+        const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
+        // No step changes the parameters.
+        const auto step = [&] { return engine->Step({1, kContext, tokens}, 2 * kContext, 0); };
+        const double usual = step()->gradient_norm;
+        std::vector<float> good(owned.count);
+        ASSERT_TRUE(engine->Read(head, owned.first, absl::MakeSpan(good)).ok());
+        std::vector<float> bad = good;
+        if (rank == 1) bad.back() = value;
+        const std::vector<float> steps[] = {bad, good};
+        for (const std::vector<float>& values : steps) {
+          ASSERT_TRUE(engine->Write(head, owned.first, values).ok());
+          ASSERT_TRUE(engine->Publish({head}).ok());
+          const auto stats = step();
+          ASSERT_TRUE(stats.ok()) << stats.status();
+          EXPECT_EQ(stats->skipped, &values == &steps[0]);
+          if (!stats->skipped) {
+            EXPECT_NEAR(stats->gradient_norm, usual, 0.2 * usual);
+          }
+        }
+      });
+    }
   }
 }
 

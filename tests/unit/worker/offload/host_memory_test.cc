@@ -31,6 +31,23 @@ TEST(HostMemoryTest, IsTheLeastOfMachineAndCgroup) {
   EXPECT_EQ(*AvailableHostMemory(root.path()), 0);
 }
 
+// The system gives back the pages of files before it refuses memory. A container that has read its data
+// once is full of them.
+TEST(HostMemoryTest, PagesOfFilesDoNotCountAsUsed) {
+  const TempDir root;
+  const std::string cgroup = root.path() + "/sys/fs/cgroup/";
+  Put(root.path() + "/proc/meminfo", "MemTotal:  10 kB\nMemAvailable:     2000 kB\n");
+  Put(cgroup + "memory.max", "10000\n");
+  Put(cgroup + "memory.current", "9900\n");
+  Put(cgroup + "memory.stat",
+      "anon 1000\nfile 8500\nshmem 200\ninactive_file 8000\nactive_file 300\nslab_reclaimable "
+      "50\n");
+  EXPECT_EQ(*AvailableHostMemory(root.path()), 100 + 8000 + 300 + 50);
+  // Numbers that were read one after another.
+  Put(cgroup + "memory.current", "7000\n");
+  EXPECT_EQ(*AvailableHostMemory(root.path()), 10000);
+}
+
 TEST(HostMemoryTest, ThisMachineHasSome) {
   const auto available = AvailableHostMemory();
   ASSERT_TRUE(available.ok()) << available.status();

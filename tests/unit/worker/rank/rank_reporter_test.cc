@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <string>
+#include <thread>
 
+#include "common/base/utf8.h"
 #include "worker/agent/rank_report.h"
+#include "worker/rank/fault.h"
 
 namespace longhaul {
 namespace {
@@ -23,10 +27,11 @@ class RankReporterTest : public testing::Test {
   v1::HeartbeatRequest Next() {
     if (reader_ == nullptr) reader_ = fdopen(ends_[0], "r");
     for (;;) {
-      char line[4096];
-      if (fgets(line, sizeof(line), reader_) == nullptr) return {};
+      std::string line(2 << 20, '\0');
+      if (fgets(line.data(), static_cast<int>(line.size()), reader_) == nullptr) return {};
+      line.resize(std::strlen(line.data()));
       const auto report = ParseRankReport(line);
-      EXPECT_TRUE(report.ok()) << line;
+      EXPECT_TRUE(report.ok()) << line.size() << " bytes: " << line.substr(0, 200);
       if (!report.ok()) return {};
       if (const auto* message = std::get_if<v1::HeartbeatRequest>(&*report)) return *message;
     }
@@ -68,6 +73,32 @@ TEST_F(RankReporterTest, AnAgentThatDoesNotReadHoldsNothingUp) {
   }
   close(ends_[1]);
   EXPECT_EQ(Next().progress().inner_step(), 1);
+}
+
+// A message may quote what lies in a file: any bytes, and any number of them.
+TEST_F(RankReporterTest, EveryFaultArrives) {
+  const std::string words[] = {"line 3: '\xFF\xFE'", "'" + std::string(1 << 20, 'x') + "'",
+                               "'" + std::string(1 << 20, '\x01') + "'", "\xE2\x82"};
+  std::thread writer([&] {
+    RankReporter reporter(ends_[1], 10, &monitor_);
+    for (const std::string& message : words) {
+      reporter.Failure(DescribeFault(FaultPlace::kPreparation, v1::JobSpec(),
+                                     absl::InvalidArgumentError(message)));
+    }
+  });
+  for (const std::string& message : words) {
+    const v1::JobError failure = Next().failure();
+    EXPECT_EQ(failure.fault_class(), v1::SITE_FAULT);
+    EXPECT_EQ(failure.message().substr(0, 6), ToUtf8(message).substr(0, 6));
+  }
+  writer.join();
+  close(ends_[1]);
+}
+
+// A program that the rank started may outlive it, and would hold the agent's end open.
+TEST_F(RankReporterTest, ProgramsThatARankStartsDoNotInheritThePipe) {
+  const RankReporter reporter(ends_[1], 10, &monitor_);
+  EXPECT_NE(fcntl(ends_[1], F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST(MemoryDeathTest, TooLittleMemoryIsReported) {

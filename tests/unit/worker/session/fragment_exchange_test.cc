@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "worker/replica/synthetic_replica.h"
 
@@ -85,8 +86,8 @@ TEST_F(FragmentExchangeTest, AContributionThatIsNotFiniteIsAFault) {
   ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
   const std::vector<float> wrong = {std::numeric_limits<float>::quiet_NaN()};
   ASSERT_TRUE(replica_->Write(0, 5, wrong).ok());
-  ASSERT_TRUE(exchange_->fragments()[0]->TakeSnapshot(*replica_).ok());
-  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 1}, RoundKind::kOuter).ok());
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, RoundKind::kOuter).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 1}).ok());
   End();
   ASSERT_EQ(faults_.size(), 1u);
   EXPECT_EQ(faults_[0].code(), absl::StatusCode::kInvalidArgument);
@@ -101,10 +102,29 @@ TEST_F(FragmentExchangeTest, NothingIsReportedOfBytesThatAreNotThere) {
   EXPECT_TRUE(events_.empty());
 }
 
+// A connection that came back just after the snapshot asks for the bytes before the training thread does. They are a
+// difference to the outer parameters, not the parameters, which a seed would be.
+TEST_F(FragmentExchangeTest, BytesAreCodedOnceAsTheirRoundWants) {
+  v1::Plan plan = PlanOf(2);
+  plan.mutable_up()->set_codec(v1::INT4);
+  ASSERT_TRUE(exchange_->TakePlan(plan, *replica_).ok());
+  ASSERT_TRUE(replica_->Write(0, 0, {1.0f, 0.3f, -0.7f}).ok());
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, RoundKind::kOuter).ok());
+  ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 0, .version = 1}).ok());
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (absl::Now() < deadline && exchange_->uplink_quality().nmse == 0)
+    absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_GT(exchange_->uplink_quality().nmse, 0);
+  const auto coded = exchange_->fragments()[0]->Encode(RoundKind::kOuter);
+  ASSERT_TRUE(coded.ok());
+  EXPECT_LT((*coded)->blocks.payload.span().size(), kUnitElements * sizeof(float) / 4);
+  End();
+}
+
 TEST_F(FragmentExchangeTest, AStoppedConnectionEndsItsTransfers) {
   ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
-  ASSERT_TRUE(exchange_->fragments()[0]->TakeSnapshot(*replica_).ok());
-  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0}, RoundKind::kSeed).ok());
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, RoundKind::kSeed).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0}).ok());
   ASSERT_TRUE(exchange_->Pull(connection_, 1, 1).ok());
   ASSERT_TRUE(exchange_->PullWhole(connection_, 1).ok());
   End();

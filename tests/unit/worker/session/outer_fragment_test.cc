@@ -90,6 +90,15 @@ TEST_F(OuterFragmentTest, AContributionHasThePayloadOfItsCodec) {
       << "without a new snapshot the kept bytes are given again";
 }
 
+// A connection that comes back before the next snapshot asks for the bytes of that one.
+TEST_F(OuterFragmentTest, TheBytesOfASeedAreNotThoseOfTheFirstRound) {
+  OuterFragment fragment = Make();
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
+  ASSERT_NE(*fragment.Encode(RoundKind::kSeed), nullptr);
+  ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 1)).ok());
+  EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), nullptr);
+}
+
 TEST_F(OuterFragmentTest, MergeBlendsAndDropsTheKeptBytes) {
   OuterFragment fragment = Make();
   ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 1)).ok());

@@ -140,6 +140,34 @@ TEST(InnerStateTest, APoolThatIsPutBackGoesOnToTheBit) {
   }
 }
 
+// What the rank leaves out when it saves alone must be optional, else nobody could use the save.
+TEST(InnerStateTest, WhatARankSavesAloneIsEnoughToGoOn) {
+  for (const StateCase& of : Cases()) {
+    SCOPED_TRACE(of.name);
+    int ranks = 0;
+    for (const int of_node : of.nodes) ranks += of_node;
+    const TorchReplica::Options options = StateOptions(of);
+    RunRanks(ranks, [&](int, Communicator& communicator) {
+      TorchReplica::Options mine = options;
+      mine.communicator = &communicator;
+      const auto made = TorchReplica::Create(mine);
+      ASSERT_TRUE(made.ok()) << made.status();
+      TorchReplica& replica = **made;
+      for (int step = 1; step <= kSavedStep; ++step) ASSERT_TRUE(replica.Step(step).ok());
+      InnerState alone;
+      ASSERT_TRUE(replica.TakeInnerState(alone, /*alone=*/true).ok());
+      for (const InnerStateSlot& slot : replica.InnerStateSlots(alone.phase)) {
+        const bool saved =
+            std::any_of(alone.parts.begin(), alone.parts.end(),
+                        [&](const InnerStatePart& part) { return part.slot == slot; });
+        EXPECT_TRUE(saved || IsOptional(slot.kind)) << NameOf(slot.kind);
+      }
+      ASSERT_TRUE(replica.PutInnerState(alone).ok());
+      EXPECT_TRUE(replica.Step(kSavedStep + 1).ok());
+    });
+  }
+}
+
 // The state of all ranks together, by kind and unit.
 std::map<std::pair<InnerStateKind, int>, std::map<int64_t, float>> Elements(
     const std::vector<RankSave>& saves) {

@@ -1,0 +1,34 @@
+// The Movement of CUDA on an emulated runtime.
+#include "tests/conformance/movement/movement_suite.h"
+#include "tests/testing/emulated_cudart.h"
+#include "worker/movement/cuda/cuda_movement.h"
+
+namespace longhaul {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(EmulatedCuda, MovementSuite,
+                         testing::Values([] { return MakeCudaMovement({}); }));
+
+// The copies' and events' calls fail in turn.
+TEST(EmulatedCudaMovementTest, WhatTheDeviceRefusesEndsEveryWait) {
+  for (int calls = 0; calls < 6; ++calls) {
+    const auto movement = MakeCudaMovement({.timeout = absl::Hours(1)}).value();
+    const auto make = [&](Place place) {
+      return Arena::Create(*movement, place, 256, "a test")->Take("a buffer", 256);
+    };
+    const auto from = make(Place::kHost), device = make(Place::kDevice), to = make(Place::kHost);
+    testing_support::FailEmulatedCudaAfter(calls);
+    const MoveToken up = movement->Copy({Direction::kUp}, {from.get(), 0}, {device.get(), 0}, 256);
+    const MoveToken work = movement->Compute([](void*) { return absl::OkStatus(); }, {}, {}, {up});
+    const MoveToken down =
+        movement->Copy({Direction::kDown}, {device.get(), 0}, {to.get(), 0}, 256, {work});
+    testing_support::FailEmulatedCudaAfter(-1);
+    const auto expected = calls < 5 ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk;
+    for (const MoveToken& token : {up, work, down})
+      EXPECT_EQ(movement->Wait(token, "the test").code(), expected) << calls;
+    EXPECT_EQ(movement->WaitAll("the test").code(), expected) << calls;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul
