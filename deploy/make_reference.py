@@ -29,15 +29,16 @@ def options_of(text):
     """(names, what it takes, variable, explanation) of each option and positional of a help page."""
     rows = []
     for section in re.findall(r"^(?:Options|Positionals):\n((?:  .*\n)+)", text, re.M):
-        # An option that leaves no room has its explanation on the next line.
+        # An option that leaves no room has its explanation on the next line; a long one goes on there.
         joined = re.sub(r"\n {20,}", "   ", section)
         for line in joined.splitlines():
             match = re.match(r"  (\S.*?)(?:\s{2,}(.*))?$", line)
-            left, about = match.group(1), match.group(2) or ""
+            left, about = match.group(1), re.sub(r"\s+", " ", match.group(2) or "")
             if left.startswith("-h,"):
                 continue
-            variable = re.search(r"\(Env:(\w+)\)", left)
-            words = re.sub(r"\s*\(Env:\w+\)", "", left).split(" ", 1)
+            variable = re.search(r"\s*\[env: (\w+)\]$", about)
+            about = about[:variable.start()] if variable else about
+            words = left.split(" ", 1)
             takes = words[1] if len(words) > 1 else ""
             rows.append((words[0].replace(",", ", "), takes, variable.group(1) if variable else "", about))
     return rows

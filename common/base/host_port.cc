@@ -13,6 +13,8 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
   const auto refused = [text](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("\"", text, "\": ", why));
   };
+  if (absl::StrContains(text, "://"))
+    return refused("expected host:port alone, without http:// or the like before it");
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos) return refused("expected host:port");
   HostPort result;

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/names.h"
-#include "common/config/nearest_name.h"
+#include "common/base/nearest_name.h"
 
 namespace longhaul {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/nearest_name.h"
 #include "common/config/enum_names.h"
-#include "common/config/nearest_name.h"
 
 namespace longhaul {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/jsonl_line.h"
+#include "common/base/nearest_name.h"
 #include "common/config/checks.h"
 #include "common/config/data_sources.h"
-#include "common/config/nearest_name.h"
 #include "common/config/validate.h"
 
 namespace longhaul {

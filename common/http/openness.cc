@@ -8,8 +8,10 @@ namespace longhaul {
 
 absl::StatusOr<std::string> CheckHttpOpenness(const HttpOpenness& http) {
   if (http.listen.empty()) return "";
-  LH_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(http.listen));
-  if (IsLoopback(address.host)) return "";
+  const absl::StatusOr<HostPort> address = ParseHostPort(http.listen);
+  if (!address.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--http-listen: ", address.status().message()));
+  if (IsLoopback(address->host)) return "";
   if (http.tokens) {
     return absl::StrCat("--http-listen ", http.listen,
                         ": HTTP has no TLS, so tokens can be read on the way to it: keep it within "

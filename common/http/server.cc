@@ -164,10 +164,7 @@ struct HttpServer::Http {
 
 absl::StatusOr<HttpServer::Options> HttpServer::OptionsFrom(const std::string& listen) {
   absl::StatusOr<HostPort> address = ParseHostPort(listen);
-  if (!address.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("HTTP address \"", listen, "\": ", address.status().message()));
-  }
+  if (!address.ok()) return address.status();
   const bool v6 = absl::StrContains(address->host, ':');
   return Options{.address = address->host == "localhost" ? "127.0.0.1"
                             : v6                         ? absl::StrCat("[", address->host, "]")

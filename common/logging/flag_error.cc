@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/logging/logging.h"
 
@@ -25,12 +26,19 @@ bool AsksForJsonLog(int argc, const char* const* argv) {
 }
 
 void SayFlagError(const std::string& program, int argc, const char* const* argv,
-                  absl::string_view message) {
+                  absl::string_view message, absl::string_view hint) {
   if (AsksForJsonLog(argc, argv)) {
-    Logger({.program = program, .format = LogFormat::kJson}).Error(message);
+    Logger({.program = program, .format = LogFormat::kJson})
+        .Error(absl::StrCat(message, hint.empty() ? "" : "; ", hint));
   } else {
-    std::cerr << message << std::endl;
+    std::cerr << "error: " << message << "\n";
+    if (!hint.empty()) std::cerr << "hint: " << hint << "\n";
+    std::cerr << std::flush;
   }
+}
+
+absl::Status OfFlag(absl::string_view flag, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
 }
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace longhaul {
@@ -12,8 +13,12 @@ namespace longhaul {
 // the command line may be anything.
 bool AsksForJsonLog(int argc, const char* const* argv);
 
-// A JSON line to standard error if it does, else the message alone.
+// To standard error: a JSON line if it does, else "error: MESSAGE" and, below it, "hint: HINT". `hint` may
+// be empty.
 void SayFlagError(const std::string& program, int argc, const char* const* argv,
-                  absl::string_view message);
+                  absl::string_view message, absl::string_view hint);
+
+// The error with the flag's name before its message. An OK status stays OK.
+absl::Status OfFlag(absl::string_view flag, const absl::Status& status);
 
 }  // namespace longhaul

@@ -75,7 +75,7 @@ absl::Status CheckAddress(absl::string_view address) {
   uint32_t port = 0;
   if (colon == absl::string_view::npos || colon == 0 ||
       !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535 ||
-      address.find_first_of(" \t\n") != absl::string_view::npos) {
+      address.find_first_of(" \t\n/") != absl::string_view::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", address, "' is not HOST:PORT with a port from 1 to 65535"));
   }

@@ -38,6 +38,12 @@ std::string PlainWords(absl::string_view message) {
   if (address == absl::string_view::npos) return absl::StrCat("cannot connect", message);
   message.remove_prefix(address + 5);
   const size_t remote = message.find(kRemote);
+  // HTTP/1 answers, as the status page does.
+  if (const size_t parsing = message.find("Failed parsing HTTP/2");
+      parsing != absl::string_view::npos) {
+    return absl::StrCat("cannot connect to ", message.substr(0, parsing),
+                        "what answers there speaks no gRPC (a status page or metrics?)");
+  }
   if (remote == absl::string_view::npos) return absl::StrCat("cannot connect to ", message);
   return absl::StrCat("cannot connect to ", message.substr(0, remote),
                       message.substr(remote + kRemote.size()));

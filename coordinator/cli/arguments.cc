@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/jsonl_line.h"
-#include "common/config/nearest_name.h"
+#include "common/command_line/help_page.h"
+#include "common/command_line/usage_fault.h"
+#include "common/command_line/value_checks.h"
 #include "coordinator/cli/certificate_authority.h"
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/results.h"
@@ -28,7 +30,7 @@ error. The server's address is --server, else LONGHAUL_SERVER, else that of a co
 ~/.config/longhaul/config.yaml (`longhaul contexts --help`), else localhost:7070. Likewise
 LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE, LONGHAUL_TLS_KEY, LONGHAUL_TOKEN_FILE and LONGHAUL_CONTEXT
 stand for the options of those names. NO_COLOR turns colours off.
-`longhaul COMMAND --help` shows examples of each command.)";
+`longhaul COMMAND --help` (or `longhaul help COMMAND`) shows examples of each command.)";
 
 const std::map<std::string, OutputFormat> kFormats = {{"table", OutputFormat::kTable},
                                                       {"json", OutputFormat::kJson},
@@ -50,11 +52,12 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--token-file", arguments.token_file,
                  "File with your token, where the coordinator wants one; with --tls-ca")
       ->type_name("FILE");
-  app.add_option(
-         "-o,--output", arguments.output,
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [&arguments](const std::string& form) { arguments.output = kFormats.at(form); },
          "Form of the data: table, json, jsonl (a line; of watch a line for each update) or yaml")
       ->type_name("FORM")
-      ->transform(CLI::CheckedTransformer(kFormats).description(""));
+      ->check(OneOf({"table", "json", "jsonl", "yaml"}));
   app.add_option_function<std::string>(
          "--timeout",
          [&arguments](const std::string& text) {
@@ -116,7 +119,7 @@ void AddLogs(CLI::App& app, Arguments& arguments) {
                    absl::StrCat("How many of the newest lines of each pool come first (",
                                 arguments.tail, ")"))
       ->type_name("N")
-      ->check(CLI::Range(0, 10000).description(""));
+      ->check(WholeNumber(0, 10000));
   logs->add_flag("--follow", arguments.follow, "Then show new lines as they are written");
 }
 
@@ -130,7 +133,7 @@ void AddSpec(CLI::App& app, Arguments& arguments) {
                    absl::StrCat("One of ", absl::StrJoin(SpecTemplateNames(), ", "), " (",
                                 arguments.spec_template, ")"))
       ->type_name("NAME")
-      ->check(CLI::IsMember(SpecTemplateNames()).description(""));
+      ->check(OneOf(SpecTemplateNames()));
 }
 
 void AddCerts(CLI::App& app, Arguments& arguments) {
@@ -146,13 +149,13 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
                    absl::StrCat("How long it is valid (init: ", kAuthorityDays,
                                 ", issue: ", kCertificateDays, ")"))
       ->type_name("N")
-      ->check(CLI::Range(1, 36500).description(""));
+      ->check(WholeNumber(1, 36500));
   certs->add_subcommand("init",
                         "Make the authority: ca.pem for every program; ca.key stays secret");
   CLI::App* issue = certs->add_subcommand("issue", "Make a certificate and its key");
   issue->add_option("KIND", arguments.certificate_kind, "pool, coordinator or user")
       ->required()
-      ->check(CLI::IsMember({"pool", "coordinator", "user"}).description(""));
+      ->check(OneOf({"pool", "coordinator", "user"}));
   issue
       ->add_option("NAME", arguments.certificate_name,
                    "The pool's or user's name; of a coordinator the host name that is dialled")
@@ -173,9 +176,9 @@ void AddExport(CLI::App& app, Arguments& arguments) {
       ->required();
   command->add_option("--out", arguments.out, "Folder to make")->type_name("DIR")->required();
   command->add_option("--format", arguments.format, "hf: what transformers' from_pretrained loads")
-      ->check(CLI::IsMember({"hf"}).description(""));
+      ->check(OneOf({"hf"}));
   command->add_option("--dtype", arguments.dtype, "bf16 (half the bytes) or fp32 (exact)")
-      ->check(CLI::IsMember({"bf16", "fp32"}).description(""));
+      ->check(OneOf({"bf16", "fp32"}));
   command
       ->add_option("--tokenizer", arguments.tokenizer,
                    "Hugging Face folder whose tokenizer files, generation_config.json and special "
@@ -199,8 +202,7 @@ void AddData(CLI::App& app, DataArguments& data) {
   check
       ->add_option("--format", data.format,
                    "auto (by content), text, jsonl, nanogpt, llmc or megatron")
-      ->check(
-          CLI::IsMember({"auto", "text", "jsonl", "nanogpt", "llmc", "megatron"}).description(""));
+      ->check(OneOf({"auto", "text", "jsonl", "nanogpt", "llmc", "megatron"}));
   check->add_option("--field", data.field,
                     absl::StrCat("Of JSONL: the field with the text (", data.field, ")"));
   check
@@ -220,15 +222,15 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->add_option("--line-mib-max", data.line_mib_max,
                    absl::StrCat("Of JSONL: the longest line, in MiB (", data.line_mib_max, ")"))
       ->type_name("N")
-      ->check(CLI::Range(1, kLineMibMax).description(""));
+      ->check(WholeNumber(1, kLineMibMax));
   check->add_option("--vocab", data.vocab, "The model's vocab: tokens must be below it")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31).description(""));
+      ->check(WholeNumber(1, int64_t{1} << 31));
   check
       ->add_option("--sample", data.sample,
                    absl::StrCat("Tokens shown of each file (", data.sample, ")"))
       ->type_name("N")
-      ->check(CLI::Range(0, 100000).description(""));
+      ->check(WholeNumber(0, 100000));
 }
 
 void AddCommands(CLI::App& app, Arguments& arguments) {
@@ -237,7 +239,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   list->add_option("--limit", arguments.limit,
                    absl::StrCat("At most this many (", arguments.limit, ")"))
       ->type_name("N")
-      ->check(CLI::Range(1, 100000).description(""));
+      ->check(WholeNumber(1, 100000));
   list->add_flag("--names", arguments.names, "Names only, one on each line");
   AddJobCommand(app, arguments, "get", "Show a job");
   AddJobCommand(app, arguments, "watch", "Show the progress of a job until it has ended");
@@ -271,7 +273,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}).description(""));
+      ->check(OneOf({"bash", "zsh"}));
 }
 
 // Below the help of each command. `prefix`: the names of the commands around, each with a space.
@@ -283,63 +285,12 @@ void AddExamples(CLI::App& app, const std::string& prefix) {
   }
 }
 
-std::vector<std::string> CommandNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
-}
-
-std::vector<std::string> OptionNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  const auto add = [&](const CLI::App& of) {
-    for (const CLI::Option* option : of.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-  };
-  add(app);
-  for (const CLI::App* command : app.get_subcommands({})) {
-    add(*command);
-    for (const CLI::App* inner : command->get_subcommands({})) add(*inner);
-  }
-  return names;
-}
-
-// Finds the usual typos: a first word that is no command, or an option that no command has.
-CliError ExplainParseError(const CLI::App& app, const CLI::ParseError& parse_error,
-                           const std::vector<std::string>& args) {
-  const std::vector<std::string> commands = CommandNames(app), options = OptionNames(app);
-  const auto in = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (!args.empty() && !absl::StartsWith(args[0], "-") && !in(commands, args[0])) {
-    return UsageError(absl::StrCat("no such command: ", args[0]),
-                      NearestNameHint(args[0], commands));
-  }
-  if (args.size() > 1 && args[0] == "spec" && !absl::StartsWith(args[1], "-")) {
-    const std::vector<std::string> inner = CommandNames(*app.get_subcommand("spec"));
-    if (!in(inner, args[1])) {
-      return UsageError(absl::StrCat("no such command: spec ", args[1]),
-                        NearestNameHint(args[1], inner));
-    }
-  }
-  for (const std::string& arg : args) {
-    const std::string name = arg.substr(0, arg.find('='));
-    if (!absl::StartsWith(name, "--") || in(options, name)) continue;
-    if (const std::string nearest = NearestName(name, options); !nearest.empty()) {
-      return UsageError(absl::StrCat("no such option: ", name),
-                        absl::StrCat("did you mean '", nearest, "'?"));
-    }
-  }
-  return UsageError(
-      parse_error.what(),
-      "`longhaul --help` shows the commands, `longhaul COMMAND --help` their options");
-}
-
 }  // namespace
 
 std::unique_ptr<CLI::App> MakeApp(Arguments& arguments) {
   auto app = std::make_unique<CLI::App>("Submits and follows Longhaul jobs; checks their data.",
                                         "longhaul");
+  SetHelpPage(*app);
   app->fallthrough();  // Global options may follow the command.
   app->require_subcommand(1);
   app->footer(kFooter + 1);
@@ -353,11 +304,20 @@ std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::st
   Arguments arguments;
   const std::unique_ptr<CLI::App> app = MakeApp(arguments);
   try {  // CLI11 reports by exceptions; this is the one call boundary.
-    app->parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    ParseCommandLine(*app, args);
   } catch (const CLI::CallForHelp&) {
-    return Help{app->help()};
+    const std::vector<std::string> unknown = app->remaining(true);
+    if (unknown.empty() || !app->get_subcommands().empty()) return Help{app->help()};
+    UsageFault fault = ExplainUsage(*app, CLI::ExtrasError(unknown), args);
+    return UsageError(std::move(fault.message), std::move(fault.hint));
+  } catch (const CLI::CallForVersion&) {
+    Arguments version;
+    version.command = "version";
+    version.output = OutputFormatOf(args);
+    return version;
   } catch (const CLI::ParseError& e) {
-    return ExplainParseError(*app, e, args);
+    UsageFault fault = ExplainUsage(*app, e, args);
+    return UsageError(std::move(fault.message), std::move(fault.hint));
   }
   for (const CLI::App* at = app.get(); !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();

@@ -46,7 +46,16 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
   return RunCommand(arguments, client, environment);
 }
 
-ExitCode RunOrThrow(const std::vector<std::string>& args, const Environment& environment) {
+// `help eval` is `eval --help`, before longhaul-lm gets the words.
+std::vector<std::string> WithHelpWord(std::vector<std::string> args) {
+  if (args.size() < 2 || args[0] != "help") return args;
+  args.erase(args.begin());
+  args.push_back("--help");
+  return args;
+}
+
+ExitCode RunOrThrow(const std::vector<std::string>& given, const Environment& environment) {
+  const std::vector<std::string> args = WithHelpWord(given);
   if (AsksForLmHelp(args)) {
     std::optional<CliError> error = ShowLmHelp(args, environment.out);
     if (!error.has_value()) return ExitCode::kOk;

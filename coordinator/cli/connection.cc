@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/host_port.h"
+#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
-#include "common/config/nearest_name.h"
 #include "common/config/yaml_json.h"
 #include "common/rpc/secret_file.h"
 #include "common/rpc/tls.h"

@@ -79,7 +79,7 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
       absl::StrAppend(&samples, "\nSample of ", Printable(report.path), ":\n  tokens ",
                       absl::StrJoin(report.sample, " "), "\n");
       if (!report.sample_text.empty())
-        absl::StrAppend(&samples, "  text   ", Printable(report.sample_text), "\n");
+        absl::StrAppend(&samples, "  text   ", LineText(report.sample_text), "\n");
     }
   }
   return absl::StrCat(TableText(rows), samples,

@@ -254,10 +254,10 @@ class Examination {
                       {"verdict", word},
                       {"found", finding.found},
                       {"advice", finding.advice}});
-      absl::StrAppend(&text, absl::StrFormat("%-8s %-18s ", word, finding.check),
+      absl::StrAppend(&text, absl::StrFormat("%-8s %-19s ", word, finding.check),
                       Printable(finding.found), "\n");
       if (!finding.advice.empty())
-        absl::StrAppend(&text, std::string(28, ' '), "-> ", Printable(finding.advice), "\n");
+        absl::StrAppend(&text, std::string(29, ' '), "-> ", Printable(finding.advice), "\n");
     }
     Outcome outcome(Json{{"checks", std::move(json)}}, std::move(text));
     if (problems > 0) {

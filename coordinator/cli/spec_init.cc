@@ -1,7 +1,7 @@
 #include "coordinator/cli/spec_init.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/config/nearest_name.h"
+#include "common/base/nearest_name.h"
 
 namespace longhaul {
 extern const unsigned char kFile_quickstart_yaml[];

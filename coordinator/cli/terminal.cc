@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -17,6 +18,10 @@ namespace longhaul::cli {
 namespace {
 
 constexpr char kCtrlC = 3;
+constexpr int kEndings[] = {SIGHUP, SIGINT, SIGTERM};
+
+// The signal that asked this process to end while a terminal's settings were changed. 0: none.
+volatile sig_atomic_t ending = 0;
 
 class ProcessTerminal final : public Terminal {
  public:
@@ -24,6 +29,11 @@ class ProcessTerminal final : public Terminal {
   ~ProcessTerminal() override {
     if (raw_) tcsetattr(keys_, TCSANOW, &before_);
     if (keys_ >= 0) close(keys_);
+    // Now it ends as it was asked to.
+    if (raw_ && ending != 0) {
+      signal(ending, SIG_DFL);
+      raise(ending);
+    }
   }
 
   int columns() const override { return Size().ws_col > 0 ? Size().ws_col : 80; }
@@ -35,13 +45,13 @@ class ProcessTerminal final : public Terminal {
     for (absl::Time now = absl::Now(); now < until; now = absl::Now()) {
       pollfd key{.fd = keys_, .events = POLLIN, .revents = 0};  // A negative descriptor is skipped.
       const int ready = poll(&key, 1, static_cast<int>(absl::ToInt64Milliseconds(until - now)) + 1);
-      if (ready < 0 && errno != EINTR) return true;
+      if (ending != 0 || (ready < 0 && errno != EINTR)) return true;
       if (ready <= 0) continue;
       char pressed = 0;
       if (read(keys_, &pressed, 1) != 1) return true;  // The terminal is gone.
       if (pressed == 'q' || pressed == 'Q' || pressed == kCtrlC) return true;
     }
-    return false;
+    return ending != 0;
   }
 
  private:
@@ -51,13 +61,14 @@ class ProcessTerminal final : public Terminal {
     return size;
   }
 
-  // Ctrl-C comes as a key too: who draws must be able to tidy up.
+  // Ctrl-C comes as a key too, and signals end the wait: who draws must be able to tidy up.
   void ReadKeys() {
     if (keys_ >= 0) return;
     keys_ = open("/dev/tty", O_RDONLY | O_CLOEXEC);
     if (keys_ < 0 || tcgetattr(keys_, &before_) != 0) return;
     termios keys = before_;
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    for (const int number : kEndings) signal(number, [](int given) { ending = given; });
     raw_ = tcsetattr(keys_, TCSANOW, &keys) == 0;
   }
 

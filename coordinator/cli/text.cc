@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace longhaul::cli {
@@ -20,6 +21,10 @@ std::string Printable(absl::string_view text) {
     if (absl::ascii_iscntrl(result[i])) result[i] = '?';
   }
   return result;
+}
+
+std::string LineText(absl::string_view text) {
+  return Printable(absl::StrReplaceAll(text, {{"\n", "\\n"}, {"\r", "\\r"}, {"\t", "\\t"}}));
 }
 
 std::string BytesText(int64_t bytes) {

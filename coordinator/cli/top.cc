@@ -66,7 +66,8 @@ Outcome Top(const Arguments& arguments, Client& client, const Environment& envir
     const absl::Time now = environment.clock.Now();
     std::string head = absl::StrCat(
         client.address(), "  ", absl::FormatTime("%H:%M:%S", now, absl::LocalTimeZone()), "  ",
-        seen.jobs.jobs_size(), " jobs, ", seen.pools.pools_size(), " pools  (q ends)\n");
+        seen.jobs.jobs_size(), seen.jobs.jobs_size() == 1 ? " job, " : " jobs, ",
+        seen.pools.pools_size(), seen.pools.pools_size() == 1 ? " pool" : " pools", "  (q ends)\n");
     if (!status.ok()) {
       absl::StrAppend(&head, "as ", DurationText(now - seen_at),
                       " ago; no answer since: ", Printable(status.message()), "\n");

@@ -11,9 +11,9 @@ absl::Status Membership::Join(std::string_view pool, std::string_view incarnatio
   auto it = members_.find(pool);
   const bool live = it != members_.end() && it->second.live;
   if (live && it->second.incarnation != incarnation) {
-    return absl::AlreadyExistsError(
-        absl::StrFormat("pool %s is live; its lease ends in %s", pool,
-                        absl::FormatDuration(it->second.lease_end - now)));
+    return absl::AlreadyExistsError(absl::StrFormat(
+        "pool %s is live with another worker; its lease ends in %s if that worker has stopped",
+        pool, absl::FormatDuration(absl::Ceil(it->second.lease_end - now, absl::Seconds(1)))));
   }
   if (!live && static_cast<int>(leases_.size()) >= options_.members_max) {
     return absl::ResourceExhaustedError(

@@ -1,12 +1,16 @@
 #include "coordinator/server/flags.h"
 
-#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "common/base/exit_code.h"
+#include "common/command_line/help_page.h"
+#include "common/command_line/usage_fault.h"
+#include "common/command_line/value_checks.h"
 #include "common/logging/flag_error.h"
 
 namespace longhaul::coordinator {
@@ -86,51 +90,57 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Words words;
   CLI::App app(
       "Longhaul's coordinator: owns jobs, membership, the schedule, the outer optimizer and the "
-      "durable state.");
-  const auto option = [&](const std::string& name, auto& value, const std::string& help) {
+      "durable state.",
+      server.log.program);
+  SetHelpPage(app);
+  const auto option = [&](const std::string& name, const char* takes, auto& value,
+                          const std::string& help) {
     return app.add_option("--" + name, value, help)
+        ->type_name(takes)
         ->capture_default_str()
         ->envname(EnvironmentName(name));
   };
-  option("listen", server.listen, "HOST:PORT of the gRPC services; port 0 takes any free one");
-  option("http-listen", server.http_listen,
-         "HOST:PORT of the status page, /metrics, /healthz and /readyz; empty: none");
+  option("listen", "HOST:PORT", server.listen,
+         "Address of the gRPC services; port 0 takes any free one");
+  option("http-listen", "HOST:PORT", server.http_listen,
+         "Address of the status page, /metrics, /healthz and /readyz; empty: none");
   // The flag's name in earlier versions. Existing units and scripts use it.
   app.add_option("--metrics-listen", server.http_listen)
       ->envname(EnvironmentName("metrics-listen"))
       ->excludes("--http-listen")
       ->group("");
-  option("data-dir", server.data_dir, "Folder of the durable state; made if it is not there");
-  option("import-dir", server.import_dir,
+  option("data-dir", "DIR", server.data_dir,
+         "Folder of the durable state; made if it is not there");
+  option("import-dir", "DIR", server.import_dir,
          "Folder of checkpoints and Hugging Face models, one folder each, that jobs may begin with "
          "(init.folder); empty: none");
-  option("upload-gib", words.upload_gib,
+  option("upload-gib", "N", words.upload_gib,
          "GiB of --data-dir for folders that users send (submit --from DIR), at most; 0: none are "
          "taken")
-      ->check(CLI::Range(0.0, 1e9));
-  option("upload-keep", words.upload_keep,
+      ->check(Number(0, 1e9));
+  option("upload-keep", "TIME", words.upload_keep,
          "How long such a folder stays after its last use, when no job needs it");
-  option("ready-file", flags.ready_file,
+  option("ready-file", "FILE", flags.ready_file,
          "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
-  option("lease", words.lease, "A pool that is silent for so long is lost");
-  option("log-level", words.log_level, "debug, info, warning or error");
-  option("log-format", words.log_format, "auto (text on a terminal), text or json");
-  option("tls-ca", flags.tls_files.ca,
+  option("lease", "TIME", words.lease, "A pool that is silent for so long is lost; 1s to 1h");
+  option("log-level", "LEVEL", words.log_level, "debug, info, warning or error");
+  option("log-format", "FORM", words.log_format, "auto (text on a terminal), text or json");
+  option("tls-ca", "FILE", flags.tls_files.ca,
          "PEM file of the authorities that clients' certificates come from; empty: no TLS");
-  option("tls-certificate", flags.tls_files.certificate,
+  option("tls-certificate", "FILE", flags.tls_files.certificate,
          "PEM file of the coordinator's certificate, for the host name that clients dial");
-  option("tls-key", flags.tls_files.key, "PEM file of its private key");
-  option("tokens", server.tokens_file,
+  option("tls-key", "FILE", flags.tls_files.key, "PEM file of its private key");
+  option("tokens", "FILE", server.tokens_file,
          "File of users' tokens, a line each: NAME ROLE sha256:HEX, with ROLE viewer, submitter or "
          "admin and HEX the SHA-256 of the token. Then people need a token, with RPC and HTTP, and "
          "only pools need certificates. Read again while it runs; with TLS only");
-  option("audit-log", server.audit_log,
+  option("audit-log", "FILE", server.audit_log,
          "File that gets a JSON line for each call that changes something: who, what, result");
   option(
-      "calls-per-second", server.calls_per_second,
+      "calls-per-second", "N", server.calls_per_second,
       "Calls a second of each caller, with TLS; for a moment twice as many. Bulk transfers do not "
       "count. 0: no limit")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(Number(0, 1e9));
   app.add_flag("--insecure,--allow-plaintext-beyond-localhost", server.insecure,
                "Serve other machines without TLS, or HTTP without tokens: for networks that are "
                "private by other means")
@@ -142,20 +152,20 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   app.add_flag("--adopt", flags.adopt,
                "Before serving, make jobs known to the database whose folders it does not know, "
                "from their manifests");
+  const std::vector<std::string> args(argv + 1, argv + argc);
   try {
-    app.parse(argc, argv);
+    ParseCommandLine(app, args);
     // CLI11 reports by exceptions, also for --help.
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0 || !AsksForJsonLog(argc, argv)) {
-      *exit_code = app.exit(error) == 0 ? 0 : kExitBadArguments;
-      return std::nullopt;
+    *exit_code = error.get_exit_code() == 0 ? app.exit(error) : kExitBadArguments;
+    if (*exit_code != 0) {
+      const UsageFault fault = ExplainUsage(app, error, args);
+      SayFlagError(server.log.program, argc, argv, fault.message, fault.hint);
     }
-    *exit_code = kExitBadArguments;
-    SayFlagError(server.log.program, argc, argv, error.what());
     return std::nullopt;
   }
   if (const absl::Status converted = Convert(words, &flags); !converted.ok()) {
-    SayFlagError(server.log.program, argc, argv, converted.message());
+    SayFlagError(server.log.program, argc, argv, converted.message(), "");
     *exit_code = kExitBadArguments;
     return std::nullopt;
   }

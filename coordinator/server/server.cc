@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "common/http/server.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
+#include "common/logging/flag_error.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
 #include "common/rpc/executor.h"
@@ -158,9 +160,15 @@ class CoordinatorServer::Impl {
   absl::Status Start(const CoordinatorServerOptions& options) {
     if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
     // Addresses are checked before anything is read or made, so that a mistake has no effects.
-    LH_RETURN_IF_ERROR(ParseHostPort(options.listen).status());
+    LH_RETURN_IF_ERROR(OfFlag("--listen", ParseHostPort(options.listen).status()));
     if (!options.http_listen.empty())
-      LH_RETURN_IF_ERROR(HttpServer::OptionsFrom(options.http_listen).status());
+      LH_RETURN_IF_ERROR(
+          OfFlag("--http-listen", HttpServer::OptionsFrom(options.http_listen).status()));
+    if (std::error_code error;
+        !options.import_dir.empty() && !std::filesystem::is_directory(options.import_dir, error)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--import-dir: ", options.import_dir, " is no folder on this machine"));
+    }
     LH_RETURN_IF_ERROR(CheckOpenness(options, log_));
     LH_RETURN_IF_ERROR(OpenAccess(options));
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));

@@ -262,7 +262,8 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                       }
                       service_.performer->log()
                           .With({.pool = request->pool()})
-                          .Info(absl::StrCat("joined with ", request->ranks(), " ranks", as));
+                          .Info(absl::StrCat("joined with ", request->ranks(),
+                                             request->ranks() == 1 ? " rank" : " ranks", as));
                       return absl::OkStatus();
                     });
 }

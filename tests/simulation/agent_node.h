@@ -22,13 +22,13 @@ namespace longhaul::simulation {
 
 struct AgentOptions {
   std::string pool;
-  // Nodes of the pool, and this one's number. Empty: the coordinator gives one.
+  // How many nodes the pool has, and the number of this one. Empty: the coordinator chooses the number.
   int nodes = 1;
   std::optional<int> node = std::nullopt;
-  int machine = 1;  // On the network.
-  int ranks = 1;    // Of this node.
+  int machine = 1;  // Its place on the network.
+  int ranks = 1;    // Ranks of this node.
   absl::Duration step_takes = absl::Milliseconds(100);
-  // While there are faults it often cannot do the job that it is given.
+  // While faults happen, it often cannot do the job that it gets.
   bool misconfigured = false;
 };
 
@@ -38,24 +38,25 @@ class AgentNode {
   ~AgentNode() { Crash(); }
 
   void Start();  // A new agent process.
-  // Everything is gone, the coordinator is not told. Silently: nobody else hears of it, either.
+  // The agent and its ranks end at once. The coordinator is not told. `silently`: no other machine
+  // notices it, either.
   void Crash(bool silently = false);
-  void Leave();  // In order, and for good.
-  void Drain();  // In order, and comes back.
+  void Leave();  // Ends properly and does not return.
+  void Drain();  // Ends properly and returns later.
   bool up() const { return process_ != nullptr; }
   int machine() const { return options_.machine; }
-  // The group in which it has a place, and its number there. Empty: none.
+  // The group in which this node has a place, and its number there. Empty: it has no group.
   std::string group() const { return up() ? membership_->place().incarnation : ""; }
   int node() const { return membership_->place().node; }
 
-  // Faults of one of its connections, or of one of its ranks, at random.
+  // A random fault of one of its connections or of one of its ranks.
   void BreakConnection();
   void LoseRank();
-  // It neither does nor reports anything.
+  // The rank stands still: it does and reports nothing.
   void StandRankStill(absl::Duration time);
-  // A step takes so much longer; it reports all the while.
+  // A step of the rank takes so much longer. The rank reports meanwhile.
   void DawdleRank(absl::Duration time);
-  // The agent goes on later, its ranks meanwhile; and all of them together.
+  // The agent stands still for a time while its ranks go on; the agent and its ranks stand still.
   void StandAgentStill(absl::Duration time);
   void StandStill(absl::Duration time);
 
@@ -71,7 +72,7 @@ class AgentNode {
   void On(const RankGroup::Draining& event);
   void On(const RankGroup::Failure& event);
   void On(const RankGroup::Exit& event);
-  // Of the current ranks.
+  // About the current ranks.
   MembershipNode::Subject Subject() const;
 
   void Perform(const Supervisor::Actions& actions);
@@ -83,7 +84,7 @@ class AgentNode {
   RankGroup::Meeting PrepareMeeting();
 
   void CheckBlame(const std::string& reason) const;
-  // Which one, as traced.
+  // The name of this node in traces.
   int RankThatDoes(absl::string_view what, absl::Duration time);
   int SomeRank() { return static_cast<int>(world_->random.Below(options_.ranks)); }
 
@@ -94,18 +95,18 @@ class AgentNode {
   const std::string name_;
   int64_t incarnations_ = 0, faults_ = 0;
 
-  // Of the agent; null: none runs.
+  // The process of the agent. Null: no agent runs.
   std::shared_ptr<Process> process_;
   std::optional<Supervisor> supervisor_;
   std::string token_, rendezvous_address_;
   std::unique_ptr<RendezvousNode> rendezvous_;
   std::unique_ptr<MembershipNode> membership_;
-  // The node's part in its group, as last received completely. With one node: all ranks.
+  // The part of this node in its group, from the last complete answer. A pool of one node has all ranks.
   NodePlace place_;
   std::unique_ptr<RankGroup> ranks_;
   // Counts groups of ranks: events of earlier ones are ignored.
   int64_t group_ = 0, failed_group_ = 0;
-  // The ranks of this group that stood still, each by itself.
+  // Ranks of this group that stood still while the others went on.
   std::set<int> stood_still_;
 };
 

@@ -1,5 +1,5 @@
-// Judges a simulated run while it goes on, by its own books: what each pool really contributed,
-// which versions became durable, what was promised to whom. The first violation is kept.
+// Checks a simulated run while it runs. It keeps its own records: what each pool contributed, which
+// versions became durable, what was promised to whom. It keeps the first violation.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace longhaul::simulation {
 
-// One rank of one incarnation of a pool, at work on a job.
+// One rank of one incarnation of a pool that works on a job.
 struct RankId {
   std::string job, pool, incarnation;
   int rank = 0, ranks = 1;
   bool Owns(int word) const { return word % ranks == rank; }
 };
 
-// A version as the coordinator's store has it.
+// A version in the coordinator's store.
 struct Commit {
   int64_t version = -1;
   RoundKind kind = RoundKind::kSeed;
@@ -36,27 +36,27 @@ struct Commit {
 
 class Checker {
  public:
-  // Invariant 1: what a rank holds as a version is what the coordinator committed as that version.
+  // Invariant 1: a rank's bytes of a version are those that the coordinator committed.
   void Holds(const RankId& who, int fragment, int64_t version, const Words& parameters);
 
-  // Invariant 2. A push begins: its words, and the error feedback that went into them.
+  // Invariant 2. A push begins, with these words and the error feedback that was added to them.
   void Pushes(const RankId& who, int fragment, int64_t version, const Words& words,
               const Words& residual, const Words& error);
-  // A version took effect: until then error feedback was what it was; now it is the residual of the
-  // push that counted, if any.
+  // A version was merged. Before that, error feedback has not changed. After it, error feedback is the
+  // residual of the push that counted, if one did.
   void Merged(const RankId& who, int fragment, int64_t version, const Words& before,
               const Words& after);
-  // A commit became durable. Also invariant 4: nothing is seeded twice.
+  // A commit became durable. Also checks invariant 4: no fragment is seeded twice.
   void Committed(const std::string& job, int fragment, const Commit& commit, const OuterRule& rule);
   bool Knows(const std::string& job, int fragment, int64_t version) const;
 
-  // A job that is submitted begins with this checkpoint.
+  // The submitted job begins with this checkpoint.
   void Begins(const std::string& job, const v1::CheckpointManifest& checkpoint);
 
-  // Invariant 3: what was said to somebody.
+  // Invariant 3: what a caller was told.
   void Acknowledged(const std::string& job) { acknowledged_.insert(job); }
   void Promised(const std::string& job, int64_t step) { promised_[job].insert(step); }
-  // A user wants it; it is so when the call is answered, or before.
+  // A user asks for it. It takes effect when the call is answered, or earlier.
   void MayBeCancelled(const std::string& job) { cancelled_.insert(job); }
   void MayBeDeleted(const std::string& job) { may_be_deleted_.insert(job); }
   void Deleted(const std::string& job) { deleted_.insert(job); }
@@ -64,18 +64,18 @@ class Checker {
   void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);
   void Restarted(MetaStore& meta);
-  // What a store holds when it is looked at.
+  // The contents of a store at this moment.
   void Opened(const std::string& job, int fragment, int64_t version);
 
-  // Lockstep: a round goes on only with everybody who is there and owes it. `view`: of the moment at
-  // which the round was begun.
+  // Lockstep: a round is applied only with the contributions of all live pools that take part in it.
+  // `view`: the pools when the round began.
   void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
                const std::vector<std::string>& pools, int64_t push_step);
-  // Liveness: every job has ended as it should; without faults every one is also evaluated.
-  // Invariant 5: checkpoints that were promised are there, and each holds what was committed. Of a
-  // deleted job nothing is left.
+  // Liveness: every job has ended as it should. Without faults, every job was also evaluated.
+  // Invariant 5: promised checkpoints exist, and each has what was committed. A deleted job has no
+  // files.
   void Finally(MetaStore& meta, FileSystem& disk, bool faulty);
-  // Nothing is to come any more: jobs have ended, and the files of deleted ones are gone.
+  // Whether the run is complete: all jobs have ended, and deleted jobs have no files.
   bool Settled(MetaStore& meta, FileSystem& disk) const;
 
   void Violation(std::string what);
@@ -92,15 +92,15 @@ class Checker {
   };
   struct Version {
     Outer outer;
-    // Those that counted: pool and incarnation.
+    // The contributions that counted: pool and incarnation.
     std::vector<std::pair<std::string, std::string>> contributors;
   };
 
-  // -1: none was told.
+  // -1: no value was told.
   int OrdinalOf(const std::string& job, const std::string& pool) const;
   std::optional<Version> Explain(const FragmentKey& key, const Commit& commit,
                                  const OuterRule& rule) const;
-  // The seed of a job that begins with a checkpoint.
+  // What a job that begins with a checkpoint is seeded with.
   std::optional<Version> Beginning(const FragmentKey& key, const Commit& commit) const;
   void Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk, bool faulty);
   void CheckCheckpoint(const v1::CheckpointManifest& checkpoint, FileSystem& disk,
@@ -108,7 +108,7 @@ class Checker {
 
   // By version.
   std::map<FragmentKey, std::vector<Version>> history_;
-  // By version, too.
+  // Also by version.
   std::map<std::pair<PoolKey, int64_t>, Contribution> contributions_;
   std::map<PoolKey, Words> errors_;
   // (job, ordinal) -> pool.
@@ -116,7 +116,7 @@ class Checker {
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
   std::set<std::string> acknowledged_, cancelled_, may_be_deleted_, deleted_;
-  // By job: inner steps.
+  // Inner steps, by job.
   std::map<std::string, std::set<int64_t>> promised_;
   std::map<std::string, v1::CheckpointManifest> beginnings_;
   std::optional<std::string> violation_;

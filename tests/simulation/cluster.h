@@ -1,5 +1,5 @@
-// One run: a whole cluster whose shape, jobs and faults are a function of one seed. Faults go on
-// for a while; afterwards everything is repaired, and every job must end.
+// One run of a cluster. One seed determines its shape, jobs and faults. After a time the faults stop
+// and everything is repaired. Then every job must end.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct RunResult {
   std::optional<std::string> violation;
   int64_t events = 0, messages = 0, commits = 0;
   int crashes = 0, jobs_completed = 0;
-  std::string summary;  // The cluster's shape, and where everybody stands at the end.
+  std::string summary;  // The cluster's shape, and the state of its parts at the end.
 };
 
 RunResult RunCluster(const RunOptions& options);

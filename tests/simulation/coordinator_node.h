@@ -26,7 +26,7 @@ struct PushRequest {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
-  // Those that the rank owns count.
+  // Only the words that the rank owns count.
   Words words;
 };
 struct PullRequest {
@@ -55,19 +55,19 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   MetaStore& meta() const { return *meta_; }
   MemoryFileSystem& disk() const { return *disk_; }
 
-  // Calls, as they arrive. What they answer with is sent by the caller; nothing, if it died before it
-  // answered. The id is the idempotency token, too.
+  // Calls when they arrive. The caller of the function sends the answer. nullopt: the coordinator
+  // crashed before it answered. The id is also the idempotency token.
   std::optional<absl::Status> Submit(const v1::JobSpec& spec, const std::string& id);
-  // False: it died before it answered.
+  // False: it crashed before it answered.
   bool Cancel(const std::string& name);
   std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);
   std::optional<absl::StatusOr<coordinator::Performer::Deleted>> Delete(const std::string& name);
-  // A name for a new group of nodes is given to it here.
+  // If it makes a new group of nodes, this gives the group its name.
   void Join(coordinator::JoinPool join, const Answer& answer);
   void Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer);
   void Leave(const coordinator::LeavePool& leave);
   void Watch(const RankId& who, Stream stream);
-  // Nothing: it crashed, nobody answers.
+  // nullopt: it has crashed and does not answer.
   std::optional<absl::Status> Push(const PushRequest& push);
   std::optional<PullAnswer> Pull(const PullRequest& pull);
 
@@ -92,23 +92,23 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
     return "";
   }
 
-  // Arbiter. Everything is one thread here.
+  // Arbiter. The simulation has one thread.
   absl::Status Judge(const coordinator::ContributionId& contribution) const override;
   absl::Status CheckReader(const std::string& job, const std::string& pool,
                            const std::string& incarnation) const override;
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
   void StoreFailed(const std::string& job, const absl::Status& status) override;
 
-  // Runs what enters the process; false: it died meanwhile.
+  // Runs a function in the process. False: the process crashed meanwhile.
   bool Enter(const std::function<void()>& run);
-  // A moment between two effects.
+  // Called between two effects, where the process may crash.
   void MayDie();
   void Step(const coordinator::Event& event, const Answer& answer);
   void Tick();
-  // What an agent is told; the checker hears it first.
+  // What an agent is told. The checker is told first.
   coordinator::Answer Granted(const coordinator::Answer& given);
   std::vector<NodeView> NodesOf(const std::string& pool) const;
-  // Tells the checker with what a submitted job begins, if that is a checkpoint.
+  // If a submitted job begins with a checkpoint, tells the checker which one.
   void ObserveBeginning(const ResolvedJob& resolved, const std::string& id);
   // Tells the checker of versions that became durable.
   void Observe();
@@ -124,13 +124,13 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::string submitting_;
   // Names of groups of nodes.
   int64_t groups_ = 0;
-  // By pool and machine, for a mutation: the first place there.
+  // For a mutation: the first place of each pool and machine.
   std::map<std::pair<std::string, std::string>, NodePlace> first_places_;
-  // Of the jobs, when the round that is being applied was decided.
+  // The pools of each job when the round that is now applied was decided.
   using Views = std::map<std::string, coordinator::JobView>;
   Views views_;
   std::map<std::string, OuterRule> rules_;
-  // Of the first push of each job, fragment and version, for a mutation.
+  // For a mutation: the first push of each job, fragment and version.
   std::map<std::tuple<std::string, int, int64_t>, Words> first_words_;
   // By job, pool, rank.
   using StreamKey = std::tuple<std::string, std::string, int>;

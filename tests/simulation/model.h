@@ -1,5 +1,5 @@
-// The numbers of the simulation: a fragment is a few words, each one block of equal fp32 values, and
-// the outer step on them in a second implementation, which serves as the oracle of the real one.
+// The arithmetic of the simulation. A fragment is a few words; each word is one block of equal fp32
+// values. The outer step is implemented here a second time, to check the real one.
 #pragma once
 
 #include <array>
@@ -11,21 +11,21 @@
 
 namespace longhaul::simulation {
 
-// The coordinator's, on its disk.
+// The coordinator's data folder on its simulated disk.
 inline constexpr char kDataDir[] = "data";
-// Of the checkpoints of a job, at most so many are kept; more than any job here has.
+// At most so many checkpoints of a job are kept. No job here has as many.
 inline constexpr int kKeepAll = 1000;
 
-// Of a fragment; word i belongs to rank i % ranks.
+// Words of a fragment. Word i belongs to rank i % ranks.
 inline constexpr int kWords = 4;
 using Words = std::array<float, kWords>;
 
 uint64_t Mix(uint64_t a, uint64_t b);
 uint64_t HashOf(std::string_view text);
-// In [-1, 1), a function of the hash.
+// A value in [-1, 1) that is a function of the hash.
 float NoiseOf(uint64_t hash);
 
-// What a codec loses: the low bits.
+// The low bits, which the simulated codec loses.
 float Encoded(float value);
 
 struct Outer {
@@ -35,8 +35,8 @@ struct OuterRule {
   float lr = 1, momentum = 0;
 };
 
-// The outer step on the contributions, in this order, as FORMAT.md gives it; downlinks are exact.
-// SEED: the one contribution becomes the parameters.
+// The outer step of FORMAT.md on the contributions in this order. Downlinks are exact. SEED: the only
+// contribution becomes the parameters.
 void ApplyContributions(RoundKind kind, const OuterRule& rule,
                         const std::vector<Words>& contributions, Outer& outer);
 

@@ -1,4 +1,4 @@
-// One simulated pool: its machines, and what joins them.
+// One simulated pool: its machines, and the site that connects them.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace longhaul::simulation {
 struct PoolOptions {
   std::string name;
   int nodes = 1;
-  // Who numbers the nodes: the coordinator, the users of all, or those of all but node 0.
+  // Who numbers the nodes: the coordinator; the user, all nodes; or the user, all except node 0.
   enum class Numbers { kGiven, kFixed, kMixed } numbers = Numbers::kGiven;
-  // There is one more machine, for which there is a place only while another is lost: it has the
-  // last one's number, if that is fixed.
+  // Whether there is a spare machine. It gets a place only while another machine is lost. If numbers
+  // are fixed, it has the number of the last machine.
   bool spare = false;
-  int first_machine = 1;  // On the network; the others follow.
+  int first_machine = 1;  // Its place on the network. The others have the next ones.
   absl::Duration step_takes = absl::Milliseconds(100);
-  // As AgentOptions, of one of the machines.
+  // See AgentOptions. It applies to one of the machines.
   bool misconfigured = false;
 };
 
@@ -32,24 +32,24 @@ class Pool {
   const std::string& name() const { return options_.name; }
   bool several() const { return options_.nodes > 1; }
   std::vector<AgentNode*> agents() const;
-  // Another one, at random. For a pool of several machines.
+  // A random other machine. Only for a pool of several machines.
   AgentNode* OtherThan(const AgentNode* agent) const;
 
-  // All of its nodes are in one group, each with a number of its own. A pool of one node, or one
-  // that has left, always is.
+  // Whether all its nodes are in one group, each with a number of its own. True for a pool of one node
+  // and for one that has left.
   bool whole() const;
   void LeaveForGood();
-  // Each comes back after `time` or earlier.
+  // Each machine comes back after at most `time`.
   void CrashAll(absl::Duration time);
 
-  // Its shape.
+  // The shape of the pool, for people.
   std::string Describe() const;
 
  private:
   World* const world_;
   const PoolOptions options_;
   Site site_;
-  std::vector<int> ranks_;  // By machine.
+  std::vector<int> ranks_;  // Ranks of each machine.
   std::vector<std::unique_ptr<AgentNode>> agents_;
   bool gone_ = false;
 };

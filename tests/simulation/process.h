@@ -1,6 +1,5 @@
-// A simulated process. What is to happen in it happens while it lives and goes on: while it stands
-// still, as after SIGSTOP, all of that waits, in its order; once it has ended, nothing happens in
-// it any more.
+// A simulated process. It runs functions. While it stands still (as after SIGSTOP), functions wait, and
+// keep their order. After its end no function runs.
 #pragma once
 
 #include <deque>
@@ -12,15 +11,15 @@
 
 namespace longhaul::simulation {
 
-// Shared with what waits for it.
+// Shared with the functions that wait.
 class Process : public std::enable_shared_from_this<Process> {
  public:
   explicit Process(sim::EventLoop* loop) : loop_(loop) {}
 
-  // At once, if it goes on.
+  // Runs the function at once, or later if the process stands still.
   void Run(std::function<void()> run);
   void After(absl::Duration delay, std::function<void()> run);
-  // Of two such times the later end counts.
+  // If it is stopped twice, the later end counts.
   void StandStill(absl::Duration time);
   void End();
   bool ended() const { return ended_; }
@@ -30,7 +29,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   sim::EventLoop* const loop_;
   bool ended_ = false, still_ = false;
-  absl::Time until_;  // It stands still.
+  absl::Time until_;  // It stands still until then.
   std::deque<std::function<void()>> waiting_;
 };
 

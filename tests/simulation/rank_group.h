@@ -1,5 +1,5 @@
-// The simulated rank processes that one agent started together: how they tell the agent what they
-// do, and end. Destroying the group kills them.
+// The simulated rank processes that one agent started together, and their reports to the agent. The
+// destructor kills them.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ class RankGroup : private RankHost {
  public:
   using Meeting = RankNode::Meeting;
   struct Options {
-    // The first of them; the others follow.
+    // The number of the first rank. The others have the next numbers.
     RankId first;
-    int machine = 1;  // On the network.
+    int machine = 1;  // Its place on the network.
     int ranks = 1;
-    int nodes = 1;  // Of the pool.
+    int nodes = 1;  // Nodes of the pool.
     Meeting meeting;
     absl::Duration step_takes;
-    // One of the ranks cannot do this job here.
+    // One of the ranks will find that it cannot do the job here.
     bool misconfigured = false;
   };
 
-  // What the agent reads from the pipes of its ranks, which count from 0 here.
+  // What the agent reads from the pipes of its ranks. Here ranks count from 0.
   struct Status {
     int rank = 0;
     RankStatus status;
@@ -47,7 +47,7 @@ class RankGroup : private RankHost {
     int code = 0;
   };
   using Event = std::variant<Status, Evaluation, Draining, Failure, Exit>;
-  // Called from within the ranks: what kills them is to be done later.
+  // The ranks call these. Do not kill the ranks inside such a call.
   using OnEvent = std::function<void(const Event&)>;
 
   RankGroup(World* world, CoordinatorNode* coordinator, Site* site, const Options& options,
@@ -55,9 +55,9 @@ class RankGroup : private RankHost {
   ~RankGroup() override;
 
   void Drain();
-  // One of them is ended from outside.
+  // One rank is killed from outside.
   void Lose(int rank);
-  // All of them are, and nobody hears of it.
+  // All ranks are killed, and no other machine notices it.
   void LosePower();
   void StandStill(int rank, absl::Duration time) { ranks_[rank]->StandStill(time); }
   void Dawdle(int rank, absl::Duration time) { ranks_[rank]->Dawdle(time); }
@@ -65,7 +65,7 @@ class RankGroup : private RankHost {
   std::string Describe() const;
 
  private:
-  // By number in the pool.
+  // By the rank's number in the pool.
   void Reported(int rank, const RankStatus& status) override;
   void Evaluated(int rank, const session::Evaluate& evaluation) override;
   void Drains(int rank, int64_t last_step) override;
@@ -75,7 +75,7 @@ class RankGroup : private RankHost {
   World* const world_;
   const Options options_;
   const OnEvent on_event_;
-  // What happens between the ranks and the agent; ends with the group.
+  // Events between the ranks and the agent. They end with the group.
   const std::shared_ptr<Process> process_;
   std::vector<std::shared_ptr<RankNode>> ranks_;
 };

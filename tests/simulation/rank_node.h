@@ -1,7 +1,8 @@
-// One simulated rank process: it meets the pool's other ranks at a rendezvous; then its session
-// core, a shell that performs the actions, and its share of every fragment. Foreground actions run
-// one after another, collectives together with the other ranks; the rest runs at once. What it
-// reports is the product's monitor's, how it ends the product's rank_end's.
+// One simulated rank process. First it meets the pool's other ranks at a rendezvous. Then it runs the
+// product's session core, with a simulated shell that performs the core's actions, and its share of
+// every fragment. Foreground actions run one after another; collectives wait for the other ranks;
+// other actions run at once. The product's monitor makes its reports; the product's rank_end decides
+// how it ends.
 #pragma once
 
 #include <cstdint>
@@ -23,52 +24,52 @@
 
 namespace longhaul::simulation {
 
-// Short beside a run, and long beside what a rank does without standing still. An agent that was
-// stopped for less than the supervisor notices (2 s) must not take its ranks for silent.
+// Much shorter than a run, and much longer than a rank needs between two reports. The supervisor does
+// not notice that its agent was stopped for less than 2 s, and must not find its ranks silent then.
 inline constexpr ProgressLimits kProgress{
     .at_least = absl::Seconds(5), .factor = 20, .first = absl::Seconds(10)};
-// What an agent that is asked to stop gives its ranks.
+// How long an agent that is asked to stop lets its ranks drain.
 inline constexpr absl::Duration kDrain = absl::Seconds(6);
 
-// What a rank tells its agent. Not called any more after Kill.
+// What a rank tells its agent. Not called after Kill.
 class RankHost {
  public:
   virtual ~RankHost() = default;
   // About once a second.
   virtual void Reported(int rank, const RankStatus& status) = 0;
   virtual void Evaluated(int rank, const session::Evaluate& evaluation) = 0;
-  // The pool was asked to stop, and the rank does no step after that one.
+  // The pool was asked to stop. This is the last step of the rank.
   virtual void Drains(int rank, int64_t last_step) = 0;
-  // The process has nothing more to do than to end so.
+  // The process ends in this way.
   virtual void Ended(int rank, const RankEnd& end) = 0;
 };
 
-// Shared with the messages under way.
+// Shared with messages that have not arrived yet.
 class RankNode : public std::enable_shared_from_this<RankNode> {
  public:
-  // Where the ranks exchange their addresses, and with whom.
+  // The rendezvous where the ranks exchange their addresses, and the ranks that take part.
   struct Meeting {
     std::string rendezvous, token;
     uint64_t generation = 0;
   };
   struct Options {
     RankId id;
-    int machine = 1;  // On the network.
-    int nodes = 1;    // Of the pool.
+    int machine = 1;  // Its place on the network.
+    int nodes = 1;    // Nodes of the pool.
     Meeting meeting;
     absl::Duration prepare, step_takes;
-    // It finds that this site cannot do the job after so many steps; 0: while it prepares.
+    // After so many steps it finds that this site cannot do the job. 0: it finds it before the first step.
     std::optional<int64_t> fails_after;
   };
   RankNode(World* world, CoordinatorNode* coordinator, Site* site, RankHost* host, Options options);
 
   void Start();
-  // SIGKILL. Silently: as Communicator::Leave.
+  // SIGKILL. `silently`: see Communicator::Leave.
   void Kill(bool silently = false);
   void Drain();  // SIGTERM.
   void BreakConnection();
   void StandStill(absl::Duration time) { process_->StandStill(time); }
-  // Its next step takes longer by that time.
+  // Its next step takes so much longer.
   void Dawdle(absl::Duration time) { dawdle_ = time; }
   bool ended() const { return process_->ended(); }
   const session::Session& session() const { return session_; }
@@ -77,7 +78,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
  private:
   struct Fragment {
     Words outer = {}, live = {}, error = {};
-    Words kept = {}, residual = {};  // Of the push for kept_version.
+    Words kept = {}, residual = {};  // The words and the residual of the push for kept_version.
     int64_t kept_version = -1;
     RoundKind kept_kind = RoundKind::kOuter;
     Words downlink = {};
@@ -88,20 +89,20 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Report();
   void Feed(const session::Event& event);
   void End(const RankEnd& end);
-  // Runs in this process, later.
+  // Runs a function later, in this process.
   void Later(absl::Duration delay, std::function<void()> run);
 
-  // rank_node_meeting.cc: what the rank's communicator is made of.
+  // rank_node_meeting.cc: the exchange of addresses, from which the communicator is made.
   void Meet();
   void Exchange();
   void Exchanged(const RendezvousNode::Blobs& blobs);
   void MeetAt(const std::vector<std::string>& blobs);
   void MeetingFails(const absl::Status& status);
 
-  // rank_node_transfers.cc: the connection, and what goes over it.
+  // rank_node_transfers.cc: the connection to the coordinator, and its calls.
   void Connect();
   void Broken();
-  // Sends a call over the connection; `call` runs at the coordinator. Its answer comes by Back.
+  // Sends a call over the connection. `call` runs at the coordinator. Back sends its answer.
   void Call(std::function<void()> call);
   void Back(const sim::ConnectionPtr& connection, std::function<void()> run);
   void Send(int fragment, int64_t version, RoundKind kind);
@@ -112,7 +113,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Do(const session::Pull& action);
   void Do(const session::Wait&) {}
 
-  // Foreground.
+  // Foreground actions.
   void Do(const session::AgreeOnVersions& action);
   void Do(const session::RunStep& action);
   void Do(const session::Push& action);
@@ -124,7 +125,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
 
   void RunForeground();
   bool SkipsFor(const session::Action& action);
-  // As Communicator::Collective.
+  // See Communicator::Collective.
   std::optional<absl::Time> Together(std::string name, std::vector<int64_t> values,
                                      absl::Duration takes,
                                      std::function<void(const Communicator::Gathered&)> then);
@@ -141,14 +142,14 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   const std::string name_;
   const std::shared_ptr<Process> process_;
   RankMonitor monitor_;
-  // The meeting: its own address, the call under way, and when it gives up.
+  // At the rendezvous: its address, its current call, and when it gives up.
   std::string address_;
   sim::ConnectionPtr rendezvous_;
   absl::Time meet_until_ = absl::InfiniteFuture();
   std::shared_ptr<Communicator> communicator_;
-  // The session has begun; the training thread has something to do, waits for it.
+  // Whether the session has begun, and whether the training thread is busy or waits.
   bool begun_ = false, busy_ = false, waits_ = false;
-  // The pool was asked to stop; and another rank has, so that no collective can be any more.
+  // Whether the pool was asked to stop, and whether another rank has stopped: then no collective works.
   bool drain_ = false, peers_stopped_ = false;
   session::Session session_;
   sim::ConnectionPtr connection_;
@@ -156,7 +157,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   std::vector<Fragment> fragments_;
   int64_t steps_done_ = 0;
   absl::Duration dawdle_;
-  // The collective that it is in: its number, 0 for none, and when it is given up.
+  // Its current collective: the number (0: none), and when it gives up.
   int64_t collective_ = 0, collectives_ = 0;
   absl::Time collective_until_;
 };

@@ -1,6 +1,6 @@
-// The rendezvous that a simulated agent serves to the ranks of its pool: the product's
-// RendezvousRound decides; the calls around it (worker/rendezvous/rendezvous_service.h) go over the
-// simulated network.
+// The rendezvous that a simulated agent serves for the ranks of its pool. The product's
+// RendezvousRound decides. Calls go over the simulated network, in place of the product's service
+// (worker/rendezvous/rendezvous_service.h).
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ class RendezvousNode {
   using Blobs = absl::StatusOr<std::vector<std::string>>;
   using Answer = std::function<void(const Blobs&)>;
 
-  // Runs in the agent's process.
+  // It runs in the agent's process.
   RendezvousNode(World* world, std::shared_ptr<Process> process, int machine, std::string token)
       : world_(world), process_(std::move(process)), machine_(machine), token_(std::move(token)) {}
   // Ends every call.
   ~RendezvousNode();
 
   void StartGeneration(uint64_t generation, int size);
-  // A call from `machine`: `answer` runs there, once, also if the connection ends (UNAVAILABLE).
-  // Returns the connection, with which the caller ends the call. Null: nobody can be reached.
+  // A call from `machine`. `answer` runs there once, with UNAVAILABLE if the connection ends. Returns
+  // the connection; the caller uses it to end the call. Null: the rendezvous cannot be reached.
   sim::ConnectionPtr Exchange(int machine, const std::string& token,
                               const RendezvousRound::Request& request, Answer answer);
 
  private:
   struct Call {
-    int from = 0;  // On the network.
+    int from = 0;  // The caller's place on the network.
     sim::ConnectionPtr connection;
     Answer answer;
   };
@@ -54,7 +54,7 @@ class RendezvousNode {
   const std::string token_;
   std::optional<RendezvousRound> round_;
   RendezvousRound::Caller next_caller_ = 0;
-  // All calls; and those that wait in the exchange of round_.
+  // All calls, and the calls that wait in the exchange of round_.
   Calls calls_, waiting_;
 };
 

@@ -1,5 +1,5 @@
-// What joins the machines of one simulated pool: the rendezvous that its agents serve, by address,
-// and the sockets on which its ranks listen for each other.
+// What connects the machines of one simulated pool: the addresses of the rendezvous that its agents
+// serve, and of the sockets of its ranks.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ class Site {
  public:
   Site(World* world, std::string pool) : world_(world), pool_(std::move(pool)) {}
 
-  // The address of a rendezvous on that machine, until EndServing; never used again.
+  // The address of a rendezvous on that machine, valid until EndServing. It is never used again.
   std::string Serve(int machine, RendezvousNode* rendezvous);
   void EndServing(const std::string& address) { served_.erase(address); }
-  // Null: nobody is there.
+  // Null: no rendezvous has this address.
   RendezvousNode* At(const std::string& address) const;
 
-  // The address of a new rank's process on that machine, and its end, as Communicator::Leave.
+  // Gives a new rank's process on that machine an address; ends it, see Communicator::Leave.
   std::string Listen(int machine);
   void Close(const std::string& blob, bool silently);
-  // The communicator of the ranks that listen at these addresses: one for all of them.
+  // The communicator of the ranks with these addresses. All of them get the same.
   std::shared_ptr<Communicator> Connect(const std::vector<std::string>& blobs);
 
  private:
@@ -41,7 +41,7 @@ class Site {
   const std::string pool_;
   int64_t addresses_ = 0;
   std::map<std::string, RendezvousNode*> served_;
-  // By address of a living process: where it is a member.
+  // By the address of a process that has not ended: the communicators that it is a member of.
   std::map<std::string, std::vector<Member>> listening_;
   std::map<std::vector<std::string>, std::weak_ptr<Communicator>> communicators_;
 };

@@ -1,6 +1,6 @@
-// The programs of users. They submit jobs, also such that begin with the newest checkpoint of
-// another, ask for checkpoints, cancel, and delete. A call is repeated until it is answered, as the
-// product's programs do, and one that is refused for the time being is tried again.
+// The simulated programs of users. They submit jobs (some begin with the newest checkpoint of another
+// job), ask for checkpoints, cancel and delete. Like the product's programs they repeat a call until
+// it is answered. A call that is refused only for now is tried again.
 #pragma once
 
 #include <functional>
@@ -17,21 +17,20 @@ class Users {
  public:
   Users(World* world, CoordinatorNode* coordinator) : world_(world), coordinator_(coordinator) {}
 
-  // The name may be that of a job that was deleted.
+  // The name may be that of a deleted job.
   void Submit(const v1::JobSpec& spec);
   void AskCheckpoint(const std::string& name);
   void Cancel(const std::string& name);
-  // As soon as it has ended. `then` runs when its name is free.
+  // Deletes the job as soon as it has ended. `then` runs when its name is free.
   void Delete(const std::string& name, std::function<void()> then);
 
-  // Every call was answered, or given up for a reason.
+  // Whether every call was answered, or given up because no other try can help.
   bool done() const { return calls_ == 0; }
 
  private:
-  // Makes the call now, if the coordinator lives, and again after a while until it returns true: it
-  // needs no other try.
+  // Makes the call now, if the coordinator runs, and again and again until `call` returns true.
   void Repeat(std::function<bool()> call);
-  // Finds the job that the first submission made, whatever came of it.
+  // Finds the job of the first submission, whatever its state is.
   void SubmitAgain(const v1::JobSpec& spec, const std::string& id);
   // Whether no other try can help.
   bool IsRefused(const v1::JobSpec& spec, const std::string& id, const absl::Status& status);

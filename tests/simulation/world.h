@@ -1,4 +1,5 @@
-// What the simulated nodes share: time, network, chance, the checker, and which faults may happen.
+// What the simulated nodes share: time, network, random numbers, the checker, and which faults may
+// happen.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +15,33 @@
 
 namespace longhaul::simulation {
 
-// Bugs that are put around the product's code, to prove that the checker sees them.
+// Mutations: bugs that are put around the product's code. Tests prove that the checker finds them.
 enum class Mutation {
   kNone,
-  // A pool's words arrive as another's: one contribution counts twice.
+  // A pool's words arrive in the name of another pool: one contribution counts twice.
   kApplyTwice,
-  // The disk says that it synced a file, and did not.
+  // The disk reports that it synced a file, but it did not.
   kLyingDisk,
-  // Error feedback changes at the push.
+  // Error feedback already changes at the push.
   kEarlyFeedback,
-  // Bytes change on the way, and no digest is compared.
+  // Bytes change on the network, and no digest is compared.
   kDamagedDownlink,
-  // After a crash the disk shows what it held a while ago.
+  // After a crash the disk has the contents of an earlier time.
   kStaleDisk,
   // After a crash the committed versions are forgotten.
   kReseed,
-  // Places in a job are not durable.
+  // Places of pools in a job are not durable.
   kLostPlace,
   // Requests for checkpoints are not durable.
   kLostRequest,
   // Deletions of jobs are not durable.
   kLostDeletion,
-  // Two effects change places: the records of a decision are made durable with the next one's,
-  // after its answer and its notices.
+  // Effects in the wrong order: the records of a decision become durable with those of the next one,
+  // after its own answer and notices.
   kLateRecords,
-  // A group of nodes has the name of the pool's group before.
+  // A new group of nodes gets the name of the pool's previous group.
   kReusedGroup,
-  // A machine keeps the first number and ranks that it ever had, whatever it is told later.
+  // A machine keeps the first number and ranks that it got, and ignores later ones.
   kStaleNumber,
 };
 
@@ -67,7 +68,7 @@ struct World {
   bool trace;
   // False once the faults are over.
   bool faults = true;
-  // Before and after each effect.
+  // Called before and after each effect.
   double coordinator_crash_chance = 0;
   absl::Duration lease = absl::Seconds(3);
 };

@@ -11,6 +11,7 @@ import sys
 # counts.
 ALLOWED = {
     "common/base": [],
+    "common/command_line": ["common/base"],
     "common/layout": ["common/base"],
     "common/blocks": ["common/base", "common/layout"],
     "common/safetensors": ["common/base", "common/io"],
@@ -45,7 +46,7 @@ ALLOWED = {
     "coordinator/service": ["common/", "coordinator/access", "coordinator/effects", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "coordinator/store/uploads.h",
                             "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
-    "coordinator/cli": ["common/base", "common/checkpoint", "common/config", "common/device", "common/hf", "common/io", "common/layout", "common/rpc",
+    "coordinator/cli": ["common/base", "common/checkpoint", "common/command_line", "common/config", "common/device", "common/hf", "common/io", "common/layout", "common/rpc",
                         "common/safetensors", "worker/data", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/state": ["common/base", "common/io", "common/layout", "common/logging", "common/safetensors", "worker/replica"],
@@ -68,7 +69,7 @@ ALLOWED = {
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "worker/state", "proto"],
-    "worker/agent": ["common/base", "common/config/capabilities.h", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "common/track", "worker/cores", "worker/rank", "worker/rendezvous",
+    "worker/agent": ["common/base", "common/command_line", "common/config/capabilities.h", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "common/track", "worker/cores", "worker/rank", "worker/rendezvous",
                      "worker/state/state_folders.h", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }

@@ -98,7 +98,8 @@ bool AnswerDecode(const sentencepiece::SentencePieceProcessor& processor) {
 
 bool Run(const char* model) {
   sentencepiece::SentencePieceProcessor processor;
-  if (const auto status = processor.Load(model); !status.ok()) return Refuse(status.ToString());
+  // Its status names a line of the library's source.
+  if (!processor.Load(model).ok()) return Refuse("its bytes are damaged or of another format");
   std::string ready;
   Append(ready, kPiecesReady);
   Append(ready, processor.GetPieceSize());
@@ -121,7 +122,8 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   if (argc != 2) {
-    static constexpr char kUsage[] = "longhaul-sentencepiece MODEL: started by other programs\n";
+    static constexpr char kUsage[] =
+        "usage: longhaul-sentencepiece MODEL; other programs start it\n";
     (void)!write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
     return 4;
   }

@@ -5,11 +5,15 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/jsonl_line.h"
+#include "common/command_line/help_page.h"
+#include "common/command_line/usage_fault.h"
+#include "common/command_line/value_checks.h"
 #include "worker/lm/commands.h"
 
 namespace longhaul {
@@ -31,6 +35,7 @@ struct Options {
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::string& model) {
   CLI::App* command = app.add_subcommand(name, about);
   command->add_option("MODEL", model, "Folder of a checkpoint, or of a Hugging Face model")
+      ->type_name("")
       ->required();
   return command;
 }
@@ -43,9 +48,11 @@ void AddEval(CLI::App& app, Options& options) {
       ->required();
   eval->add_option("--format", arguments.format,
                    "text, jsonl, nanogpt, llmc or megatron (what name and content say)")
-      ->check(CLI::IsMember({"text", "jsonl", "nanogpt", "llmc", "megatron"}).description(""));
+      ->type_name("FORMAT")
+      ->check(OneOf({"text", "jsonl", "nanogpt", "llmc", "megatron"}));
   eval->add_option("--field", arguments.field,
-                   absl::StrCat("Of JSONL: the field with the text (", arguments.field, ")"));
+                   absl::StrCat("Of JSONL: the field with the text (", arguments.field, ")"))
+      ->type_name("NAME");
   CLI::Option* const bytes = eval->add_flag(
       "--bytes", arguments.bytes, "Tokens of text are bytes, though the vocabulary is not 256");
   eval->add_option("--tokenizer", arguments.tokenizer,
@@ -54,10 +61,12 @@ void AddEval(CLI::App& app, Options& options) {
       ->type_name("PATH")
       ->excludes(bytes);
   eval->add_option("--context", arguments.context, "Tokens of a sequence (the model's own)")
-      ->check(CLI::Range(1, 1 << 20).description(""));
+      ->type_name("N")
+      ->check(WholeNumber(1, 1 << 20));
   eval->add_option("--max-tokens", arguments.tokens_max,
                    "Evaluate only this many tokens, from the beginning (all)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50).description(""));
+      ->type_name("N")
+      ->check(WholeNumber(1, int64_t{1} << 50));
   CLI::Option* const separate = eval->add_flag(
       "--separate-documents", options.separate,
       "Attention keeps to documents, as in jobs with data.separate_documents (as the "
@@ -67,21 +76,26 @@ void AddEval(CLI::App& app, Options& options) {
   eval->add_option("--eos", arguments.eos,
                    "Token behind each document: of token files; or that text and JSONL get (the "
                    "tokenizer's; -1: none)")
-      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40).description(""));
+      ->type_name("TOKEN")
+      ->check(WholeNumber(-1, int64_t{1} << 40));
   eval->add_option("--bos", arguments.bos,
                    "Token before each document: of token files; or that text and JSONL get (none)")
-      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40).description(""));
+      ->type_name("TOKEN")
+      ->check(WholeNumber(-1, int64_t{1} << 40));
   eval->add_option(
           "--line-mib-max", arguments.line_mib_max,
           absl::StrCat("Of JSONL: the longest line, in MiB (", arguments.line_mib_max, ")"))
-      ->check(CLI::Range(1, kLineMibMax).description(""));
+      ->type_name("N")
+      ->check(WholeNumber(1, kLineMibMax));
 }
 
 void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
   CLI::App* sample =
       AddCommand(app, "sample", "Continue a prompt; text appears as it is made", arguments.model);
-  CLI::Option* const prompt = sample->add_option("--prompt", arguments.prompt, "Text to continue");
+  CLI::Option* const prompt =
+      sample->add_option("--prompt", arguments.prompt, "Text to continue")->type_name("TEXT");
   sample->add_option("--prompt-tokens", arguments.prompt_tokens, "Token ids to continue, as 1,5,7")
+      ->type_name("TOKENS")
       ->delimiter(',')
       ->excludes(prompt);
   CLI::Option* const bytes = sample->add_flag("--bytes", arguments.bytes,
@@ -94,21 +108,26 @@ void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
   sample
       ->add_option("--max-tokens", arguments.tokens_max,
                    absl::StrCat("Tokens to add, at most (", arguments.tokens_max, ")"))
-      ->check(CLI::Range(1, 1 << 20).description(""));
+      ->type_name("N")
+      ->check(WholeNumber(1, 1 << 20));
   CLI::Option* const temperature =
       sample
           ->add_option("--temperature", arguments.sampling.temperature,
                        absl::StrCat("Above 0 (", arguments.sampling.temperature, ")"))
-          ->check(CLI::Range(1e-3, 1e3).description(""));
+          ->type_name("T")
+          ->check(Number(1e-3, 1e3));
   sample
       ->add_option(
           "--top-p", arguments.sampling.top_p,
           absl::StrCat("Choose among the most probable tokens that have this probability (",
                        arguments.sampling.top_p, ")"))
-      ->check(CLI::Range(1e-6, 1.0).description(""));
+      ->type_name("P")
+      ->check(Number(1e-6, 1));
   sample->add_flag("--greedy", greedy, "Always the most probable token")->excludes(temperature);
-  sample->add_option("--seed", arguments.seed,
-                     absl::StrCat("Seed of the random choice (", arguments.seed, ")"));
+  sample
+      ->add_option("--seed", arguments.seed,
+                   absl::StrCat("Seed of the random choice (", arguments.seed, ")"))
+      ->type_name("N");
 }
 
 void AddLogits(CLI::App& app, LogitsArguments& arguments) {
@@ -150,21 +169,38 @@ absl::StatusOr<Json> RunLm(const std::string& command, Options& options) {
   return result;
 }
 
+// The CLI's form of an error.
+void TellError(bool json, const absl::Status& status, const std::string& hint) {
+  const std::string code = absl::StatusCodeToString(status.code());
+  const std::string message(status.message());
+  if (json) {
+    const Json envelope = {
+        {"schema_version", 1},
+        {"status", "error"},
+        {"error",
+         {{"code", code}, {"message", message}, {"hint", hint}, {"fields", Json::array()}}}};
+    std::cout << envelope.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+  }
+  std::cerr << "error: " << message << " (" << code << ")\n";
+  if (!hint.empty()) std::cerr << "hint: " << hint << "\n";
+  std::cerr << std::flush;
+}
+
+// The value of the table: figures that people read have few digits.
+std::string CellOf(const Json& value) {
+  if (value.is_number_float()) return absl::StrFormat("%.4f", value.get<double>());
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  return value.dump();
+}
+
 int Tell(const std::string& command, const std::string& form, const absl::StatusOr<Json>& result) {
-  if (form == "json") {
-    Json envelope = {{"schema_version", 1}, {"status", result.ok() ? "ok" : "error"}};
-    if (result.ok()) {
-      envelope["data"] = *result;
-    } else {
-      envelope["error"] = {{"code", absl::StatusCodeToString(result.status().code())},
-                           {"message", std::string(result.status().message())},
-                           {"hint", ""}};
-    }
-    // A message may name a file whose name is not UTF-8.
+  if (form == "json" && result.ok()) {
+    const Json envelope = {{"schema_version", 1}, {"status", "ok"}, {"data", *result}};
+    // A result may name a file whose name is not UTF-8.
     std::cout << envelope.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
   }
   if (!result.ok()) {
-    std::cerr << "error: " << result.status().message() << std::endl;
+    TellError(form == "json", result.status(), "");
     const bool usage = absl::IsInvalidArgument(result.status()) ||
                        absl::IsNotFound(result.status()) || absl::IsUnimplemented(result.status());
     return usage ? kUsage : kFailed;
@@ -173,33 +209,55 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
   if (command == "sample") {
     std::cout << std::endl;
     std::cerr << (*result)["tokens"].size() << " tokens, "
-              << (*result)["tokens_per_second"].get<double>() << " a second" << std::endl;
+              << absl::StrFormat("%.1f", (*result)["tokens_per_second"].get<double>())
+              << " a second" << std::endl;
     return kOk;
   }
   for (const auto& [name, value] : result->items()) {
-    if (!value.is_null()) std::cout << name << "  " << value.dump() << "\n";
+    if (!value.is_null())
+      std::cout << absl::StrFormat("%-18s", name) << "  " << CellOf(value) << "\n";
   }
   std::cout << std::flush;
   return std::cout.good() ? kOk : kFailed;
 }
 
+// Whether -o json is among words that may have any fault.
+bool AsksForJson(const std::vector<std::string>& args) {
+  bool json = false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const bool apart = (args[i] == "-o" || args[i] == "--output") && i + 1 < args.size();
+    json = json || args[i] == "--output=json" || args[i] == "-ojson" ||
+           (apart && args[i + 1] == "json");
+  }
+  return json;
+}
+
 int Main(int argc, char** argv) {
   Options options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  CLI::App app{"Evaluates, samples and compares models.", "longhaul-lm"};
+  // `longhaul eval` and `longhaul sample` start this program by their own name.
+  const bool of_cli = argc > 0 && absl::string_view(argv[0]) == "longhaul";
+  CLI::App app{"Evaluates, samples and compares models.", of_cli ? "longhaul" : "longhaul-lm"};
+  SetHelpPage(app);
   app.fallthrough();
   app.require_subcommand(1);
   app.add_option("--threads", options.threads, "Of the computation (all cores)")
-      ->check(CLI::Range(1, 1024).description(""));
+      ->type_name("N")
+      ->check(WholeNumber(1, 1024));
   app.add_option("-o,--output", options.form, "Form of the data: table or json")
-      ->check(CLI::IsMember({"table", "json"}).description(""));
+      ->type_name("FORM")
+      ->check(OneOf({"table", "json"}));
   AddEval(app, options);
   AddSample(app, options.sample, options.greedy);
   AddLogits(app, options.logits);
+  const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   try {  // CLI11 reports by exceptions; this is the one call boundary.
-    app.parse(argc, argv);
+    ParseCommandLine(app, args);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const UsageFault fault = ExplainUsage(app, error, args);
+    TellError(AsksForJson(args), absl::InvalidArgumentError(fault.message), fault.hint);
+    return kUsage;
   }
   const std::string command = app.get_subcommands().front()->get_name();
   return Tell(command, options.form, RunLm(command, options));

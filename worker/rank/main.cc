@@ -15,14 +15,16 @@
 #include <thread>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/base/exit_code.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "common/command_line/help_page.h"
+#include "common/command_line/usage_fault.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
@@ -288,7 +290,8 @@ int main(int argc, char** argv) {
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::Arguments arguments;
-  CLI::App app{"One rank of a pool; started by longhaul-worker."};
+  CLI::App app{"One rank of a pool; started by longhaul-worker.", "longhaul-rank"};
+  longhaul::SetHelpPage(app);
   app.add_option("--coordinator", arguments.coordinator)->required();
   app.add_option("--pool", arguments.pool)->required();
   app.add_option("--incarnation", arguments.incarnation)->required();
@@ -319,7 +322,14 @@ int main(int argc, char** argv) {
   app.add_option("--progress-factor", arguments.progress_factor);
   app.add_option("--log-level", arguments.log_level);
   app.add_option("--log-format", arguments.log_format);
-  CLI11_PARSE(app, argc, argv);
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  try {  // CLI11 reports by exceptions, also for --help.
+    longhaul::ParseCommandLine(app, args);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::cerr << longhaul::ExplainUsage(app, error, args).Text() << std::endl;
+    return longhaul::kExitBadArguments;
+  }
   // The agent ended before this process could ask to end with it. (An agent may be process 1 of a container.)
   if (arguments.agent != 0 && getppid() != arguments.agent) return 1;
   const auto level = longhaul::ParseLogLevel(arguments.log_level);

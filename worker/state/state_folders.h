@@ -4,8 +4,9 @@
 //
 // and what becomes of the folders of jobs that have ended. The ranks of a pool remove the folder of their
 // job when it ends. What is left then (the pool was away, its ranks were killed) the agent removes: it asks
-// the coordinator, at Join and every few minutes, which jobs have ended. A folder that no coordinator answers
-// for goes after a week without a write. Stateless; calls block on the disk.
+// the coordinator, at Join and every few minutes, which jobs have ended. When a
+// pool begins a job, folders of other jobs without a write for a week are removed, too. Stateless; calls
+// block on the disk.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ TYPES = {2: (8, "H"), 4: (4, "i")}  # Bytes of a token: Megatron's code, and arr
 BATCH_BYTES = 2 << 20  # Of text that is encoded at once.
 BATCH_TEXTS = 4096
 PIECE_BYTES = 1 << 16  # A text file is cut behind a line's end about here: tokenizers slow down on long texts.
-LINE_MIB_MAX = 64
+LINE_MIB_DEFAULT, LINE_MIB_MAX = 64, 256
 SEQUENCE_TOKENS_MAX = 1 << 30
 END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 
@@ -361,7 +361,7 @@ def end_token(tokenizer, wanted):
     raise Failure("the tokenizer has none of the usual tokens for the end of a text: give --eos TOKEN, or --eos none")
 
 
-def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_MAX):
+def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_DEFAULT):
     """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`, `bos`: an id, or None."""
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     progress = Progress(files, quiet)
@@ -496,7 +496,7 @@ def main(arguments=None):
     parser.add_argument("--field", default="text", help="of JSONL: the field with the text (text)")
     parser.add_argument("--eos", metavar="TOKEN", help="behind each document: a token or its id, or none (default: the usual names)")
     parser.add_argument("--bos", metavar="TOKEN", default="none", help="before each document: a token or its id (default: none)")
-    parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_MAX, metavar="N", help=f"of JSONL: the longest line, in MiB ({LINE_MIB_MAX})")
+    parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_DEFAULT, metavar="N", help=f"of JSONL: the longest line, in MiB ({LINE_MIB_DEFAULT})")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
     parser.add_argument("--no-special-tokens", action="store_true", help="of --pipe: none around a text, as in training data")
     parser.add_argument("--threads", type=int, help="of the encoding (default: all cores)")
@@ -511,8 +511,8 @@ def main(arguments=None):
             parser.error("--no-special-tokens: files of tokens never have them; it counts with --pipe")
     except SystemExit as end:
         return 0 if end.code == 0 else 4
-    if not 1 <= options.line_mib_max <= 256:
-        print("longhaul.tokenize: --line-mib-max: expected 1 to 256", file=sys.stderr)
+    if not 1 <= options.line_mib_max <= LINE_MIB_MAX:
+        print(f"longhaul.tokenize: --line-mib-max: expected 1 to {LINE_MIB_MAX}", file=sys.stderr)
         return 4
     if options.threads is not None and options.threads < 1:
         print("longhaul.tokenize: --threads: expected 1 or more", file=sys.stderr)

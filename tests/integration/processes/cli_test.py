@@ -192,6 +192,51 @@ class CliTest(ClusterTest):
         self.assertEqual(watch.returncode, 1, errors)
         self.assertIn("CANCELLED", output)
 
+    def test_a_signal_leaves_the_terminal_as_it_was(self):
+        for number in ("HUP", "INT", "TERM"):
+            code, shown = self.on_terminal(f"timeout --foreground -s {number} 2 longhaul top; stty -a", 80)
+            self.assertEqual(code, 0)
+            self.assertIn("\x1b[?1049l", shown[shown.index("\x1b[?1049h"):], number)
+            self.assertRegex(shown, r"\bicanon\b", number)
+            self.assertNotIn("-echo ", shown, number)
+
+    def test_every_program_says_its_version(self):
+        version = self.shell("longhaul version").stdout.split()[1]
+        for program in ("longhaul", "longhaul-coordinator", "longhaul-worker", "longhaul-rank", "longhaul-lm"):
+            for word in ("--version", "version"):
+                result = self.shell(f"{program} {word}")
+                self.assertEqual((result.returncode, result.stdout), (0, f"{program} {version}\n"), result.stderr)
+            helped = self.shell(f"{program} help")
+            self.assertEqual(helped.returncode, 0)
+            self.assertIn(f"\nUsage: {program} ", helped.stdout)
+            self.assertLessEqual(max(map(len, helped.stdout.splitlines()[1:])), 101)
+        self.assertIn("Usage: longhaul eval ", self.shell("longhaul help eval").stdout)
+
+    def test_every_program_explains_a_wrong_command_line(self):
+        for command, *words in (
+                ("longhaul-worker --pool a --rank 2", "no such option: --rank", "did you mean '--ranks'?"),
+                ("longhaul-worker --pool a --coordinator http://hub:7070", "--coordinator", "http://hub:7070"),
+                ("LONGHAUL_DRAIN_SECONDS=10s longhaul-worker --pool a", "'10s' is no number from 0 to 86400", "(from LONGHAUL_DRAIN_SECONDS)"),
+                ("longhaul-worker --pool a --http-listen 7072", "--http-listen", "expected host:port"),
+                ("longhaul-coordinator --data_dir x", "no such option: --data_dir", "did you mean '--data-dir'?"),
+                ("longhaul-coordinator --listen 7070 --data-dir new", "--listen", "expected host:port"),
+                ("longhaul-coordinator --import-dir /nowhere --data-dir new", "--import-dir: /nowhere is no folder"),
+                ("longhaul-rank", "--coordinator is required"),
+                ("longhaul-lm", "a command is required"),
+                ("longhaul sample x --tokens 3", "no such option: --tokens", "did you mean '--max-tokens'?")):
+            result = self.shell(command)
+            self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")
+            for word in words:
+                self.assertIn(word, result.stderr, command)
+        self.assertFalse((self.cluster.folder / "new").exists())
+        for command in ("eval", "eval x", "eval x --data y --form z", "sample", "sample nowhere --prompt a", "submit", "nothing", "list --limit no"):
+            result = self.shell(f"longhaul {command} -o json")
+            self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")
+            answer = json.loads(result.stdout)
+            self.assertEqual(answer["status"], "error")
+            self.assertIn(answer["error"]["message"], result.stderr)
+            self.assertEqual(set(answer["error"]) - {"reason"}, {"code", "message", "hint", "fields"})
+
     def test_terminals_of_20_and_80_columns(self):
         for pool in ("site-a", "site-b"):
             self.cluster.start_worker(pool)

@@ -33,7 +33,7 @@ TEST(HostPortTest, SaysWhatIsWrong) {
                {":7070", "no host"},
                {"[]:7070", "no host"},
                {"::1:7070", "[address]:port"},
-               {"http://localhost:7070", "[address]:port"},
+               {"http://localhost:7070", "without http://"},
                {"local host:7070", "no host's name"},
                {"a/b:7070", "no host's name"}};
   for (const auto& test : cases) {

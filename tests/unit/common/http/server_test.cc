@@ -85,7 +85,7 @@ TEST(HttpServerTest, TakesAddressesAndLocalhost) {
   EXPECT_EQ(HttpServer::OptionsFrom("localhost:7071")->address, "127.0.0.1");
   EXPECT_EQ(HttpServer::OptionsFrom("[::1]:7071")->address, "[::1]");
   EXPECT_THAT(std::string(HttpServer::OptionsFrom("nonsense").status().message()),
-              HasSubstr("HTTP address \"nonsense\""));
+              HasSubstr("\"nonsense\": expected host:port"));
 }
 
 TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {

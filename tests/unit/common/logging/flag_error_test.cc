@@ -32,14 +32,21 @@ TEST(FlagErrorTest, FindsTheFormInAnyCommandLine) {
 TEST(FlagErrorTest, SaysItInThatForm) {
   const char* words[] = {"program", "--log-format=json"};
   testing::internal::CaptureStderr();
-  SayFlagError("longhaul-test", 2, words, "--lease: \"x\" is no duration");
+  SayFlagError("longhaul-test", 2, words, "--lease: \"x\" is no duration", "");
   const auto line = nlohmann::json::parse(testing::internal::GetCapturedStderr());
   EXPECT_EQ(line["message"], "--lease: \"x\" is no duration");
   EXPECT_EQ(line["level"], "error");
   EXPECT_EQ(line["program"], "longhaul-test");
   testing::internal::CaptureStderr();
-  SayFlagError("longhaul-test", 1, words, "wrong");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "wrong\n");
+  SayFlagError("longhaul-test", 2, words, "wrong", "mend it");
+  EXPECT_EQ(nlohmann::json::parse(testing::internal::GetCapturedStderr())["message"],
+            "wrong; mend it");
+  testing::internal::CaptureStderr();
+  SayFlagError("longhaul-test", 1, words, "wrong", "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: wrong\n");
+  testing::internal::CaptureStderr();
+  SayFlagError("longhaul-test", 1, words, "wrong", "mend it");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: wrong\nhint: mend it\n");
 }
 
 }  // namespace

@@ -97,8 +97,9 @@ TEST(CheckAddressTest, NeedsAHostAndAPort) {
   for (const char* good : {"localhost:7070", "10.0.0.1:1", "[::1]:65535", "a.b-c.example:443"}) {
     EXPECT_TRUE(CheckAddress(good).ok()) << good;
   }
-  for (const char* bad : {"", "localhost", ":7070", "host:", "host:0", "host:65536", "host:x",
-                          "host:-1", "ho st:1", "http://host", "host:99999999999"}) {
+  for (const char* bad :
+       {"", "localhost", ":7070", "host:", "host:0", "host:65536", "host:x", "host:-1", "ho st:1",
+        "http://host", "http://host:7070", "host:99999999999"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(CheckAddress(bad))) << bad;
   }
 }

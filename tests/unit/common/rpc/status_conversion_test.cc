@@ -46,6 +46,10 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
   EXPECT_EQ(words("failed to connect to all addresses; last error: UNAVAILABLE: ipv6:[::1]:7070: "
                   "Socket closed"),
             "cannot connect to [::1]:7070: Socket closed");
+  EXPECT_EQ(words("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7071: "
+                  "Failed parsing HTTP/2"),
+            "cannot connect to 127.0.0.1:7071: what answers there speaks no gRPC (a status page or "
+            "metrics?)");
   EXPECT_EQ(words("failed to connect to all addresses"), "cannot connect");
   EXPECT_EQ(words("DNS resolution failed for hub:7070: C-ares status is not ARES_SUCCESS qtype=A "
                   "name=hub is_balancer=0: Domain name not found"),

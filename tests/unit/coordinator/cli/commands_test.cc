@@ -75,6 +75,28 @@ TEST_F(CommandsTest, EveryCommandTeachesWithExamples) {
   EXPECT_THAT(run_({"submit", "--help"}).out, HasSubstr("longhaul submit -f job.yaml --dry-run\n"));
 }
 
+TEST_F(CommandsTest, HelpAndVersionAreUnderstoodAsWordsAndAsOptions) {
+  EXPECT_EQ(run_({"help", "submit"}).out, run_({"submit", "--help"}).out);
+  EXPECT_EQ(run_({"help"}).out, run_({"-h"}).out);
+  EXPECT_EQ(run_({"submit", "job.yaml", "-h"}).exit, 0);
+  const CliResult unknown = run_({"help", "submti"});
+  EXPECT_EQ(unknown.exit, 4);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("no such command: submti"), HasSubstr("'submit'")));
+  EXPECT_EQ(run_({"--version"}).out, run_({"version"}).out);
+  EXPECT_EQ(run_({"--version", "-o", "json"}).out, run_({"version", "-o", "json"}).out);
+}
+
+TEST_F(CommandsTest, AWrongCommandLineIsExplained) {
+  const CliResult stray = run_({"submit", "job.yaml"});
+  EXPECT_EQ(stray.exit, 4);
+  EXPECT_THAT(stray.err, HasSubstr("did you mean '--file job.yaml'?"));
+  EXPECT_THAT(run_({"get", "j", "-o", "jsn"}).err,
+              HasSubstr("'jsn' is none of table, json, jsonl, yaml (did you mean 'json'?)"));
+  EXPECT_THAT(run_({"list", "--server", "http://hub:7070"}).err, HasSubstr("without http://"));
+  EXPECT_EQ(run_({"get", "-o", "json"}).envelope()["error"]["message"], "JOB is required");
+  EXPECT_THAT(run_({"list", "--limt", "3"}).err, HasSubstr("did you mean '--limit'?"));
+}
+
 TEST_F(CommandsTest, SpecExplainShowsTheCommentsOfTheContract) {
   const CliResult all = run_({"spec", "explain"});
   EXPECT_EQ(all.exit, 0);

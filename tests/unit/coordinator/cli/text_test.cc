@@ -8,6 +8,8 @@
 namespace longhaul::cli {
 namespace {
 
+TEST(TextTest, ALineShowsWhereLinesEnd) { EXPECT_EQ(LineText("a\tb\r\nc\x1b"), "a\\tb\\r\\nc?"); }
+
 TEST(TextTest, Units) {
   EXPECT_EQ(BytesText(0), "0 B");
   EXPECT_EQ(BytesText(1023), "1023 B");

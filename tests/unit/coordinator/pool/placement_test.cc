@@ -51,6 +51,15 @@ std::string SentenceOf(const Placement& placement) {
   return Sentence(placement.lacks[0]);
 }
 
+TEST(PlacementTest, ALackOfTheNewerTokenizerSaysTheWayOut) {
+  JobDemand job = Waits("job", 1);
+  job.needs = {"data:hf-tokenizer"};
+  EXPECT_EQ(SentenceOf(Place({Cpu("a")}, {job})),
+            "1 pool with data:hf-tokenizer: 0 connected; 1 pool lacks data:hf-tokenizer (an "
+            "earlier version; a SentencePiece model named "
+            "*.model does not need it)");
+}
+
 // --- Complete sets.
 
 TEST(PlacementTest, AJobThatNeedsThreeLeavesTwoToAJobThatNeedsTwo) {

@@ -59,5 +59,25 @@ TEST(FlagsTest, HelpIsNoMistake) {
   EXPECT_EQ(exit_code, 0);
 }
 
+TEST(FlagsTest, VersionIsAskedForAsAnOptionOrAsAWord) {
+  for (const char* word : {"--version", "version"}) {
+    int exit_code = -1;
+    const char* words[] = {"build/bin/longhaul-worker", word};
+    testing::internal::CaptureStdout();
+    EXPECT_FALSE(ParseWorkerFlags(2, const_cast<char**>(words), &exit_code).has_value());
+    EXPECT_EQ(exit_code, 0);
+    EXPECT_EQ(testing::internal::GetCapturedStdout().rfind("longhaul-worker ", 0), 0u);
+  }
+}
+
+TEST(FlagsTest, AMistakeIsNamedWithItsFlag) {
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(Refuses({"--log-level", "loud"}));
+  EXPECT_TRUE(Refuses({"--rank", "2"}));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "error: --log-level: log level 'loud': expected debug, info, warning or error\n"
+            "error: no such option: --rank\nhint: did you mean '--ranks'?\n");
+}
+
 }  // namespace
 }  // namespace longhaul

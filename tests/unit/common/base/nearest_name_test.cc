@@ -1,4 +1,4 @@
-#include "common/config/nearest_name.h"
+#include "common/base/nearest_name.h"
 
 #include "gtest/gtest.h"
 

@@ -1,0 +1,33 @@
+// What is wrong with a command line, in plain words, and the words that every program knows.
+// Thread safety: const functions of their arguments. Nothing blocks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+
+namespace longhaul {
+
+struct UsageFault {
+  std::string message;  // "--ranks: 'x' is no whole number from 1 to 256 (LONGHAUL_RANKS)"
+  std::string hint;     // "did you mean '--ranks'?", or which help page shows more. Never empty.
+
+  // Two lines, "error: ..." and "hint: ...", without a newline at the end.
+  std::string Text() const;
+};
+
+// Why `app` did not take `args`, which has no program name. `error` is what its parse threw.
+UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
+                        const std::vector<std::string>& args);
+
+// Makes `version` and `help` of the first words what they mean: `version` alone becomes --version,
+// `help a b` becomes `a b --help`. An app's own command of that name stays as it is.
+std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::string> args);
+
+// Parses as app.parse does, with the words above; throws what it throws.
+void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args);
+
+}  // namespace longhaul

@@ -1,0 +1,45 @@
+#include "common/command_line/value_checks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/nearest_name.h"
+
+namespace longhaul {
+
+CLI::Validator OneOf(std::vector<std::string> values) {
+  return CLI::Validator(
+      [values = std::move(values)](const std::string& text) -> std::string {
+        if (std::find(values.begin(), values.end(), text) != values.end()) return "";
+        const std::string nearest = NearestName(text, values);
+        return absl::StrCat(
+            "'", text, "' is none of ", absl::StrJoin(values, ", "),
+            nearest.empty() ? "" : absl::StrCat(" (did you mean '", nearest, "'?)"));
+      },
+      "");
+}
+
+CLI::Validator WholeNumber(int64_t least, int64_t most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        int64_t number;
+        if (absl::SimpleAtoi(text, &number) && number >= least && number <= most) return "";
+        return absl::StrCat("'", text, "' is no whole number from ", least, " to ", most);
+      },
+      "");
+}
+
+CLI::Validator Number(double least, double most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        double number;
+        if (absl::SimpleAtod(text, &number) && number >= least && number <= most) return "";
+        return absl::StrCat("'", text, "' is no number from ", least, " to ", most);
+      },
+      "");
+}
+
+}  // namespace longhaul

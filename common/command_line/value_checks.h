@@ -1,0 +1,25 @@
+// Checks of options' values. CLI11's own name types and quote nothing. Used as
+// app.add_option(...)->check(OneOf({"bash", "zsh"})).
+// Help pages do not show them: the option's words say which values it takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+
+namespace longhaul {
+
+// "'fish' is none of bash, zsh"
+CLI::Validator OneOf(std::vector<std::string> values);
+
+// "'abc' is no whole number from 1 to 256"
+CLI::Validator WholeNumber(int64_t least, int64_t most);
+
+// "'10s' is no number from 0 to 86400"
+CLI::Validator Number(double least, double most);
+
+}  // namespace longhaul

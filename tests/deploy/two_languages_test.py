@@ -1,0 +1,96 @@
+"""What is written in C++ and again in Python says the same: the limits of a JSONL line, and who may read a secret's file."""
+
+import importlib.util
+import itertools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else ROOT / "build/bin").resolve()
+
+
+def load(path, **modules):
+    """The module at `path`, with `modules` in place of what it imports and may not be installed here."""
+    kept = dict(sys.modules)
+    sys.modules.update({name.replace("__", "."): module for name, module in modules.items()})
+    try:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        for name in modules:
+            sys.modules.pop(name.replace("__", "."), None)
+        sys.modules.update(kept)
+
+
+class Refused(Exception):
+    def __init__(self, code, message, hint=""):
+        super().__init__(message)
+
+
+class TwoLanguagesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_limits_of_a_line(self):
+        header = (ROOT / "common/base/jsonl_line.h").read_text(encoding="utf-8")
+        in_cpp = {name: int(number) for name, number in re.findall(r"constexpr int (k\w+) = (\d+);", header)}
+        tokenize = load(ROOT / "deploy/python/longhaul/tokenize.py")
+        self.assertEqual(in_cpp, {"kLineMibDefault": tokenize.LINE_MIB_DEFAULT, "kLineMibMax": tokenize.LINE_MIB_MAX})
+        # The help pages and the refusals, too.
+        tool = [sys.executable, "-B", ROOT / "deploy/python/longhaul/tokenize.py"]
+        for arguments in ([BIN / "longhaul", "data", "check"], tool):
+            page = subprocess.run([*arguments, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+            self.assertRegex(" ".join(page.split()), rf"longest line, in MiB \({in_cpp['kLineMibDefault']}\)", arguments)
+        above = str(in_cpp["kLineMibMax"] + 1)
+        for arguments in ([BIN / "longhaul", "data", "check", "x"], [*tool, "--tokenizer", "x", "--out", "x", "x"]):
+            result = subprocess.run([*arguments, "--line-mib-max", above], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertIn(f"1 to {in_cpp['kLineMibMax']}", result.stderr)
+
+    def cli_refuses(self, path):
+        result = subprocess.run([BIN / "longhaul", "list", "--server", "127.0.0.1:1", "--tls-ca", self.folder / "ca/ca.pem", "--token-file", path],
+                                capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn(result.returncode, (2, 4), result.stderr)
+        return "holds a secret that others may read" in result.stderr
+
+    def test_who_may_read_a_secret(self):
+        subprocess.run([BIN / "longhaul", "certs", "init", "--dir", self.folder / "ca"], capture_output=True, timeout=60, check=True)
+        errors = types.ModuleType("longhaul.errors")
+        errors.LonghaulError = Refused
+        access = load(ROOT / "deploy/python/longhaul/access.py", grpc=types.ModuleType("grpc"), longhaul=types.ModuleType("longhaul"),
+                      longhaul__errors=errors)
+
+        def python_refuses(path):
+            try:
+                self.assertEqual(access.read_token(str(path)), "0123456789abcdef" * 2)
+            except Refused as refused:
+                self.assertIn("holds a secret that others may read", str(refused))
+                return True
+            return False
+
+        path = self.folder / "token"
+        path.write_text("0123456789abcdef" * 2 + "\n", encoding="ascii")
+        # A file of another owner may be readable for a group. Only root can make one.
+        owners = (os.geteuid(), os.geteuid() + 1) if os.geteuid() == 0 else (os.geteuid(),)
+        found = set()
+        for owner, mode in itertools.product(owners, (0o400, 0o600, 0o700, 0o440, 0o640, 0o420, 0o460, 0o410, 0o404, 0o602, 0o401, 0o644)):
+            os.chown(path, owner, -1)
+            path.chmod(mode)
+            refused = python_refuses(path)
+            self.assertEqual(refused, self.cli_refuses(path), f"owner {owner}, mode {mode:o}")
+            found.add(refused)
+        self.assertEqual(found, {True, False})
+
+
+if __name__ == "__main__":
+    unittest.main()
