@@ -54,11 +54,10 @@ class GradientReduction {
   // Undefined before CollectErrors, unless it was set.
   at::Tensor& owed(int unit) { return owed_[unit]; }
   const at::Tensor& owed(int unit) const { return owed_[unit]; }
-  // Sets the error feedback to zero. Call on all ranks at the same step.
-  void ForgetErrors() { errors_.clear(); }
   void ForgetOwed() { owed_.assign(owed_.size(), {}); }
-  // Sets the error feedback to zero. Call after a step that was skipped: what its reductions left there belongs to
-  // values that nobody applied, and may not be finite. No reduction may be running. Local.
+  // Sets the error feedback to zero. Call on all ranks at the same step, while no reduction runs: when a moving average
+  // is to be reset, and after a step that was skipped, since what its reductions left there belongs to values that
+  // nobody applied, and may not be finite. Local.
   void ForgetErrors() { errors_.clear(); }
 
  private:
