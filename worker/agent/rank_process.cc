@@ -58,7 +58,9 @@ absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int 
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  // The rank leads a process group of its own, with which the programs that it starts end.
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid;
   const int error = posix_spawn(&pid, options.program.c_str(), &actions, &attributes,
                                 Pointers(arguments).data(), Pointers(environment).data());
@@ -137,6 +139,8 @@ void RankProcess::Watch(int pipe) {
   {
     absl::MutexLock lock(&mutex_);
     ended_ = true;
+    // What is left of its group.
+    kill(-pid_, SIGKILL);
     int status;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
@@ -173,7 +177,7 @@ void RankProcess::PassOn(int pipe) {
 
 void RankProcess::Signal(int signal) {
   absl::MutexLock lock(&mutex_);
-  if (!ended_) kill(pid_, signal);
+  if (!ended_) kill(signal == SIGKILL ? -pid_ : pid_, signal);
 }
 
 void RankProcess::Kill() {

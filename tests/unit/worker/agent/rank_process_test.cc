@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace longhaul {
@@ -81,6 +82,23 @@ TEST(RankProcessTest, PassesOnItsStandardErrorLineByLine) {
   // Longer than a line may be, so it comes in parts.
   EXPECT_EQ(lines[2].size() + lines[3].size(), 100'000u);
   EXPECT_EQ(lines[4], "last");
+}
+
+// Such a program, a tokenizer for example, would hold the pipe of the rank's lines.
+TEST(RankProcessTest, ProgramsThatTheRankStartedEndWithIt) {
+  std::vector<std::string> lines;
+  absl::Notification exited;
+  auto started =
+      RankProcess::Start({.program = "/bin/sh",
+                          .arguments = {"-c", "(sleep 20; echo late >&2) 3>&- & exit 11"},
+                          .log = Logger({.level = LogLevel::kError})},
+                         {.on_report = [](const RankReport&) {},
+                          .on_exit = [&](int) { exited.Notify(); },
+                          .on_log = [&](absl::string_view line) { lines.emplace_back(line); }});
+  ASSERT_TRUE(started.ok()) << started.status();
+  exited.WaitForNotification();
+  started->reset();
+  EXPECT_THAT(lines, testing::IsEmpty());
 }
 
 TEST(RankProcessTest, ReportsTheSignalThatEndedIt) {
