@@ -84,10 +84,15 @@ class SecurityTest(unittest.TestCase):
         for site, ranks in (("site-a", 1), ("site-b", 2)):
             self.cluster.start_worker(site, ranks, *self.issue("pool", site))
         self.assertEqual(self.cluster.submit(steps=300).returncode, 0)
-        cluster.wait_until(lambda: [len(self.cluster.ranks_of(site)) for site in ("site-a", "site-b")] == [1, 2], 30, "the ranks")
-        lines = [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for process in [self.cluster.coordinator, *self.cluster.workers.values()]
-                 for pid in [process.pid, *cluster.children(process.pid)]]
-        self.assertEqual(sum("longhaul-rank" in line for line in lines), 3)
+        lines = []
+
+        def rank_lines():
+            """A process that has just been made has its parent's command line for a moment."""
+            lines[:] = [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for process in [self.cluster.coordinator, *self.cluster.workers.values()]
+                        for pid in [process.pid, *cluster.children(process.pid)]]
+            return sum("longhaul-rank" in line for line in lines)
+
+        cluster.wait_until(lambda: rank_lines() == 3, 30, "the ranks")
         self.cluster.wait_job()
         seen = [*lines, self.http("/metrics", self.secrets[0])[1]]
         self.assertIn("longhaul_", seen[-1])
