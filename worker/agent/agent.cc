@@ -288,9 +288,10 @@ void Agent::Do(const PoolSupervisor::StartRanks&) {
                          options_.nodes > 1 ? absl::StrCat(" of the pool's ", place_.ranks(),
                                                            ", from number ", place_.first_rank())
                                             : ""));
-  // Ends what is left of the last group.
-  Do(PoolSupervisor::KillRanks{});
   const absl::Status status = ranks_->Start({incarnation_, assignment_, place_});
+  // What was left of the last group has ended.
+  metrics_.RanksEnded();
+  tracks_.Close();
   if (status.ok()) return metrics_.RanksStarted(options_.ranks);
   Perform(supervisor_.StartFailed(status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
 }

@@ -59,46 +59,47 @@ TEST(RankProcessTest, MalformedReportsAreDroppedAndTheRestIsRead) {
   EXPECT_EQ(run.reports[0].job_id(), "ok");
 }
 
-TEST(RankProcessTest, PassesOnItsStandardErrorLineByLine) {
-  absl::Notification exited;
+// A ShellRank whose lines are kept. They are complete when End returns.
+struct SpeakingRank {
+  explicit SpeakingRank(const std::string& script) {
+    auto started = RankProcess::Start(
+        {.program = "/bin/sh",
+         .arguments = {"-c", script},
+         .log = Logger({.level = LogLevel::kError})},
+        {.on_report = [](const RankReport&) {},
+         .on_exit = [this](int) { exited.Notify(); },
+         .on_log = [this](absl::string_view line) { lines.emplace_back(line); }});
+    EXPECT_TRUE(started.ok()) << started.status();
+    process = *std::move(started);
+  }
+  // Waits until it has ended by itself, and joins the thread that reads.
+  void End() {
+    exited.WaitForNotification();
+    process.reset();
+  }
   std::vector<std::string> lines;
-  auto started = RankProcess::Start(
-      {.program = "/bin/sh",
-       .arguments =
-           {"-c",
-            "printf 'one\\ntwo\\n' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; echo >&2; "
-            "printf last >&2; echo '{}' >&3"},
-       .log = Logger({.level = LogLevel::kError})},
-      {.on_report = [](const RankReport&) {},
-       .on_exit = [&](int) { exited.Notify(); },
-       .on_log = [&](absl::string_view line) { lines.emplace_back(line); }});
-  ASSERT_TRUE(started.ok()) << started.status();
-  exited.WaitForNotification();
-  // Joins the thread that reads.
-  started->reset();
-  ASSERT_EQ(lines.size(), 5u);
-  EXPECT_EQ(lines[0], "one");
-  EXPECT_EQ(lines[1], "two");
+  absl::Notification exited;
+  std::unique_ptr<RankProcess> process;
+};
+
+TEST(RankProcessTest, PassesOnItsStandardErrorLineByLine) {
+  SpeakingRank run(
+      "printf 'one\\ntwo\\n' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; echo >&2; "
+      "printf last >&2; echo '{}' >&3");
+  run.End();
+  ASSERT_EQ(run.lines.size(), 5u);
+  EXPECT_EQ(run.lines[0], "one");
+  EXPECT_EQ(run.lines[1], "two");
   // Longer than a line may be, so it comes in parts.
-  EXPECT_EQ(lines[2].size() + lines[3].size(), 100'000u);
-  EXPECT_EQ(lines[4], "last");
+  EXPECT_EQ(run.lines[2].size() + run.lines[3].size(), 100'000u);
+  EXPECT_EQ(run.lines[4], "last");
 }
 
 // Such a program, a tokenizer for example, would hold the pipe of the rank's lines.
 TEST(RankProcessTest, ProgramsThatTheRankStartedEndWithIt) {
-  std::vector<std::string> lines;
-  absl::Notification exited;
-  auto started =
-      RankProcess::Start({.program = "/bin/sh",
-                          .arguments = {"-c", "(sleep 20; echo late >&2) 3>&- & exit 11"},
-                          .log = Logger({.level = LogLevel::kError})},
-                         {.on_report = [](const RankReport&) {},
-                          .on_exit = [&](int) { exited.Notify(); },
-                          .on_log = [&](absl::string_view line) { lines.emplace_back(line); }});
-  ASSERT_TRUE(started.ok()) << started.status();
-  exited.WaitForNotification();
-  started->reset();
-  EXPECT_THAT(lines, testing::IsEmpty());
+  SpeakingRank run("(sleep 20; echo late >&2) 3>&- & exit 11");
+  run.End();
+  EXPECT_THAT(run.lines, testing::IsEmpty());
 }
 
 TEST(RankProcessTest, ReportsTheSignalThatEndedIt) {
