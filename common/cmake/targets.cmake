@@ -1,8 +1,5 @@
 # One function for each kind of target, so that a folder's CMakeLists has only sources and dependencies.
-#
-# longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it
-# is header-only. Dependencies are names of this tree (DEPS base codec) or imported targets. PRIVATE_DEPS:
-# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers.
+
 function(_longhaul_deps out)
   set(result)
   foreach(dep ${ARGN})
@@ -15,6 +12,54 @@ function(_longhaul_deps out)
   set(${out} ${result} PARENT_SCOPE)
 endfunction()
 
+# A precompiled header serves sources with the same options only; those of libraries have -fPIC. -fpch-preprocess: for
+# ccache.
+function(_longhaul_precompile name)
+  if(LONGHAUL_PRECOMPILE)
+    target_precompile_headers(${name} ${ARGN})
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC> $<$<COMPILE_LANGUAGE:CXX>:-pthread>
+                           $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  endif()
+endfunction()
+
+# longhaul_headers(NAME FILE DEPS ... [QUICKLY]): the headers that FILE includes are parsed once, for all targets that
+# reuse longhaul_NAME. QUICKLY: for sources that are not optimized.
+function(longhaul_headers name file)
+  cmake_parse_arguments(ARG "QUICKLY" "" "DEPS" ${ARGN})
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "")
+  add_library(longhaul_${name} OBJECT ${source})
+  target_link_libraries(longhaul_${name} PRIVATE ${ARG_DEPS})
+  if(ARG_QUICKLY)
+    _longhaul_not_optimized(longhaul_${name})
+  endif()
+  _longhaul_precompile(longhaul_${name} PRIVATE ${file})
+endfunction()
+
+# For a target that links DEPS.
+function(_longhaul_optimized name)
+  if("rpc" IN_LIST ARGN OR "proto" IN_LIST ARGN)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_rpc_headers)
+  else()
+    _longhaul_precompile(${name} REUSE_FROM longhaul_base_headers)
+  endif()
+endfunction()
+
+function(_longhaul_not_optimized name)
+  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O0>)
+endfunction()
+
+# A test spends its time in the libraries. Its own sources are not optimized, so that they compile in half of the time.
+function(_longhaul_quickly_compiled name)
+  _longhaul_not_optimized(${name})
+  # As GTest::gtest defines it, for targets that do not link it.
+  target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)
+  _longhaul_precompile(${name} REUSE_FROM longhaul_test_headers)
+endfunction()
+
+# longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it
+# is header-only. Dependencies are names of this tree (DEPS base codec) or imported targets. PRIVATE_DEPS:
+# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers.
 function(longhaul_library name)
   cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   _longhaul_deps(deps ${ARG_DEPS})
@@ -22,6 +67,7 @@ function(longhaul_library name)
   if(ARG_SRCS)
     add_library(longhaul_${name} STATIC ${ARG_SRCS})
     target_link_libraries(longhaul_${name} PUBLIC ${deps} PRIVATE ${private_deps})
+    _longhaul_optimized(longhaul_${name} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
     if(ARG_TORCH)
       set_target_properties(longhaul_${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
     endif()
@@ -55,26 +101,7 @@ endfunction()
 function(longhaul_binary name)
   cmake_parse_arguments(ARG "GLOO" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name} "${ARG_GLOO}")
-endfunction()
-
-# A test spends its time in the libraries. Its own sources are not optimized, so that they compile in half of the time.
-function(_longhaul_quickly_compiled name)
-  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O0>)
-endfunction()
-
-# A precompiled header serves sources with the same options only. -fpch-preprocess: for ccache.
-function(_longhaul_precompiled name)
-  target_precompile_headers(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-pthread> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-endfunction()
-
-# longhaul_test_headers(FILE): headers that nearly all tests include. They are parsed once for all longhaul_test.
-function(longhaul_test_headers file)
-  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc "int main() {}\n")
-  add_executable(longhaul_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
-  target_link_libraries(longhaul_test_headers PRIVATE GTest::gtest GTest::gmock)
-  _longhaul_quickly_compiled(longhaul_test_headers)
-  _longhaul_precompiled(longhaul_test_headers PRIVATE ${file})
+  _longhaul_optimized(${name} ${ARG_DEPS})
 endfunction()
 
 # longhaul_test(NAME SRCS ... DEPS ... [GLOO] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
@@ -87,7 +114,8 @@ function(longhaul_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT ARG_COMPUTES)
     _longhaul_quickly_compiled(${name})
-    _longhaul_precompiled(${name} REUSE_FROM longhaul_test_headers)
+  else()
+    _longhaul_optimized(${name} ${ARG_DEPS})
   endif()
   _longhaul_ctest(${name} ${name})
 endfunction()
@@ -138,6 +166,7 @@ function(longhaul_benchmark name)
   cmake_parse_arguments(ARG "GLOO" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name} "${ARG_GLOO}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
+  _longhaul_optimized(${name} ${ARG_DEPS})
 endfunction()
 
 # longhaul_simd_sources(FILES...): sources that Highway compiles once for each instruction set; it chooses one at run
@@ -155,7 +184,7 @@ function(longhaul_simd_sources)
   if(LONGHAUL_FUZZ)
     list(APPEND options -O0)
   endif()
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # longhaul_fuzz_target(NAME SRCS ... DEPS ...): a program in build/fuzz that replays the files of corpus/NAME, beside

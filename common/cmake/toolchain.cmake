@@ -20,6 +20,13 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
 # In sources that are compiled together gcc takes a source's own types for those of a header; and its optimizer finds
 # values of std::optional uninitialized that are not.
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+# clang takes a precompiled header only with exactly the same definitions.
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(LONGHAUL_PRECOMPILE OFF)
+endif()
+
+# gcc collects its garbage less often: a tenth of the time of a build, for up to 0.4 GB more memory a source.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=1000> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 include_directories(${CMAKE_SOURCE_DIR})
 
 if(LONGHAUL_SANITIZE)
