@@ -25,8 +25,8 @@ struct MegatronIndex {
   int64_t tokens = 0, sequences = 0, documents = 0;
 };
 
-// Reads the whole file. INVALID_ARGUMENT: it is not an index, or of another version or type; sizes do not add up; sequences do not
-// follow each other without gaps, as Megatron-LM writes them; or documents are out of order. Otherwise
+// Reads the whole file. INVALID_ARGUMENT: it is not an index, or of another version or type; sizes do not add up;
+// sequences do not follow each other without gaps, as Megatron-LM writes them; or documents are out of order. Otherwise
 // the errors of ReadOnlyFile.
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file);
 

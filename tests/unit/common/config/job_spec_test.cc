@@ -207,14 +207,6 @@ TEST(JobSpecTest, ReportsEveryMissingField) {
                            "model.transformer.context", "data", "train.steps", "train.batch"));
 }
 
-TEST(JobSpecTest, AWrongValueIsShownAsItWasWritten) {
-  std::vector<SpecViolation> violations;
-  EXPECT_FALSE(ResolveJobSpec(Small({"name=j\u00f6b-\u4efb\u52a1\u202e"}), &violations).ok());
-  ASSERT_EQ(violations.size(), 1u);
-  EXPECT_THAT(violations[0].description,
-              testing::HasSubstr("found 'j\u00f6b-\u4efb\u52a1\\xe2\\x80\\xae'"));
-}
-
 TEST(JobSpecTest, ReportsEveryFieldOutOfRange) {
   EXPECT_THAT(
       FaultsWith({"name=Small", "train.steps=-1", "train.batch=-1", "sync.h=5", "sync.tau=5",
