@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -18,31 +17,28 @@ namespace {
 
 // More threads do not make a disk faster.
 constexpr size_t kThreadsMax = 8;
-constexpr size_t kDigestedBytes = 1 << 20;
+constexpr int64_t kDigestedBytes = 1 << 20;
 
 std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestFile);
 }
 
-absl::string_view TextOf(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 // Of a file that may be larger than the memory.
-Digest128 DigestOfFile(const MappedFile& file) {
+absl::StatusOr<Digest128> DigestOfFile(const ReadOnlyFile& file) {
   Digester digester;
-  for (size_t at = 0; at < file.bytes().size(); at += kDigestedBytes) {
-    const absl::Span<const uint8_t> part = file.bytes().subspan(at, kDigestedBytes);
-    digester.Update(absl::string_view(reinterpret_cast<const char*>(part.data()), part.size()));
-    file.Release(part);
+  std::vector<uint8_t> read(kDigestedBytes);
+  for (int64_t at = 0; at < file.size(); at += kDigestedBytes) {
+    const auto part = absl::MakeSpan(read).subspan(0, std::min(kDigestedBytes, file.size() - at));
+    LH_RETURN_IF_ERROR(file.Read(at, part));
+    digester.Update({reinterpret_cast<const char*>(part.data()), part.size()});
   }
   return digester.Value();
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
   const std::string path = ManifestPath(folder);
-  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  std::optional<v1::CheckpointManifest> manifest = ParseManifest(TextOf(file));
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kManifestBytesMax));
+  std::optional<v1::CheckpointManifest> manifest = ParseManifest(text);
   if (!manifest.has_value())
     return absl::InvalidArgumentError(absl::StrCat(path, ": is not a checkpoint's manifest"));
   if (const absl::Status sound = CheckManifest(*manifest); !sound.ok()) {
@@ -85,23 +81,24 @@ absl::StatusOr<std::unique_ptr<CheckpointFolder>> CheckpointFolder::Open(
 absl::Status CheckpointFolder::OpenFiles(const std::string& folder) {
   for (const v1::CheckpointFragment& fragment : manifest_.fragments()) {
     const std::string path = absl::StrCat(folder, "/", fragment.file());
-    LH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-    LH_RETURN_IF_ERROR(CheckFileBytes(fragment, static_cast<int64_t>(file.bytes().size()), path));
+    LH_ASSIGN_OR_RETURN(ReadOnlyFile file, ReadOnlyFile::Open(path));
+    LH_RETURN_IF_ERROR(CheckFileBytes(fragment, file.size(), path));
     files_.push_back(std::move(file));
   }
-  return VerifyFiles(folder);
+  return VerifyFiles();
 }
 
 // Reading is most of the work of an export, so every core reads files.
-absl::Status CheckpointFolder::VerifyFiles(const std::string& folder) const {
+absl::Status CheckpointFolder::VerifyFiles() const {
   const size_t count = files_.size();
   std::vector<absl::Status> found(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < count; i = next++) {
       const v1::CheckpointFragment& fragment = manifest_.fragments(static_cast<int>(i));
-      found[i] = CheckFileDigest(fragment, DigestOfFile(files_[i]),
-                                 absl::StrCat(folder, "/", fragment.file()));
+      const absl::StatusOr<Digest128> digest = DigestOfFile(files_[i]);
+      found[i] =
+          digest.ok() ? CheckFileDigest(fragment, *digest, files_[i].path()) : digest.status();
     }
   };
   const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax);
@@ -132,9 +129,7 @@ absl::Status CheckpointFolder::FindTensors(const std::string& folder) {
       }
       // The place is within the file. CheckManifest compared it with the fragment, whose size the
       // file has.
-      const MappedFile& file = files_[tensor.fragment()];
-      places.push_back({wanted.offset, wanted.elements, &file,
-                        file.bytes().subspan(4 * tensor.offset(), 4 * wanted.elements)});
+      places.push_back({wanted.offset, wanted.elements, tensor.fragment(), 4 * tensor.offset()});
     }
   }
   return absl::OkStatus();
@@ -146,10 +141,9 @@ absl::Status CheckpointFolder::Read(int unit, int64_t offset, absl::Span<float> 
     const int64_t from = std::max(offset, place.offset),
                   to = std::min(end, place.offset + place.elements);
     if (from >= to) continue;
-    const absl::Span<const uint8_t> bytes =
-        place.bytes.subspan(4 * (from - place.offset), 4 * (to - from));
-    std::memcpy(out.data() + (from - offset), bytes.data(), bytes.size());
-    place.file->Release(bytes);
+    auto* const values = reinterpret_cast<uint8_t*>(out.data() + (from - offset));
+    LH_RETURN_IF_ERROR(files_[place.file].Read(place.begin + 4 * (from - place.offset),
+                                               {values, static_cast<size_t>(4 * (to - from))}));
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // Reads a checkpoint's folder (coordinator/store/FORMAT.md) without a coordinator: the outer
-// parameters of a job, and the model to which they belong. Files are mapped; what was read of them is not kept
-// in memory.
+// parameters of a job, and the model to which they belong. A file that is changed, cut off or fails meanwhile is an
+// error of the call that reads it.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/io/mapped_file.h"
+#include "common/io/read_only_file.h"
 #include "common/layout/initial_parameters.h"
 #include "common/layout/model_layout.h"
 #include "longhaul/v1/checkpoint.pb.h"
@@ -34,19 +34,20 @@ class CheckpointFolder : public InitialParameters {
   struct Place {
     // Within the unit.
     int64_t offset = 0, elements = 0;
-    const MappedFile* file = nullptr;
-    absl::Span<const uint8_t> bytes;
+    // Which file, and where in it, in bytes.
+    int file = 0;
+    int64_t begin = 0;
   };
   CheckpointFolder() = default;
   absl::Status OpenFiles(const std::string& folder);
-  absl::Status VerifyFiles(const std::string& folder) const;
+  absl::Status VerifyFiles() const;
   absl::Status FindTensors(const std::string& folder);
 
   v1::CheckpointManifest manifest_;
   TransformerShape shape_;
   ModelLayout layout_;
   // By fragment.
-  std::vector<MappedFile> files_;
+  std::vector<ReadOnlyFile> files_;
   // By unit, in the order of their offsets.
   std::vector<std::vector<Place>> places_;
 };

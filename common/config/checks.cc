@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/escaped_text.h"
 #include "common/base/names.h"
 #include "common/base/nearest_name.h"
+#include "common/base/utf8.h"
 
 namespace longhaul {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kPathMax = 4096;
 constexpr size_t kQuotedMax = 80;
 
 std::string Quote(absl::string_view text) {
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kQuotedMax)),
+  return absl::StrCat("'", EscapedText(ClipUtf8(text, kQuotedMax)),
                       text.size() > kQuotedMax ? "...'" : "'");
 }
 

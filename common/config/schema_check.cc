@@ -5,12 +5,13 @@
 #include <map>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/escaped_text.h"
 #include "common/base/nearest_name.h"
+#include "common/base/utf8.h"
 #include "common/config/enum_names.h"
 
 namespace longhaul {
@@ -27,8 +28,9 @@ std::string Shown(const Json& value) {
   if (value.is_object()) return "a group of fields";
   if (value.is_array()) return "a list";
   const std::string text =
-      value.is_string() ? absl::CHexEscape(value.get_ref<const std::string&>()) : value.dump();
-  const std::string cut = text.size() > kShownMax ? text.substr(0, kShownMax) + "..." : text;
+      value.is_string() ? EscapedText(value.get_ref<const std::string&>()) : value.dump();
+  const std::string cut =
+      text.size() > kShownMax ? absl::StrCat(ClipUtf8(text, kShownMax), "...") : text;
   return value.is_string() ? absl::StrCat("text '", cut, "'") : cut;
 }
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
-#include "common/io/mapped_file.h"
+#include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_writer.h"
 #include "nlohmann/json.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 // So many values and their 16-bit forms stay in the cache of a core between the passes.
 constexpr int64_t kChunkElements = 1 << 16;
-constexpr uint64_t kCarriedBytesMax = 256 << 20;
+constexpr int64_t kCarriedBytesMax = 256 << 20;
 constexpr char kGeneration[] = "generation_config.json";
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "tokenizer.model",
@@ -107,12 +107,8 @@ absl::StatusOr<std::vector<std::string>> Carry(FileSystem& fs, const std::string
     const std::string path = JoinPath(like, name);
     std::error_code error;
     if (!std::filesystem::exists(path, error)) continue;
-    LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-    if (file.bytes().size() > kCarriedBytesMax)
-      return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than 256 MiB"));
-    LH_RETURN_IF_ERROR(WriteFileAtomically(
-        fs, JoinPath(folder, name),
-        {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}));
+    LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kCarriedBytesMax));
+    LH_RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(folder, name), text));
     carried.emplace_back(name);
   }
   return carried;

@@ -1,6 +1,6 @@
 // The parameters of a Hugging Face folder: model.safetensors, or the files that
 // model.safetensors.index.json names. Values in float32, bfloat16 or float16 become float32. Files
-// are mapped, so parameters that are not read cost nothing.
+// are read in parts, so parameters that are not read cost nothing.
 #pragma once
 
 #include <memory>

@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/host_port.h"
+#include "common/base/listen_fault.h"
 
 namespace longhaul {
 namespace {
@@ -186,12 +187,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
         "listening_ports", address, "num_threads", absl::StrCat(kConnectionsServed),
         "request_timeout_ms", absl::StrCat(absl::ToInt64Milliseconds(kRequestTime)),
         "max_request_size", absl::StrCat(kRequestBytesMax)});
-  } catch (const CivetException& e) {
-    return absl::UnavailableError(absl::StrCat("cannot serve HTTP at ", address, ": ", e.what(),
-                                               "; is another program listening there?"));
+  } catch (const CivetException&) {
+    // What it says is of its own objects.
+    return ListenFault(*ParseHostPort(address));
   }
   const std::vector<int> ports = http->server->getListeningPorts();
-  if (ports.empty()) return absl::UnavailableError(absl::StrCat("cannot bind ", address));
+  if (ports.empty()) return ListenFault(*ParseHostPort(address));
   http->address = options.address;
   for (const auto& [path, page] : pages.all()) {
     // Without this handler, that of "/" would get every path.

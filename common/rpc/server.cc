@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/host_port.h"
+#include "common/base/listen_fault.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -114,9 +115,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.address,
-                     ": is another program listening there, or is it no address of this machine?"));
+    if (IsUnixSocket(options.address))
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
+    return ListenFault(*ParseHostPort(options.address));
   }
   if (IsUnixSocket(options.address)) {
     return std::unique_ptr<Server>(

@@ -135,7 +135,17 @@ absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::s
 }
 
 absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
-  return Call(*pools_, v1::ListPoolsRequest(), &v1::PoolService::Stub::ListPools);
+  v1::ListPoolsResponse all;
+  v1::ListPoolsRequest request;
+  do {
+    LH_ASSIGN_OR_RETURN(v1::ListPoolsResponse page,
+                        Call(*pools_, request, &v1::PoolService::Stub::ListPools));
+    // Empty pages would make this loop endless; the service gives none.
+    if (page.pools_size() == 0) break;
+    all.mutable_pools()->MergeFrom(page.pools());
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return all;
 }
 
 absl::StatusOr<v1::DescribeResponse> Client::Describe() {

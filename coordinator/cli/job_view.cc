@@ -113,7 +113,8 @@ bool HasEnded(const v1::Job& job) {
 
 bool Rests(const v1::Job& job) { return HasEnded(job) || job.state() == v1::QUARANTINED; }
 
-std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside) {
+std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside,
+                         int left_out) {
   std::string text;
   for (const v1::SetAside& pool : set_aside) {
     const auto& wait = pool.retry_in();
@@ -125,6 +126,7 @@ std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>&
     if (!pool.error().hint().empty())
       absl::StrAppend(&text, "  hint: ", Printable(pool.error().hint()), "\n");
   }
+  if (left_out > 0) absl::StrAppend(&text, "and ", left_out, " more that are set aside\n");
   return text;
 }
 
@@ -174,16 +176,19 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job, width));
   if (job.pools_size() > 0)
     absl::StrAppend(&text, "\n", PoolTable(job, width), InnerStateText(job));
-  if (job.set_aside_size() > 0) absl::StrAppend(&text, "\n", SetAsideText(job.set_aside()));
+  if (job.pools_left_out() > 0)
+    absl::StrAppend(&text, "and ", job.pools_left_out(), " more pools\n");
+  if (job.set_aside_size() > 0)
+    absl::StrAppend(&text, "\n", SetAsideText(job.set_aside(), job.set_aside_left_out()));
   return text;
 }
 
 std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, TableWidth width) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Job& job : jobs.jobs()) {
-    rows.push_back({job.spec().name(), StateName(job.state()), Steps(job),
-                    LossOrDash(job.eval_loss()), absl::StrCat(job.pools_size()), Took(job, now),
-                    job.id()});
+    rows.push_back(
+        {job.spec().name(), StateName(job.state()), Steps(job), LossOrDash(job.eval_loss()),
+         absl::StrCat(job.pools_size() + job.pools_left_out()), Took(job, now), job.id()});
   }
   return FittedTable({{"NAME", CellFit::kName},
                       {"STATE"},

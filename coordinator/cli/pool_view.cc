@@ -51,7 +51,7 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
                                   : "not here",
                       "\n");
     }
-    absl::StrAppend(&text, SetAsideText(pool.set_aside()));
+    absl::StrAppend(&text, SetAsideText(pool.set_aside(), pool.set_aside_left_out()));
   }
   return text;
 }
@@ -76,8 +76,11 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, Tab
                                      absl::UTCTimeZone()),
                     BytesText(4 * elements), checkpoint.path()});
   }
-  return FittedTable({{"STEP"}, {"FINAL"}, {"CREATED"}, {"SIZE"}, {"PATH", CellFit::kPath}}, rows,
-                     width);
+  std::string text = FittedTable(
+      {{"STEP"}, {"FINAL"}, {"CREATED"}, {"SIZE"}, {"PATH", CellFit::kPath}}, rows, width);
+  if (checkpoints.left_out() > 0)
+    absl::StrAppend(&text, "and ", checkpoints.left_out(), " older ones\n");
+  return text;
 }
 
 }  // namespace longhaul::cli

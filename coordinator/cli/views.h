@@ -29,7 +29,9 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, Tab
 
 // Why pools do not take part, a line for each: "west is set aside for quickstart: NOT_FOUND: no such
 // file (3 times in a row; again in 20s)".
-std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside);
+// `left_out`: how many more there are.
+std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside,
+                         int left_out);
 
 bool HasEnded(const v1::Job& job);
 // Ended or quarantined: nothing changes until a user does something.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/utf8.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace longhaul::coordinator {
@@ -16,11 +17,14 @@ constexpr size_t kNormsKept = 16, kNormsNeeded = 5;
 constexpr double kNormRatio = 10;
 
 // Shortens the text, but never inside a character.
-void Bound(std::string* text) {
-  if (text->size() <= JobEvents::kMessageBytesMax) return;
-  size_t end = JobEvents::kMessageBytesMax;
-  while (end > 0 && (static_cast<unsigned char>((*text)[end]) & 0xc0) == 0x80) --end;
-  text->resize(end);
+void Bound(size_t bytes_max, std::string* text) { text->resize(ClipUtf8(*text, bytes_max).size()); }
+
+// All events of a job fit one message.
+void BoundTexts(v1::JobEvent& event) {
+  Bound(JobEvents::kMessageBytesMax, event.mutable_message());
+  Bound(JobEvents::kMessageBytesMax, event.mutable_hint());
+  Bound(JobEvents::kNameBytesMax, event.mutable_code());
+  Bound(JobEvents::kNameBytesMax, event.mutable_pool());
 }
 
 void SetFault(const JobFault& fault, v1::JobEvent& event) {
@@ -35,8 +39,7 @@ void JobEvents::Add(v1::JobEvent event, absl::Time now) {
   event.set_sequence(++newest_);
   *event.mutable_at() =
       google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(now));
-  Bound(event.mutable_message());
-  Bound(event.mutable_hint());
+  BoundTexts(event);
   events_.push_back(std::move(event));
   if (events_.size() > kEventsMax) events_.pop_front();
 }
@@ -64,6 +67,7 @@ void JobEvents::Restore(const std::vector<std::string>& events) {
     v1::JobEvent event;
     if (!event.ParseFromString(bytes) || event.sequence() <= newest_) continue;
     newest_ = event.sequence();
+    BoundTexts(event);
     events_.push_back(std::move(event));
     if (events_.size() > kEventsMax) events_.pop_front();
   }

@@ -21,9 +21,10 @@ namespace longhaul::coordinator {
 class JobEvents {
  public:
   static constexpr size_t kEventsMax = 500;
-  static constexpr size_t kMessageBytesMax = 1024;
+  // Of message and hint; of code and pool.
+  static constexpr size_t kMessageBytesMax = 1024, kNameBytesMax = 255;
 
-  // Gives the event its number and time, and adds it. The oldest is dropped if there are too many.
+  // Gives the event its number and time, bounds its texts, and adds it. The oldest is dropped if there are too many.
   void Add(v1::JobEvent event, absl::Time now);
   // The events after a sequence, oldest first.
   std::vector<v1::JobEvent> After(int64_t sequence) const;

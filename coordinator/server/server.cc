@@ -347,10 +347,11 @@ class CoordinatorServer::Impl {
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
         .door = door});
-    LH_ASSIGN_OR_RETURN(
-        server_, Server::Start(RpcOptions(options),
-                               {job_service_.get(), upload_service_.get(), pool_service_.get(),
-                                sync_service_.get(), server_service_.get(), log_service_.get()}));
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
+        RpcOptions(options), {job_service_.get(), upload_service_.get(), pool_service_.get(),
+                              sync_service_.get(), server_service_.get(), log_service_.get()});
+    if (!server.ok()) return OfFlag("--listen", server.status());
+    server_ = *std::move(server);
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
@@ -369,7 +370,10 @@ class CoordinatorServer::Impl {
                            .started = clock_->Now()});
     LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
                         HttpServer::OptionsFrom(options.http_listen));
-    LH_ASSIGN_OR_RETURN(http_server_, HttpServer::Start(http, std::move(pages)));
+    absl::StatusOr<std::unique_ptr<HttpServer>> http_server =
+        HttpServer::Start(http, std::move(pages));
+    if (!http_server.ok()) return OfFlag("--http-listen", http_server.status());
+    http_server_ = *std::move(http_server);
     shows_pages_ = true;
     return absl::OkStatus();
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -16,6 +17,8 @@ namespace {
 
 // bf16 gradients, up and down.
 constexpr int64_t kDataParallelBytes = 2 * 2;
+// Limits of the lists of a report. The rest of it, with a spec of at most 1 MiB, is below 2 MiB.
+constexpr size_t kPoolsBytesMax = 1 << 20, kSetAsideBytesMax = 256 << 10;
 
 void SetRecord(const JobRecord& record, v1::Job* report) {
   report->set_id(record.id);
@@ -208,6 +211,17 @@ v1::Job ReportEnded(const JobRecord& record) {
   report.ParseFromString(record.status);  // Ours; what does not parse is left out.
   report.mutable_spec()->ParseFromString(record.spec);
   SetRecord(record, &report);
+  return report;
+}
+
+v1::Job Bounded(v1::Job report) {
+  auto& pools = *report.mutable_pools();
+  if (BytesOf(pools) > kPoolsBytesMax) {
+    std::stable_partition(pools.pointer_begin(), pools.pointer_end(),
+                          [](const v1::PoolProgress* pool) { return pool->live(); });
+  }
+  report.set_pools_left_out(KeepWithin(kPoolsBytesMax, &pools));
+  report.set_set_aside_left_out(KeepWithin(kSetAsideBytesMax, report.mutable_set_aside()));
   return report;
 }
 

@@ -29,6 +29,10 @@ v1::Job ReportEnded(const JobRecord& record);
 // Of a job that is not stored (validate_only).
 v1::Job ReportUnstored(const ResolvedJob& resolved);
 
+// Leaves out what would make a message too large, and counts it: of the pools the ones that are not
+// live first. What remains is below 3 MiB.
+v1::Job Bounded(v1::Job report);
+
 // "node 1 of 2, for 1m30s, at most 30s more".
 std::string InWords(const Waiting& waiting, absl::Time now);
 

@@ -106,7 +106,7 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
           return reactor->Finish(ToGrpcStatus(record.status()));
         // Watchers hear how the job ended before it is removed.
         service_.watchers->Flush(
-            [this](const std::string& id) { return Report(*service_.performer, id); },
+            [this](const std::string& id) { return Bounded(Report(*service_.performer, id)); },
             EventSourceOf(*service_.performer));
         service_.performer->Delete(request->job(),
                                    [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {

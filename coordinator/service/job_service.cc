@@ -11,6 +11,7 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/service/initial_checkpoint.h"
 #include "coordinator/service/job_report.h"
+#include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/submission.h"
 #include "coordinator/service/unary.h"
@@ -20,8 +21,6 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int kPageDefault = 100, kPageMax = 1000;
-// Half of what gRPC takes in one message.
-constexpr size_t kPageBytesMax = 2 << 20;
 
 // A page token names the last job of the page before.
 absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
@@ -90,7 +89,7 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
 absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {
   LH_ASSIGN_OR_RETURN(const JobRecord record,
                       FindJobRecord(service_.performer->meta(), name_or_id));
-  *job = Report(*service_.performer, record);
+  *job = Bounded(Report(*service_.performer, record));
   return absl::OkStatus();
 }
 
@@ -119,15 +118,19 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
         request->page_size() <= 0 ? kPageDefault : std::min(request->page_size(), kPageMax);
     LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> page,
                         service_.performer->meta().ListJobs(before, size));
+    // A page ends early if it would become too large for a message.
     size_t bytes = 0;
+    int64_t last = before;
     for (const JobRecord& record : page) {
-      *response->add_jobs() = Report(*service_.performer, record);
-      bytes += response->jobs().rbegin()->ByteSizeLong();
-      const bool last = &record == &page.back();
-      // A page ends early if it would become too large for a message.
-      if (bytes < kPageBytesMax && !(last && static_cast<int>(page.size()) == size)) continue;
-      response->set_next_page_token(absl::StrCat("before-", record.order));
-      break;
+      v1::Job job = Bounded(Report(*service_.performer, record));
+      bytes += job.ByteSizeLong();
+      if (bytes > kPageBytesMax && response->jobs_size() > 0) break;
+      *response->add_jobs() = std::move(job);
+      last = record.order;
+    }
+    if (response->jobs_size() < static_cast<int>(page.size()) ||
+        static_cast<int>(page.size()) == size) {
+      response->set_next_page_token(absl::StrCat("before-", last));
     }
     return absl::OkStatus();
   });
@@ -200,6 +203,10 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
       if (response->ByteSizeLong() <= kPageBytesMax) return absl::OkStatus();
       for (v1::CheckpointManifest& manifest : *response->mutable_checkpoints())
         manifest.clear_tensors();
+      auto& checkpoints = *response->mutable_checkpoints();
+      std::reverse(checkpoints.pointer_begin(), checkpoints.pointer_end());
+      response->set_left_out(KeepWithin(kPageBytesMax, &checkpoints));
+      std::reverse(checkpoints.pointer_begin(), checkpoints.pointer_end());
       return absl::OkStatus();
     };
     reactor->Finish(ToGrpcStatus(list()));

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/effects/job_events.h"
 #include "coordinator/effects/performer.h"
 
 namespace longhaul::coordinator {
@@ -17,10 +18,14 @@ absl::Status WasDeleted(const std::string& id) {
                        {"JOB_UNKNOWN", {}});
 }
 
-// The newer message replaces one that was not sent yet, and takes over its events.
+// The newer message replaces one that was not sent yet, and takes over its events: the newest, as
+// many as are kept of a job.
 void TakeOver(v1::WatchJobResponse& older, v1::WatchJobResponse& newer) {
-  older.mutable_events()->MergeFrom(newer.events());
-  newer.mutable_events()->Swap(older.mutable_events());
+  auto& events = *older.mutable_events();
+  events.MergeFrom(newer.events());
+  const int surplus = events.size() - static_cast<int>(JobEvents::kEventsMax);
+  if (surplus > 0) events.DeleteSubrange(0, surplus);
+  newer.mutable_events()->Swap(&events);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at most
 // once a tick, and at most one such message waits for it. Events are gathered too, and it gets all that
-// are kept.
+// are kept: of a watcher that does not read, a message never has more than the newest
+// JobEvents::kEventsMax.
 //
 // A cursor is the time of a change in microseconds, so that it means the same after a restart.
 #pragma once

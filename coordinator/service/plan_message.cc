@@ -7,7 +7,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, int ordinal,
+void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, const AdmitRank& rank,
                   v1::FragmentPlan* plan) {
   const FragmentSchedule& schedule = job.resolved->schedule[fragment];
   plan->set_fragment(fragment);
@@ -17,7 +17,7 @@ void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, in
   plan->set_rounds(schedule.rounds);
   plan->set_version(view.version);
   const auto& contributors = view.contributors;
-  plan->set_contributed(std::find(contributors.begin(), contributors.end(), ordinal) !=
+  plan->set_contributed(std::find(contributors.begin(), contributors.end(), rank.ordinal) !=
                         contributors.end());
   for (const UnitSpan& span : job.resolved->fragments[fragment].units) {
     v1::UnitSpan* unit = plan->add_units();
@@ -28,6 +28,11 @@ void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, in
   if (const auto& commit = job.progress.commit(fragment)) {
     *plan->mutable_digest() = ToProto(commit->digest);
     *plan->mutable_commit() = ToProto(*commit, job.id());
+    // All names in all fragments may be too many for a message.
+    auto& pools = *plan->mutable_commit()->mutable_pools();
+    pools.erase(std::remove_if(pools.begin(), pools.end(),
+                               [&](const std::string& pool) { return pool != rank.pool; }),
+                pools.end());
   }
 }
 
@@ -44,7 +49,7 @@ v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank&
   plan->set_final_round(spec.sync().final_round());
   plan->set_start_step(rank.start_step);
   for (int f = 0; f < job.fragment_count(); ++f) {
-    FillFragment(job, view.fragments[f], f, rank.ordinal, plan->add_fragments());
+    FillFragment(job, view.fragments[f], f, rank, plan->add_fragments());
   }
   *plan->mutable_up() = spec.sync().up();
   *plan->mutable_down() = spec.sync().down();

@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/job_report.h"
+#include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/names.h"
 #include "coordinator/service/unary.h"
@@ -30,6 +33,10 @@ constexpr size_t kDescriptionsMax = 10000;
 constexpr int kCapabilitiesMax = 256;
 constexpr size_t kCapabilityBytesMax = 64;
 constexpr int kKeptJobsMax = 256;
+// A page token names the last pool of the page before.
+constexpr absl::string_view kPageTokenPrefix = "after-";
+// Of the jobs for which one pool is set aside.
+constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
 
 // The core checks the numbers.
 absl::Status CheckNode(const v1::JoinRequest& request) {
@@ -345,36 +352,52 @@ grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* contex
                     });
 }
 
-void PoolService::List(v1::ListPoolsResponse* response) const {
+v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
+  v1::Pool pool;
+  if (const auto found = descriptions_.find(view.pool); found != descriptions_.end())
+    pool = found->second;
+  pool.set_name(view.pool);
+  pool.set_state(StateOf(view.standing));
+  pool.set_ranks(view.ranks);
+  for (const NodeView& node : view.nodes) {
+    v1::Node* message = pool.add_nodes();
+    message->set_node(node.node);
+    message->set_host(node.machine);
+    message->set_here(node.here);
+    message->set_ranks(node.ranks);
+    message->set_address(node.host);
+  }
+  if (view.missing.has_value()) pool.set_waiting_for(InWords(*view.missing, now));
+  *pool.mutable_lease_left() = ToProto(std::max(view.lease_end - now, absl::ZeroDuration()));
+  for (const SetAsideView& set_aside : view.set_aside)
+    *pool.add_set_aside() = ToProto(set_aside, now);
+  pool.set_set_aside_left_out(KeepWithin(kPoolSetAsideBytesMax, pool.mutable_set_aside()));
+  if (!view.assignment.has_value()) return pool;
+  pool.set_job_id(view.assignment->job);
+  const std::shared_ptr<LiveJob> job = service_.performer->Find(view.assignment->job);
+  if (!job) return pool;
+  const auto& pools = job->progress.pools();
+  if (const auto found = pools.find(view.pool); found != pools.end()) {
+    *pool.mutable_progress() = found->second.Total();
+    pool.mutable_progress()->set_live(view.lease_end > now);
+  }
+  return pool;
+}
+
+void PoolService::List(const std::string& after, size_t bytes_max,
+                       v1::ListPoolsResponse* response) const {
   const absl::Time now = service_.performer->now();
+  size_t bytes = 0;
   for (const PoolView& view : service_.performer->Pools()) {
-    v1::Pool* pool = response->add_pools();
-    if (const auto found = descriptions_.find(view.pool); found != descriptions_.end())
-      *pool = found->second;
-    pool->set_name(view.pool);
-    pool->set_state(StateOf(view.standing));
-    pool->set_ranks(view.ranks);
-    for (const NodeView& node : view.nodes) {
-      v1::Node* message = pool->add_nodes();
-      message->set_node(node.node);
-      message->set_host(node.machine);
-      message->set_here(node.here);
-      message->set_ranks(node.ranks);
-      message->set_address(node.host);
+    if (view.pool <= after) continue;
+    v1::Pool pool = Describe(view, now);
+    bytes += pool.ByteSizeLong();
+    if (bytes > bytes_max && response->pools_size() > 0) {
+      response->set_next_page_token(
+          absl::StrCat(kPageTokenPrefix, response->pools().rbegin()->name()));
+      return;
     }
-    if (view.missing.has_value()) pool->set_waiting_for(InWords(*view.missing, now));
-    *pool->mutable_lease_left() = ToProto(std::max(view.lease_end - now, absl::ZeroDuration()));
-    for (const SetAsideView& set_aside : view.set_aside)
-      *pool->add_set_aside() = ToProto(set_aside, now);
-    if (!view.assignment.has_value()) continue;
-    pool->set_job_id(view.assignment->job);
-    const std::shared_ptr<LiveJob> job = service_.performer->Find(view.assignment->job);
-    if (!job) continue;
-    const auto& pools = job->progress.pools();
-    if (const auto found = pools.find(view.pool); found != pools.end()) {
-      *pool->mutable_progress() = found->second.Total();
-      pool->mutable_progress()->set_live(view.lease_end > now);
-    }
+    *response->add_pools() = std::move(pool);
   }
 }
 
@@ -382,8 +405,12 @@ grpc::ServerUnaryReactor* PoolService::ListPools(grpc::CallbackServerContext* co
                                                  const v1::ListPoolsRequest* request,
                                                  v1::ListPoolsResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return AnswerFromOwner(context, service_, [this, response] {
-    List(response);
+  absl::string_view after = request->page_token();
+  const bool ours = absl::ConsumePrefix(&after, kPageTokenPrefix) && IsName(after);
+  if (!ours && !request->page_token().empty())
+    return Answered(context, BadRequestError({{"page_token", "is not one that ListPools gave"}}));
+  return AnswerFromOwner(context, service_, [this, response, after = std::string(after)] {
+    List(after, kPageBytesMax, response);
     return absl::OkStatus();
   });
 }

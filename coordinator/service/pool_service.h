@@ -31,11 +31,13 @@ class PoolService final : public v1::PoolService::CallbackService {
                                       const v1::ListPoolsRequest* request,
                                       v1::ListPoolsResponse* response) override;
 
-  // The answer of ListPools. Owner thread.
-  void List(v1::ListPoolsResponse* response) const;
+  // The answer of ListPools: the pools with later names than `after`, at most so many bytes of them, but
+  // at least one. Owner thread.
+  void List(const std::string& after, size_t bytes_max, v1::ListPoolsResponse* response) const;
 
  private:
   // Owner thread.
+  v1::Pool Describe(const PoolView& view, absl::Time now) const;
   absl::Status TakeReport(const v1::HeartbeatRequest& request);
   void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
   void Remember(const v1::JoinRequest& request);

@@ -63,9 +63,9 @@ absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source) {
   if (!ready.ok()) overview.set_not_ready(std::string(ready.message()));
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records,
                       performer.meta().ListJobs(std::numeric_limits<int64_t>::max(), kJobsMax));
-  for (const JobRecord& record : records) *overview.add_jobs() = Report(performer, record);
+  for (const JobRecord& record : records) *overview.add_jobs() = Bounded(Report(performer, record));
   v1::ListPoolsResponse pools;
-  source.pools->List(&pools);
+  source.pools->List("", std::numeric_limits<size_t>::max(), &pools);
   overview.mutable_pools()->Swap(pools.mutable_pools());
   return overview;
 }

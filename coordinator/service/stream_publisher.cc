@@ -52,7 +52,7 @@ std::string StreamPublisher::StatusOf(const LiveJob& job, const std::optional<Jo
 }
 
 void StreamPublisher::Flush() {
-  watchers_->Flush([this](const std::string& id) { return Report(*performer_, id); },
+  watchers_->Flush([this](const std::string& id) { return Bounded(Report(*performer_, id)); },
                    EventSourceOf(*performer_));
 }
 

@@ -14,6 +14,8 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr size_t kIdempotencyTokenBytesMax = 128;
+// As of the document that the CLI takes. Every report of the job and every heartbeat has the spec.
+constexpr size_t kSpecBytesMax = 1 << 20;
 constexpr int64_t kStateBytesPerElement =
     12;  // Outer parameters, momentum, server error: fp32 each.
 
@@ -46,6 +48,10 @@ absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& reques
     return BadRequestError(
         {{"idempotency_token",
           absl::StrCat("has more than ", kIdempotencyTokenBytesMax, " characters")}});
+  }
+  if (const size_t bytes = request.spec().ByteSizeLong(); bytes > kSpecBytesMax) {
+    return BadRequestError(
+        {{"spec", absl::StrFormat("has %d bytes, expected at most %d", bytes, kSpecBytesMax)}});
   }
   std::vector<SpecViolation> violations;
   absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(request.spec(), &violations);

@@ -71,6 +71,18 @@ int Bind(sqlite3_stmt* statement, int index, const SqlValue& value) {
   return sqlite3_bind_null(statement, index);
 }
 
+// What the system said when an operation on the write-ahead log failed. (sqlite3_system_errno does not
+// tell it of a commit.)
+int LogErrno(sqlite3* connection) {
+  sqlite3_file* log = nullptr;
+  if (sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK ||
+      log == nullptr || log->pMethods == nullptr) {
+    return 0;
+  }
+  int error = 0;
+  return log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK ? error : 0;
+}
+
 SqlValue Column(sqlite3_stmt* statement, int index) {
   switch (sqlite3_column_type(statement, index)) {
     case SQLITE_INTEGER:
@@ -143,8 +155,13 @@ absl::Status SqliteDatabase::CheckIntegrity() {
 
 absl::Status SqliteDatabase::Error() {
   const int code = sqlite3_extended_errcode(connection_);
-  const std::string message = absl::StrCat(path_, ": ", sqlite3_errmsg(connection_));
+  std::string message = absl::StrCat(path_, ": ", sqlite3_errmsg(connection_));
   if (code == SQLITE_CONSTRAINT_FOREIGNKEY) return absl::NotFoundError(message);
+  // SQLite calls only ENOSPC full. After either it rolls the transaction back, and may go on.
+  if (code == SQLITE_IOERR_WRITE && LogErrno(connection_) == EDQUOT) {
+    absl::StrAppend(&message, ": the disk quota is exceeded");
+    return absl::ResourceExhaustedError(message);
+  }
   switch (code & 0xff) {
     case SQLITE_CONSTRAINT:
       return absl::AlreadyExistsError(message);

@@ -20,7 +20,7 @@ MembershipNode::MembershipNode(World* world, CoordinatorNode* coordinator,
       process_(std::move(process)),
       options_(std::move(options)),
       on_standing_(std::move(on_standing)),
-      incarnation_(options_.new_incarnation()) {}
+      membership_(options_.join.nodes > 1, options_.new_incarnation()) {}
 
 MembershipNode::~MembershipNode() {
   if (connection_ == nullptr) return;
@@ -35,7 +35,7 @@ void MembershipNode::Turn() {
   if (rejoin_.has_value()) return BeginAnew(*std::exchange(rejoin_, std::nullopt));
   if (!Connected()) return TurnAfter(world_->Between(absl::Milliseconds(100), absl::Seconds(1)));
   calling_ = true;
-  joined_ ? Beat() : Join();
+  membership_.joined() ? Beat() : Join();
 }
 
 void MembershipNode::TurnAfter(absl::Duration delay) {
@@ -52,10 +52,12 @@ void MembershipNode::Urgent() {
 void MembershipNode::BeginAnew(absl::Duration delay) {
   // Sometimes the coordinator cannot be told.
   if (world_->Chance(0.7)) Leave(absl::ZeroDuration());
-  joined_ = false;
-  incarnation_ = options_.new_incarnation();
-  Apply(std::nullopt, {});
+  StartAnew();
   TurnAfter(delay);
+}
+
+void MembershipNode::StartAnew() {
+  Apply(membership_.BeginAnew(options_.new_incarnation()), std::nullopt, {});
 }
 
 bool MembershipNode::Connected() {
@@ -75,12 +77,11 @@ void MembershipNode::Broken() {
 
 void MembershipNode::Join() {
   coordinator::JoinPool join = options_.join;
-  join.incarnation = incarnation_;
-  // The ranks continue while their group exists.
-  if (!place_.incarnation.empty()) {
-    join.running = place_.incarnation;
+  join.incarnation = incarnation();
+  if (const auto running = membership_.running()) {
+    join.running = running->incarnation;
     join.node_given = !join.node.has_value();
-    join.node = place_.node;
+    join.node = running->node;
   }
   Call([coordinator = coordinator_, join, answer = Back({})] { coordinator->Join(join, answer); });
 }
@@ -88,8 +89,8 @@ void MembershipNode::Join() {
 void MembershipNode::Beat() {
   coordinator::Heartbeat beat = next_;
   beat.pool = options_.join.pool;
-  beat.incarnation = incarnation_;
-  beat.draining = draining_;
+  beat.incarnation = incarnation();
+  beat.draining = membership_.draining();
   Call([coordinator = coordinator_, beat, answer = Back(beat)] {
     coordinator->Heartbeat(beat, answer);
   });
@@ -97,13 +98,13 @@ void MembershipNode::Beat() {
 
 void MembershipNode::Depart(absl::Duration return_within) {
   // How far the pool came.
-  if (draining_) Beat();
+  if (membership_.draining()) Beat();
   Leave(return_within);
 }
 
 void MembershipNode::Leave(absl::Duration return_within) {
   Call([coordinator = coordinator_,
-        leave = coordinator::LeavePool{options_.join.pool, incarnation_, return_within}] {
+        leave = coordinator::LeavePool{options_.join.pool, incarnation(), return_within}] {
     coordinator->Leave(leave);
   });
 }
@@ -128,76 +129,77 @@ void MembershipNode::Answered(const coordinator::Answer& answer,
   if (const auto* refuse = std::get_if<coordinator::Refuse>(&answer)) {
     wait = Refused(*refuse);
   } else {
-    joined_ = true;
     // What that heartbeat brought need not be repeated.
     next_.evaluations.erase(next_.evaluations.begin(),
                             next_.evaluations.begin() + sent.evaluations.size());
     if (sent.fault.has_value()) next_.fault.reset();
     const auto& grant = std::get<coordinator::GrantLease>(answer);
-    Apply(grant.assignment, grant.node.value_or(NodePlace()));
+    const NodePlace place = grant.node.value_or(NodePlace());
+    const bool changed = membership_.Granted(grant.assignment ? grant.assignment->job : "",
+                                             grant.assignment ? grant.assignment->ordinal : 0,
+                                             {place.incarnation, place.node});
+    Apply(changed, grant.assignment, place);
   }
   calling_ = false;
   TurnAfter(urgent_ ? absl::ZeroDuration() : wait);
 }
 
 absl::Duration MembershipNode::Refused(const coordinator::Refuse& refuse) {
-  if (joined_ && absl::IsNotFound(refuse.status)) {
-    // It restarted, or the lease ended: the same incarnation keeps its place, if there is one.
-    joined_ = false;
-    return absl::ZeroDuration();
+  switch (membership_.Refused(refuse.status)) {
+    case AgentMembership::Remedy::kNone:
+      break;
+    case AgentMembership::Remedy::kDropReports:
+      next_.evaluations.clear();
+      next_.fault.reset();
+      break;
+    case AgentMembership::Remedy::kJoin:
+      return absl::ZeroDuration();
+    case AgentMembership::Remedy::kBeginAnew:
+      world_->Trace(options_.join.pool, absl::StrCat("is refused: ", refuse.reason));
+      StartAnew();
+      break;
+    case AgentMembership::Remedy::kLeaveGroup:
+      Apply(membership_.LeaveGroup(), std::nullopt, {});
+      break;
   }
-  if (absl::IsAborted(refuse.status)) {
-    world_->Trace(options_.join.pool, absl::StrCat("is refused: ", refuse.reason));
-    joined_ = false;
-    incarnation_ = options_.new_incarnation();
-    Apply(std::nullopt, {});
-  }
-  // Another agent has this node's number, so that the group has ended: any other number will do.
-  if (absl::IsAlreadyExists(refuse.status) && !place_.incarnation.empty()) Apply(std::nullopt, {});
   return world_->Between(absl::Milliseconds(100), absl::Seconds(1));
 }
 
-void MembershipNode::Apply(const std::optional<coordinator::Assignment>& assignment,
+void MembershipNode::Apply(bool changed, const std::optional<coordinator::Assignment>& assignment,
                            const NodePlace& place) {
   place_ = place;
-  const Standing standing{several() ? place.incarnation : incarnation_, assignment, place};
-  if (const Subject subject = standing.subject(); subject_ != subject) {
-    // The group that drained has ended.
-    if (several() && subject_.has_value() && subject_->incarnation != subject.incarnation)
-      draining_ = false;
-    subject_ = subject;
-    next_ = {.job = subject.job};
-    if (several()) next_.running = subject.incarnation;
+  const Standing standing{membership_.of_ranks(), assignment, place};
+  if (changed) {
+    next_ = {.job = assignment ? assignment->job : ""};
+    if (several()) next_.running = standing.incarnation;
   }
   on_standing_(standing);
 }
 
 void MembershipNode::SetProgress(const Subject& of, int64_t inner_step) {
-  if (subject_ == of) next_.inner_step = inner_step;
+  if (membership_.About(of)) next_.inner_step = inner_step;
 }
 
 void MembershipNode::AddEvaluation(const Subject& of, const coordinator::Evaluation& evaluation) {
-  if (subject_ != of) return;
+  if (!membership_.About(of)) return;
   next_.evaluations.push_back(evaluation);
   Urgent();
 }
 
 void MembershipNode::ReportFailure(const Subject& of, const JobFault& fault) {
-  if (subject_ != of) return;
+  if (!membership_.About(of)) return;
   next_.fault = fault;
   Urgent();
 }
 
 void MembershipNode::SetFinished(const Subject& of) {
-  if (subject_ != of) return;
+  if (!membership_.About(of)) return;
   next_.finished = true;
   Urgent();
 }
 
 void MembershipNode::SetDraining(const Subject& of) {
-  if (several() && subject_ != of) return;
-  draining_ = true;
-  Urgent();
+  if (membership_.Drain(of)) Urgent();
 }
 
 void MembershipNode::Rejoin(absl::Duration delay) {

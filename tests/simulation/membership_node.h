@@ -1,5 +1,5 @@
-// The lease of a simulated agent. It does what the membership client does
-// (worker/agent/membership_client.h), in virtual time and over the simulated network.
+// The lease of a simulated agent: the product's decisions (worker/agent/agent_membership.h), in virtual time and over
+// the simulated network.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "tests/simulation/coordinator_node.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/world.h"
+#include "worker/agent/agent_membership.h"
 
 namespace longhaul::simulation {
 
@@ -22,12 +23,7 @@ class MembershipNode {
     int machine = 1;  // On the network.
     std::function<std::string()> new_incarnation;
   };
-  // The job and the incarnation that ranks were started for.
-  struct Subject {
-    std::string incarnation, job;
-    int ordinal = 0;
-    friend bool operator==(const Subject&, const Subject&) = default;
-  };
+  using Subject = AgentMembership::Subject;
   struct Standing {
     // The incarnation of the ranks: the agent's, or that of the group of nodes.
     std::string incarnation;
@@ -65,7 +61,7 @@ class MembershipNode {
   void Depart(absl::Duration return_within);
 
   void BreakConnection();
-  const std::string& incarnation() const { return incarnation_; }
+  const std::string& incarnation() const { return membership_.incarnation(); }
   // From the last answer.
   const NodePlace& place() const { return place_; }
 
@@ -83,7 +79,10 @@ class MembershipNode {
   void Answered(const coordinator::Answer& answer, const coordinator::Heartbeat& sent);
   // How long to wait before the next call.
   absl::Duration Refused(const coordinator::Refuse& refuse);
-  void Apply(const std::optional<coordinator::Assignment>& assignment, const NodePlace& place);
+  void StartAnew();
+  // `changed`: what the membership says of the change.
+  void Apply(bool changed, const std::optional<coordinator::Assignment>& assignment,
+             const NodePlace& place);
   bool several() const { return options_.join.nodes > 1; }
   void Call(std::function<void()> call);
   // Takes the answer of a call and sends it back over the network.
@@ -94,13 +93,12 @@ class MembershipNode {
   const std::shared_ptr<Process> process_;
   const Options options_;
   const OnStanding on_standing_;
-  std::string incarnation_;
+  AgentMembership membership_;
   NodePlace place_;
   sim::ConnectionPtr connection_;
-  bool joined_ = false, calling_ = false, urgent_ = false, draining_ = false;
+  bool calling_ = false, urgent_ = false;
   int64_t turns_ = 0;
   std::optional<absl::Duration> rejoin_;
-  std::optional<Subject> subject_;  // The subject that was last given to the agent.
   coordinator::Heartbeat next_;
 };
 

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/http/openness.h"
 #include "common/io/posix_filesystem.h"
+#include "common/logging/flag_error.h"
 #include "common/rpc/link_probe.h"
 #include "worker/state/state_folders.h"
 
@@ -88,7 +89,9 @@ absl::Status Agent::ServeHttp() {
       return tokens_->Authenticate(authorization).status();
     });
   }
-  LH_ASSIGN_OR_RETURN(http_, HttpServer::Start(http, std::move(pages)));
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(http, std::move(pages));
+  if (!server.ok()) return OfFlag("--http-listen", server.status());
+  http_ = *std::move(server);
   options_.log.Info(absl::StrCat("metrics at http://", http_->address(), "/metrics"));
   return absl::OkStatus();
 }

@@ -54,6 +54,7 @@ MembershipClient::MembershipClient(Options options, OnStanding on_standing, OnRe
       on_refused_(std::move(on_refused)),
       channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
       stub_(v1::PoolService::NewStub(channel_)),
+      membership_(options_.join.nodes() > 1, RandomHex()),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 MembershipClient::~MembershipClient() {
@@ -66,18 +67,16 @@ absl::StatusOr<absl::Duration> MembershipClient::MeasureRoundTrip(absl::Duration
 }
 
 void MembershipClient::Run(const std::stop_token& stop) {
-  incarnation_ = RandomHex();
-  Random random(std::hash<std::string>()(incarnation_));
+  Random random(std::hash<std::string>()(RandomHex()));
   const Backoff backoff{.max = absl::Seconds(2)};
   for (int failures = 0; !stop.stop_requested();) {
     if (const auto rejoin = TakeRejoin()) {
       Leave(rejoin->reason);
-      incarnation_ = RandomHex();
-      Apply({}, {});
+      BeginAnew();
       WaitUnlessStopped(rejoin->delay, stop);
       continue;
     }
-    const absl::StatusOr<absl::Duration> lease = joined_ ? Beat() : Join();
+    const absl::StatusOr<absl::Duration> lease = joined() ? Beat() : Join();
     if (lease.ok()) {
       if (!trouble_.empty()) options_.log.Info("the coordinator answers again");
       trouble_.clear();
@@ -91,26 +90,41 @@ void MembershipClient::Run(const std::stop_token& stop) {
       return;
     }
     Complain(lease.status());
-    if (joined_ && absl::IsInvalidArgument(lease.status())) DropReports();
-    if (joined_ && absl::IsNotFound(lease.status())) {
-      // The coordinator restarted, or our lease ended. The same incarnation keeps its place, if it
-      // still has one.
-      joined_ = false;
-      continue;
-    }
-    if (absl::IsAborted(lease.status())) {
-      incarnation_ = RandomHex();
-      Apply({}, {});
-      joined_ = false;
-    }
-    // Another agent has this node's number, so that the group has ended: any other number will do.
-    if (absl::IsAlreadyExists(lease.status()) && !node_.incarnation().empty()) Apply({}, {});
+    if (Recover(lease.status())) continue;
     const absl::Duration asked = RetryDelayOf(lease.status()).value_or(absl::ZeroDuration());
     AwaitNextAttempt(
         {&channel_, 1},
         std::max(std::min(asked, absl::Seconds(1)), FullJitter(backoff, failures++, random)), stop);
   }
-  if (joined_) Depart();
+  if (joined()) Depart();
+}
+
+bool MembershipClient::Recover(const absl::Status& error) {
+  AgentMembership::Remedy remedy;
+  {
+    absl::MutexLock lock(&mutex_);
+    remedy = membership_.Refused(error);
+  }
+  switch (remedy) {
+    case AgentMembership::Remedy::kNone:
+      return false;
+    case AgentMembership::Remedy::kDropReports:
+      DropReports();
+      return false;
+    case AgentMembership::Remedy::kJoin:
+      return true;
+    case AgentMembership::Remedy::kBeginAnew:
+      BeginAnew();
+      return false;
+    case AgentMembership::Remedy::kLeaveGroup:
+      Apply({}, {}, [](AgentMembership& membership) { return membership.LeaveGroup(); });
+      return false;
+  }
+  return false;
+}
+
+void MembershipClient::BeginAnew() {
+  Apply({}, {}, [](AgentMembership& membership) { return membership.BeginAnew(RandomHex()); });
 }
 
 void MembershipClient::Depart() {
@@ -119,7 +133,7 @@ void MembershipClient::Depart() {
   {
     absl::MutexLock lock(&mutex_);
     farewell = farewell_;
-    draining = draining_;
+    draining = membership_.draining();
   }
   // One more heartbeat reports how far the pool came.
   if (draining && trouble_.empty()) (void)Beat();
@@ -132,11 +146,11 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       // Only a report of the heartbeat was refused, not the pool.
-      if (joined_) return absl::OkStatus();
+      if (joined()) return absl::OkStatus();
       return absl::Status(failure.code(),
                           absl::StrCat("the coordinator refuses this pool: ", WordsOf(failure)));
     case absl::StatusCode::kUnimplemented:
-      if (joined_) return absl::OkStatus();
+      if (joined()) return absl::OkStatus();
       return absl::Status(failure.code(), absl::StrCat(options_.coordinator,
                                                        " is not a coordinator of this project: ",
                                                        failure.message()));
@@ -224,12 +238,14 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   grpc::ClientContext context;
   SetDeadline(context, kCallDeadline);
   v1::JoinRequest request = options_.join;
-  request.set_incarnation(incarnation_);
-  // The ranks continue while their group exists.
-  if (!node_.incarnation().empty()) {
-    request.set_running(node_.incarnation());
-    request.set_node_given(!request.has_node());
-    request.set_node(node_.node());
+  {
+    absl::MutexLock lock(&mutex_);
+    request.set_incarnation(membership_.incarnation());
+    if (const auto running = membership_.running()) {
+      request.set_running(running->incarnation);
+      request.set_node_given(!request.has_node());
+      request.set_node(running->node);
+    }
   }
   std::vector<std::string> kept = AskAboutKept();
   request.mutable_kept_jobs()->Assign(kept.begin(), kept.end());
@@ -237,11 +253,11 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   if (const grpc::Status status = stub_->Join(&context, request, &response); !status.ok()) {
     return FromGrpcStatus(status);
   }
-  if (!joined_) options_.log.Info(absl::StrCat("joined ", options_.coordinator));
+  options_.log.Info(absl::StrCat("joined ", options_.coordinator));
   Hear(response);
-  joined_ = ever_joined_ = true;
+  ever_joined_ = true;
   lease_ = LeaseOf(response.lease());
-  Apply(response.assignment(), response.node());
+  Grant(response.assignment(), response.node());
   TellEnded(std::move(kept), response.ended_jobs());
   return lease_;
 }
@@ -281,11 +297,11 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
   {
     absl::MutexLock lock(&mutex_);
     request = next_;
-    request.set_draining(draining_);
+    request.set_draining(membership_.draining());
+    request.set_incarnation(membership_.incarnation());
     urgent_ = false;
   }
   request.set_pool(options_.join.pool());
-  request.set_incarnation(incarnation_);
   std::vector<std::string> kept;
   if (absl::Now() - asked_about_kept_ >= options_.kept_jobs_every) kept = AskAboutKept();
   request.mutable_kept_jobs()->Assign(kept.begin(), kept.end());
@@ -304,7 +320,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
     pending->DeleteSubrange(0, acknowledged);
   }
   lease_ = LeaseOf(response.lease());
-  Apply(response.assignment(), response.node());
+  Grant(response.assignment(), response.node());
   TellEnded(std::move(kept), response.ended_jobs());
   return lease_;
 }
@@ -314,7 +330,11 @@ void MembershipClient::Leave(const std::string& reason, absl::Duration return_wi
   SetDeadline(context, absl::Seconds(2));
   v1::LeaveRequest request;
   request.set_pool(options_.join.pool());
-  request.set_incarnation(incarnation_);
+  {
+    absl::MutexLock lock(&mutex_);
+    request.set_incarnation(membership_.incarnation());
+    membership_.Left();
+  }
   request.set_reason(reason);
   if (return_within > absl::ZeroDuration()) {
     *request.mutable_return_within() = google::protobuf::util::TimeUtil::MillisecondsToDuration(
@@ -323,29 +343,29 @@ void MembershipClient::Leave(const std::string& reason, absl::Duration return_wi
   v1::LeaveResponse response;
   // An error is ignored, since the lease ends by itself.
   (void)stub_->Leave(&context, request, &response);
-  joined_ = false;
 }
 
-void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePlace& node) {
-  node_ = node;
+void MembershipClient::Grant(const v1::Assignment& assignment, const v1::NodePlace& node) {
+  Apply(assignment, node, [&](AgentMembership& membership) {
+    return membership.Granted(assignment.job_id(), assignment.ordinal(),
+                              {node.incarnation(), node.node()});
+  });
+}
+
+void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePlace& node,
+                             const std::function<bool(AgentMembership&)>& change) {
   const bool idle = assignment.job_id().empty() && options_.join.nodes() <= 1;
   idle_since_ = idle ? std::optional(idle_since_.value_or(absl::Now())) : std::nullopt;
   TellMissing(node);
-  const Standing standing = {options_.join.nodes() > 1 ? node.incarnation() : incarnation_,
-                             assignment, node, lease_};
+  Standing standing = {"", assignment, node, lease_};
   {
     absl::MutexLock lock(&mutex_);
-    if (const Subject subject = standing.subject(); subject_ != subject) {
-      // The group that drained has ended.
-      if (options_.join.nodes() > 1 && subject_.has_value() &&
-          subject_->incarnation != subject.incarnation) {
-        draining_ = false;
-      }
-      subject_ = subject;
+    if (change(membership_)) {
       next_.Clear();
-      next_.set_job_id(subject.job);
-      if (options_.join.nodes() > 1) next_.set_running(subject.incarnation);
+      next_.set_job_id(assignment.job_id());
+      if (options_.join.nodes() > 1) next_.set_running(membership_.of_ranks());
     }
+    standing.incarnation = membership_.of_ranks();
   }
   on_standing_(standing);
 }
@@ -390,36 +410,35 @@ void MembershipClient::Pause(absl::Duration duration, const std::stop_token& sto
 void MembershipClient::SetProgress(const Subject& of, const v1::PoolProgress& progress,
                                    bool urgent) {
   absl::MutexLock lock(&mutex_);
-  if (subject_ != of) return;
+  if (!membership_.About(of)) return;
   urgent_ = urgent_ || urgent;
   *next_.mutable_progress() = progress;
 }
 
 void MembershipClient::AddEvaluation(const Subject& of, const v1::Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
-  if (subject_ != of || (evaluation.of_pool() && !takes_pool_evaluations_)) return;
+  if (!membership_.About(of) || (evaluation.of_pool() && !takes_pool_evaluations_)) return;
   *next_.add_evaluations() = evaluation;
   urgent_ = true;
 }
 
 void MembershipClient::SetFinished(const Subject& of) {
   absl::MutexLock lock(&mutex_);
-  if (subject_ != of) return;
+  if (!membership_.About(of)) return;
   next_.set_finished(true);
   urgent_ = true;
 }
 
 void MembershipClient::ReportFailure(const Subject& of, const v1::JobError& failure) {
   absl::MutexLock lock(&mutex_);
-  if (subject_ != of) return;
+  if (!membership_.About(of)) return;
   *next_.mutable_failure() = failure;
   urgent_ = true;
 }
 
 void MembershipClient::SetDraining(const Subject& of) {
   absl::MutexLock lock(&mutex_);
-  if (options_.join.nodes() > 1 && subject_ != of) return;
-  draining_ = urgent_ = true;
+  urgent_ = membership_.Drain(of) || urgent_;
 }
 
 void MembershipClient::SetFarewell(const std::string& reason, absl::Duration return_within) {

@@ -21,6 +21,7 @@
 #include "common/rpc/tls.h"
 #include "grpcpp/channel.h"
 #include "longhaul/v1/pool.grpc.pb.h"
+#include "worker/agent/agent_membership.h"
 
 namespace longhaul {
 
@@ -54,12 +55,7 @@ class MembershipClient {
     // The time between two log lines about a name that is taken.
     absl::Duration complaints = absl::Seconds(10);
   };
-  // The job and incarnation for which ranks were started.
-  struct Subject {
-    std::string incarnation, job;
-    int ordinal = 0;
-    friend bool operator==(const Subject&, const Subject&) = default;
-  };
+  using Subject = AgentMembership::Subject;
   struct Standing {
     // The incarnation under which ranks work: the agent's, or that of the group of nodes.
     std::string incarnation;
@@ -127,8 +123,19 @@ class MembershipClient {
   std::vector<std::string> AskAboutKept();
   void TellEnded(std::vector<std::string> kept,
                  const google::protobuf::RepeatedPtrField<std::string>& ended) const;
-  void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration());
-  void Apply(const v1::Assignment& assignment, const v1::NodePlace& node);
+  void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration())
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `change` of the membership returns whether reports so far do not count any more. Then passes on what holds now.
+  void Apply(const v1::Assignment& assignment, const v1::NodePlace& node,
+             const std::function<bool(AgentMembership&)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Grant(const v1::Assignment& assignment, const v1::NodePlace& node);
+  void BeginAnew();
+  // Whether to go on at once.
+  bool Recover(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool joined() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return membership_.joined();
+  }
   // Logs which nodes are missing: at once, and then at intervals.
   void TellMissing(const v1::NodePlace& node);
   void DropReports() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,16 +156,12 @@ class MembershipClient {
   const std::unique_ptr<v1::PoolService::Stub> stub_;
 
   // The client's thread only.
-  std::string incarnation_;
-  bool joined_ = false;
   bool ever_joined_ = false;
   // As last granted.
   absl::Duration lease_;
   absl::Time asked_about_kept_;
   // Empty if there is something to do, or may be soon.
   std::optional<absl::Time> idle_since_;
-  // The node's part in the group, as last received.
-  v1::NodePlace node_;
   std::string missing_;
   absl::Time missing_told_;
   // The coordinator's version, if it is not this program's.
@@ -173,15 +176,13 @@ class MembershipClient {
   // The result of that examination. Empty: nothing was found.
   std::string link_trouble_;
 
-  absl::Mutex mutex_;
-  // The subject of the last answer that was passed on.
-  std::optional<Subject> subject_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex mutex_;
+  AgentMembership membership_ ABSL_GUARDED_BY(mutex_);
   // The next heartbeat's progress, job_id, failure and evaluations.
   v1::HeartbeatRequest next_ ABSL_GUARDED_BY(mutex_);
   std::optional<RejoinRequest> rejoin_ ABSL_GUARDED_BY(mutex_);
   // Send the next heartbeat at once.
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   // The coordinator that was joined last takes them.
   bool takes_pool_evaluations_ ABSL_GUARDED_BY(mutex_) = false;
   Farewell farewell_ ABSL_GUARDED_BY(mutex_);

@@ -15,7 +15,7 @@
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
 #include "worker/data/file_list.h"
-#include "worker/data/mapped_tokens.h"
+#include "worker/data/file_tokens.h"
 #include "worker/data/token_files.h"
 
 namespace longhaul {
@@ -67,14 +67,15 @@ absl::StatusOr<SourceKind> KindOfData(const std::string& path) {
 
 namespace {
 
-void LookAtTokens(const TokenPiece& piece, const DataCheckOptions& options, DataReport& report) {
+absl::Status LookAtTokens(const TokenPiece& piece, const DataCheckOptions& options,
+                          DataReport& report) {
   report.tokens = piece.count;
   const std::optional<int64_t> mark = options.eos.has_value() ? options.eos : options.bos;
   int64_t largest = -1, marks = 0;
   std::vector<int64_t> tokens;
   for (int64_t first = 0; first < piece.count; first += kTokensAtOnce) {
     tokens.resize(std::min(kTokensAtOnce, piece.count - first));
-    ReadTokens(piece, first, absl::MakeSpan(tokens));
+    LH_RETURN_IF_ERROR(ReadTokens(piece, first, absl::MakeSpan(tokens)));
     largest = std::max(largest, *std::max_element(tokens.begin(), tokens.end()));
     if (mark.has_value()) marks += std::count(tokens.begin(), tokens.end(), *mark);
     if (first == 0) {
@@ -85,8 +86,10 @@ void LookAtTokens(const TokenPiece& piece, const DataCheckOptions& options, Data
   if (largest >= 0) report.largest = largest;
   if (mark.has_value() && !report.documents.has_value()) report.documents = marks;
   const int64_t vocab = options.vocab > 0 ? options.vocab : piece.limit;
-  if (const absl::Status checked = CheckTokens(piece, vocab); !checked.ok())
-    AddProblem(report, checked.message());
+  const absl::Status checked = CheckTokens(piece, vocab);
+  if (!absl::IsInvalidArgument(checked)) return checked;
+  AddProblem(report, checked.message());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TokenPiece> OpenTokens(const std::string& path, DataReport& report) {
@@ -100,10 +103,7 @@ absl::StatusOr<TokenPiece> OpenTokens(const std::string& path, DataReport& repor
 absl::Status CheckTokenFile(const std::string& path, const DataCheckOptions& options,
                             DataReport& report) {
   const absl::StatusOr<TokenPiece> piece = OpenTokens(path, report);
-  if (piece.ok()) {
-    LookAtTokens(*piece, options, report);
-    return absl::OkStatus();
-  }
+  if (piece.ok()) return LookAtTokens(*piece, options, report);
   if (!absl::IsInvalidArgument(piece.status()) && !absl::IsNotFound(piece.status()))
     return piece.status();
   AddProblem(report, piece.status().message());

@@ -1,5 +1,6 @@
 #include "worker/data/megatron_index.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/status/status.h"
@@ -12,12 +13,42 @@ namespace {
 constexpr uint64_t kMegatronVersion = 1;
 constexpr int64_t kEntryBytes = sizeof(int32_t) + sizeof(int64_t);
 
+constexpr int64_t kWordsAtOnce = 1 << 14;
+
 template <typename Word>
-Word WordAt(absl::Span<const uint8_t> bytes, int64_t at) {
+absl::StatusOr<Word> WordAt(const ReadOnlyFile& file, int64_t at) {
   Word word;
-  std::memcpy(&word, bytes.data() + at, sizeof(word));
+  LH_RETURN_IF_ERROR(file.Read(at, {reinterpret_cast<uint8_t*>(&word), sizeof(word)}));
   return word;
 }
+
+// Words of a file, one after another.
+template <typename Word>
+class WordRun {
+ public:
+  // `count` words from byte `begin` on.
+  WordRun(const ReadOnlyFile& file, int64_t begin, int64_t count)
+      : file_(file), begin_(begin), left_(count) {}
+
+  // At most `count` times.
+  absl::StatusOr<Word> Next() {
+    if (next_ == words_.size()) {
+      words_.resize(std::min(kWordsAtOnce, left_));
+      const size_t bytes = words_.size() * sizeof(Word);
+      LH_RETURN_IF_ERROR(file_.Read(begin_, {reinterpret_cast<uint8_t*>(words_.data()), bytes}));
+      begin_ += static_cast<int64_t>(bytes);
+      left_ -= static_cast<int64_t>(words_.size());
+      next_ = 0;
+    }
+    return words_[next_++];
+  }
+
+ private:
+  const ReadOnlyFile& file_;
+  int64_t begin_, left_;
+  std::vector<Word> words_;
+  size_t next_ = 0;
+};
 
 absl::Status SetType(int type, MegatronIndex& index) {
   switch (type) {
@@ -44,12 +75,13 @@ absl::Status SetType(int type, MegatronIndex& index) {
   }
 }
 
-absl::Status CheckSequences(absl::Span<const uint8_t> bytes, MegatronIndex& index) {
-  const int64_t begins = kMegatronHeaderBytes + index.sequences * int64_t{sizeof(int32_t)};
+absl::Status CheckSequences(const ReadOnlyFile& file, MegatronIndex& index) {
+  WordRun<int32_t> sizes(file, kMegatronHeaderBytes, index.sequences);
+  WordRun<int64_t> begins(file, kMegatronHeaderBytes + index.sequences * int64_t{sizeof(int32_t)},
+                          index.sequences);
   for (int64_t i = 0; i < index.sequences; ++i) {
-    const int32_t size =
-        WordAt<int32_t>(bytes, kMegatronHeaderBytes + i * int64_t{sizeof(int32_t)});
-    const int64_t begin = WordAt<int64_t>(bytes, begins + i * int64_t{sizeof(int64_t)});
+    LH_ASSIGN_OR_RETURN(const int32_t size, sizes.Next());
+    LH_ASSIGN_OR_RETURN(const int64_t begin, begins.Next());
     if (size < 0) {
       return absl::InvalidArgumentError(
           absl::StrFormat("sequence %d has a negative size, %d", i, size));
@@ -66,12 +98,11 @@ absl::Status CheckSequences(absl::Span<const uint8_t> bytes, MegatronIndex& inde
   return absl::OkStatus();
 }
 
-absl::Status CheckDocuments(absl::Span<const uint8_t> bytes, int64_t entries,
-                            const MegatronIndex& index) {
-  const int64_t first = kMegatronHeaderBytes + index.sequences * kEntryBytes;
+absl::Status CheckDocuments(const ReadOnlyFile& file, int64_t entries, const MegatronIndex& index) {
+  WordRun<int64_t> documents(file, kMegatronHeaderBytes + index.sequences * kEntryBytes, entries);
   int64_t before = 0;
   for (int64_t i = 0; i < entries; ++i) {
-    const int64_t at = WordAt<int64_t>(bytes, first + i * int64_t{sizeof(int64_t)});
+    LH_ASSIGN_OR_RETURN(const int64_t at, documents.Next());
     const bool ends = i + 1 == entries;
     if (at < before || at > index.sequences || (i == 0 && at != 0) ||
         (ends && at != index.sequences)) {
@@ -86,20 +117,25 @@ absl::Status CheckDocuments(absl::Span<const uint8_t> bytes, int64_t entries,
 
 }  // namespace
 
-absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes) {
-  const auto size = static_cast<int64_t>(bytes.size());
-  if (size < kMegatronHeaderBytes ||
-      std::memcmp(bytes.data(), kMegatronMagic, kMegatronMagicBytes) != 0) {
+absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file) {
+  const int64_t size = file.size();
+  uint8_t header[kMegatronHeaderBytes] = {};
+  if (size >= kMegatronHeaderBytes) LH_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(header)));
+  if (std::memcmp(header, kMegatronMagic, kMegatronMagicBytes) != 0)
     return absl::InvalidArgumentError("does not begin as an index of Megatron-LM does (MMIDIDX)");
-  }
-  const auto version = WordAt<uint64_t>(bytes, 9);
+  const auto word = [&](int at) {
+    uint64_t value;
+    std::memcpy(&value, header + at, sizeof(value));
+    return value;
+  };
+  const uint64_t version = word(9);
   if (version != kMegatronVersion) {
     return absl::InvalidArgumentError(
         absl::StrFormat("is an index of version %d; version 1 is known", version));
   }
   MegatronIndex index;
-  LH_RETURN_IF_ERROR(SetType(bytes[17], index));
-  const auto sequences = WordAt<uint64_t>(bytes, 18), entries = WordAt<uint64_t>(bytes, 26);
+  LH_RETURN_IF_ERROR(SetType(header[17], index));
+  const uint64_t sequences = word(18), entries = word(26);
   // Bounds the counts by the size of the file, so that no sum overflows.
   const auto most = static_cast<uint64_t>(size);
   const bool fits = sequences <= most && entries <= most &&
@@ -114,27 +150,31 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes)
                         size, sequences, entries));
   }
   index.sequences = static_cast<int64_t>(sequences);
-  LH_RETURN_IF_ERROR(CheckSequences(bytes, index));
-  LH_RETURN_IF_ERROR(CheckDocuments(bytes, static_cast<int64_t>(entries), index));
+  LH_RETURN_IF_ERROR(CheckSequences(file, index));
+  LH_RETURN_IF_ERROR(CheckDocuments(file, static_cast<int64_t>(entries), index));
   index.documents = entries == 0 ? 0 : static_cast<int64_t>(entries) - 1;
   return index;
 }
 
-void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& index,
-                          int64_t first, int64_t end, int64_t shift, std::vector<int64_t>& starts) {
+absl::Status AppendMegatronStarts(const ReadOnlyFile& file, const MegatronIndex& index,
+                                  int64_t first, int64_t end, int64_t shift,
+                                  std::vector<int64_t>& starts) {
   constexpr int64_t kWord = sizeof(int64_t);
   const int64_t begins = kMegatronHeaderBytes + index.sequences * int64_t{sizeof(int32_t)};
   const int64_t documents = begins + index.sequences * kWord;
-  const auto start_of = [&](int64_t document) {
-    const auto sequence = WordAt<int64_t>(bytes, documents + document * kWord);
+  const auto start_of = [&](int64_t document) -> absl::StatusOr<int64_t> {
+    LH_ASSIGN_OR_RETURN(const int64_t sequence,
+                        WordAt<int64_t>(file, documents + document * kWord));
     if (sequence < 0 || sequence >= index.sequences) return index.tokens;
-    return WordAt<int64_t>(bytes, begins + sequence * kWord) / index.width;
+    LH_ASSIGN_OR_RETURN(const int64_t begin, WordAt<int64_t>(file, begins + sequence * kWord));
+    return begin / index.width;
   };
   // Searches the first document that begins at `first` or later.
   int64_t low = 0, high = index.documents;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if (start_of(middle) < first) {
+    LH_ASSIGN_OR_RETURN(const int64_t start, start_of(middle));
+    if (start < first) {
       low = middle + 1;
     } else {
       high = middle;
@@ -143,12 +183,13 @@ void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& 
   // Skips empty documents, which begin where the next one does.
   int64_t next = first;
   for (; low < index.documents; ++low) {
-    const int64_t start = start_of(low);
+    LH_ASSIGN_OR_RETURN(const int64_t start, start_of(low));
     if (start >= end) break;
     if (start < next) continue;
     starts.push_back(start + shift);
     next = start + 1;
   }
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "common/io/read_only_file.h"
 
 namespace longhaul {
 
@@ -25,14 +25,16 @@ struct MegatronIndex {
   int64_t tokens = 0, sequences = 0, documents = 0;
 };
 
-// INVALID_ARGUMENT: the bytes are not an index, or of another version or type; sizes do not add up; sequences do not
-// follow each other without gaps, as Megatron-LM writes them; or documents are out of order.
-absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes);
+// Reads the whole file. INVALID_ARGUMENT: it is not an index, or of another version or type; sizes do not add up;
+// sequences do not follow each other without gaps, as Megatron-LM writes them; or documents are out of order. Otherwise
+// the errors of ReadOnlyFile.
+absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file);
 
-// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once. `bytes`: those that
-// `index` was read from. They are searched in place, so documents take no memory. If they have changed since, the
-// places are wrong, but stay within the range.
-void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& index,
-                          int64_t first, int64_t end, int64_t shift, std::vector<int64_t>& starts);
+// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once. `file`: the one that
+// `index` was read from. It is searched in place, so documents take no memory. If it has changed since, the places are
+// wrong, but stay within the range.
+absl::Status AppendMegatronStarts(const ReadOnlyFile& file, const MegatronIndex& index,
+                                  int64_t first, int64_t end, int64_t shift,
+                                  std::vector<int64_t>& starts);
 
 }  // namespace longhaul

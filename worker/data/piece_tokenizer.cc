@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/tokenizer_name.h"
 #include "common/io/digest.h"
-#include "common/io/mapped_file.h"
+#include "common/io/read_only_file.h"
 #include "worker/data/tokenizer.h"
 #include "worker/data/tokenizer_process.h"
 #include "worker/data/tokenizer_protocol.h"
@@ -20,6 +20,8 @@ namespace longhaul {
 namespace {
 
 // A Hugging Face tokenizer shares a run among threads of its own.
+// Of a model; they have some megabytes.
+constexpr int64_t kModelBytesMax = 1 << 30;
 constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
 
 class PieceTokenizer : public Tokenizer {
@@ -83,9 +85,8 @@ class PieceTokenizer : public Tokenizer {
 };
 
 absl::StatusOr<std::string> DigestOfFile(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const auto bytes = file.bytes();
-  return DigestOf({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).Hex();
+  LH_ASSIGN_OR_RETURN(const std::string bytes, ReadRegularFile(path, kModelBytesMax));
+  return DigestOf(bytes).Hex();
 }
 
 }  // namespace

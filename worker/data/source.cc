@@ -12,7 +12,7 @@
 #include "common/base/tokenizer_name.h"
 #include "worker/data/byte_stream.h"
 #include "worker/data/file_list.h"
-#include "worker/data/mapped_tokens.h"
+#include "worker/data/file_tokens.h"
 #include "worker/data/token_cache.h"
 #include "worker/data/token_files.h"
 
@@ -40,10 +40,9 @@ absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
       return std::move(file.tokens);
     }
     default: {
-      LH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-      const auto count = static_cast<int64_t>(file.bytes().size());
-      return TokenPiece{.file = std::make_shared<const MappedFile>(std::move(file)),
-                        .path = path,
+      LH_ASSIGN_OR_RETURN(ReadOnlyFile file, ReadOnlyFile::Open(path));
+      const int64_t count = file.size();
+      return TokenPiece{.file = std::make_shared<const ReadOnlyFile>(std::move(file)),
                         .count = count,
                         .begins_document = true};
     }
@@ -58,22 +57,22 @@ absl::StatusOr<bool> AnyCompressed(const std::vector<std::string>& files) {
   return false;
 }
 
-bool HasToken(const MappedTokens& tokens, int64_t wanted) {
+absl::StatusOr<bool> HasToken(const FileTokens& tokens, int64_t wanted) {
   std::vector<int64_t> read(kReadAtOnce);
   for (int64_t first = 0; first < tokens.tokens(); first += kReadAtOnce) {
     read.resize(std::min(kReadAtOnce, tokens.tokens() - first));
-    tokens.Read(first, absl::MakeSpan(read));
+    LH_RETURN_IF_ERROR(tokens.Read(first, absl::MakeSpan(read)));
     if (std::find(read.begin(), read.end(), wanted) != read.end()) return true;
   }
   return false;
 }
 
 // Stops at the first mark, so only data without marks is read as a whole.
-absl::Status CheckSeparable(const SourceOptions& options, const MappedTokens& tokens) {
+absl::Status CheckSeparable(const SourceOptions& options, const FileTokens& tokens) {
   for (const TokenPiece& piece : tokens.pieces()) {
     if (piece.documents == nullptr || piece.documents->index.documents > 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        piece.path,
+        piece.file->path(),
         ": its index tells no documents, which are to be separate: write it with them, "
         "or leave separate_documents out"));
   }
@@ -86,7 +85,8 @@ absl::Status CheckSeparable(const SourceOptions& options, const MappedTokens& to
                      "token behind each (eos) or before each (bos)"));
   }
   const int64_t mark = options.eos.has_value() ? *options.eos : *options.bos;
-  if (HasToken(tokens, mark)) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const bool has_mark, HasToken(tokens, mark));
+  if (has_mark) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("%s: documents are to be separate, but token %d (%s) is nowhere in it",
                       options.path, mark, options.eos.has_value() ? "eos" : "bos"));
@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
   DocumentTokens marks;
   if (options.kind == SourceKind::kNanoGpt || options.kind == SourceKind::kLlmc)
     marks = {options.eos.value_or(kNoToken), options.bos.value_or(kNoToken)};
-  auto tokens = std::make_unique<MappedTokens>(std::move(pieces), marks);
+  auto tokens = std::make_unique<FileTokens>(std::move(pieces), marks);
   if (tokens->tokens() == 0)
     return absl::InvalidArgumentError(absl::StrCat(options.path, ": holds no tokens"));
   if (options.documents) LH_RETURN_IF_ERROR(CheckSeparable(options, *tokens));

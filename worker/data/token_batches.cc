@@ -9,15 +9,17 @@
 
 namespace longhaul {
 
-void ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts) {
+absl::Status ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts) {
   std::fill(starts.begin(), starts.end(), 0);
   std::vector<int64_t> begins;
-  data.AppendDocumentStarts(first, first + static_cast<int64_t>(starts.size()), begins);
+  LH_RETURN_IF_ERROR(
+      data.AppendDocumentStarts(first, first + static_cast<int64_t>(starts.size()), begins));
   for (size_t i = 0; i < begins.size(); ++i) {
     const auto end =
         i + 1 == begins.size() ? starts.end() : starts.begin() + (begins[i + 1] - first);
     std::fill(starts.begin() + (begins[i] - first), end, begins[i] - first);
   }
+  return absl::OkStatus();
 }
 
 TokenBatches::TokenBatches(const Options& options, std::vector<std::unique_ptr<Dataset>> datasets,
@@ -49,7 +51,7 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
   for (size_t i = 0; i < places.size(); ++i) {
     const auto [source, first] = places[i];
     const absl::Span<int64_t> example = absl::MakeSpan(tokens.values).subspan(i * size, size);
-    datasets_[source]->Read(first, example);
+    LH_RETURN_IF_ERROR(datasets_[source]->Read(first, example));
     // All tokens were checked when the data was opened. If the file has changed since, the model would read outside its
     // embedding.
     for (int64_t k = 0; k < size; ++k) {
@@ -64,9 +66,9 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
   BatchTensor starts{.name = "document_starts", .shape = {batch.examples, options_.context}};
   starts.values.resize(batch.examples * options_.context);
   for (size_t i = 0; i < places.size(); ++i) {
-    ReadDocumentStarts(
+    LH_RETURN_IF_ERROR(ReadDocumentStarts(
         *datasets_[places[i].source], places[i].first,
-        absl::MakeSpan(starts.values).subspan(i * options_.context, options_.context));
+        absl::MakeSpan(starts.values).subspan(i * options_.context, options_.context)));
   }
   batch.tensors.push_back(std::move(starts));
   return batch;

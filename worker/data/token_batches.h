@@ -13,7 +13,7 @@ namespace longhaul {
 
 // Fills in "document_starts" (batch.h) of an example that begins at token `first` of the data. `starts` has an element
 // for each token that the model reads.
-void ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts);
+absl::Status ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts);
 
 class TokenBatches : public BatchMaker {
  public:

@@ -1,5 +1,6 @@
 #include "worker/data/token_files.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -28,11 +29,18 @@ int32_t HeaderWord(absl::Span<const uint8_t> bytes, int at) {
   return word;
 }
 
-absl::StatusOr<std::shared_ptr<const MappedFile>> Map(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  if (file.bytes().empty())
+absl::StatusOr<std::shared_ptr<const ReadOnlyFile>> OpenFile(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(ReadOnlyFile file, ReadOnlyFile::Open(path));
+  if (file.size() == 0)
     return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
-  return std::make_shared<const MappedFile>(std::move(file));
+  return std::make_shared<const ReadOnlyFile>(std::move(file));
+}
+
+// Its first bytes, as many as a header of llm.c has.
+absl::StatusOr<std::vector<uint8_t>> HeadOf(const ReadOnlyFile& file) {
+  std::vector<uint8_t> head(std::min(kLlmcHeaderBytes, file.size()));
+  LH_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(head)));
+  return head;
 }
 
 absl::Status Wrong(const std::string& path, absl::string_view what) {
@@ -42,9 +50,10 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 }  // namespace
 
 absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
-  const auto size = static_cast<int64_t>(file->bytes().size());
-  if (IsLlmcFile(file->bytes()))
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<const ReadOnlyFile> file, OpenFile(path));
+  LH_ASSIGN_OR_RETURN(const std::vector<uint8_t> head, HeadOf(*file));
+  const int64_t size = file->size();
+  if (IsLlmcFile(head))
     return Wrong(path, "begins as a file of llm.c does (data.tokens.format: llmc)");
   if (size % 2 != 0) {
     return Wrong(path,
@@ -52,7 +61,7 @@ absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path) {
                                  "(is it text, or another format?)",
                                  size));
   }
-  return TokenPiece{.file = std::move(file), .path = path, .count = size / 2, .width = 2};
+  return TokenPiece{.file = std::move(file), .count = size / 2, .width = 2};
 }
 
 bool IsLlmcFile(absl::Span<const uint8_t> bytes) {
@@ -64,32 +73,29 @@ bool IsLlmcFile(absl::Span<const uint8_t> bytes) {
 }
 
 absl::StatusOr<TokenPiece> OpenLlmcFile(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
-  const absl::Span<const uint8_t> bytes = file->bytes();
-  if (bytes.size() < kLlmcHeaderBytes)
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<const ReadOnlyFile> file, OpenFile(path));
+  LH_ASSIGN_OR_RETURN(const std::vector<uint8_t> head, HeadOf(*file));
+  if (file->size() < kLlmcHeaderBytes)
     return Wrong(path, "is shorter than the header of an llm.c file (1024 bytes)");
   for (const LlmcKind& kind : kLlmcKinds) {
-    if (HeaderWord(bytes, 0) != kind.magic) continue;
-    if (HeaderWord(bytes, 1) != kind.version) {
+    if (HeaderWord(head, 0) != kind.magic) continue;
+    if (HeaderWord(head, 1) != kind.version) {
       return Wrong(path, absl::StrFormat("is an llm.c file of version %d, expected %d",
-                                         HeaderWord(bytes, 1), kind.version));
+                                         HeaderWord(head, 1), kind.version));
     }
-    const int64_t count = HeaderWord(bytes, 2);
-    const int64_t body = static_cast<int64_t>(bytes.size()) - kLlmcHeaderBytes;
+    const int64_t count = HeaderWord(head, 2);
+    const int64_t body = file->size() - kLlmcHeaderBytes;
     if (count <= 0 || count * kind.width != body) {
       return Wrong(path, absl::StrFormat("its header promises %d tokens of %d bytes, behind it are "
                                          "%d bytes: the file is cut off, or was added to",
                                          count, kind.width, body));
     }
-    return TokenPiece{.file = std::move(file),
-                      .path = path,
-                      .offset = kLlmcHeaderBytes,
-                      .count = count,
-                      .width = kind.width};
+    return TokenPiece{
+        .file = std::move(file), .offset = kLlmcHeaderBytes, .count = count, .width = kind.width};
   }
   return Wrong(path, absl::StrFormat("does not begin as a file of llm.c does: magic %d, expected "
                                      "20240520",
-                                     HeaderWord(bytes, 0)));
+                                     HeaderWord(head, 0)));
 }
 
 std::string MegatronPrefix(const std::string& path) {
@@ -100,11 +106,12 @@ std::string MegatronPrefix(const std::string& path) {
 
 absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
   const std::string index_path = prefix + ".idx", path = prefix + ".bin";
-  LH_ASSIGN_OR_RETURN(MappedFile index_file, MappedFile::Open(index_path));
-  const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(index_file.bytes());
-  if (!index.ok()) return Wrong(index_path, index.status().message());
-  LH_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Map(path));
-  const auto size = static_cast<int64_t>(file->bytes().size());
+  LH_ASSIGN_OR_RETURN(ReadOnlyFile index_file, ReadOnlyFile::Open(index_path));
+  const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(index_file);
+  if (absl::IsInvalidArgument(index.status())) return Wrong(index_path, index.status().message());
+  LH_RETURN_IF_ERROR(index.status());
+  LH_ASSIGN_OR_RETURN(std::shared_ptr<const ReadOnlyFile> file, OpenFile(path));
+  const int64_t size = file->size();
   if (size != index->tokens * index->width) {
     return Wrong(path, absl::StrFormat("holds %d bytes, its index promises %d tokens of %d bytes",
                                        size, index->tokens, index->width));
@@ -112,7 +119,6 @@ absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
   auto documents =
       std::make_shared<const MegatronDocuments>(MegatronDocuments{std::move(index_file), *index});
   return MegatronFile{.tokens = {.file = std::move(file),
-                                 .path = path,
                                  .count = index->tokens,
                                  .width = index->width,
                                  .limit = index->limit,

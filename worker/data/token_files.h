@@ -1,4 +1,4 @@
-// Opens files of tokens that other tools wrote, as mapped pieces. Only headers and indexes are read. The caller, who
+// Opens files of tokens that other tools wrote, as pieces. Only headers and indexes are read. The caller, who
 // knows the vocabulary, checks the tokens (CheckTokens).
 //
 // Errors of all: NOT_FOUND: there is no such file. INVALID_ARGUMENT: the file is not of this format, or damaged. Every
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/data/mapped_tokens.h"
+#include "worker/data/file_tokens.h"
 
 namespace longhaul {
 

@@ -117,7 +117,7 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
                         ChooseTokenizer(arguments.tokenizer, arguments.bytes, source, "--data"));
     options.tokenizer = choice.file;
   }
-  // The tokens are mapped, so their files may go as soon as they are open.
+  // The files are open, so their names may go.
   LH_ASSIGN_OR_RETURN(const WorkFolder folder, WorkFolder::Make());
   int64_t text_bytes = 0;
   const TokenWork work{.folder = folder.path(),
@@ -174,9 +174,11 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
     std::vector<int64_t> starts(documents ? count * context : 0);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = (first + i) * context;
-      data->Read(at, absl::MakeSpan(read).subspan(i * (context + 1), context + 1));
+      LH_RETURN_IF_ERROR(
+          data->Read(at, absl::MakeSpan(read).subspan(i * (context + 1), context + 1)));
       if (starts.empty()) continue;
-      ReadDocumentStarts(*data, at, absl::MakeSpan(starts).subspan(i * context, context));
+      LH_RETURN_IF_ERROR(
+          ReadDocumentStarts(*data, at, absl::MakeSpan(starts).subspan(i * context, context)));
     }
     LH_ASSIGN_OR_RETURN(const double loss, model->LossSum(read, context, starts));
     sum += loss;

@@ -4,8 +4,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/io/mapped_file.h"
 #include "common/io/posix_filesystem.h"
+#include "common/io/read_only_file.h"
 #include "worker/lm/commands.h"
 #include "worker/lm/language_model.h"
 #include "worker/lm/model_source.h"
@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kTokensMax = 1 << 20;
 
 absl::StatusOr<std::vector<int64_t>> ReadTokens(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const size_t bytes = file.bytes().size();
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, 4 * kTokensMax));
+  const size_t bytes = text.size();
   if (bytes == 0 || bytes % 4 != 0 || bytes / 4 > kTokensMax) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", bytes, " bytes are not 1 to ", kTokensMax, " tokens of int32"));
@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<int64_t>> ReadTokens(const std::string& path) {
   std::vector<int64_t> tokens(bytes / 4);
   for (size_t i = 0; i < tokens.size(); ++i) {
     int32_t token;
-    std::memcpy(&token, file.bytes().data() + 4 * i, sizeof(token));
+    std::memcpy(&token, text.data() + 4 * i, sizeof(token));
     tokens[i] = token;
   }
   return tokens;

@@ -26,6 +26,7 @@ namespace longhaul::session {
 
 // A rank's coded blocks of one contribution.
 struct CodedContribution {
+  RoundKind kind = RoundKind::kOuter;
   CodedBlocks blocks;
   // The codec's normalized mean squared error on these blocks.
   double nmse = 0;

@@ -57,13 +57,13 @@ absl::Status FragmentExchange::InBackground(Executor::Task task) {
   return absl::ResourceExhaustedError("too many transfers wait in the background");
 }
 
-// The kind comes first: a PushAgain may find the snapshot before Push is called.
-absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, RoundKind kind) {
-  {
-    absl::MutexLock lock(&mutex_);
-    kind_[fragment] = kind;
-  }
-  return fragments_[fragment]->TakeSnapshot(replica);
+absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, int64_t version,
+                                            RoundKind kind) {
+  const Transfers::Options& of = options_.transfers;
+  return fragments_[fragment]->TakeSnapshot(
+      replica, {.version = version,
+                .kind = kind,
+                .noise_key = NoiseKeyOf(of.job, of.pool, fragment, version)});
 }
 
 absl::Status FragmentExchange::Push(const Connection& connection,
@@ -96,17 +96,11 @@ FragmentExchange::UplinkQuality FragmentExchange::uplink_quality() const {
 void FragmentExchange::SendNow(const Connection& connection, const Contribution& contribution) {
   const auto [fragment, version, step] = contribution;
   OuterFragment& outer = *fragments_[fragment];
-  RoundKind kind;
-  {
-    absl::MutexLock lock(&mutex_);
-    // Without a snapshot there are no bytes, of whatever kind.
-    kind = kind_[fragment];
-  }
   // Also when the connection is lost: the next plan asks for the bytes.
-  auto coded = outer.Encode(
-      kind, NoiseKeyOf(options_.transfers.job, options_.transfers.pool, fragment, version));
+  auto coded = outer.Encode(version);
   if (!coded.ok()) return handler_.on_fault(coded.status());
   if (*coded == nullptr) return;
+  const RoundKind kind = (*coded)->kind;
   if (kind != RoundKind::kSeed) {
     absl::MutexLock lock(&mutex_);
     uplink_quality_ = {(*coded)->nmse, (*coded)->feedback_norm};

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -75,15 +74,15 @@ class FragmentExchange {
   // and installs on them by itself.
   const std::vector<std::unique_ptr<OuterFragment>>& fragments() const { return fragments_; }
 
-  // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to a round of this kind. Training thread.
-  // Errors: those of the replica.
-  absl::Status TakeSnapshot(Replica& replica, int fragment, RoundKind kind);
+  // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to the round of this kind that makes this
+  // version. Training thread. Errors: those of the replica.
+  absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind);
   // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
 
   // Codes the snapshot that the training thread has taken (TakeSnapshot), and sends it.
   absl::Status Push(const Connection& connection, const Contribution& contribution);
   // Sends the bytes that Push coded, or codes them first. Reports nothing if there are none: the version was
-  // merged, or the training thread is about to call Push.
+  // merged, the snapshot is of a later one, or the training thread is about to call Push.
   absl::Status PushAgain(const Connection& connection, const Contribution& contribution);
   // Replaces the outer parameters with the coordinator's newest.
   absl::Status PullWhole(const Connection& connection, int fragment);
@@ -110,8 +109,6 @@ class FragmentExchange {
   std::vector<std::unique_ptr<OuterFragment>> fragments_;
 
   mutable absl::Mutex mutex_;
-  // Of the newest snapshot, by fragment.
-  std::map<int, RoundKind> kind_ ABSL_GUARDED_BY(mutex_);
   UplinkQuality uplink_quality_ ABSL_GUARDED_BY(mutex_);
 
   // The last member: its threads use all others until it ends.

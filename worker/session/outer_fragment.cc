@@ -41,16 +41,20 @@ OuterFragment::OuterFragment(FragmentMap map, Options options)
       outer_(std::make_shared<std::vector<float>>(map_.elements())),
       coder_(MakeCoder(map_, options_, spare_)) {}
 
-absl::Status OuterFragment::TakeSnapshot(Replica& replica) {
+absl::Status OuterFragment::TakeSnapshot(Replica& replica, const Round& round) {
   absl::MutexLock lock(&mutex_);
+  round_ = round;
   return coder_->TakeSnapshot(replica);
 }
 
-absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(RoundKind kind,
-                                                                               uint64_t noise_key) {
+absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(int64_t version) {
   absl::MutexLock lock(&mutex_);
+  if (version != round_.version) return nullptr;
   if (!coder_->has_snapshot()) return kept_;
-  LH_ASSIGN_OR_RETURN(kept_, coder_->Code(kind, noise_key, *outer_));
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<CodedContribution> coded,
+                      coder_->Code(round_.kind, round_.noise_key, *outer_));
+  coded->kind = round_.kind;
+  kept_ = coded;
   return kept_;
 }
 

@@ -54,13 +54,19 @@ class OuterFragment {
 
   const FragmentMap& map() const { return map_; }
 
+  // The round to which a snapshot contributes.
+  struct Round {
+    int64_t version = 0;
+    RoundKind kind = RoundKind::kOuter;
+    // See NoiseKeyOf. Only stochastic codecs use it.
+    uint64_t noise_key = 0;
+  };
   // Copies the live parameters of the owned blocks. Training thread.
-  absl::Status TakeSnapshot(Replica& replica);
+  absl::Status TakeSnapshot(Replica& replica, const Round& round);
   // Codes the snapshot (FragmentCoder::Code), drops it, and keeps the bytes until Merge. Without a snapshot it
-  // returns the kept bytes, or null if there are none. `noise_key`: see NoiseKeyOf; only stochastic codecs
-  // use it. Errors: those of FragmentCoder::Code.
-  absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(RoundKind kind,
-                                                                  uint64_t noise_key = 0);
+  // returns the kept bytes, or null if there are none. Null, too, if the newest snapshot is of another version:
+  // a push that was late must not code or send it. Errors: those of FragmentCoder::Code.
+  absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(int64_t version);
   // Returns the target that a pull of the whole fragment is decoded into.
   PulledParameters BeginWhole() const;
   // Replaces the outer parameters with a verified pull, sets the error feedback to zero, and drops the kept bytes.
@@ -107,6 +113,8 @@ class OuterFragment {
   std::optional<int64_t> staged_version_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> saved_live_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CodedContribution> kept_ ABSL_GUARDED_BY(mutex_);
+  // Of the newest snapshot.
+  Round round_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::session

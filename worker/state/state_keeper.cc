@@ -221,7 +221,9 @@ void StateKeeper::TellZero(int64_t start_step) {
 
 absl::Status StateKeeper::AfterStep(int64_t step, bool last) {
   if (!keeps_ || (step < next_ && !last)) return absl::OkStatus();
-  // To settle the ranks here would make what they train depend on the clock.
+  // To settle the ranks at other steps would make what they train depend on the clock. No step follows
+  // the last one.
+  if (last) LH_RETURN_IF_ERROR(replica_->Settle().status());
   if (!replica_->settled()) return absl::OkStatus();
   if (last) Finish();
   const Writing now = writing();

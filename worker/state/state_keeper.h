@@ -91,7 +91,7 @@ class StateKeeper {
   // one after `start_step`. Collective; blocks on the disk.
   absl::Status Resume(int64_t start_step);
   // Call it after every step. Copies the state if it is time for a save, or if `last`: the pool drains.
-  // Saves nothing while the ranks differ by local steps. Collective.
+  // While the ranks differ by local steps it saves nothing; if `last`, it settles them first. Collective.
   absl::Status AfterStep(int64_t step, bool last);
   // Saves the state of the step after which the pool drains, if AfterStep did not. It is for a rank that
   // cannot call a collective, since the others may not have reached this step. If one has not, an earlier

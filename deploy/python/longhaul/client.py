@@ -142,7 +142,13 @@ class Client:
         return [*self._call(self._jobs.ListEvents, job_pb2.ListEventsRequest(job=job)).events]
 
     def pools(self) -> list[pool_pb2.Pool]:
-        return [*self._call(self._pools.ListPools, pool_pb2.ListPoolsRequest()).pools]
+        request, pools = pool_pb2.ListPoolsRequest(), []
+        while True:
+            page = self._call(self._pools.ListPools, request)
+            pools += page.pools
+            if not page.next_page_token:
+                return pools
+            request.page_token = page.next_page_token
 
     def describe(self) -> server_pb2.DescribeResponse:
         """The coordinator about itself."""

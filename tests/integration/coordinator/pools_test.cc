@@ -1,4 +1,8 @@
 // PoolService: names, leases, incarnations.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
 #include "tests/integration/coordinator/coordinator_fixture.h"
 
 namespace longhaul {
@@ -48,6 +52,43 @@ TEST_F(PoolsTest, ASilentPoolIsLostAndOneThatLeftIsForgotten) {
   ASSERT_EQ(pools.size(), 1u);
   EXPECT_EQ(pools[0].name(), "silent");
   EXPECT_EQ(pools[0].state(), v1::LOST);
+}
+
+// Together they are 8 MiB, twice what gRPC takes in one message.
+TEST_F(PoolsTest, PoolsThatDoNotFitOneMessageComeInPages) {
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
+  constexpr int kPools = 512;
+  v1::JoinRequest join;
+  join.set_incarnation("0123456789abcdef");
+  join.set_ranks(1);
+  for (int c = 0; c < 256; ++c) join.add_capabilities(std::string(64, 'c'));
+  for (int p = 0; p < kPools; ++p) {
+    join.set_pool(absl::StrFormat("site-%03d", p));
+    v1::JoinResponse joined;
+    const grpc::Status status = stub->Join(Context().get(), join, &joined);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  v1::ListPoolsRequest request;
+  std::vector<std::string> names;
+  int pages = 0;
+  do {
+    v1::ListPoolsResponse page;
+    const grpc::Status status = stub->ListPools(Context().get(), request, &page);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    for (const v1::Pool& pool : page.pools()) names.push_back(pool.name());
+    request.set_page_token(page.next_page_token());
+    ++pages;
+  } while (!request.page_token().empty());
+  EXPECT_EQ(names.size(), kPools);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), kPools);
+  EXPECT_GT(pages, 3);
+  for (const char* token : {"guess", "after-", "after-Site A"}) {
+    request.set_page_token(token);
+    v1::ListPoolsResponse page;
+    EXPECT_EQ(stub->ListPools(Context().get(), request, &page).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
 }
 
 TEST_F(PoolsTest, StatesFollowTheWork) {

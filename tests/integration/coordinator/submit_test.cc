@@ -108,6 +108,15 @@ TEST_F(SubmitTest, UnknownJobsAreNotFound) {
             grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(SubmitTest, ASpecThatAnswersCouldNotCarryIsRefused) {
+  v1::JobSpec spec = Spec("large");
+  spec.mutable_data()->mutable_text()->set_path(std::string(2 << 20, 'x'));
+  const absl::Status refused = Submit(spec).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  ASSERT_EQ(FieldViolationsOf(refused).size(), 1u);
+  EXPECT_EQ(FieldViolationsOf(refused)[0].field, "spec");
+}
+
 TEST_F(SubmitTest, ListsInPagesNewestFirst) {
   for (const char* name : {"one", "two", "three"}) ASSERT_TRUE(Submit(Spec(name)).ok());
   std::vector<std::string> names;

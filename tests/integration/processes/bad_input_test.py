@@ -184,8 +184,8 @@ class BadInputTest(unittest.TestCase):
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", address)
             self.assertEqual(code, 4, error)
-            self.assertIn(f"cannot serve HTTP at {address}", error)
-            self.assertIn("is another program listening there?", error)
+            self.assertIn(f"--http-listen: cannot listen on {address}: Address already in use (another program listens there; end it, "
+                          "or choose another port)", error)
 
     def test_a_workers_metrics_are_as_closed_as_the_coordinators(self):
         code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "0.0.0.0:0")

@@ -260,12 +260,17 @@ class SecurityTest(unittest.TestCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             address = f"127.0.0.1:{taken.getsockname()[1]}"
-            code, error = self.run_coordinator("--listen", address)
-            self.assertEqual(code, 1, error)
-            self.assertIn(f"cannot listen on {address}: is another program", error)
-            code, error = self.run_coordinator("--http-listen", address)
-            self.assertEqual(code, 1, error)
-            self.assertIn("is another program", error)
+            for flag in ("--listen", "--http-listen"):
+                code, error = self.run_coordinator(flag, address)
+                self.assertEqual(code, 1, error)
+                self.assertIn(f"{flag}: cannot listen on {address}: Address already in use (another program listens there; end it, or "
+                              "choose another port)", error)
+                # Said once, in these words alone.
+                self.assertEqual(error.count("already in use"), 1, error)
+                self.assertNotIn("grpc", error)
+        code, error = self.run_coordinator("--listen", "192.0.2.1:7070", "--insecure")
+        self.assertEqual(code, 1, error)
+        self.assertIn("--listen: cannot listen on 192.0.2.1:7070: Cannot assign requested address (this machine does not have that address", error)
         self.cluster.start_coordinator()
         code, error = self.run_coordinator("--data-dir", self.cluster.folder / "data")
         self.assertEqual(code, 1, error)

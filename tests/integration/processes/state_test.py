@@ -68,7 +68,8 @@ class StateTest(ClusterTest):
         self.finish()
 
     def test_a_killed_agent_that_returns_with_other_ranks(self):
-        self.start()
+        # Long: the other pool goes on alone between the end of the lease and the return.
+        self.start(steps=2000)
         self.kill_agent()
         self.begin(ranks=1)
         step, _, phase = self.taken_up()
@@ -99,7 +100,7 @@ class StateTest(ClusterTest):
         self.finish()
 
     def test_damaged_files_are_told_about_and_counted(self):
-        self.start()
+        self.start(steps=2000)
         self.kill_agent()
         self.assertTrue(self.files())
         for path in self.files():

@@ -40,7 +40,7 @@ std::string WithDigest(absl::string_view json, absl::string_view fragment) {
 void CheckParameters(const CheckpointFolder& folder) {
   for (int unit = 0; unit < static_cast<int>(folder.layout().units.size()); ++unit) {
     std::vector<float> values(folder.layout().units[unit].elements);
-    LH_CHECK(folder.Read(unit, 0, absl::MakeSpan(values)).ok(), "mapped files can be read");
+    LH_CHECK(folder.Read(unit, 0, absl::MakeSpan(values)).ok(), "verified files can be read");
   }
 }
 

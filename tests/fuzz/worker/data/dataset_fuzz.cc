@@ -13,7 +13,7 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "worker/data/mapped_tokens.h"
+#include "worker/data/file_tokens.h"
 #include "worker/data/token_files.h"
 #include "worker/data/windows.h"
 
@@ -23,16 +23,15 @@ namespace {
 absl::StatusOr<TokenPiece> Open(int kind, const std::string& path) {
   if (kind == 0) return OpenNanoGptFile(path);
   if (kind == 2) return OpenLlmcFile(path);
-  auto file = MappedFile::Open(path);
+  auto file = ReadOnlyFile::Open(path);
   if (!file.ok()) return file.status();
-  const auto count = static_cast<int64_t>(file->bytes().size());
-  return TokenPiece{
-      .file = std::make_shared<const MappedFile>(*std::move(file)), .path = path, .count = count};
+  const int64_t count = file->size();
+  return TokenPiece{.file = std::make_shared<const ReadOnlyFile>(*std::move(file)), .count = count};
 }
 
 void CheckDataset(const Dataset& dataset, int64_t vocab, int64_t context) {
   std::vector<int64_t> tokens(dataset.tokens());
-  dataset.Read(0, absl::MakeSpan(tokens));
+  LH_CHECK(dataset.Read(0, absl::MakeSpan(tokens)).ok(), "the file is whole");
   for (const int64_t token : tokens) LH_CHECK(token >= 0 && token < vocab, "tokens of the vocab");
   const absl::StatusOr<Windows> windows =
       Windows::Create({.tokens = dataset.tokens(), .context = context, .seed = 1});
@@ -40,8 +39,9 @@ void CheckDataset(const Dataset& dataset, int64_t vocab, int64_t context) {
   if (!windows.ok()) return;
   for (int64_t i = 0; i < 4; ++i) {
     std::vector<int64_t> window(context + 1);
-    dataset.Read(windows->Train(i, 0), absl::MakeSpan(window));
-    dataset.Read(windows->Eval(i, 4), absl::MakeSpan(window));
+    LH_CHECK(dataset.Read(windows->Train(i, 0), absl::MakeSpan(window)).ok() &&
+                 dataset.Read(windows->Eval(i, 4), absl::MakeSpan(window)).ok(),
+             "the file is whole");
   }
 }
 
@@ -78,6 +78,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!piece.ok() || piece->count == 0) return 0;
   const absl::Status checked = CheckTokens(*piece, vocab);
   fuzz::CheckDocumented(checked, {absl::StatusCode::kInvalidArgument});
-  if (checked.ok()) fuzz::CheckDataset(MappedTokens({*piece}), vocab, context);
+  if (checked.ok()) fuzz::CheckDataset(FileTokens({*piece}), vocab, context);
   return 0;
 }

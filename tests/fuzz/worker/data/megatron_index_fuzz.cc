@@ -1,9 +1,12 @@
 // Indexes of Megatron-LM's data.
 //   input: the .idx file
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/strings/str_cat.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "worker/data/megatron_index.h"
@@ -45,14 +48,21 @@ std::vector<Seed> Seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longhaul;  // NOLINT: a file of one function
-  const auto index = ReadMegatronIndex({data, size});
+  static const int memory = memfd_create("index", MFD_CLOEXEC);
+  LH_CHECK(ftruncate(memory, 0) == 0 && pwrite(memory, data, size, 0) == static_cast<ssize_t>(size),
+           "the file takes the bytes");
+  const auto file = ReadOnlyFile::Open(absl::StrCat("/proc/self/fd/", memory));
+  LH_CHECK(file.ok(), "the file opens");
+  const auto index = ReadMegatronIndex(*file);
   fuzz::CheckDocumented(index.status(), {absl::StatusCode::kInvalidArgument});
   if (!index.ok()) return 0;
   LH_CHECK(index->tokens >= 0 && index->sequences >= 0 && index->documents <= index->sequences,
            "documents are made of sequences");
   LH_CHECK(index->sequences * 12 < static_cast<int64_t>(size), "sequences lie in the file");
   std::vector<int64_t> starts;
-  AppendMegatronStarts({data, size}, *index, index->tokens / 3, index->tokens, 5, starts);
+  const absl::Status searched =
+      AppendMegatronStarts(*file, *index, index->tokens / 3, index->tokens, 5, starts);
+  LH_CHECK(searched.ok(), "the file is whole");
   for (size_t i = 0; i < starts.size(); ++i) {
     LH_CHECK(starts[i] - 5 >= index->tokens / 3 && starts[i] - 5 < index->tokens, "in its range");
     LH_CHECK(i == 0 || starts[i] > starts[i - 1], "in order, each once");

@@ -97,6 +97,20 @@ TEST_F(CheckpointFolderTest, DamageIsFound) {
   EXPECT_TRUE(absl::IsNotFound(ErrorOf()));
 }
 
+// Somebody writes a new version in its place, or the disk that it is on goes away.
+TEST_F(CheckpointFolderTest, AFileThatIsCutWhileItIsReadIsAnError) {
+  Write();
+  const auto checkpoint = CheckpointFolder::Open(Path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  for (const auto& entry : std::filesystem::directory_iterator(Path())) {
+    if (entry.path().extension() == ".f32") std::filesystem::resize_file(entry.path(), 0);
+  }
+  float value = 0;
+  const absl::Status cut = (*checkpoint)->Read(0, 0, absl::MakeSpan(&value, 1));
+  EXPECT_TRUE(absl::IsDataLoss(cut)) << cut;
+  EXPECT_THAT(cut.message(), HasSubstr(".f32 ends at byte "));
+}
+
 TEST_F(CheckpointFolderTest, RefusesAManifestWithoutItsModel) {
   Write([](v1::CheckpointManifest& manifest) { manifest.clear_model(); });
   EXPECT_TRUE(absl::IsFailedPrecondition(ErrorOf()));

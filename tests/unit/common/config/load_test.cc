@@ -1,5 +1,6 @@
 #include "common/config/load.h"
 
+#include "common/config/job_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +28,16 @@ auto At(const std::string& field, const std::string& description, const std::str
   return AllOf(Field(&SpecViolation::field, field),
                Field(&SpecViolation::description, HasSubstr(description)),
                Field(&SpecViolation::hint, HasSubstr(hint)));
+}
+
+TEST(LoadTest, AWrongValueIsShownAsItWasWritten) {
+  EXPECT_THAT(Violations("name: a\ntrain: {steps: j\u00f6b}"),
+              ElementsAre(At("train.steps", "'j\u00f6b'")));
+  std::vector<SpecViolation> violations;
+  const auto spec = ParseJobSpec("name: j\u00f6b-\u4efb\u52a1\u202e");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_FALSE(ResolveJobSpec(*spec, &violations).ok());
+  EXPECT_THAT(violations, testing::Contains(At("name", "'j\u00f6b-\u4efb\u52a1\\xe2\\x80\\xae'")));
 }
 
 TEST(LoadTest, ReadsNaturalYaml) {

@@ -193,6 +193,20 @@ TEST_F(CliTest, SaysWhichPoolsAreSetAsideAndWhy) {
   EXPECT_EQ(RunCli({"pools", "-o", "json"}).envelope()["data"][0]["set_aside"][0]["retry_in"], 20);
 }
 
+TEST_F(CliTest, PoolsShowsAllPagesAndHowManyFaultsAreLeftOut) {
+  fake_.pools = [](const v1::ListPoolsRequest& request, v1::ListPoolsResponse* response) {
+    v1::Pool* pool = response->add_pools();
+    pool->set_name("pool" + request.page_token());
+    pool->set_set_aside_left_out(7);
+    if (request.page_token().size() < 2) response->set_next_page_token(request.page_token() + "x");
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_THAT(RunCli({"pools"}).out,
+              AllOf(HasSubstr("pool "), HasSubstr("poolx "), HasSubstr("poolxx "),
+                    HasSubstr("and 7 more that are set aside\n")));
+}
+
 TEST_F(CliTest, PoolsShowsTheNodes) {
   fake_.pools = [](const v1::ListPoolsRequest&, v1::ListPoolsResponse* response) {
     v1::Pool* pool = response->add_pools();

@@ -47,6 +47,22 @@ TEST(JobEventsTest, CutsLongWordsBetweenCharacters) {
   EXPECT_EQ(events.After(0)[0].message(), words);
 }
 
+TEST(JobEventsTest, AllEventsFitOneMessageWhateverAPoolSent) {
+  JobEvents events;
+  v1::JobEvent event = Said(std::string(5000, 'm'));
+  event.set_hint(std::string(5000, 'h'));
+  event.set_code(std::string(5000, 'c'));
+  event.set_pool(std::string(5000, 'p'));
+  for (size_t e = 0; e < JobEvents::kEventsMax; ++e) events.Add(event, absl::UnixEpoch());
+  // As an earlier version stored them.
+  event.set_sequence(1000);
+  JobEvents restored;
+  restored.Restore({event.SerializeAsString()});
+  for (const JobEvents* some : {&events, &restored}) {
+    for (const v1::JobEvent& kept : some->After(0)) EXPECT_LT(kept.ByteSizeLong(), 2700u);
+  }
+}
+
 TEST(JobEventsTest, SaysWhatHappenedToAPool) {
   StorePlace place{.job = "j", .place = {.pool = "east", .ordinal = 2}};
   EXPECT_EQ(EventOf(place).kind(), v1::POOL_ASSIGNED);

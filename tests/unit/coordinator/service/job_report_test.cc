@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "common/config/job_spec.h"
 
 namespace longhaul::coordinator {
@@ -55,6 +56,36 @@ TEST_F(JobReportTest, SumsAndMeansOverPools) {
   ASSERT_EQ(report.pools_size(), 3);
   EXPECT_TRUE(report.pools(0).live());
   EXPECT_FALSE(report.pools(2).live());
+}
+
+// gRPC takes 4 MiB in one message. A job that has run long has had many pools.
+TEST_F(JobReportTest, AReportOfThousandsOfPoolsFitsAMessageAndSaysHowManyItLeavesOut) {
+  constexpr int kPools = 20000, kLive = 64;
+  for (int p = 0; p < kPools; ++p)
+    Told(absl::StrCat("site-", 100000 + p), p, p % (kPools / kLive) == 0, 10 + p, 1, 1);
+  for (int p = 0; p < kPools; ++p) {
+    view_->set_aside.push_back({.job = "job",
+                                .pool = absl::StrCat("site-", 100000 + p),
+                                .fault = {.code = "NOT_FOUND", .message = std::string(4000, 'x')}});
+  }
+  const v1::Job all = Report(), bounded = Bounded(all);
+  EXPECT_GT(all.ByteSizeLong(), 4u << 20);
+  EXPECT_LT(bounded.ByteSizeLong(), 3u << 20);
+  EXPECT_EQ(bounded.pools_size() + bounded.pools_left_out(), kPools);
+  EXPECT_EQ(bounded.set_aside_size() + bounded.set_aside_left_out(), kPools);
+  EXPECT_GT(bounded.set_aside_size(), 0);
+  int live = 0;
+  for (const v1::PoolProgress& pool : bounded.pools()) live += pool.live();
+  EXPECT_EQ(live, kLive + 1);
+  EXPECT_EQ(bounded.tokens(), all.tokens());
+  EXPECT_EQ(bounded.inner_step(), 10);
+  EXPECT_DOUBLE_EQ(bounded.compute_seconds(), 1);
+}
+
+TEST_F(JobReportTest, ASmallReportIsWhole) {
+  Told("a", 0, false, 20, 3, 1);
+  Told("b", 1, true, 10, 1, 1);
+  EXPECT_EQ(Bounded(Report()).SerializeAsString(), Report().SerializeAsString());
 }
 
 TEST_F(JobReportTest, WaitingSaysWhatSinceWhenAndUntilWhen) {

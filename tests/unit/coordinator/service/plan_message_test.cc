@@ -26,6 +26,7 @@ TEST_F(PlanMessageTest, APlanIsOfTheJobAndOfTheRanksPlace) {
   EXPECT_EQ(plan.fragments(0).elements(), kElements);
   EXPECT_EQ(plan.fragments(0).version(), 0);
   EXPECT_EQ(plan.fragments(0).commit().version(), 0);
+  EXPECT_EQ(plan.fragments(0).commit().pools_size(), 0);
   EXPECT_NE(plan.fragments(0).digest().high(), 0u);
   int64_t elements = 0;
   for (const v1::UnitSpan& unit : plan.fragments(0).units()) elements += unit.elements();

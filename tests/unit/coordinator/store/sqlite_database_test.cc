@@ -1,14 +1,43 @@
 #include "coordinator/store/sqlite_database.h"
 
+#include <sqlite3.h>
+
+#include <cerrno>
 #include <fstream>
 #include <memory>
+#include <vector>
 
 #include "coordinator/store/fatal.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/temp_dir.h"
 
 namespace longhaul {
 namespace {
+
+// Lets every write of SQLite fail while it lives.
+class FailingWrites {
+ public:
+  explicit FailingWrites(int error) {
+    error_ = error;
+    for (const char* const call : kCalls) {
+      const auto fail = reinterpret_cast<sqlite3_syscall_ptr>(&Fail);
+      EXPECT_EQ(files_->xSetSystemCall(files_, call, fail), SQLITE_OK);
+    }
+  }
+  ~FailingWrites() {
+    for (const char* const call : kCalls) files_->xSetSystemCall(files_, call, nullptr);
+  }
+
+ private:
+  static constexpr const char* kCalls[] = {"write", "pwrite", "pwrite64"};
+  static ssize_t Fail(int, const void*, size_t, off_t) {
+    errno = error_;
+    return -1;
+  }
+  static inline int error_ = 0;
+  sqlite3_vfs* const files_ = sqlite3_vfs_find(nullptr);
+};
 
 class SqliteDatabaseTest : public testing::Test {
  protected:
@@ -52,6 +81,34 @@ TEST_F(SqliteDatabaseTest, AFullFileIsNoFatalError) {
   EXPECT_TRUE(absl::IsResourceExhausted(full.status())) << full.status();
   EXPECT_FALSE(IsFatal(full.status()));
   EXPECT_TRUE(database_->Query("INSERT INTO t VALUES (?)", {int64_t{1}}).ok());
+}
+
+// SQLite itself calls only ENOSPC full.
+TEST_F(SqliteDatabaseTest, AnExceededQuotaIsNoFatalError) {
+  ASSERT_TRUE(database_->Execute("CREATE TABLE t (x);").ok());
+  {
+    const FailingWrites quota(EDQUOT);
+    for (int i = 0; i < 2; ++i) {
+      const auto full = database_->Query("INSERT INTO t VALUES (?)", {int64_t{1}});
+      EXPECT_TRUE(absl::IsResourceExhausted(full.status())) << full.status();
+      EXPECT_FALSE(IsFatal(full.status()));
+      EXPECT_THAT(full.status().message(), testing::HasSubstr("quota"));
+      EXPECT_FALSE(database_->Execute("BEGIN; INSERT INTO t VALUES (2); COMMIT;").ok());
+    }
+  }
+  EXPECT_TRUE(database_->Query("INSERT INTO t VALUES (?)", {int64_t{3}}).ok());
+  const auto rows = database_->Query("SELECT x FROM t", {});
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ(*rows, std::vector<SqlRow>({{int64_t{3}}}));
+  database_.reset();
+  database_ = *SqliteDatabase::Open(dir_.Join("a.db"));
+  EXPECT_EQ(*database_->Query("SELECT x FROM t", {}), *rows);
+}
+
+TEST_F(SqliteDatabaseTest, AnotherErrorOfAWriteIsFatal) {
+  ASSERT_TRUE(database_->Execute("CREATE TABLE t (x);").ok());
+  const FailingWrites broken(EIO);
+  EXPECT_TRUE(IsFatal(database_->Query("INSERT INTO t VALUES (?)", {int64_t{1}}).status()));
 }
 
 TEST_F(SqliteDatabaseTest, ADamagedFileIsFatal) {

@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "absl/synchronization/notification.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
-#include "worker/data/mapped_tokens.h"
+#include "worker/data/file_tokens.h"
 #include "worker/data/prefetched_batches.h"
 #include "worker/data/source.h"
 #include "worker/data/token_batches.h"
@@ -104,6 +105,16 @@ class TokenBatchesTest : public testing::Test {
   }
   TempDir dir_;
 };
+
+// Somebody writes a new version in its place while a job trains on it.
+TEST_F(TokenBatchesTest, AFileThatIsCutIsAnErrorWithItsName) {
+  const TokenBatches batches = Make(0, 1, 2000, true);
+  ASSERT_TRUE(batches.Make(1).ok());
+  for (const char* name : {"a.bin", "b.bin"}) std::filesystem::resize_file(dir_.Join(name), 0);
+  const absl::Status cut = batches.Make(2).status();
+  EXPECT_TRUE(absl::IsDataLoss(cut)) << cut;
+  EXPECT_THAT(std::string(cut.message()), HasSubstr(".bin ends at byte "));
+}
 
 TEST_F(TokenBatchesTest, RanksOfAnyNumberShareTheSameBatch) {
   for (int64_t step : {1, 2, 77}) {

@@ -49,7 +49,7 @@ class SourceTest : public testing::Test {
   }
   static std::vector<int64_t> All(const Dataset& dataset) {
     std::vector<int64_t> tokens(dataset.tokens());
-    dataset.Read(0, absl::MakeSpan(tokens));
+    EXPECT_TRUE(dataset.Read(0, absl::MakeSpan(tokens)).ok());
     return tokens;
   }
   std::string MessageOf(const SourceOptions& source, int64_t vocab = 256) {
@@ -310,11 +310,12 @@ TEST_F(SourceTest, TokenFilesOfAFolder) {
 // Where documents begin, whole and read in parts.
 std::vector<int64_t> StartsOf(const Dataset& data) {
   std::vector<int64_t> whole;
-  data.AppendDocumentStarts(0, data.tokens(), whole);
+  EXPECT_TRUE(data.AppendDocumentStarts(0, data.tokens(), whole).ok());
   for (int64_t part = 1; part <= data.tokens(); ++part) {
     std::vector<int64_t> joined;
     for (int64_t first = 0; first < data.tokens(); first += part)
-      data.AppendDocumentStarts(first, std::min(first + part, data.tokens()), joined);
+      EXPECT_TRUE(
+          data.AppendDocumentStarts(first, std::min(first + part, data.tokens()), joined).ok());
     EXPECT_EQ(joined, whole) << "parts of " << part;
   }
   return whole;
@@ -365,7 +366,7 @@ TEST_F(SourceTest, TokensMarkTheDocumentsOfTokenFiles) {
   Write("t/a.bin", WordsOf<uint16_t>(tokens));
   const auto data = Open(source).value();
   std::vector<int64_t> starts;
-  data->AppendDocumentStarts(0, 1500, starts);
+  EXPECT_TRUE(data->AppendDocumentStarts(0, 1500, starts).ok());
   EXPECT_THAT(starts, ElementsAre(0, 510, 511, 512, 1023, 1024));
 }
 

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 std::vector<int64_t> All(const TokenPiece& piece) {
   std::vector<int64_t> tokens(piece.count);
-  ReadTokens(piece, 0, absl::MakeSpan(tokens));
+  EXPECT_TRUE(ReadTokens(piece, 0, absl::MakeSpan(tokens)).ok());
   return tokens;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "worker/replica/synthetic_replica.h"
+#include "worker/session/noise_key.h"
 
 namespace longhaul::session {
 namespace {
@@ -86,7 +87,7 @@ TEST_F(FragmentExchangeTest, AContributionThatIsNotFiniteIsAFault) {
   ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
   const std::vector<float> wrong = {std::numeric_limits<float>::quiet_NaN()};
   ASSERT_TRUE(replica_->Write(0, 5, wrong).ok());
-  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, RoundKind::kOuter).ok());
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, 1, RoundKind::kOuter).ok());
   ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 1}).ok());
   End();
   ASSERT_EQ(faults_.size(), 1u);
@@ -109,21 +110,51 @@ TEST_F(FragmentExchangeTest, BytesAreCodedOnceAsTheirRoundWants) {
   plan.mutable_up()->set_codec(v1::INT4);
   ASSERT_TRUE(exchange_->TakePlan(plan, *replica_).ok());
   ASSERT_TRUE(replica_->Write(0, 0, {1.0f, 0.3f, -0.7f}).ok());
-  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, RoundKind::kOuter).ok());
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, 1, RoundKind::kOuter).ok());
   ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 0, .version = 1}).ok());
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (absl::Now() < deadline && exchange_->uplink_quality().nmse == 0)
     absl::SleepFor(absl::Milliseconds(5));
   EXPECT_GT(exchange_->uplink_quality().nmse, 0);
-  const auto coded = exchange_->fragments()[0]->Encode(RoundKind::kOuter);
+  const auto coded = exchange_->fragments()[0]->Encode(1);
   ASSERT_TRUE(coded.ok());
   EXPECT_LT((*coded)->blocks.payload.span().size(), kUnitElements * sizeof(float) / 4);
   End();
 }
 
+// A push that waited in the queue while its version was merged finds the next version's snapshot.
+TEST_F(FragmentExchangeTest, ALatePushDoesNotCodeTheNextVersion) {
+  v1::Plan plan = PlanOf(2);
+  plan.mutable_up()->set_codec(v1::INT4);
+  plan.mutable_up()->set_stochastic_rounding(true);
+  ASSERT_TRUE(exchange_->TakePlan(plan, *replica_).ok());
+  std::vector<float> values(kUnitElements);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.01f * static_cast<float>(i % 37);
+  ASSERT_TRUE(replica_->Write(0, 0, values).ok());
+  OuterFragment& outer = *exchange_->fragments()[0];
+  const auto coded_with = [&](int64_t version) {
+    const uint64_t key = NoiseKeyOf("job", "site-a", 0, version);
+    EXPECT_TRUE(outer.TakeSnapshot(*replica_, {.version = version, .noise_key = key}).ok());
+    const auto bytes = (*outer.Encode(version))->blocks.payload.span();
+    return std::vector<uint8_t>(bytes.begin(), bytes.end());
+  };
+  const std::vector<uint8_t> first = coded_with(1), second = coded_with(2);
+  ASSERT_NE(first, second);
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, 2, RoundKind::kOuter).ok());
+  ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 0, .version = 1}).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 2}).ok());
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (absl::Now() < deadline && exchange_->uplink_quality().nmse == 0)
+    absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(*outer.Encode(1), nullptr);
+  const auto bytes = (*outer.Encode(2))->blocks.payload.span();
+  EXPECT_EQ(std::vector<uint8_t>(bytes.begin(), bytes.end()), second);
+  End();
+}
+
 TEST_F(FragmentExchangeTest, AStoppedConnectionEndsItsTransfers) {
   ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
-  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, RoundKind::kSeed).ok());
+  ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, 0, RoundKind::kSeed).ok());
   ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0}).ok());
   ASSERT_TRUE(exchange_->Pull(connection_, 1, 1).ok());
   ASSERT_TRUE(exchange_->PullWhole(connection_, 1).ok());

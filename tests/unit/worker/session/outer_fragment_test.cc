@@ -68,8 +68,8 @@ class OuterFragmentTest : public testing::Test {
 
 TEST_F(OuterFragmentTest, ASeedIsTheLiveParametersExactly) {
   OuterFragment fragment = Make();
-  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-  const auto coded = fragment.Encode(RoundKind::kSeed);
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.kind = RoundKind::kSeed}).ok());
+  const auto coded = fragment.Encode(0);
   ASSERT_TRUE(coded.ok());
   std::vector<float> decoded(kElements);
   ASSERT_TRUE(
@@ -82,21 +82,21 @@ TEST_F(OuterFragmentTest, AContributionHasThePayloadOfItsCodec) {
   OuterFragment fragment = Make();
   ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 1)).ok());
   ASSERT_TRUE(replica_->Step(1).ok());
-  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-  const auto coded = fragment.Encode(RoundKind::kOuter);
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.version = 1}).ok());
+  const auto coded = fragment.Encode(1);
   ASSERT_TRUE(coded.ok());
   EXPECT_EQ((*coded)->blocks.payload.size(), 150u + 3u);
-  EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), *coded)
-      << "without a new snapshot the kept bytes are given again";
+  EXPECT_EQ(*fragment.Encode(1), *coded) << "without a new snapshot the kept bytes are given again";
 }
 
 // A connection that comes back before the next snapshot asks for the bytes of that one.
 TEST_F(OuterFragmentTest, TheBytesOfASeedAreNotThoseOfTheFirstRound) {
   OuterFragment fragment = Make();
-  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-  ASSERT_NE(*fragment.Encode(RoundKind::kSeed), nullptr);
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.kind = RoundKind::kSeed}).ok());
+  ASSERT_NE(*fragment.Encode(0), nullptr);
+  EXPECT_EQ(*fragment.Encode(1), nullptr);
   ASSERT_TRUE(LoadWhole(fragment, std::vector<float>(kElements, 1)).ok());
-  EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), nullptr);
+  EXPECT_EQ(*fragment.Encode(0), nullptr);
 }
 
 TEST_F(OuterFragmentTest, MergeBlendsAndDropsTheKeptBytes) {
@@ -109,7 +109,7 @@ TEST_F(OuterFragmentTest, MergeBlendsAndDropsTheKeptBytes) {
   ASSERT_TRUE(fragment.Merge(*replica_, 0.5, true).ok());
   EXPECT_EQ(fragment.outer(), result);
   EXPECT_EQ(Live(), std::vector<float>(kElements, 2));
-  EXPECT_EQ(*fragment.Encode(RoundKind::kOuter), nullptr);
+  EXPECT_EQ(*fragment.Encode(1), nullptr);
 }
 
 TEST_F(OuterFragmentTest, APullThatIsOvertakenByAMergeReadsWhatItBeganWith) {
@@ -120,7 +120,8 @@ TEST_F(OuterFragmentTest, APullThatIsOvertakenByAMergeReadsWhatItBeganWith) {
   ASSERT_TRUE(late.ok());
   ASSERT_TRUE(Stage(fragment, 1, twos, threes).ok());
   ASSERT_TRUE(fragment.Merge(*replica_, 0, true).ok());
-  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());  // Would reuse what the merge replaced.
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.version = 1})
+                  .ok());  // Would reuse what the merge replaced.
   EXPECT_TRUE(Bring(twos, threes, **late).ok());
   EXPECT_EQ(fragment.outer(), threes);
 }
@@ -151,12 +152,12 @@ TEST_F(OuterFragmentTest, ErrorFeedbackAdvancesOnlyWhenTheContributionCounted) {
     std::vector<float> live(kElements);
     for (int i = 0; i < kElements; ++i) live[i] = 0.001f * static_cast<float>(i);
     ASSERT_TRUE(replica_->Write(0, 0, live).ok());
-    ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-    const auto first = *fragment.Encode(RoundKind::kOuter);
+    ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.version = 1}).ok());
+    const auto first = *fragment.Encode(1);
     ASSERT_TRUE(Stage(fragment, 1, zeros, outer).ok());
     ASSERT_TRUE(fragment.Merge(*replica_, 1, counted).ok());
-    ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-    const auto second = *fragment.Encode(RoundKind::kOuter);
+    ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.version = 1}).ok());
+    const auto second = *fragment.Encode(1);
     EXPECT_EQ(first->blocks.payload.span() == second->blocks.payload.span(), !counted);
   }
 }
@@ -165,8 +166,8 @@ TEST_F(OuterFragmentTest, InfiniteParametersAreRefused) {
   OuterFragment fragment = Make();
   const float infinite = std::numeric_limits<float>::infinity();
   ASSERT_TRUE(replica_->Write(0, 7, absl::MakeConstSpan(&infinite, 1)).ok());
-  ASSERT_TRUE(fragment.TakeSnapshot(*replica_).ok());
-  EXPECT_EQ(fragment.Encode(RoundKind::kOuter).status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(fragment.TakeSnapshot(*replica_, {.version = 1}).ok());
+  EXPECT_EQ(fragment.Encode(1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(OuterFragmentTest, EvaluationLeavesTheLiveParametersAsTheyWere) {

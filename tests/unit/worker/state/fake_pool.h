@@ -60,6 +60,10 @@ class FakeRank : public Replica {
   }
   bool settled() const override { return settled_; }
   void set_settled(bool settled) { settled_ = settled; }
+  absl::StatusOr<InPoolTraffic> Settle() override {
+    settled_ = true;
+    return InPoolTraffic();
+  }
   absl::Status Read(int, int64_t, absl::Span<float>) override { return absl::OkStatus(); }
   absl::Status Write(int, int64_t, absl::Span<const float>) override { return absl::OkStatus(); }
   absl::Status Publish(absl::Span<const int>) override { return absl::OkStatus(); }

@@ -126,6 +126,13 @@ TEST_F(StateKeeperTest, ADrainSavesTheLastStep) {
        [](const FakeRank& rank) { rank.ExpectPut(15); });
 }
 
+// No step follows, so that it changes nothing of what is trained.
+TEST_F(StateKeeperTest, RanksThatDifferAtADrainAreSettledAndSaved) {
+  Live({.ranks = 2, .steps = 18, .drains = true, .settles_every = 4, .folder = here_});
+  Live({.ranks = 2, .number = 2, .start = 18, .folder = here_},
+       [](const FakeRank& rank) { rank.ExpectPut(18); });
+}
+
 TEST_F(StateKeeperTest, SavedAloneItCountsIfAllRanksDid) {
   const auto fs = MakePosixFileSystem();
   for (const int ranks_that_save : {2, 1}) {

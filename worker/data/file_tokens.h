@@ -1,5 +1,6 @@
-// Tokens of files that are mapped into memory: unsigned little-endian numbers of 1, 2, 4 or 8 bytes, in one or several
-// pieces. token_files.h makes the pieces and knows the formats of files.
+// Tokens of files: unsigned little-endian numbers of 1, 2, 4 or 8 bytes, in one or several pieces. token_files.h makes
+// the pieces and knows the formats of files. They are read, not mapped, since somebody else may change them: errors of
+// reading are those of ReadOnlyFile, DATA_LOSS with the file's name.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/io/mapped_file.h"
+#include "common/io/read_only_file.h"
 #include "worker/data/dataset.h"
 #include "worker/data/megatron_index.h"
 #include "worker/data/tokenizer.h"
@@ -19,14 +20,13 @@ namespace longhaul {
 
 // The index of a piece in Megatron-LM's format.
 struct MegatronDocuments {
-  MappedFile file;
+  ReadOnlyFile file;
   MegatronIndex index;
 };
 
 // Contiguous tokens in a file.
 struct TokenPiece {
-  std::shared_ptr<const MappedFile> file;
-  std::string path;
+  std::shared_ptr<const ReadOnlyFile> file;
   // In bytes. offset + count * width is within the file.
   int64_t offset = 0;
   int64_t count = 0;
@@ -49,21 +49,21 @@ struct DocumentTokens {
 absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab);
 
 // Copies tokens [first, first + out.size()) of the piece, which must have them.
-void ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out);
+absl::Status ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out);
 
-class MappedTokens : public Dataset {
+class FileTokens : public Dataset {
  public:
-  explicit MappedTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks = {});
+  explicit FileTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks = {});
 
   int64_t tokens() const override { return begins_.back(); }
-  void Read(int64_t first, absl::Span<int64_t> out) const override;
-  void AppendDocumentStarts(int64_t first, int64_t end,
-                            std::vector<int64_t>& starts) const override;
+  absl::Status Read(int64_t first, absl::Span<int64_t> out) const override;
+  absl::Status AppendDocumentStarts(int64_t first, int64_t end,
+                                    std::vector<int64_t>& starts) const override;
   std::string Locate(int64_t at) const override;
   const std::vector<TokenPiece>& pieces() const { return pieces_; }
 
  private:
-  void AppendMarked(int64_t first, int64_t end, std::vector<int64_t>& starts) const;
+  absl::Status AppendMarked(int64_t first, int64_t end, std::vector<int64_t>& starts) const;
   size_t PieceAt(int64_t token) const;
 
   std::vector<TokenPiece> pieces_;

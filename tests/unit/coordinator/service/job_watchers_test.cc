@@ -1,0 +1,79 @@
+// Watchers over real gRPC, and what waits for one that does not read.
+#include "coordinator/service/job_watchers.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "coordinator/effects/job_events.h"
+#include "longhaul/v1/job.grpc.pb.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// Gives the stream of its only call to the test.
+class OneWatch final : public v1::JobService::CallbackService {
+ public:
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(grpc::CallbackServerContext*,
+                                                           const v1::WatchJobRequest*) override {
+    stream = JobWatchStream::Open(2);
+    opened.Notify();
+    return stream.get();
+  }
+  std::shared_ptr<JobWatchStream> stream;
+  absl::Notification opened;
+};
+
+TEST(JobWatchersTest, AWatcherThatDoesNotReadHasNoMoreEventsWaitingThanAreKept) {
+  OneWatch service;
+  auto server = Server::Start({.address = "127.0.0.1:0"}, {&service});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto stub = v1::JobService::NewStub(MakeChannel({.address = (*server)->address()}));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  const auto reader = stub->WatchJob(&context, {});
+  service.opened.WaitForNotification();
+
+  JobEvents events;
+  const JobWatchers::EventSource source = [&](const std::string&, int64_t after) {
+    return events.After(after);
+  };
+  // Too large for what a connection takes without a reader.
+  v1::Job job;
+  job.set_id("a");
+  job.add_warnings(std::string(2 << 20, 'w'));
+  absl::Time now = absl::FromUnixSeconds(1700000000);
+  JobWatchers watchers;
+  watchers.Add({.stream = service.stream, .events_after = 0}, job, 0, now, source);
+  const int64_t all = 3 * JobEvents::kEventsMax;
+  for (int64_t e = 1; e <= all; ++e) {
+    events.Add(MakeEvent(v1::POOL_LOST, v1::WARNING, absl::StrCat("event ", e)), now);
+    now += absl::Milliseconds(1);
+    watchers.Changed("a", now);
+    watchers.Flush([&](const std::string&) { return job; }, source);
+  }
+  job.set_state(v1::COMPLETED);
+  watchers.Changed("a", now);
+  watchers.Flush([&](const std::string&) { return job; }, source);
+
+  // Some messages were on their way before the connection was full.
+  v1::WatchJobResponse last;
+  while (reader->Read(&last)) EXPECT_LE(last.events_size(), JobEvents::kEventsMax);
+  EXPECT_EQ(last.job().state(), v1::COMPLETED);
+  ASSERT_EQ(last.events_size(), JobEvents::kEventsMax);
+  EXPECT_EQ(last.events(0).sequence(), all - JobEvents::kEventsMax + 1);
+  EXPECT_EQ(last.events().rbegin()->sequence(), all);
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+}  // namespace
+}  // namespace longhaul::coordinator

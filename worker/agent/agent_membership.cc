@@ -1,0 +1,51 @@
+#include "worker/agent/agent_membership.h"
+
+#include <utility>
+
+namespace longhaul {
+
+std::optional<AgentMembership::Place> AgentMembership::running() const {
+  if (place_.incarnation.empty()) return std::nullopt;
+  return place_;
+}
+
+bool AgentMembership::Granted(const std::string& job, int ordinal, const Place& place) {
+  joined_ = true;
+  return Assign(job, ordinal, place);
+}
+
+bool AgentMembership::BeginAnew(std::string incarnation) {
+  joined_ = false;
+  incarnation_ = std::move(incarnation);
+  return Assign("", 0, {});
+}
+
+AgentMembership::Remedy AgentMembership::Refused(const absl::Status& error) {
+  if (joined_ && absl::IsInvalidArgument(error)) return Remedy::kDropReports;
+  if (joined_ && absl::IsNotFound(error)) {
+    joined_ = false;
+    return Remedy::kJoin;
+  }
+  if (absl::IsAborted(error)) return Remedy::kBeginAnew;
+  if (absl::IsAlreadyExists(error) && !place_.incarnation.empty()) return Remedy::kLeaveGroup;
+  return Remedy::kNone;
+}
+
+bool AgentMembership::Drain(const Subject& of) {
+  if (several_ && !About(of)) return false;
+  draining_ = true;
+  return true;
+}
+
+bool AgentMembership::Assign(const std::string& job, int ordinal, const Place& place) {
+  place_ = place;
+  Subject subject{of_ranks(), job, ordinal};
+  if (subject_ == subject) return false;
+  // The group that drained has ended.
+  if (several_ && subject_.has_value() && subject_->incarnation != subject.incarnation)
+    draining_ = false;
+  subject_ = std::move(subject);
+  return true;
+}
+
+}  // namespace longhaul
