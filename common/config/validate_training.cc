@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kInnerLearningRateMax = 10;
+// Updates are computed in float32.
+constexpr double kFloatMin = std::numeric_limits<float>::min();
 constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
 constexpr int kVarianceScalerMax = 1 << 20;
 constexpr int64_t kLocalStepClipperMax = 1 << 16;
@@ -108,7 +110,9 @@ void ValidateAdam(const std::string& path, const Adam& adam, ViolationList& viol
   const Interval beta = {.low = 0, .high = 1, .open_low = true, .open_high = true};
   RequireNumber(violations, path + ".beta1", adam.beta1(), beta);
   RequireNumber(violations, path + ".beta2", adam.beta2(), beta);
-  RequireNumber(violations, path + ".eps", adam.eps(), beta);
+  RequireNumber(violations, path + ".eps", adam.eps(),
+                {.low = kFloatMin, .high = 1, .open_high = true},
+                "with a smaller one, parameters whose gradient is zero would become NaN");
   RequireNumber(violations, path + ".weight_decay", adam.weight_decay(), {.low = 0, .high = 1});
 }
 
@@ -123,8 +127,9 @@ void ValidateAdamW(const v1::JobSpec& spec, const std::string& path, const v1::A
 
 void ValidateMuon(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::MuonSpec& muon = spec.inner().muon();
+  // AdamW's learning rate is a multiple of this one.
   RequireNumber(violations, "inner.muon.lr", muon.lr(),
-                {.low = 0, .high = kInnerLearningRateMax, .open_low = true});
+                {.low = kFloatMin, .high = kInnerLearningRateMax});
   RequireNumber(violations, "inner.muon.momentum", muon.momentum(),
                 {.low = 0, .high = 1, .open_high = true});
   RequireNumber(violations, "inner.muon.weight_decay", muon.weight_decay(), {.low = 0, .high = 1});

@@ -15,7 +15,8 @@ absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t
 
 // The conditions are written so that NaN fails.
 absl::Status ValidateScaling(const RopeScaling& scaling) {
-  constexpr double kFactorMax = 1e6;
+  // With a smaller one, the angles of far positions are not numbers in float32.
+  constexpr double kFactorMin = 1e-6, kFactorMax = 1e6;
   const auto refuse = [](const char* field, const char* expected) {
     return absl::InvalidArgumentError(
         absl::StrFormat("rope_scaling.%s: expected a number %s", field, expected));
@@ -24,8 +25,8 @@ absl::Status ValidateScaling(const RopeScaling& scaling) {
     case RopeScaling::Kind::kNone:
       return absl::OkStatus();
     case RopeScaling::Kind::kLinear:
-      if (scaling.factor > 0 && scaling.factor <= kFactorMax) return absl::OkStatus();
-      return refuse("linear", "above 0, at most 1e6");
+      if (scaling.factor >= kFactorMin && scaling.factor <= kFactorMax) return absl::OkStatus();
+      return refuse("linear", "from 1e-6 to 1e6");
     case RopeScaling::Kind::kLlama3:
       if (!(scaling.factor >= 1 && scaling.factor <= kFactorMax))
         return refuse("llama3.factor", "from 1 to 1e6");

@@ -1,5 +1,6 @@
 #include "tests/paper/exchange_run.h"
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/agent/membership_client.h"
+#include "worker/collective/thread_communicator.h"
 #include "worker/rank/capabilities.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/session/rank_session.h"
@@ -98,14 +100,56 @@ class OnDevice : public Replica {
   std::vector<std::vector<float>> parameters_;
 };
 
-// One pool of one rank, in this process.
+// One of two ranks. The first one owns everything, so a unit has at most one block.
+class OfTwo : public Replica {
+ public:
+  OfTwo(SyntheticReplica* replica, Communicator* communicator, int64_t steps)
+      : replica_(replica), communicator_(communicator), steps_(steps) {
+    for (const UnitLayout& unit : layout().units)
+      LH_CHECK(unit.elements <= kBlockElements, "the second rank would own something");
+  }
+
+  const ModelLayout& layout() const override { return replica_->layout(); }
+  int rank() const override { return communicator_->rank(); }
+  int ranks() const override { return 2; }
+  absl::StatusOr<StepStats> Step(int64_t step) override {
+    LH_RETURN_IF_ERROR(communicator_->Barrier({.timeout = absl::Minutes(1)}));
+    if (rank() == 1 && step == steps_) absl::SleepFor(absl::Milliseconds(300));
+    return replica_->Step(step);
+  }
+  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override {
+    return replica_->Read(unit, offset, out);
+  }
+  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override {
+    return replica_->Write(unit, offset, in);
+  }
+  // As with weights that are gathered before their use: nothing is sent.
+  absl::Status Publish(absl::Span<const int> units) override { return absl::OkStatus(); }
+  absl::StatusOr<EvalStats> Evaluate() override { return replica_->Evaluate(); }
+  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
+      absl::Span<const int64_t> values) override {
+    std::vector<double> of_both(2 * values.size());
+    std::copy(values.begin(), values.end(), of_both.begin() + rank() * values.size());
+    LH_RETURN_IF_ERROR(
+        communicator_->AllReduceSum(absl::MakeSpan(of_both), {.timeout = absl::Minutes(1)}));
+    const auto second = of_both.begin() + static_cast<int64_t>(values.size());
+    return std::vector<std::vector<int64_t>>{{of_both.begin(), second}, {second, of_both.end()}};
+  }
+
+ private:
+  SyntheticReplica* const replica_;
+  Communicator* const communicator_;
+  const int64_t steps_;
+};
+
+// One pool, in this process.
 class Pool {
  public:
   Pool(const ExchangeOptions& options, const std::string& coordinator, int index)
       : options_(options), coordinator_(coordinator), name_(absl::StrCat("pool-", index)) {
     v1::JoinRequest join;
     join.set_pool(name_);
-    join.set_ranks(1);
+    join.set_ranks(options.idle_rank ? 2 : 1);
     for (const std::string& capability : CapabilitiesOn(v1::CPU)) join.add_capabilities(capability);
     membership_ = std::make_unique<MembershipClient>(
         MembershipClient::Options{.log = log_,
@@ -150,18 +194,62 @@ class Pool {
 
   absl::Status Train(const std::string& incarnation, const v1::Assignment& assignment) {
     ordinal = assignment.ordinal();
-    const v1::SyntheticModelSpec& model = assignment.spec().model().synthetic();
-    LH_ASSIGN_OR_RETURN(std::unique_ptr<SyntheticReplica> replica,
-                        SyntheticReplica::Create({.units = model.units(),
-                                                  .elements = model.elements(),
-                                                  .initial = model.initial(),
-                                                  .inner_delta = model.inner_delta(std::min(
-                                                      ordinal, model.inner_delta_size() - 1))}));
+    LH_ASSIGN_OR_RETURN(const auto replica, MakeReplica(assignment));
+    if (options_.idle_rank) return TrainBothRanks(incarnation, assignment, *replica);
+    OnDevice on_device(replica.get());
+    return TrainRank(incarnation, assignment,
+                     options_.on_device ? static_cast<Replica&>(on_device) : *replica);
+  }
+
+  absl::StatusOr<std::unique_ptr<SyntheticReplica>> MakeReplica(const v1::Assignment& of) const {
+    const v1::SyntheticModelSpec& model = of.spec().model().synthetic();
+    return SyntheticReplica::Create(
+        {.units = model.units(),
+         .elements = model.elements(),
+         .initial = model.initial(),
+         .inner_delta = model.inner_delta(std::min(ordinal, model.inner_delta_size() - 1))});
+  }
+
+  absl::Status TrainBothRanks(const std::string& incarnation, const v1::Assignment& assignment,
+                              SyntheticReplica& first) {
+    LH_ASSIGN_OR_RETURN(const auto second, MakeReplica(assignment));
+    auto communicators = MakeThreadCommunicators(2);
+    absl::Status status;
+    std::thread idle([&] {
+      OfTwo rank(second.get(), communicators[1].get(), options_.steps);
+      session::RankSession session(SessionOf(incarnation, assignment), &rank);
+      status = StatusOf(session.Run());
+      if (!status.ok()) communicators[1]->Abort("ended");
+    });
+    OfTwo rank(&first, communicators[0].get(), options_.steps);
+    const absl::Status of_first = TrainRank(incarnation, assignment, rank);
+    if (!of_first.ok()) communicators[0]->Abort("ended");
+    idle.join();
+    return status.ok() ? of_first : status;
+  }
+
+  session::RankSession::Options SessionOf(const std::string& incarnation,
+                                          const v1::Assignment& assignment) const {
+    return {.coordinator = coordinator_,
+            .job = assignment.job_id(),
+            .pool = name_,
+            .incarnation = incarnation,
+            .log = log_};
+  }
+
+  absl::Status StatusOf(const session::Outcome& outcome) const {
+    if (outcome.kind == session::Outcome::Kind::kFinished) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat(name_, ": ", outcome.reason, ": ", outcome.status.ToString()));
+  }
+
+  absl::Status TrainRank(const std::string& incarnation, const v1::Assignment& assignment,
+                         Replica& replica) {
     history.resize(options_.fragments);
     session::SessionObserver observer;
     observer.on_merge = [&](const session::MergeRecord& merge) {
       float live = 0;
-      if (!replica->Read(merge.fragment, 0, absl::MakeSpan(&live, 1)).ok()) return;
+      if (!replica.Read(merge.fragment, 0, absl::MakeSpan(&live, 1)).ok()) return;
       history[merge.fragment].live.push_back(live);
       history[merge.fragment].outer.push_back(merge.outer[0]);
     };
@@ -174,29 +262,17 @@ class Pool {
       evaluation.set_final(result.final);
       evaluations_.push_back(evaluation);
     };
-    OnDevice on_device(replica.get());
-    std::shared_ptr<DeviceCodec> device_codec;
+    session::RankSession::Options options = SessionOf(incarnation, assignment);
+    options.observer = observer;
     if (options_.on_device) {
-      device_codec =
+      options.device_codec =
           std::make_shared<DeviceCodec>(std::make_shared<testing_support::EmulatedCudaRuntime>());
     }
-    session::RankSession session(
-        {.coordinator = coordinator_,
-         .job = assignment.job_id(),
-         .pool = name_,
-         .incarnation = incarnation,
-         .device_codec = device_codec,
-         .log = log_,
-         .observer = observer},
-        options_.on_device ? static_cast<Replica*>(&on_device) : replica.get());
-    const session::Outcome outcome = session.Run();
-    if (outcome.kind != session::Outcome::Kind::kFinished) {
-      return absl::InternalError(
-          absl::StrCat(name_, ": ", outcome.reason, ": ", outcome.status.ToString()));
-    }
+    session::RankSession session(options, &replica);
+    LH_RETURN_IF_ERROR(StatusOf(session.Run()));
     final_live.resize(options_.fragments);
     for (int i = 0; i < options_.fragments; ++i) {
-      LH_RETURN_IF_ERROR(replica->Read(i, 0, absl::MakeSpan(&final_live[i], 1)));
+      LH_RETURN_IF_ERROR(replica.Read(i, 0, absl::MakeSpan(&final_live[i], 1)));
     }
     return absl::OkStatus();
   }

@@ -28,6 +28,8 @@ struct ExchangeOptions {
   bool final_round = false;
   // Contributions are coded on CUDA devices, which are emulated.
   bool on_device = false;
+  // Each pool has a second rank. It owns no element, and is late at the end of the last step.
+  bool idle_rank = false;
 };
 
 // Of one fragment: pool 0's live value and the outer value right after each merge (element 0).

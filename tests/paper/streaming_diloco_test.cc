@@ -111,6 +111,21 @@ TEST(StreamingDilocoTest, OneFragmentWithoutOverlapIsDiloco) {
   EXPECT_EQ(result->fragments[0].live, result->fragments[0].outer);
 }
 
+// A rank that owns nothing contributes to no round, so no round waits for it. Its pool does: the
+// final round of a fragment must not be committed before that rank has merged the one of the last
+// step.
+TEST(StreamingDilocoTest, ARankThatOwnsNothingMergesAllVersions) {
+  ExchangeOptions options;
+  options.fragments = 1;
+  options.h = 4;
+  options.steps = 8;
+  options.idle_rank = options.final_round = true;
+  const auto result = RunExchange(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->job.eval_loss().last_step(), 8);
+  EXPECT_EQ(result->fragments[0].live.size(), 3u);
+}
+
 // A round after every step with a plain outer step: large-batch data parallelism with SGD.
 TEST(StreamingDilocoTest, ARoundAfterEveryStepIsDataParallelism) {
   ExchangeOptions options;

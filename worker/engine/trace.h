@@ -2,7 +2,8 @@
 // file, and each thread of the engine a track.
 //
 // Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file stays below 100 MB.
-// Events that cannot be written are dropped.
+// Events that cannot be written are dropped. The file of a process that was killed ends behind a whole event; these
+// programs do not need the closing bracket.
 #pragma once
 
 #include <chrono>
@@ -44,13 +45,17 @@ class Trace {
 
  private:
   Trace(FILE* file, int rank) : rank_(rank), file_(file) {}
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(Track track, absl::string_view name, std::chrono::steady_clock::time_point begin,
            std::chrono::steady_clock::time_point end) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int rank_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   absl::Mutex mutex_;
+  // Unbuffered.
   FILE* const file_ ABSL_PT_GUARDED_BY(mutex_);
+  // Whole events that are not written yet.
+  std::string pending_ ABSL_GUARDED_BY(mutex_);
   int events_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -452,6 +452,9 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   if (action.earlier) outer.ForgetFeedback();
   LH_RETURN_IF_ERROR(outer.Merge(*replica_, action.alpha, action.contributed));
   LH_RETURN_IF_ERROR(replica_->Publish(outer.map().units()));
+  // A round does not wait for a rank that owns nothing of its fragment, and Publish need not, either. Without this, the
+  // others could bring about the next version before that rank has merged this one, at the last step.
+  LH_RETURN_IF_ERROR(replica_->AllGather({action.version}).status());
   meter_.Synced(clock_->Now() - begin);
   if (options_.observer.on_merge) {
     options_.observer.on_merge({action.fragment, action.version, meter_.step(), outer.outer()});

@@ -8,16 +8,23 @@
 // ranks' pairs and from other pairs of their nodes (means over ranks) and from other nodes (mean
 // over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds of a step,
 // and of its collectives with their coding.
+//
+// Exit codes: 0 ok, 1 a rank failed, 4 bad arguments.
 #include <signal.h>
 
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/layout/model_layout.h"
+#include "common/partition/topology.h"
 #include "nlohmann/json.hpp"
 #include "tests/benchmark/harness/self_process.h"
 #include "tests/benchmark/partition/traffic_rank.h"
@@ -36,27 +43,44 @@ struct Arguments {
   std::string preset = "zero3", output = "json", rendezvous;
   int nodes = 1, ranks_per_node = 1, accumulation = 1, steps = 1, units = 4, rank = -1;
   int64_t elements = 65536;
-  int weights_bits = -1, gradients_bits = -1;  // -1: the preset's.
+  // Not given: the preset's.
+  std::optional<int> weights_bits, gradients_bits;
   int ranks() const { return nodes * ranks_per_node; }
+  std::vector<int> ranks_of_node() const { return std::vector<int>(nodes, ranks_per_node); }
 };
+
+constexpr int kRanksMax = 256;
 
 absl::StatusOr<PartitionMap> MapOf(const Arguments& arguments) {
   LH_ASSIGN_OR_RETURN(PartitionMap map, PartitionPreset(arguments.preset));
-  if (arguments.weights_bits >= 0) map.weights.bits = arguments.weights_bits;
-  if (arguments.gradients_bits >= 0) map.gradients.bits = arguments.gradients_bits;
+  map.weights.bits = arguments.weights_bits.value_or(map.weights.bits);
+  map.gradients.bits = arguments.gradients_bits.value_or(map.gradients.bits);
   const std::vector<PartitionProblem> problems = FindProblems(map);
   if (problems.empty()) return map;
   return absl::InvalidArgumentError(absl::StrCat(problems[0].field, " ", problems[0].what));
 }
 
+absl::Status CheckArguments(const Arguments& arguments) {
+  if (arguments.ranks_per_node > kRanksMax / arguments.nodes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--nodes, --ranks-per-node: more than %d ranks", kRanksMax));
+  }
+  if (arguments.elements > kMaxModelElements / arguments.units) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--units, --elements: more than %d parameters", kMaxModelElements));
+  }
+  LH_ASSIGN_OR_RETURN(const PartitionMap map, MapOf(arguments));
+  LH_ASSIGN_OR_RETURN(const Topology topology, Topology::Make(arguments.ranks_of_node()));
+  return CheckTopology(map, topology);
+}
+
 // A rank's process. Prints what it counted.
 absl::Status RunRank(const Arguments& arguments) {
-  TrafficOptions options{
-      .ranks_of_node = std::vector<int>(arguments.nodes, arguments.ranks_per_node),
-      .accumulation = arguments.accumulation,
-      .steps = arguments.steps,
-      .units = arguments.units,
-      .elements = arguments.elements};
+  TrafficOptions options{.ranks_of_node = arguments.ranks_of_node(),
+                         .accumulation = arguments.accumulation,
+                         .steps = arguments.steps,
+                         .units = arguments.units,
+                         .elements = arguments.elements};
   LH_ASSIGN_OR_RETURN(options.map, MapOf(arguments));
   RendezvousClient rendezvous(
       {.address = arguments.rendezvous, .token = kToken, .size = arguments.ranks()});
@@ -94,7 +118,6 @@ void Divide(Json& json, const std::string& name, double ranks, double nodes) {
 }
 
 absl::Status RunPool(const Arguments& arguments, std::vector<std::string> command) {
-  LH_RETURN_IF_ERROR(MapOf(arguments).status());
   LH_ASSIGN_OR_RETURN(const auto server, RendezvousServer::Start({.token = kToken}));
   LH_RETURN_IF_ERROR(server->StartGeneration(0, arguments.ranks()));
   std::vector<std::unique_ptr<SelfProcess>> ranks;
@@ -120,26 +143,34 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   Arguments arguments;
   CLI::App app{"What a partition moves and holds."};
-  const CLI::Range positive(1, 1 << 20);
+  const CLI::Range positive(1, 1 << 20), elements(int64_t{1}, kMaxModelElements);
   app.add_option("--preset", arguments.preset);
   app.add_option("--nodes", arguments.nodes)->check(positive);
   app.add_option("--ranks-per-node", arguments.ranks_per_node)->check(positive);
   app.add_option("--accumulation", arguments.accumulation)->check(positive);
   app.add_option("--steps", arguments.steps)->check(positive);
   app.add_option("--units", arguments.units)->check(positive);
-  app.add_option("--elements", arguments.elements)->check(CLI::PositiveNumber);
+  app.add_option("--elements", arguments.elements)->check(elements);
   app.add_option("--weights-bits", arguments.weights_bits);
   app.add_option("--gradients-bits", arguments.gradients_bits);
   app.add_option("-o", arguments.output)->check(CLI::IsMember({"json"}));
   app.add_option("--rank", arguments.rank)->group("");
   app.add_option("--rendezvous", arguments.rendezvous)->group("");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitBadArguments;
+  }
+  const auto fail = [](const absl::Status& status, int code) {
+    std::cerr << "partition_traffic: " << status.message() << std::endl;
+    return code;
+  };
+  if (const absl::Status valid = CheckArguments(arguments); !valid.ok())
+    return fail(valid, kExitBadArguments);
   const absl::Status status = arguments.rank >= 0
                                   ? RunRank(arguments)
                                   : RunPool(arguments, std::vector<std::string>(argv, argv + argc));
-  if (status.ok()) return 0;
-  std::cerr << "partition_traffic: " << status.message() << std::endl;
-  return 1;
+  return status.ok() ? 0 : fail(status, 1);
 }
 
 }  // namespace

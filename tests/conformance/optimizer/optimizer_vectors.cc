@@ -12,6 +12,7 @@
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ATen/Parallel.h"
@@ -66,7 +67,23 @@ absl::StatusOr<std::vector<float>> ReadFloats(const std::string& path, const cha
   return values;
 }
 
+// CLI11's own ranges accept NaN.
+absl::Status CheckNumbers(const Arguments& a) {
+  for (const auto& [flag, value] : {std::pair{"--lr", a.rate},
+                                    {"--weight-decay", a.weight_decay},
+                                    {"--beta1", a.beta1},
+                                    {"--beta2", a.beta2},
+                                    {"--eps", a.eps},
+                                    {"--momentum", a.momentum},
+                                    {"--static-share", a.static_share}}) {
+    if (!std::isfinite(value))
+      return absl::InvalidArgumentError(absl::StrFormat("%s: found %g", flag, value));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OptimizerOptions> OptionsOf(const Arguments& a) {
+  LH_RETURN_IF_ERROR(CheckNumbers(a));
   if (a.optimizer != "onebit_adam" &&
       (a.freeze_step != 0 || a.ranks != 1 || a.var_update_scaler != 0 || a.var_freeze_step != 0 ||
        a.local_step_scaler != 0 || a.settle_every != 0)) {
@@ -221,7 +238,7 @@ void AddOptions(CLI::App& app, Arguments& a) {
                  "onebit_adam: 0/1 Adam's local steps; 0: none")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--local-step-clipper", a.local_step_clipper, "onebit_adam: default 16")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(2, 1 << 16));
   app.add_option("--settle-every", a.settle_every,
                  "onebit_adam: ranks synchronise after every so many steps, too; 0: not")
       ->check(CLI::NonNegativeNumber);

@@ -337,9 +337,14 @@ class OptimizerVectorsTest(unittest.TestCase):
                  ((*adamw, "--local-step-scaler", 2), {}, "--local-step-scaler"),
                  ((*adamw, "--beta1", 1), {}, "--beta1"),
                  ((*adamw, "--lr", -1), {}, "--lr"),
+                 (("--optimizer", "onebit_adam", "--lr", 0.1, "--local-step-scaler", 2, "--local-step-clipper", 1), {}, "--local-step-clipper"),
                  (("--optimizer", "adamw"), {}, "--lr")]
         for arguments, options, text in cases:
             self.assertIn(text, run(initial, gradients, *arguments, status=4, **options), arguments)
+        for flag in ("--lr", "--weight-decay", "--beta1", "--beta2", "--eps", "--momentum", "--static-share"):
+            placement = ("--placement", "interleaved") if flag == "--static-share" else ()
+            arguments = ("--optimizer", "adamw", *placement, *(() if flag == "--lr" else ("--lr", 0.1)), flag, "nan")
+            self.assertIn(f"{flag}: found nan", run(initial, gradients, *arguments, status=4))
         initial[0, 0] = np.nan
         self.assertIn("not finite", run(initial, gradients, *adamw, status=4))
 

@@ -71,8 +71,9 @@ TEST(JobSpecTest, RotaryScalings) {
   EXPECT_EQ(scaling.llama3().low_freq_factor(), 1);
   EXPECT_EQ(scaling.llama3().high_freq_factor(), 4);
   EXPECT_EQ(scaling.llama3().original_context(), 8192);
-  EXPECT_THAT(FaultsWith({"model.transformer.rope_scaling={linear: -1}"}),
-              ElementsAre("model.transformer.rope_scaling.linear"));
+  for (const char* const scaling : {"{linear: -1}", "{linear: 1e-7}"})
+    EXPECT_THAT(FaultsWith({absl::StrCat("model.transformer.rope_scaling=", scaling)}),
+                ElementsAre("model.transformer.rope_scaling.linear"));
   EXPECT_THAT(FaultsWith({"model.transformer.rope_scaling={}"}),
               ElementsAre("model.transformer.rope_scaling"));
 }
@@ -239,7 +240,10 @@ TEST(JobSpecTest, RefusesAbsurdNumbers) {
                                                        {"model.transformer.ff_dim", "2147483647"},
                                                        {"model.transformer.context", "2000000000"},
                                                        {"model.transformer.vocab", "2147483647"},
-                                                       {"sync.fragments.balanced", "1000000000"}};
+                                                       {"sync.fragments.balanced", "1000000000"},
+                                                       {"inner.adamw.eps", "1e-46"},
+                                                       {"inner.muon.adamw.eps", "1e-46"},
+                                                       {"inner.muon.lr", "1e-320"}};
   for (const auto& [field, value] : cases) {
     std::vector<SpecViolation> violations;
     EXPECT_FALSE(ResolveJobSpec(Small({absl::StrCat(field, "=", value)}), &violations).ok());

@@ -32,6 +32,19 @@ TEST(TraceTest, WritesSpansOfBothTracks) {
   EXPECT_THAT(text, HasSubstr("rank 3"));
 }
 
+// As a process leaves it that is killed. Readers accept that the closing bracket is missing, but no half event.
+TEST(TraceTest, AFileThatNobodyEndedEndsBehindAnEvent) {
+  const std::string path = testing::TempDir() + "/trace_killed.json";
+  const auto trace = Trace::Create(path, 0).value();
+  EXPECT_EQ(ContentsOf(path).substr(0, 2), "[{");
+  EXPECT_EQ(ContentsOf(path).back(), '}');
+  for (int i = 0; i < 5000; ++i)
+    const Trace::Span span(trace.get(), Trace::Track::kCompute, "forward layer 0");
+  const std::string text = ContentsOf(path);
+  EXPECT_GT(text.size(), 200u << 10);
+  EXPECT_EQ(text.back(), '}');
+}
+
 TEST(TraceTest, NoTraceNoSpans) {
   const Trace::Span span(nullptr, Trace::Track::kCompute, "nothing");
 }
