@@ -58,8 +58,8 @@ inline void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
   for (std::thread& thread : threads) thread.join();
 }
 
-// The inputs of all ranks, and their rank-order sums, repeat after so many elements. A prime, so that elements that moved
-// by pieces of a power of two, or by parts of a count, are seen.
+// The inputs of all ranks, and their rank-order sums, repeat after so many elements. A prime, so
+// that elements that moved by pieces of a power of two, or by parts of a count, are seen.
 inline constexpr int64_t kPeriod = 65'537;
 inline constexpr int kRanksMax = 8;
 
