@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numbers>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,9 +21,14 @@ namespace longhaul::codec_test {
 inline constexpr int64_t kSizes[] = {
     1, 2, 127, 128, 129, 255, 256, 1000, 4095, 4097, kTileElements - 1, kTileElements};
 
-inline std::vector<float> Gaussian(int64_t n, float scale = 1, uint64_t seed = 1) {
+// Drawn once and kept, since every codec is tested with the same values, and drawing them takes
+// longer than coding them. For one thread.
+inline const std::vector<float>& Gaussian(int64_t n, float scale = 1, uint64_t seed = 1) {
+  static auto& drawn = *new std::map<std::tuple<int64_t, float, uint64_t>, std::vector<float>>();
+  std::vector<float>& result = drawn[{n, scale, seed}];
+  if (!result.empty()) return result;
   Random random(seed);
-  std::vector<float> result(n);
+  result.resize(n);
   for (float& x : result) {
     const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
     x = static_cast<float>(scale * radius * std::cos(2 * std::numbers::pi * random.Uniform()));
@@ -51,10 +58,14 @@ inline std::vector<float> AnyFinite(int64_t n, uint64_t seed = 1) {
   return result;
 }
 
-// Inputs of n elements, with names.
-inline std::vector<std::pair<std::string, std::vector<float>>> Inputs(int64_t n) {
+// Inputs of n elements, with names. Made once and kept. For one thread.
+inline const std::vector<std::pair<std::string, std::vector<float>>>& Inputs(int64_t n) {
   using Limits = std::numeric_limits<float>;
-  std::vector<std::pair<std::string, std::vector<float>>> inputs = {
+  static auto& made =
+      *new std::map<int64_t, std::vector<std::pair<std::string, std::vector<float>>>>();
+  auto& inputs = made[n];
+  if (!inputs.empty()) return inputs;
+  inputs = {
       {"gaussian", Gaussian(n, 1e-3f)},
       {"any finite", AnyFinite(n)},
       {"zeros", std::vector<float>(n, 0.0f)},

@@ -58,19 +58,44 @@ inline void OnEveryRank(const std::vector<std::unique_ptr<Communicator>>& group,
   for (std::thread& thread : threads) thread.join();
 }
 
+// The inputs of all ranks, and their rank-order sums, repeat after so many elements. A prime, so
+// that elements that moved by pieces of a power of two, or by parts of a count, are seen.
+inline constexpr int64_t kPeriod = 65'537;
+inline constexpr int kRanksMax = 8;
+
+template <typename T>
+struct InputTables {
+  // By rank; by the number of ranks, less one.
+  std::vector<T> values[kRanksMax], sums[kRanksMax];
+
+  InputTables() {
+    for (int rank = 0; rank < kRanksMax; ++rank) {
+      values[rank].resize(kPeriod);
+      sums[rank].resize(kPeriod);
+      for (int64_t i = 0; i < kPeriod; ++i) {
+        const auto words = Philox(rank + 1, 0, i);
+        const int exponent = static_cast<int>(words[1] % 20) - 10;
+        values[rank][i] =
+            std::ldexp(static_cast<T>(static_cast<int32_t>(words[0])) / 7, exponent - 31);
+        sums[rank][i] = rank == 0 ? values[0][i] : sums[rank - 1][i] + values[rank][i];
+      }
+    }
+  }
+  static const InputTables& Get() {
+    static const InputTables& tables = *new InputTables();
+    return tables;
+  }
+};
+
 // A value of rank `rank`. Sums of such values depend on their order.
 template <typename T>
 T InputValue(int rank, int64_t i) {
-  const auto words = Philox(rank + 1, 0, i);
-  const int exponent = static_cast<int>(words[1] % 20) - 10;
-  return std::ldexp(static_cast<T>(static_cast<int32_t>(words[0])) / 7, exponent - 31);
+  return InputTables<T>::Get().values[rank][i % kPeriod];
 }
 
 template <typename T>
 T RankOrderSumAt(int size, int64_t i) {
-  T sum = InputValue<T>(0, i);
-  for (int r = 1; r < size; ++r) sum += InputValue<T>(r, i);
-  return sum;
+  return InputTables<T>::Get().sums[size - 1][i % kPeriod];
 }
 
 template <typename Backend>

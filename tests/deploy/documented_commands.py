@@ -3,6 +3,7 @@
 # What is run where a command has a placeholder, takes long or never ends; and what it must say, if that is not clear from its exit code.
 INSTEAD = {
     # README.md
+    "build/bin/cluster_search --seeds 1000": "build/bin/cluster_search --seeds 100",
     "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257":
         "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
         "--set name=of-tokens --set train.steps=8 --wait",

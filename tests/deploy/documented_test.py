@@ -20,7 +20,7 @@ import tools
 ROOT = documents.ROOT
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import BIN, TEXT, free_port, main, wait_until  # noqa: E402
+from cluster import BIN, RANK_BEHIND_A_SLOW_LINK, TEXT, free_port, main, wait_until  # noqa: E402
 
 # What a command takes from PyPI: a word in it, and the packages of whose test it gets.
 PACKAGES = {"longhaul.tokenize": "tests/integration/data", "tensorboard": "tests/track"}
@@ -35,7 +35,7 @@ import json
 lines = "".join(json.dumps({"text": text[i:i + 5000]}) + chr(10) for i in range(0, len(text), 5000))
 open("part-0.jsonl.zst", "wb").write(zstandard.compress(lines.encode()))
 """
-SHORT = {r"steps: \d+": "steps: 60", r"warmup_steps: \d+": "warmup_steps: 4"}
+SHORT = {r"steps: \d+": "steps: 60", r"warmup_steps: \d+": "warmup_steps: 4", r"context: \d+": "context: 32", r"batches: \d+": "batches: 2"}
 
 
 def python_of(folder):
@@ -73,6 +73,7 @@ class Workplace:
                             "LONGHAUL_CACHE_DIR": str(tools.cache()), "OMP_WAIT_POLICY": "passive", "HF_HUB_OFFLINE": "1"}
         self.environment.pop("LONGHAUL_DATA_DIR", None)
         self.started = []
+        self.beside = None
         (self.folder / "build").mkdir()
         (self.folder / "build/bin").symlink_to(BIN)
         (self.folder / "build/tests").symlink_to(BIN.parent / "tests")
@@ -106,7 +107,7 @@ class Workplace:
         process.wait()
 
     def close(self):
-        for process in self.started:
+        for process in [*self.started, *([self.beside] if self.beside is not None else [])]:
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
             process.wait()
@@ -131,11 +132,19 @@ class Workplace:
                               text=True, errors="replace", timeout=200, check=False)
 
     def start_what_readers_have(self):
-        """A pool and a job beside those of the documents: one that runs, for what is asked of such a job."""
-        self.start("longhaul-worker --pool site-r &")
+        """A pool and a job beside those of the documents: one that runs, for what is asked of such a job. It mostly waits for its link."""
+        self.environment.update(RANK_PROGRAM=str(BIN / "longhaul-rank"), RANK_BYTES_PER_SECOND="100000")
+        self.start(f"longhaul-worker --pool site-r --rank-program {RANK_BEHIND_A_SLOW_LINK} &")
         result = self.run("longhaul submit -f job.yaml --set name=running --set train.steps=1000000 --set 'pools={min: 1, names: [site-r]}'")
         if result.returncode != 0:
             raise AssertionError(result.stderr)
+        self.beside = self.started.pop()
+
+    def stop_what_readers_have(self):
+        """When its job is cancelled. Else it would slow down those of the documents."""
+        self.beside.terminate()
+        if self.beside.wait(30) != 0:
+            raise AssertionError(f"{self.beside.args} ended with {self.beside.returncode}")
 
 
 class DocumentedTest(unittest.TestCase):
@@ -162,6 +171,8 @@ class DocumentedTest(unittest.TestCase):
                 self.assertIn(tables.REFUSED[command.text], result.stderr, command)
                 continue
             self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
+            if text == "longhaul cancel running":
+                place.stop_what_readers_have()
         self.assertGreater(len(done), 70)
         for process in place.started[1:]:
             self.assertIsNone(process.poll(), process.args)

@@ -18,12 +18,14 @@ BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir
 # English text that every Debian system has.
 TEXT = "/usr/share/common-licenses"
 
-# Autograd is slow on so small a model. So the tests have time to look at a job and to kill its processes.
+# longhaul-rank with pushes of at most RANK_BYTES_PER_SECOND.
+RANK_BEHIND_A_SLOW_LINK = pathlib.Path(__file__).resolve().with_name("rank_behind_a_slow_link.sh")
+
 TINY_JOB = """
 name: {name}
 model: {{transformer: {{layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}}}}
 data: {{text: {{path: {text}}}}}
-train: {{steps: {steps}, batch: 4, seed: 7, blocks: autograd}}
+train: {{steps: {steps}, batch: 4, seed: 7}}
 inner: {{adamw: {{lr: 0.005}}, schedule: {{warmup_steps: 20}}}}
 sync: {{h: 10, tau: 1, fragments: {{balanced: 2}}, up: {{codec: e3m0}}, down: {{codec: e3m0}}}}
 pools: {{min: {pools}}}
@@ -53,6 +55,8 @@ class Cluster:
         self.bin = {}
         # The coordinator's.
         self.data_dir = self.folder / "data"
+        # What each rank may push. A pool of one rank then makes about 100 steps of TINY_JOB a second, and waits nearly all of that time. None: no limit.
+        self.bytes_per_second = None
         # By process name: the command that runs it, for example ["ip", "netns", "exec", "a"].
         self.prefix = {}
 
@@ -66,7 +70,8 @@ class Cluster:
     def _start(self, name, arguments):
         log = open(self.folder / f"{name}.log", "ab")
         self.logs.add(name)
-        process = subprocess.Popen([*self.prefix.get(name, []), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        environment = {**os.environ, "RANK_PROGRAM": str(self.bin.get(name, BIN) / "longhaul-rank"), "RANK_BYTES_PER_SECOND": str(self.bytes_per_second)}
+        process = subprocess.Popen([*self.prefix.get(name, []), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         log.close()
         return process
 
@@ -90,6 +95,8 @@ class Cluster:
 
     def start_worker(self, pool, ranks=1, *flags, name=None):
         """`name` is that of the process. It differs from the pool's if the pool has several nodes."""
+        if self.bytes_per_second is not None and "--rank-program" not in flags:
+            flags = ["--rank-program", RANK_BEHIND_A_SLOW_LINK, *flags]
         return self.start_program(name or pool, "longhaul-worker", "--coordinator", self.address, "--pool", pool,
                                   "--ranks", str(ranks), "--threads", "1", *flags)
 
@@ -173,8 +180,12 @@ class Cluster:
 
 
 class ClusterTest(unittest.TestCase):
+    # So the tests have time to look at a job and to kill its processes, and leave the cores to each other meanwhile.
+    BYTES_PER_SECOND = 200_000
+
     def setUp(self):
         self.cluster = Cluster()
+        self.cluster.bytes_per_second = self.BYTES_PER_SECOND
         self.addCleanup(self.cluster.close)
         self.cluster.start_coordinator()
 

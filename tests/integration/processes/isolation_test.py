@@ -37,7 +37,7 @@ class IsolationTest(ClusterTest):
     def test_a_late_pool_without_its_data_is_set_aside(self):
         for name in ("site-a", "site-b"):
             self.cluster.start_worker(name, 1, "--data-dir", self.folder(name))
-        self.cluster.submit(steps=2500, text="text.txt")
+        self.cluster.submit(steps=800, text="text.txt")
         self.cluster.wait_step(60)
         late = self.folder("site-c", text=False)
         self.cluster.start_worker("site-c", 1, "--data-dir", late)
@@ -49,8 +49,8 @@ class IsolationTest(ClusterTest):
         self.await_commits("tiny")
         self.cluster.workers["site-c"].kill()
         job = self.cluster.wait_job()
-        self.assertEqual(job["inner_step"], 2500)
-        self.assertEqual(job["tokens"], 2 * 2500 * 4 * 32)
+        self.assertEqual(job["inner_step"], 800)
+        self.assertEqual(job["tokens"], 2 * 800 * 4 * 32)
 
     def test_a_pool_whose_data_appears_is_tried_again(self):
         for name in ("site-a", "site-b"):
@@ -138,6 +138,7 @@ class FullDiskTest(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
+        self.cluster.bytes_per_second = ClusterTest.BYTES_PER_SECOND
         self.data = self.cluster.folder / "data"
         self.data.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SIZE}", "tmpfs", self.data],

@@ -23,6 +23,8 @@ evaluation: {{every_cycles: -1, batches: 1}}
 
 
 class ModelMemoryTest(ClusterTest):
+    BYTES_PER_SECOND = None
+
     def train(self, name, hf=""):
         """Peaks of the job's only rank in MB, of its memory and of the files in it: it is looked at until it ends."""
         peak, files, over = [0.0], [0.0], threading.Event()

@@ -84,7 +84,7 @@ class NodesTest(ClusterTest):
         self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
 
     def test_two_nodes_train_with_a_map_of_six_bits(self):
-        self.start(steps=100, sets=("partition={map: {weights: {level: pool, bits: 6}, gradients: {level: pool, bits: 6, error_feedback: true}, "
+        self.start(steps=100, sets=("train.blocks=autograd", "partition={map: {weights: {level: pool, bits: 6}, gradients: {level: pool, bits: 6, error_feedback: true}, "
                                     "optimizer: pool}, gathers_ahead: 3}",))
         job = self.cluster.wait_job()
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
@@ -97,12 +97,12 @@ class NodesTest(ClusterTest):
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, ranks=1)
         wait_until(lambda: self.pool()["ranks"] == 3, 20, "both nodes")
-        self.assertEqual(self.cluster.submit(steps=3000, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
+        self.assertEqual(self.cluster.submit(steps=600, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
         wait_until(lambda: self.cluster.job().get("set_aside"), 20, "the pool to be set aside")
         set_aside = self.cluster.job()["set_aside"][0]
         self.assertEqual((set_aside["pool"], set_aside["error"]["field"]), ("site-b", "partition"))
         self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
-        self.assertEqual(self.cluster.wait_job()["inner_step"], 3000)
+        self.assertEqual(self.cluster.wait_job()["inner_step"], 600)
 
     def test_a_pool_says_which_node_it_waits_for(self):
         self.start_node(0)
@@ -115,7 +115,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool()["ranks"], 4)
 
     def test_a_killed_agent_costs_the_job_nothing_but_its_pools_time(self):
-        self.start(steps=1500, sets=("partition.preset=zeropp",))
+        self.start(steps=1000, sets=("partition.preset=zeropp",))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.assertEqual(len(ranks), 4)
@@ -128,7 +128,7 @@ class NodesTest(ClusterTest):
         self.cluster.wait_step(step + 30)
         self.start_node(1)
         job = self.cluster.wait_job(seconds=180)
-        self.assertEqual(job["inner_step"], 1500)
+        self.assertEqual(job["inner_step"], 1000)
 
     def test_a_lost_rank_brings_the_whole_group_back(self):
         self.start(steps=300)

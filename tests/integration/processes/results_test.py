@@ -19,6 +19,8 @@ evaluation: {{every_cycles: -1, batches: 1}}
 
 
 class ResultsTest(ClusterTest):
+    BYTES_PER_SECOND = None
+
     def train_wide(self):
         self.cluster.start_worker("site-a")
         spec = self.cluster.folder / "wide.yaml"

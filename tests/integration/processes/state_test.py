@@ -87,7 +87,7 @@ class StateTest(ClusterTest):
 
     def test_a_drained_pool_goes_on_where_it_stopped(self):
         # Long: the other pool goes on alone until this one is back.
-        self.start(steps=2000)
+        self.start(steps=1200)
         worker = self.cluster.workers["site-b"]
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=40), 0)

@@ -25,6 +25,8 @@ def tree(folder):
 
 
 class UploadTest(ClusterTest):
+    BYTES_PER_SECOND = None
+
     @classmethod
     def setUpClass(cls):
         """A large and a small checkpoint, and the small one as a Hugging Face model, at the user alone."""
