@@ -20,8 +20,8 @@ CertificateNames NamesOf(const grpc::AuthContext& connection);
 // Says for which pool a call may act.
 class PoolCaller {
  public:
-  // `certificates`: whether certificates identify pools (the server has TLS). Otherwise any caller may
-  // act for any pool.
+  // `certificates`: whether certificates identify pools (the server has TLS). Otherwise any caller
+  // may act for any pool.
   PoolCaller(const grpc::ServerContextBase& call, bool certificates);
 
   // PERMISSION_DENIED, reason NOT_THIS_POOL: the call names another pool than its certificate's.
@@ -37,8 +37,8 @@ struct JobCaller {
   std::string who;      // "token:NAME", "certificate:NAME"; empty: not known.
   bool any_job = true;  // For admins, and for everybody where there are no roles.
 
-  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. Everybody may change a job
-  // without a known owner (empty).
+  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. Everybody may change a
+  // job without a known owner (empty).
   absl::Status MayChange(absl::string_view job, absl::string_view owner) const;
 };
 

@@ -3,16 +3,18 @@
 // and limits the rate of calls.
 //
 // It has two stages, since a refusal before gRPC has found the handler can have only a code and a
-// message. The first stage (Process) refuses calls that none of our handlers answers: unknown methods,
-// health, reflection. The second, an interceptor (MakeGuard), judges calls of declared methods. Their
-// handlers call RefusalOf first, and answer with the whole refusal: reason, field, hint. If a handler
-// does not call it, the guard cancels the call, so that the handler can send nothing.
+// message. The first stage (Process) refuses calls that none of our handlers answers: unknown
+// methods, health, reflection. The second, an interceptor (MakeGuard), judges calls of declared
+// methods. Their handlers call RefusalOf first, and answer with the whole refusal: reason, field,
+// hint. If a handler does not call it, the guard cancels the call, so that the handler can send
+// nothing.
 //
 // Who is let in:
 //   with tokens     people are known by tokens, pools by certificates
 //   without         with a certificate of the server's authority a caller may do everything except act
 //                   for another pool
-// Handlers also check the pool that the request names (caller.h), since the door does not read requests.
+// Handlers also check the pool that the request names (caller.h), since the door does not read
+// requests.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The access rules of the coordinator's methods, declared here and nowhere else. A method that is not
-// in the table is refused for every caller. A test compares the table with the protos.
+// The access rules of the coordinator's methods, declared here and nowhere else. A method that is
+// not in the table is refused for every caller. A test compares the table with the protos.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -20,8 +20,8 @@ struct MethodRule {
   Need need = Need::kAdmin;
   bool audited = false;  // It changes something, so its calls go to the audit log.
   bool counted = true;   // Counts for the caller's rate. Bulk calls do not: memory bounds them.
-  // Its handler is registered with serialized messages (WithRawCallbackMethod). Only for audited methods,
-  // whose requests the audit log reads. tests/tidy compares it with the registrations.
+  // Its handler is registered with serialized messages (WithRawCallbackMethod). Only for audited
+  // methods, whose requests the audit log reads. tests/tidy compares it with the registrations.
   bool raw = false;
 };
 

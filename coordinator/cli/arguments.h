@@ -50,8 +50,8 @@ struct Arguments {
   bool names = false;  // list, contexts
   std::string from;    // submit
   std::string out;     // download, export
-  // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the folder
-  // of a checkpoint.
+  // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the
+  // folder of a checkpoint.
   std::string job;
   std::string path;                          // spec explain
   std::string spec_template = "quickstart";  // spec init
@@ -77,8 +77,8 @@ std::unique_ptr<CLI::App> MakeApp(Arguments& arguments);
 // `args` without the program's name.
 std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args);
 
-// The format that -o asks for. Also for a command line with other faults, since its error is written
-// in that format.
+// The format that -o asks for. Also for a command line with other faults, since its error is
+// written in that format.
 OutputFormat OutputFormatOf(const std::vector<std::string>& args);
 
 }  // namespace longhaul::cli

@@ -34,8 +34,9 @@ struct CertificateFiles {
   absl::Time end;  // Of its validity.
 };
 
-// Errors of all functions: INVALID_ARGUMENT, an argument is malformed; ALREADY_EXISTS, the message names
-// the file; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE of the folder's files. They block on the disk.
+// Errors of all functions: INVALID_ARGUMENT, an argument is malformed; ALREADY_EXISTS, the message
+// names the file; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE of the folder's files. They block on
+// the disk.
 
 // Makes the folder if it is not there (its parent must be), mode 0700.
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days);

@@ -39,8 +39,8 @@ CliError UsageError(std::string message, std::string hint = "");
 // The `error` member of the envelope.
 Json ToJson(const CliError& error);
 
-// Several lines for people: ten fields in full, and the names of the others. `colour`: with terminal
-// escapes.
+// Several lines for people: ten fields in full, and the names of the others. `colour`: with
+// terminal escapes.
 std::string ToText(const CliError& error, bool colour);
 
 }  // namespace longhaul::cli

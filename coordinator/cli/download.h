@@ -1,6 +1,6 @@
-// Copies a checkpoint from the coordinator into a folder. The bytes that came stay in `<out>.partial`.
-// The next try, in this call or in another, continues after them. The folder gets its name when every
-// file is there, verified and synced.
+// Copies a checkpoint from the coordinator into a folder. The bytes that came stay in
+// `<out>.partial`. The next try, in this call or in another, continues after them. The folder gets
+// its name when every file is there, verified and synced.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Downloaded {
   int64_t received = 0;  // By this call.
 };
 
-// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first missing
-// byte. If `out` is this checkpoint already, it is verified and not changed.
+// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first
+// missing byte. If `out` is this checkpoint already, it is verified and not changed.
 //   ALREADY_EXISTS      out (or out.partial) is something else
 //   RESOURCE_EXHAUSTED  the disk is full; what came stays
 //   DATA_LOSS           a file is not what the manifest says, twice

@@ -17,8 +17,8 @@ class Terminal {
   virtual ~Terminal() = default;
   virtual int columns() const = 0;  // At least 1; as it is now, since people resize windows.
   virtual int rows() const = 0;
-  // Waits at most so long for a key. True: q or Ctrl-C was pressed. From the first call to the end of
-  // the object, keys are read one by one and not shown.
+  // Waits at most so long for a key. True: q or Ctrl-C was pressed. From the first call to the end
+  // of the object, keys are read one by one and not shown.
   virtual bool QuitWithin(absl::Duration wait) = 0;
 };
 

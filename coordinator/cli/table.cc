@@ -81,7 +81,8 @@ class Table {
     }
   }
 
-  // Takes from the widest columns that may be shortened so, until all fits or none is wider than `min`.
+  // Takes from the widest columns that may be shortened so, until all fits or none is wider than
+  // `min`.
   void Shrink(const std::vector<CellFit>& fits, int min) {
     while (!Fits()) {
       int* widest = nullptr;

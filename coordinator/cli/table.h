@@ -28,9 +28,9 @@ struct TableWidth {
   bool lines = false;
 };
 
-// As TableText (text.h), with as many columns as `width` has. Where it is too wide, headings take two
-// lines, then columns are one space apart, then cells are shortened, the widest first. Where that is
-// not enough each row is a paragraph with a line for each cell. Cells are made printable.
+// As TableText (text.h), with as many columns as `width` has. Where it is too wide, headings take
+// two lines, then columns are one space apart, then cells are shortened, the widest first. Where
+// that is not enough each row is a paragraph with a line for each cell. Cells are made printable.
 std::string FittedTable(const std::vector<Column>& columns,
                         const std::vector<std::vector<std::string>>& rows, TableWidth width = {});
 

@@ -25,10 +25,10 @@ struct WatchOptions {
   std::function<bool(const v1::Job&)> on_job;
 };
 
-// Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server has answered (or
-// `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it reconnect with the
-// last cursor, and say so through `progress`; before that, and for any other error, it returns the
-// error.
+// Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server
+// has answered (or `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it
+// reconnect with the last cursor, and say so through `progress`; before that, and for any other
+// error, it returns the error.
 absl::StatusOr<v1::Job> WatchToEnd(Client& client, Clock& clock, const std::string& job,
                                    const WatchOptions& options, Progress& progress);
 

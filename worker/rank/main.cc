@@ -86,9 +86,9 @@ absl::StatusOr<v1::Assignment> ReadAssignment() {
       std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()});
 }
 
-// Handles SIGTERM, and SIGINT, which a terminal sends to every process. The rank finishes its current step and sends
-// its contributions, within most of the time that the agent gives it. The object and its thread live as long as the
-// process.
+// Handles SIGTERM, and SIGINT, which a terminal sends to every process. The rank finishes its
+// current step and sends its contributions, within most of the time that the agent gives it. The
+// object and its thread live as long as the process.
 class DrainOnSignal {
  public:
   DrainOnSignal(const sigset_t& signals, absl::Duration patience, Logger log) {
@@ -123,7 +123,8 @@ int64_t StepsBetweenEvaluations(const v1::JobSpec& spec) {
   return spec.sync().h() * std::max<int64_t>(1, spec.evaluation().every_cycles());
 }
 
-// Saved inner state is used if it is at most so many rounds of a fragment old, or so many steps if that is more.
+// Saved inner state is used if it is at most so many rounds of a fragment old, or so many steps if
+// that is more.
 constexpr int64_t kStateRoundsMax = 10, kStateStepsMax = 1000;
 
 // All ranks of a pool compute the same digest.
@@ -175,7 +176,8 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, 
 }
 
 int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& of_rank) {
-  // Before threads and memory exist: threads inherit the binding, and pages lie on the node that touches them first.
+  // Before threads and memory exist: threads inherit the binding, and pages lie on the node that
+  // touches them first.
   if (const absl::Status bound = BindToProcessors(arguments.cpus); !bound.ok())
     of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
   SendProtobufLogTo(of_rank);
@@ -330,7 +332,8 @@ int main(int argc, char** argv) {
     std::cerr << longhaul::ExplainUsage(app, error, args).Text() << std::endl;
     return longhaul::kExitBadArguments;
   }
-  // The agent ended before this process could ask to end with it. (An agent may be process 1 of a container.)
+  // The agent ended before this process could ask to end with it. (An agent may be process 1 of a
+  // container.)
   if (arguments.agent != 0 && getppid() != arguments.agent) return 1;
   const auto level = longhaul::ParseLogLevel(arguments.log_level);
   const auto format = longhaul::ParseLogFormat(arguments.log_format);
