@@ -28,8 +28,8 @@ at::Tensor ErrorOf(const at::Tensor& error, const ElementRange& range, int64_t f
   return error.defined() ? error.narrow(0, range.first - first, range.count) : at::Tensor();
 }
 
-// Calls code(carried) with the error feedback in float32, which becomes the coding error; then averages the two (LoCo,
-// arXiv 2407.04480). With beta = 0 the error feedback is the coding error.
+// Calls code(carried) with the error feedback in float32, which becomes the coding error; then
+// averages the two (LoCo, arXiv 2407.04480). With beta = 0 the error feedback is the coding error.
 template <typename Code>
 void Carry(const at::Tensor& error, double beta, Code&& code) {
   if (!error.defined()) return code(at::Tensor());
