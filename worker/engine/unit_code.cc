@@ -81,13 +81,10 @@ UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> piec
         Section section{
             .run = {inside, vector, run.vectors_before + inside.first - run.range.first},
             .offset = offset};
-        if (vector || bits >= 16) {
-          section.size = inside.count * (vector ? 32 : bits) / 8;
-          payload += section.size;
-        } else {
-          section.size = coder_->Bytes(inside.count);
-          payload += coder_->CodeBytes(inside.count);
-        }
+        const bool coded = IsCoded(section);
+        const int64_t plain_bytes = inside.count * (vector ? 32 : bits) / 8;
+        section.size = coded ? coder_->Bytes(inside.count) : plain_bytes;
+        payload += coded ? coder_->CodeBytes(inside.count) : plain_bytes;
         offset += section.size;
         piece.sections.push_back(section);
       }

@@ -54,7 +54,7 @@ HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_
                                int64_t c_stride) {
   for (int64_t t = begin; t < limit; t += kPanelColumns) {
     MultiplyPanel(a, rows, s.width, {panels + t * s.width, kPanelColumns},
-                  std::min(kPanelColumns, limit - t), c + t, c_stride, false);
+                  std::min(kPanelColumns, limit - t), c + t, c_stride, /*add=*/false);
   }
 }
 // c = a [rows, depth] times positions [first, first + depth) of panels from PackDown.

@@ -101,7 +101,8 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
   const double bytes = elements * sizeof(float);
   const absl::Duration budget = options.budget / 5;
   const auto host_run = [&] {
-    const AdamWConstants constants = MakeAdamWConstants(options.adamw, update, 1, true);
+    const AdamWConstants constants =
+        MakeAdamWConstants(options.adamw, update, /*count=*/1, /*decay=*/true);
     AdamWKernel(constants, options.elements, scratch.HostArrays(), team);
     return absl::OkStatus();
   };
