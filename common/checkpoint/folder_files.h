@@ -23,7 +23,8 @@ inline constexpr size_t kFolderFilesMax = 4100;
 struct FolderFile {
   std::string name;
   int64_t bytes = 0;
-  std::string sha256;  // 64 lower-case hexadecimal digits.
+  // 64 lower-case hexadecimal digits.
+  std::string sha256;
   friend bool operator==(const FolderFile&, const FolderFile&) = default;
 };
 

@@ -12,8 +12,10 @@ namespace longhaul::coordinator {
 
 // Names in a verified certificate. Both are empty without one.
 struct CertificateNames {
-  std::string dns;     // The first DNS name. For pools, the pool.
-  std::string common;  // The common name, to show to people.
+  // The first DNS name. For pools, the pool.
+  std::string dns;
+  // The common name, to show to people.
+  std::string common;
 };
 CertificateNames NamesOf(const grpc::AuthContext& connection);
 
@@ -34,8 +36,10 @@ class PoolCaller {
 
 // Says which jobs a call may change.
 struct JobCaller {
-  std::string who;      // "token:NAME", "certificate:NAME"; empty: not known.
-  bool any_job = true;  // For admins, and for everybody where there are no roles.
+  // "token:NAME", "certificate:NAME"; empty: not known.
+  std::string who;
+  // For admins, and for everybody where there are no roles.
+  bool any_job = true;
 
   // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. Everybody may change a
   // job without a known owner (empty).

@@ -43,8 +43,10 @@ namespace longhaul::coordinator {
 class Door : public grpc::AuthMetadataProcessor {
  public:
   struct Options {
-    Tokens* tokens = nullptr;     // Null: none. Outlives the door.
-    double calls_per_second = 0;  // Of each caller; twice as many at once. 0: no limit.
+    // Null: none. Outlives the door.
+    Tokens* tokens = nullptr;
+    // Of each caller; twice as many at once. 0: no limit.
+    double calls_per_second = 0;
   };
   explicit Door(const Options& options)
       : options_(options),
@@ -92,7 +94,8 @@ class Door : public grpc::AuthMetadataProcessor {
   struct Known {
     Caller caller;
     absl::Status refusal;
-    bool asked = false;  // RefusalOf was called.
+    // RefusalOf was called.
+    bool asked = false;
   };
   void Enter(const grpc::ServerContextBase* call, Known known) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WasAsked(const grpc::ServerContextBase* call) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -101,7 +104,8 @@ class Door : public grpc::AuthMetadataProcessor {
 
   const Options options_;
   CallRate rate_;
-  std::atomic<bool> guarded_ = false;  // MakeGuard was called.
+  // MakeGuard was called.
+  std::atomic<bool> guarded_ = false;
   mutable absl::Mutex mutex_;
   // Guarded calls that are refused, or whose caller has a token.
   mutable std::map<const grpc::ServerContextBase*, Known> known_ ABSL_GUARDED_BY(mutex_);

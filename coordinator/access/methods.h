@@ -8,18 +8,24 @@
 namespace longhaul::coordinator {
 
 enum class Need {
-  kNothing,  // Everybody with a connection may call it.
-  kPool,     // A pool's certificate; the request's `pool` must be its name (caller.h).
-  kViewer,   // This and the following: a user with at least this Role (common/rpc/user_tokens.h).
+  // Everybody with a connection may call it.
+  kNothing,
+  // A pool's certificate; the request's `pool` must be its name (caller.h).
+  kPool,
+  // This and the following: a user with at least this Role (common/rpc/user_tokens.h).
+  kViewer,
   kSubmitter,
   kAdmin,
 };
 
 struct MethodRule {
-  absl::string_view method;  // "/longhaul.v1.JobService/GetJob"; with '/' at its end, a service.
+  // "/longhaul.v1.JobService/GetJob"; with '/' at its end, a service.
+  absl::string_view method;
   Need need = Need::kAdmin;
-  bool audited = false;  // It changes something, so its calls go to the audit log.
-  bool counted = true;   // Counts for the caller's rate. Bulk calls do not: memory bounds them.
+  // It changes something, so its calls go to the audit log.
+  bool audited = false;
+  // Counts for the caller's rate. Bulk calls do not: memory bounds them.
+  bool counted = true;
   // Its handler is registered with serialized messages (WithRawCallbackMethod). Only for audited
   // methods, whose requests the audit log reads. tests/tidy compares it with the registrations.
   bool raw = false;

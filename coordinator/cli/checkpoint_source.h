@@ -12,7 +12,8 @@ namespace longhaul::cli {
 
 struct LocalCheckpoint {
   std::string folder;
-  bool copied = false;  // It was made for this command, and nobody else uses it.
+  // It was made for this command, and nobody else uses it.
+  bool copied = false;
 };
 
 // The checkpoint that arguments.job names: JOB@STEP, or JOB for the newest. With

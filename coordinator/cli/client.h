@@ -21,9 +21,12 @@ namespace longhaul::cli {
 
 // How the coordinator and this user identify each other.
 struct ClientAccess {
-  std::shared_ptr<const Tls> tls;  // Null: plaintext.
-  TlsFiles files;                  // The files of `tls`, to explain a connection that failed.
-  std::string token_file;          // Read for each call. Empty: none.
+  // Null: plaintext.
+  std::shared_ptr<const Tls> tls;
+  // The files of `tls`, to explain a connection that failed.
+  TlsFiles files;
+  // Read for each call. Empty: none.
+  std::string token_file;
 };
 
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when

@@ -20,9 +20,12 @@
 namespace longhaul::cli {
 
 struct Connection {
-  std::string context;      // Name of the context. Empty: none.
-  std::string server;       // host:port
-  std::string server_from;  // "--server", "LONGHAUL_SERVER", the file's path, "the default".
+  // Name of the context. Empty: none.
+  std::string context;
+  // host:port
+  std::string server;
+  // "--server", "LONGHAUL_SERVER", the file's path, "the default".
+  std::string server_from;
   TlsFiles tls;
   std::string token_file;
 };
@@ -44,7 +47,8 @@ absl::StatusOr<ClientAccess> AccessOf(const Connection& connection);
 struct Context {
   std::string name;
   Connection connection;
-  bool current = false;  // Taken when no other is named.
+  // Taken when no other is named.
+  bool current = false;
 };
 absl::StatusOr<std::vector<Context>> ContextsOf(const Arguments& arguments,
                                                 const Environment& environment);

@@ -16,16 +16,21 @@
 namespace longhaul::cli {
 
 struct DownloadOptions {
-  std::string out;                                   // The folder to make.
-  absl::Time deadline = absl::InfiniteFuture();      // For the whole call: DEADLINE_EXCEEDED.
-  absl::Duration reconnect_for = absl::Minutes(10);  // Without a byte: UNAVAILABLE.
+  // The folder to make.
+  std::string out;
+  // For the whole call: DEADLINE_EXCEEDED.
+  absl::Time deadline = absl::InfiniteFuture();
+  // Without a byte: UNAVAILABLE.
+  absl::Duration reconnect_for = absl::Minutes(10);
 };
 
 struct Downloaded {
   std::string job;
   int64_t step = 0;
-  int64_t bytes = 0;     // Of all files but the manifest.
-  int64_t received = 0;  // By this call.
+  // Of all files but the manifest.
+  int64_t bytes = 0;
+  // By this call.
+  int64_t received = 0;
 };
 
 // Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first

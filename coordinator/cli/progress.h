@@ -37,9 +37,11 @@ class Progress {
  private:
   std::ostream& out_;
   const Terminal* const terminal_;
-  bool drawn_ = false;  // The cursor is behind a bar.
+  // The cursor is behind a bar.
+  bool drawn_ = false;
   absl::Time shown_at_ = absl::InfinitePast();
-  std::string shown_;  // State, evaluations and reason of the newest line.
+  // State, evaluations and reason of the newest line.
+  std::string shown_;
 };
 
 }  // namespace longhaul::cli

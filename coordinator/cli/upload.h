@@ -32,8 +32,10 @@ absl::StatusOr<std::vector<SeenFile>> LookAtFolder(FileSystem& fs, const std::st
 struct FolderToSend {
   std::string path;
   std::vector<SeenFile> seen;
-  std::vector<FolderFile> files;  // In the same order, with their digests.
-  std::string upload;             // Their digest.
+  // In the same order, with their digests.
+  std::vector<FolderFile> files;
+  // Their digest.
+  std::string upload;
 
   int64_t bytes() const;
 };
@@ -42,8 +44,10 @@ absl::StatusOr<FolderToSend> ReadFolder(FileSystem& fs, const std::string& folde
                                         const Environment& environment);
 
 struct Uploaded {
-  int64_t bytes = 0;  // Of all files.
-  int64_t sent = 0;   // By this call.
+  // Of all files.
+  int64_t bytes = 0;
+  // By this call.
+  int64_t sent = 0;
 };
 // Blocks. What the coordinator has of it is not sent. Once the server has answered, it is called
 // again after UNAVAILABLE, for at most `reconnect_for` without a byte taken.

@@ -44,9 +44,10 @@ class GradientReduction {
   // The memory of the error feedback.
   int64_t kept_bytes() const;
 
-  // --- The error feedback, between two steps. Ranks have different error feedback for the same element. Only its
-  // sum over the ranks can be restored in a pool of any size.
+  // --- The error feedback, between two steps.
 
+  // Ranks have different error feedback for the same element. Only its sum over the ranks can be
+  // restored in a pool of any size.
   bool has_feedback() const { return feedback_; }
   // Sums the error feedback of a unit over the ranks, into `owed` of the owners, and then calls
   // SpreadErrors: training that goes on, and training that is restored from the sum, so give the

@@ -82,9 +82,10 @@ class Optimizer {
   // go on after one.
   virtual absl::Status Finish() = 0;
 
-  // --- Between two updates: the state, to be saved and restored. Values are float32 in host memory,
-  // whatever precision they are kept in. Writing back what was read changes nothing.
+  // --- The state, to be saved and restored between two updates.
 
+  // Values are float32 in host memory, whatever precision they are kept in. Writing back what was
+  // read changes nothing.
   virtual bool Keeps(OptimizerState state, int subgroup) const = 0;
   // The state of elements [first, first + values.size()) of a subgroup that keeps it.
   virtual void ReadState(OptimizerState state, int subgroup, int64_t first,

@@ -79,7 +79,8 @@ class FragmentExchange {
   // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to a round of this kind.
   // Training thread. Errors: those of the replica.
   absl::Status TakeSnapshot(Replica& replica, int fragment, RoundKind kind);
-  // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
+
+  // --- Transfers. They go on in the background. RESOURCE_EXHAUSTED: too many wait.
 
   // Codes the snapshot that the training thread has taken (TakeSnapshot), and sends it.
   absl::Status Push(const Connection& connection, const Contribution& contribution);

@@ -44,7 +44,8 @@ struct Outcome {
 class RankSession {
  public:
   struct Options {
-    std::string coordinator;  // host:port
+    // host:port
+    std::string coordinator;
     std::string job, pool, incarnation;
     // Null: plaintext.
     std::shared_ptr<const Tls> tls;

@@ -47,8 +47,7 @@ struct Plan {
   std::vector<FragmentPlan> fragments;
 };
 
-// --- The WatchPlan stream. With Disconnected the shell drops every transfer that has begun: none of them
-// reports after it. The core asks again for what it still needs after the next PlanReceived.
+// --- The WatchPlan stream.
 struct PlanReceived {
   Plan plan;
 };
@@ -66,6 +65,8 @@ struct CommitPublished {
 struct Ended {
   std::string reason;
 };
+// The stream was lost. The shell drops every transfer that has begun: none of them reports after
+// this. The core asks again for what it still needs after the next PlanReceived.
 struct Disconnected {};
 
 // --- Transfers.
@@ -114,8 +115,9 @@ struct StepDone {
   bool drain = false;
 };
 
-// --- From outside. The pool was asked to stop. If an inner step runs, a later StepDone says which step is the
-// last. Otherwise no step follows: the rank has not begun, or it waits for a commit, and no other
+// --- From outside.
+// The pool was asked to stop. If an inner step runs, a later StepDone says which step is the last.
+// Otherwise no step follows: the rank has not begun, or it waits for a commit, and no other
 // rank can get past that without it. `stopped`: the training thread cannot go on, because another
 // rank of the pool has stopped.
 struct Drain {
