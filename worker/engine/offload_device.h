@@ -23,7 +23,7 @@ struct OffloadOptions {
   // Kept weights, too. Requires `optimizer`, and weights that are split.
   bool parameters = false;
   // A negative stride: it is chosen by measurement.
-  ScheduleOptions schedule{.stride = -1};
+  UpdateScheduleOptions schedule{.stride = -1};
   // The largest subgroup: a multiple of kSubgroupGrain, above 0 with `optimizer`.
   int64_t subgroup_elements = 0;
   // The file that keeps measured rates for the next start. Empty: they are measured at each start.

@@ -42,7 +42,7 @@ class InterleavedAdamW : public Optimizer {
     double adamw_rate = 1;
     // Updates matrices on the host. Empty: AdamW updates them, too.
     HostUpdate matrices;
-    ScheduleOptions schedule;
+    UpdateScheduleOptions schedule;
     // Updates have a shadow.
     bool shadow = false;
     // By default one is filled, one computed on, one emptied.

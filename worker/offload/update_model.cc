@@ -151,8 +151,9 @@ double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements
 
 int ChooseStride(const UpdateLoad& load, absl::Span<const int64_t> elements, double device_share) {
   const auto seconds = [&](int stride) {
-    return PredictSeconds(load, elements,
-                          MakeSchedule(elements, {.stride = stride, .device_share = device_share}));
+    return PredictSeconds(
+        load, elements,
+        MakeUpdateSchedule(elements, {.stride = stride, .device_share = device_share}));
   };
   int best = 0;
   double least = seconds(0);

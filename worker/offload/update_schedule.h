@@ -20,7 +20,7 @@ enum class UpdatePlace {
   kResident,
 };
 
-struct ScheduleOptions {
+struct UpdateScheduleOptions {
   // 0: no subgroup is interleaved.
   int stride = 0;
   // The share of the elements that should be resident, in [0, 1].
@@ -33,8 +33,8 @@ struct UpdateSchedule {
   std::vector<UpdatePlace> places;
   int64_t host_elements = 0, interleaved_elements = 0, resident_elements = 0;
 
-  // The share of the elements that is resident. It differs from ScheduleOptions::device_share,
-  // since subgroups are not cut.
+  // The share of the elements that is resident. It differs from
+  // UpdateScheduleOptions::device_share, since subgroups are not cut.
   double resident_share() const;
   // The share of the elements that is updated on the device.
   double device_share() const;
@@ -44,6 +44,7 @@ struct UpdateSchedule {
 
 // Makes the first subgroups resident, as many as come closest to the share. The stride counts the
 // others.
-UpdateSchedule MakeSchedule(absl::Span<const int64_t> elements, const ScheduleOptions& options);
+UpdateSchedule MakeUpdateSchedule(absl::Span<const int64_t> elements,
+                                  const UpdateScheduleOptions& options);
 
 }  // namespace longhaul
