@@ -1,6 +1,6 @@
 // Reads a checkpoint's folder (coordinator/store/FORMAT.md) without a coordinator: the outer
-// parameters of a job, and the model to which they belong. Files are mapped; what was read of them
-// is not kept in memory.
+// parameters of a job, and the model to which they belong. Files are mapped; what was read of them is not kept
+// in memory.
 #pragma once
 
 #include <memory>

@@ -25,14 +25,13 @@ struct MegatronIndex {
   int64_t tokens = 0, sequences = 0, documents = 0;
 };
 
-// INVALID_ARGUMENT: the bytes are not an index, or of another version or type; sizes do not add up;
-// sequences do not follow each other without gaps, as Megatron-LM writes them; or documents are out
-// of order.
+// INVALID_ARGUMENT: the bytes are not an index, or of another version or type; sizes do not add up; sequences do not
+// follow each other without gaps, as Megatron-LM writes them; or documents are out of order.
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::Span<const uint8_t> bytes);
 
-// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once.
-// `bytes`: those that `index` was read from. They are searched in place, so documents take no
-// memory. If they have changed since, the places are wrong, but stay within the range.
+// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once. `bytes`: those that
+// `index` was read from. They are searched in place, so documents take no memory. If they have changed since, the
+// places are wrong, but stay within the range.
 void AppendMegatronStarts(absl::Span<const uint8_t> bytes, const MegatronIndex& index,
                           int64_t first, int64_t end, int64_t shift, std::vector<int64_t>& starts);
 

@@ -1,5 +1,4 @@
-// The batches of a language model: a rank's share of windows of tokens, from one or several
-// sources.
+// The batches of a language model: a rank's share of windows of tokens, from one or several sources.
 #pragma once
 
 #include <memory>
@@ -12,8 +11,8 @@
 
 namespace longhaul {
 
-// Fills in "document_starts" (batch.h) of an example that begins at token `first` of the data.
-// `starts` has an element for each token that the model reads.
+// Fills in "document_starts" (batch.h) of an example that begins at token `first` of the data. `starts` has an element
+// for each token that the model reads.
 void ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts);
 
 class TokenBatches : public BatchMaker {

@@ -1,8 +1,8 @@
-// A timeline of a rank's work, in the Trace Event Format that chrome://tracing and Perfetto read.
-// Each rank has a file, and each thread of the engine a track.
+// A timeline of a rank's work, in the Trace Event Format that chrome://tracing and Perfetto read. Each rank has a
+// file, and each thread of the engine a track.
 //
-// Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file
-// stays below 100 MB. Events that cannot be written are dropped.
+// Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file stays below 100 MB.
+// Events that cannot be written are dropped.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,7 @@ class Trace {
   ~Trace();
   Trace(const Trace&) = delete;
 
-  // An event from the construction to the destruction of the object. `trace` may be null: there is
-  // no event.
+  // An event from the construction to the destruction of the object. `trace` may be null: there is no event.
   class Span {
    public:
     Span(Trace* trace, Track track, absl::string_view name);
