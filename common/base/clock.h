@@ -23,10 +23,10 @@ class Clock {
   void Sleep(absl::Duration duration) { SleepUntil(Now() + duration); }
 };
 
-// A time that passes evenly, made of two clocks of a machine: the wall clock, which may be set, and one
-// that counts the time that passes. When the wall clock was set, this time approaches it: it passes by at
-// most a tenth faster or slower until less than a second is left. So a lease neither ends nor becomes long
-// because somebody set the clock. Pure; not thread-safe.
+// A time that passes evenly, made of two clocks of a machine: the wall clock, which may be set, and
+// one that counts the time that passes. When the wall clock was set, this time approaches it: it
+// passes by at most a tenth faster or slower until less than a second is left. So a lease neither
+// ends nor becomes long because somebody set the clock. Pure; not thread-safe.
 class EvenTime {
  public:
   // `passed`: since a fixed moment. Never less than in an earlier call.
@@ -37,15 +37,15 @@ class EvenTime {
   absl::Duration passed_;
 };
 
-// How long the machine has run, as a time: to measure how long something takes. Only differences mean
-// anything. It does not change when the wall clock is set.
+// How long the machine has run, as a time: to measure how long something takes. Only differences
+// mean anything. It does not change when the wall clock is set.
 absl::Time SteadyTime();
 
 // The machine's time: EvenTime of its clocks. While the machine sleeps, time passes.
 std::unique_ptr<Clock> MakeSystemClock();
 
-// What the wall clock will show when `clock` shows `time`, if nobody sets it: deadlines of gRPC are of the
-// wall clock. The infinite future stays so.
+// What the wall clock will show when `clock` shows `time`, if nobody sets it: deadlines of gRPC are
+// of the wall clock. The infinite future stays so.
 absl::Time OnWallClock(const Clock& clock, absl::Time time);
 
 // A clock that only Advance moves. SleepUntil blocks until another thread advances far enough.

@@ -5,8 +5,8 @@
 
 namespace longhaul {
 
-// Blocks them, so that one thread can wait for them (sigwait). Call it before any other thread exists, since
-// threads inherit it. Returns them.
+// Blocks them, so that one thread can wait for them (sigwait). Call it before any other thread
+// exists, since threads inherit it. Returns them.
 inline sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);

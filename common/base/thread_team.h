@@ -31,8 +31,8 @@ class ThreadTeam {
   void ForParts(int64_t elements, int64_t grain,
                 absl::FunctionRef<void(int64_t first, int64_t end)> body);
 
-  // Runs both at once, `first` on the calling thread; one after the other, if the team has one thread or
-  // another caller has it. Returns when both are done.
+  // Runs both at once, `first` on the calling thread; one after the other, if the team has one
+  // thread or another caller has it. Returns when both are done.
   void Both(absl::FunctionRef<void()> first, absl::FunctionRef<void()> second);
 
  private:

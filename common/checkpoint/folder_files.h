@@ -1,5 +1,5 @@
-// The files of a folder that a job may begin with (a checkpoint's, or a Hugging Face model's), and the
-// digest that names them all. Who sends such a folder and who takes it agree by this.
+// The files of a folder that a job may begin with (a checkpoint's, or a Hugging Face model's), and
+// the digest that names them all. Who sends such a folder and who takes it agree by this.
 //
 //   list    a line for each file, by name:  name \t bytes \t SHA-256 in hexadecimal \n
 //   digest  SHA-256 of the list, in hexadecimal
@@ -23,12 +23,13 @@ inline constexpr size_t kFolderFilesMax = 4100;
 struct FolderFile {
   std::string name;
   int64_t bytes = 0;
-  std::string sha256;  // 64 lower-case hexadecimal digits.
+  // 64 lower-case hexadecimal digits.
+  std::string sha256;
   friend bool operator==(const FolderFile&, const FolderFile&) = default;
 };
 
-// Whether it can only be a file directly in a folder: no slash, no dot at its beginning, at most 255
-// bytes, no control characters.
+// Whether it can only be a file directly in a folder: no slash, no dot at its beginning, at most
+// 255 bytes, no control characters.
 bool IsPlainFileName(absl::string_view name);
 
 // INVALID_ARGUMENT, in words: too many files or none; a name that is not plain, or comes twice; an

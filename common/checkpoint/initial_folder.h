@@ -1,6 +1,6 @@
-// A folder whose parameters a job is to begin with: a checkpoint's or a Hugging Face model's, compared
-// with the job before anything of its values is read. Who submits a job from a folder of their own
-// machine and the coordinator check it by this.
+// A folder whose parameters a job is to begin with: a checkpoint's or a Hugging Face model's,
+// compared with the job before anything of its values is read. Who submits a job from a folder of
+// their own machine and the coordinator check it by this.
 #pragma once
 
 #include <string>
@@ -16,21 +16,21 @@ namespace longhaul {
 // Where each tensor of the job's model lies in its fragments.
 std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved);
 
-// Before the spec is resolved: writes out model.transformer if `folder` is a Hugging Face model's and
-// the spec names no other model, so that the spec need not say it. Returns what is wrong, in fields of
-// the spec (`field`: the one that names the folder); the spec is then as it was. Blocks.
+// Before the spec is resolved: writes out model.transformer if `folder` is a Hugging Face model's
+// and the spec names no other model, so that the spec need not say it. Returns what is wrong, in
+// fields of the spec (`field`: the one that names the folder); the spec is then as it was. Blocks.
 std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::string& field,
                                        v1::JobSpec& spec);
 
-// Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of files,
-// since their digests are compared when the job begins. At most one
+// Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of
+// files, since their digests are compared when the job begins. At most one
 // violation, of `field` or of model.hf. Blocks.
 std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string& folder,
                                               const std::string& field,
                                               const ResolvedJob& resolved);
 
-// WarningOfDocuments of a folder that CheckInitialFolder accepts. Empty, too, if it does not say how it was
-// trained, as a Hugging Face model that was not trained here. Blocks.
+// WarningOfDocuments of a folder that CheckInitialFolder accepts. Empty, too, if it does not say
+// how it was trained, as a Hugging Face model that was not trained here. Blocks.
 std::string WarningOfBeginning(FileSystem& fs, const std::string& folder, const std::string& field,
                                const v1::JobSpec& spec);
 

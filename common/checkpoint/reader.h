@@ -25,8 +25,8 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::s
 std::string TensorDifferences(const v1::CheckpointManifest& manifest,
                               absl::Span<const v1::CheckpointTensor> wanted);
 
-// Compares the sizes of all files with the manifest, and reads none. NOT_FOUND, DATA_LOSS: they name the
-// first file that is missing or has another size.
+// Compares the sizes of all files with the manifest, and reads none. NOT_FOUND, DATA_LOSS: they
+// name the first file that is missing or has another size.
 absl::Status CheckFileSizes(FileSystem& fs, const std::string& folder,
                             const v1::CheckpointManifest& manifest);
 

@@ -1,5 +1,5 @@
-// The formats int8, int6 and int4: a signed integer an element and a two-byte step (scale_word.h) for
-// each block; decoded = code * step, exact. Arithmetic that every kernel follows.
+// The formats int8, int6 and int4: a signed integer an element and a two-byte step (scale_word.h)
+// for each block; decoded = code * step, exact. Arithmetic that every kernel follows.
 //
 // The encoder divides the block's largest magnitude (one IEEE division) and rounds the quotient to
 // the nearest step word; a code is x * (1 / step) (one division a block, one multiplication an

@@ -18,8 +18,8 @@ class HelpPage : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override;
 };
 
-// Gives `app` this page, and --version, which shows "NAME VERSION". Call it before commands are added,
-// which take their page from it.
+// Gives `app` this page, and --version, which shows "NAME VERSION". Call it before commands are
+// added, which take their page from it.
 void SetHelpPage(CLI::App& app);
 
 }  // namespace longhaul

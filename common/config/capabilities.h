@@ -11,8 +11,8 @@ namespace longhaul {
 // A capability of coordinators (JoinResponse.capabilities): they take Evaluation.of_pool.
 inline constexpr char kPoolEvaluations[] = "evaluation:pools";
 
-// Names of what pools can do, for NeedsOf and for the worker's table (worker/rank/capabilities). Those that
-// are made of the contract's own names ("codec:int8", "model:transformer", "data:text",
+// Names of what pools can do, for NeedsOf and for the worker's table (worker/rank/capabilities).
+// Those that are made of the contract's own names ("codec:int8", "model:transformer", "data:text",
 // "partition:zero3") are not among them.
 namespace capability {
 inline constexpr char kDataLlmc[] = "data:llmc";

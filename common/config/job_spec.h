@@ -37,8 +37,8 @@ struct ResolvedJob {
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations = nullptr);
 
-// What to tell of a job that goes on with a model, but not as it was trained: in whether attention keeps to
-// documents. Empty: nothing. `field`: the one that names the model. Pure.
+// What to tell of a job that goes on with a model, but not as it was trained: in whether attention
+// keeps to documents. Empty: nothing. `field`: the one that names the model. Pure.
 std::string WarningOfDocuments(const std::string& field, bool trained_separate,
                                const v1::DataSpec& data);
 

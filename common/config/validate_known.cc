@@ -1,3 +1,5 @@
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +22,26 @@ void RequireKnownEnum(const FieldDescriptor& field, int number, const std::strin
                      absl::StrCat("one of ", absl::StrJoin(EnumNames(*field.enum_type()), ", ")));
 }
 
-// JobSpec has no repeated messages and no repeated enums.
+void RequireKnownBelow(const Message& message, const std::string& parent,
+                       ViolationList& violations);
+
+// Checks one value: the field's, or its element `index` if the field is a list.
+void RequireKnownValue(const Message& message, const FieldDescriptor& field,
+                       std::optional<int> index, const std::string& path,
+                       ViolationList& violations) {
+  const Reflection& reflection = *message.GetReflection();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    RequireKnownBelow(index.has_value() ? reflection.GetRepeatedMessage(message, &field, *index)
+                                        : reflection.GetMessage(message, &field),
+                      path, violations);
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    RequireKnownEnum(field,
+                     index.has_value() ? reflection.GetRepeatedEnumValue(message, &field, *index)
+                                       : reflection.GetEnumValue(message, &field),
+                     path, violations);
+  }
+}
+
 void RequireKnownBelow(const Message& message, const std::string& parent,
                        ViolationList& violations) {
   const Reflection& reflection = *message.GetReflection();
@@ -34,14 +55,14 @@ void RequireKnownBelow(const Message& message, const std::string& parent,
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated()) continue;
     const std::string path =
         parent.empty() ? field->name() : absl::StrCat(parent, ".", field->name());
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      RequireKnownBelow(reflection.GetMessage(message, field), path, violations);
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
-      RequireKnownEnum(*field, reflection.GetEnumValue(message, field), path, violations);
+    if (!field->is_repeated()) {
+      RequireKnownValue(message, *field, std::nullopt, path, violations);
+      continue;
     }
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i)
+      RequireKnownValue(message, *field, i, absl::StrCat(path, "[", i, "]"), violations);
   }
 }
 

@@ -132,7 +132,8 @@ void RefuseWhatIsLacking(const Json& json, const Fields& top, std::vector<std::s
   if (top.Text("hidden_act", "silu") != "silu")
     lacking.push_back("hidden_act: only silu is supported");
   for (const char* flag : {"attention_bias", "mlp_bias", "use_sliding_window"}) {
-    if (top.Flag(flag, false)) lacking.push_back(absl::StrCat(flag, ": true is not supported"));
+    if (top.Flag(flag, /*absent=*/false))
+      lacking.push_back(absl::StrCat(flag, ": true is not supported"));
   }
   if (top.Number("attention_dropout", 0) != 0)
     lacking.push_back("attention_dropout: only 0 is supported");
@@ -157,7 +158,7 @@ TransformerShape ShapeOfFields(const Fields& top, bool qwen3) {
                          .vocab = top.Integer("vocab_size"),
                          .norm_eps = top.Number("rms_norm_eps", 1e-6),
                          .qk_norm = qwen3,
-                         .tie_embeddings = top.Flag("tie_word_embeddings", false),
+                         .tie_embeddings = top.Flag("tie_word_embeddings", /*absent=*/false),
                          .positions = top.Integer("max_position_embeddings", qwen3 ? 32768 : 2048)};
   shape.kv_heads = top.Integer("num_key_value_heads", qwen3 ? 32 : shape.heads);
   shape.head_dim = top.Integer("head_dim", qwen3 ? 128 : 0);
@@ -200,7 +201,7 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view text) {
   config.bos = top.Tokens("bos_token_id");
   config.eos = top.Tokens("eos_token_id");
   config.pad = top.Tokens("pad_token_id");
-  config.separate_documents = top.Flag(kSeparateDocuments, false);
+  config.separate_documents = top.Flag(kSeparateDocuments, /*absent=*/false);
   if (!wrong.empty()) return absl::InvalidArgumentError(absl::StrJoin(wrong, "; "));
   if (!lacking.empty()) return absl::UnimplementedError(absl::StrJoin(lacking, "; "));
   LH_RETURN_IF_ERROR(LayOutTransformer(config.shape).status());

@@ -36,8 +36,8 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view json);
 absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder);
 
 // The tokens with which generated text ends, as transformers has it: eos_token_id of
-// generation_config.json in `folder`, else of config.json; none if neither says any, or is there. Errors:
-// those of ParseHfConfig, with the path, if generation_config.json is malformed.
+// generation_config.json in `folder`, else of config.json; none if neither says any, or is there.
+// Errors: those of ParseHfConfig, with the path, if generation_config.json is malformed.
 absl::StatusOr<std::vector<int64_t>> ReadEndTokens(const std::string& folder);
 // Of the text of either file. Empty: it has none. INVALID_ARGUMENT: not JSON, or no token ids.
 absl::StatusOr<std::vector<int64_t>> ParseEndTokens(absl::string_view json);

@@ -57,7 +57,8 @@ class File {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Opens a file for reading, and for writing unless this user may only read it. NOT_FOUND: no such file.
+  // Opens a file for reading, and for writing unless this user may only read it. NOT_FOUND: no such
+  // file.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) = 0;
   // Makes a new empty file, and replaces any file with the name. NOT_FOUND: no such folder.
   virtual absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) = 0;

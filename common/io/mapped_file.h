@@ -1,7 +1,7 @@
 // A file's bytes, mapped read-only. Movable; the mapping ends with the object. Thread-safe
-// (immutable). What was read of it counts as memory of the process until it is released. If the file becomes
-// shorter, or its disk fails, touching what is lost ends the process by a signal: only for files that
-// nobody changes (read_only_file.h is for others).
+// (immutable). What was read of it counts as memory of the process until it is released. If the
+// file becomes shorter, or its disk fails, touching what is lost ends the process by a signal: only
+// for files that nobody changes (read_only_file.h is for others).
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class MappedFile {
   ~MappedFile();
 
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
-  // A part of bytes() that was read and is not needed soon stops counting as memory of this process. It
-  // stays valid: who reads it again gets it from the system's cache, or from the disk.
+  // A part of bytes() that was read and is not needed soon stops counting as memory of this
+  // process. It stays valid: who reads it again gets it from the system's cache, or from the disk.
   void Release(absl::Span<const uint8_t> part) const;
 
  private:

@@ -1,5 +1,5 @@
-// A regular file of somebody else, which may change or fail while it is read: then a read is an error. (Who
-// touches a part of a mapped file that is not there any more is ended by a signal.)
+// A regular file of somebody else, which may change or fail while it is read: then a read is an
+// error. (Who touches a part of a mapped file that is not there any more is ended by a signal.)
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace longhaul {
 // Movable. Thread-safe (immutable); reads block on the disk.
 class ReadOnlyFile {
  public:
-  // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Otherwise the system's error, with the
-  // path.
+  // NOT_FOUND: no such file. INVALID_ARGUMENT: not a regular file. Otherwise the system's error,
+  // with the path.
   static absl::StatusOr<ReadOnlyFile> Open(const std::string& path);
   ReadOnlyFile(ReadOnlyFile&& other) noexcept;
   ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
@@ -38,7 +38,8 @@ class ReadOnlyFile {
   int64_t size_ = 0;
 };
 
-// All of a file, as a text. INVALID_ARGUMENT: it has more than `bytes_max`. Otherwise the errors of ReadOnlyFile.
+// All of a file, as a text. INVALID_ARGUMENT: it has more than `bytes_max`. Otherwise the errors of
+// ReadOnlyFile.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t bytes_max);
 
 }  // namespace longhaul

@@ -1,5 +1,5 @@
-// SHA-256, for bytes that are known by their digest to people who need not trust each other. Digests
-// of bytes that only damage can change are in digest.h: they are several times as fast.
+// SHA-256, for bytes that are known by their digest to people who need not trust each other.
+// Digests of bytes that only damage can change are in digest.h: they are several times as fast.
 #pragma once
 
 #include <memory>
@@ -33,8 +33,8 @@ class Sha256 {
 
 std::string Sha256Hex(absl::string_view bytes);
 
-// Adds bytes [from, to) of the file. Reads them in pieces of at most 1 MiB. Errors: those of the file;
-// then `sha` has some of the bytes.
+// Adds bytes [from, to) of the file. Reads them in pieces of at most 1 MiB. Errors: those of the
+// file; then `sha` has some of the bytes.
 absl::Status AddFileTo(Sha256& sha, const File& file, int64_t from, int64_t to);
 
 }  // namespace longhaul

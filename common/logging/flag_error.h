@@ -9,12 +9,12 @@
 
 namespace longhaul {
 
-// Whether the last --log-format of a command line, or else LONGHAUL_LOG_FORMAT, says json. The rest of
-// the command line may be anything.
+// Whether the last --log-format of a command line, or else LONGHAUL_LOG_FORMAT, says json. The rest
+// of the command line may be anything.
 bool AsksForJsonLog(int argc, const char* const* argv);
 
-// To standard error: a JSON line if it does, else "error: MESSAGE" and, below it, "hint: HINT". `hint` may
-// be empty.
+// To standard error: a JSON line if it does, else "error: MESSAGE" and, below it, "hint: HINT".
+// `hint` may be empty.
 void SayFlagError(const std::string& program, int argc, const char* const* argv,
                   absl::string_view message, absl::string_view hint);
 

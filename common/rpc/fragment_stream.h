@@ -35,7 +35,8 @@ grpc::ByteBuffer SerializeToByteBuffer(const google::protobuf::MessageLite& mess
 absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
                                  google::protobuf::MessageLite* message);
 
-// A message with the fields of `rest`, and with these bytes, which it takes over, as its last field.
+// A message with the fields of `rest`, and with these bytes, which it takes over, as its last
+// field.
 grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, int payload_field,
                                     FilePiece payload);
 

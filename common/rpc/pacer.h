@@ -18,7 +18,8 @@ class Pacer {
   // Requires bytes_per_second > 0.
   explicit Pacer(double bytes_per_second) : bytes_per_second_(bytes_per_second) {}
 
-  // When these bytes may be sent, in the time of `now` (SteadyTime). They count even if they are not sent.
+  // When these bytes may be sent, in the time of `now` (SteadyTime). They count even if they are
+  // not sent.
   absl::Time Reserve(int64_t bytes, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Blocks until these bytes may be sent, or until a stop is requested.

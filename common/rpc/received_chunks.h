@@ -1,6 +1,6 @@
 // The chunks of a stream that a client sends, between two threads: gRPC's callbacks read (one at a
-// time), and a task of the executor takes the chunks in order. Only for the reactors of such streams
-// (fragment_server.h).
+// time), and a task of the executor takes the chunks in order. Only for the reactors of such
+// streams (fragment_server.h).
 //
 //   read -> Add -> take        gRPC's thread | the executor's
 //   '--- the next read, while fewer than kHeldMax chunks are held ---'

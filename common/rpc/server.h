@@ -45,8 +45,8 @@ struct ServerOptions {
 // Otherwise INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 
-// UNIMPLEMENTED, reason METHOD_UNKNOWN: a call of a method that the server does not have, for example
-// of a client of another version. `method` may be of any length.
+// UNIMPLEMENTED, reason METHOD_UNKNOWN: a call of a method that the server does not have, for
+// example of a client of another version. `method` may be of any length.
 absl::Status UnknownMethodError(absl::string_view method);
 
 // Thread-safe.

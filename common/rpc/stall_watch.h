@@ -39,8 +39,8 @@ class StallWatch : public std::enable_shared_from_this<StallWatch> {
   void Start(std::function<void()> on_stall);
   // From now on the peer must send or take a message of this size.
   void Expect(int64_t bytes);
-  // The peer did so; or now it is our turn. False: `on_stall` was called before, or is being called. If it
-  // is true, `on_stall` is not called before the next Expect.
+  // The peer did so; or now it is our turn. False: `on_stall` was called before, or is being
+  // called. If it is true, `on_stall` is not called before the next Expect.
   bool Pause();
   // The stream has ended.
   void Stop();

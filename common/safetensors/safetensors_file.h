@@ -22,11 +22,11 @@ class SafetensorsFile {
   const SafetensorsHeader& header() const { return header_; }
   // Null if there is no such tensor.
   const StoredTensor* Find(absl::string_view name) const;
-  // Elements `first` to `first + out.size()` of a tensor that a model may be stored in (IsModelType). Blocks on
-  // the disk. DATA_LOSS: the file was changed, or cannot be read.
+  // Elements `first` to `first + out.size()` of a tensor that a model may be stored in
+  // (IsModelType). Blocks on the disk. DATA_LOSS: the file was changed, or cannot be read.
   absl::Status Read(const StoredTensor& tensor, int64_t first, absl::Span<float> out) const;
-  // The tensor's bytes where the file is mapped, valid as long as the object. Only for a file that nobody
-  // changes (mapped_file.h).
+  // The tensor's bytes where the file is mapped, valid as long as the object. Only for a file that
+  // nobody changes (mapped_file.h).
   absl::Span<const uint8_t> BytesOf(const StoredTensor& tensor) const {
     return mapped_.bytes().subspan(data_ + tensor.offset, tensor.bytes());
   }

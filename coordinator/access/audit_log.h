@@ -1,5 +1,6 @@
-// Records who changed what: a line with one JSON object for each call of an audited method (methods.h),
-// refused or not. The lines are appended to a file of their own. Rotate it with copytruncate.
+// Records who changed what: a line with one JSON object for each call of an audited method
+// (methods.h), refused or not. The lines are appended to a file of their own. Rotate it with
+// copytruncate.
 //   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
 //    "result": canonical code, "message": of a refusal, "upload": its name, where a call is about one}

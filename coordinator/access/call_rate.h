@@ -1,6 +1,6 @@
 // How often each caller may call: a bucket of tokens for each, which fills at a steady rate. Pure
-// but for its lock: the time is an argument. Give it SteadyTime, since a caller would be refused for as
-// long as the wall clock was set back.
+// but for its lock: the time is an argument. Give it SteadyTime, since a caller would be refused
+// for as long as the wall clock was set back.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace longhaul::coordinator {
 
-// Thread-safe. Remembers only callers that called lately: when there are more than kCallersMax, those
-// with a full bucket are forgotten.
+// Thread-safe. Remembers only callers that called lately: when there are more than kCallersMax,
+// those with a full bucket are forgotten.
 class CallRate {
  public:
   static constexpr size_t kCallersMax = 4096;

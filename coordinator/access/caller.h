@@ -12,16 +12,18 @@ namespace longhaul::coordinator {
 
 // Names in a verified certificate. Both are empty without one.
 struct CertificateNames {
-  std::string dns;     // The first DNS name. For pools, the pool.
-  std::string common;  // The common name, to show to people.
+  // The first DNS name. For pools, the pool.
+  std::string dns;
+  // The common name, to show to people.
+  std::string common;
 };
 CertificateNames NamesOf(const grpc::AuthContext& connection);
 
 // Says for which pool a call may act.
 class PoolCaller {
  public:
-  // `certificates`: whether certificates identify pools (the server has TLS). Otherwise any caller may
-  // act for any pool.
+  // `certificates`: whether certificates identify pools (the server has TLS). Otherwise any caller
+  // may act for any pool.
   PoolCaller(const grpc::ServerContextBase& call, bool certificates);
 
   // PERMISSION_DENIED, reason NOT_THIS_POOL: the call names another pool than its certificate's.
@@ -34,11 +36,13 @@ class PoolCaller {
 
 // Says which jobs a call may change.
 struct JobCaller {
-  std::string who;      // "token:NAME", "certificate:NAME"; empty: not known.
-  bool any_job = true;  // For admins, and for everybody where there are no roles.
+  // "token:NAME", "certificate:NAME"; empty: not known.
+  std::string who;
+  // For admins, and for everybody where there are no roles.
+  bool any_job = true;
 
-  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. Everybody may change a job
-  // without a known owner (empty).
+  // PERMISSION_DENIED, reason NOT_YOUR_JOB: somebody else submitted the job. Everybody may change a
+  // job without a known owner (empty).
   absl::Status MayChange(absl::string_view job, absl::string_view owner) const;
 };
 

@@ -3,16 +3,18 @@
 // and limits the rate of calls.
 //
 // It has two stages, since a refusal before gRPC has found the handler can have only a code and a
-// message. The first stage (Process) refuses calls that none of our handlers answers: unknown methods,
-// health, reflection. The second, an interceptor (MakeGuard), judges calls of declared methods. Their
-// handlers call RefusalOf first, and answer with the whole refusal: reason, field, hint. If a handler
-// does not call it, the guard cancels the call, so that the handler can send nothing.
+// message. The first stage (Process) refuses calls that none of our handlers answers: unknown
+// methods, health, reflection. The second, an interceptor (MakeGuard), judges calls of declared
+// methods. Their handlers call RefusalOf first, and answer with the whole refusal: reason, field,
+// hint. If a handler does not call it, the guard cancels the call, so that the handler can send
+// nothing.
 //
 // Who is let in:
 //   with tokens     people are known by tokens, pools by certificates
 //   without         with a certificate of the server's authority a caller may do everything except act
 //                   for another pool
-// Handlers also check the pool that the request names (caller.h), since the door does not read requests.
+// Handlers also check the pool that the request names (caller.h), since the door does not read
+// requests.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +43,10 @@ namespace longhaul::coordinator {
 class Door : public grpc::AuthMetadataProcessor {
  public:
   struct Options {
-    Tokens* tokens = nullptr;     // Null: none. Outlives the door.
-    double calls_per_second = 0;  // Of each caller; twice as many at once. 0: no limit.
+    // Null: none. Outlives the door.
+    Tokens* tokens = nullptr;
+    // Of each caller; twice as many at once. 0: no limit.
+    double calls_per_second = 0;
   };
   explicit Door(const Options& options)
       : options_(options),
@@ -90,7 +94,8 @@ class Door : public grpc::AuthMetadataProcessor {
   struct Known {
     Caller caller;
     absl::Status refusal;
-    bool asked = false;  // RefusalOf was called.
+    // RefusalOf was called.
+    bool asked = false;
   };
   void Enter(const grpc::ServerContextBase* call, Known known) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WasAsked(const grpc::ServerContextBase* call) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -99,7 +104,8 @@ class Door : public grpc::AuthMetadataProcessor {
 
   const Options options_;
   CallRate rate_;
-  std::atomic<bool> guarded_ = false;  // MakeGuard was called.
+  // MakeGuard was called.
+  std::atomic<bool> guarded_ = false;
   mutable absl::Mutex mutex_;
   // Guarded calls that are refused, or whose caller has a token.
   mutable std::map<const grpc::ServerContextBase*, Known> known_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// The access rules of the coordinator's methods, declared here and nowhere else. A method that is not
-// in the table is refused for every caller. A test compares the table with the protos.
+// The access rules of the coordinator's methods, declared here and nowhere else. A method that is
+// not in the table is refused for every caller. A test compares the table with the protos.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -8,20 +8,26 @@
 namespace longhaul::coordinator {
 
 enum class Need {
-  kNothing,  // Everybody with a connection may call it.
-  kPool,     // A pool's certificate; the request's `pool` must be its name (caller.h).
-  kViewer,   // This and the following: a user with at least this Role (common/rpc/user_tokens.h).
+  // Everybody with a connection may call it.
+  kNothing,
+  // A pool's certificate; the request's `pool` must be its name (caller.h).
+  kPool,
+  // This and the following: a user with at least this Role (common/rpc/user_tokens.h).
+  kViewer,
   kSubmitter,
   kAdmin,
 };
 
 struct MethodRule {
-  absl::string_view method;  // "/longhaul.v1.JobService/GetJob"; with '/' at its end, a service.
+  // "/longhaul.v1.JobService/GetJob"; with '/' at its end, a service.
+  absl::string_view method;
   Need need = Need::kAdmin;
-  bool audited = false;  // It changes something, so its calls go to the audit log.
-  bool counted = true;   // Counts for the caller's rate. Bulk calls do not: memory bounds them.
-  // Its handler is registered with serialized messages (WithRawCallbackMethod). Only for audited methods,
-  // whose requests the audit log reads. tests/tidy compares it with the registrations.
+  // It changes something, so its calls go to the audit log.
+  bool audited = false;
+  // Counts for the caller's rate. Bulk calls do not: memory bounds them.
+  bool counted = true;
+  // Its handler is registered with serialized messages (WithRawCallbackMethod). Only for audited
+  // methods, whose requests the audit log reads. tests/tidy compares it with the registrations.
   bool raw = false;
 };
 

@@ -323,8 +323,8 @@ std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::st
     at = at->get_subcommands().front();
     absl::StrAppend(&arguments.command, arguments.command.empty() ? "" : " ", at->get_name());
   }
-  // A live table calls again and again. A key press must not wait long for a coordinator that is silent.
-  // A dry run needs no coordinator, so it does not wait long for one.
+  // A live table calls again and again. A key press must not wait long for a coordinator that is
+  // silent. A dry run needs no coordinator, so it does not wait long for one.
   const bool brief = arguments.command == "top" || arguments.dry_run;
   if (brief && !arguments.timeout_given) arguments.timeout = absl::Seconds(5);
   return arguments;

@@ -31,38 +31,54 @@ struct DataArguments {
   int sample = 32;
 };
 
+// What the command line says. Text that is empty was not given.
 struct Arguments {
-  std::string command;     // "submit", "get", "data check", ...
-  std::string context;     // Empty: not given.
-  std::string server;      // Likewise.
-  TlsFiles tls;            // Likewise, each.
-  std::string token_file;  // Likewise.
+  // "submit", "get", "data check", ...
+  std::string command;
+
+  // --- For every command.
+
+  std::string context, server, token_file;
+  TlsFiles tls;
   OutputFormat output = OutputFormat::kTable;
   absl::Duration timeout = absl::Seconds(30);
   bool timeout_given = false;
 
-  std::string file;  // submit
-  std::vector<std::string> overrides;
-  std::string token;
-  bool wait = false, follow = false, dry_run = false;
-  int limit = 1000;    // list
-  int tail = 100;      // logs
-  bool names = false;  // list, contexts
-  std::string from;    // submit
-  std::string out;     // download, export
-  // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the folder
-  // of a checkpoint.
+  // --- For some commands.
+
+  // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the
+  // folder of a checkpoint.
   std::string job;
-  std::string path;                          // spec explain
-  std::string spec_template = "quickstart";  // spec init
-  std::string data_dir = ".";                // doctor
-  std::string reason;                        // cancel
-  std::string shell;                         // completion
+  bool wait = false, follow = false;
+  // list, contexts
+  bool names = false;
+  // download, export
+  std::string out;
+
+  // --- submit
+  std::string file, from, token;
+  std::vector<std::string> overrides;
+  bool dry_run = false;
+  // --- list
+  int limit = 1000;
+  // --- logs
+  int tail = 100;
+  // --- cancel
+  std::string reason;
+  // --- spec explain, spec init
+  std::string path, spec_template = "quickstart";
+  // --- doctor
+  std::string data_dir = ".";
+  // --- completion
+  std::string shell;
+  // --- certs
   std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
   std::vector<std::string> hosts;
   std::optional<int> days;
-  std::string tokenizer, format = "hf", dtype = "bf16", cache;  // export
-  bool last_commit = false;                                     // export
+  // --- export
+  std::string tokenizer, format = "hf", dtype = "bf16", cache;
+  bool last_commit = false;
+  // --- data check
   DataArguments data;
 };
 
@@ -77,8 +93,8 @@ std::unique_ptr<CLI::App> MakeApp(Arguments& arguments);
 // `args` without the program's name.
 std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args);
 
-// The format that -o asks for. Also for a command line with other faults, since its error is written
-// in that format.
+// The format that -o asks for. Also for a command line with other faults, since its error is
+// written in that format.
 OutputFormat OutputFormatOf(const std::vector<std::string>& args);
 
 }  // namespace longhaul::cli

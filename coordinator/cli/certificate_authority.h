@@ -17,25 +17,32 @@ inline constexpr int kAuthorityDays = 3650, kCertificateDays = 365;
 // For whom a certificate is. This decides which names it has, and whether a client or a server may
 // use it.
 enum class CertificateKind {
-  kPool,         // First DNS name: the pool's. Workers use it as clients, and inside the pool.
-  kCoordinator,  // For the names that clients dial. Only a server may use it.
-  kUser,         // No DNS name, so it acts for no pool. Only a client may use it.
+  // First DNS name: the pool's. Workers use it as clients, and inside the pool.
+  kPool,
+  // For the names that clients dial. Only a server may use it.
+  kCoordinator,
+  // No DNS name, so it acts for no pool. Only a client may use it.
+  kUser,
 };
 
 struct CertificateRequest {
   CertificateKind kind = CertificateKind::kPool;
-  std::string name;                // Of the pool or user; the host that is dialled.
-  std::vector<std::string> hosts;  // Further names and addresses of a coordinator.
+  // Of the pool or user; the host that is dialled.
+  std::string name;
+  // Further names and addresses of a coordinator.
+  std::vector<std::string> hosts;
   int days = kCertificateDays;
 };
 
 struct CertificateFiles {
   std::string certificate, key;
-  absl::Time end;  // Of its validity.
+  // Of its validity.
+  absl::Time end;
 };
 
-// Errors of all functions: INVALID_ARGUMENT, an argument is malformed; ALREADY_EXISTS, the message names
-// the file; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE of the folder's files. They block on the disk.
+// Errors of all functions: INVALID_ARGUMENT, an argument is malformed; ALREADY_EXISTS, the message
+// names the file; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE of the folder's files. They block on
+// the disk.
 
 // Makes the folder if it is not there (its parent must be), mode 0700.
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days);

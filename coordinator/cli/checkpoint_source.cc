@@ -33,8 +33,8 @@ absl::StatusOr<std::optional<int64_t>> WriteLastCommit(const std::string& name, 
   return promised->step();
 }
 
-// Whether the folder of that name on this machine is this checkpoint. Does not verify the files: the
-// code that opens the folder does.
+// Whether the folder of that name on this machine is this checkpoint. Does not verify the files:
+// the code that opens the folder does.
 bool IsHere(FileSystem& fs, const v1::CheckpointManifest& wanted) {
   const absl::StatusOr<v1::CheckpointManifest> here = ReadManifest(fs, wanted.path());
   return here.ok() && here->job_id() == wanted.job_id() && here->step() == wanted.step();

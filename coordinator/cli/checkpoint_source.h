@@ -1,4 +1,5 @@
-// A checkpoint of a job as a folder of this machine: the coordinator's own, if it is here, or a copy.
+// A checkpoint of a job as a folder of this machine: the coordinator's own, if it is here, or a
+// copy.
 #pragma once
 
 #include <string>
@@ -11,13 +12,15 @@ namespace longhaul::cli {
 
 struct LocalCheckpoint {
   std::string folder;
-  bool copied = false;  // It was made for this command, and nobody else uses it.
+  // It was made for this command, and nobody else uses it.
+  bool copied = false;
 };
 
-// The checkpoint that arguments.job names: JOB@STEP, or JOB for the newest. With arguments.last_commit,
-// or if the job has no checkpoint yet, a job that runs first writes one of its next whole version. A
-// copy goes into arguments.cache, where a later call finds it, or beside arguments.out. A copy that was
-// interrupted stays as FOLDER.partial, and the same command continues it. Blocks.
+// The checkpoint that arguments.job names: JOB@STEP, or JOB for the newest. With
+// arguments.last_commit, or if the job has no checkpoint yet, a job that runs first writes one of
+// its next whole version. A copy goes into arguments.cache, where a later call finds it, or beside
+// arguments.out. A copy that was interrupted stays as FOLDER.partial, and the same command
+// continues it. Blocks.
 std::variant<LocalCheckpoint, CliError> BringCheckpoint(const Arguments& arguments, Client& client,
                                                         const Environment& environment);
 

@@ -18,11 +18,15 @@ struct CliError {
     std::string field, description;
   };
   ExitCode exit = ExitCode::kInternal;
-  std::string code;  // Canonical code ("NOT_FOUND"), or JOB_FAILED, JOB_CANCELLED.
+  // Canonical code ("NOT_FOUND"), or JOB_FAILED, JOB_CANCELLED.
+  std::string code;
   std::string message;
-  std::string hint;           // What to do about it. May be empty.
-  std::string reason;         // The server's stable reason. May be empty.
-  std::vector<Field> fields;  // Every field at fault.
+  // What to do about it. May be empty.
+  std::string hint;
+  // The server's stable reason. May be empty.
+  std::string reason;
+  // Every field at fault.
+  std::vector<Field> fields;
   std::optional<absl::Duration> retry_after;
 };
 
@@ -39,8 +43,8 @@ CliError UsageError(std::string message, std::string hint = "");
 // The `error` member of the envelope.
 Json ToJson(const CliError& error);
 
-// Several lines for people: ten fields in full, and the names of the others. `colour`: with terminal
-// escapes.
+// Several lines for people: ten fields in full, and the names of the others. `colour`: with
+// terminal escapes.
 std::string ToText(const CliError& error, bool colour);
 
 }  // namespace longhaul::cli

@@ -21,9 +21,12 @@ namespace longhaul::cli {
 
 // How the coordinator and this user identify each other.
 struct ClientAccess {
-  std::shared_ptr<const Tls> tls;  // Null: plaintext.
-  TlsFiles files;                  // The files of `tls`, to explain a connection that failed.
-  std::string token_file;          // Read for each call. Empty: none.
+  // Null: plaintext.
+  std::shared_ptr<const Tls> tls;
+  // The files of `tls`, to explain a connection that failed.
+  TlsFiles files;
+  // Read for each call. Empty: none.
+  std::string token_file;
 };
 
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
@@ -45,8 +48,8 @@ class Client {
   absl::StatusOr<v1::DescribeResponse> Describe();
   // Sends so many bytes and takes so many; at most 1 MiB each.
   absl::Status Probe(int bytes_up, int bytes_down);
-  // One stream. `on_update` gets each message. The call ends with the stream, at `deadline`, or when
-  // `on_update` returns false (CANCELLED). `events_after`: without it no events come.
+  // One stream. `on_update` gets each message. The call ends with the stream, at `deadline`, or
+  // when `on_update` returns false (CANCELLED). `events_after`: without it no events come.
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
                         const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                         std::optional<int64_t> events_after = std::nullopt);
@@ -56,7 +59,8 @@ class Client {
   absl::StatusOr<v1::CreateCheckpointResponse> CreateCheckpoint(const std::string& job);
   absl::StatusOr<v1::DeleteJobResponse> DeleteJob(const std::string& job);
   absl::StatusOr<v1::ListEventsResponse> ListEvents(const std::string& job);
-  // One stream, until the end of the file or `deadline`. An error of `on_chunk` ends it, and is returned.
+  // One stream, until the end of the file or `deadline`. An error of `on_chunk` ends it, and is
+  // returned.
   absl::Status DownloadCheckpoint(
       const v1::DownloadCheckpointRequest& request, absl::Time deadline,
       const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk);

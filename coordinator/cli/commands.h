@@ -1,5 +1,5 @@
-// The commands. Each blocks until it is done, and returns an Outcome. Messages to people meanwhile go
-// to environment.err.
+// The commands. Each blocks until it is done, and returns an Outcome. Messages to people meanwhile
+// go to environment.err.
 #pragma once
 
 #include <optional>

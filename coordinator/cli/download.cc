@@ -87,7 +87,8 @@ class Downloading {
     return true;
   }
 
-  // Gets the manifest: that of an earlier try while the server still has that checkpoint, else the server's.
+  // Gets the manifest: that of an earlier try while the server still has that checkpoint, else the
+  // server's.
   absl::Status Prepare() {
     absl::StatusOr<v1::CheckpointManifest> earlier = longhaul::ReadManifest(fs_, partial_);
     if (earlier.ok()) {

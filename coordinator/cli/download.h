@@ -1,6 +1,6 @@
-// Copies a checkpoint from the coordinator into a folder. The bytes that came stay in `<out>.partial`.
-// The next try, in this call or in another, continues after them. The folder gets its name when every
-// file is there, verified and synced.
+// Copies a checkpoint from the coordinator into a folder. The bytes that came stay in
+// `<out>.partial`. The next try, in this call or in another, continues after them. The folder gets
+// its name when every file is there, verified and synced.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,25 @@
 namespace longhaul::cli {
 
 struct DownloadOptions {
-  std::string out;                                   // The folder to make.
-  absl::Time deadline = absl::InfiniteFuture();      // For the whole call: DEADLINE_EXCEEDED.
-  absl::Duration reconnect_for = absl::Minutes(10);  // Without a byte: UNAVAILABLE.
+  // The folder to make.
+  std::string out;
+  // For the whole call: DEADLINE_EXCEEDED.
+  absl::Time deadline = absl::InfiniteFuture();
+  // Without a byte: UNAVAILABLE.
+  absl::Duration reconnect_for = absl::Minutes(10);
 };
 
 struct Downloaded {
   std::string job;
   int64_t step = 0;
-  int64_t bytes = 0;     // Of all files but the manifest.
-  int64_t received = 0;  // By this call.
+  // Of all files but the manifest.
+  int64_t bytes = 0;
+  // By this call.
+  int64_t received = 0;
 };
 
-// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first missing
-// byte. If `out` is this checkpoint already, it is verified and not changed.
+// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first
+// missing byte. If `out` is this checkpoint already, it is verified and not changed.
 //   ALREADY_EXISTS      out (or out.partial) is something else
 //   RESOURCE_EXHAUSTED  the disk is full; what came stays
 //   DATA_LOSS           a file is not what the manifest says, twice

@@ -15,22 +15,26 @@ namespace longhaul::cli {
 class Terminal {
  public:
   virtual ~Terminal() = default;
-  virtual int columns() const = 0;  // At least 1; as it is now, since people resize windows.
+  // At least 1; as it is now, since people resize windows.
+  virtual int columns() const = 0;
   virtual int rows() const = 0;
-  // Waits at most so long for a key. True: q or Ctrl-C was pressed. From the first call to the end of
-  // the object, keys are read one by one and not shown.
+  // Waits at most so long for a key. True: q or Ctrl-C was pressed. From the first call to the end
+  // of the object, keys are read one by one and not shown.
   virtual bool QuitWithin(absl::Duration wait) = 0;
 };
 
 struct Environment {
   std::istream& in;
-  std::ostream& out;  // Data.
-  std::ostream& err;  // For people.
+  // Data.
+  std::ostream& out;
+  // For people.
+  std::ostream& err;
   bool err_is_terminal = false;
   bool out_is_terminal = false;
   Clock& clock;
   std::function<std::optional<std::string>(const char* name)> variable;
-  Terminal* terminal = nullptr;  // Null: there is none, or it cannot move its cursor.
+  // Null: there is none, or it cannot move its cursor.
+  Terminal* terminal = nullptr;
 
   // The width of the terminal, or 80.
   int columns() const { return terminal == nullptr ? 80 : terminal->columns(); }

@@ -8,10 +8,14 @@ enum class ExitCode {
   // The job failed, was cancelled or is quarantined; the server refused or failed; the answer could
   // not be written.
   kFailed = 1,
-  kConnection = 2,  // No connection, or not allowed in.
-  kTimeout = 3,     // A deadline passed (--timeout).
-  kUsage = 4,       // Bad arguments or a bad spec.
-  kInternal = 5,    // A fault of the CLI itself.
+  // No connection, or not allowed in.
+  kConnection = 2,
+  // A deadline passed (--timeout).
+  kTimeout = 3,
+  // Bad arguments or a bad spec.
+  kUsage = 4,
+  // A fault of the CLI itself.
+  kInternal = 5,
 };
 
 }  // namespace longhaul::cli

@@ -6,7 +6,8 @@
 
 namespace longhaul::cli {
 
-// Whether what is to be exported is a checkpoint's folder on this machine, so that no server is needed.
+// Whether what is to be exported is a checkpoint's folder on this machine, so that no server is
+// needed.
 bool IsLocalExport(const Arguments& arguments);
 
 // `client` may be null for a folder of this machine. Of a job: a checkpoint, brought here if its

@@ -8,9 +8,10 @@
 
 namespace longhaul::cli {
 
-// Fills in model.transformer if model.hf is given and its folder (absolute, or relative to the current
-// one) is here. Values that the spec has must equal those of config.json, except context and positions.
-// Returns what is wrong, and then does not change the spec. Other specs are not changed. Blocks.
+// Fills in model.transformer if model.hf is given and its folder (absolute, or relative to the
+// current one) is here. Values that the spec has must equal those of config.json, except context
+// and positions. Returns what is wrong, and then does not change the spec. Other specs are not
+// changed. Blocks.
 std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec);
 
 }  // namespace longhaul::cli

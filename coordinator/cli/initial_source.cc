@@ -38,8 +38,8 @@ CliError ErrorOfFolder(const std::string& folder, const absl::Status& status) {
   return error;
 }
 
-// Whether the coordinator sees the folder at that path. An earlier version does not know this call; with
-// it a folder is one of the coordinator's machine, as before.
+// Whether the coordinator sees the folder at that path. An earlier version does not know this call;
+// with it a folder is one of the coordinator's machine, as before.
 absl::StatusOr<v1::FindFolderResponse> AskForFolder(const std::string& path,
                                                     const std::vector<SeenFile>& seen,
                                                     Client& client) {

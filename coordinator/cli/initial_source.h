@@ -1,5 +1,5 @@
-// What `--from` names: a checkpoint of a job, a folder that the coordinator sees in its --import-dir, or
-// a folder of this machine, which is sent.
+// What `--from` names: a checkpoint of a job, a folder that the coordinator sees in its
+// --import-dir, or a folder of this machine, which is sent.
 //
 //   JOB, JOB@STEP     a checkpoint
 //   coordinator:DIR   a folder there
@@ -22,13 +22,15 @@
 namespace longhaul::cli {
 
 struct InitialSource {
-  // Must be sent if the coordinator does not have it; spec.init.upload names it. Empty: nothing to send.
+  // Must be sent if the coordinator does not have it; spec.init.upload names it. Empty: nothing to
+  // send.
   std::optional<FolderToSend> folder;
 };
 
-// Fills in spec.init, and the model's shape if the source is a folder here. Such a folder is compared
-// with the spec before it is read. If the coordinator may have the folder too, it is asked; with
-// arguments.dry_run a coordinator that does not answer counts as one without the folder. Blocks.
+// Fills in spec.init, and the model's shape if the source is a folder here. Such a folder is
+// compared with the spec before it is read. If the coordinator may have the folder too, it is
+// asked; with arguments.dry_run a coordinator that does not answer counts as one without the
+// folder. Blocks.
 std::variant<InitialSource, CliError> FindInitialSource(const Arguments& arguments, FileSystem& fs,
                                                         Client& client,
                                                         const Environment& environment,

@@ -9,10 +9,12 @@ namespace longhaul::cli {
 
 struct LinkFacts {
   v1::DescribeResponse server;
-  absl::Duration round_trip;         // Time of an empty call: the median of five.
-  absl::Duration clock_ahead;        // Coordinator's clock minus ours, within half a round trip.
-  double bytes_per_second_up = 0;    // Of one connection, without the round trips; at most about
-  double bytes_per_second_down = 0;  // 1.5 s each way.
+  // Time of an empty call: the median of five.
+  absl::Duration round_trip;
+  // Coordinator's clock minus ours, within half a round trip.
+  absl::Duration clock_ahead;
+  // Of one connection, without the round trips. Each is measured for at most about 1.5 s.
+  double bytes_per_second_up = 0, bytes_per_second_down = 0;
 };
 
 // Blocks for some seconds. UNIMPLEMENTED: the coordinator is older than these calls.

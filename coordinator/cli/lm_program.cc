@@ -15,8 +15,8 @@ namespace {
 
 constexpr char kProgram[] = "longhaul-lm";
 
-// What the program is started with. The words outlive it. Its help pages and hints show this name, by
-// which the user called.
+// What the program is started with. The words outlive it. Its help pages and hints show this name,
+// by which the user called.
 std::vector<char*> ArgvOf(std::vector<std::string>& words) {
   words.insert(words.begin(), "longhaul");
   std::vector<char*> argv;

@@ -1,5 +1,5 @@
-// `longhaul eval`, `longhaul sample`: commands of longhaul-lm, which is a program of its own because it
-// loads torch.
+// `longhaul eval`, `longhaul sample`: commands of longhaul-lm, which is a program of its own
+// because it loads torch.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@ namespace longhaul::cli {
 // Whether `args` (without the program's name) are such a command.
 bool IsLmCommand(const std::vector<std::string>& args);
 
-// Replaces this process by longhaul-lm with these arguments. The program is taken from the folder of
-// this program, else from PATH. Returns only if there is none, with the reason.
+// Replaces this process by longhaul-lm with these arguments. The program is taken from the folder
+// of this program, else from PATH. Returns only if there is none, with the reason.
 CliError BecomeLm(std::vector<std::string> args);
 
 // Whether they ask for the help page of such a command.
 bool AsksForLmHelp(const std::vector<std::string>& args);
 
-// Lets longhaul-lm write that page to standard output, then writes the examples of help_examples.h to
-// `out`, which is standard output too. An error: there is no longhaul-lm. Blocks.
+// Lets longhaul-lm write that page to standard output, then writes the examples of help_examples.h
+// to `out`, which is standard output too. An error: there is no longhaul-lm. Blocks.
 std::optional<CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& out);
 
 }  // namespace longhaul::cli

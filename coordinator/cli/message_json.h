@@ -8,8 +8,10 @@
 namespace longhaul::cli {
 
 enum class JsonFields {
-  kSet,  // Fields that are set; a plain field of value zero counts as not set.
-  kAll,  // All, with null for an absent message, timestamp or optional number.
+  // Fields that are set; a plain field of value zero counts as not set.
+  kSet,
+  // All, with null for an absent message, timestamp or optional number.
+  kAll,
 };
 
 // `fields` holds for the messages inside too.

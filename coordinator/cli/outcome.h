@@ -13,7 +13,8 @@ namespace longhaul::cli {
 
 struct Outcome {
   std::optional<Json> data;
-  std::string table;  // `data` for people.
+  // `data` for people.
+  std::string table;
   std::optional<CliError> error;
 
   // The command has written everything itself.
@@ -23,7 +24,8 @@ struct Outcome {
     outcome.silent = true;
     return outcome;
   }
-  bool silent = false;  // Nothing is written.
+  // Nothing is written.
+  bool silent = false;
 
   Outcome(Json json, std::string text) : data(std::move(json)), table(std::move(text)) {}
   Outcome(CliError failure) : error(std::move(failure)) {}  // NOLINT: a command returns either.

@@ -1,5 +1,5 @@
-// Shows the progress of a job to people: on a terminal a bar that is drawn again and again, else a line
-// now and then.
+// Shows the progress of a job to people: on a terminal a bar that is drawn again and again, else a
+// line now and then.
 #pragma once
 
 #include <ostream>
@@ -16,8 +16,8 @@ namespace longhaul::cli {
 // follows from the steps since the job started. Pools that are set aside are named.
 std::string ProgressText(const v1::Job& job, absl::Time now);
 
-// The bar and the most important parts of that text that fit in so many columns. On 20 columns the bar
-// alone.
+// The bar and the most important parts of that text that fit in so many columns. On 20 columns the
+// bar alone.
 std::string ProgressLine(const v1::Job& job, absl::Time now, int columns);
 
 // Not thread-safe.
@@ -37,9 +37,11 @@ class Progress {
  private:
   std::ostream& out_;
   const Terminal* const terminal_;
-  bool drawn_ = false;  // The cursor is behind a bar.
+  // The cursor is behind a bar.
+  bool drawn_ = false;
   absl::Time shown_at_ = absl::InfinitePast();
-  std::string shown_;  // State, evaluations and reason of the newest line.
+  // State, evaluations and reason of the newest line.
+  std::string shown_;
 };
 
 }  // namespace longhaul::cli

@@ -138,8 +138,8 @@ std::string ExplanationText(const Json& json, int columns) {
         absl::StrAppend(&text, WrapText(about, columns, "      "));
     }
   };
-  rows("Fields", json["fields"], true);
-  rows("Values", json["values"], false);
+  rows("Fields", json["fields"], /*typed=*/true);
+  rows("Values", json["values"], /*typed=*/false);
   return text;
 }
 

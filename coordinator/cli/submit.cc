@@ -84,8 +84,8 @@ bool LacksUpload(const absl::Status& status) {
   return info.has_value() && info->reason == "UPLOAD_UNKNOWN";
 }
 
-// The server's answer. A folder of this machine is sent when the server has accepted the rest of the spec
-// and does not have the folder.
+// The server's answer. A folder of this machine is sent when the server has accepted the rest of
+// the spec and does not have the folder.
 absl::StatusOr<v1::SubmitJobResponse> SubmitFrom(const InitialSource& source,
                                                  const v1::SubmitJobRequest& request,
                                                  FileSystem& fs, Client& client,

@@ -37,30 +37,30 @@ class Table {
       rows_.emplace_back();
       for (const std::string& cell : row) rows_.back().push_back(Printable(cell));
     }
-    Measure(false);
+    Measure(/*halves=*/false);
   }
 
   std::string Text() {
-    if (Fits()) return Lines(false);
+    if (Fits()) return Lines(/*halves=*/false);
     // The last column needs nothing of the width where its text has lines of its own.
     const bool text = !width_.lines && columns_.back().fit == CellFit::kText;
     const int wide = widths_.back();
-    Measure(true);
-    if (!text && Fits()) return Lines(true);
+    Measure(/*halves=*/true);
+    if (!text && Fits()) return Lines(/*halves=*/true);
     gap_ = 1;
     if (text) {
       widths_.back() = std::min(wide, kTextMin);
       Shrink({CellFit::kName, CellFit::kPath}, kNameMin);
       if (Fits()) {
         widths_.back() = std::min(wide, widths_.back() + width_.columns - Sum());
-        return Lines(true);
+        return Lines(/*halves=*/true);
       }
       below_ = true;
-      Measure(true);
+      Measure(/*halves=*/true);
     }
     Shrink({CellFit::kName, CellFit::kPath, CellFit::kText}, kNameMin);
     Shrink({CellFit::kId}, kIdMin);
-    return Fits() || width_.lines ? Lines(true) : Paragraphs();
+    return Fits() || width_.lines ? Lines(/*halves=*/true) : Paragraphs();
   }
 
  private:
@@ -81,7 +81,8 @@ class Table {
     }
   }
 
-  // Takes from the widest columns that may be shortened so, until all fits or none is wider than `min`.
+  // Takes from the widest columns that may be shortened so, until all fits or none is wider than
+  // `min`.
   void Shrink(const std::vector<CellFit>& fits, int min) {
     while (!Fits()) {
       int* widest = nullptr;

@@ -10,11 +10,16 @@ namespace longhaul::cli {
 
 // What becomes of a column's cells where the table is too wide.
 enum class CellFit {
-  kWhole,  // Nothing.
-  kName,   // They end with "...".
-  kPath,   // "..." stands in their middle.
-  kId,     // The same, once names and paths are as short as they may be: people copy ids.
-  kText,   // They are broken into lines. Only the last column.
+  // Nothing.
+  kWhole,
+  // They end with "...".
+  kName,
+  // "..." stands in their middle.
+  kPath,
+  // The same, once names and paths are as short as they may be: people copy ids.
+  kId,
+  // They are broken into lines. Only the last column.
+  kText,
 };
 
 struct Column {
@@ -23,14 +28,15 @@ struct Column {
 };
 
 struct TableWidth {
-  int columns = 0;  // 0: any.
+  // 0: any.
+  int columns = 0;
   // A row is one line, however wide, and kText is as kName.
   bool lines = false;
 };
 
-// As TableText (text.h), with as many columns as `width` has. Where it is too wide, headings take two
-// lines, then columns are one space apart, then cells are shortened, the widest first. Where that is
-// not enough each row is a paragraph with a line for each cell. Cells are made printable.
+// As TableText (text.h), with as many columns as `width` has. Where it is too wide, headings take
+// two lines, then columns are one space apart, then cells are shortened, the widest first. Where
+// that is not enough each row is a paragraph with a line for each cell. Cells are made printable.
 std::string FittedTable(const std::vector<Column>& columns,
                         const std::vector<std::vector<std::string>>& rows, TableWidth width = {});
 

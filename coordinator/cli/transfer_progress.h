@@ -1,5 +1,5 @@
-// Shows the progress of a transfer of files and the state of its connection: on a terminal one line that
-// is drawn again and again, else a line now and then.
+// Shows the progress of a transfer of files and the state of its connection: on a terminal one line
+// that is drawn again and again, else a line now and then.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class TransferProgress {
   explicit TransferProgress(const Environment& environment) : environment_(environment) {}
   ~TransferProgress() { End(); }
 
-  // "12 %: 3.4 MiB of 28.1 MiB", behind `what` ("" or words with a space at their end). Bytes came, so
-  // the connection is there.
+  // "12 %: 3.4 MiB of 28.1 MiB", behind `what` ("" or words with a space at their end). Bytes came,
+  // so the connection is there.
   void Show(absl::string_view what, int64_t done, int64_t all);
   // Says once that the connection is lost and is tried again.
   void Lost(const absl::Status& why, const std::string& address);

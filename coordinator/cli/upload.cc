@@ -69,8 +69,8 @@ absl::StatusOr<std::string> DigestOfFile(FileSystem& fs, const std::string& fold
   return sha.Hex();
 }
 
-// Fills in the digests of `files`, which are those of `seen`. `on_read` is called from other threads,
-// one call at a time.
+// Fills in the digests of `files`, which are those of `seen`. `on_read` is called from other
+// threads, one call at a time.
 absl::Status DigestFiles(FileSystem& fs, const std::string& folder,
                          const std::vector<SeenFile>& seen,
                          const std::function<void(int64_t)>& on_read,
@@ -137,7 +137,8 @@ class Uploading {
       progress_.Say(absl::StrCat(Printable(status.message()), "; sending it again"));
       return true;
     }
-    // The server removed the upload, or another client sent a part of it. PrepareUpload tells what is missing.
+    // The server removed the upload, or another client sent a part of it. PrepareUpload tells what
+    // is missing.
     const auto info = ErrorInfoOf(status);
     if (info.has_value() && (info->reason == "UPLOAD_UNKNOWN" || info->reason == "UPLOAD_OFFSET"))
       return true;

@@ -1,6 +1,6 @@
 // Sends a folder of this machine to the coordinator, for a job to begin with: the files that a job
-// needs of a checkpoint's or a Hugging Face model's folder, and nothing else of it. Links are followed.
-// The folder must not change while it is read and sent.
+// needs of a checkpoint's or a Hugging Face model's folder, and nothing else of it. Links are
+// followed. The folder must not change while it is read and sent.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,17 @@ struct SeenFile {
   friend bool operator==(const SeenFile&, const SeenFile&) = default;
 };
 
-// The files that a job needs of this folder. Errors: those of FilesNeededOf; INVALID_ARGUMENT: one is
-// no regular file; NOT_FOUND: one is missing. The message names it.
+// The files that a job needs of this folder. Errors: those of FilesNeededOf; INVALID_ARGUMENT: one
+// is no regular file; NOT_FOUND: one is missing. The message names it.
 absl::StatusOr<std::vector<SeenFile>> LookAtFolder(FileSystem& fs, const std::string& folder);
 
 struct FolderToSend {
   std::string path;
   std::vector<SeenFile> seen;
-  std::vector<FolderFile> files;  // In the same order, with their digests.
-  std::string upload;             // Their digest.
+  // In the same order, with their digests.
+  std::vector<FolderFile> files;
+  // Their digest.
+  std::string upload;
 
   int64_t bytes() const;
 };
@@ -42,11 +44,13 @@ absl::StatusOr<FolderToSend> ReadFolder(FileSystem& fs, const std::string& folde
                                         const Environment& environment);
 
 struct Uploaded {
-  int64_t bytes = 0;  // Of all files.
-  int64_t sent = 0;   // By this call.
+  // Of all files.
+  int64_t bytes = 0;
+  // By this call.
+  int64_t sent = 0;
 };
-// Blocks. What the coordinator has of it is not sent. Once the server has answered, it is called again
-// after UNAVAILABLE, for at most `reconnect_for` without a byte taken.
+// Blocks. What the coordinator has of it is not sent. Once the server has answered, it is called
+// again after UNAVAILABLE, for at most `reconnect_for` without a byte taken.
 //   ABORTED      a file changed since it was read
 //   DATA_LOSS    a file came damaged, twice
 //   others       the server's (upload.proto), or of reading the files
@@ -54,8 +58,8 @@ absl::StatusOr<Uploaded> Upload(const FolderToSend& folder, Client& client, File
                                 const Environment& environment,
                                 absl::Duration reconnect_for = absl::Minutes(10));
 
-// What to do about an error of ReadFolder or Upload that arose on this machine. Empty: it came from the
-// server.
+// What to do about an error of ReadFolder or Upload that arose on this machine. Empty: it came from
+// the server.
 std::string HintOfUpload(const absl::Status& status);
 
 }  // namespace longhaul::cli

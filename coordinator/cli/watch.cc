@@ -11,7 +11,8 @@
 namespace longhaul::cli {
 namespace {
 
-// A stream is opened again after this time, so that no stream waits for ever for a peer that forgot it.
+// A stream is opened again after this time, so that no stream waits for ever for a peer that forgot
+// it.
 constexpr absl::Duration kStreamMax = absl::Minutes(30);
 
 class Watching {

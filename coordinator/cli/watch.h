@@ -14,10 +14,14 @@
 namespace longhaul::cli {
 
 struct WatchOptions {
-  absl::Time deadline = absl::InfiniteFuture();      // Of the whole wait: DEADLINE_EXCEEDED.
-  absl::Duration reconnect_for = absl::Minutes(10);  // Without any answer: UNAVAILABLE.
-  bool contacted = false;                            // The server has answered an earlier call.
-  bool quiet = false;                                // Show only what went wrong, not each update.
+  // Of the whole wait: DEADLINE_EXCEEDED.
+  absl::Time deadline = absl::InfiniteFuture();
+  // Without any answer: UNAVAILABLE.
+  absl::Duration reconnect_for = absl::Minutes(10);
+  // The server has answered an earlier call.
+  bool contacted = false;
+  // Show only what went wrong, not each update.
+  bool quiet = false;
   // Called with each event of the job after `events_after`, once. Empty: no events.
   std::function<void(const v1::JobEvent&)> on_event = nullptr;
   int64_t events_after = 0;
@@ -25,10 +29,10 @@ struct WatchOptions {
   std::function<bool(const v1::Job&)> on_job;
 };
 
-// Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server has answered (or
-// `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it reconnect with the
-// last cursor, and say so through `progress`; before that, and for any other error, it returns the
-// error.
+// Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server
+// has answered (or `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it
+// reconnect with the last cursor, and say so through `progress`; before that, and for any other
+// error, it returns the error.
 absl::StatusOr<v1::Job> WatchToEnd(Client& client, Clock& clock, const std::string& job,
                                    const WatchOptions& options, Progress& progress);
 

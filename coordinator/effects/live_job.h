@@ -36,8 +36,8 @@ struct LiveJob {
   NormWatch norms;
   // Why the job is quarantined.
   std::optional<JobFault> quarantine;
-  // What was told of checkpoints that failed since the last one that was written: one that waits for the
-  // disk fails every second, and would drive all other events out.
+  // What was told of checkpoints that failed since the last one that was written: one that waits
+  // for the disk fails every second, and would drive all other events out.
   std::string checkpoint_trouble;
   // Set when the job ends.
   absl::Time forget_at = absl::InfiniteFuture();

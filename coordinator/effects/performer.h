@@ -89,8 +89,9 @@ class Performer {
   // Call at least once a second: handles deadlines, decisions that wait for the disk, counters, and
   // jobs that can be forgotten.
   void Tick();
-  // From now on no decision waits for disk space, since the calls that it answers would hold up the end of
-  // the program: if one does, the performer halts, without on_fatal. Nothing of what is dropped was said.
+  // From now on no decision waits for disk space, since the calls that it answers would hold up the
+  // end of the program: if one does, the performer halts, without on_fatal. Nothing of what is
+  // dropped was said.
   void GoDown();
 
   // Stores and admits the job, or finds the one that an earlier submission made. Blocks on the

@@ -45,8 +45,8 @@ absl::Status RecoverCounters(MetaStore& meta, LiveJob& job) {
   return absl::OkStatus();
 }
 
-// What was said at submit is in the report that was stored then, whatever this version would say. An
-// earlier version stored none.
+// What was said at submit is in the report that was stored then, whatever this version would say.
+// An earlier version stored none.
 void RecoverWarnings(const JobRecord& record, ResolvedJob& resolved) {
   v1::Job report;
   if (!report.ParseFromString(record.status) || report.warnings().empty()) return;

@@ -78,8 +78,8 @@ class JobFragments {
   const WireCounter& bytes_up() const { return bytes_up_; }
   const WireCounter& bytes_down() const { return bytes_down_; }
 
-  // Why contributions cannot be logged now (the disk is full), as a text. Empty: they can, or nobody has
-  // tried for kFullFor: a pool that is told of it comes again every few seconds.
+  // Why contributions cannot be logged now (the disk is full), as a text. Empty: they can, or
+  // nobody has tried for kFullFor: a pool that is told of it comes again every few seconds.
   static constexpr absl::Duration kFullFor = absl::Seconds(30);
   std::string full() const;
   void set_full(absl::string_view why);

@@ -89,7 +89,8 @@ void AddWhatDoesNot(const Lack& lack, Clauses& clauses) {
   clauses.AddPools(busy, "cpu ", Are(busy), " busy with ", Text(lack.without_device_busy.jobs));
   for (size_t i = 0; i < std::min<size_t>(lack.lacking.size(), 3); ++i) {
     const auto& [need, pools] = lack.lacking[i];
-    // Only programs before tokenizer.json was known lack it. A SentencePiece model may be meant all the same.
+    // Only programs before tokenizer.json was known lack it. A SentencePiece model may be meant all
+    // the same.
     const char* const way_out =
         need == "data:hf-tokenizer"
             ? " (an earlier version; a SentencePiece model named *.model does not need it)"

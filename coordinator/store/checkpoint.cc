@@ -58,8 +58,8 @@ bool IsSame(const v1::CheckpointManifest& a, const v1::CheckpointManifest& b) {
                     });
 }
 
-// Removes the oldest beyond `keep`, except those in use. A folder loses its name before its files, so
-// that a crash leaves no checkpoint without them.
+// Removes the oldest beyond `keep`, except those in use. A folder loses its name before its files,
+// so that a crash leaves no checkpoint without them.
 absl::Status RemoveOldest(FileSystem& fs, const std::string& folder,
                           const std::vector<std::string>& names, int keep,
                           const std::set<int64_t>& in_use) {

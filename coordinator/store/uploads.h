@@ -5,9 +5,10 @@
 //   <data>/uploads/<digest>.removed/   being removed
 //   .../.files                         in the first two: when it was last used, and the list of files
 //
-// The name is the digest of the list of files (common/checkpoint/folder_files.h), so the same files are
-// kept once. What came stays over a restart. An upload is removed when no job needs it and nobody has
-// used it for `keep`; sooner if another one needs its room, a minute after it was last used.
+// The name is the digest of the list of files (common/checkpoint/folder_files.h), so the same files
+// are kept once. What came stays over a restart. An upload is removed when no job needs it and
+// nobody has used it for `keep`; sooner if another one needs its room, a minute after it was last
+// used.
 #pragma once
 
 #include <cstdint>
@@ -55,16 +56,17 @@ class IncomingFile {
   // What came stays.
   virtual ~IncomingFile() = default;
   virtual int64_t bytes() const = 0;
-  // The pieces follow each other in the file. INVALID_ARGUMENT: more than the file has. Else the errors
-  // of the file system: RESOURCE_EXHAUSTED, the disk is full. After an error none of them counts.
+  // The pieces follow each other in the file. INVALID_ARGUMENT: more than the file has. Else the
+  // errors of the file system: RESOURCE_EXHAUSTED, the disk is full. After an error none of them
+  // counts.
   virtual absl::Status Append(absl::Span<const absl::string_view> pieces) = 0;
   absl::Status Append(absl::string_view data) { return Append(absl::MakeConstSpan(&data, 1)); }
   struct Ended {
     ReceivedFile file;
     bool complete = false;  // The upload is whole, and has its name.
   };
-  // Nothing more comes. Verifies a file that is whole, and syncs it. DATA_LOSS: its digest is another;
-  // its bytes are dropped.
+  // Nothing more comes. Verifies a file that is whole, and syncs it. DATA_LOSS: its digest is
+  // another; its bytes are dropped.
   virtual absl::StatusOr<Ended> Finish() = 0;
 };
 
@@ -94,7 +96,8 @@ class Uploads {
   absl::StatusOr<Prepared> Prepare(const std::vector<FolderFile>& files)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // One at a time for each file; the object must outlive it. Reads what is there once after a start.
+  // One at a time for each file; the object must outlive it. Reads what is there once after a
+  // start.
   //   NOT_FOUND     no such upload, no such file
   //   OUT_OF_RANGE  the file has another number of bytes
   //   UNAVAILABLE   somebody else sends this file
@@ -108,7 +111,8 @@ class Uploads {
   // Those that jobs need now. Until the first call all are needed.
   // Does not block.
   void SetNeeded(std::set<std::string> needed) ABSL_LOCKS_EXCLUDED(needed_mutex_);
-  // Removes what nobody needs; the names of what it removed. Errors leave an upload for the next call.
+  // Removes what nobody needs; the names of what it removed. Errors leave an upload for the next
+  // call.
   std::vector<std::string> Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Counts {
@@ -144,7 +148,8 @@ class Uploads {
 
   FileSystem* const fs_;
   const Clock* const clock_;
-  // Hashes while the calling thread writes. One upload at a time has it; the others do both in turn.
+  // Hashes while the calling thread writes. One upload at a time has it; the others do both in
+  // turn.
   ThreadTeam team_{2};
   const Options options_;
   mutable absl::Mutex mutex_;
@@ -154,8 +159,8 @@ class Uploads {
   std::optional<std::set<std::string>> needed_ ABSL_GUARDED_BY(needed_mutex_);
 };
 
-// Whether each file of the whole uploads has its digest: for `longhaul-coordinator --check`. A finding a
-// file; `uploads` counts them. Reads everything.
+// Whether each file of the whole uploads has its digest: for `longhaul-coordinator --check`. A
+// finding a file; `uploads` counts them. Reads everything.
 std::vector<std::string> CheckUploads(FileSystem& fs, const std::string& data_dir,
                                       int64_t* uploads);
 

@@ -32,4 +32,23 @@ inline double HeldOutLoss(const TorchReplica::Options& options, int ranks, int s
   return loss;
 }
 
+// The run in which optimizers and partitions are compared: a small decoder on English text, four
+// ranks.
+inline constexpr int kComparedSteps = 800, kComparedRanks = 4;
+inline TorchReplica::Options ComparedRun(uint64_t seed) {
+  return {.shape = {.layers = 2,
+                    .dim = 32,
+                    .heads = 2,
+                    .kv_heads = 2,
+                    .ff_dim = 64,
+                    .context = 32,
+                    .vocab = 256},
+          .batch = 8,
+          .seed = seed,
+          .learning_rate = {.peak = 4e-3, .steps = kComparedSteps, .warmup_steps = 30},
+          .optimizer = AdamWOptions{.weight_decay = 0.01},
+          .data_path = "/usr/share/common-licenses/GPL-3",
+          .eval_batches = 16};
+}
+
 }  // namespace longhaul

@@ -157,6 +157,29 @@ def check_raw_methods(rules, services):
             yield f"coordinator/access/methods.cc: {method} is audited and its handler takes serialized messages, so its rule is raw"
 
 
+NAMESPACE_OR_TYPE = re.compile(r"^namespace ([\w:]+) \{|^(?:class|struct|enum class) (\w+)[^;<]*\{", re.MULTILINE)
+
+
+def types_of(text):
+    """The types that a header defines, with their namespaces."""
+    namespace = ""
+    for entered, name in NAMESPACE_OR_TYPE.findall(text):
+        namespace = entered or namespace
+        if name:
+            yield f"{namespace}::{name}"
+
+
+def check_types(headers):
+    """Two types of one name break a program that links both without a word from compiler or linker."""
+    homes = {}
+    for path, text in headers:
+        for name in types_of(text):
+            homes.setdefault(name, []).append(path)
+    for name, paths in homes.items():
+        if len(paths) > 1:
+            yield f"{name} is defined in {' and in '.join(paths)}"
+
+
 def check_test_list(text):
     if len(re.findall(r"^\s*longhaul_test\(", text, re.MULTILINE)) > 1:
         yield "links several test programs; a folder has one (longhaul_test_apart runs a part of it on its own)"
@@ -164,7 +187,7 @@ def check_test_list(text):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    problems = []
+    problems, headers = [], []
     count = 0
     for top in ("common", "coordinator", "worker", "tests"):
         for path in sorted((root / top).rglob("*")):
@@ -178,6 +201,9 @@ def main():
                 problems += [f"{name}: {problem}" for problem in check_handlers(text)]
             if top != "tests":
                 problems += [f"{name}: {problem}" for problem in check_includes(name, text)]
+                if path.suffix == ".h":
+                    headers.append((name, text))
+    problems += check_types(headers)
     problems += check_raw_methods((root / "coordinator/access/methods.cc").read_text(encoding="utf-8"),
                                   [path.read_text(encoding="utf-8") for path in sorted((root / "coordinator/service").glob("*.h"))])
     for path in sorted((root / "tests").rglob("CMakeLists.txt")):

@@ -1,5 +1,6 @@
-// The common part of all communicators: a rank's place in the group, the checks of arguments before anything is
-// exchanged, and the count of traffic. Subclasses do the exchange. The contract is that of communicator.h.
+// The common part of all communicators: a rank's place in the group, the checks of arguments before
+// anything is exchanged, and the count of traffic. Subclasses do the exchange. The contract is that
+// of communicator.h.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +41,8 @@ class CheckedCommunicator : public Communicator {
 
   // The operations of Communicator on arguments that were checked. They count no traffic.
 
-  // `name` is that of the operation in messages. `parts`, in elements: a rank may sum its own and then
-  // gather the others'.
+  // `name` is that of the operation in messages. `parts`, in elements: a rank may sum its own and
+  // then gather the others'.
   virtual absl::Status DoAllReduce(absl::string_view name, absl::Span<float> data,
                                    absl::Span<const Part> parts, const CallOptions& options) = 0;
   virtual absl::Status DoAllReduce(absl::string_view name, absl::Span<double> data,
@@ -58,8 +59,8 @@ class CheckedCommunicator : public Communicator {
                                   absl::Span<const Part> receive_parts,
                                   const CallOptions& options) = 0;
   virtual absl::Status DoBarrier(const CallOptions& options) = 0;
-  // `new_rank`: this rank's number in the new group. May call other operations, which do not count here; the new
-  // communicator has counted nothing yet.
+  // `new_rank`: this rank's number in the new group. May call other operations, which do not count
+  // here; the new communicator has counted nothing yet.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> DoSplit(int new_rank,
                                                                 absl::Span<const int> members,
                                                                 const CallOptions& options) = 0;

@@ -48,7 +48,8 @@ struct CallOptions {
 
 // Payload that this rank has exchanged with others since the communicator was made. It is that of
 // the direct algorithm (each byte is sent once, from its owner to its reader), whatever the
-// implementation really sends. A barrier and a Split are operations without payload, whatever they exchange.
+// implementation really sends. A barrier and a Split are operations without payload, whatever they
+// exchange.
 struct Traffic {
   int64_t sent_bytes = 0;
   int64_t received_bytes = 0;

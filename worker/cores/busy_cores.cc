@@ -38,7 +38,8 @@ std::vector<int64_t> NumbersOf(absl::Span<const absl::string_view> fields, size_
   return numbers;
 }
 
-// Lines "cpuN user nice system idle iowait irq softirq steal ...". What guests use is in user and nice.
+// Lines "cpuN user nice system idle iowait irq softirq steal ...". What guests use is in user and
+// nice.
 std::map<int, ProcessorTime> ParseProcessorTimes(const std::string& text) {
   constexpr size_t kColumns = 8, kIdle = 3, kIoWait = 4;
   std::map<int, ProcessorTime> processors;
@@ -57,8 +58,8 @@ std::map<int, ProcessorTime> ParseProcessorTimes(const std::string& text) {
   return processors;
 }
 
-// "PID (NAME) STATE ..." with user, system, and both of the children, from the 14th field on. A name may
-// have spaces and parentheses.
+// "PID (NAME) STATE ..." with user, system, and both of the children, from the 14th field on. A
+// name may have spaces and parentheses.
 int64_t ParseOwnTicks(const std::string& text) {
   constexpr size_t kUserAfterName = 11;
   const size_t name_end = text.rfind(')');

@@ -23,12 +23,14 @@ struct HostCores {
   double quota = 0;
   // How many cores other processes use (MeasureBusyCores). 0: none, or it was not measured.
   int busy = 0;
-  // How many cores to compute on: those that are not busy, and not more than the quota. At least one.
+  // How many cores to compute on: those that are not busy, and not more than the quota. At least
+  // one.
   int count() const;
 };
 
-// Reads the system's files below `root` (/proc, /sys). A system that tells no siblings, NUMA nodes or quotas
-// counts as one without them. NOT_FOUND, INVALID_ARGUMENT: it does not say which processors may be used.
+// Reads the system's files below `root` (/proc, /sys). A system that tells no siblings, NUMA nodes
+// or quotas counts as one without them. NOT_FOUND, INVALID_ARGUMENT: it does not say which
+// processors may be used.
 absl::StatusOr<HostCores> ReadHostCores(const std::string& root = "");
 
 }  // namespace longhaul

@@ -1,5 +1,5 @@
-// Batches of examples, and the interfaces through which a trainer gets them. Each family of models has a BatchMaker;
-// PrefetchedBatches turns it into a BatchSource that works beside training.
+// Batches of examples, and the interfaces through which a trainer gets them. Each family of models
+// has a BatchMaker; PrefetchedBatches turns it into a BatchSource that works beside training.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct BatchTensor {
   std::vector<int64_t> values;
 };
 
-// One rank's share of a batch. For a language model: "tokens" [examples, context + 1]; and, if documents are kept
-// separate, "document_starts" [examples, context]: for each token that the model reads, the place in the example where
-// its document begins, or 0 if it began before the example.
+// One rank's share of a batch. For a language model: "tokens" [examples, context + 1]; and, if
+// documents are kept separate, "document_starts" [examples, context]: for each token that the model
+// reads, the place in the example where its document begins, or 0 if it began before the example.
 struct ExampleBatch {
   std::vector<BatchTensor> tensors;
   // A rank may have none, if the pool has more ranks than the batch examples.
   int64_t examples = 0;
 };
 
-// Makes batches, as pure functions of the step or of the number of a held-out batch. Thread-safe. Blocks on the disk.
-// Errors: DATA_LOSS: the data changed since it was opened.
+// Makes batches, as pure functions of the step or of the number of a held-out batch. Thread-safe.
+// Blocks on the disk. Errors: DATA_LOSS: the data changed since it was opened.
 class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
@@ -43,8 +43,8 @@ class BatchSource {
   virtual ~BatchSource() = default;
   // Announces that the batch of `step` is needed next. Does not block.
   virtual void Prepare(int64_t step) = 0;
-  // Returns the batch of any step, prepared or not. Blocks until it is made. Errors: those of the maker; ABORTED: it
-  // took too long.
+  // Returns the batch of any step, prepared or not. Blocks until it is made. Errors: those of the
+  // maker; ABORTED: it took too long.
   virtual absl::StatusOr<ExampleBatch> Take(int64_t step) = 0;
   virtual absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) = 0;
 };

@@ -1,4 +1,5 @@
-// Checks a file of training data: its kind, its content, and its errors. Thread-safe; blocks on the disk.
+// Checks a file of training data: its kind, its content, and its errors. Thread-safe; blocks on the
+// disk.
 #pragma once
 
 #include <cstdint>
@@ -53,13 +54,13 @@ inline constexpr int64_t kProblemsShown = 10;
 // The name in DataSpec: "text", "jsonl", "nanogpt", "llmc", "megatron".
 std::string KindName(SourceKind kind);
 
-// Tells the kind of a file by its name and content. `path` may also be a prefix of kMegatron. Errors: those of
-// ByteStream.
+// Tells the kind of a file by its name and content. `path` may also be a prefix of kMegatron.
+// Errors: those of ByteStream.
 absl::StatusOr<SourceKind> KindOfData(const std::string& path);
 
-// Reads all files of the path to their ends (ListDataFiles; a .bin with its .idx is one), and returns a report for
-// each. Damage is in the reports. Errors: the path, the tokenizer or its program does not exist or cannot be read; or
-// the tokenizer's file is not valid.
+// Reads all files of the path to their ends (ListDataFiles; a .bin with its .idx is one), and
+// returns a report for each. Damage is in the reports. Errors: the path, the tokenizer or its
+// program does not exist or cannot be read; or the tokenizer's file is not valid.
 absl::StatusOr<std::vector<DataReport>> CheckData(const std::string& path,
                                                   const DataCheckOptions& options);
 

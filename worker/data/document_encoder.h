@@ -1,5 +1,5 @@
-// Documents to tokens, many parts at once, with the tokens that a source puts around each document. Not
-// thread-safe.
+// Documents to tokens, many parts at once, with the tokens that a source puts around each document.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class DocumentEncoder {
   // `tokenizer` outlives it.
   DocumentEncoder(const SourceTokenizer* tokenizer, Batch batch, Sink sink);
 
-  // Whether what was added is encoded now. May block. Errors: those of the tokenizer and of the sink.
+  // Whether what was added is encoded now. May block. Errors: those of the tokenizer and of the
+  // sink.
   absl::StatusOr<bool> Add(DocumentPart part);
   // Encodes what is left.
   absl::Status Flush();

@@ -98,7 +98,8 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> names_;
 };
 
-// Where to cut a line that is too long: behind a space in its last half, else before a character of UTF-8.
+// Where to cut a line that is too long: behind a space in its last half, else before a character of
+// UTF-8.
 size_t CutAt(absl::string_view text, size_t most) {
   const size_t space = text.rfind(' ', most - 1);
   if (space != absl::string_view::npos && space >= most / 2) return space + 1;

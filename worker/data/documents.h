@@ -1,5 +1,5 @@
-// Documents of text files and of JSONL files, one after another. Not thread-safe. Memory: a document of
-// JSONL whole, of text a few parts.
+// Documents of text files and of JSONL files, one after another. Not thread-safe. Memory: a
+// document of JSONL whole, of text a few parts.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ inline constexpr int64_t kLineBytesMax = int64_t{kLineMibDefault} << 20;
 inline constexpr size_t kPieceBytesMax = 1 << 20;
 inline constexpr int kJsonDepthMax = 512;
 
-// A part of a document, or its end. A document of JSONL is one part, since no tokenizer makes of parts what
-// it makes of the whole. A file of text comes in parts (TextParts), which are never cut inside a UTF-8
-// character.
+// A part of a document, or its end. A document of JSONL is one part, since no tokenizer makes of
+// parts what it makes of the whole. A file of text comes in parts (TextParts), which are never cut
+// inside a UTF-8 character.
 struct DocumentPart {
   std::string text;
   bool ends_document = false;
@@ -30,9 +30,9 @@ struct DocumentPart {
 class DocumentReader {
  public:
   virtual ~DocumentReader() = default;
-  // False: no more. INVALID_ARGUMENT: the file is damaged: compressed bytes; in JSONL a line that is
-  // no JSON object, has no such text field, is deeper than kJsonDepthMax or too long. The message names
-  // file and line. Else the system's error. Blocks on the disk.
+  // False: no more. INVALID_ARGUMENT: the file is damaged: compressed bytes; in JSONL a line that
+  // is no JSON object, has no such text field, is deeper than kJsonDepthMax or too long. The
+  // message names file and line. Else the system's error. Blocks on the disk.
   virtual absl::StatusOr<bool> Next(DocumentPart& part) = 0;
   // After an error of Next: it was of one line alone, and Next goes on behind it.
   virtual bool CanGoOn() const { return false; }
@@ -41,10 +41,11 @@ class DocumentReader {
 };
 
 enum class TextParts {
-  // Each line; of one that is longer than kPieceBytesMax parts, cut behind a space where there is one.
+  // Each line; of one that is longer than kPieceBytesMax parts, cut behind a space where there is
+  // one.
   kLines,
-  // Of kTextPieceBytes, to the end of a line, as the Python tool cuts text: for tokenizers to which the
-  // end of a line is not the end of a word.
+  // Of kTextPieceBytes, to the end of a line, as the Python tool cuts text: for tokenizers to which
+  // the end of a line is not the end of a word.
   kPieces,
 };
 inline constexpr size_t kTextPieceBytes = 1 << 16;
@@ -53,8 +54,8 @@ inline constexpr size_t kTextPieceBytes = 1 << 16;
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(
     const std::string& path, TextParts parts = TextParts::kLines);
 
-// Each line that is not blank is a JSON object (UTF-8), whose field `field` is a document. It has at most
-// `line_bytes_max`, a multiple of 1 MiB.
+// Each line that is not blank is a JSON object (UTF-8), whose field `field` is a document. It has
+// at most `line_bytes_max`, a multiple of 1 MiB.
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(
     const std::string& path, const std::string& field, int64_t line_bytes_max = kLineBytesMax);
 

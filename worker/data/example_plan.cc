@@ -21,7 +21,8 @@ uint64_t WordOf(uint64_t key, uint64_t high, uint64_t low) {
   return uint64_t{words[1]} << 32 | words[0];
 }
 
-// The first source keeps the job's seed, so that a mixture of one source has the order of that source alone.
+// The first source keeps the job's seed, so that a mixture of one source has the order of that
+// source alone.
 uint64_t SeedOf(uint64_t seed, size_t source) {
   return source == 0 ? seed : WordOf(seed, kMixtureStream, source);
 }

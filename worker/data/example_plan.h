@@ -1,10 +1,10 @@
-// Decides which example each place in a batch gets: its source and its first token. It is a pure function of (seed,
-// pool, step, sequence), for any number of ranks. So the step's number is the position in the data. Immutable, so
-// thread-safe.
+// Decides which example each place in a batch gets: its source and its first token. It is a pure
+// function of (seed, pool, step, sequence), for any number of ranks. So the step's number is the
+// position in the data. Immutable, so thread-safe.
 //
-// Sources share a pool's examples by weight, exactly in each block of kMixtureBlock examples; the seed shuffles the
-// order in a block. So the number of an example within its source is known without counting, and each source can be
-// read in epochs.
+// Sources share a pool's examples by weight, exactly in each block of kMixtureBlock examples; the
+// seed shuffles the order in a block. So the number of an example within its source is known
+// without counting, and each source can be read in epochs.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +48,14 @@ class ExamplePlan {
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  // INVALID_ARGUMENT: as Windows::Create, with the source's name; or the share of a source is too small.
+  // INVALID_ARGUMENT: as Windows::Create, with the source's name; or the share of a source is too
+  // small.
   static absl::StatusOr<ExamplePlan> Create(const Options& options);
 
   // `step` counts from 1. `sequence` is the place in the pool's batch.
   Place Train(int64_t step, int64_t sequence) const;
-  // Held-out example `index` of `count`. The sources share them by weight; in each source they are evenly spaced.
+  // Held-out example `index` of `count`. The sources share them by weight; in each source they are
+  // evenly spaced.
   Place Eval(int64_t index, int64_t count) const;
 
  private:

@@ -9,10 +9,11 @@
 
 namespace longhaul {
 
-// A file stands for itself. A folder stands for the regular files directly in it, and a pattern with *, ? or [...]
-// (glob(7)), which is no file's name, for the files that match; both sorted by name, and only with one of `endings` at
-// the end of the name (no endings: all). NOT_FOUND: nothing has this path or matches. INVALID_ARGUMENT: a folder has no
-// such file. Others: the system's error. Every message names the path. Thread-safe; blocks on the disk.
+// A file stands for itself. A folder stands for the regular files directly in it, and a pattern
+// with *, ? or [...] (glob(7)), which is no file's name, for the files that match; both sorted by
+// name, and only with one of `endings` at the end of the name (no endings: all). NOT_FOUND: nothing
+// has this path or matches. INVALID_ARGUMENT: a folder has no such file. Others: the system's
+// error. Every message names the path. Thread-safe; blocks on the disk.
 absl::StatusOr<std::vector<std::string>> ListDataFiles(
     const std::string& path, absl::Span<const absl::string_view> endings = {});
 

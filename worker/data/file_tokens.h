@@ -33,19 +33,20 @@ struct TokenPiece {
   int width = 1;
   // Numbers from this one on are no tokens, since the type in the file is signed.
   int64_t limit = std::numeric_limits<int64_t>::max();
-  // Documents begin with the first token, if `begins_document`, and where the index says, if there is one.
+  // Documents begin with the first token, if `begins_document`, and where the index says, if there
+  // is one.
   bool begins_document = false;
   std::shared_ptr<const MegatronDocuments> documents;
 };
 
-// Tokens at the end and at the beginning of each document, for data whose pieces do not mark documents. kNoToken:
-// there is none.
+// Tokens at the end and at the beginning of each document, for data whose pieces do not mark
+// documents. kNoToken: there is none.
 struct DocumentTokens {
   int64_t eos = kNoToken, bos = kNoToken;
 };
 
-// INVALID_ARGUMENT: a token is not in [0, vocab); the message names file, place and token. Reads the whole piece,
-// unless its type cannot hold such numbers.
+// INVALID_ARGUMENT: a token is not in [0, vocab); the message names file, place and token. Reads
+// the whole piece, unless its type cannot hold such numbers.
 absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab);
 
 // Copies tokens [first, first + out.size()) of the piece, which must have them.

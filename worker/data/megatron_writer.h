@@ -1,6 +1,6 @@
-// Writes Megatron-LM's PREFIX.bin and PREFIX.idx (megatron_index.h), one document after another. The .idx gets its name
-// last, so that both names exist only if both files are complete (NewFile). Not thread-safe. Takes 12 bytes of memory
-// for each document.
+// Writes Megatron-LM's PREFIX.bin and PREFIX.idx (megatron_index.h), one document after another.
+// The .idx gets its name last, so that both names exist only if both files are complete (NewFile).
+// Not thread-safe. Takes 12 bytes of memory for each document.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace longhaul {
 
 class MegatronWriter {
  public:
-  // Replaces existing files. `vocab` is above every token, and decides whether a token takes 1, 2 or 4 bytes.
+  // Replaces existing files. `vocab` is above every token, and decides whether a token takes 1, 2
+  // or 4 bytes.
   static absl::StatusOr<std::unique_ptr<MegatronWriter>> Create(const std::string& prefix,
                                                                 int64_t vocab);
   // Appends to the current document. Errors: the system's, for example a full disk.

@@ -1,6 +1,7 @@
-// Permutations without a table: the place of element `i` of `n` is computed from a key, so any element of a shuffled
-// order is known without state. A Feistel network over the next power of four is applied until the result is below n
-// (cycle walking; Black and Rogaway, "Ciphers with arbitrary finite domains", 2002): on average at most four times.
+// Permutations without a table: the place of element `i` of `n` is computed from a key, so any
+// element of a shuffled order is known without state. A Feistel network over the next power of four
+// is applied until the result is below n (cycle walking; Black and Rogaway, "Ciphers with arbitrary
+// finite domains", 2002): on average at most four times.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A BatchSource whose own thread makes batches ahead. At most one batch waits while another is made.
+// A BatchSource whose own thread makes batches ahead. At most one batch waits while another is
+// made.
 #pragma once
 
 #include <memory>

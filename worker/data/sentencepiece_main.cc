@@ -80,7 +80,8 @@ bool Answer(const sentencepiece::SentencePieceProcessor& processor,
   return WriteAll(answer.data(), answer.size());
 }
 
-// Tokens that the model does not have are left out: a vocabulary may be larger than its tokenizer's.
+// Tokens that the model does not have are left out: a vocabulary may be larger than its
+// tokenizer's.
 bool AnswerDecode(const sentencepiece::SentencePieceProcessor& processor) {
   uint32_t count;
   if (!ReadAll(&count, sizeof(count)) || count > kPiecesTokensMax) return false;

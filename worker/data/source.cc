@@ -160,8 +160,8 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
   SourceTokenizer result{.bos = options.bos.value_or(kNoToken)};
   if (options.tokenizer.empty()) {
     result.tokenizer = MakeByteTokenizer();
-    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as they
-    // are.
+    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as
+    // they are.
     result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
     return result;
   }

@@ -26,14 +26,15 @@ struct SourceOptions {
   // kJsonl.
   std::string field = "text";
   int64_t line_bytes_max = kLineBytesMax;
-  // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one. Empty: bytes.
+  // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one.
+  // Empty: bytes.
   std::string tokenizer;
   // The token at the end of each document. kText, kJsonl: it is added; kNoToken: none is.
   std::optional<int64_t> eos;
   // The token at the beginning of each document. kText, kJsonl: it is added; kNoToken: none is.
   std::optional<int64_t> bos;
-  // Dataset::AppendDocumentStarts is needed. Documents are the files of kText, the lines of kJsonl, and those of the
-  // index of kMegatron. The other kinds then need `eos` or `bos`.
+  // Dataset::AppendDocumentStarts is needed. Documents are the files of kText, the lines of kJsonl,
+  // and those of the index of kMegatron. The other kinds then need `eos` or `bos`.
   bool documents = false;
 };
 
@@ -54,15 +55,17 @@ struct TokenWork {
   std::function<void(int64_t)> on_made;
 };
 
-// Opens the source, and makes its tokens if they do not exist yet (token_cache.h). Blocks meanwhile. NOT_FOUND: the
-// path, the tokenizer, or the program that it needs does not exist. INVALID_ARGUMENT: the data is damaged, of another
-// kind, or empty; a token is not below `vocab`, or the tokenizer has more than `vocab` tokens; or documents are needed
-// and not marked. Messages name file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no
-// progress. INTERNAL: tokens cannot be written. Others: the system's error.
+// Opens the source, and makes its tokens if they do not exist yet (token_cache.h). Blocks
+// meanwhile. NOT_FOUND: the path, the tokenizer, or the program that it needs does not exist.
+// INVALID_ARGUMENT: the data is damaged, of another kind, or empty; a token is not below `vocab`,
+// or the tokenizer has more than `vocab` tokens; or documents are needed and not marked. Messages
+// name file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no progress.
+// INTERNAL: tokens cannot be written. Others: the system's error.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work);
 
-// The files of the source in their order; for kMegatron their prefixes. Errors: those of ListDataFiles.
+// The files of the source in their order; for kMegatron their prefixes. Errors: those of
+// ListDataFiles.
 absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options);
 
 // The tokenizer of a source, and the tokens that it adds to each document. For kText and kJsonl.
@@ -72,7 +75,8 @@ struct SourceTokenizer {
   // The parts in which the tokenizer reads text files.
   TextParts parts = TextParts::kLines;
 };
-// Also INVALID_ARGUMENT: a tokenizer.json without the usual tokens for the end of a text, and no eos.
+// Also INVALID_ARGUMENT: a tokenizer.json without the usual tokens for the end of a text, and no
+// eos.
 absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
                                             const std::string& program);
 

@@ -13,7 +13,8 @@ namespace longhaul {
 
 class TextStream {
  public:
-  // `tokenizer` outlives it. `before`: tokens whose text is known; how a text goes on depends on them.
+  // `tokenizer` outlives it. `before`: tokens whose text is known; how a text goes on depends on
+  // them.
   TextStream(Tokenizer* tokenizer, absl::Span<const int64_t> before);
 
   // What is new with this token. A character that is not whole waits for the next ones. Errors: of

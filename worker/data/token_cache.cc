@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 // The text of a batch for each thread.
 constexpr size_t kBatchBytes = 2 << 20;
 constexpr absl::Duration kLook = absl::Milliseconds(100), kTell = absl::Seconds(1);
-// Raise it when a change of the code gives other tokens for the same input. Before 2 a document of JSONL above 1 MiB
-// was cut.
+// Raise it when a change of the code gives other tokens for the same input. Before 2 a document of
+// JSONL above 1 MiB was cut.
 constexpr int kMadeBy = 1, kWholeDocuments = 2;
 
 struct FileFacts {

@@ -40,29 +40,29 @@ struct PieceTokenizerOptions {
   std::string program;  // Path of longhaul-sentencepiece. Empty: beside this program.
 };
 
-// Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object, and
-// with the thread that calls this. An answer is waited for as TokenizerProcess says. NOT_FOUND: no model, or
-// no program. INVALID_ARGUMENT: not a SentencePiece model. Encode, Decode: INTERNAL,
+// Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object,
+// and with the thread that calls this. An answer is waited for as TokenizerProcess says. NOT_FOUND:
+// no model, or no program. INVALID_ARGUMENT: not a SentencePiece model. Encode, Decode: INTERNAL,
 // DEADLINE_EXCEEDED: a process ended or stands still.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options);
 
 struct HfTokenizerOptions {
   std::string path;  // Of a tokenizer.json.
-  // Around a text comes what the file says (a begin token, often), as a prompt has it for transformers.
-  // Without: a text's own tokens, as training data has them.
+  // Around a text comes what the file says (a begin token, often), as a prompt has it for
+  // transformers. Without: a text's own tokens, as training data has them.
   bool special_tokens = false;
   int threads = 1;
 };
 
-// By `python3 -m longhaul.tokenize` (deploy/python). Its eos is the usual token for the end of a text,
-// if it has one. Decode leaves special tokens out. NOT_FOUND: no file, no python3, or not with these
-// packages, and what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
+// By `python3 -m longhaul.tokenize` (deploy/python). Its eos is the usual token for the end of a
+// text, if it has one. Decode leaves special tokens out. NOT_FOUND: no file, no python3, or not
+// with these packages, and what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options);
 
-// The file of a tokenizer that is given as itself or as its folder: in a folder tokenizer.json, else
-// tokenizer.model. NOT_FOUND, with the path: neither. IsHfTokenizer (common/base/tokenizer_name.h) tells
-// how it is to be started.
+// The file of a tokenizer that is given as itself or as its folder: in a folder tokenizer.json,
+// else tokenizer.model. NOT_FOUND, with the path: neither. IsHfTokenizer
+// (common/base/tokenizer_name.h) tells how it is to be started.
 absl::StatusOr<std::string> TokenizerFile(const std::string& path);
 
 }  // namespace longhaul

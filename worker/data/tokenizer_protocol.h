@@ -1,5 +1,5 @@
-// What a tokenizer's process and its parent say over a stream socket: 32-bit little-endian words and
-// bytes. The processes: longhaul-sentencepiece, and `python -m longhaul.tokenize --pipe`.
+// What a tokenizer's process and its parent say over a stream socket: 32-bit little-endian words
+// and bytes. The processes: longhaul-sentencepiece, and `python -m longhaul.tokenize --pipe`.
 //   process at its start:  kPiecesReady, vocab, eos (-1: none)
 //                          or kPiecesRefused, bytes, message; then it ends
 //   parent, again and again: texts, then for each its bytes and the bytes themselves

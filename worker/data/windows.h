@@ -1,6 +1,7 @@
-// Decides which windows of the data a step trains on, and an evaluation reads. A window is `context` + 1 tokens: the
-// inputs, and the same shifted by one as targets. Pure values: a window is a function of (seed, pool, step, sequence),
-// so the step's number is the position in the data, for any number of ranks.
+// Decides which windows of the data a step trains on, and an evaluation reads. A window is
+// `context` + 1 tokens: the inputs, and the same shifted by one as targets. Pure values: a window
+// is a function of (seed, pool, step, sequence), so the step's number is the position in the data,
+// for any number of ranks.
 //
 //   | training windows, anywhere in here                       | held out: evenly spaced windows |
 //   0                                                          train_tokens tokens
@@ -24,16 +25,17 @@ class Windows {
     // The pool's ordinal. Pools of one job see different windows.
     int64_t pool = 0;
   };
-  // INVALID_ARGUMENT: the fraction is out of range, or a part of the data is too short for one window.
+  // INVALID_ARGUMENT: the fraction is out of range, or a part of the data is too short for one
+  // window.
   static absl::StatusOr<Windows> Create(const Options& options);
 
   // The first token of a training window that is drawn uniformly from all places.
   int64_t Train(int64_t step, int64_t sequence) const;
-  // The first token of the `number`-th training window (from 0), if training is in epochs: windows do not overlap, and
-  // every epoch visits each of them once, in another order.
+  // The first token of the `number`-th training window (from 0), if training is in epochs: windows
+  // do not overlap, and every epoch visits each of them once, in another order.
   int64_t InEpochs(int64_t number) const;
-  // The first token of held-out window `index` of `count`, which are evenly spaced. They overlap if there are more than
-  // fit.
+  // The first token of held-out window `index` of `count`, which are evenly spaced. They overlap if
+  // there are more than fit.
   int64_t Eval(int64_t index, int64_t count) const;
   int64_t train_tokens() const { return train_tokens_; }
 
@@ -44,8 +46,9 @@ class Windows {
   uint64_t key_;
 };
 
-// The sequences [first, first + count) of a batch that belong to a rank. Ranks get contiguous shares in their order,
-// which differ in size by at most one. If the batch has fewer sequences than the pool ranks, some ranks get none.
+// The sequences [first, first + count) of a batch that belong to a rank. Ranks get contiguous
+// shares in their order, which differ in size by at most one. If the batch has fewer sequences than
+// the pool ranks, some ranks get none.
 struct Share {
   int64_t first = 0, count = 0;
 };

@@ -118,7 +118,8 @@ class ThreadQueue : public CollectiveQueue {
   absl::Mutex mutex_;
   std::deque<Work> works_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ ABSL_GUARDED_BY(mutex_) = 0, done_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Follows the last work that is done. Works share one stream, so it follows all earlier ones, too.
+  // Follows the last work that is done. Works share one stream, so it follows all earlier ones,
+  // too.
   Fence done_fence_ ABSL_GUARDED_BY(mutex_){device_};
   // The first error.
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

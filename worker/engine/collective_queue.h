@@ -1,9 +1,10 @@
-// Runs a rank's collectives one after another, in the order of submission, while the caller computes. Every rank
-// submits the same collectives in the same order, so they match, however the ranks differ in speed.
+// Runs a rank's collectives one after another, in the order of submission, while the caller
+// computes. Every rank submits the same collectives in the same order, so they match, however the
+// ranks differ in speed.
 //
-// On a device the queue has its own stream. A work runs after everything that was enqueued on the caller's stream
-// before Submit. What the caller enqueues there after Wait runs after the work. In between, nobody else may use
-// the buffers of the work.
+// On a device the queue has its own stream. A work runs after everything that was enqueued on the
+// caller's stream before Submit. What the caller enqueues there after Wait runs after the work. In
+// between, nobody else may use the buffers of the work.
 //
 // Called from one thread. Throws as torch does.
 #pragma once
@@ -29,12 +30,13 @@ class CollectiveQueue {
 
   // `name` says what the work does, for errors. Does not block.
   virtual Ticket Submit(std::string name, std::function<absl::Status()> work) = 0;
-  // Blocks until the work of this ticket and all works before it are done. After an error no further work runs,
-  // and every Wait returns that error.
+  // Blocks until the work of this ticket and all works before it are done. After an error no
+  // further work runs, and every Wait returns that error.
   virtual absl::Status Wait(Ticket ticket) = 0;
 };
 
-// A queue with its own thread. `trace` receives a span for each work; it may be null, or must outlive the queue.
+// A queue with its own thread. `trace` receives a span for each work; it may be null, or must
+// outlive the queue.
 std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace = nullptr);
 // A queue that runs each work inside Submit, for pools of one rank, whose collectives do nothing.
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue();

@@ -15,7 +15,8 @@
 namespace longhaul {
 namespace {
 
-// Makes a leaf on a storage. It is not a view, since autograd would track the history of a view's base.
+// Makes a leaf on a storage. It is not a view, since autograd would track the history of a view's
+// base.
 at::Tensor MakeLeaf(const c10::Storage& storage, const c10::TensorOptions& options, int64_t offset,
                     const TensorLayout& tensor) {
   std::vector<int64_t> strides(tensor.shape.size(), 1);

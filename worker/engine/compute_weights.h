@@ -1,21 +1,21 @@
-// A model's parameters: the float32 masters that this rank updates, and the compute weights that are made from
-// them. If weights are split over ranks, a rank keeps its part of each unit and gathers the whole unit before a
-// use. Autograd sees leaves that live as long as the object; their memory comes with a gather and is freed by
-// Close.
+// A model's parameters: the float32 masters that this rank updates, and the compute weights that
+// are made from them. If weights are split over ranks, a rank keeps its part of each unit and
+// gathers the whole unit before a use. Autograd sees leaves that live as long as the object; their
+// memory comes with a gather and is freed by Close.
 //
-// When computing in float32, the kept weights contain the masters. When computing in bf16, matrices are kept and
-// gathered in bf16 beside float32 masters; vectors compute in float32.
+// When computing in float32, the kept weights contain the masters. When computing in bf16, matrices
+// are kept and gathered in bf16 beside float32 masters; vectors compute in float32.
 //
-// Masters, and with them the kept weights, may be kept in host memory (WeightPlacement). Open then begins to copy
-// to the device what a gather reads of them. If only the masters are in host memory, they are not part of the
-// kept weights.
+// Masters, and with them the kept weights, may be kept in host memory (WeightPlacement). Open then
+// begins to copy to the device what a gather reads of them. If only the masters are in host memory,
+// they are not part of the kept weights.
 //
-// Versions: each change of a unit's kept weights counts its version up. The secondary copy has the version of the
-// weights that it was made from, and cannot be read once they are newer.
+// Versions: each change of a unit's kept weights counts its version up. The secondary copy has the
+// version of the weights that it was made from, and cannot be read once they are newer.
 //
-// Threads: Refresh, Gather and SpreadMasters are collective and run on the engine's queue of collectives. All
-// other methods are called by the thread that computes, for units on which no collective is running. Throws as
-// torch does.
+// Threads: Refresh, Gather and SpreadMasters are collective and run on the engine's queue of
+// collectives. All other methods are called by the thread that computes, for units on which no
+// collective is running. Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -54,31 +54,33 @@ class ComputeWeights {
   at::Tensor Master(int unit, const ElementRange& range) const;
   // Sends each owner's masters to every rank that holds them.
   absl::Status SpreadMasters(int unit);
-  // The bf16 memory in the kept weights where the optimizer writes its updated parameters. Undefined when
-  // computing in float32, and when the kept weights are in host memory.
+  // The bf16 memory in the kept weights where the optimizer writes its updated parameters.
+  // Undefined when computing in float32, and when the kept weights are in host memory.
   at::Tensor Shadow(int unit, const ElementRange& range) const;
-  // Makes the kept weights from changed masters. kShadow: where there is a Shadow, it has them already.
+  // Makes the kept weights from changed masters. kShadow: where there is a Shadow, it has them
+  // already.
   enum class From { kMasters, kShadow };
   absl::Status Refresh(int unit, From from = From::kMasters);
 
   // --- Weights in use.
 
   bool split() const { return plan_.map().weights.level != Level::kRank; }
-  // Takes memory for the whole unit. Call before Gather for the same pass. Not needed if weights are not split.
+  // Takes memory for the whole unit. Call before Gather for the same pass. Not needed if weights
+  // are not split.
   void Open(int unit, Pass pass = Pass::kForward);
-  // Fills the unit. Forward and evaluation read the kept weights, backward reads the secondary copy if there is
-  // one. Forward makes the secondary copy. INTERNAL: that copy is stale.
+  // Fills the unit. Forward and evaluation read the kept weights, backward reads the secondary copy
+  // if there is one. Forward makes the secondary copy. INTERNAL: that copy is stale.
   absl::Status Gather(int unit, Pass pass);
   // Frees the memory of the whole unit.
   void Close(int unit);
-  // The arguments of a unit's forward: its own tensors, then the borrowed ones. Their units must be open and
-  // gathered.
+  // The arguments of a unit's forward: its own tensors, then the borrowed ones. Their units must be
+  // open and gathered.
   std::vector<at::Tensor> Leaves(int unit, absl::Span<const TensorRef> borrowed) const;
 
   // --- What it costs.
 
-  // The memory of state that is kept between two uses, in bytes. Masters inside the kept weights count as
-  // masters.
+  // The memory of state that is kept between two uses, in bytes. Masters inside the kept weights
+  // count as masters.
   struct Bytes {
     int64_t weights = 0, secondary = 0, masters = 0;
     // The part of these that is in host memory because of offloading.
@@ -98,7 +100,8 @@ class ComputeWeights {
     // Coded.
     at::Tensor secondary;
     int64_t version = 0, secondary_version = -1;
-    // If kept weights are in host memory: the copy on the device that a gather reads, from Open to Close.
+    // If kept weights are in host memory: the copy on the device that a gather reads, from Open to
+    // Close.
     UnitValues staged;
     struct Fetch {
       std::unique_ptr<PlacedBuffer> from, to;

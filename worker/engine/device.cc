@@ -47,7 +47,8 @@ absl::StatusOr<at::Device> OpenCudaDevice(int index) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
-// CUDA copies memory that is not pinned only when the stream reaches the copy, and blocks the caller until then.
+// CUDA copies memory that is not pinned only when the stream reaches the copy, and blocks the
+// caller until then.
 at::Tensor CopyToDevice(const at::Tensor& host, at::Device device) {
   const auto options = host.options().device(device);
   if (device.is_cuda()) return host.pin_memory().to(options, /*non_blocking=*/true);

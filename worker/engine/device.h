@@ -1,6 +1,6 @@
-// Opens the device that a rank computes on. It loads the CUDA half of libtorch (230 MB resident), which a rank on
-// a CPU never needs. Call it before the first tensor is differentiated: torch looks for devices only once. Called
-// from one thread.
+// Opens the device that a rank computes on. It loads the CUDA half of libtorch (230 MB resident),
+// which a rank on a CPU never needs. Call it before the first tensor is differentiated: torch looks
+// for devices only once. Called from one thread.
 #pragma once
 
 #include "ATen/core/Tensor.h"
@@ -13,8 +13,9 @@ namespace longhaul {
 // libtorch cannot be loaded (the message says which).
 absl::StatusOr<at::Device> OpenCudaDevice(int index);
 
-// Returns a copy of a tensor in host memory. The copy is enqueued on the current stream, and does not wait for
-// the device. `host` may be freed when the call returns. Throws as torch does.
+// Returns a copy on `device` of a tensor that lies in host memory. The copy is enqueued on the
+// current stream; the call does not wait for the device. `host` may be freed when it returns.
+// Throws as torch does.
 at::Tensor CopyToDevice(const at::Tensor& host, at::Device device);
 
 }  // namespace longhaul

@@ -34,15 +34,15 @@
 namespace longhaul {
 namespace {
 
-// So many units may wait for their reduction, each with a buffer, while backward computes the next gradient: one
-// that is being reduced, and one after it.
+// So many units may wait for their reduction, each with a buffer, while backward computes the next
+// gradient: one that is being reduced, and one after it.
 constexpr size_t kUnitsUnderWay = 2;
 
 // The partition map without settings that have no effect in this pool.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
   PartitionMap map = Normalized(options.partition, topology);
-  // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones. So they count
-  // as split even in a pool of one rank.
+  // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones.
+  // So they count as split even in a pool of one rank.
   if (options.offload.parameters && map.weights.level == Level::kRank) {
     map.weights = {.level = options.partition.weights.level};
     map.optimizer = options.partition.optimizer;
@@ -99,8 +99,9 @@ absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& ex
                             RanksOfNode(exchange.topology(), exchange.rank()));
 }
 
-// All ranks look at the memory before any of them takes some: a rank of the same node that came later would count that
-// as missing. A rank for which there is too little tells the others, so that none waits for it.
+// All ranks look at the memory before any of them takes some: a rank of the same node that came
+// later would count that as missing. A rank for which there is too little tells the others, so that
+// none waits for it.
 absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& exchange) {
   const absl::Status mine = CheckOffload(options, exchange);
   LH_ASSIGN_OR_RETURN(const auto codes, exchange.Gather({static_cast<int64_t>(mine.code())}));
@@ -208,8 +209,8 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   }
   std::vector<int64_t> elements;
   for (const SubgroupShape& shape : shapes) elements.push_back(shape.elements);
-  // All ranks need the same schedule: host and device may differ in the last bits, and several ranks may update the
-  // same elements.
+  // All ranks need the same schedule: host and device may differ in the last bits, and several
+  // ranks may update the same elements.
   int64_t stride = 0;
   if (exchange_->rank() == 0) {
     LH_ASSIGN_OR_RETURN(
@@ -229,9 +230,9 @@ absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const Offloa
   return absl::OkStatus();
 }
 
-// Each rank reads the elements that it owns, and the ranks exchange them. So all ranks are equal, even if machines
-// compute a seed's values differently. A rank that cannot read tells the others before the collective, so that
-// none waits for it.
+// Each rank reads the elements that it owns, and the ranks exchange them. So all ranks are equal,
+// even if machines compute a seed's values differently. A rank that cannot read tells the others
+// before the collective, so that none waits for it.
 absl::Status Engine::Initialize(const InitialParameters& initial) {
   std::vector<int> units(layout().units.size());
   std::iota(units.begin(), units.end(), 0);
@@ -402,9 +403,10 @@ absl::Status Engine::FreeReduced(size_t pending_max) {
   return absl::OkStatus();
 }
 
-// The squared norm of the part of the pool's gradient that this rank owns. While ranks exchange momentum there is
-// no such gradient: then it is the squared norm of this rank's own gradient, times the number of ranks. Gradients
-// are scaled so that their sum is the mean. So the sum of these values over the ranks is the mean square.
+// The squared norm of the part of the pool's gradient that this rank owns. While ranks exchange
+// momentum there is no such gradient: then it is the squared norm of this rank's own gradient,
+// times the number of ranks. Gradients are scaled so that their sum is the mean. So the sum of
+// these values over the ranks is the mean square.
 at::Tensor Engine::SquaredNormPart() {
   const int units = static_cast<int>(layout().units.size());
   double sum = 0;
@@ -427,8 +429,8 @@ at::Tensor Engine::SquaredNormPart() {
   return at::stack(device_norms).square().sum();
 }
 
-// The weights of one unit are exchanged while the next unit is updated. Every rank refreshes the units in their
-// order, whichever is settled first.
+// The weights of one unit are exchanged while the next unit is updated. Every rank refreshes the
+// units in their order, whichever is settled first.
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "update");
   double scale = ClipScale(gradient_norm, clip_norm_);

@@ -1,16 +1,18 @@
-// Trains a model on one rank of a pool. It keeps this rank's part of the parameters, runs forward and backward,
-// gathers weights and reduces gradients over the pool as the partition map says, clips, and updates. It owns all
-// tensors; its interface has only spans and numbers.
+// Trains a model on one rank of a pool. It keeps this rank's part of the parameters, runs forward
+// and backward, gathers weights and reduces gradients over the pool as the partition map says,
+// clips, and updates. It owns all tensors; its interface has only spans and numbers.
 //
-// Called from one thread. Methods marked collective are called by every rank of the pool in the same order, and
-// block until the other ranks come or the communicator's deadline passes. After an error the state is undefined,
-// and the rank must start again.
+// Called from one thread. Methods marked collective are called by every rank of the pool in the
+// same order, and block until the other ranks come or the communicator's deadline passes. After an
+// error the state is undefined, and the rank must start again.
 //
-// With local steps of 0/1 Adam the ranks hold different parameters between two synchronisations. Then methods
-// that read or write parameters or state, or evaluate, return FAILED_PRECONDITION: call Settle first.
+// With local steps of 0/1 Adam the ranks hold different parameters between two synchronisations.
+// Then methods that read or write parameters or state, or evaluate, return FAILED_PRECONDITION:
+// call Settle first.
 //
-// Errors: UNAVAILABLE, DEADLINE_EXCEEDED (a peer rank is gone or makes no progress), RESOURCE_EXHAUSTED (memory),
-// INTERNAL (torch; or kSkipsInARowMax gradients in a row that were not finite).
+// Errors: UNAVAILABLE, DEADLINE_EXCEEDED (a peer rank is gone or makes no progress),
+// RESOURCE_EXHAUSTED (memory), INTERNAL (torch; or kSkipsInARowMax gradients in a row that were not
+// finite).
 #pragma once
 
 #include <memory>
@@ -50,13 +52,15 @@ struct TokenBatch {
 struct StepResult {
   // Over the tokens of the pool's batch, nats.
   double loss_sum = 0;
-  // L2 norm before clipping. When 1-bit Adam compresses, no rank knows the mean gradient. Then it is the root mean
-  // square of the norms of the ranks' own gradients, which is at least the norm of the mean.
+  // L2 norm before clipping. When 1-bit Adam compresses, no rank knows the mean gradient. Then it
+  // is the root mean square of the norms of the ranks' own gradients, which is at least the norm of
+  // the mean.
   double gradient_norm = 0;
-  // The gradient was not finite, and no rank updated anything. The error feedback of gradients became zero.
+  // The gradient was not finite, and no rank updated anything. The error feedback of gradients
+  // became zero.
   bool skipped = false;
-  // ||x - decoded||^2 / ||x||^2 of the weights and gradients that were quantized in this step, estimated over all
-  // ranks. (1-bit Adam's momentum: in the previous step.) 0: none were.
+  // ||x - decoded||^2 / ||x||^2 of the weights and gradients that were quantized in this step,
+  // estimated over all ranks. (1-bit Adam's momentum: in the previous step.) 0: none were.
   double weights_nmse = 0, gradients_nmse = 0;
   // By this rank, since the previous step.
   ReceivedBytes received;
@@ -75,16 +79,16 @@ struct StateBytes {
 // The counters of an optimizer, without its state of elements.
 struct OptimizerPhase {
   int64_t updates = 0;
-  // 1-bit Adam: the updates after which the variance was frozen (0: it is not frozen), and the last check of
-  // VarianceWatch.
+  // 1-bit Adam: the updates after which the variance was frozen (0: it is not frozen), and the last
+  // check of VarianceWatch.
   int64_t frozen_at = 0;
   VarianceLook last_look;
   // The newest steps, all of which were skipped.
   int skips_in_a_row = 0;
 };
 
-// The memory that evaluation beside training takes on a rank, in bytes: each copy of the weights, and the
-// activations. With autograd the activations are not known, and 0.
+// The memory that evaluation beside training takes on a rank, in bytes: each copy of the weights,
+// and the activations. With autograd the activations are not known, and 0.
 struct EvaluationMemory {
   int64_t snapshot = 0, activations = 0;
 };
@@ -94,8 +98,8 @@ struct EvaluatedWeights {
   bool finite = true;
 };
 
-// How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model has such kernels
-// for the device, otherwise kAutograd.
+// How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model
+// has such kernels for the device, otherwise kAutograd.
 enum class Blocks { kAuto, kFused, kAutograd };
 
 class Engine {
@@ -137,11 +141,12 @@ class Engine {
     // Kernels that code 4, 6 and 8 bits: see TileCoder. Null: those of the device.
     const SegmentKernels* kernels = nullptr;
   };
-  // Makes an engine with initial parameters, which are equal on all ranks. INVALID_ARGUMENT: the optimizer has
-  // nothing to update in this model. FAILED_PRECONDITION: the pool cannot be partitioned in this way
-  // (CheckTopology), or a node has too little memory for offloading. UNIMPLEMENTED: the optimizer does not work on
-  // this device, with this partition, or offloaded; or the model has no fused pass there. Others: those of
-  // Trace::Create, OpenOffloadDevice and LoadCudaSegmentKernels, and of reading the initial parameters. Collective.
+  // Makes an engine with initial parameters, which are equal on all ranks. INVALID_ARGUMENT: the
+  // optimizer has nothing to update in this model. FAILED_PRECONDITION: the pool cannot be
+  // partitioned in this way (CheckTopology), or a node has too little memory for offloading.
+  // UNIMPLEMENTED: the optimizer does not work on this device, with this partition, or offloaded;
+  // or the model has no fused pass there. Others: those of Trace::Create, OpenOffloadDevice and
+  // LoadCudaSegmentKernels, and of reading the initial parameters. Collective.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
@@ -155,12 +160,13 @@ class Engine {
     return interleaved_ == nullptr ? nullptr : &interleaved_->schedule();
   }
 
-  // Updates the parameters once, from the mean gradient over the pool's batch; if that is not finite, it skips the
-  // update. `share` is this rank's part of the batch; all ranks together have `pool_tokens` tokens. Collective.
+  // Updates the parameters once, from the mean gradient over the pool's batch; if that is not
+  // finite, it skips the update. `share` is this rank's part of the batch; all ranks together have
+  // `pool_tokens` tokens. Collective.
   absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_tokens,
                                   double learning_rate);
-  // Synchronises ranks that took local steps, so that all hold the same parameters. Otherwise does nothing.
-  // Returns what this rank received for it. Collective.
+  // Synchronises ranks that took local steps, so that all hold the same parameters. Otherwise does
+  // nothing. Returns what this rank received for it. Collective.
   absl::StatusOr<ReceivedBytes> Settle();
   // Whether all ranks hold the same parameters. All ranks give the same answer.
   bool settled() const;
@@ -169,13 +175,13 @@ class Engine {
 
   // --- Evaluation of a copy of the weights, beside training.
 
-  // Allocates the memory that evaluation takes. Call once before, with the size of the largest share of a batch.
-  // Local.
+  // Allocates the memory that evaluation takes. Call once before, with the size of the largest
+  // share of a batch. Local.
   absl::StatusOr<EvaluationMemory> PrepareEvaluationBeside(int64_t sequences, int64_t context);
   // Copies all current weights, whole, to this rank. Collective.
   absl::StatusOr<EvaluatedWeights> CopyWeights();
-  // As LossSum, but only of this rank's share. Called by another thread than the engine's, one call at a time.
-  // Local.
+  // As LossSum, but only of this rank's share. Called by another thread than the engine's, one call
+  // at a time. Local.
   absl::StatusOr<double> LossSumBeside(const EvaluatedWeights& weights,
                                        const TokenBatch& share) const;
   // values[i] becomes the sum over all ranks, with the same bits on every rank. Collective.
@@ -191,9 +197,10 @@ class Engine {
   // Sends the owners' parameters of these units to every rank that uses them. Collective.
   absl::Status Publish(absl::Span<const int> units);
 
-  // The optimizer's state of elements that this rank owns; zeros where it does not keep that state. Local. The
-  // parameters, these states and the phase are the whole state of training, for any partition and number of ranks.
-  // kGradientError can be read after CollectErrorFeedback until the next step; otherwise FAILED_PRECONDITION.
+  // The optimizer's state of elements that this rank owns; zeros where it does not keep that state.
+  // Local. The parameters, these states and the phase are the whole state of training, for any
+  // partition and number of ranks. kGradientError can be read after CollectErrorFeedback until the
+  // next step; otherwise FAILED_PRECONDITION.
   absl::Status ReadState(OptimizerState state, int unit, int64_t offset,
                          absl::Span<float> out) const;
   // Ignores elements whose state the optimizer does not keep.
@@ -203,16 +210,16 @@ class Engine {
   std::vector<ElementRange> KeptRanges(OptimizerState state, int unit) const;
   int64_t updates() const { return optimizer_->updates(); }
   OptimizerPhase phase() const;
-  // Call after the writes of all ranks. Sends the owners' state to every rank that updates an element, and sets
-  // the phase. The error feedback of gradients becomes what was written as kGradientError, or zero; that of 1-bit
-  // Adam becomes zero. Collective.
+  // Call after the writes of all ranks. Sends the owners' state to every rank that updates an
+  // element, and sets the phase. The error feedback of gradients becomes what was written as
+  // kGradientError, or zero; that of 1-bit Adam becomes zero. Collective.
   absl::Status PublishState(const OptimizerPhase& phase);
   // Sends the error feedback of gradients to the owners of the elements, for ReadState. Collective.
   absl::Status CollectErrorFeedback();
-  // The error feedback of 1-bit Adam, once the variance is frozen. kWorker: of every element of a unit, different
-  // on each rank. kServer: of the elements that this rank owns. It can only be restored on the same rank of as many
-  // ranks. The view may be read and written between two steps (after PublishState), and is valid until the next
-  // step. Empty: there is no error feedback.
+  // The error feedback of 1-bit Adam, once the variance is frozen. kWorker: of every element of a
+  // unit, different on each rank. kServer: of the elements that this rank owns. It can only be
+  // restored on the same rank of as many ranks. The view may be read and written between two steps
+  // (after PublishState), and is valid until the next step. Empty: there is no error feedback.
   absl::Span<float> FeedbackOf(Feedback end, int unit);
 
  private:

@@ -15,8 +15,8 @@ absl::StatusOr<ReceivedBytes> Engine::Settle() {
   });
 }
 
-// The steps of one unit are exchanged while the previous unit is updated. They use the memory of the unit's
-// gradient, which the update needs no more.
+// The steps of one unit are exchanged while the previous unit is updated. They use the memory of
+// the unit's gradient, which the update needs no more.
 absl::Status Engine::SynchronizeSteps() {
   if (momentum_ == nullptr || !momentum_->unsettled()) return absl::OkStatus();
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "synchronising local steps");

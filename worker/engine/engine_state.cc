@@ -58,8 +58,9 @@ absl::Status Engine::Publish(absl::Span<const int> units) {
   return queue_->Wait(last);
 }
 
-// Calls visit(subgroup, first, count, place) for each subgroup that keeps the state and overlaps the range: its
-// elements [first, first + count) lie in the range, the first of them at `place` in the unit.
+// Calls visit(subgroup, first, count, place) for each subgroup that keeps the state and overlaps
+// the range: its elements [first, first + count) lie in the range, the first of them at `place` in
+// the unit.
 template <typename Visit>
 void Engine::ForState(OptimizerState state, int unit, const ElementRange& range,
                       Visit&& visit) const {

@@ -1,11 +1,13 @@
-// Gradients in one flat float32 buffer for each unit, with the layout of the parameters. The first contribution to
-// a tensor overwrites, later ones (tied weights, micro-batches) are added. So nothing has to be zeroed.
+// Gradients in one flat float32 buffer for each unit, with the layout of the parameters. The first
+// contribution to a tensor overwrites, later ones (tied weights, micro-batches) are added. So
+// nothing has to be zeroed.
 //
-// If the plan splits gradients, a unit has a buffer from its first contribution in a micro-batch until Release.
-// What remains is the step's sum of the part that this rank keeps. Units of one size share buffers.
+// If the plan splits gradients, a unit has a buffer from its first contribution in a micro-batch
+// until Release. What remains is the step's sum of the part that this rank keeps. Units of one size
+// share buffers.
 //
-// Called from one thread, except Keep: the thread that reduced the unit calls it, between Finish and Release.
-// Throws as torch does.
+// Called from one thread, except Keep: the thread that reduced the unit calls it, between Finish
+// and Release. Throws as torch does.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +41,8 @@ class FlatGradients : public GradientPlaces {
 
   // --- If gradients are split.
 
-  // Adds the part that this rank keeps to the sum of the step. The buffer must hold it summed over the level over
-  // which gradients are split.
+  // Adds the part that this rank keeps to the sum of the step. The buffer must hold it summed over
+  // the level over which gradients are split.
   void Keep(int unit);
   void Release(int unit);
 

@@ -64,7 +64,8 @@ absl::Status GradientReduction::ReduceCoded(int unit, absl::Span<const Hop* cons
   at::Tensor received;
   // Parts of `received`, by rank. Empty before the first hop.
   std::vector<UnitCode::Addend> addends;
-  // Ends the previous hop: sums the pieces that this rank received, and codes them for the next hop.
+  // Ends the previous hop: sums the pieces that this rank received, and codes them for the next
+  // hop.
   const auto sum = [&](const PieceRange& pieces, const at::Tensor& to, int to_first,
                        const at::Tensor& error) {
     if (!addends.empty()) return code.Reduce(pieces, addends, values, to, to_first, error, loss_);
@@ -145,8 +146,8 @@ absl::Status GradientReduction::CollectErrors(int unit) {
   return SpreadErrors(unit);
 }
 
-// The whole error feedback goes to the last hop: for each owner, the rank after it takes it over, since that rank
-// codes values for the owner in the next reduction.
+// The whole error feedback goes to the last hop: for each owner, the rank after it takes it over,
+// since that rank codes values for the owner in the next reduction.
 absl::Status GradientReduction::SpreadErrors(int unit) {
   const Hop* const hop = LastHop();
   if (!feedback_ || hop == nullptr) return absl::OkStatus();

@@ -37,7 +37,8 @@ absl::Status MomentumExchange::Decide() {
   return absl::OkStatus();
 }
 
-// Such an update may give an element its first variance. From then on the element is compressed, too.
+// Such an update may give an element its first variance. From then on the element is compressed,
+// too.
 void MomentumExchange::DecideOnVariance() {
   const bool changed = std::exchange(changes_variance_, optimizer_.ChangesVarianceNext());
   if (!changed || changes_variance_) return;
@@ -110,7 +111,8 @@ absl::Status MomentumExchange::Average(int unit, const at::Tensor& gradient, dou
   return Mean(unit, gradient);
 }
 
-// Before the first synchronisation the error feedback is that of momentum, which is no step. It is dropped.
+// Before the first synchronisation the error feedback is that of momentum, which is no step. It is
+// dropped.
 absl::Status MomentumExchange::AverageSteps(int unit, const at::Tensor& steps) {
   const absl::Span<float> values = SpanOf<float>(steps);
   for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {

@@ -128,7 +128,8 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
   }
   std::vector<SubgroupShape> shapes;
   for (const UnitSubgroup& subgroup : plan.subgroups()) shapes.push_back(subgroup.shape);
-  // With an automatic stride, assumes that no subgroup is interleaved, which needs most host memory.
+  // With an automatic stride, assumes that no subgroup is interleaved, which needs most host
+  // memory.
   InterleavedAdamW::Options update = InterleavedOptionsOf(optimizer);
   update.schedule = options.schedule;
   update.schedule.stride = std::max(0, update.schedule.stride);

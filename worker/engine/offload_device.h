@@ -1,5 +1,5 @@
-// What offloading needs: the copies to and from the rank's device (Movement), the device's AdamW, and enough host
-// memory.
+// What offloading needs: the copies to and from the rank's device (Movement), the device's AdamW,
+// and enough host memory.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct OffloadOptions {
   // Kept weights, too. Requires `optimizer`, and weights that are split.
   bool parameters = false;
   // A negative stride: it is chosen by measurement.
-  ScheduleOptions schedule{.stride = -1};
+  UpdateScheduleOptions schedule{.stride = -1};
   // The largest subgroup: a multiple of kSubgroupGrain, above 0 with `optimizer`.
   int64_t subgroup_elements = 0;
   // The file that keeps measured rates for the next start. Empty: they are measured at each start.
@@ -40,13 +40,13 @@ struct OffloadDevice {
   DeviceAdamW update;
 };
 
-// On a CPU: an emulated device. FAILED_PRECONDITION: there is no such device, or no module for it. Others: those of
-// MakeCudaMovement. Throws as torch does.
+// On a CPU: an emulated device. FAILED_PRECONDITION: there is no such device, or no module for it.
+// Others: those of MakeCudaMovement. Throws as torch does.
 absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options,
                                                 const OptimizerOptions& optimizer = {});
 
-// FAILED_PRECONDITION: the host has too little memory for `ranks` ranks of this node that offload as this one does
-// (CheckHostMemory). `plan` must have the options' subgroups.
+// FAILED_PRECONDITION: the host has too little memory for `ranks` ranks of this node that offload
+// as this one does (CheckHostMemory). `plan` must have the options' subgroups.
 absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan,
                                 const OffloadOptions& options, const OptimizerOptions& optimizer,
                                 c10::Device device, bool computes_in_float, int ranks);
@@ -54,8 +54,8 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
 // The options of the interleaved update for an optimizer, AdamW or Muon.
 InterleavedAdamW::Options InterleavedOptionsOf(const OptimizerOptions& optimizer);
 
-// The stride of the options. If that is negative, the best one by the rates that are measured now, or were kept
-// before. For Muon: 1, since the device multiplies matrices.
+// The stride of the options. If that is negative, the best one by the rates that are measured now,
+// or were kept before. For Muon: 1, since the device multiplies matrices.
 absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const OffloadOptions& options,
                                        const OptimizerOptions& optimizer, bool shadow, int ranks,
                                        absl::Span<const int64_t> elements, ThreadTeam& team);

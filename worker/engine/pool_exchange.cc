@@ -68,7 +68,8 @@ absl::StatusOr<std::unique_ptr<PoolExchange>> PoolExchange::Create(const PoolLin
               [&](int a, int b) { return t.piece(a) < t.piece(b); });
     return exchange->MakeHop(members, narrow, wide);
   };
-  // The ranks of this rank's `outer` group that have the same pieces, each in its own `inner` group.
+  // The ranks of this rank's `outer` group that have the same pieces, each in its own `inner`
+  // group.
   const auto across = [&](Level inner, Level outer) {
     std::vector<int> members;
     for (const int other : t.Group(outer, rank)) {

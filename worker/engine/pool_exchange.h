@@ -1,9 +1,9 @@
-// The engine's collectives: operations on tensors over the groups of ranks that the pool's topology gives. Without a
-// communicator the pool is one rank, and nothing is exchanged. Tensors in memory that the communicator cannot read
-// are copied to memory that it can read, and back.
+// The engine's collectives: operations on tensors over the groups of ranks that the pool's topology
+// gives. Without a communicator the pool is one rank, and nothing is exchanged. Tensors in memory
+// that the communicator cannot read are copied to memory that it can read, and back.
 //
-// Called from one thread at a time; received() from any thread. All operations are collective and block. Errors:
-// those of the communicator. Throws as torch does.
+// Called from one thread at a time; received() from any thread. All operations are collective and
+// block. Errors: those of the communicator. Throws as torch does.
 #pragma once
 
 #include <array>
@@ -40,8 +40,8 @@ struct PoolLink {
 enum class Use { kForward, kBackward, kGradient, kRefresh };
 inline constexpr int kUses = 4;
 
-// Bytes that this rank received from other ranks, by Use and by the narrowest level that sender and receiver share
-// (kPair, kNode or kPool).
+// Bytes that this rank received from other ranks, by Use and by the narrowest level that sender and
+// receiver share (kPair, kNode or kPool).
 struct ReceivedBytes {
   using ByLevel = std::array<int64_t, 4>;
   std::array<ByLevel, kUses> payload = {};
@@ -55,20 +55,21 @@ struct ReceivedBytes {
   ReceivedBytes operator-(const ReceivedBytes& earlier) const;
 };
 
-// One collective on the path between two levels: a group of ranks, each of which holds a part. The parts follow each
-// other in the order of `ranks`, which is that of the communicator.
+// One collective on the path between two levels: a group of ranks, each of which holds a part. The
+// parts follow each other in the order of `ranks`, which is that of the communicator.
 struct Hop {
   Communicator* communicator = nullptr;
   std::vector<int> ranks;
-  // A rank's part is what it holds of something that is split over `wide`. All parts together are what it holds of
-  // something that is split over `narrow`.
+  // A rank's part is what it holds of something that is split over `wide`. All parts together are
+  // what it holds of something that is split over `narrow`.
   Level narrow = Level::kRank, wide = Level::kRank;
 };
 
 class PoolExchange {
  public:
-  // Makes the groups that the map needs. `device`: where the tensors lie. INVALID_ARGUMENT: the nodes do not have
-  // the communicator's number of ranks; nothing was exchanged. Also the errors of CheckTopology. Collective.
+  // Makes the groups that the map needs. `device`: where the tensors lie. INVALID_ARGUMENT: the
+  // nodes do not have the communicator's number of ranks; nothing was exchanged. Also the errors of
+  // CheckTopology. Collective.
   static absl::StatusOr<std::unique_ptr<PoolExchange>> Create(const PoolLink& link,
                                                               const PartitionMap& map,
                                                               at::Device device);
@@ -77,9 +78,9 @@ class PoolExchange {
   int ranks() const { return topology_.ranks(); }
   const Topology& topology() const { return topology_; }
 
-  // The hops that gather what is split over `wide`, until it is split over `narrow`. Reductions take them in reverse
-  // order. Empty: the two levels are the same in this pool. `narrow` must not be wider than `wide`; kPair requires
-  // that the map uses pairs.
+  // The hops that gather what is split over `wide`, until it is split over `narrow`. Reductions
+  // take them in reverse order. Empty: the two levels are the same in this pool. `narrow` must not
+  // be wider than `wide`; kPair requires that the map uses pairs.
   std::vector<const Hop*> Path(Level wide, Level narrow) const;
 
   // Over a hop; `parts` by its ranks. `scales`: how many bytes of each part are no payload; none if
@@ -88,12 +89,12 @@ class PoolExchange {
   // bytes[parts[r]] as rank r has it, for every r.
   absl::Status AllGather(const Hop& hop, const at::Tensor& bytes, absl::Span<const Part> parts,
                          absl::Span<const int64_t> scales, Use use);
-  // `flat` has parts of `counts` float32 elements. This rank's part becomes the sum over the hop's ranks, in their
-  // order. The other parts do not change, or become the sums of other ranks.
+  // `flat` has parts of `counts` float32 elements. This rank's part becomes the sum over the hop's
+  // ranks, in their order. The other parts do not change, or become the sums of other ranks.
   absl::Status ReduceScatter(const Hop& hop, const at::Tensor& flat,
                              absl::Span<const int64_t> counts);
-  // to[receive_parts[r]] = from[send_parts[this rank]] of rank r, for every other rank r. Both tensors are bytes.
-  // Counts as gradients.
+  // to[receive_parts[r]] = from[send_parts[this rank]] of rank r, for every other rank r. Both
+  // tensors are bytes. Counts as gradients.
   absl::Status AllToAll(const Hop& hop, const at::Tensor& from, absl::Span<const Part> send_parts,
                         const at::Tensor& to, absl::Span<const Part> receive_parts,
                         absl::Span<const int64_t> scales);
@@ -106,8 +107,8 @@ class PoolExchange {
   absl::Status Sum(const at::Tensor& values);
   // Whether the communicator works on device memory.
   bool works_on_device() const { return !stage_.is_cpu(); }
-  // `flat`, float32 in host memory, becomes the mean over the ranks, compressed by `reduce`. Requires more than one
-  // rank. Counts as gradients.
+  // `flat`, float32 in host memory, becomes the mean over the ranks, compressed by `reduce`.
+  // Requires more than one rank. Counts as gradients.
   absl::Status CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat);
   // Returns the values of every rank, by rank.
   absl::StatusOr<std::vector<std::vector<int64_t>>> Gather(absl::Span<const int64_t> values);

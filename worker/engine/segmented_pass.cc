@@ -13,7 +13,8 @@ namespace {
 struct Segment {
   // Undefined for the first unit, which reads tokens.
   at::Tensor input;
-  // In backward the leaves may have other memory, with the same values. Empty if forward runs again.
+  // In backward the leaves may have other memory, with the same values. Empty if forward runs
+  // again.
   std::vector<at::Tensor> weights;
   at::Tensor output;
 };

@@ -1,7 +1,7 @@
-// Forward and backward through a model unit by unit, without hooks. Each unit's output is detached from the graph
-// and becomes the next unit's input; backward walks the units in reverse. So a unit's weights, activations and
-// gradients are needed only at known times, on which sharding and overlapped reduction depend. Called from the
-// thread that computes.
+// Forward and backward through a model unit by unit, without hooks. Each unit's output is detached
+// from the graph and becomes the next unit's input; backward walks the units in reverse. So a
+// unit's weights, activations and gradients are needed only at known times, on which sharding and
+// overlapped reduction depend. Called from the thread that computes.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@
 
 namespace longhaul {
 
-// The uses for a WeightStream. Training: every unit forward, then every unit backward in reverse. Evaluation: every
-// unit forward.
+// The uses for a WeightStream. Training: every unit forward, then every unit backward in reverse.
+// Evaluation: every unit forward.
 std::vector<UnitUse> TrainingUses(const Model& model);
 std::vector<UnitUse> EvaluationUses(const Model& model);
 
@@ -47,9 +47,10 @@ struct PassLoss {
   double Total() const { return on_host + (on_device.defined() ? on_device.item<double>() : 0); }
 };
 
-// Returns the sum of the loss over the batch's tokens, in nats. Adds the gradient of that sum times the scale to
-// `gradients`. Without a batch this rank takes part in the gathers, adds nothing, and returns 0. Blocks as `weights`
-// does. Errors: those of `weights` and `ready`. Throws as torch does.
+// Returns the sum of the loss over the batch's tokens, in nats. Adds the gradient of that sum times
+// the scale to `gradients`. Without a batch this rank takes part in the gathers, adds nothing, and
+// returns 0. Blocks as `weights` does. Errors: those of `weights` and `ready`. Throws as torch
+// does.
 absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
                                          const PassOptions& options, WeightStream& weights,
                                          FlatGradients& gradients, const UnitGradientReady& ready);

@@ -16,8 +16,8 @@ std::vector<ElementRange> InElements(const std::vector<BlockRange>& blocks, int6
   return pieces;
 }
 
-// The parts of a unit's tensors inside `range`. Neighbours with the same decay are joined; with kMatrices, hidden
-// matrices stay apart.
+// The parts of a unit's tensors inside `range`. Neighbours with the same decay are joined; with
+// kMatrices, hidden matrices stay apart.
 void AppendSubgroups(const UnitLayout& layout, int unit, const ElementRange& range, CutRule rule,
                      std::vector<UnitSubgroup>& subgroups) {
   const size_t before = subgroups.size();

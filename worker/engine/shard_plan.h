@@ -1,8 +1,10 @@
-// Decides which elements of each unit a rank holds and updates. Pure values, which agree on all ranks.
+// Decides which elements of each unit a rank holds and updates. Pure values, which agree on all
+// ranks.
 //
-// For any partition, each unit is cut into as many pieces as the pool has ranks, at multiples of a block
-// (CutUnits). Each piece has one owner. What the session reads and writes are the owners' values. The owners also
-// compute their part of the gradient norm, so that its bits do not depend on the partition.
+// For any partition, each unit is cut into as many pieces as the pool has ranks, at multiples of a
+// block (CutUnits). Each piece has one owner. What the session reads and writes are the owners'
+// values. The owners also compute their part of the gradient norm, so that its bits do not depend
+// on the partition.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +35,9 @@ inline constexpr int64_t kSubgroupGrain = 128;
 
 class ShardPlan {
  public:
-  // Requires CheckTopology. With CutRule::kMatrices each hidden matrix is one subgroup. `subgroup_elements`: the
-  // largest size of all other subgroups, a multiple of kSubgroupGrain. 0: no bound.
+  // Requires CheckTopology. With CutRule::kMatrices each hidden matrix is one subgroup.
+  // `subgroup_elements`: the largest size of all other subgroups, a multiple of kSubgroupGrain. 0:
+  // no bound.
   ShardPlan(const ModelLayout& layout, const PartitionMap& map, const Topology& topology, int rank,
             CutRule rule = CutRule::kBlocks, int64_t subgroup_elements = 0);
 
@@ -52,8 +55,8 @@ class ShardPlan {
   ElementRange Held(int unit, Level level, int rank) const;
   // The subgroups that this rank updates, in the order of the units.
   const std::vector<UnitSubgroup>& subgroups() const { return subgroups_; }
-  // The index of the unit's first subgroup. A unit's subgroups end where those of unit + 1 begin; `unit` may be the
-  // number of units.
+  // The index of the unit's first subgroup. A unit's subgroups end where those of unit + 1 begin;
+  // `unit` may be the number of units.
   int first_subgroup(int unit) const { return first_subgroups_[unit]; }
 
  private:

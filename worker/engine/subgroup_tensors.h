@@ -9,8 +9,8 @@
 
 namespace longhaul {
 
-// A tensor that uses the span's memory, which lies on `device`. T is float, or uint16_t for the bits of bf16
-// numbers.
+// A tensor that uses the span's memory, which lies on `device`. T is float, or uint16_t for the
+// bits of bf16 numbers.
 template <typename T>
 at::Tensor TensorOf(absl::Span<T> span, at::Device device) {
   using Value = std::remove_const_t<T>;
@@ -23,8 +23,8 @@ at::Tensor TensorOf(absl::Span<T> span, at::Device device) {
       .make_tensor();
 }
 
-// The gradient of an update in float32, and the same scaled. The result may use the update's memory: do not write to
-// it.
+// The gradient of an update in float32, and the same scaled. The result may use the update's
+// memory: do not write to it.
 inline at::Tensor GradientOf(const SubgroupUpdate& update, at::Device device) {
   return update.gradients.empty() ? TensorOf(update.narrow_gradients, device).to(at::kFloat)
                                   : TensorOf(update.gradients, device);

@@ -58,8 +58,8 @@ void CheckLaunched(const absl::Status& status) {
   TORCH_CHECK(status.ok(), std::string(status.message()));
 }
 
-// Copies plain structs to the memory of a device. The result may be freed once the kernels that read it are
-// enqueued: the allocator reuses memory only on the same stream.
+// Copies plain structs to the memory of a device. The result may be freed once the kernels that
+// read it are enqueued: the allocator reuses memory only on the same stream.
 template <typename T>
 at::Tensor OnDevice(std::vector<T>& structs, at::Device device) {
   const auto bytes = static_cast<int64_t>(structs.size() * sizeof(T));
@@ -105,7 +105,8 @@ at::Tensor CodingLoss::TakeOn(at::Device device) {
   absl::c_copy(of_host, SpanOf<double>(sums).begin());
   if (!device.is_cpu()) sums = CopyToDevice(sums, device);
   if (reports_.empty()) return sums;
-  // Views the reports as columns: int32 base_exponent and first_bad, then float64 error_energy and signal_energy.
+  // Views the reports as columns: int32 base_exponent and first_bad, then float64 error_energy and
+  // signal_energy.
   static_assert(sizeof(cuda::EncodeReport) == 24 && offsetof(cuda::EncodeReport, first_bad) == 4 &&
                 offsetof(cuda::EncodeReport, error_energy) == 8 &&
                 offsetof(cuda::EncodeReport, signal_energy) == 16);

@@ -1,7 +1,8 @@
-// AdamW with torch's own fused kernel, on any device. Ranks on CUDA use it. The spans of an update are memory of the
-// device. Subgroups are settled by Finish, with one call of the kernel for all that share a setting: many small
-// kernels take longer to launch than to run. Gradients that must be scaled are copied first; then there is a call
-// for each kScaledElements of them, to bound the copies. Called from one thread.
+// AdamW with torch's own fused kernel, on any device. Ranks on CUDA use it. The spans of an update
+// are memory of the device. Subgroups are settled by Finish, with one call of the kernel for all
+// that share a setting: many small kernels take longer to launch than to run. Gradients that must
+// be scaled are copied first; then there is a call for each kScaledElements of them, to bound the
+// copies. Called from one thread.
 #pragma once
 
 #include <vector>

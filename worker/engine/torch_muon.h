@@ -1,6 +1,7 @@
-// Muon (worker/optim/muon_options.h) for the subgroups that are matrices, and another optimizer for the rest. Torch
-// computes the matrix products, on any device. The update of a matrix depends only on that matrix. So every owner
-// gets the same bits, if torch has the same number of threads. Called from one thread.
+// Muon (worker/optim/muon_options.h) for the subgroups that are matrices, and another optimizer for
+// the rest. Torch computes the matrix products, on any device. The update of a matrix depends only
+// on that matrix. So every owner gets the same bits, if torch has the same number of threads.
+// Called from one thread.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace longhaul {
 
-// Updates one matrix on the current stream of `device`, where all memory lies. `momentum`: [rows, columns]. The
-// shadow of the update may be empty. Throws as torch does.
+// Updates one matrix on the current stream of `device`, where all memory lies. `momentum`: [rows,
+// columns]. The shadow of the update may be empty. Throws as torch does.
 void UpdateMatrix(const MuonOptions& options, const SubgroupShape& shape,
                   const UpdateOptions& update, const SubgroupUpdate& of, at::Tensor momentum,
                   at::Device device);

@@ -1,5 +1,5 @@
-// Converts torch's exceptions to absl::Status at the boundary of torch: RESOURCE_EXHAUSTED if there is not enough
-// memory, otherwise INTERNAL.
+// Converts torch's exceptions to absl::Status at the boundary of torch: RESOURCE_EXHAUSTED if there
+// is not enough memory, otherwise INTERNAL.
 #pragma once
 
 #include <exception>
@@ -15,7 +15,8 @@
 
 namespace longhaul {
 
-// Calls `body`, which returns absl::Status or absl::StatusOr. `doing` says what it does, for messages.
+// Calls `body`, which returns absl::Status or absl::StatusOr. `doing` says what it does, for
+// messages.
 template <typename Body>
 auto CatchTorch(std::string_view doing, Body&& body) -> decltype(body()) {
   const auto message = [&](std::string_view what) {

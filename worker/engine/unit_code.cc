@@ -28,8 +28,8 @@ at::Tensor ErrorOf(const at::Tensor& error, const ElementRange& range, int64_t f
   return error.defined() ? error.narrow(0, range.first - first, range.count) : at::Tensor();
 }
 
-// Calls code(carried) with the error feedback in float32, which becomes the coding error; then averages the two (LoCo,
-// arXiv 2407.04480). With beta = 0 the error feedback is the coding error.
+// Calls code(carried) with the error feedback in float32, which becomes the coding error; then
+// averages the two (LoCo, arXiv 2407.04480). With beta = 0 the error feedback is the coding error.
 template <typename Code>
 void Carry(const at::Tensor& error, double beta, Code&& code) {
   if (!error.defined()) return code(at::Tensor());
@@ -81,13 +81,10 @@ UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> piec
         Section section{
             .run = {inside, vector, run.vectors_before + inside.first - run.range.first},
             .offset = offset};
-        if (vector || bits >= 16) {
-          section.size = inside.count * (vector ? 32 : bits) / 8;
-          payload += section.size;
-        } else {
-          section.size = coder_->Bytes(inside.count);
-          payload += coder_->CodeBytes(inside.count);
-        }
+        const bool coded = IsCoded(section);
+        const int64_t plain_bytes = inside.count * (vector ? 32 : bits) / 8;
+        section.size = coded ? coder_->Bytes(inside.count) : plain_bytes;
+        payload += coded ? coder_->CodeBytes(inside.count) : plain_bytes;
         offset += section.size;
         piece.sections.push_back(section);
       }

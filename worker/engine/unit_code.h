@@ -1,10 +1,11 @@
-// The form in which ranks send each other the elements of a unit: its pieces one after another. Each piece is coded
-// on its own, so that a rank can forward pieces that another rank coded. A piece has the elements of its vectors in
-// float32, then those of its matrices in `bits`, with their scales (int4, int6, int8 of common/codec/README.md), and
-// zeros up to a multiple of kAlignment.
+// The form in which ranks send each other the elements of a unit: its pieces one after another.
+// Each piece is coded on its own, so that a rank can forward pieces that another rank coded. A
+// piece has the elements of its vectors in float32, then those of its matrices in `bits`, with
+// their scales (int4, int6, int8 of common/codec/README.md), and zeros up to a multiple of
+// kAlignment.
 //
-// Immutable, so thread-safe. Does not wait for a device. Throws as torch does. With 16 or 32 bits tensors may lie on
-// any device, otherwise on the device of the tile coder.
+// Immutable, so thread-safe. Does not wait for a device. Throws as torch does. With 16 or 32 bits
+// tensors may lie on any device, otherwise on the device of the tile coder.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,8 @@ struct UnitValues {
   // float32 or bf16: elements [first, first + numel) of the unit.
   at::Tensor flat;
   int64_t first = 0;
-  // float32: the elements of the unit's vectors, one vector after another. Undefined: they are in `flat`.
+  // float32: the elements of the unit's vectors, one vector after another. Undefined: they are in
+  // `flat`.
   at::Tensor vectors;
 };
 
@@ -59,25 +61,27 @@ class UnitCode {
   // How many of these bytes are scales and padding.
   int64_t ScaleBytes(const PieceRange& pieces) const;
 
-  // Codes pieces of `from` into their parts of `to`, which begins with piece `to_first` of the coded unit. `error` is
-  // a bf16 tensor for the pieces' elements, or undefined: it is added before coding, and then becomes error_beta times
-  // itself plus (1 - error_beta) times the coding error (bits 4, 6 and 8). `loss` receives the errors. Values that are
-  // not finite become unspecified with bits 4, 6 and 8, and are sent as they are with 16 and 32.
+  // Codes pieces of `from` into their parts of `to`, which begins with piece `to_first` of the
+  // coded unit. `error` is a bf16 tensor for the pieces' elements, or undefined: it is added before
+  // coding, and then becomes error_beta times itself plus (1 - error_beta) times the coding error
+  // (bits 4, 6 and 8). `loss` receives the errors. Values that are not finite become unspecified
+  // with bits 4, 6 and 8, and are sent as they are with 16 and 32.
   void Encode(const PieceRange& pieces, const UnitValues& from, const at::Tensor& to, int to_first,
               const at::Tensor& error, CodingLoss& loss) const;
   // The reverse of Encode: pieces of `from`, which begins with piece `from_first`, to values.
   void Decode(const PieceRange& pieces, const at::Tensor& from, int from_first,
               const UnitValues& to) const;
 
-  // One rank's addend in a sum of pieces: `coded`, which begins with piece `first` of the unit; or, if that is
-  // undefined, float32 `values`.
+  // One rank's addend in a sum of pieces: `coded`, which begins with piece `first` of the unit; or,
+  // if that is undefined, float32 `values`.
   struct Addend {
     at::Tensor coded;
     int first = 0;
     UnitValues values;
   };
-  // Sums pieces in the order of the addends, in float32, from zero. Writes the sum to `sum`, float32, which may be the
-  // values of an addend. If `to` is defined, writes the coded sum there instead, as Encode does.
+  // Sums pieces in the order of the addends, in float32, from zero. Writes the sum to `sum`,
+  // float32, which may be the values of an addend. If `to` is defined, writes the coded sum there
+  // instead, as Encode does.
   void Reduce(const PieceRange& pieces, absl::Span<const Addend> addends, const UnitValues& sum,
               const at::Tensor& to, int to_first, const at::Tensor& error, CodingLoss& loss) const;
 

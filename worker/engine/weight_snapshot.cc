@@ -10,7 +10,8 @@
 namespace longhaul {
 namespace {
 
-// Copies the memory that tensors share as a whole, so that the tensors of one product stay neighbours.
+// Copies the memory that tensors share as a whole, so that the tensors of one product stay
+// neighbours.
 std::vector<at::Tensor> CopyTogether(absl::Span<const at::Tensor> tensors) {
   struct Range {
     int64_t first, end;

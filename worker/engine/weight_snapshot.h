@@ -1,5 +1,5 @@
-// A copy of all compute weights of a model at one moment, whole in this rank's memory, for any partition. Evaluation
-// beside training uses it.
+// A copy of all compute weights of a model at one moment, whole in this rank's memory, for any
+// partition. Evaluation beside training uses it.
 //
 // Immutable, so thread-safe. Throws as torch does.
 #pragma once
@@ -18,8 +18,8 @@ namespace longhaul {
 
 class WeightSnapshot {
  public:
-  // Copies the weights that `weights` gathers; its uses must be EvaluationUses. Blocks for the gathers. Errors: those
-  // of the gathers.
+  // Copies the weights that `weights` gathers; its uses must be EvaluationUses. Blocks for the
+  // gathers. Errors: those of the gathers.
   static absl::StatusOr<WeightSnapshot> Take(const Model& model, WeightStream& weights);
   // The memory of a snapshot.
   static int64_t BytesOf(const ModelLayout& layout, at::ScalarType compute);
@@ -33,7 +33,8 @@ class WeightSnapshot {
   std::vector<std::vector<at::Tensor>> leaves_;
 };
 
-// The sum of the loss over the batch's tokens, in nats. `fused` computes it. Null: the model's own forward does.
+// The sum of the loss over the batch's tokens, in nats. `fused` computes it. Null: the model's own
+// forward does.
 double LossSum(const Model& model, const WeightSnapshot& weights, const Batch& batch,
                FusedPass* fused);
 

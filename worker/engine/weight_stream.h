@@ -1,7 +1,9 @@
-// Gathers the units of a model ahead of their use, in the order in which the passes use them, and frees each unit
-// after its last use. Every rank has the same uses in the same order, also a rank that has nothing to compute.
+// Gathers the units of a model ahead of their use, in the order in which the passes use them, and
+// frees each unit after its last use. Every rank has the same uses in the same order, also a rank
+// that has nothing to compute.
 //
-// Called from one thread. Blocks until a gather is done. Errors: those of the gathers. Throws as torch does.
+// Called from one thread. Blocks until a gather is done. Errors: those of the gathers. Throws as
+// torch does.
 #pragma once
 
 #include <map>

@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// The scores of so many query rows are computed at once. Keys after the last of these rows are skipped, and so
-// are panels of keys before the document of the first.
+// The scores of so many query rows are computed at once. Keys after the last of these rows are
+// skipped, and so are panels of keys before the document of the first.
 constexpr int64_t kQueryRows = 16;
 // The score of a masked key: far below every other score, so that its exponential is zero.
 constexpr float kMasked = -1e30f;
@@ -30,16 +30,16 @@ int64_t PanelBegin(const AttentionInputs& in, int64_t t) {
   return in.StartOf(t) / kPanelColumns * kPanelColumns;
 }
 
-// Packs x [positions, width] as the right side of a product whose columns are positions and whose depth is the
-// width.
+// Packs x [positions, width] as the right side of a product whose columns are positions and whose
+// depth is the width.
 HWY_INLINE void PackAcross(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
   for (int64_t t = 0; t < s.positions; t += kPanelColumns) {
     PackPanel({x + t * stride, 1, stride}, s.width, std::min(kPanelColumns, s.positions - t),
               kPanelColumns, panels + t * s.width);
   }
 }
-// Packs x [positions, width] as the right side of a product whose columns are the width and whose depth is
-// positions.
+// Packs x [positions, width] as the right side of a product whose columns are the width and whose
+// depth is positions.
 HWY_INLINE void PackDown(const float* x, int64_t stride, const AttentionShape& s, float* panels) {
   for (int64_t i = 0; i < s.width; i += kPanelColumns) {
     const int64_t columns = std::min(kPanelColumns, s.width - i);
@@ -47,13 +47,14 @@ HWY_INLINE void PackDown(const float* x, int64_t stride, const AttentionShape& s
   }
 }
 
-// c = a [rows, width] times columns [begin, limit) of panels from PackAcross. A panel begins at `begin`.
+// c = a [rows, width] times columns [begin, limit) of panels from PackAcross. A panel begins at
+// `begin`.
 HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_t rows,
                                const AttentionShape& s, int64_t begin, int64_t limit, float* c,
                                int64_t c_stride) {
   for (int64_t t = begin; t < limit; t += kPanelColumns) {
     MultiplyPanel(a, rows, s.width, {panels + t * s.width, kPanelColumns},
-                  std::min(kPanelColumns, limit - t), c + t, c_stride, false);
+                  std::min(kPanelColumns, limit - t), c + t, c_stride, /*add=*/false);
   }
 }
 // c = a [rows, depth] times positions [first, first + depth) of panels from PackDown.
@@ -190,8 +191,8 @@ struct HeadBackward {
         MultiplyDown({dscores + row + begin, padded, 1}, keys_down, rows, s, begin,
                      first + rows - begin, g.dq + first * g.stride, g.stride, false);
       }
-      // Keys after a query, and keys of earlier documents, do not count for it. Probabilities were computed from
-      // the beginning of a panel on, since a product covers whole panels.
+      // Keys after a query, and keys of earlier documents, do not count for it. Probabilities were
+      // computed from the beginning of a panel on, since a product covers whole panels.
       int64_t seen_until = block;
       int64_t key = in.StartOf(block) / kQueryRows * kQueryRows;
       for (; key < end; key += kQueryRows) {

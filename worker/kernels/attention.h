@@ -1,14 +1,18 @@
-// Causal attention of one key and value head with the query heads that share it, forward and backward, in
-// float32. For a query at position t, the softmax runs over the keys s with start(t) <= s <= t:
+// Causal attention of one key and value head with the query heads that share it, forward and
+// backward, in float32. For a query at position t, the softmax runs over the keys s with start(t)
+// <= s <= t:
 //   p_s = softmax_s(q_t . k_s / sqrt(width)) ;  out_t = sum_s p_s v_s
-// The scores of a few query rows are computed at a time, and again in backward (Dao et al., "FlashAttention",
-// arXiv 2205.14135). So memory grows with the number of positions T, and not with its square.
+// The scores of a few query rows are computed at a time, and again in backward (Dao et al.,
+// "FlashAttention", arXiv 2205.14135). So memory grows with the number of positions T, and not with
+// its square.
 //
-// Position t of a head begins at data + t * stride. Several documents may lie one after another. Then work grows
-// with the squares of their lengths, and the values of one document do not change a bit of another's results.
+// Position t of a head begins at data + t * stride. Several documents may lie one after another.
+// Then work grows with the squares of their lengths, and the values of one document do not change a
+// bit of another's results.
 //
-// Pure functions on the caller's thread and memory; thread-safe. Outputs, gradients and scratch must not overlap
-// the inputs. Tests hold the results to within 1e-5 max(1, |x|) of a double-precision reference, for inputs in [-1, 1).
+// Pure functions on the caller's thread and memory; thread-safe. Outputs, gradients and scratch
+// must not overlap the inputs. Tests hold the results to within 1e-5 max(1, |x|) of a
+// double-precision reference, for inputs in [-1, 1).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +25,8 @@ struct AttentionShape {
   int64_t query_heads = 0;
 };
 
-// Backward keeps the probabilities of so many queries at a time, and computes the keys' gradients from them.
+// Backward keeps the probabilities of so many queries at a time, and computes the keys' gradients
+// from them.
 inline constexpr int64_t kQueryBlock = 64;
 
 // The size of `scratch` for a call, in elements.
@@ -38,8 +43,8 @@ struct AttentionInputs {
   int64_t StartOf(int64_t position) const { return starts == nullptr ? 0 : starts[position]; }
 };
 
-// Writes the result of head h at position t to out[t * out_stride + h * width ...], and the logarithm of its
-// sum of exponentials to log_sum[h * positions + t].
+// Writes the result of head h at position t to out[t * out_stride + h * width ...], and the
+// logarithm of its sum of exponentials to log_sum[h * positions + t].
 void AttentionForward(const AttentionShape& shape, const AttentionInputs& inputs, float* out,
                       int64_t out_stride, float* log_sum, float* scratch);
 

@@ -1,14 +1,15 @@
-// Cross-entropy of rows of logits, and its gradient. A pure function on the caller's thread and memory;
-// thread-safe.
+// Cross-entropy of rows of logits, and its gradient. A pure function on the caller's thread and
+// memory; thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace longhaul::kernels {
 
-// Returns the sum over rows of log(sum(exp(logits))) - logits[target], in nats. Replaces the logits by the
-// gradient of `scale` times that sum: scale (softmax(logits) - one_hot(target)). logits: [rows, classes];
-// targets: [rows], in [0, classes). Tests hold the loss to a relative error of 1e-5.
+// Returns the sum over rows of log(sum(exp(logits))) - logits[target], in nats. Replaces the logits
+// by the gradient of `scale` times that sum: scale (softmax(logits) - one_hot(target)). logits:
+// [rows, classes]; targets: [rows], in [0, classes). Tests hold the loss to a relative error of
+// 1e-5.
 double CrossEntropy(float* logits, const int64_t* targets, int64_t rows, int64_t classes,
                     double scale);
 

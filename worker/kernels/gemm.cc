@@ -13,7 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// The depth is cut into parts of this size, so that the part of a panel stays in the second-level cache.
+// The depth is cut into parts of this size, so that the part of a panel stays in the second-level
+// cache.
 constexpr int64_t kDepthBlock = 512;
 
 void MultiplyPanels(const FloatMatrix& a, const float* panels, const Product& p, float* c) {

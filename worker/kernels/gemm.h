@@ -1,19 +1,20 @@
-// Matrix products for the blocks' forward and backward: C = A B with A [rows, depth] and B [depth, columns],
-// row-major or transposed float32 matrices of any size. An element of C is summed over the depth in one fixed
-// order, whatever rows and columns a call computes. So the bits depend neither on the number of threads nor on
-// how they share the work. They do depend on the instruction set (fused multiply-add where the CPU has it).
-// Tests hold C to within 1e-6 (2 + sqrt(depth)) max(1, |c|) of a double-precision reference, for inputs in [-1, 1).
+// Matrix products for the blocks' forward and backward: C = A B with A [rows, depth] and B [depth,
+// columns], row-major or transposed float32 matrices of any size. An element of C is summed over
+// the depth in one fixed order, whatever rows and columns a call computes. So the bits depend
+// neither on the number of threads nor on how they share the work. They do depend on the
+// instruction set (fused multiply-add where the CPU has it). Tests hold C to within 1e-6 (2 +
+// sqrt(depth)) max(1, |c|) of a double-precision reference, for inputs in [-1, 1).
 //
-// B is first packed into panels, which several threads may then read. Pure functions on the caller's thread and
-// memory; thread-safe.
+// B is first packed into panels, which several threads may then read. Pure functions on the
+// caller's thread and memory; thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace longhaul::kernels {
 
-// A matrix in memory: element (i, j) is data[i * row_stride + j * column_stride]; one of the strides
-// is 1.
+// A matrix in memory: element (i, j) is data[i * row_stride + j * column_stride]; one of the
+// strides is 1.
 template <typename T>
 struct MatrixRef {
   const T* data = nullptr;

@@ -1,9 +1,10 @@
-// Matrix products as in gemm.h, with bf16 factors and float32 sums. Two neighbours along the depth form a pair
-// of 32 bits, the first in the lower half. If the depth is odd, the last one is paired with zero. float32
-// values are rounded to nearest even.
+// Matrix products as in gemm.h, with bf16 factors and float32 sums. Two neighbours along the depth
+// form a pair of 32 bits, the first in the lower half. If the depth is odd, the last one is paired
+// with zero. float32 values are rounded to nearest even.
 //
-// On CPUs with AVX512-BF16 its instruction is used. Elsewhere a pair takes two float32 operations, which is
-// slower than gemm.h. The two may differ in bits. Pure functions on the caller's thread and memory; thread-safe.
+// On CPUs with AVX512-BF16 its instruction is used. Elsewhere a pair takes two float32 operations,
+// which is slower than gemm.h. The two may differ in bits. Pure functions on the caller's thread
+// and memory; thread-safe.
 #pragma once
 
 #include <cstdint>

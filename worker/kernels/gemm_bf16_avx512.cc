@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kTileRowsBf16 = 8;
 constexpr int64_t kVector = 16;
-// The depth is cut into parts of so many pairs, so that the part of a panel stays in the second-level cache.
+// The depth is cut into parts of so many pairs, so that the part of a panel stays in the
+// second-level cache.
 constexpr int64_t kPairBlock = 512;
 
 struct PairTile {

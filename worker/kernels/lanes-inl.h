@@ -19,7 +19,8 @@ using FloatVector = hn::Vec<FloatTag>;
 constexpr FloatTag kFloat;
 constexpr int kLanes = hn::MaxLanes(FloatTag());
 
-// Calls visit(tag, i) for runs of elements [i, i + lanes of the tag), which together make up [0, n).
+// Calls visit(tag, i) for runs of elements [i, i + lanes of the tag), which together make up [0,
+// n).
 template <class Visit>
 HWY_INLINE void ForLanes(int64_t n, Visit&& visit) {
   int64_t i = 0;

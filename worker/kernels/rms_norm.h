@@ -1,8 +1,9 @@
 // RMSNorm (Zhang and Sennrich, 2019, equation 4) of rows, in float32:
 //   y = x r w ,  r = (mean(x^2) + eps)^(-1/2)
-// x, y and their gradients are [rows, width]; weight (w) is [width]; inverse_rms (r) is [rows]. Pure functions
-// on the caller's thread and memory; thread-safe. Tests hold y to within 1e-5, and gradients to within 1e-4, of
-// a double-precision reference, relative to max(1, |x|), for inputs in [-1, 1).
+// x, y and their gradients are [rows, width]; weight (w) is [width]; inverse_rms (r) is [rows].
+// Pure functions on the caller's thread and memory; thread-safe. Tests hold y to within 1e-5, and
+// gradients to within 1e-4, of a double-precision reference, relative to max(1, |x|), for inputs in
+// [-1, 1).
 #pragma once
 
 #include <cstdint>

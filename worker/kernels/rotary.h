@@ -1,6 +1,6 @@
-// Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention: element i of a
-// head and element i + width/2 are rotated together, by the angle of the position. In place, in float32. Pure
-// functions on the caller's thread and memory; thread-safe.
+// Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention:
+// element i of a head and element i + width/2 are rotated together, by the angle of the position.
+// In place, in float32. Pure functions on the caller's thread and memory; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Highway's Exp is defined up to 104. From 88 on, the sigmoid is below the normal float32 numbers anyway.
+// Highway's Exp is defined up to 104. From 88 on, the sigmoid is below the normal float32 numbers
+// anyway.
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V z) {
   const auto one = hn::Set(d, 1.0f);

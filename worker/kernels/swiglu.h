@@ -1,7 +1,7 @@
 // SwiGLU (Shazeer, "GLU variants improve transformer", equation 5): h = silu(gate) up, with
-// silu(z) = z / (1 + exp(-z)). A row of gate_up [rows, 2 width] holds the gate, then up. h, dh: [rows, width].
-// float32. Pure functions on the caller's thread and memory; thread-safe. Tests hold the results to within 1e-5
-// max(1, |x|) of a double-precision reference, for inputs in [-1, 1).
+// silu(z) = z / (1 + exp(-z)). A row of gate_up [rows, 2 width] holds the gate, then up. h, dh:
+// [rows, width]. float32. Pure functions on the caller's thread and memory; thread-safe. Tests hold
+// the results to within 1e-5 max(1, |x|) of a double-precision reference, for inputs in [-1, 1).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The commands of longhaul-lm. Data goes to standard output, messages for people to standard error. Each
-// blocks until it is done. INVALID_ARGUMENT, NOT_FOUND: the arguments name something wrong or missing.
+// The commands of longhaul-lm. Data goes to standard output, messages for people to standard error.
+// Each blocks until it is done. INVALID_ARGUMENT, NOT_FOUND: the arguments name something wrong or
+// missing.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,15 @@ struct EvalArguments {
   int threads = 1;
   // See data.separate_documents of a job. Absent: as the model was trained, if its folder says so.
   std::optional<bool> separate_documents;
-  // For token files as in data.tokens; for text and JSONL as in data.text and data.jsonl (-1: none).
+  // For token files as in data.tokens; for text and JSONL as in data.text and data.jsonl (-1:
+  // none).
   std::optional<int64_t> eos, bos;
 };
 // Returns {"loss": nats a token, "perplexity", "bits_per_byte" (or null), "tokens", "sequences",
-// "separate_documents"}. The sequences follow each other in the data; tokens after the last whole sequence
-// are not used. Text and JSONL are converted to the tokens that a job would train on, in the folder for
-// temporary files. bits_per_byte counts the text's bytes in UTF-8, and the tokens at ends of documents.
+// "separate_documents"}. The sequences follow each other in the data; tokens after the last whole
+// sequence are not used. Text and JSONL are converted to the tokens that a job would train on, in
+// the folder for temporary files. bits_per_byte counts the text's bytes in UTF-8, and the tokens at
+// ends of documents.
 absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments);
 
 struct SampleArguments {
@@ -51,12 +54,13 @@ struct SampleArguments {
   int threads = 1;
   // The model's tokens are bytes, although its vocabulary is not 256.
   bool bytes = false;
-  // A SentencePiece model, a tokenizer.json, or a folder with one. Empty: the one in the model's folder.
+  // A SentencePiece model, a tokenizer.json, or a folder with one. Empty: the one in the model's
+  // folder.
   std::string tokenizer;
 };
-// Writes the prompt, and the continuation as it is generated, to `out`: as text; as numbers if there are
-// prompt_tokens and no tokenizer. Ends at an end token of the model (ReadEndTokens) or of the tokenizer.
-// Returns {"tokens": those of the continuation, "tokens_per_second"}.
+// Writes the prompt, and the continuation as it is generated, to `out`: as text; as numbers if
+// there are prompt_tokens and no tokenizer. Ends at an end token of the model (ReadEndTokens) or of
+// the tokenizer. Returns {"tokens": those of the continuation, "tokens_per_second"}.
 absl::StatusOr<nlohmann::ordered_json> Sample(const SampleArguments& arguments, std::ostream& out);
 
 struct LogitsArguments {
@@ -66,7 +70,8 @@ struct LogitsArguments {
   std::optional<int64_t> eos;
 };
 // Reads the int32 tokens of one sequence, and writes float32 logits [tokens, vocab]. Both files are
-// little-endian and have no header. The file appears whole or not at all. Returns {"tokens", "vocab"}.
+// little-endian and have no header. The file appears whole or not at all. Returns {"tokens",
+// "vocab"}.
 absl::StatusOr<nlohmann::ordered_json> WriteLogits(const LogitsArguments& arguments);
 
 }  // namespace longhaul

@@ -1,8 +1,8 @@
-// A transformer for use, not for training: logits, loss, and continuation with a cache of keys and values.
-// It computes on the CPU in float32. Callers see no tensors.
+// A transformer for use, not for training: logits, loss, and continuation with a cache of keys and
+// values. It computes on the CPU in float32. Callers see no tensors.
 //
-// Not thread-safe. Blocks; computes on the process's torch threads, whose number Load sets. All methods
-// may return RESOURCE_EXHAUSTED (memory) and INTERNAL (torch).
+// Not thread-safe. Blocks; computes on the process's torch threads, whose number Load sets. All
+// methods may return RESOURCE_EXHAUSTED (memory) and INTERNAL (torch).
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ class LanguageModel {
 
   const TransformerShape& shape() const;
 
-  // For the next two methods: `document_starts` is that of batch.h for the tokens that are read. Empty: a
-  // sequence is one document.
+  // For the next two methods: `document_starts` is that of batch.h for the tokens that are read.
+  // Empty: a sequence is one document.
 
-  // Computes the logits after each token of one sequence. `take` receives [rows, vocab] for rows from
-  // `first` on, some rows at a time. With documents, memory grows with the square of the number of
-  // tokens. INVALID_ARGUMENT: no tokens, or one outside the vocabulary.
+  // Computes the logits after each token of one sequence. `take` receives [rows, vocab] for rows
+  // from `first` on, some rows at a time. With documents, memory grows with the square of the
+  // number of tokens. INVALID_ARGUMENT: no tokens, or one outside the vocabulary.
   absl::Status Logits(absl::Span<const int64_t> tokens,
                       absl::FunctionRef<absl::Status(int64_t first, absl::Span<const float>)> take,
                       absl::Span<const int64_t> document_starts = {});
 
-  // Returns the sum of the cross-entropy, in nats, over sequences of context + 1 tokens that follow each
-  // other in `tokens`.
+  // Returns the sum of the cross-entropy, in nats, over sequences of context + 1 tokens that follow
+  // each other in `tokens`.
   absl::StatusOr<double> LossSum(absl::Span<const int64_t> tokens, int64_t context,
                                  absl::Span<const int64_t> document_starts = {});
 
@@ -46,8 +46,9 @@ class LanguageModel {
   class Continuation {
    public:
     virtual ~Continuation() = default;
-    // Appends tokens. Returns the logits after the last of them, which are valid until the next call.
-    // INVALID_ARGUMENT: no tokens; one outside the vocabulary; more than positions_max in all.
+    // Appends tokens. Returns the logits after the last of them, which are valid until the next
+    // call. INVALID_ARGUMENT: no tokens; one outside the vocabulary; more than positions_max in
+    // all.
     virtual absl::StatusOr<absl::Span<const float>> Append(absl::Span<const int64_t> tokens) = 0;
     virtual int64_t positions() const = 0;
   };

@@ -17,7 +17,8 @@ struct ModelSource {
   std::string origin;
 };
 
-// Errors: those of CheckpointFolder::Open if the folder has a manifest.json, otherwise those of OpenHfModel.
+// Errors: those of CheckpointFolder::Open if the folder has a manifest.json, otherwise those of
+// OpenHfModel.
 absl::StatusOr<ModelSource> OpenModel(const std::string& folder);
 
 }  // namespace longhaul

@@ -15,9 +15,10 @@ struct TokenizerChoice {
   bool named = false;
 };
 
-// `asked` (--tokenizer) is a file or its folder. If it is empty and the vocabulary is not that of bytes, the
-// tokenizer beside the model is taken. `bytes` (--bytes): tokens are bytes. `option` is the flag that needs
-// the tokenizer, for messages. NOT_FOUND: there is none; the message says what to give.
+// `asked` (--tokenizer) is a file or its folder. If it is empty and the vocabulary is not that of
+// bytes, the tokenizer beside the model is taken. `bytes` (--bytes): tokens are bytes. `option` is
+// the flag that needs the tokenizer, for messages. NOT_FOUND: there is none; the message says what
+// to give.
 absl::StatusOr<TokenizerChoice> ChooseTokenizer(const std::string& asked, bool bytes,
                                                 const ModelSource& source,
                                                 const std::string& option);

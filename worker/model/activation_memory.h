@@ -1,4 +1,5 @@
-// One block of memory that is cut into pieces. Each piece begins at a cache line. Called from one thread.
+// One block of memory that is cut into pieces. Each piece begins at a cache line. Called from one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class ActivationMemory {
     int64_t used_ = 0;
   };
 
-  // Calls cut(cutter) twice: first to count, then, with enough memory, to hand out pieces. The content of earlier
-  // pieces is lost. The memory only grows.
+  // Calls cut(cutter) twice: first to count, then, with enough memory, to hand out pieces. The
+  // content of earlier pieces is lost. The memory only grows.
   template <typename Cut>
   void CutAnew(Cut&& cut) {
     Cutter counter;

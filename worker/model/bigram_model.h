@@ -1,5 +1,5 @@
-// The smallest language model: the logits of the next token are a row of a table plus a bias. It has two units and a
-// convex loss. It documents the interface, and tests of the engine use it.
+// The smallest language model: the logits of the next token are a row of a table plus a bias. It
+// has two units and a convex loss. It documents the interface, and tests of the engine use it.
 #pragma once
 
 #include "worker/model/model.h"

@@ -1,5 +1,5 @@
-// The order of a decoder block's tensors in its layout (LayOutTransformer). Tensors in one line are neighbours in
-// memory, so that one product may use them together.
+// The order of a decoder block's tensors in its layout (LayOutTransformer). Tensors in one line are
+// neighbours in memory, so that one product may use them together.
 #pragma once
 
 namespace longhaul {

@@ -17,8 +17,8 @@ kernels::AttentionShape GroupOf(const BlockShape& s) {
 
 int64_t NormsWidth(const BlockShape& s) { return 2 * s.dim + 2 * s.head_width; }
 
-// The scratch of a thread for a block of rows: their normed input, their gated rows, and the largest converted left
-// side.
+// The scratch of a thread for a block of rows: their normed input, their gated rows, and the
+// largest converted left side.
 int64_t RowScratch(const BlockShape& s, const Products& products) {
   const int64_t widest = std::max({s.qkv(), s.dim, s.attended(), 2 * s.ff_dim});
   return kRowBlock * (s.dim + s.ff_dim) + products.ConvertedFloats(kRowBlock, widest) + 64;

@@ -1,10 +1,10 @@
-// A decoder block's forward and backward in hand-written kernels: the same function as TransformerLm's block, in
-// float32 or with bf16 weights, on the caller's memory. Dimensions as in layers.h; also R = B T rows,
-// Q = (H + 2 K) W, F the width of the MLP. H W may differ from D.
+// A decoder block's forward and backward in hand-written kernels: the same function as
+// TransformerLm's block, in float32 or with bf16 weights, on the caller's memory. Dimensions as in
+// layers.h; also R = B T rows, Q = (H + 2 K) W, F the width of the MLP. H W may differ from D.
 //
-// A task is kRowBlock rows, or for attention one sequence and key head; each task runs on one thread. Sums over rows
-// (gradients of norms) are made per row block, then over the blocks in their order. So the bits do not depend on the
-// number of threads.
+// A task is kRowBlock rows, or for attention one sequence and key head; each task runs on one
+// thread. Sums over rows (gradients of norms) are made per row block, then over the blocks in their
+// order. So the bits do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -97,7 +97,8 @@ class FusedBlock {
              const BlockActivations& activations, const BlockScratch& scratch)
       : s_(shape), products_(products), w_(weights), a_(activations), scratch_(scratch) {}
 
-  // Computes y [R, D] from x [R, D], and the activations. `y` may be null: the caller does not need it.
+  // Computes y [R, D] from x [R, D], and the activations. `y` may be null: the caller does not need
+  // it.
   void Forward(const float* x, float* y) const;
   // Computes dx and the weights' gradients from dy. The activations must be those of Forward(x).
   void Backward(const float* x, const float* dy, float* dx, const BlockGradients& gradients) const;

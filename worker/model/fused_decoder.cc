@@ -207,7 +207,8 @@ void FusedDecoder::Embed(const at::Tensor& table) {
   });
 }
 
-// Each thread adds all rows, in their order, for its own columns. So the bits do not depend on the number of threads.
+// Each thread adds all rows, in their order, for its own columns. So the bits do not depend on the
+// number of threads.
 void FusedDecoder::EmbedBackward(const GradientPlace& place) const {
   const int64_t dim = shape_.dim;
   at::parallel_for(0, dim, kRowBlock / 4, [&](int64_t first, int64_t end) {
@@ -258,7 +259,8 @@ void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
   using From = RightSide::From;
   const int64_t dim = shape_.dim, vocab = shape_.vocab;
   const WeightMatrix matrix = Matrix(weights[1], vocab, dim);
-  // The weights may have moved since forward, but their values are the same. So forward's panels are still valid.
+  // The weights may have moved since forward, but their values are the same. So forward's panels
+  // are still valid.
   products_.Prepare({{From::kWeight, matrix, head_panels_back_}});
   const GradientPlace norm = gradients.Place({unit, 0});
   GradientPlace place =

@@ -1,5 +1,6 @@
-// TransformerLm's units in hand-written kernels: embedding, blocks (FusedBlock), and the head with its
-// cross-entropy. The head computes the logits of a few rows at a time, so they never exist as a whole.
+// TransformerLm's units in hand-written kernels: embedding, blocks (FusedBlock), and the head with
+// its cross-entropy. The head computes the logits of a few rows at a time, so they never exist as a
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class FusedDecoder : public FusedPass {
   void Embed(const at::Tensor& table);
   void EmbedBackward(const GradientPlace& place) const;
   WeightMatrix Matrix(const at::Tensor& first, int64_t rows, int64_t columns) const;
-  // Computes the logits of these rows, and replaces them by the gradient of the loss. Returns the sum of the loss.
+  // Computes the logits of these rows, and replaces them by the gradient of the loss. Returns the
+  // sum of the loss.
   double Logits(int64_t first, int64_t count);
   void HeadForward(absl::Span<const at::Tensor> weights);
   void HeadBackward(int unit, absl::Span<const at::Tensor> weights, GradientPlaces& gradients);

@@ -1,13 +1,14 @@
-// Forward and backward of a model's units in hand-written kernels. The reference is Model::Forward, which autograd
-// differentiates. A pass owns memory for activations and scratch. It grows with the largest batch and is not freed,
-// so steps after the first allocate nothing. A pass keeps no weights: the caller gives them for each use, and they
-// may have moved between forward and backward.
+// Forward and backward of a model's units in hand-written kernels. The reference is Model::Forward,
+// which autograd differentiates. A pass owns memory for activations and scratch. It grows with the
+// largest batch and is not freed, so steps after the first allocate nothing. A pass keeps no
+// weights: the caller gives them for each use, and they may have moved between forward and
+// backward.
 //
-// Order: Begin; Forward of every unit; then, if gradients are needed, Backward of every unit in reverse. After an
-// unfinished pass, Begin starts the next one.
+// Order: Begin; Forward of every unit; then, if gradients are needed, Backward of every unit in
+// reverse. After an unfinished pass, Begin starts the next one.
 //
-// Called from one thread; computes on all threads of at::parallel_for. The results do not depend on their number.
-// Throws c10::Error as torch does. CPU only.
+// Called from one thread; computes on all threads of at::parallel_for. The results do not depend on
+// their number. Throws c10::Error as torch does. CPU only.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct GradientPlace {
 class GradientPlaces {
  public:
   virtual ~GradientPlaces() = default;
-  // The place for the next contribution to a tensor's gradient. The caller writes it before the next call.
+  // The place for the next contribution to a tensor's gradient. The caller writes it before the
+  // next call.
   virtual GradientPlace Place(TensorRef tensor) = 0;
 };
 
@@ -51,7 +53,8 @@ class FusedPass {
   virtual void Begin(const Batch& batch, const Options& options) = 0;
   // Weights as for Model::Forward.
   virtual void Forward(int unit, absl::Span<const at::Tensor> weights) = 0;
-  // The sum of the cross-entropy over the batch's tokens, in nats. Valid after the last unit's forward.
+  // The sum of the cross-entropy over the batch's tokens, in nats. Valid after the last unit's
+  // forward.
   virtual double loss_sum() const = 0;
   virtual void Backward(int unit, absl::Span<const at::Tensor> weights,
                         GradientPlaces& gradients) = 0;

@@ -18,7 +18,8 @@ uint64_t KeyOf(uint64_t seed, int unit, int tensor) {
   return uint64_t{words[1]} << 32 | words[0];
 }
 
-// The `index`-th standard normal number of a key (Box and Muller, 1958). Each counter value gives two numbers.
+// The `index`-th standard normal number of a key (Box and Muller, 1958). Each counter value gives
+// two numbers.
 double Normal(uint64_t key, int64_t index) {
   const auto words = Philox(key, 0, static_cast<uint64_t>(index / 2));
   const double u = (static_cast<double>(uint64_t{words[1]} << 32 | words[0]) + 0.5) * 0x1p-64;

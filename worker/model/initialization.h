@@ -1,5 +1,5 @@
-// Initial parameters: a pure function of (seed, unit, tensor, index). So any rank can compute any part of them.
-// Thread-safe.
+// Initial parameters: a pure function of (seed, unit, tensor, index). So any rank can compute any
+// part of them. Thread-safe.
 #pragma once
 
 #include <cstdint>

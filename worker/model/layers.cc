@@ -36,8 +36,9 @@ at::Tensor RepeatHeads(const at::Tensor& x_BKTW, int64_t heads) {
       .reshape({sizes[0], heads, sizes[2], sizes[3]});
 }
 
-// Scales the angle per position of a pair of elements for long contexts. kLinear divides all angles. Llama 3's rule
-// divides those of long wavelengths, keeps those of short ones, and interpolates in between.
+// Scales the angle per position of a pair of elements for long contexts. kLinear divides all
+// angles. Llama 3's rule divides those of long wavelengths, keeps those of short ones, and
+// interpolates in between.
 double Scaled(double turn, const RopeScaling& scaling) {
   if (scaling.kind == RopeScaling::Kind::kNone) return turn;
   const double slow = turn / scaling.factor;

@@ -1,6 +1,6 @@
-// The parts of a decoder block, differentiable by autograd, on any device. Dimensions: B sequences, T positions,
-// D width, H query heads, K key and value heads, W head width, F width of the MLP, V vocabulary. Pure functions;
-// thread-safe. Throw as torch does.
+// The parts of a decoder block, differentiable by autograd, on any device. Dimensions: B sequences,
+// T positions, D width, H query heads, K key and value heads, W head width, F width of the MLP, V
+// vocabulary. Pure functions; thread-safe. Throw as torch does.
 #pragma once
 
 #include "ATen/core/Tensor.h"
@@ -12,8 +12,8 @@ namespace longhaul {
 // precision.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
-// Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention of Hugging Face
-// Llama: element i of a head and element i + W/2 are rotated together.
+// Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention of
+// Hugging Face Llama: element i of a head and element i + W/2 are rotated together.
 struct RotaryTables {
   at::Tensor cos_TW, sin_TW;
 };
@@ -22,12 +22,12 @@ RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
 // The positions of x are first, first + 1, ...
 at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first = 0);
 
-// The mask that is added to scores, [B, 1, T, T]: 0 where a position may attend (from the beginning of its document
-// to itself), else minus infinity. `precision`: that of q. Memory: B T^2 elements.
+// The mask that is added to scores, [B, 1, T, T]: 0 where a position may attend (from the beginning
+// of its document to itself), else minus infinity. `precision`: that of q. Memory: B T^2 elements.
 at::Tensor DocumentMask(const at::Tensor& starts_BT, at::ScalarType precision);
 
-// Causal attention; each key and value head serves H / K query heads. Returns [B, T, H * W]. `mask`:
-// DocumentMask; undefined: a sequence is one document.
+// Causal attention; each key and value head serves H / K query heads. Returns [B, T, H * W].
+// `mask`: DocumentMask; undefined: a sequence is one document.
 at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
                            const at::Tensor& v_BKTW, const at::Tensor& mask_B1TT = {});
 

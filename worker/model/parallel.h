@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-// Calls work(task, thread) for tasks [0, count). Each thread gets a run of tasks; the runs differ in length by at most
-// one.
+// Calls work(task, thread) for tasks [0, count). Each thread gets a run of tasks; the runs differ
+// in length by at most one.
 template <typename Work>
 void ForTasks(int64_t count, Work&& work) {
   at::parallel_for(0, count, 1, [&](int64_t first, int64_t end) {

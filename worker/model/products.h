@@ -1,6 +1,6 @@
-// The matrix products of a fused pass: y = x W^T, dx = dy W, dW = dy^T x. Activations and gradients are float32;
-// weights have the type that the model computes in. With bf16, both factors of a product are rounded to bf16, and
-// sums are float32.
+// The matrix products of a fused pass: y = x W^T, dx = dy W, dW = dy^T x. Activations and gradients
+// are float32; weights have the type that the model computes in. With bf16, both factors of a
+// product are rounded to bf16, and sums are float32.
 //
 // Immutable, so thread-safe. The caller owns all memory.
 #pragma once
@@ -32,7 +32,8 @@ struct RightSide {
   int64_t columns() const { return from == From::kWeightTransposed ? matrix.rows : matrix.columns; }
 };
 
-// The left side of dW = dy^T x. With bf16, `pairs` receives dy as pairs (worker/kernels/gemm_bf16.h).
+// The left side of dW = dy^T x. With bf16, `pairs` receives dy as pairs
+// (worker/kernels/gemm_bf16.h).
 struct GradientLeft {
   const float* dy = nullptr;  // [rows, columns]
   int64_t rows = 0, columns = 0;
@@ -44,7 +45,8 @@ class Products {
   explicit Products(bool bfloat16) : bfloat16_(bfloat16) {}
   bool bfloat16() const { return bfloat16_; }
 
-  // The memory, in floats, for the panels of a right side, for GradientLeft::pairs, and for `converted` of Multiply.
+  // The memory, in floats, for the panels of a right side, for GradientLeft::pairs, and for
+  // `converted` of Multiply.
   int64_t PanelFloats(int64_t depth, int64_t columns) const;
   int64_t PairFloats(int64_t rows, int64_t columns) const;
   int64_t ConvertedFloats(int64_t rows, int64_t depth) const;

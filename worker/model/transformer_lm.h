@@ -1,6 +1,6 @@
-// A Llama-style decoder language model (Touvron et al., arXiv 2302.13971): token embedding, blocks (RMSNorm, rotary
-// positions, grouped-query attention, SwiGLU), final norm and output projection. Its tensors and their order are
-// those of LayOutTransformer. Immutable, so thread-safe.
+// A Llama-style decoder language model (Touvron et al., arXiv 2302.13971): token embedding, blocks
+// (RMSNorm, rotary positions, grouped-query attention, SwiGLU), final norm and output projection.
+// Its tensors and their order are those of LayOutTransformer. Immutable, so thread-safe.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ class TransformerLm : public Model {
                                                                at::Device device);
 
   const ModelLayout& layout() const override { return layout_; }
-  // Matrices: normal with deviation 0.02; for those that write to the residual stream, divided by sqrt(2 * layers)
-  // (GPT-2). Norms: 1.
+  // Matrices: normal with deviation 0.02; for those that write to the residual stream, divided by
+  // sqrt(2 * layers) (GPT-2). Norms: 1.
   InitialValues Initial(TensorRef tensor) const override;
   std::vector<TensorRef> Borrowed(int unit) const override;
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,

@@ -1,7 +1,7 @@
-// An emulated device: its memory is a second arena in host memory, and its copies and works run on this
-// machine's cores. Queues run as late, and as much out of order, as the tokens allow; a seed decides the
-// order. So a missing wait shows as a wrong version or wrong bytes. With threads, a copy takes as long as on
-// a link of a given rate. Thread-safe.
+// An emulated device: its memory is a second arena in host memory, and its copies and works run on
+// this machine's cores. Queues run as late, and as much out of order, as the tokens allow; a seed
+// decides the order. So a missing wait shows as a wrong version or wrong bytes. With threads, a
+// copy takes as long as on a link of a given rate. Thread-safe.
 #pragma once
 
 #include <array>

@@ -54,7 +54,8 @@ MoveToken Movement::Submit(int queue, Work work) {
   }
   for (const Use& use : work.writes) use.buffer->promised_ = use.version;
   const MoveToken token{queue, submitted_[queue] + 1};
-  // A work that is not enqueued never ends: a wait for it would last until the timeout, and hide the error.
+  // A work that is not enqueued never ends: a wait for it would last until the timeout, and hide
+  // the error.
   if (const absl::Status status = Enqueue(token, std::move(work)); !status.ok()) {
     Fail(status);
     return {};

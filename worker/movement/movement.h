@@ -1,15 +1,16 @@
-// Copies bytes between host memory and the memory of a device in the background, and runs work on the
-// device. There is a queue for each direction and class of traffic, and one for the device's own work. A
-// queue runs in the order of submission. Between queues only tokens give an order, which the caller chooses.
+// Copies bytes between host memory and the memory of a device in the background, and runs work on
+// the device. There is a queue for each direction and class of traffic, and one for the device's
+// own work. A queue runs in the order of submission. Between queues only tokens give an order,
+// which the caller chooses.
 //
-// Every work names the versions of buffers that it reads and writes. It is an error if a buffer does not have
-// the version that a work reads: when the work is submitted, and, where the implementation runs works itself,
-// when it runs (then a wait is missing). Errors stay: every later Wait and Join returns the first one, and does not
-// wait for works that were refused.
+// Every work names the versions of buffers that it reads and writes. It is an error if a buffer
+// does not have the version that a work reads: when the work is submitted, and, where the
+// implementation runs works itself, when it runs (then a wait is missing). Errors stay: every later
+// Wait and Join returns the first one, and does not wait for works that were refused.
 //
 // Implementations: EmulatedMovement (a second arena in host memory), and CUDA streams (the module
-// longhaul_cuda_movement_streams). Thread-safe. Buffers must outlive the works that use them. Only Wait and
-// WaitAll block.
+// longhaul_cuda_movement_streams). Thread-safe. Buffers must outlive the works that use them. Only
+// Wait and WaitAll block.
 #pragma once
 
 #include <array>
@@ -50,7 +51,8 @@ struct MoveToken {
   int64_t number = 0;
 };
 
-// Work on the device. It is to be enqueued on `stream` (a cudaStream_t). Null: it must be done on return.
+// Work on the device. It is to be enqueued on `stream` (a cudaStream_t). Null: it must be done on
+// return.
 using DeviceWork = std::function<absl::Status(void* stream)>;
 
 class Movement {
@@ -74,15 +76,15 @@ class Movement {
   MoveToken Compute(DeviceWork work, std::vector<Use> reads, std::vector<Use> writes,
                     absl::Span<const MoveToken> after = {});
 
-  // A token for everything that the caller has enqueued on the device by other means so far (the kernels of a
-  // model).
+  // A token for everything that the caller has enqueued on the device by other means so far (the
+  // kernels of a model).
   virtual absl::StatusOr<MoveToken> Fork() = 0;
   // Everything that the caller enqueues there from now on runs after `token`.
   virtual absl::Status Join(const MoveToken& token) = 0;
   // Does not block.
   virtual bool Done(const MoveToken& token) = 0;
-  // Blocks until the work is done; the host may then read what it wrote. `what` names the wait in errors.
-  // DEADLINE_EXCEEDED after the options' timeout; or the first error of all works.
+  // Blocks until the work is done; the host may then read what it wrote. `what` names the wait in
+  // errors. DEADLINE_EXCEEDED after the options' timeout; or the first error of all works.
   virtual absl::Status Wait(const MoveToken& token, absl::string_view what) = 0;
   // Waits for everything that was submitted.
   absl::Status WaitAll(absl::string_view what);
@@ -99,8 +101,8 @@ class Movement {
     int64_t bytes = 0;
     std::vector<MoveToken> after;
   };
-  // `token` stands for `work`. Called in the order of each queue, with submit_mutex_ held. After an error the number of
-  // the token is used again.
+  // `token` stands for `work`. Called in the order of each queue, with submit_mutex_ held. After an
+  // error the number of the token is used again.
   virtual absl::Status Enqueue(const MoveToken& token, Work work) = 0;
 
   // Keeps the first error.

@@ -1,6 +1,6 @@
-// A piece of memory in one place, with the version of its content. Versions are numbers that the users
-// choose. A reader names the version that it expects (Movement). Versions are atomic; the content is ordered
-// by Movement's tokens.
+// A piece of memory in one place, with the version of its content. Versions are numbers that the
+// users choose. A reader names the version that it expects (Movement). Versions are atomic; the
+// content is ordered by Movement's tokens.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ enum class Place { kHost, kDevice };
 
 class PlacedBuffer {
  public:
-  // `owner` keeps the memory alive. Null: the caller does, for longer than the last use of the buffer.
+  // `owner` keeps the memory alive. Null: the caller does, for longer than the last use of the
+  // buffer.
   PlacedBuffer(std::string name, Place place, absl::Span<std::byte> memory,
                std::shared_ptr<void> owner = nullptr)
       : name_(std::move(name)), place_(place), memory_(memory), owner_(std::move(owner)) {}
@@ -39,7 +40,8 @@ class PlacedBuffer {
   int64_t promised() const { return promised_; }
   // The version now, where the implementation runs works itself. Otherwise the same as promised().
   int64_t version() const { return version_; }
-  // For changes outside of Movement, by the host or on the device. No work may use the buffer meanwhile.
+  // For changes outside of Movement, by the host or on the device. No work may use the buffer
+  // meanwhile.
   void SetVersion(int64_t version) { promised_ = version_ = version; }
 
  private:

@@ -1,5 +1,5 @@
-// The functions with which InterleavedAdamW updates one subgroup: the AdamW kernel of a device, and the update of
-// a matrix by another optimizer (Muon).
+// The functions with which InterleavedAdamW updates one subgroup: the AdamW kernel of a device, and
+// the update of a matrix by another optimizer (Muon).
 #pragma once
 
 #include <functional>

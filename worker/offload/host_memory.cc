@@ -29,8 +29,8 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
-// The part of a cgroup's memory that the system gives back before it refuses more: mostly pages of files that were
-// read.
+// The part of a cgroup's memory that the system gives back before it refuses more: mostly pages of
+// files that were read.
 int64_t Reclaimable(const std::string& cgroup) {
   int64_t sum = 0;
   for (const absl::string_view line :

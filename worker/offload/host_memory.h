@@ -1,5 +1,5 @@
-// Checks, before anything is allocated, whether a node has enough memory for what its ranks offload, and for
-// their evaluations beside training. Thread-safe; reads files of the system.
+// Checks, before anything is allocated, whether a node has enough memory for what its ranks
+// offload, and for their evaluations beside training. Thread-safe; reads files of the system.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@ struct OffloadNeed {
   int64_t total() const { return masters + weights + optimizer + emulated; }
 };
 
-// The bytes that this process may still use: what the machine or its cgroup has left, whichever is less. Pages of
-// files count as left, since the system gives them back.
+// The bytes that this process may still use: what the machine or its cgroup has left, whichever is
+// less. Pages of files count as left, since the system gives them back.
 // NOT_FOUND: the system does not say. `root`: the path of the system's root, for tests.
 absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root = "");
 
-// FAILED_PRECONDITION: `available` bytes are too few for `ranks` ranks; the message has the numbers.
+// FAILED_PRECONDITION: `available` bytes are too few for `ranks` ranks; the message has the
+// numbers.
 absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t available);
 
 // The memory that evaluation beside training takes, for one rank. Sizes in bytes.

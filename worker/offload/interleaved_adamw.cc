@@ -59,7 +59,7 @@ InterleavedAdamW::MomentSizes InterleavedAdamW::SizesOf(const Options& options,
 
 InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
                                                   absl::Span<const SubgroupShape> shapes) {
-  const UpdateSchedule schedule = MakeSchedule(ElementsOf(shapes), options.schedule);
+  const UpdateSchedule schedule = MakeUpdateSchedule(ElementsOf(shapes), options.schedule);
   Bytes bytes;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const MomentSizes sizes = SizesOf(options, shapes[i]);
@@ -93,9 +93,9 @@ absl::StatusOr<std::unique_ptr<InterleavedAdamW>> InterleavedAdamW::Create(
     const Options& options, absl::Span<const Subgroup> subgroups, Movement& movement,
     DeviceAdamW device, ThreadTeam* team) {
   LH_CHECK(options.slots > 0, "the device needs a slot");
-  std::unique_ptr<InterleavedAdamW> optimizer(
-      new InterleavedAdamW(options, MakeSchedule(ElementsOf(ShapesOf(subgroups)), options.schedule),
-                           movement, std::move(device), team));
+  std::unique_ptr<InterleavedAdamW> optimizer(new InterleavedAdamW(
+      options, MakeUpdateSchedule(ElementsOf(ShapesOf(subgroups)), options.schedule), movement,
+      std::move(device), team));
   LH_RETURN_IF_ERROR(optimizer->TakeMemory(subgroups));
   return optimizer;
 }

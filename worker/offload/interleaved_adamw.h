@@ -1,18 +1,18 @@
-// AdamW with masters and moments in host memory. The host updates some subgroups in place, the device others,
-// whose state is copied to the device and back meanwhile (Deep Optimizer States, arXiv 2410.21316). Every
-// subgroup is updated once, by the same arithmetic, whatever the schedule. If the device has the host's kernel,
-// the result equals that of AdamW bit for bit.
+// AdamW with masters and moments in host memory. The host updates some subgroups in place, the
+// device others, whose state is copied to the device and back meanwhile (Deep Optimizer States,
+// arXiv 2410.21316). Every subgroup is updated once, by the same arithmetic, whatever the schedule.
+// If the device has the host's kernel, the result equals that of AdamW bit for bit.
 //
 //   gradients  lie on the device; those of host subgroups are copied to the host, best during backward
 //   state      of interleaved subgroups is copied into one of a few slots on the device before its use, and back
 //   masters    are all in host memory when Finish returns, also those of resident subgroups
 //   shadow     lies on the device; that of host subgroups is copied there
 //
-// Matrices that another optimizer (Muon) updates as a whole are handled in the same way, with a float32 momentum
-// instead of the two moments.
+// Matrices that another optimizer (Muon) updates as a whole are handled in the same way, with a
+// float32 momentum instead of the two moments.
 //
-// Every buffer has the stamp of its content as its version (Movement), so a stale copy is an error. Called from
-// one thread. Finish and the calls that say so wait for the device.
+// Every buffer has the stamp of its content as its version (Movement), so a stale copy is an error.
+// Called from one thread. Finish and the calls that say so wait for the device.
 #pragma once
 
 #include <deque>
@@ -42,7 +42,7 @@ class InterleavedAdamW : public Optimizer {
     double adamw_rate = 1;
     // Updates matrices on the host. Empty: AdamW updates them, too.
     HostUpdate matrices;
-    ScheduleOptions schedule;
+    UpdateScheduleOptions schedule;
     // Updates have a shadow.
     bool shadow = false;
     // By default one is filled, one computed on, one emptied.
@@ -54,7 +54,8 @@ class InterleavedAdamW : public Optimizer {
   };
   static Bytes BytesOf(const Options& options, absl::Span<const SubgroupShape> shapes);
 
-  // `movement`, `team` (may be null) and the masters outlive the object. Errors: those of Movement::Allocate.
+  // `movement`, `team` (may be null) and the masters outlive the object. Errors: those of
+  // Movement::Allocate.
   static absl::StatusOr<std::unique_ptr<InterleavedAdamW>> Create(
       const Options& options, absl::Span<const Subgroup> subgroups, Movement& movement,
       DeviceAdamW device, ThreadTeam* team);
@@ -68,14 +69,14 @@ class InterleavedAdamW : public Optimizer {
 
   // Begins to copy the state of the first interleaved subgroups to the device.
   void PrefetchState();
-  // Begins to copy the gradients of a host subgroup to the host. They must be complete, and must not change until
-  // Finish or ForgetGradients. Submit does it for the subgroups that were not flushed. Only subgroup and
-  // gradients of `update` count.
+  // Begins to copy the gradients of a host subgroup to the host. They must be complete, and must
+  // not change until Finish or ForgetGradients. Submit does it for the subgroups that were not
+  // flushed. Only subgroup and gradients of `update` count.
   void FlushGradients(const SubgroupUpdate& update);
   // Ends the gradients without an update. Waits for the copies that read them.
   absl::Status ForgetGradients();
-  // Call before the masters are written outside of an update. Waits for the copies that read them, and drops
-  // copies of them.
+  // Call before the masters are written outside of an update. Waits for the copies that read them,
+  // and drops copies of them.
   absl::Status BeginWrite(int subgroup);
 
   // --- Optimizer. Finish returns the errors of Submit.
@@ -162,8 +163,8 @@ class InterleavedAdamW : public Optimizer {
   // Enqueues the update of a subgroup on the device. The caller sets the new stamp.
   MoveToken Compute(State& state, PlacedBuffer& parameters, PlacedBuffer& moment,
                     PlacedBuffer& variance, const MoveToken& loaded, int64_t stamp);
-  // Updates the host subgroups whose gradients have arrived. Waits for others until at most `waiting_max` are
-  // left.
+  // Updates the host subgroups whose gradients have arrived. Waits for others until at most
+  // `waiting_max` are left.
   void RunHost(size_t waiting_max);
   absl::Status UpdateOnHost(State& state);
   void Note(const absl::Status& status);

@@ -9,7 +9,8 @@ namespace longhaul {
 namespace {
 
 constexpr int kStrideMax = 16;
-// The time in which links and host are busy together, and the host's rate in that time, depend on each other.
+// The time in which links and host are busy together, and the host's rate in that time, depend on
+// each other.
 constexpr int kRefinements = 8;
 
 double DramSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
@@ -24,7 +25,8 @@ double DramSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
   return load.ranks * bytes / load.rates.dram_bytes;
 }
 
-// The times at which each resource becomes free, while the works of an update are placed one after another.
+// The times at which each resource becomes free, while the works of an update are placed one after
+// another.
 class Timeline {
  public:
   Timeline(const UpdateLoad& load, double host_elements, absl::Span<const int64_t> elements,
@@ -149,8 +151,9 @@ double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements
 
 int ChooseStride(const UpdateLoad& load, absl::Span<const int64_t> elements, double device_share) {
   const auto seconds = [&](int stride) {
-    return PredictSeconds(load, elements,
-                          MakeSchedule(elements, {.stride = stride, .device_share = device_share}));
+    return PredictSeconds(
+        load, elements,
+        MakeUpdateSchedule(elements, {.stride = stride, .device_share = device_share}));
   };
   int best = 0;
   double least = seconds(0);

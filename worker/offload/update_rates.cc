@@ -34,8 +34,8 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A scratch subgroup on the host and one on the device. Copies use other buffers of the host, so that they can
-// run beside its update.
+// A scratch subgroup on the host and one on the device. Copies use other buffers of the host, so
+// that they can run beside its update.
 class Scratch {
  public:
   static absl::StatusOr<Scratch> Create(Movement& movement, const MeasureOptions& options) {
@@ -75,7 +75,8 @@ class Scratch {
   Buffers host_, device_;
 };
 
-// The shortest time of a run, in seconds: disturbances only add to it. The first run does not count.
+// The shortest time of a run, in seconds: disturbances only add to it. The first run does not
+// count.
 absl::StatusOr<double> LeastTimeOf(absl::Duration budget,
                                    const std::function<absl::Status()>& run) {
   LH_RETURN_IF_ERROR(run());
@@ -100,7 +101,8 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
   const double bytes = elements * sizeof(float);
   const absl::Duration budget = options.budget / 5;
   const auto host_run = [&] {
-    const AdamWConstants constants = MakeAdamWConstants(options.adamw, update, 1, true);
+    const AdamWConstants constants =
+        MakeAdamWConstants(options.adamw, update, /*count=*/1, /*decay=*/true);
     AdamWKernel(constants, options.elements, scratch.HostArrays(), team);
     return absl::OkStatus();
   };

@@ -15,20 +15,20 @@ namespace longhaul {
 
 struct MeasureOptions {
   AdamWOptions adamw;
-  // The size of the subgroups that are measured. It should be as much as there is to update, or too large for
-  // the caches.
+  // The size of the subgroups that are measured. It should be as much as there is to update, or too
+  // large for the caches.
   int64_t elements = 1 << 23;
   absl::Duration budget = absl::Seconds(2);
 };
 
-// Updates and copies scratch subgroups, one resource at a time, then host, up and down together, to see whether
-// the host's memory limits them. Blocks for about the budget; each resource gets at least two runs. `team` may
-// be null. Errors: those of Movement.
+// Updates and copies scratch subgroups, one resource at a time, then host, up and down together, to
+// see whether the host's memory limits them. Blocks for about the budget; each resource gets at
+// least two runs. `team` may be null. Errors: those of Movement.
 absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
                                                ThreadTeam* team, const MeasureOptions& options);
 
-// Identifies the machine for which measured rates are valid: by its processor and by `of`. `root`: the path of the
-// system's root, for tests.
+// Identifies the machine for which measured rates are valid: by its processor and by `of`. `root`:
+// the path of the system's root, for tests.
 std::string MachineFingerprint(absl::string_view of, const std::string& root = "");
 
 // NOT_FOUND: the file has no rates for this fingerprint. Others: those of the file system.

@@ -32,7 +32,8 @@ std::string UpdateSchedule::Describe() const {
       which, 100 * device_share(), 100 * resident_share());
 }
 
-UpdateSchedule MakeSchedule(absl::Span<const int64_t> elements, const ScheduleOptions& options) {
+UpdateSchedule MakeUpdateSchedule(absl::Span<const int64_t> elements,
+                                  const UpdateScheduleOptions& options) {
   LH_CHECK(options.stride >= 0 && options.device_share >= 0 && options.device_share <= 1,
            "an impossible schedule");
   const double wanted = options.device_share * static_cast<double>(std::accumulate(

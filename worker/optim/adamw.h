@@ -1,5 +1,5 @@
-// AdamW in host memory. One fused pass reads gradients, parameters and both moments once, and writes
-// parameters, moments and shadow. An update is settled when Submit returns.
+// AdamW in host memory. One fused pass reads gradients, parameters and both moments once, and
+// writes parameters, moments and shadow. An update is settled when Submit returns.
 #pragma once
 
 #include <vector>

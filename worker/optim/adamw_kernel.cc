@@ -1,5 +1,5 @@
-// The kernel uses no fused multiply-add. So every instruction set gives the same bits, and ranks on different
-// machines stay equal.
+// The kernel uses no fused multiply-add. So every instruction set gives the same bits, and ranks on
+// different machines stay equal.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/optim/adamw_kernel.cc"
 // clang-format off: before all other includes.
@@ -16,12 +16,13 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How far ahead the kernel prefetches, in elements. Computing takes about as long as waiting for memory here,
-// so the processor's own prefetching comes too late. Half or twice this distance was 3 to 7 % slower. Slower,
-// too, were: prefetching more (ReadAhead), blocks of one array at a time, and stores past the caches.
+// How far ahead the kernel prefetches, in elements. Computing takes about as long as waiting for
+// memory here, so the processor's own prefetching comes too late. Half or twice this distance was 3
+// to 7 % slower. Slower, too, were: prefetching more (ReadAhead), blocks of one array at a time,
+// and stores past the caches.
 constexpr int64_t kAhead = 1024 / sizeof(float);
-// From this size on the shadow is written past the caches: it would push out the rest, and nobody reads it
-// soon.
+// From this size on the shadow is written past the caches: it would push out the rest, and nobody
+// reads it soon.
 constexpr int64_t kStreamElements = 1 << 20;
 
 enum class Shadow { kNone, kCached, kStreamed };
@@ -97,8 +98,9 @@ HWY_INLINE void StoreMoments(D d, hn::Vec<D> m, hn::Vec<D> v, hn::Vec<D> g, hn::
   StoreNarrow(d, v, hn::And(noise, hn::Set(word, 0xffffu)), variance);
 }
 
-// Algorithm 2 (adamw_options.h), in the order of AdamWStep: m and v (lines 7 and 8), then theta (line 12)
-// by m_hat / (sqrt(v_hat) + eps) (lines 9 and 10), whose corrections are in step_size and inverse_root.
+// Algorithm 2 (adamw_options.h), in the order of AdamWStep: m and v (lines 7 and 8), then theta
+// (line 12) by m_hat / (sqrt(v_hat) + eps) (lines 9 and 10), whose corrections are in step_size and
+// inverse_root.
 template <Shadow kShadow, class D, typename Gradient, typename Moment>
 HWY_INLINE void UpdateLanes(D d, const AdamWConstants& c, int64_t i,
                             const Pass<Gradient, Moment>& a) {

@@ -1,5 +1,6 @@
 // One fused pass of AdamW over contiguous arrays of n elements. An element's result does not depend
-// on where it lies in the arrays, so any cut into subgroups, shards and threads gives the same bits.
+// on where it lies in the arrays, so any cut into subgroups, shards and threads gives the same
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct AdamWConstants {
       inverse_root, eps;
 };
 
-// Arrays of n elements that do not overlap. uint16_t are the bits of bf16 numbers. Of each array that exists
-// in both widths, the caller gives one; the other is null.
+// Arrays of n elements that do not overlap. uint16_t are the bits of bf16 numbers. Of each array
+// that exists in both widths, the caller gives one; the other is null.
 struct AdamWArrays {
   const float* gradients = nullptr;
   const uint16_t* narrow_gradients = nullptr;
@@ -23,8 +24,8 @@ struct AdamWArrays {
   // Receives the parameters after the update, rounded to nearest even. May be null.
   uint16_t* shadow = nullptr;
   float *moment = nullptr, *variance = nullptr;
-  // Rounded stochastically: changes smaller than half a bf16 step then count on average. The noise is derived
-  // from the bits of gradient and parameter.
+  // Rounded stochastically: changes smaller than half a bf16 step then count on average. The noise
+  // is derived from the bits of gradient and parameter.
   uint16_t *narrow_moment = nullptr, *narrow_variance = nullptr;
 
   // The arrays from element `first` on.

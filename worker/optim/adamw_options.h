@@ -22,7 +22,8 @@ struct AdamWOptions {
   MomentPrecision moments = MomentPrecision::kFloat32;
 };
 
-// Constants of update t = `count` (1-based), computed in double in the order of PyTorch's AdamW. With
+// Constants of update t = `count` (1-based), computed in double in the order of PyTorch's AdamW.
+// With
 //   keep = 1 - lr decay ;  step_size = lr / (1 - beta1^t) ;  root = sqrt(1 - beta2^t)
 // line 12 of the algorithm, its m_hat and v_hat (lines 9 and 10) written out, is
 //   theta = keep theta - step_size m / (sqrt(v) / root + eps)

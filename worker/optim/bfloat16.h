@@ -1,5 +1,5 @@
-// Conversions between float32 and the bits of bf16 numbers, one value at a time. Kernels convert within
-// their passes.
+// Conversions between float32 and the bits of bf16 numbers, one value at a time. Kernels convert
+// within their passes.
 #pragma once
 
 #include <bit>

@@ -4,8 +4,8 @@
 
 namespace longhaul {
 
-// The factor for gradients of L2 norm `norm` that makes their norm at most `clip_norm`. As PyTorch's
-// clip_grad_norm_, it adds 1e-6 to `norm`. `clip_norm` <= 0: no clipping, 1.
+// The factor for gradients of L2 norm `norm` that makes their norm at most `clip_norm`. As
+// PyTorch's clip_grad_norm_, it adds 1e-6 to `norm`. `clip_norm` <= 0: no clipping, 1.
 inline double ClipScale(double norm, double clip_norm) {
   if (clip_norm <= 0) return 1;
   const double scale = clip_norm / (norm + 1e-6);

@@ -1,5 +1,5 @@
-// An allocator for large arrays that are read and written from end to end. It asks the operating system
-// for huge pages, which make such passes faster.
+// An allocator for large arrays that are read and written from end to end. It asks the operating
+// system for huge pages, which make such passes faster.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// The inner learning rate at step t of T: a linear warm-up of W steps, then half a cosine (Loshchilov and
-// Hutter, "SGDR", equation 5, without restarts). Pure value.
+// The inner learning rate at step t of T: a linear warm-up of W steps, then half a cosine
+// (Loshchilov and Hutter, "SGDR", equation 5, without restarts). Pure value.
 //   t < W:   lr = peak t / W
 //   t >= W:  lr = peak (f + (1 - f) (1 + cos(pi (t - W) / (T - W))) / 2),  f: final_fraction
 #pragma once

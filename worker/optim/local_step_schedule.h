@@ -1,7 +1,8 @@
-// Which updates are local steps, and after how many local steps the ranks synchronise: the local-step
-// policy of 0/1 Adam (Lu et al., arXiv 2202.06009; its set T_u). The interval between two synchronisations
-// is 1 at first. It doubles after every `scaler` updates, up to `clipper` (H in the paper; the names are
-// those of DeepSpeed's ZeroOneAdam). Local steps begin once the variance is frozen for good. Pure.
+// Which updates are local steps, and after how many local steps the ranks synchronise: the
+// local-step policy of 0/1 Adam (Lu et al., arXiv 2202.06009; its set T_u). The interval between
+// two synchronisations is 1 at first. It doubles after every `scaler` updates, up to `clipper` (H
+// in the paper; the names are those of DeepSpeed's ZeroOneAdam). Local steps begin once the
+// variance is frozen for good. Pure.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ struct LocalStepSchedule {
 
   // Updates are counted from 1.
   bool Local(int64_t update) const { return scaler > 0 && update > after; }
-  // The ranks synchronise after `update`, a local one, if it is at least the Interval-th local step since they
-  // last did.
+  // The ranks synchronise after `update`, a local one, if it is at least the Interval-th local step
+  // since they last did.
   int64_t Interval(int64_t update) const {
     int64_t interval = 1;
     for (int64_t doublings = (update - after - 1) / scaler; doublings > 0; --doublings) {

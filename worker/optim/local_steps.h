@@ -1,6 +1,6 @@
-// The local steps of 0/1 Adam (Lu et al., "Maximizing communication efficiency for large-scale training
-// via 0/1 Adam", arXiv 2202.06009, algorithm 1), in host memory. Between two synchronisations each rank
-// steps by its own gradients, and accumulates its steps in u:
+// The local steps of 0/1 Adam (Lu et al., "Maximizing communication efficiency for large-scale
+// training via 0/1 Adam", arXiv 2202.06009, algorithm 1), in host memory. Between two
+// synchronisations each rank steps by its own gradients, and accumulates its steps in u:
 //
 //   m = beta1 m + (1 - beta1) g         the caller
 //   x = keep x - gamma m / d            d = sqrt(v) / sqrt(1 - beta2^F) + eps, v frozen (FrozenScale)
@@ -11,10 +11,10 @@
 //   ubar = the compressed mean of u     the caller
 //   m = ubar / s ;  x = K x' - ubar / d ;  u = 0, s = 0        K: the product of keep since x'
 //
-// gamma = lr / (1 - beta1^t) and keep = 1 - lr decay are those of AdamW (AdamWStep). The paper has no weight
-// decay. Here u and s decay as x does, so that x = K x' - u / d holds at any time, up to rounding. The object
-// keeps x'. DeepSpeed computes it back from x, which differs between ranks by rounding. With a kept x' the
-// ranks become equal bit for bit.
+// gamma = lr / (1 - beta1^t) and keep = 1 - lr decay are those of AdamW (AdamWStep). The paper has
+// no weight decay. Here u and s decay as x does, so that x = K x' - u / d holds at any time, up to
+// rounding. The object keeps x'. DeepSpeed computes it back from x, which differs between ranks by
+// rounding. With a kept x' the ranks become equal bit for bit.
 //
 // Memory: 8 bytes an element, from the first local step on. Called from one thread; only Step and
 // Synchronize may run on several threads, for different elements.
@@ -30,7 +30,8 @@
 
 namespace longhaul {
 
-// Divides by d. An element whose variance is zero never had a gradient, so no scale is known: its step is 0.
+// Divides by d. An element whose variance is zero never had a gradient, so no scale is known: its
+// step is 0.
 struct FrozenScale {
   absl::Span<const float> variance;
   float inverse_root = 1, eps = 0;

@@ -23,14 +23,16 @@ inline constexpr MuonStep kMuonSteps[] = {{4.0848, -6.8946, 2.9270},
                                           {2.8769, -3.1427, 1.2046},
                                           {2.8366, -3.0525, 1.2012}};
 inline constexpr double kMuonEps = 1e-7;
-// Matrices whose shorter side is below this are iterated in float32 whatever the setting. It costs little.
-// With 16 directions, one that is nearly singular and comes out wrong in bf16 changes the update by 3 %.
+// Matrices whose shorter side is below this are iterated in float32 whatever the setting. It costs
+// little. With 16 directions, one that is nearly singular and comes out wrong in bf16 changes the
+// update by 3 %.
 inline constexpr int64_t kMuonNarrowSideMin = 64;
 
 enum class MuonScaling {
   // sqrt(rows / columns).
   kSpectral,
-  // 0.2 sqrt(max(rows, columns)): the root mean square of a step is like AdamW's (arXiv 2502.16982).
+  // 0.2 sqrt(max(rows, columns)): the root mean square of a step is like AdamW's (arXiv
+  // 2502.16982).
   kMatchAdamW,
 };
 // The type of the factors in the iterations' matrix products. Sums are in float32.
@@ -42,7 +44,8 @@ struct MuonOptions {
   double weight_decay = 0;
   MuonScaling scaling = MuonScaling::kSpectral;
   MuonPrecision iterations = MuonPrecision::kBfloat16;
-  // For the parameters that are not hidden matrices. Their learning rate is `adamw_rate` times that of Muon.
+  // For the parameters that are not hidden matrices. Their learning rate is `adamw_rate` times that
+  // of Muon.
   AdamWOptions adamw;
   double adamw_rate = 1;
 };

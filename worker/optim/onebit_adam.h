@@ -1,25 +1,27 @@
-// 1-bit Adam in host memory (Tang et al., arXiv 2102.02888, algorithm 1). At first it is AdamW, bit for
-// bit. Once its variance is frozen, it is momentum SGD with a step size for each element. Ranks then exchange
-// momentum instead of gradients; the momentum may be compressed with error feedback:
+// 1-bit Adam in host memory (Tang et al., arXiv 2102.02888, algorithm 1). At first it is AdamW, bit
+// for bit. Once its variance is frozen, it is momentum SGD with a step size for each element. Ranks
+// then exchange momentum instead of gradients; the momentum may be compressed with error feedback:
 //
 //   m_i = beta1 m + (1 - beta1) g_i          MakeMomentum, of each rank's own gradient
 //   m = the compressed mean of m_i           the caller (CompressedAllReduce)
 //   theta -= lr / (1 - beta1^t) m / (sqrt(v_F) / sqrt(1 - beta2^F) + eps)      Submit
 //
-// F is the number of updates that changed v. The weight decay is that of AdamW. So are the bias corrections
-// 1 - beta^t, which the paper leaves out: with them the steps do not jump at the freeze. An element whose
-// variance is zero had no gradient before the freeze (a token that never occurred). No scale is known for its
-// step: it only decays, and callers that compress leave it out.
+// F is the number of updates that changed v. The weight decay is that of AdamW. So are the bias
+// corrections 1 - beta^t, which the paper leaves out: with them the steps do not jump at the
+// freeze. An element whose variance is zero had no gradient before the freeze (a token that never
+// occurred). No scale is known for its step: it only decays, and callers that compress leave it
+// out.
 //
 // Two policies of 0/1 Adam (Lu et al., arXiv 2202.06009) go further, by option:
 //
 // - Its set T_v (VarianceSchedule): some updates after the freeze change the variance, by averaged
 //   gradients: v = beta2 v + (1 - beta2) g^2 ;  m = beta1 m + (1 - beta1) g ;  then the step above.
-// - Its set T_u (LocalStepSchedule, LocalSteps): once the variance is frozen for good, each rank steps by its
+// - Its set T_u (LocalStepSchedule, LocalSteps): once the variance is frozen for good, each rank
+// steps by its
 //   own gradient until the ranks synchronise.
 //
-// An update is settled when Submit returns. MakeMomentum may run on another thread beside Submit of other
-// subgroups.
+// An update is settled when Submit returns. MakeMomentum may run on another thread beside Submit of
+// other subgroups.
 #pragma once
 
 #include <algorithm>
@@ -57,15 +59,15 @@ class OneBitAdam : public Optimizer {
 
   // --- Local steps.
 
-  // Turns local steps off, for a pool of one rank: there they would be ordinary steps. Call before the first
-  // update.
+  // Turns local steps off, for a pool of one rank: there they would be ordinary steps. Call before
+  // the first update.
   void StepTogether() { together_ = true; }
   // Whether the next update is a local step.
   bool StepsLocallyNext() const { return StepsLocally(updates() + 1); }
   // Local steps since the ranks last held the same parameters. 0: they hold the same now.
   int64_t local_steps() const { return local_.taken(); }
-  // Whether the schedule demands a synchronisation after the last update. Callers may synchronise earlier: the
-  // next interval begins then.
+  // Whether the schedule demands a synchronisation after the last update. Callers may synchronise
+  // earlier: the next interval begins then.
   bool SynchronizationDue() const {
     return local_.taken() > 0 && local_.taken() >= local_schedule().Interval(updates());
   }
@@ -73,16 +75,16 @@ class OneBitAdam : public Optimizer {
   bool FirstSynchronization() const { return updates() - local_.taken() == local_schedule().after; }
   // u of LocalSteps: the steps of this rank.
   absl::Span<const float> accumulated(int subgroup) const { return local_.accumulated(subgroup); }
-  // `update` has the averaged u as its gradients (float32). Parameters and momentum become the same on all
-  // ranks. Call between two updates, once for each subgroup, then EndSynchronization.
+  // `update` has the averaged u as its gradients (float32). Parameters and momentum become the same
+  // on all ranks. Call between two updates, once for each subgroup, then EndSynchronization.
   void Synchronize(const SubgroupUpdate& update);
   void EndSynchronization() { local_.End(); }
 
   // --- Optimizer.
 
-  // While the variance is frozen, Submit takes the averaged momentum as the gradients (float32), and ignores
-  // `gradient_scale`. In updates that change the variance it takes the averaged gradients. In local steps it
-  // takes the rank's own gradients, scaled to estimate the mean.
+  // While the variance is frozen, Submit takes the averaged momentum as the gradients (float32),
+  // and ignores `gradient_scale`. In updates that change the variance it takes the averaged
+  // gradients. In local steps it takes the rank's own gradients, scaled to estimate the mean.
   void Begin(const UpdateOptions& options) override;
   void Submit(const SubgroupUpdate& update) override;
   bool Settled(int) const override { return true; }

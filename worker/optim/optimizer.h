@@ -5,11 +5,11 @@
 // An update is Begin, Submit of each subgroup at most once, Finish. Submit may return before the
 // subgroup is updated. Until it is settled, the optimizer alone may use the memory of the update.
 //
-// Implementations: AdamW (host, fused, SIMD), OneBitAdam (host), InterleavedAdamW (worker/offload: host and
-// device), TorchAdamW and TorchMuon (worker/engine: any device). References in plain loops, for tests:
-// ReferenceAdamW, ReferenceMuon. Called from one thread. Spans lie in the memory where the implementation
-// computes. On a device "settled" means: for work that is enqueued later. Only Finish waits for a
-// device.
+// Implementations: AdamW (host, fused, SIMD), OneBitAdam (host), InterleavedAdamW (worker/offload:
+// host and device), TorchAdamW and TorchMuon (worker/engine: any device). References in plain
+// loops, for tests: ReferenceAdamW, ReferenceMuon. Called from one thread. Spans lie in the memory
+// where the implementation computes. On a device "settled" means: for work that is enqueued later.
+// Only Finish waits for a device.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct SubgroupShape {
   int64_t elements = 0;
   // Weight decay applies to it.
   bool decay = false;
-  // The shape of a row-major matrix that is updated as a whole: rows * columns == elements. 0: each element
-  // is updated on its own.
+  // The shape of a row-major matrix that is updated as a whole: rows * columns == elements. 0: each
+  // element is updated on its own.
   int64_t rows = 0, columns = 0;
   bool matrix() const { return rows > 0; }
 };
@@ -44,8 +44,8 @@ struct SubgroupUpdate {
   // One of the two is given: float32 numbers, or the bits of bf16 numbers.
   absl::Span<const float> gradients;
   absl::Span<const uint16_t> narrow_gradients;
-  // Receives the updated parameters as the bits of bf16 numbers, rounded to nearest even. Empty: nobody
-  // needs them.
+  // Receives the updated parameters as the bits of bf16 numbers, rounded to nearest even. Empty:
+  // nobody needs them.
   absl::Span<uint16_t> shadow;
 
   // Whether the spans fit a subgroup of so many elements.
@@ -78,13 +78,14 @@ class Optimizer {
   virtual void Submit(const SubgroupUpdate& update) = 0;
   // Whether a submitted subgroup is updated. Does not block.
   virtual bool Settled(int subgroup) const = 0;
-  // Waits until every submitted subgroup is settled. Errors: those of the device. Training cannot go on
-  // after one.
+  // Waits until every submitted subgroup is settled. Errors: those of the device. Training cannot
+  // go on after one.
   virtual absl::Status Finish() = 0;
 
-  // --- Between two updates: the state, to be saved and restored. Values are float32 in host memory,
-  // whatever precision they are kept in. Writing back what was read changes nothing.
+  // --- The state, to be saved and restored between two updates.
 
+  // Values are float32 in host memory, whatever precision they are kept in. Writing back what was
+  // read changes nothing.
   virtual bool Keeps(OptimizerState state, int subgroup) const = 0;
   // The state of elements [first, first + values.size()) of a subgroup that keeps it.
   virtual void ReadState(OptimizerState state, int subgroup, int64_t first,

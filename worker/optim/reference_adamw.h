@@ -1,5 +1,5 @@
-// Algorithm 2 of "Decoupled weight decay regularization" (Loshchilov and Hutter), line by line, with moments
-// in double. Tests compare the fast implementations with it.
+// Algorithm 2 of "Decoupled weight decay regularization" (Loshchilov and Hutter), line by line,
+// with moments in double. Tests compare the fast implementations with it.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Muon (muon_options.h) line by line in plain loops, for one matrix, all in double. Tests compare the fast
-// implementation with it.
+// Muon (muon_options.h) line by line in plain loops, for one matrix, all in double. Tests compare
+// the fast implementation with it.
 #pragma once
 
 #include <utility>

@@ -1,6 +1,6 @@
-// The sum of squares, in double and in a fixed order: eight lanes over each block of 128 values; the blocks'
-// sums are added one after another. The bits depend only on the values, not on the machine's vector width or
-// the number of threads.
+// The sum of squares, in double and in a fixed order: eight lanes over each block of 128 values;
+// the blocks' sums are added one after another. The bits depend only on the values, not on the
+// machine's vector width or the number of threads.
 #pragma once
 
 #include "absl/types/span.h"

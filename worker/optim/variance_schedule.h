@@ -1,5 +1,5 @@
-// Which updates after the freeze still change the variance of 1-bit Adam: the variance policy of 0/1 Adam
-// (Lu et al., arXiv 2202.06009). From the freeze on, the updates k_j that change it are
+// Which updates after the freeze still change the variance of 1-bit Adam: the variance policy of
+// 0/1 Adam (Lu et al., arXiv 2202.06009). From the freeze on, the updates k_j that change it are
 // k_(j+1) - k_j = 2^floor(j / scaler) apart. Pure.
 #pragma once
 

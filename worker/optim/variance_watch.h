@@ -1,9 +1,9 @@
-// Decides when the warm-up of 1-bit Adam ends, if no step is given: once the 1-norm of the variance has become
-// stable,
+// Decides when the warm-up of 1-bit Adam ends, if no step is given: once the 1-norm of the variance
+// has become stable,
 //   ||v_t||_1 / ||v_(t-D)||_1 >= freeze_ratio (0.96),  D = 1 / (1 - beta2)
-// (1-bit Adam, arXiv 2102.02888), and the learning rate's warm-up is over. The rule is checked after every D
-// updates. v is divided by its bias correction 1 - beta2^t. Without it v grows at first whatever the gradients
-// do, and the rule would hold at once. Called from one thread.
+// (1-bit Adam, arXiv 2102.02888), and the learning rate's warm-up is over. The rule is checked
+// after every D updates. v is divided by its bias correction 1 - beta2^t. Without it v grows at
+// first whatever the gradients do, and the rule would hold at once. Called from one thread.
 #pragma once
 
 #include <cmath>
@@ -29,7 +29,8 @@ class VarianceWatch {
 
   // D.
   int64_t window() const { return std::llround(1 / (1 - beta2_)); }
-  // False a second time after the same update: a skipped step leaves the number of updates as it is.
+  // False a second time after the same update: a skipped step leaves the number of updates as it
+  // is.
   bool Due(int64_t updates) const { return updates > last_.updates && updates % window() == 0; }
   // Whether the variance may be frozen. `norm` is ||v||_1 after `updates`, for which Due is true.
   bool Look(int64_t updates, double norm) {

@@ -10,8 +10,8 @@
 namespace longhaul {
 namespace {
 
-// A message may quote a file: any bytes, and any number of them. A report with more, or with others, does not arrive
-// (kRankReportBytesMax).
+// A message may quote a file: any bytes, and any number of them. A report with more, or with
+// others, does not arrive (kRankReportBytesMax).
 constexpr size_t kFaultMessageBytesMax = 4096;
 
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {

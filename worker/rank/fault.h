@@ -27,9 +27,10 @@ enum class FaultPlace {
   kPlan,
 };
 
-// Makes a JobError that can be sent, with a class, and with field and hint if the user can change something in the spec
-// or at the site. `status` is not OK. The class is SITE_FAULT unless another one is certain: setting one pool aside for
-// a while costs little, but failing a job for one pool's fault costs the work of all pools.
+// Makes a JobError that can be sent, with a class, and with field and hint if the user can change
+// something in the spec or at the site. `status` is not OK. The class is SITE_FAULT unless another
+// one is certain: setting one pool aside for a while costs little, but failing a job for one pool's
+// fault costs the work of all pools.
 //   JOB_FAULT          no machine can do what the spec asks for
 //   PEER_FAULT         another rank of the pool is gone or makes no progress
 //   COORDINATOR_FAULT  the coordinator sent something that is not valid

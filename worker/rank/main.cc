@@ -11,20 +11,18 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "common/base/exit_code.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
-#include "common/command_line/help_page.h"
-#include "common/command_line/usage_fault.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
@@ -40,6 +38,7 @@
 #include "worker/rank/assignment.h"
 #include "worker/rank/capabilities.h"
 #include "worker/rank/fault.h"
+#include "worker/rank/flags.h"
 #include "worker/rank/pool_communicator.h"
 #include "worker/rank/rank_end.h"
 #include "worker/rank/rank_monitor.h"
@@ -52,43 +51,14 @@
 namespace longhaul {
 namespace {
 
-struct Arguments {
-  std::string coordinator, pool, incarnation, data_dir, work_dir, log_level = "info",
-                                                                  log_format = "auto";
-  int rank = 0, local_rank = 0, ranks = 1, threads = 1, bulk_channels = 1;
-  std::vector<int> ranks_of_node;
-  // The processors that the rank is bound to, as 0-3,8. Empty: any.
-  std::string cpus;
-  // File of measured rates. Empty: none.
-  std::string update_rates;
-  // Folder of inner state. Empty: none.
-  std::string state_dir;
-  // Seconds.
-  double state_every = 60;
-  // File for a timeline. Empty: none.
-  std::string trace;
-  // host:port. Empty with one rank.
-  std::string rendezvous;
-  // Of this machine.
-  std::string in_pool_address = "127.0.0.1";
-  // The name in node 0's certificate. Empty: the rendezvous has no TLS.
-  std::string in_pool_name;
-  double push_bytes_per_second = 0;
-  uint64_t generation = 0;
-  TlsFiles tls_files;
-  // The process that started this one. 0: not known.
-  pid_t agent = 0;
-  double drain_seconds = 30, progress_timeout = 60, progress_factor = 20;
-};
-
 absl::StatusOr<v1::Assignment> ReadAssignment() {
   return ParseAssignment(
       std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()});
 }
 
-// Handles SIGTERM, and SIGINT, which a terminal sends to every process. The rank finishes its current step and sends
-// its contributions, within most of the time that the agent gives it. The object and its thread live as long as the
-// process.
+// Handles SIGTERM, and SIGINT, which a terminal sends to every process. The rank finishes its
+// current step and sends its contributions, within most of the time that the agent gives it. The
+// object and its thread live as long as the process.
 class DrainOnSignal {
  public:
   DrainOnSignal(const sigset_t& signals, absl::Duration patience, Logger log) {
@@ -123,7 +93,8 @@ int64_t StepsBetweenEvaluations(const v1::JobSpec& spec) {
   return spec.sync().h() * std::max<int64_t>(1, spec.evaluation().every_cycles());
 }
 
-// Saved inner state is used if it is at most so many rounds of a fragment old, or so many steps if that is more.
+// Saved inner state is used if it is at most so many rounds of a fragment old, or so many steps if
+// that is more.
 constexpr int64_t kStateRoundsMax = 10, kStateStepsMax = 1000;
 
 // All ranks of a pool compute the same digest.
@@ -137,12 +108,12 @@ std::string SpecDigest(const v1::JobSpec& spec) {
   return DigestOf(bytes).Hex();
 }
 
-StateKeeper::Options InnerStateOf(const Arguments& arguments, const v1::JobSpec& spec) {
-  return {.folder = arguments.state_dir,
+StateKeeper::Options InnerStateOf(const RankFlags& flags, const v1::JobSpec& spec) {
+  return {.folder = flags.state_dir,
           .owner = {.spec = SpecDigest(spec)},
-          .every = absl::Seconds(arguments.state_every),
+          .every = absl::Seconds(flags.state_every),
           .age_max = std::max(kStateStepsMax, kStateRoundsMax * spec.sync().h()),
-          .first_of_node = arguments.local_rank == 0};
+          .first_of_node = flags.local_rank == 0};
 }
 
 // Reports a fault of the site or the job to the agent.
@@ -174,104 +145,141 @@ std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, 
   return nullptr;
 }
 
-int RunRank(const Arguments& arguments, const sigset_t& signals, const Logger& of_rank) {
-  // Before threads and memory exist: threads inherit the binding, and pages lie on the node that touches them first.
-  if (const absl::Status bound = BindToProcessors(arguments.cpus); !bound.ok())
-    of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
-  SendProtobufLogTo(of_rank);
-  SendGrpcLogTo(of_rank);
-  ReportWhenMemoryEnds(kReportDescriptor);
-  auto& drain = *new DrainOnSignal(signals, absl::Seconds(0.9 * arguments.drain_seconds), of_rank);
-  RankMonitor monitor(
-      {.at_least = absl::Seconds(arguments.progress_timeout), .factor = arguments.progress_factor});
-  const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
-  const v1::JobSpec spec = assignment.ok() ? assignment->spec() : v1::JobSpec();
-  const Logger log = of_rank.With(
-      {.job = spec.name(), .job_id = assignment.ok() ? assignment->job_id() : std::string()});
-  RankReporter reporter(kReportDescriptor, spec.train().steps(), &monitor);
+PoolCommunicatorOptions CommunicatorOptionsOf(const RankFlags& flags, const v1::JobSpec& spec,
+                                              std::shared_ptr<const Tls> tls, ThreadTeam* team) {
+  return {.rank = flags.rank,
+          .ranks = flags.ranks,
+          .local_rank = flags.local_rank,
+          .rendezvous = flags.rendezvous,
+          .tls = flags.in_pool_name.empty() ? nullptr : std::move(tls),
+          .tls_name = flags.in_pool_name,
+          .generation = flags.generation,
+          .address = flags.in_pool_address,
+          .device = spec.train().device(),
+          .team = team};
+}
+
+// Without the communicator.
+ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& assignment,
+                                std::shared_ptr<ThreadTeam> team, RankMonitor& monitor,
+                                const Logger& log) {
+  return {.spec = assignment.spec(),
+          .ordinal = assignment.ordinal(),
+          .local_rank = flags.local_rank,
+          .threads = flags.threads,
+          .team = std::move(team),
+          .pool = flags.pool,
+          .data_dir = flags.data_dir,
+          .work_dir = flags.work_dir,
+          .on_wait = [&monitor](const std::string& what) { monitor.WaitsFor(what); },
+          .on_warning =
+              [log, first = flags.rank == 0](const std::string& warning) {
+                if (first) log.Warning(warning);
+              },
+          .ranks_of_node = flags.ranks_of_node,
+          .update_rates_path = flags.update_rates,
+          .trace_path = flags.trace,
+          .collective_timeout = monitor.CollectiveTimeout()};
+}
+
+// Rank 0 reports for the pool.
+session::SessionObserver ObserverOf(const RankFlags& flags, RankMonitor& monitor,
+                                    RankReporter& reporter) {
+  session::SessionObserver observer;
+  observer.on_wait = [&monitor](const std::string& what) { monitor.WaitsFor(what); };
+  if (flags.rank != 0) return observer;
+  observer.on_progress = [&reporter](const session::Progress& progress) {
+    reporter.Progress(progress);
+  };
+  observer.on_evaluation = [&reporter](const session::EvaluationResult& result) {
+    reporter.Evaluation(result);
+  };
+  return observer;
+}
+
+session::RankSession::Options SessionOptionsOf(const RankFlags& flags,
+                                               const v1::Assignment& assignment,
+                                               std::shared_ptr<const Tls> tls, ThreadTeam* team,
+                                               session::SessionObserver observer,
+                                               const Logger& log) {
+  const v1::JobSpec& spec = assignment.spec();
+  return {.coordinator = flags.coordinator,
+          .job = assignment.job_id(),
+          .pool = flags.pool,
+          .incarnation = flags.incarnation,
+          .tls = std::move(tls),
+          .bulk_channels = flags.bulk_channels,
+          .push_bytes_per_second = flags.push_bytes_per_second,
+          .evaluation_steps_max = StepsBetweenEvaluations(spec),
+          .device_codec = DeviceCodecOf(spec, flags.local_rank, log),
+          .team = team,
+          .inner_state = InnerStateOf(flags, spec),
+          .log = log,
+          .observer = std::move(observer)};
+}
+
+// Meets the pool's other ranks, prepares the model, and trains. Returns the exit code of the
+// process; faults of the site or the job were reported.
+int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSignal& drain,
+          RankMonitor& monitor, RankReporter& reporter, const Logger& log) {
+  const v1::JobSpec& spec = assignment.spec();
   const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
     return EndWith(EndOf(place, spec, status), status, reason, log, reporter);
   };
-  if (!assignment.ok()) {
-    return end(FaultPlace::kAssignment, assignment.status(), "while the assignment was read");
-  }
-  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(arguments.tls_files);
+  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
   if (!tls.ok()) {
     log.Error(tls.status().ToString(absl::StatusToStringMode::kWithNoExtraData));
     return kRankRestart;
   }
   const absl::Status able = CheckCapabilities(spec, spec.train().device());
   if (!able.ok()) return end(FaultPlace::kCapabilities, able, "before anything was begun");
-  const auto team = std::make_shared<ThreadTeam>(arguments.threads);
+  const auto team = std::make_shared<ThreadTeam>(flags.threads);
   absl::StatusOr<PoolCommunicator> communicator =
-      MakePoolCommunicator({.rank = arguments.rank,
-                            .ranks = arguments.ranks,
-                            .local_rank = arguments.local_rank,
-                            .rendezvous = arguments.rendezvous,
-                            .tls = arguments.in_pool_name.empty() ? nullptr : *tls,
-                            .tls_name = arguments.in_pool_name,
-                            .generation = arguments.generation,
-                            .address = arguments.in_pool_address,
-                            .device = spec.train().device(),
-                            .team = team.get()});
-  if (!communicator.ok()) {
+      MakePoolCommunicator(CommunicatorOptionsOf(flags, spec, *tls, team.get()));
+  if (!communicator.ok())
     return end(FaultPlace::kMeeting, communicator.status(), "while the pool's ranks met");
-  }
   WatchedCommunicator watched(communicator->get(), &monitor);
-  auto made = MakeReplica({.spec = spec,
-                           .ordinal = assignment->ordinal(),
-                           .local_rank = arguments.local_rank,
-                           .threads = arguments.threads,
-                           .team = team,
-                           .pool = arguments.pool,
-                           .data_dir = arguments.data_dir,
-                           .work_dir = arguments.work_dir,
-                           .on_wait = [&](const std::string& what) { monitor.WaitsFor(what); },
-                           .on_warning =
-                               [&](const std::string& warning) {
-                                 if (arguments.rank == 0) log.Warning(warning);
-                               },
-                           .communicator = communicator->get() == nullptr ? nullptr : &watched,
-                           .communicator_on_device = communicator->on_device,
-                           .ranks_of_node = arguments.ranks_of_node,
-                           .update_rates_path = arguments.update_rates,
-                           .trace_path = arguments.trace,
-                           .collective_timeout = monitor.CollectiveTimeout()});
-  if (!made.ok()) {
+  ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log);
+  options.communicator = communicator->get() == nullptr ? nullptr : &watched;
+  options.communicator_on_device = communicator->on_device;
+  const absl::StatusOr<std::unique_ptr<Replica>> made = MakeReplica(options);
+  if (!made.ok())
     return end(FaultPlace::kPreparation, made.status(), "while the model was prepared");
-  }
-  if (const std::string line = (*made)->Describe(); arguments.rank == 0 && !line.empty())
+  if (const std::string line = (*made)->Describe(); flags.rank == 0 && !line.empty())
     log.Info(line);
   if (const std::string slow = SlowComputing(spec, kernels::HasFastBf16()); !slow.empty())
     log.Warning(slow);
   WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
-  session::SessionObserver observer;
-  observer.on_wait = [&](const std::string& what) { monitor.WaitsFor(what); };
-  if (arguments.rank == 0) {
-    observer.on_progress = [&](const session::Progress& progress) { reporter.Progress(progress); };
-    observer.on_evaluation = [&](const session::EvaluationResult& result) {
-      reporter.Evaluation(result);
-    };
-  }
-  session::RankSession session({.coordinator = arguments.coordinator,
-                                .job = assignment->job_id(),
-                                .pool = arguments.pool,
-                                .incarnation = arguments.incarnation,
-                                .tls = *tls,
-                                .bulk_channels = arguments.bulk_channels,
-                                .push_bytes_per_second = arguments.push_bytes_per_second,
-                                .evaluation_steps_max = StepsBetweenEvaluations(spec),
-                                .device_codec = DeviceCodecOf(spec, arguments.local_rank, log),
-                                .team = team.get(),
-                                .inner_state = InnerStateOf(arguments, spec),
-                                .log = log,
-                                .observer = observer},
+  session::RankSession session(SessionOptionsOf(flags, assignment, *tls, team.get(),
+                                                ObserverOf(flags, monitor, reporter), log),
                                &replica);
   drain.SetSession(&session);
   const session::Outcome outcome = session.Run();
   drain.SetSession(nullptr);
   reporter.Flush();
   return EndWith(outcome, spec, log, reporter);
+}
+
+int RunRank(const RankFlags& flags, const sigset_t& signals, const Logger& of_rank) {
+  // Before threads and memory exist: threads inherit the binding, and pages lie on the node that
+  // touches them first.
+  if (const absl::Status bound = BindToProcessors(flags.cpus); !bound.ok())
+    of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
+  SendProtobufLogTo(of_rank);
+  SendGrpcLogTo(of_rank);
+  ReportWhenMemoryEnds(kReportDescriptor);
+  auto& drain = *new DrainOnSignal(signals, absl::Seconds(0.9 * flags.drain_seconds), of_rank);
+  RankMonitor monitor(
+      {.at_least = absl::Seconds(flags.progress_timeout), .factor = flags.progress_factor});
+  const absl::StatusOr<v1::Assignment> assignment = ReadAssignment();
+  const v1::Assignment known = assignment.value_or(v1::Assignment());
+  const Logger log = of_rank.With({.job = known.spec().name(), .job_id = known.job_id()});
+  RankReporter reporter(kReportDescriptor, known.spec().train().steps(), &monitor);
+  if (!assignment.ok()) {
+    return EndWith(EndOf(FaultPlace::kAssignment, known.spec(), assignment.status()),
+                   assignment.status(), "while the assignment was read", log, reporter);
+  }
+  return Train(flags, *assignment, drain, monitor, reporter, log);
 }
 
 }  // namespace
@@ -289,54 +297,17 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
-  longhaul::Arguments arguments;
-  CLI::App app{"One rank of a pool; started by longhaul-worker.", "longhaul-rank"};
-  longhaul::SetHelpPage(app);
-  app.add_option("--coordinator", arguments.coordinator)->required();
-  app.add_option("--pool", arguments.pool)->required();
-  app.add_option("--incarnation", arguments.incarnation)->required();
-  app.add_option("--agent", arguments.agent);
-  app.add_option("--rank", arguments.rank);
-  app.add_option("--local-rank", arguments.local_rank);
-  app.add_option("--ranks", arguments.ranks);
-  app.add_option("--ranks-of-node", arguments.ranks_of_node)->delimiter(',');
-  app.add_option("--update-rates", arguments.update_rates);
-  app.add_option("--state-dir", arguments.state_dir);
-  app.add_option("--state-every", arguments.state_every);
-  app.add_option("--trace", arguments.trace);
-  app.add_option("--threads", arguments.threads);
-  app.add_option("--cpus", arguments.cpus);
-  app.add_option("--bulk-channels", arguments.bulk_channels);
-  app.add_option("--push-bytes-per-second", arguments.push_bytes_per_second);
-  app.add_option("--data-dir", arguments.data_dir);
-  app.add_option("--work-dir", arguments.work_dir);
-  app.add_option("--rendezvous", arguments.rendezvous);
-  app.add_option("--generation", arguments.generation);
-  app.add_option("--in-pool-address", arguments.in_pool_address);
-  app.add_option("--in-pool-name", arguments.in_pool_name);
-  app.add_option("--tls-ca", arguments.tls_files.ca);
-  app.add_option("--tls-certificate", arguments.tls_files.certificate);
-  app.add_option("--tls-key", arguments.tls_files.key);
-  app.add_option("--drain-seconds", arguments.drain_seconds);
-  app.add_option("--progress-timeout", arguments.progress_timeout);
-  app.add_option("--progress-factor", arguments.progress_factor);
-  app.add_option("--log-level", arguments.log_level);
-  app.add_option("--log-format", arguments.log_format);
-  const std::vector<std::string> args(argv + 1, argv + argc);
-  try {  // CLI11 reports by exceptions, also for --help.
-    longhaul::ParseCommandLine(app, args);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    std::cerr << longhaul::ExplainUsage(app, error, args).Text() << std::endl;
-    return longhaul::kExitBadArguments;
-  }
-  // The agent ended before this process could ask to end with it. (An agent may be process 1 of a container.)
-  if (arguments.agent != 0 && getppid() != arguments.agent) return 1;
-  const auto level = longhaul::ParseLogLevel(arguments.log_level);
-  const auto format = longhaul::ParseLogFormat(arguments.log_format);
-  return longhaul::RunRank(arguments, signals,
+  int exit_code = 0;
+  const std::optional<longhaul::RankFlags> flags = longhaul::ParseRankFlags(argc, argv, &exit_code);
+  if (!flags.has_value()) return exit_code;
+  // The agent ended before this process could ask to end with it. (An agent may be process 1 of a
+  // container.)
+  if (flags->agent != 0 && getppid() != flags->agent) return 1;
+  const auto level = longhaul::ParseLogLevel(flags->log_level);
+  const auto format = longhaul::ParseLogFormat(flags->log_format);
+  return longhaul::RunRank(*flags, signals,
                            longhaul::Logger({.program = "longhaul-rank",
                                              .level = level.value_or(longhaul::LogLevel::kInfo),
                                              .format = format.value_or(longhaul::LogFormat::kAuto)})
-                               .With({.pool = arguments.pool, .rank = arguments.rank}));
+                               .With({.pool = flags->pool, .rank = flags->rank}));
 }

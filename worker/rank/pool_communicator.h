@@ -18,7 +18,8 @@ struct PoolCommunicatorOptions {
   int rank = 0, ranks = 1;
   // On this machine. It is the number of the rank's device.
   int local_rank = 0;
-  // host:port of the rendezvous of node 0's agent. Its token is in the environment (rendezvous_token.h).
+  // host:port of the rendezvous of node 0's agent. Its token is in the environment
+  // (rendezvous_token.h).
   std::string rendezvous;
   // For the rendezvous. Null: plaintext.
   std::shared_ptr<const Tls> tls;
@@ -40,8 +41,9 @@ struct PoolCommunicator {
   Communicator* get() const { return communicator.get(); }
 };
 
-// gloo between ranks on CPUs, nccl between ranks on GPUs, none for one rank. Blocks until all ranks are connected, at
-// most 2 minutes. Errors: those of MakeGlooCommunicator and MakeNcclCommunicatorFromModule.
+// gloo between ranks on CPUs, nccl between ranks on GPUs, none for one rank. Blocks until all ranks
+// are connected, at most 2 minutes. Errors: those of MakeGlooCommunicator and
+// MakeNcclCommunicatorFromModule.
 absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOptions& options);
 
 }  // namespace longhaul

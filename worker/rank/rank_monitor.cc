@@ -5,7 +5,8 @@
 namespace longhaul {
 namespace {
 
-// The first steps are slow, since memory is touched and kernels are chosen for the first time. They do not count.
+// The first steps are slow, since memory is touched and kernels are chosen for the first time. They
+// do not count.
 constexpr int64_t kStepsUntilKnown = 3;
 
 }  // namespace

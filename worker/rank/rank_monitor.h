@@ -1,5 +1,6 @@
-// Knows what a rank is doing, and how long that usually takes. The agent uses it to end ranks that make no progress,
-// and the rank to choose the timeout of its collectives. Thread-safe. No call blocks.
+// Knows what a rank is doing, and how long that usually takes. The agent uses it to end ranks that
+// make no progress, and the rank to choose the timeout of its collectives. Thread-safe. No call
+// blocks.
 #pragma once
 
 #include <array>
@@ -18,8 +19,8 @@ class RankMonitor {
  public:
   explicit RankMonitor(const ProgressLimits& limits) : limits_(limits) {}
 
-  // Called by the training thread around an inner step, and around an evaluation of `batches` batches. `took`: the
-  // time of the step.
+  // Called by the training thread around an inner step, and around an evaluation of `batches`
+  // batches. `took`: the time of the step.
   void BeginStep();
   void EndStep(int64_t step, absl::Duration took);
   void BeginEvaluation(int64_t batches);
@@ -30,16 +31,17 @@ class RankMonitor {
   void LeaveCollective();
 
   RankStatus Status() const;
-  // The timeout of a collective that begins now. During steps and evaluations, which ranks begin together, it is
-  // twice the limit of the agent: so the agent acts first, and can name the rank. At other times a rank may wait for
-  // one that waits for the coordinator, for an unknown time; then only the agent judges, and the timeout is long.
+  // The timeout of a collective that begins now. During steps and evaluations, which ranks begin
+  // together, it is twice the limit of the agent: so the agent acts first, and can name the rank.
+  // At other times a rank may wait for one that waits for the coordinator, for an unknown time;
+  // then only the agent judges, and the timeout is long.
   absl::Duration CollectiveTimeout() const;
 
  private:
   // The median is over so many newest steps.
   static constexpr int kKept = 31;
-  // The expected seconds of what runs now. A batch of an evaluation counts as a step; it takes less, since it has no
-  // backward pass.
+  // The expected seconds of what runs now. A batch of an evaluation counts as a step; it takes
+  // less, since it has no backward pass.
   double Expected() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ProgressLimits limits_;

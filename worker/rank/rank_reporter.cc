@@ -31,7 +31,8 @@ constexpr char kOutOfMemory[] =
     "\"SITE_FAULT\"}}\n";
 
 void OnMemoryEnd() {
-  // The line is shorter than PIPE_BUF, so it is written as a whole or not at all. Nothing here allocates.
+  // The line is shorter than PIPE_BUF, so it is written as a whole or not at all. Nothing here
+  // allocates.
   (void)!write(memory_descriptor, kOutOfMemory, std::strlen(kOutOfMemory));
   _exit(kRankFailed);
 }

@@ -1,6 +1,7 @@
-// Writes a rank's reports (worker/agent/rank_report.h) to its agent, and once a second its status, from its own
-// thread. Thread-safe. If the agent does not read and the pipe is full, progress and status lines are dropped, so
-// that training never waits. For evaluations and failures the calls wait for some time before they drop the line.
+// Writes a rank's reports (worker/agent/rank_report.h) to its agent, and once a second its status,
+// from its own thread. Thread-safe. If the agent does not read and the pipe is full, progress and
+// status lines are dropped, so that training never waits. For evaluations and failures the calls
+// wait for some time before they drop the line.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,14 @@ namespace longhaul {
 
 class RankReporter {
  public:
-  // `descriptor`: that of the pipe; the object does not close it. Programs that this process starts do not get it: the
-  // agent takes the pipe's end for the end of the rank. `steps`: the job's steps; the progress of the last
-  // one is always written. `monitor` outlives the object.
+  // `descriptor`: that of the pipe; the object does not close it. Programs that this process starts
+  // do not get it: the agent takes the pipe's end for the end of the rank. `steps`: the job's
+  // steps; the progress of the last one is always written. `monitor` outlives the object.
   RankReporter(int descriptor, int64_t steps, const RankMonitor* monitor);
   ~RankReporter();
 
-  // Writes at most five reports a second; Flush writes the newest if it was left out. Training thread.
+  // Writes at most five reports a second; Flush writes the newest if it was left out. Training
+  // thread.
   void Progress(const session::Progress& progress);
   void Flush();
   void Evaluation(const session::EvaluationResult& result);
@@ -46,8 +48,8 @@ class RankReporter {
   std::jthread thread_;
 };
 
-// After this call, an allocation that fails on any thread and that nobody handles reports a SITE_FAULT on the
-// descriptor, and ends the process with kRankFailed.
+// After this call, an allocation that fails on any thread and that nobody handles reports a
+// SITE_FAULT on the descriptor, and ends the process with kRankFailed.
 void ReportWhenMemoryEnds(int descriptor);
 
 }  // namespace longhaul

@@ -184,8 +184,8 @@ class HfInitialParameters : public InitialParameters {
   const std::unique_ptr<InitialParameters> stored_;
 };
 
-// Opens the initial parameters of model.hf. All its error codes mean that the site must change something, also if the
-// files do not fit the spec: that is not a fault of the job.
+// Opens the initial parameters of model.hf. All its error codes mean that the site must change
+// something, also if the files do not fit the spec: that is not a fault of the job.
 absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
     const ReplicaOptions& options, const TransformerShape& shape) {
   const std::string folder =

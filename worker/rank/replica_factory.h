@@ -47,8 +47,8 @@ struct ReplicaOptions {
   absl::Duration collective_timeout = absl::Hours(1);
 };
 
-// CheckCapabilities must have accepted the spec. Blocks: it opens data, and may make tokens from text. Errors: those
-// of TorchReplica::Create and SyntheticReplica::Create.
+// CheckCapabilities must have accepted the spec. Blocks: it opens data, and may make tokens from
+// text. Errors: those of TorchReplica::Create and SyntheticReplica::Create.
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options);
 
 }  // namespace longhaul

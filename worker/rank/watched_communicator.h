@@ -1,5 +1,5 @@
-// A communicator that tells the rank's monitor when a collective runs, and uses the monitor's timeout for it.
-// Threads, blocking and errors: those of the communicator inside.
+// A communicator that tells the rank's monitor when a collective runs, and uses the monitor's
+// timeout for it. Threads, blocking and errors: those of the communicator inside.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
-// The state of a pool's inner optimizer between two steps, as one rank holds it: values of elements,
-// by kind, unit and range, and the optimizer's phase (its counters). It is taken from a replica, kept at the
-// pool's site (worker/state), and restored when the ranks start again. Plain values.
+// The state of a pool's inner optimizer between two steps, as one rank holds it: values of
+// elements, by kind, unit and range, and the optimizer's phase (its counters). It is taken from a
+// replica, kept at the pool's site (worker/state), and restored when the ranks start again. Plain
+// values.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ std::optional<InnerStateKind> InnerStateKindOf(absl::string_view name);
 
 // Whether the values belong to a rank: they can only be restored on the same rank of as many ranks.
 inline bool IsOfRank(InnerStateKind kind) { return kind == InnerStateKind::kWorkerError; }
-// Whether an optimizer can go on without it, with an error feedback of zero. Without one of the other kinds
-// it must begin anew.
+// Whether an optimizer can go on without it, with an error feedback of zero. Without one of the
+// other kinds it must begin anew.
 inline bool IsOptional(InnerStateKind kind) {
   return kind != InnerStateKind::kMoment && kind != InnerStateKind::kVariance;
 }
@@ -57,8 +58,8 @@ struct InnerStatePart {
 };
 
 struct InnerState {
-  // Counters of the optimizer, under names that the replica chooses. Equal on all ranks. Whole numbers are
-  // below 2^53.
+  // Counters of the optimizer, under names that the replica chooses. Equal on all ranks. Whole
+  // numbers are below 2^53.
   std::vector<NamedValue> phase;
   std::vector<InnerStatePart> parts;
 };
@@ -66,8 +67,8 @@ struct InnerState {
 // A value of the phase. 0: the phase has no value of that name.
 double PhaseValue(const std::vector<NamedValue>& phase, absl::string_view name);
 
-// Part `index` of `state`, sized for `slot`, for the caller to fill. It reuses the memory of an earlier use:
-// callers ask for parts in the same order each time, from index 0 on.
+// Part `index` of `state`, sized for `slot`, for the caller to fill. It reuses the memory of an
+// earlier use: callers ask for parts in the same order each time, from index 0 on.
 InnerStatePart& PartFor(const InnerStateSlot& slot, size_t index, InnerState& state);
 
 }  // namespace longhaul

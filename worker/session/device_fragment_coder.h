@@ -1,14 +1,15 @@
-// A FragmentCoder on the CUDA device that trains. TakeSnapshot only enqueues a copy on the training's
-// stream. The codes come to pinned host memory, from which they are sent.
+// A FragmentCoder on the CUDA device that trains. TakeSnapshot only enqueues a copy on the
+// training's stream. The codes come to pinned host memory, from which they are sent.
 //
-// Device memory for each owned element: 4 B of snapshot during a round, and with error feedback 4 B all the
-// time; the snapshot becomes the next feedback. All fragments share one bounded staging area. The outer
-// parameters stay in host memory, where pulls are decoded and verified, and pass through the staging area.
-// They change once a round, so keeping them on the device would save no transfer.
+// Device memory for each owned element: 4 B of snapshot during a round, and with error feedback 4 B
+// all the time; the snapshot becomes the next feedback. All fragments share one bounded staging
+// area. The outer parameters stay in host memory, where pulls are decoded and verified, and pass
+// through the staging area. They change once a round, so keeping them on the device would save no
+// transfer.
 //
-// When device memory is short, the round is coded on the host, with the same bytes and one warning; the next
-// round tries the device again. So training does not fail for lack of memory that only makes it faster, and no
-// setting has to reserve that memory.
+// When device memory is short, the round is coded on the host, with the same bytes and one warning;
+// the next round tries the device again. So training does not fail for lack of memory that only
+// makes it faster, and no setting has to reserve that memory.
 #pragma once
 
 #include <functional>
@@ -23,9 +24,9 @@ namespace longhaul::session {
 
 class DeviceFragmentCoder : public FragmentCoder {
  public:
-  // The DeviceParameters of the replicas given to TakeSnapshot must lie on the device of `device`. A replica
-  // without them (masters in host memory) is coded on the host. `warn` receives the warning, on whichever
-  // thread calls the coder.
+  // The DeviceParameters of the replicas given to TakeSnapshot must lie on the device of `device`.
+  // A replica without them (masters in host memory) is coded on the host. `warn` receives the
+  // warning, on whichever thread calls the coder.
   DeviceFragmentCoder(const Options& options, std::shared_ptr<DeviceCodec> device,
                       std::function<void(const std::string&)> warn);
 

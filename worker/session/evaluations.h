@@ -1,9 +1,11 @@
-// The evaluations of a rank's session. Training waits for each one; or, if the replica supports it, a copy of
-// the parameters is evaluated beside the next steps. A report names the step and the version whose parameters
-// were evaluated. When the session ends, evaluations that still run are dropped.
+// The evaluations of a rank's session. Training waits for each one; or, if the replica supports it,
+// a copy of the parameters is evaluated beside the next steps. A report names the step and the
+// version whose parameters were evaluated. When the session ends, evaluations that still run are
+// dropped.
 //
-// Called from the training thread. The ranks of a pool agree on everything that decides which evaluations are
-// begun, waited for and reported, so their collectives match. Errors: those of the replica.
+// Called from the training thread. The ranks of a pool agree on everything that decides which
+// evaluations are begun, waited for and reported, so their collectives match. Errors: those of the
+// replica.
 #pragma once
 
 #include <deque>
@@ -25,15 +27,17 @@ namespace longhaul::session {
 class Evaluations {
  public:
   using Report = std::function<void(const EvaluationResult&)>;
-  // The references outlive the object. `steps_max`: training waits for an evaluation that is not done after so
-  // many steps, so that results of all pools come in order. 0: it does not wait. `report` may be empty.
+  // The references outlive the object. `steps_max`: training waits for an evaluation that is not
+  // done after so many steps, so that results of all pools come in order. 0: it does not wait.
+  // `report` may be empty.
   Evaluations(Replica& replica, const std::vector<std::unique_ptr<OuterFragment>>& fragments,
               Clock& clock, int64_t steps_max, Report report);
 
-  // Evaluates, or begins to. `steps_follow`: training goes on, so the evaluation may run beside it. Collective,
-  // blocks.
+  // Evaluates, or begins to. `steps_follow`: training goes on, so the evaluation may run beside it.
+  // Collective, blocks.
   absl::Status Do(const Evaluate& action, bool steps_follow);
-  // Reports the evaluations that are done. If no steps follow, waits for all. Call after each step. Collective.
+  // Reports the evaluations that are done. If no steps follow, waits for all. Call after each step.
+  // Collective.
   absl::Status AfterStep(int64_t step, bool steps_follow);
 
   // Whether evaluations run beside training.

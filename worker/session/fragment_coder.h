@@ -1,9 +1,10 @@
-// Makes one rank's contributions to a fragment: the snapshot of its live parameters, the uplink's error
-// feedback, and the coding. Two implementations give the same bytes: one in host memory (HostFragmentCoder), one
-// on the device that trains (DeviceFragmentCoder).
+// Makes one rank's contributions to a fragment: the snapshot of its live parameters, the uplink's
+// error feedback, and the coding. Two implementations give the same bytes: one in host memory
+// (HostFragmentCoder), one on the device that trains (DeviceFragmentCoder).
 //
 // A round:  TakeSnapshot (training thread) -> Code (background) -> Commit (training thread)
-// Only Commit, Reset and WriteFeedback change the error feedback. So an aborted round changes nothing.
+// Only Commit, Reset and WriteFeedback change the error feedback. So an aborted round changes
+// nothing.
 //
 // Externally synchronised. No call waits for the network.
 #pragma once
@@ -51,19 +52,20 @@ class FragmentCoder {
   virtual absl::Status TakeSnapshot(Replica& replica) = 0;
   virtual bool has_snapshot() const = 0;
 
-  // Codes the snapshot, and drops it. kSeed: the snapshot, exactly. Otherwise: outer - snapshot + error feedback.
-  // `outer` are the outer parameters, map->elements() of them. INVALID_ARGUMENT: a value is NaN or Inf; the
-  // message names the place. UNAVAILABLE: the device failed.
+  // Codes the snapshot, and drops it. kSeed: the snapshot, exactly. Otherwise: outer - snapshot +
+  // error feedback. `outer` are the outer parameters, map->elements() of them. INVALID_ARGUMENT: a
+  // value is NaN or Inf; the message names the place. UNAVAILABLE: the device failed.
   virtual absl::StatusOr<std::shared_ptr<CodedContribution>> Code(
       RoundKind kind, uint64_t noise_key, absl::Span<const float> outer) = 0;
 
-  // Ends the round. `contributed`: the contribution counted, so its coding error becomes the error feedback.
+  // Ends the round. `contributed`: the contribution counted, so its coding error becomes the error
+  // feedback.
   virtual void Commit(bool contributed) = 0;
   // Sets the error feedback to zero, because the outer parameters were replaced.
   virtual void Reset() = 0;
 
-  // The error feedback, to be saved and restored: map->elements() values. Only with Options::error_feedback.
-  // Errors: those of the device.
+  // The error feedback, to be saved and restored: map->elements() values. Only with
+  // Options::error_feedback. Errors: those of the device.
   virtual absl::Status ReadFeedback(absl::Span<float> out) = 0;
   virtual absl::Status WriteFeedback(absl::Span<const float> values) = 0;
 };

@@ -1,6 +1,6 @@
-// Maps the elements of a fragment that one rank owns to the model's units. A rank keeps its elements of a
-// fragment in one local array: its owned blocks one after another, in canonical order, including the padding
-// zeros between two units. Immutable value.
+// Maps the elements of a fragment that one rank owns to the model's units. A rank keeps its
+// elements of a fragment in one local array: its owned blocks one after another, in canonical
+// order, including the padding zeros between two units. Immutable value.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class FragmentMap {
   // Where a segment of owned blocks begins in the local array.
   int64_t LocalOffset(const SegmentRef& segment) const;
 
-  // Copy the replica's live parameters to and from the local array. Read sets the padding between units to
-  // zero. Errors: those of the replica.
+  // Copy the replica's live parameters to and from the local array. Read sets the padding between
+  // units to zero. Errors: those of the replica.
   absl::Status Read(Replica& replica, absl::Span<float> local) const;
   absl::Status Write(Replica& replica, absl::Span<const float> local) const;
 

@@ -1,5 +1,5 @@
-// A FragmentCoder in host memory. It takes 4 B of feedback (if that is on) for each owned element, and during
-// a round 4 B of snapshot, which becomes the next feedback.
+// A FragmentCoder in host memory. It takes 4 B of feedback (if that is on) for each owned element,
+// and during a round 4 B of snapshot, which becomes the next feedback.
 #pragma once
 
 #include "worker/session/fragment_coder.h"
@@ -31,8 +31,8 @@ class HostFragmentCoder : public FragmentCoder {
   bool has_snapshot_ = false;
 };
 
-// Codes outer - snapshot + feedback, or with `seed` the snapshot. If there is feedback, `snapshot` then holds the
-// coding error, which is the next feedback. Errors: CodingError.
+// Codes outer - snapshot + feedback, or with `seed` the snapshot. If there is feedback, `snapshot`
+// then holds the coding error, which is the next feedback. Errors: CodingError.
 absl::StatusOr<std::shared_ptr<CodedContribution>> CodeOnHost(
     const FragmentMap& map, const Codec& codec, uint64_t noise_key, bool seed,
     absl::Span<const float> outer, absl::Span<const float> feedback, absl::Span<float> snapshot);

@@ -1,4 +1,5 @@
-// The merge of a rank's live parameters with the outer ones (Streaming DiLoCo, arXiv 2501.18512, Algorithm 2).
+// The merge of a rank's live parameters with the outer ones (Streaming DiLoCo, arXiv 2501.18512,
+// Algorithm 2).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace longhaul::session {
 
-// live = alpha live + (1 - alpha) outer. `team` computes. Null: the calling thread does. The bits do not depend
-// on the number of threads.
+// live = alpha live + (1 - alpha) outer. `team` computes. Null: the calling thread does. The bits
+// do not depend on the number of threads.
 inline void MergeParameters(double alpha, absl::Span<const float> outer, absl::Span<float> live,
                             ThreadTeam* team) {
   const float keep = static_cast<float>(alpha), take = static_cast<float>(1 - alpha);

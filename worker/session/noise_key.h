@@ -1,5 +1,5 @@
-// The key of a contribution's stochastic rounding. Each contribution of a pool has one key, the same for every
-// rank, attempt and incarnation.
+// The key of a contribution's stochastic rounding. Each contribution of a pool has one key, the
+// same for every rank, attempt and incarnation.
 #pragma once
 
 #include <cstdint>

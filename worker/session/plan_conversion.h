@@ -1,5 +1,6 @@
-// Converts protos of SyncService to the values of the session's core. Plans come from outside the process, so
-// every value is checked. Pure functions. INVALID_ARGUMENT: the message says what is wrong.
+// Converts protos of SyncService to the values of the session's core. Plans come from outside the
+// process, so every value is checked. Pure functions. INVALID_ARGUMENT: the message says what is
+// wrong.
 #pragma once
 
 #include <string>

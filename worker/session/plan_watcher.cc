@@ -11,8 +11,8 @@
 namespace longhaul::session {
 namespace {
 
-// Whether a later call may succeed. A restarted coordinator does not know the pool until its agent has joined
-// again.
+// Whether a later call may succeed. A restarted coordinator does not know the pool until its agent
+// has joined again.
 bool MayReturn(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

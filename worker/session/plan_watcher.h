@@ -1,7 +1,7 @@
-// Keeps a WatchPlan stream open, on a control channel of its own, and passes its events on. It reconnects
-// without limit when the connection is lost, and while a restarted coordinator does not know the pool
-// (POOL_UNKNOWN): then the pool's agent is about to join again. Waits between attempts grow (FullJitter). Owns
-// the channel and one thread.
+// Keeps a WatchPlan stream open, on a control channel of its own, and passes its events on. It
+// reconnects without limit when the connection is lost, and while a restarted coordinator does not
+// know the pool (POOL_UNKNOWN): then the pool's agent is about to join again. Waits between
+// attempts grow (FullJitter). Owns the channel and one thread.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Counts steps, tokens and times since a rank's first step, for Progress. Called from the training thread.
+// Counts steps, tokens and times since a rank's first step, for Progress. Called from the training
+// thread.
 #pragma once
 
 #include <cstdint>

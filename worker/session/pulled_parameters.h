@@ -1,6 +1,6 @@
-// The result of a pull: the outer parameters of one rank's blocks. Chunks are decoded as they arrive, straight
-// from the memory of the stream. The current outer parameters stay in effect until all blocks are here and
-// their digest was verified.
+// The result of a pull: the outer parameters of one rank's blocks. Chunks are decoded as they
+// arrive, straight from the memory of the stream. The current outer parameters stay in effect until
+// all blocks are here and their digest was verified.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace longhaul::session {
 
-// A pull has several parts, one for each stream. Begin and Take may be called from several threads at once for
-// different parts; everything else is externally synchronised. Movable. No call blocks.
+// A pull has several parts, one for each stream. Begin and Take may be called from several threads
+// at once for different parts; everything else is externally synchronised. Movable. No call blocks.
 class PulledParameters {
  public:
   // `map` and `codec` outlive the object.

@@ -45,8 +45,8 @@ StateKeeper::Options KeeperOptions(const RankSession::Options& options, const Lo
 }  // namespace
 
 // Threads: the training thread (Run), the watcher's, the exchange's. All of them pass events to the
-// core under mutex_. Foreground actions queue for the training thread; background ones begin at once,
-// on the exchange's threads.
+// core under mutex_. Foreground actions queue for the training thread; background ones begin at
+// once, on the exchange's threads.
 class RankSession::Impl {
  public:
   Impl(Options options, Replica* replica)
@@ -136,7 +136,8 @@ class RankSession::Impl {
   Outcome::Place fault_place_ ABSL_GUARDED_BY(mutex_) = Outcome::Place::kTraining;
   bool drain_asked_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // Its threads post events, so it is declared after, and destroyed before, the members that these use.
+  // Its threads post events, so it is declared after, and destroyed before, the members that these
+  // use.
   FragmentExchange exchange_;
 
   // Training thread only.
@@ -281,8 +282,8 @@ Outcome RankSession::Impl::Run() {
   }
 }
 
-// Whether a collective failed because the pool drains and another rank has ended before this one. That rank may
-// be on another node, and only that node was asked to stop.
+// Whether a collective failed because the pool drains and another rank has ended before this one.
+// That rank may be on another node, and only that node was asked to stop.
 bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
   if (!absl::IsCancelled(status)) {
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;

@@ -44,7 +44,8 @@ struct Outcome {
 class RankSession {
  public:
   struct Options {
-    std::string coordinator;  // host:port
+    // host:port
+    std::string coordinator;
     std::string job, pool, incarnation;
     // Null: plaintext.
     std::shared_ptr<const Tls> tls;
@@ -68,11 +69,12 @@ class RankSession {
 
   // Trains until the job ends. Call once, on the training thread. Blocks.
   Outcome Run();
-  // Makes Run return with kFinished. First the ranks of the pool agree on their last step, which takes about a
-  // second or one step, and their pushes are completed. Ask every rank of the pool. Thread-safe. Does not block.
+  // Makes Run return with kFinished. First the ranks of the pool agree on their last step, which
+  // takes about a second or one step, and their pushes are completed. Ask every rank of the pool.
+  // Thread-safe. Does not block.
   void Drain();
-  // Makes Run return soon, with kFinished and the reason. A collective that waits for a peer does not end by it:
-  // abort the communicator for that. Thread-safe. Does not block.
+  // Makes Run return soon, with kFinished and the reason. A collective that waits for a peer does
+  // not end by it: abort the communicator for that. Thread-safe. Does not block.
   void Stop(const std::string& reason);
 
  private:

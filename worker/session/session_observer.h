@@ -44,7 +44,8 @@ struct Progress {
 };
 
 struct EvaluationResult {
-  // Whose parameters were evaluated: the pool's at the end of `step`, or the outer ones of `version`.
+  // Whose parameters were evaluated: the pool's at the end of `step`, or the outer ones of
+  // `version`.
   int64_t step = 0, version = 0;
   double loss = 0;
   int64_t tokens = 0;
@@ -68,7 +69,8 @@ struct SessionObserver {
   std::function<void(const Progress&)> on_progress;
   std::function<void(const EvaluationResult&)> on_evaluation;
   std::function<void(const MergeRecord&)> on_merge;
-  // What training waits for from the coordinator. Empty: it no longer waits. Must not call the session.
+  // What training waits for from the coordinator. Empty: it no longer waits. Must not call the
+  // session.
   std::function<void(const std::string&)> on_wait;
 };
 

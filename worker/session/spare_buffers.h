@@ -1,6 +1,7 @@
-// Host memory that rounds reuse. A round needs several copies of a fragment, one after the other: the
-// snapshot, the result of a pull, the parameters that a merge replaces. With fresh memory for each, page
-// faults (one for every 4 KiB, in part on the training thread) would cost more than the work itself.
+// Host memory that rounds reuse. A round needs several copies of a fragment, one after the other:
+// the snapshot, the result of a pull, the parameters that a merge replaces. With fresh memory for
+// each, page faults (one for every 4 KiB, in part on the training thread) would cost more than the
+// work itself.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace longhaul::session {
 
-// Shared by the fragments of a rank. Keeps at most kSpareMax buffers that nobody uses. Thread-safe. Never
-// blocks for long.
+// Shared by the fragments of a rank. Keeps at most kSpareMax buffers that nobody uses. Thread-safe.
+// Never blocks for long.
 class SpareBuffers {
  public:
   static constexpr size_t kSpareMax = 2;

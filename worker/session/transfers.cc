@@ -197,8 +197,8 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
   request.set_fragment(options.fragment);
   request.set_version(options.version);
   request.set_whole(options.whole);
-  // A rank that owns nothing of a small fragment asks for one block, to learn which version the other ranks
-  // get.
+  // A rank that owns nothing of a small fragment asks for one block, to learn which version the
+  // other ranks get.
   const std::vector<BlockRange> blocks =
       probe ? std::vector<BlockRange>{{0, 1}} : options.map->blocks();
   *request.mutable_blocks() = BlocksToProto(blocks);

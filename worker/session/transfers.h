@@ -1,5 +1,5 @@
-// Pushes and pulls of one rank. A transfer that a lost connection interrupted goes on where it stopped. Calls
-// block, so they belong on background threads. Thread-safe. Owns the bulk channels.
+// Pushes and pulls of one rank. A transfer that a lost connection interrupted goes on where it
+// stopped. Calls block, so they belong on background threads. Thread-safe. Owns the bulk channels.
 #pragma once
 
 #include <atomic>
@@ -45,14 +45,14 @@ class Transfers {
   };
   explicit Transfers(Options options);
 
-  // Sets who serves a fragment: HOST:PORT of its plan, or empty for the coordinator. Transfers that have begun
-  // keep their endpoint.
+  // Sets who serves a fragment: HOST:PORT of its plan, or empty for the coordinator. Transfers that
+  // have begun keep their endpoint.
   void SetEndpoint(int fragment, const std::string& endpoint);
 
-  // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for the same
-  // version, send what the coordinator lacks. Retries until `stop` when the connection is lost, or the server
-  // shuts down or is full; and kDamagedMax times in a row after damaged bytes or broken streams. Any other error
-  // is a refusal by the coordinator. CANCELLED: stopped.
+  // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for
+  // the same version, send what the coordinator lacks. Retries until `stop` when the connection is
+  // lost, or the server shuts down or is full; and kDamagedMax times in a row after damaged bytes
+  // or broken streams. Any other error is a refusal by the coordinator. CANCELLED: stopped.
   absl::Status Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
                     std::shared_ptr<const CodedContribution> contribution, int64_t inner_step,
                     const std::stop_token& stop);
@@ -65,10 +65,11 @@ class Transfers {
     bool whole = false;
     const Codec* codec = nullptr;
   };
-  // Decodes the rank's blocks into `into`, verifies them, and returns their version. Blocks that have arrived are
-  // not requested again, unless the digest over all of them differs: then all are pulled again. A rank that owns
-  // no block of the fragment pulls nothing; with `whole` it pulls the fragment's first block, to learn the
-  // version. Errors as above; DATA_LOSS: the digest differed kDamagedMax times.
+  // Decodes the rank's blocks into `into`, verifies them, and returns their version. Blocks that
+  // have arrived are not requested again, unless the digest over all of them differs: then all are
+  // pulled again. A rank that owns no block of the fragment pulls nothing; with `whole` it pulls
+  // the fragment's first block, to learn the version. Errors as above; DATA_LOSS: the digest
+  // differed kDamagedMax times.
   absl::StatusOr<int64_t> Pull(const PullOptions& options, PulledParameters& into,
                                const std::stop_token& stop);
 

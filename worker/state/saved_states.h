@@ -1,6 +1,6 @@
-// The inner state that lies in a folder: what ranks of a pool saved there, at this node or at all of
-// them if they share the folder. Each save is a file for each rank; any number of ranks can be put
-// together again from the files of any other number, as far as they lie here.
+// The inner state that lies in a folder: what ranks of a pool saved there, at this node or at all
+// of them if they share the folder. Each save is a file for each rank; any number of ranks can be
+// put together again from the files of any other number, as far as they lie here.
 // Where they lie is said by state_folders.h.
 //
 // Reads alone, but for the function that removes. Used from one thread; blocks on the disk.
@@ -48,8 +48,8 @@ class SavedStates {
   std::vector<NamedValue> PhaseOf(const SaveId& save) const;
   // Whether the files here hold every slot that is not IsOptional.
   bool Covers(const SaveId& save, absl::Span<const InnerStateSlot> slots) const;
-  // The slots' values, verified; optional slots that are not here whole are left out. DATA_LOSS: what
-  // is needed of it is damaged. NOT_FOUND: it does not cover the slots.
+  // The slots' values, verified; optional slots that are not here whole are left out. DATA_LOSS:
+  // what is needed of it is damaged. NOT_FOUND: it does not cover the slots.
   absl::StatusOr<InnerState> Load(const SaveId& save, absl::Span<const InnerStateSlot> slots) const;
 
  private:
@@ -74,8 +74,8 @@ class SavedStates {
   std::vector<std::string> problems_, files_;
 };
 
-// Removes files of the folder. Those that are not there count as removed; another error is returned,
-// with the rest removed.
+// Removes files of the folder. Those that are not there count as removed; another error is
+// returned, with the rest removed.
 absl::Status RemoveStateFiles(FileSystem& fs, const std::string& folder,
                               absl::Span<const std::string> names);
 

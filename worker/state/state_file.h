@@ -1,5 +1,5 @@
-// A file of inner state: what one rank of a pool held of it after one step. It is a safetensors file,
-// so any tool for those shows what it holds.
+// A file of inner state: what one rank of a pool held of it after one step. It is a safetensors
+// file, so any tool for those shows what it holds.
 //
 //   tensors     KIND/UNIT/FIRST, F32, one dimension: elements from FIRST on of unit number UNIT, of the
 //               kind that NameOf(InnerStateKind) says
@@ -48,13 +48,13 @@ struct StateTag {
   friend bool operator==(const StateTag&, const StateTag&) = default;
 };
 
-// Writes it under its name, whole and durably, or not at all (NewFile). Blocks. INVALID_ARGUMENT: the
-// model has too many units for one file. Else the file system's errors.
+// Writes it under its name, whole and durably, or not at all (NewFile). Blocks. INVALID_ARGUMENT:
+// the model has too many units for one file. Else the file system's errors.
 absl::Status WriteStateFile(FileSystem* fs, const std::string& path, const StateTag& tag,
                             absl::Span<const InnerStatePart> parts);
 
-// Puts the digests into a header, in place of those that it has. `digest`: of the bytes of a tensor, by
-// its index.
+// Puts the digests into a header, in place of those that it has. `digest`: of the bytes of a
+// tensor, by its index.
 void SignStateHeader(SafetensorsHeader& header, absl::FunctionRef<Digest128(size_t)> digest);
 
 // Maps a file and reads its header. Movable; thread-safe. The file may be replaced meanwhile.

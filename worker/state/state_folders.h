@@ -2,11 +2,11 @@
 //
 //   FOLDER/POOL/JOB-ID/step-000000001200.rank-3-of-8.safetensors
 //
-// and what becomes of the folders of jobs that have ended. The ranks of a pool remove the folder of their
-// job when it ends. What is left then (the pool was away, its ranks were killed) the agent removes: it asks
-// the coordinator, at Join and every few minutes, which jobs have ended. When a
-// pool begins a job, folders of other jobs without a write for a week are removed, too. Stateless; calls
-// block on the disk.
+// and what becomes of the folders of jobs that have ended. The ranks of a pool remove the folder of
+// their job when it ends. What is left then (the pool was away, its ranks were killed) the agent
+// removes: it asks the coordinator, at Join and every few minutes, which jobs have ended. When a
+// pool begins a job, folders of other jobs without a write for a week are removed, too. Stateless;
+// calls block on the disk.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,13 @@ struct StateFileName {
 // Also of the temporary file that a crash may leave.
 bool IsStateFile(absl::string_view name);
 
-// The jobs of which inner state lies here, by id: folders that hold files of inner state, and nothing else.
+// The jobs of which inner state lies here, by id: folders that hold files of inner state, and
+// nothing else.
 std::vector<std::string> KeptJobs(FileSystem& fs, const std::string& pool_folder);
 // Removes what KeptJobs names. FAILED_PRECONDITION: it holds something else, or nothing.
 absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const std::string& job);
-// Removes the folders of other jobs than `job_folder`'s to which nothing was written for so long and
-// that hold nothing but inner state. Returns their names.
+// Removes the folders of other jobs than `job_folder`'s to which nothing was written for so long
+// and that hold nothing but inner state. Returns their names.
 std::vector<std::string> RemoveForgottenJobs(FileSystem& fs, const std::string& pool_folder,
                                              const std::string& job_folder, absl::Duration unused,
                                              absl::Time now);

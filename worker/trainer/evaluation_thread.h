@@ -45,8 +45,8 @@ class EvaluationThread {
 
   const int64_t batches_;
   mutable absl::Mutex mutex_;
-  std::deque<Evaluation> evaluations_
-      ABSL_GUARDED_BY(mutex_);  // Oldest first; not moved by others.
+  // Oldest first. A deque, since the thread works on an element while others are added.
+  std::deque<Evaluation> evaluations_ ABSL_GUARDED_BY(mutex_);
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -31,7 +31,8 @@ enum class DeviceKind { kCpu, kCuda };
 // Default: float32 on the CPU, bf16 on CUDA.
 enum class ComputePrecision { kDefault, kFloat32, kBfloat16 };
 
-// Whether a block's passes are written by hand (fused) or come from autograd. Auto: fused on the CPU.
+// Whether a block's passes are written by hand (fused) or come from autograd. Auto: fused on the
+// CPU.
 enum class BlockKind { kAuto, kFused, kAutograd };
 
 // See OffloadSpec of job.proto.
@@ -76,7 +77,8 @@ class TorchReplica : public Replica {
     // 0 or less: no clipping.
     double clip_norm = 1;
     PartitionMap partition;
-    // How many units' weights are gathered before their use, if weights are split. See WeightStream.
+    // How many units' weights are gathered before their use, if weights are split. See
+    // WeightStream.
     int gathers_ahead = 1;
     // Micro-batches in a step.
     int accumulation = 1;
@@ -117,7 +119,8 @@ class TorchReplica : public Replica {
     absl::Duration collective_timeout = absl::Minutes(5);
   };
 
-  // Makes a replica that has the initial parameters. Collective, blocks. Errors: those of OpenSource, and
+  // Makes a replica that has the initial parameters. Collective, blocks. Errors: those of
+  // OpenSource, and
   //   INVALID_ARGUMENT     an impossible shape
   //   UNIMPLEMENTED        fused blocks on a device that lacks them
   //   FAILED_PRECONDITION  "no CUDA device"; the partition does not fit this pool; its nodes have too

@@ -62,7 +62,9 @@ class Sweep {
   }
 
  private:
-  UpdateSchedule Schedule(int stride) const { return MakeSchedule(elements_, {.stride = stride}); }
+  UpdateSchedule Schedule(int stride) const {
+    return MakeUpdateSchedule(elements_, {.stride = stride});
+  }
 
   // The least of each stride, in turn: what else runs only adds.
   std::map<int, double> Measure() {

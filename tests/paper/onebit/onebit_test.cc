@@ -12,26 +12,13 @@
 namespace longhaul {
 namespace {
 
-constexpr int kSteps = 800;
-constexpr char kText[] = "/usr/share/common-licenses/GPL-3";
 constexpr AdamWOptions kAdam{.weight_decay = 0.01};
-const OneBitAdamOptions kOneBit{.adamw = kAdam, .freeze_step = kSteps / 5};
+const OneBitAdamOptions kOneBit{.adamw = kAdam, .freeze_step = kComparedSteps / 5};
 
 double LossOf(const OptimizerOptions& optimizer, uint64_t seed) {
-  return HeldOutLoss({.shape = {.layers = 2,
-                                .dim = 32,
-                                .heads = 2,
-                                .kv_heads = 2,
-                                .ff_dim = 64,
-                                .context = 32,
-                                .vocab = 256},
-                      .batch = 8,
-                      .seed = seed,
-                      .learning_rate = {.peak = 4e-3, .steps = kSteps, .warmup_steps = 30},
-                      .optimizer = optimizer,
-                      .data_path = kText,
-                      .eval_batches = 16},
-                     /*ranks=*/4, kSteps);
+  TorchReplica::Options options = ComparedRun(seed);
+  options.optimizer = optimizer;
+  return HeldOutLoss(options, kComparedRanks, kComparedSteps);
 }
 
 double AdamLoss(uint64_t seed) {
@@ -68,7 +55,7 @@ TEST(OneBitTest, LosesNothingThatMattersAndNeedsBothItsParts) {
 // Intervals of 1, 2 and, for more than half of the steps, 4.
 TEST(OneBitTest, LocalStepsLoseLittle) {
   OneBitAdamOptions options = kOneBit;
-  options.local_step_scaler = kSteps / 8;
+  options.local_step_scaler = kComparedSteps / 8;
   options.local_step_clipper = 4;
   const int seeds = Seeds(2);
   EXPECT_LE(Excess("0/1 Adam with local steps", options, seeds), BoundFor(seeds, 0.03));

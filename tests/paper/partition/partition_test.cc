@@ -11,26 +11,11 @@
 namespace longhaul {
 namespace {
 
-constexpr int kSteps = 800;
-constexpr char kText[] = "/usr/share/common-licenses/GPL-3";
-
 double LossOf(const PartitionMap& map, uint64_t seed) {
-  return HeldOutLoss({.shape = {.layers = 2,
-                                .dim = 32,
-                                .heads = 2,
-                                .kv_heads = 2,
-                                .ff_dim = 64,
-                                .context = 32,
-                                .vocab = 256},
-                      .batch = 8,
-                      .seed = seed,
-                      .learning_rate = {.peak = 4e-3, .steps = kSteps, .warmup_steps = 30},
-                      .optimizer = AdamWOptions{.weight_decay = 0.01},
-                      .partition = map,
-                      .data_path = kText,
-                      .eval_batches = 16,
-                      .ranks_of_node = {2, 2}},
-                     /*ranks=*/4, kSteps);
+  TorchReplica::Options options = ComparedRun(seed);
+  options.partition = map;
+  options.ranks_of_node = {2, 2};
+  return HeldOutLoss(options, kComparedRanks, kComparedSteps);
 }
 
 double ExactLoss(uint64_t seed) {

@@ -66,7 +66,8 @@ class CudaMovement : public Movement {
       host ? cudaFreeHost(memory) : cudaFree(memory);
     });
     LH_RETURN_IF_ERROR(CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset"));
-    // On the device cudaMemset only enqueues on the default stream, for which the queues do not wait.
+    // On the device cudaMemset only enqueues on the default stream, for which the queues do not
+    // wait.
     if (!host)
       LH_RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"));
     return result;

@@ -1,5 +1,5 @@
-// Movement with CUDA: a stream for each queue, events as tokens, pinned host memory. It is part of the
-// shared module longhaul_cuda_movement_streams, which is loaded only where a device is present
+// Movement with CUDA: a stream for each queue, events as tokens, pinned host memory. It is part of
+// the shared module longhaul_cuda_movement_streams, which is loaded only where a device is present
 // (cuda_movement_module.h). Nothing else of the program refers to it.
 #pragma once
 
@@ -21,7 +21,8 @@ struct CudaMovementOptions {
   absl::Duration timeout = absl::Minutes(5);
 };
 
-// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE: CUDA's (CudaStatus).
+// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE: CUDA's
+// (CudaStatus).
 absl::StatusOr<std::shared_ptr<Movement>> MakeCudaMovement(const CudaMovementOptions& options);
 
 }  // namespace longhaul

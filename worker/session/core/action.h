@@ -1,10 +1,11 @@
 // What a rank's session asks its shell to do.
 //
-// The training thread performs foreground actions one after another, in the order in which Step returned
-// them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, Merge, Evaluate, Draining, Finish,
-// Restart. All ranks of a pool get the same sequence of those that are collective, so the collectives inside
-// match. Background actions begin at once and never delay training: PullWhole, Pull, PushAgain, and the coding
-// and sending of SeedPush and Push. Wait is information for people.
+// The training thread performs foreground actions one after another, in the order in which Step
+// returned them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, Merge, Evaluate,
+// Draining, Finish, Restart. All ranks of a pool get the same sequence of those that are
+// collective, so the collectives inside match. Background actions begin at once and never delay
+// training: PullWhole, Pull, PushAgain, and the coding and sending of SeedPush and Push. Wait is
+// information for people.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ struct AgreeOnVersions {
 // Run inner step `step`. Then StepDone. Collective.
 struct RunStep {
   int64_t step = 0;
-  // At its end something may be pushed, merged or evaluated, so the ranks must hold the same parameters then
-  // (Replica::Settle).
+  // At its end something may be pushed, merged or evaluated, so the ranks must hold the same
+  // parameters then (Replica::Settle).
   bool settle = false;
 };
 // Take the delta now; encode, keep the coded bytes until the version is merged, send. Then PushDone
@@ -42,8 +43,8 @@ struct Push {
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
 };
-// Send the kept bytes again: the coordinator does not have them. If the training thread has not performed the
-// Push itself yet, there is nothing to do: that Push sends them.
+// Send the kept bytes again: the coordinator does not have them. If the training thread has not
+// performed the Push itself yet, there is nothing to do: that Push sends them.
 struct PushAgain {
   int fragment = 0;
   int64_t version = 0;
@@ -53,18 +54,19 @@ struct Pull {
   int fragment = 0;
   int64_t version = 0;
 };
-// Put the version into effect: outer += downlink, live = alpha * live + (1 - alpha) * outer, and drop the kept
-// bytes of a push for it. `contributed`: they counted, so the error feedback advances; otherwise it does not
-// change. alpha is 0, so that live becomes outer, in the final round and for commits that a pool merges before
-// its first step. Never for a SKIPPED version, which changes nothing. Collective.
+// Put the version into effect: outer += downlink, live = alpha * live + (1 - alpha) * outer, and
+// drop the kept bytes of a push for it. `contributed`: they counted, so the error feedback
+// advances; otherwise it does not change. alpha is 0, so that live becomes outer, in the final
+// round and for commits that a pool merges before its first step. Never for a SKIPPED version,
+// which changes nothing. Collective.
 struct Merge {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
   double alpha = 0;
   bool contributed = false;
-  // An earlier start of this pool contributed to it: the error feedback that this one began with no longer
-  // counts.
+  // An earlier start of this pool contributed to it: the error feedback that this one began with no
+  // longer counts.
   bool earlier = false;
 };
 // Evaluate the outer parameters, or the pool's own, and report the result. Collective.
@@ -79,8 +81,8 @@ struct Wait {
   std::string what;
   int64_t since_step = 0;
 };
-// The pool was asked to stop, and `last_step` is its last one. Rounds with later pushes need not wait for this
-// pool.
+// The pool was asked to stop, and `last_step` is its last one. Rounds with later pushes need not
+// wait for this pool.
 struct Draining {
   int64_t last_step = 0;
 };

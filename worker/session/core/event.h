@@ -1,5 +1,5 @@
-// What happens to a rank's session. The shell makes these plain values from the WatchPlan stream, the
-// transfers and the trainer.
+// What happens to a rank's session. The shell makes these plain values from the WatchPlan stream,
+// the transfers and the trainer.
 #pragma once
 
 #include <cstdint>
@@ -41,18 +41,18 @@ struct Plan {
   int ordinal = 0;
   // This pool is asked to seed.
   bool seed = false;
-  // The pool evaluates its own parameters after the first cycle, and then every so many cycles. 0: never.
+  // The pool evaluates its own parameters after the first cycle, and then every so many cycles. 0:
+  // never.
   int64_t pool_evaluation_cycles = 0;
   std::vector<FragmentPlan> fragments;
 };
 
-// --- The WatchPlan stream. With Disconnected the shell drops every transfer that has begun: none of them
-// reports after it. The core asks again for what it still needs after the next PlanReceived.
+// --- The WatchPlan stream.
 struct PlanReceived {
   Plan plan;
 };
-// WatchPlan was refused. Never POOL_UNKNOWN, which the shell retries by itself: the pool's agent is about to
-// join again.
+// WatchPlan was refused. Never POOL_UNKNOWN, which the shell retries by itself: the pool's agent is
+// about to join again.
 struct PlanRefused {
   absl::Status status;
   std::string reason;
@@ -65,6 +65,8 @@ struct CommitPublished {
 struct Ended {
   std::string reason;
 };
+// The stream was lost. The shell drops every transfer that has begun: none of them reports after
+// this. The core asks again for what it still needs after the next PlanReceived.
 struct Disconnected {};
 
 // --- Transfers.
@@ -83,9 +85,9 @@ struct PushDone {
   int fragment = 0;
   int64_t version = 0;
 };
-// The coordinator refused the push for good. `reason` is that of ErrorInfo. `have`: the coordinator's version,
-// with VERSION_MISMATCH. The shell retries damaged bytes (DATA_LOSS), POOL_UNKNOWN and a server that shuts down
-// by itself. A lost connection is Disconnected.
+// The coordinator refused the push for good. `reason` is that of ErrorInfo. `have`: the
+// coordinator's version, with VERSION_MISMATCH. The shell retries damaged bytes (DATA_LOSS),
+// POOL_UNKNOWN and a server that shuts down by itself. A lost connection is Disconnected.
 struct PushRefused {
   int fragment = 0;
   int64_t version = 0;
@@ -93,8 +95,8 @@ struct PushRefused {
   std::string reason;
   std::optional<int64_t> have;
 };
-// The coordinator refused the pull; or the bytes do not have the commit's digest, even after they were pulled
-// again.
+// The coordinator refused the pull; or the bytes do not have the commit's digest, even after they
+// were pulled again.
 struct PullRefused {
   int fragment = 0;
   absl::Status status;
@@ -106,17 +108,18 @@ struct PullRefused {
 struct VersionsAgreed {
   std::vector<std::vector<int64_t>> versions;
 };
-// `drain`: one of the ranks was asked to stop, and the ranks agreed that this step is their last. The same on
-// all ranks.
+// `drain`: one of the ranks was asked to stop, and the ranks agreed that this step is their last.
+// The same on all ranks.
 struct StepDone {
   int64_t step = 0;
   bool drain = false;
 };
 
-// --- From outside. The pool was asked to stop. If an inner step runs, a later StepDone says which step is the
-// last. Otherwise no step follows: the rank has not begun, or it waits for a commit, and no other rank can get
-// past that without it. `stopped`: the training thread cannot go on, because another rank of the pool has
-// stopped.
+// --- From outside.
+// The pool was asked to stop. If an inner step runs, a later StepDone says which step is the last.
+// Otherwise no step follows: the rank has not begun, or it waits for a commit, and no other
+// rank can get past that without it. `stopped`: the training thread cannot go on, because another
+// rank of the pool has stopped.
 struct Drain {
   bool stopped = false;
 };

@@ -124,7 +124,8 @@ std::string Session::WaitsFor() const {
   return "";
 }
 
-// Takes a commit from the stream or from a plan. The pull begins at once; the merge waits for its step.
+// Takes a commit from the stream or from a plan. The pull begins at once; the merge waits for its
+// step.
 void Session::Learn(int index, const Commit& commit, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (commit.version > fragment.newest.version) fragment.newest = commit;

@@ -1,6 +1,6 @@
-// The session's core: a deterministic state machine that decides what one rank does when. The counterpart of the
-// coordinator's core. It has no thread, socket, file, clock or randomness. Buffers are named by fragment and
-// version, and never pass through it.
+// The session's core: a deterministic state machine that decides what one rank does when. The
+// counterpart of the coordinator's core. It has no thread, socket, file, clock or randomness.
+// Buffers are named by fragment and version, and never pass through it.
 //
 //   start    plan -> (seed) -> pull every fragment whole -> agree with the pool's other ranks on
 //            the versions
@@ -9,9 +9,10 @@
 //   step N   the same, then the final round: push all, merge all -> evaluate if asked -> finish
 //   drain    at the end of a step: push what is due, merge nothing -> all pushes done -> finish
 //
-// Training waits in one place: where a merge is due and its commit has not arrived. What a rank does on the
-// training thread depends only on the plan, the versions that all ranks agreed on, and durable commits. It never
-// depends on when a message arrived. So all ranks of a pool run the same collectives in the same order.
+// Training waits in one place: where a merge is due and its commit has not arrived. What a rank
+// does on the training thread depends only on the plan, the versions that all ranks agreed on, and
+// durable commits. It never depends on when a message arrived. So all ranks of a pool run the same
+// collectives in the same order.
 //
 // Externally synchronised: all threads of the shell call Step under one lock. No call blocks.
 #pragma once

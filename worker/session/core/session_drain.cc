@@ -1,5 +1,5 @@
-// The drain, after the pool was asked to stop: no further step and no merge. Pushes are completed, so that
-// rounds of the other pools have this pool's contributions.
+// The drain, after the pool was asked to stop: no further step and no merge. Pushes are completed,
+// so that rounds of the other pools have this pool's contributions.
 #include "absl/strings/str_format.h"
 #include "worker/session/core/session.h"
 

@@ -1,6 +1,6 @@
 // From the first plan to the first step: seed if asked, pull every fragment whole, agree with the
-// other ranks on the versions. Ranks pull at different times, and a commit may come in between; then the ranks
-// with the older version pull again.
+// other ranks on the versions. Ranks pull at different times, and a commit may come in between;
+// then the ranks with the older version pull again.
 #include <algorithm>
 
 #include "absl/strings/str_format.h"

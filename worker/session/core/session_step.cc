@@ -1,4 +1,5 @@
-// The end of an inner step, after the inner update: due fragments are pushed, then due commits are merged.
+// The end of an inner step, after the inner update: due fragments are pushed, then due commits are
+// merged.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +18,8 @@ void Session::On(const StepDone& event, Actions& out) {
   EndStep(out);
 }
 
-// Is called again when a commit arrives that it waited for. It then merges the rest and pushes nothing twice.
+// Is called again when a commit arrives that it waited for. It then merges the rest and pushes
+// nothing twice.
 void Session::EndStep(Actions& out) {
   if (state_ == SessionState::kEnded) return;
   if (!MergeDue(/*final=*/false, out)) return StopHere(out);
@@ -32,8 +34,8 @@ void Session::EndStep(Actions& out) {
   out.push_back(RunStep{step_, SettlesAt(step_)});
 }
 
-// Settling is collective, so this depends only on the schedule and on merged versions, which are the same on
-// all ranks. The commits that a rank has received by now are not.
+// Settling is collective, so this depends only on the schedule and on merged versions, which are
+// the same on all ranks. The commits that a rank has received by now are not.
 bool Session::SettlesAt(int64_t step) const {
   if (step == plan_.steps) return true;
   for (const Fragment& fragment : fragments_) {
@@ -57,8 +59,8 @@ void Session::PushFinal(Actions& out) {
   }
 }
 
-// A pool that began later than others may already have the commit of a round whose step it reaches now. It
-// pushes nothing then.
+// A pool that began later than others may already have the commit of a round whose step it reaches
+// now. It pushes nothing then.
 void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (state_ == SessionState::kEnded || fragment.newest.version >= version ||
@@ -110,8 +112,8 @@ bool Session::MergeNext(int index, Actions& out) {
   return true;
 }
 
-// The commit that asked for the evaluation may be merged before others of its cycle. The evaluation waits until
-// all commits of the cycle are merged.
+// The commit that asked for the evaluation may be merged before others of its cycle. The evaluation
+// waits until all commits of the cycle are merged.
 void Session::EvaluateDue(Actions& out) {
   if (!evaluate_.has_value()) return;
   bool cycle = true, complete = true;
@@ -126,8 +128,8 @@ void Session::EvaluateDue(Actions& out) {
   out.push_back(Evaluate{oldest, step_, complete});
 }
 
-// Every pool evaluates at the same inner step, so none falls behind the others. Before the first step a pool's
-// parameters are the outer ones: there is nothing of its own to evaluate.
+// Every pool evaluates at the same inner step, so none falls behind the others. Before the first
+// step a pool's parameters are the outer ones: there is nothing of its own to evaluate.
 void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
   const int64_t every = plan_.pool_evaluation_cycles;
   if (every <= 0 || step_ <= plan_.start_step || (version != 1 && version % every != 0)) return;

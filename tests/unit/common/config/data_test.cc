@@ -16,6 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kJob[] = R"(
 name: small
@@ -27,12 +28,16 @@ v1::JobSpec WithData(const std::string& data, const std::string& more = "") {
   return ParseJobSpec(absl::StrCat(kJob, "data: ", data, "\n", more)).value();
 }
 
-std::vector<std::string> DataFaults(const std::string& data, const std::string& more = "") {
+std::vector<std::string> FieldsAtFault(const v1::JobSpec& spec) {
   std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(WithData(data, more), &violations);
+  (void)ResolveJobSpec(spec, &violations);
   std::vector<std::string> fields;
   for (const SpecViolation& v : violations) fields.push_back(v.field);
   return fields;
+}
+
+std::vector<std::string> DataFaults(const std::string& data, const std::string& more = "") {
+  return FieldsAtFault(WithData(data, more));
 }
 
 v1::DataSpec Resolved(const std::string& data, const std::string& more = "") {
@@ -90,6 +95,18 @@ TEST(DataTest, NamesTheFieldAtFault) {
   EXPECT_THAT(DataFaults("{text: {path: x}, pools: [{pool: wset, text: {path: y}}]}",
                          "pools: {names: [east, west]}\n"),
               ElementsAre("data.pools[0].pool"));
+}
+
+TEST(DataTest, WhatANewerClientSendsInsideListsIsRefused) {
+  v1::JobSpec spec = WithData("{pools: [{pool: a, mixture: {sources: [{tokens: {path: b}}]}}]}",
+                              "pools: {names: [a]}");
+  v1::WeightedSource& source =
+      *spec.mutable_data()->mutable_pools(0)->mutable_mixture()->mutable_sources(0);
+  source.mutable_tokens()->set_format(static_cast<v1::TokenFormat>(77));
+  source.GetReflection()->MutableUnknownFields(&source)->AddVarint(99, 1);
+  EXPECT_THAT(FieldsAtFault(spec),
+              UnorderedElementsAre("data.pools[0].mixture.sources[0]",
+                                   "data.pools[0].mixture.sources[0].tokens.format"));
 }
 
 TEST(DataTest, BytesAndTokenizersNeedTheirVocabularies) {

@@ -19,8 +19,9 @@ TEST(EngineOffloadTest, OffloadingChangesNoBit) {
                       .steps = 6,
                       .compute = compute};
       const Trained plain = Train(run);
-      for (const ScheduleOptions& schedule :
-           {ScheduleOptions{2, 0}, ScheduleOptions{0, 0}, ScheduleOptions{3, 0.3}}) {
+      for (const UpdateScheduleOptions& schedule :
+           {UpdateScheduleOptions{2, 0}, UpdateScheduleOptions{0, 0},
+            UpdateScheduleOptions{3, 0.3}}) {
         for (const bool parameters : {false, true}) {
           if (parameters && run.partition.weights.level == Level::kRank) continue;
           SCOPED_TRACE(absl::StrCat(preset, " stride ", schedule.stride, " parameters ", parameters,
@@ -70,8 +71,9 @@ TEST(EngineOffloadTest, OffloadingMuonChangesNoBit) {
                       .adamw = {.weight_decay = 0.05, .moments = MomentPrecision::kBfloat16},
                       .adamw_rate = 0.3};
       const Trained plain = Train(run);
-      for (const ScheduleOptions& schedule : {ScheduleOptions{1, 0}, ScheduleOptions{0, 0},
-                                              ScheduleOptions{2, 0.3}, ScheduleOptions{-1, 0}}) {
+      for (const UpdateScheduleOptions& schedule :
+           {UpdateScheduleOptions{1, 0}, UpdateScheduleOptions{0, 0}, UpdateScheduleOptions{2, 0.3},
+            UpdateScheduleOptions{-1, 0}}) {
         SCOPED_TRACE(absl::StrCat(preset, " stride ", schedule.stride,
                                   compute == at::kFloat ? " float" : " bf16"));
         run.offload = Offload(schedule, run.partition.weights.level != Level::kRank, ++seed);

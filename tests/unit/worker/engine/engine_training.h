@@ -85,7 +85,7 @@ inline Parameters ReadAll(const Engine& engine) {
 }
 
 // On a device that is as late and out of order as its tokens allow.
-inline OffloadOptions Offload(ScheduleOptions schedule, bool parameters, uint64_t seed = 1) {
+inline OffloadOptions Offload(UpdateScheduleOptions schedule, bool parameters, uint64_t seed = 1) {
   return {.optimizer = true,
           .parameters = parameters,
           .schedule = schedule,

@@ -19,7 +19,7 @@ namespace {
 using Values = std::vector<std::vector<float>>;  // By subgroup.
 
 struct Case {
-  ScheduleOptions schedule;
+  UpdateScheduleOptions schedule;
   int subgroups = 8;
   uint64_t seed = 1;
   EmulatedMovement::Mode mode = EmulatedMovement::Mode::kLate;

@@ -15,7 +15,7 @@ UpdateLoad Load() {
 }
 
 UpdateSchedule Schedule(int stride, double share = 0) {
-  return MakeSchedule(kSubgroups, {.stride = stride, .device_share = share});
+  return MakeUpdateSchedule(kSubgroups, {.stride = stride, .device_share = share});
 }
 
 TEST(UpdateModelTest, TheBoundIsTheSlowestResource) {

@@ -11,35 +11,35 @@ using testing::ElementsAre;
 
 TEST(UpdateScheduleTest, TheLastOfEveryStrideIsTheDevices) {
   const std::vector<int64_t> elements(6, 10);
-  EXPECT_THAT(MakeSchedule(elements, {.stride = 0}).places, ElementsAre(H, H, H, H, H, H));
-  EXPECT_THAT(MakeSchedule(elements, {.stride = 1}).places, ElementsAre(D, D, D, D, D, D));
-  EXPECT_THAT(MakeSchedule(elements, {.stride = 2}).places, ElementsAre(H, D, H, D, H, D));
-  EXPECT_THAT(MakeSchedule(elements, {.stride = 4}).places, ElementsAre(H, H, H, D, H, H));
-  EXPECT_EQ(MakeSchedule(elements, {.stride = 4}).device_share(), 1.0 / 6);
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 0}).places, ElementsAre(H, H, H, H, H, H));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 1}).places, ElementsAre(D, D, D, D, D, D));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 2}).places, ElementsAre(H, D, H, D, H, D));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 4}).places, ElementsAre(H, H, H, D, H, H));
+  EXPECT_EQ(MakeUpdateSchedule(elements, {.stride = 4}).device_share(), 1.0 / 6);
 }
 
 TEST(UpdateScheduleTest, TheShareIsRoundedToSubgroupsAndReported) {
   const std::vector<int64_t> elements(5, 100);
-  const UpdateSchedule some = MakeSchedule(elements, {.stride = 2, .device_share = 0.3});
+  const UpdateSchedule some = MakeUpdateSchedule(elements, {.stride = 2, .device_share = 0.3});
   EXPECT_THAT(some.places, ElementsAre(R, R, H, D, H));
   EXPECT_EQ(some.resident_share(), 0.4);  // As near as 0.2.
   EXPECT_EQ(some.device_share(), 0.6);
-  EXPECT_EQ(MakeSchedule(elements, {.device_share = 0.09}).resident_share(), 0);
-  EXPECT_EQ(MakeSchedule(elements, {.device_share = 1}).resident_share(), 1);
-  EXPECT_EQ(MakeSchedule({}, {.stride = 2, .device_share = 1}).device_share(), 0);
+  EXPECT_EQ(MakeUpdateSchedule(elements, {.device_share = 0.09}).resident_share(), 0);
+  EXPECT_EQ(MakeUpdateSchedule(elements, {.device_share = 1}).resident_share(), 1);
+  EXPECT_EQ(MakeUpdateSchedule({}, {.stride = 2, .device_share = 1}).device_share(), 0);
 }
 
 TEST(UpdateScheduleTest, DescribesWhatBecameOfTheOptions) {
   const std::vector<int64_t> elements(5, 100);
-  EXPECT_EQ(MakeSchedule(elements, {.stride = 2, .device_share = 0.3}).Describe(),
+  EXPECT_EQ(MakeUpdateSchedule(elements, {.stride = 2, .device_share = 0.3}).Describe(),
             "5 subgroups, one of 2 on the device: 60 % of the elements; 40 % stay there");
-  EXPECT_EQ(MakeSchedule(elements, {}).Describe(),
+  EXPECT_EQ(MakeUpdateSchedule(elements, {}).Describe(),
             "5 subgroups, none on the device: 0 % of the elements; 0 % stay there");
 }
 
 TEST(UpdateScheduleTest, CountsElementsNotSubgroups) {
   const UpdateSchedule schedule =
-      MakeSchedule({1000, 10, 10, 10}, {.stride = 3, .device_share = 0.4});
+      MakeUpdateSchedule({1000, 10, 10, 10}, {.stride = 3, .device_share = 0.4});
   EXPECT_THAT(schedule.places, ElementsAre(H, H, D, H));
   EXPECT_EQ(schedule.host_elements, 1020);
   EXPECT_EQ(schedule.interleaved_elements, 10);

@@ -1,0 +1,260 @@
+// The queries of MetaStore.
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "coordinator/store/meta_store.h"
+#include "coordinator/store/meta_tables.h"
+#include "coordinator/store/sqlite_database.h"
+
+namespace longhaul {
+namespace {
+
+// In the order of JobOf.
+#define LH_JOB_COLUMNS                                                        \
+  "position, id, name, token, state, created, started, ended, status, spec, " \
+  "(SELECT owner FROM owner WHERE owner.job = job.id)"
+
+absl::Time TimeOf(const SqlValue& value) {
+  const auto* micros = std::get_if<int64_t>(&value);
+  return micros == nullptr ? absl::InfinitePast() : absl::FromUnixMicros(*micros);
+}
+std::string BlobOf(const SqlValue& value) {
+  const auto* bytes = std::get_if<std::string>(&value);
+  return bytes == nullptr ? "" : *bytes;
+}
+int64_t IntegerOf(const SqlValue& value) {
+  const auto* integer = std::get_if<int64_t>(&value);
+  return integer == nullptr ? 0 : *integer;
+}
+// SQLite stores NaN, the loss of a run that diverged, as NULL.
+double RealOf(const SqlValue& value) {
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
+}
+
+JobRecord JobOf(const SqlRow& row) {
+  JobRecord job;
+  job.order = IntegerOf(row[0]);
+  job.id = BlobOf(row[1]);
+  job.name = BlobOf(row[2]);
+  job.idempotency_token = BlobOf(row[3]);
+  job.state = IntegerOf(row[4]);
+  job.created = TimeOf(row[5]);
+  job.started = TimeOf(row[6]);
+  job.ended = TimeOf(row[7]);
+  job.status = BlobOf(row[8]);
+  job.spec = BlobOf(row[9]);
+  job.owner = BlobOf(row[10]);
+  return job;
+}
+
+std::vector<JobRecord> JobsOf(const std::vector<SqlRow>& rows) {
+  std::vector<JobRecord> jobs;
+  for (const SqlRow& row : rows) jobs.push_back(JobOf(row));
+  return jobs;
+}
+
+absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows,
+                                 absl::string_view which) {
+  LH_RETURN_IF_ERROR(rows.status());
+  if (rows->empty()) return NoJob(which);
+  return JobOf(rows->front());
+}
+
+}  // namespace
+
+absl::StatusOr<JobRecord> MetaStore::GetJob(const std::string& name_or_id) {
+  absl::MutexLock lock(&mutex_);
+  // An id has precedence over a name.
+  return OneJob(database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE id = ?1 OR name = ?1"
+                                 " ORDER BY id <> ?1 LIMIT 1",
+                                 {name_or_id}),
+                name_or_id);
+}
+
+absl::StatusOr<JobRecord> MetaStore::FindJobByToken(const std::string& idempotency_token) {
+  absl::MutexLock lock(&mutex_);
+  return OneJob(
+      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE token = ?", {idempotency_token}),
+      absl::StrCat("of token ", idempotency_token));
+}
+
+absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
+                                       " ORDER BY position DESC LIMIT ?",
+                                       {before, int64_t{limit}}));
+  return JobsOf(rows);
+}
+
+absl::StatusOr<std::vector<JobRecord>> MetaStore::ListUnended() {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE ended IS NULL ORDER BY position",
+                       {}));
+  return JobsOf(rows);
+}
+
+absl::StatusOr<std::map<int, int64_t>> MetaStore::CountByState() {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
+  std::map<int, int64_t> counts;
+  for (const SqlRow& row : rows) counts[IntegerOf(row[0])] = IntegerOf(row[1]);
+  return counts;
+}
+
+absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT id, name, state, ended IS NOT NULL FROM job ORDER BY position", {}));
+  std::vector<JobKey> keys;
+  for (const SqlRow& row : rows) {
+    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])),
+                    IntegerOf(row[3]) != 0});
+  }
+  return keys;
+}
+
+absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
+    const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT ordinal, pool, incarnation, start_step, departed, return_until"
+                       " FROM participant WHERE job = ? ORDER BY ordinal",
+                       {job_id}));
+  std::vector<ParticipantRecord> participants;
+  for (const SqlRow& row : rows) {
+    ParticipantRecord& participant = participants.emplace_back();
+    participant.job_id = job_id;
+    participant.ordinal = IntegerOf(row[0]);
+    participant.pool = BlobOf(row[1]);
+    participant.incarnation = BlobOf(row[2]);
+    if (const auto* start = std::get_if<int64_t>(&row[3])) participant.start_step = *start;
+    participant.left = IntegerOf(row[4]) != 0;
+    participant.return_until = TimeOf(row[5]);
+  }
+  return participants;
+}
+
+absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
+    const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT step, final, version, loss, tokens FROM evaluation"
+                                       " WHERE job = ? ORDER BY step, final",
+                                       {job_id}));
+  std::vector<EvaluationRecord> evaluations;
+  for (const SqlRow& row : rows) {
+    EvaluationRecord& evaluation = evaluations.emplace_back();
+    evaluation.job_id = job_id;
+    evaluation.step = IntegerOf(row[0]);
+    evaluation.final = IntegerOf(row[1]) != 0;
+    evaluation.version = IntegerOf(row[2]);
+    evaluation.loss = RealOf(row[3]);
+    evaluation.tokens = IntegerOf(row[4]);
+  }
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> metrics,
+                      database_->Query("SELECT step, final, name, value FROM measurement"
+                                       " WHERE job = ? AND pool = ? ORDER BY step, final, name",
+                                       {job_id, std::string()}));
+  auto evaluation = evaluations.begin();
+  for (const SqlRow& row : metrics) {
+    const auto key = std::make_pair(IntegerOf(row[0]), IntegerOf(row[1]) != 0);
+    while (evaluation != evaluations.end() &&
+           std::make_pair(evaluation->step, evaluation->final) < key)
+      ++evaluation;
+    if (evaluation == evaluations.end()) break;
+    if (std::make_pair(evaluation->step, evaluation->final) == key)
+      evaluation->metrics.push_back({BlobOf(row[2]), RealOf(row[3])});
+  }
+  return evaluations;
+}
+
+absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
+    const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT pool, step, final, name, value, version, tokens FROM measurement"
+                       " WHERE job = ? AND pool <> ? ORDER BY pool, step, final, name",
+                       {job_id, std::string()}));
+  std::vector<EvaluationRecord> evaluations;
+  for (const SqlRow& row : rows) {
+    const std::string pool = BlobOf(row[0]);
+    const int64_t step = IntegerOf(row[1]);
+    if (evaluations.empty() || evaluations.back().pool != pool || evaluations.back().step != step) {
+      evaluations.push_back({.job_id = job_id,
+                             .step = step,
+                             .version = IntegerOf(row[5]),
+                             .tokens = IntegerOf(row[6]),
+                             .final = IntegerOf(row[2]) != 0,
+                             .pool = pool});
+    }
+    const NamedValue metric{BlobOf(row[3]), RealOf(row[4])};
+    if (metric.name == "loss") evaluations.back().loss = metric.value;
+    evaluations.back().metrics.push_back(metric);
+  }
+  return evaluations;
+}
+
+absl::StatusOr<std::string> MetaStore::GetCounters(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT counters FROM job LEFT JOIN counters ON job = id WHERE id = ?",
+                       {job_id}));
+  if (rows.empty()) return NoJob(job_id);
+  return BlobOf(rows[0][0]);
+}
+
+absl::StatusOr<std::vector<std::string>> MetaStore::ListEvents(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT event FROM event WHERE job = ? ORDER BY sequence", {job_id}));
+  std::vector<std::string> events;
+  for (const SqlRow& row : rows) events.push_back(BlobOf(row[0]));
+  return events;
+}
+
+absl::StatusOr<int64_t> MetaStore::GetCheckpointRequest(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT cycle FROM checkpoint_request WHERE job = ?", {job_id}));
+  return rows.empty() ? 0 : IntegerOf(rows[0][0]);
+}
+
+absl::StatusOr<std::string> MetaStore::FindDeleted(const std::string& name_or_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT id FROM deleted WHERE id = ?1 OR name = ?1"
+                                       " ORDER BY id <> ?1, position DESC LIMIT 1",
+                                       {name_or_id}));
+  if (rows.empty()) return NoJob(name_or_id);
+  return BlobOf(rows[0][0]);
+}
+
+absl::StatusOr<std::vector<std::string>> MetaStore::ListUnremoved() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> ids;
+  // An earlier version of the program did not write this table.
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> known,
+                      database_->Query("SELECT 1 FROM sqlite_master WHERE name = 'deleted'", {}));
+  if (known.empty()) return ids;
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT id FROM deleted WHERE removed = 0", {}));
+  for (const SqlRow& row : rows) ids.push_back(BlobOf(row[0]));
+  return ids;
+}
+
+}  // namespace longhaul

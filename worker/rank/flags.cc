@@ -1,0 +1,56 @@
+#include "worker/rank/flags.h"
+
+#include <iostream>
+
+#include "common/base/exit_code.h"
+#include "common/command_line/help_page.h"
+#include "common/command_line/usage_fault.h"
+
+namespace longhaul {
+
+std::optional<RankFlags> ParseRankFlags(int argc, char** argv, int* exit_code) {
+  RankFlags flags;
+  CLI::App app{"One rank of a pool; started by longhaul-worker.", "longhaul-rank"};
+  SetHelpPage(app);
+  app.add_option("--coordinator", flags.coordinator)->required();
+  app.add_option("--pool", flags.pool)->required();
+  app.add_option("--incarnation", flags.incarnation)->required();
+  app.add_option("--agent", flags.agent);
+  app.add_option("--rank", flags.rank);
+  app.add_option("--local-rank", flags.local_rank);
+  app.add_option("--ranks", flags.ranks);
+  app.add_option("--ranks-of-node", flags.ranks_of_node)->delimiter(',');
+  app.add_option("--update-rates", flags.update_rates);
+  app.add_option("--state-dir", flags.state_dir);
+  app.add_option("--state-every", flags.state_every);
+  app.add_option("--trace", flags.trace);
+  app.add_option("--threads", flags.threads);
+  app.add_option("--cpus", flags.cpus);
+  app.add_option("--bulk-channels", flags.bulk_channels);
+  app.add_option("--push-bytes-per-second", flags.push_bytes_per_second);
+  app.add_option("--data-dir", flags.data_dir);
+  app.add_option("--work-dir", flags.work_dir);
+  app.add_option("--rendezvous", flags.rendezvous);
+  app.add_option("--generation", flags.generation);
+  app.add_option("--in-pool-address", flags.in_pool_address);
+  app.add_option("--in-pool-name", flags.in_pool_name);
+  app.add_option("--tls-ca", flags.tls_files.ca);
+  app.add_option("--tls-certificate", flags.tls_files.certificate);
+  app.add_option("--tls-key", flags.tls_files.key);
+  app.add_option("--drain-seconds", flags.drain_seconds);
+  app.add_option("--progress-timeout", flags.progress_timeout);
+  app.add_option("--progress-factor", flags.progress_factor);
+  app.add_option("--log-level", flags.log_level);
+  app.add_option("--log-format", flags.log_format);
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  try {  // CLI11 reports by exceptions, also for --help.
+    ParseCommandLine(app, args);
+  } catch (const CLI::ParseError& error) {
+    *exit_code = error.get_exit_code() == 0 ? app.exit(error) : kExitBadArguments;
+    if (*exit_code != 0) std::cerr << ExplainUsage(app, error, args).Text() << std::endl;
+    return std::nullopt;
+  }
+  return flags;
+}
+
+}  // namespace longhaul
