@@ -77,6 +77,7 @@ ELSEWHERE = {
     "cmake --preset asan && cmake --build --preset asan": (LONG, "CMakePresets.json", '"name": "asan", "inherits"'),
     "ctest --test-dir build-asan": (LONG, "CMakePresets.json", "${sourceDir}/build-asan"),
     "cmake -B build -DLONGHAUL_UNITY=OFF": (LONG, "CMakeLists.txt", "option(LONGHAUL_UNITY"),
+    "cmake -B build-plain -DLONGHAUL_UNITY=OFF -DLONGHAUL_PRECOMPILE=OFF": (LONG, "CMakeLists.txt", "option(LONGHAUL_PRECOMPILE"),
     "tests/fuzz/run.sh --seconds 60": (LONG, "tests/fuzz/run.sh", "--seconds)"),
     "build/tests/scenario_test --rewrite": (CHANGES, "tests/scenarios/scenario_test.cc", "--rewrite"),
     "tests/gpu/bundle.sh": (BY_TEST, "tests/gpu/bundle_test.py", "tests/gpu/bundle.sh"),

@@ -92,8 +92,9 @@ TEST_F(TlsFilesTest, RefusesAKeyThatOthersMayReadAndNamesTheRemedy) {
   EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
   // As Kubernetes mounts a secret. Only root can make such a file here.
   ASSERT_EQ(chmod(files_.key.c_str(), 0440), 0);
-  if (geteuid() == 0 && chown(files_.key.c_str(), 1, getegid()) == 0)
+  if (geteuid() == 0 && chown(files_.key.c_str(), 1, getegid()) == 0) {
     EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  }
 }
 
 TEST_F(TlsFilesTest, RefusesADamagedSecondCertificate) {
