@@ -153,10 +153,10 @@ void AuditLog::Write(const AuditEntry& entry) {
       {"result", entry.result},
       {"message", entry.message}};
   if (!entry.upload.empty()) json["upload"] = entry.upload;
-  std::string line =
-      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string text =
+      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   absl::MutexLock lock(&mutex_);
-  if (torn_) line.insert(0, "\n");
+  const std::string line = absl::StrCat(torn_ ? "\n" : "", text, "\n");
   const ssize_t bytes = write(fd_, line.data(), line.size());
   const bool written = bytes == static_cast<ssize_t>(line.size());
   torn_ = !written && (torn_ || bytes > 0);
