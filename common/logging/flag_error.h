@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace longhaul {
@@ -20,5 +21,11 @@ void SayFlagError(const std::string& program, int argc, const char* const* argv,
 
 // The error with the flag's name before its message. An OK status stays OK.
 absl::Status OfFlag(absl::string_view flag, const absl::Status& status);
+// Likewise; a value stays as it is.
+template <typename T>
+absl::StatusOr<T> OfFlag(absl::string_view flag, absl::StatusOr<T> value) {
+  if (!value.ok()) return OfFlag(flag, value.status());
+  return value;
+}
 
 }  // namespace longhaul

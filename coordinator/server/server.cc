@@ -347,11 +347,11 @@ class CoordinatorServer::Impl {
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
         .door = door});
-    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(
-        RpcOptions(options), {job_service_.get(), upload_service_.get(), pool_service_.get(),
-                              sync_service_.get(), server_service_.get(), log_service_.get()});
-    if (!server.ok()) return OfFlag("--listen", server.status());
-    server_ = *std::move(server);
+    LH_ASSIGN_OR_RETURN(
+        server_, OfFlag("--listen", Server::Start(RpcOptions(options),
+                                                  {job_service_.get(), upload_service_.get(),
+                                                   pool_service_.get(), sync_service_.get(),
+                                                   server_service_.get(), log_service_.get()})));
     if (options.http_listen.empty()) return absl::OkStatus();
     const auto ready = [this] { return Health(); };
     Pages pages;
@@ -370,10 +370,8 @@ class CoordinatorServer::Impl {
                            .started = clock_->Now()});
     LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
                         HttpServer::OptionsFrom(options.http_listen));
-    absl::StatusOr<std::unique_ptr<HttpServer>> http_server =
-        HttpServer::Start(http, std::move(pages));
-    if (!http_server.ok()) return OfFlag("--http-listen", http_server.status());
-    http_server_ = *std::move(http_server);
+    LH_ASSIGN_OR_RETURN(http_server_,
+                        OfFlag("--http-listen", HttpServer::Start(http, std::move(pages))));
     shows_pages_ = true;
     return absl::OkStatus();
   }

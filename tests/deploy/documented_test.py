@@ -20,7 +20,7 @@ import tools
 ROOT = documents.ROOT
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
-from cluster import BIN, RANK_BEHIND_A_SLOW_LINK, TEXT, free_port, main, wait_until  # noqa: E402
+from cluster import BIN, RANK_BEHIND_A_SLOW_LINK, TEXT, free_port, main, slow_link, wait_until  # noqa: E402
 
 # What a command takes from PyPI: a word in it, and the packages of whose test it gets.
 PACKAGES = {"longhaul.tokenize": "tests/integration/data", "tensorboard": "tests/track"}
@@ -133,7 +133,7 @@ class Workplace:
 
     def start_what_readers_have(self):
         """A pool and a job beside those of the documents: one that runs, for what is asked of such a job. It mostly waits for its link."""
-        self.environment.update(RANK_PROGRAM=str(BIN / "longhaul-rank"), RANK_BYTES_PER_SECOND="100000")
+        self.environment.update(slow_link(100_000))
         self.start(f"longhaul-worker --pool site-r --rank-program {RANK_BEHIND_A_SLOW_LINK} &")
         result = self.run("longhaul submit -f job.yaml --set name=running --set train.steps=1000000 --set 'pools={min: 1, names: [site-r]}'")
         if result.returncode != 0:

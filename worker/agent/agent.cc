@@ -89,9 +89,7 @@ absl::Status Agent::ServeHttp() {
       return tokens_->Authenticate(authorization).status();
     });
   }
-  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(http, std::move(pages));
-  if (!server.ok()) return OfFlag("--http-listen", server.status());
-  http_ = *std::move(server);
+  LH_ASSIGN_OR_RETURN(http_, OfFlag("--http-listen", HttpServer::Start(http, std::move(pages))));
   options_.log.Info(absl::StrCat("metrics at http://", http_->address(), "/metrics"));
   return absl::OkStatus();
 }

@@ -232,12 +232,8 @@ absl::Status ReadTime(absl::string_view flag, const std::string& text, absl::Dur
 
 absl::Status Convert(const Words& words, WorkerFlags& flags) {
   AgentOptions& agent = flags.agent;
-  const auto level = ParseLogLevel(agent.log_level);
-  const auto format = ParseLogFormat(words.log_format);
-  if (!level.ok()) return OfFlag("--log-level", level.status());
-  if (!format.ok()) return OfFlag("--log-format", format.status());
-  flags.log_level = *level;
-  flags.log_format = *format;
+  LH_ASSIGN_OR_RETURN(flags.log_level, OfFlag("--log-level", ParseLogLevel(agent.log_level)));
+  LH_ASSIGN_OR_RETURN(flags.log_format, OfFlag("--log-format", ParseLogFormat(words.log_format)));
   agent.drain = absl::Seconds(words.drain_seconds);
   agent.progress.at_least = absl::Seconds(words.progress_timeout);
   LH_RETURN_IF_ERROR(ReadTime("--return-within", words.return_within, absl::ZeroDuration(),

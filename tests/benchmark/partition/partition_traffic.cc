@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/exit_code.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/layout/model_layout.h"
 #include "common/partition/topology.h"
@@ -48,8 +49,6 @@ struct Arguments {
   int ranks() const { return nodes * ranks_per_node; }
   std::vector<int> ranks_of_node() const { return std::vector<int>(nodes, ranks_per_node); }
 };
-
-constexpr int kRanksMax = 256;
 
 absl::StatusOr<PartitionMap> MapOf(const Arguments& arguments) {
   LH_ASSIGN_OR_RETURN(PartitionMap map, PartitionPreset(arguments.preset));

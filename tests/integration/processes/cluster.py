@@ -18,8 +18,14 @@ BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir
 # English text that every Debian system has.
 TEXT = "/usr/share/common-licenses"
 
-# longhaul-rank with pushes of at most RANK_BYTES_PER_SECOND.
+# longhaul-rank with pushes of at most what slow_link says in its environment.
 RANK_BEHIND_A_SLOW_LINK = pathlib.Path(__file__).resolve().with_name("rank_behind_a_slow_link.sh")
+
+
+def slow_link(bytes_per_second, rank=BIN / "longhaul-rank"):
+    """For the environment of a worker with RANK_BEHIND_A_SLOW_LINK: what each rank may push."""
+    return {"RANK_PROGRAM": str(rank), "RANK_BYTES_PER_SECOND": str(bytes_per_second)}
+
 
 TINY_JOB = """
 name: {name}
@@ -70,7 +76,7 @@ class Cluster:
     def _start(self, name, arguments):
         log = open(self.folder / f"{name}.log", "ab")
         self.logs.add(name)
-        environment = {**os.environ, "RANK_PROGRAM": str(self.bin.get(name, BIN) / "longhaul-rank"), "RANK_BYTES_PER_SECOND": str(self.bytes_per_second)}
+        environment = {**os.environ, **slow_link(self.bytes_per_second, self.bin.get(name, BIN) / "longhaul-rank")}
         process = subprocess.Popen([*self.prefix.get(name, []), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         log.close()
         return process
