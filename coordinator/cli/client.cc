@@ -27,6 +27,10 @@ constexpr int kPageSize = 100;
 constexpr char kUploadMethod[] = "/longhaul.v1.UploadService/UploadFile";
 constexpr char kNotAnswered[] = "longhaul.cli/not-answered";
 
+// gRPC counts whole milliseconds from a start of its own: its timer may end a call a little before
+// our clock reaches the deadline.
+constexpr absl::Duration kTimerError = absl::Milliseconds(5);
+
 constexpr char kExplained[] = "longhaul.cli/explained";
 constexpr absl::Duration kExplainTime = absl::Seconds(2);
 
@@ -35,7 +39,7 @@ constexpr absl::Duration kExplainTime = absl::Seconds(2);
 absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
                              absl::Time deadline) const {
   absl::Status error = FromGrpcStatus(status);
-  const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline;
+  const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline - kTimerError;
   // Without a connection, peer() is the name that was dialled, not an address.
   const std::string peer = context.peer();
   const bool connected = absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
