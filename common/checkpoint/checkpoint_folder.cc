@@ -17,22 +17,9 @@ namespace {
 
 // More threads do not make a disk faster.
 constexpr size_t kThreadsMax = 8;
-constexpr int64_t kDigestedBytes = 1 << 20;
 
 std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestFile);
-}
-
-// Of a file that may be larger than the memory.
-absl::StatusOr<Digest128> DigestOfFile(const ReadOnlyFile& file) {
-  Digester digester;
-  std::vector<uint8_t> read(kDigestedBytes);
-  for (int64_t at = 0; at < file.size(); at += kDigestedBytes) {
-    const auto part = absl::MakeSpan(read).subspan(0, std::min(kDigestedBytes, file.size() - at));
-    LH_RETURN_IF_ERROR(file.Read(at, part));
-    digester.Update({reinterpret_cast<const char*>(part.data()), part.size()});
-  }
-  return digester.Value();
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -68,6 +70,18 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t byt
   LH_RETURN_IF_ERROR(
       file.Read(0, {reinterpret_cast<uint8_t*>(text.data()), static_cast<size_t>(text.size())}));
   return text;
+}
+
+absl::StatusOr<Digest128> DigestOfFile(const ReadOnlyFile& file) {
+  constexpr int64_t kPieceBytes = 1 << 20;
+  Digester digester;
+  std::vector<uint8_t> piece(std::min(kPieceBytes, file.size()));
+  for (int64_t at = 0; at < file.size(); at += kPieceBytes) {
+    const auto part = absl::MakeSpan(piece).subspan(0, std::min(kPieceBytes, file.size() - at));
+    LH_RETURN_IF_ERROR(file.Read(at, part));
+    digester.Update({reinterpret_cast<const char*>(part.data()), part.size()});
+  }
+  return digester.Value();
 }
 
 }  // namespace longhaul

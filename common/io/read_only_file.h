@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/io/digest.h"
 
 namespace longhaul {
 
@@ -41,5 +42,8 @@ class ReadOnlyFile {
 // All of a file, as a text. INVALID_ARGUMENT: it has more than `bytes_max`. Otherwise the errors of
 // ReadOnlyFile.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t bytes_max);
+
+// Of a file that may be larger than the memory; it is read in pieces. DATA_LOSS as Read.
+absl::StatusOr<Digest128> DigestOfFile(const ReadOnlyFile& file);
 
 }  // namespace longhaul

@@ -19,9 +19,7 @@
 namespace longhaul {
 namespace {
 
-// A Hugging Face tokenizer shares a run among threads of its own.
-// Of a model; they have some megabytes.
-constexpr int64_t kModelBytesMax = 1 << 30;
+// Of text, for a process at once. A Hugging Face tokenizer shares a run among threads of its own.
 constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
 
 class PieceTokenizer : public Tokenizer {
@@ -84,9 +82,10 @@ class PieceTokenizer : public Tokenizer {
   std::vector<TokenizerProcess> processes_;
 };
 
-absl::StatusOr<std::string> DigestOfFile(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const std::string bytes, ReadRegularFile(path, kModelBytesMax));
-  return DigestOf(bytes).Hex();
+absl::StatusOr<std::string> HexDigestOf(const std::string& path) {
+  LH_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  LH_ASSIGN_OR_RETURN(const Digest128 digest, DigestOfFile(file));
+  return digest.Hex();
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options) {
   constexpr char kName[] = "longhaul-sentencepiece";
   const std::string program = options.program.empty() ? ProgramBeside(kName) : options.program;
-  LH_ASSIGN_OR_RETURN(const std::string digest, DigestOfFile(options.model));
+  LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(options.model));
   std::vector<TokenizerProcess> processes;
   for (int i = 0; i < std::max(1, options.processes); ++i) {
     LH_ASSIGN_OR_RETURN(TokenizerProcess process,
@@ -121,7 +120,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
   constexpr char kNext[] =
       "; it takes Python's tokenizers: pip install tokenizers ./deploy/python, with python3 in "
       "PATH";
-  LH_ASSIGN_OR_RETURN(const std::string digest, DigestOfFile(path));
+  LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(path));
   std::vector<std::string> command = {
       "python3",     "-m", "longhaul.tokenize", "--pipe",
       "--tokenizer", path, "--threads",         absl::StrCat(std::max(1, options.threads))};

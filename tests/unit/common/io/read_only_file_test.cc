@@ -56,5 +56,15 @@ TEST_F(ReadOnlyFileTest, OtherThingsAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(ReadRegularFile(Write("a", "four"), 3).status()));
 }
 
+TEST_F(ReadOnlyFileTest, TheDigestOfAFileIsThatOfItsBytes) {
+  // None, a few, and more than one piece.
+  for (const int64_t bytes : {0, 10, 3'000'001}) {
+    std::string content(bytes, 'a');
+    if (bytes > 0) content.back() = 'b';
+    const ReadOnlyFile file = ReadOnlyFile::Open(Write("a", content)).value();
+    EXPECT_EQ(DigestOfFile(file).value(), DigestOf(content));
+  }
+}
+
 }  // namespace
 }  // namespace longhaul
