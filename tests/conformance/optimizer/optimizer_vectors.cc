@@ -1,9 +1,10 @@
 // optimizer_vectors: runs the product's own optimizers on given numbers.
 //
-// Reads little-endian float32: R x C initial parameters, and N gradients of that shape, step after
-// step (K x N for onebit_adam, rank by rank within a step). Writes the parameters after every step; in
-// local steps of onebit_adam those of the first rank.
-// Exit codes: 0 ok, 1 the output could not be written, 4 bad arguments or input.
+// Each line of standard input has the arguments of one run, since torch takes longer to load than a run takes. A run
+// reads little-endian float32: R x C initial parameters, and N gradients of that shape, step after step (K x N for
+// onebit_adam, rank by rank within a step). It writes the parameters after every step; in local steps of onebit_adam
+// those of the first rank. The answer ends with a line `status S`. S is 0: ok, 1: the output could not be written,
+// 4: bad arguments or input. Lines before it say what was wrong.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -252,21 +253,19 @@ void AddOptions(CLI::App& app, Arguments& a) {
   app.add_option("--out", a.out, "file")->required();
 }
 
-}  // namespace
-}  // namespace longhaul
-
-int main(int argc, char** argv) {
-  longhaul::Arguments arguments;
+// Returns the status of the answer.
+int RunLine(const std::string& line) {
+  Arguments arguments;
   CLI::App app{"Parameters after every step of one of the product's optimizers."};
-  longhaul::AddOptions(app, arguments);
+  AddOptions(app, arguments);
   try {
-    app.parse(argc, argv);
+    app.parse(line);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 4;
+    return app.exit(error, std::cout, std::cout) == 0 ? 0 : 4;
   }
-  const auto result = longhaul::Run(arguments);
+  const auto result = Run(arguments);
   if (!result.ok()) {
-    std::cerr << result.status().message() << "\n";
+    std::cout << result.status().message() << "\n";
     return absl::IsInvalidArgument(result.status()) ? 4 : 1;
   }
   std::ofstream out(arguments.out, std::ios::binary | std::ios::trunc);
@@ -274,8 +273,20 @@ int main(int argc, char** argv) {
             static_cast<std::streamsize>(result->size() * sizeof(float)));
   out.close();
   if (out.fail()) {
-    std::cerr << "--out: cannot write " << arguments.out << "\n";
+    std::cout << "--out: cannot write " << arguments.out << "\n";
     return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace longhaul
+
+int main() {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    const int status = longhaul::RunLine(line);
+    std::cout << "status " << status << std::endl;
   }
   return 0;
 }

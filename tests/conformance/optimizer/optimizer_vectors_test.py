@@ -3,9 +3,11 @@
   VENV/bin/python optimizer_vectors_test.py BIN_DIR
 """
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -20,7 +22,7 @@ import tools  # noqa: E402
 ROWS, COLUMNS, STEPS = 48, 80, 50
 MUON_STEPS = [(4.0848, -6.8946, 2.9270), (3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037),
               (2.8769, -3.1427, 1.2046), (2.8366, -3.0525, 1.2012)]
-PROGRAM = None  # The path, from main.
+PROGRAM = None  # Runs line after line, from main.
 
 
 def numbers(rows=ROWS, columns=COLUMNS, steps=STEPS):
@@ -31,20 +33,33 @@ def numbers(rows=ROWS, columns=COLUMNS, steps=STEPS):
     return initial, (random.standard_normal((steps, rows, columns)) + drift).astype(np.float32)
 
 
+def answer(line):
+    """The status, and the words before it."""
+    watchdog = threading.Timer(60, PROGRAM.kill)
+    watchdog.start()
+    PROGRAM.stdin.write(line + "\n")
+    PROGRAM.stdin.flush()
+    words = ""
+    while not (said := PROGRAM.stdout.readline()).startswith("status "):
+        assert said, f"the program ended with {PROGRAM.wait()} in: {line}"
+        words += said
+    watchdog.cancel()
+    return int(said.split()[1]), words
+
+
 def run(initial, gradients, *arguments, shape=None, status=0):
-    """The parameters after every step; stderr where the program shall end with another status."""
+    """The parameters after every step; what the program says where it shall answer with another status."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         initial.tofile(folder / "initial")
         gradients.tofile(folder / "gradients")
         rows, columns = shape or initial.shape
-        result = subprocess.run(
-            [PROGRAM, "--rows", str(rows), "--columns", str(columns), "--steps", str(len(gradients)), "--initial",
-             folder / "initial", "--gradients", folder / "gradients", "--out", folder / "out", *map(str, arguments)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        assert result.returncode == status, (result.returncode, result.stderr)
+        line = ["--rows", rows, "--columns", columns, "--steps", len(gradients), "--initial", folder / "initial", "--gradients",
+                folder / "gradients", "--out", folder / "out", *arguments]
+        found, words = answer(shlex.join(map(str, line)))
+        assert found == status, (found, words)
         if status != 0:
-            return result.stderr + result.stdout
+            return words
         return np.fromfile(folder / "out", np.float32).reshape(len(gradients), *initial.shape)
 
 
@@ -350,5 +365,7 @@ class OptimizerVectorsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = pathlib.Path(sys.argv.pop(1)) / "optimizer_vectors"
-    unittest.main()
+    with subprocess.Popen([pathlib.Path(sys.argv.pop(1)) / "optimizer_vectors"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as PROGRAM:
+        tests = unittest.main(exit=False)
+    sys.exit(PROGRAM.returncode != 0 or not tests.result.wasSuccessful())
