@@ -44,6 +44,10 @@ absl::StatusOr<ResolvedJob> ResolveBeginning(const ServiceContext& service,
 
 }  // namespace
 
+JobService::JobService(const ServiceContext& service) : service_(service) {}
+
+JobService::~JobService() = default;
+
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
                                                 const v1::SubmitJobRequest* request,
                                                 v1::SubmitJobResponse* response) {

@@ -13,7 +13,9 @@ using RawJobService =
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
 class JobService final : public RawJobService {
  public:
-  explicit JobService(const ServiceContext& service) : service_(service) {}
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  explicit JobService(const ServiceContext& service);
+  ~JobService() override;
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
                                       const v1::SubmitJobRequest* request,

@@ -129,6 +129,11 @@ class AgentLogs final : public grpc::ServerBidiReactor<v1::ServeLogsRequest, v1:
 
 }  // namespace
 
+LogService::LogService(LogHub* hub, bool certificates, const Door* door)
+    : hub_(hub), certificates_(certificates), door_(door) {}
+
+LogService::~LogService() = default;
+
 grpc::ServerWriteReactor<v1::FollowLogsResponse>* LogService::FollowLogs(
     grpc::CallbackServerContext* context, const v1::FollowLogsRequest* request) {
   LH_RETURN_IF_REFUSED(door_, context);

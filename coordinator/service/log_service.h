@@ -17,9 +17,10 @@ inline constexpr size_t kLogDemandsMax = 1024;
 // Thread-safe. Does not use the owner thread. The hub must outlive the server.
 class LogService final : public v1::LogService::CallbackService {
  public:
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
   // `certificates`: certificates identify pools (caller.h). `door`: null without TLS.
-  LogService(LogHub* hub, bool certificates, const Door* door)
-      : hub_(hub), certificates_(certificates), door_(door) {}
+  LogService(LogHub* hub, bool certificates, const Door* door);
+  ~LogService() override;
 
   grpc::ServerWriteReactor<v1::FollowLogsResponse>* FollowLogs(
       grpc::CallbackServerContext* context, const v1::FollowLogsRequest* request) override;

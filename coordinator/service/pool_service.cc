@@ -223,6 +223,13 @@ coordinator::Heartbeat EventOf(const v1::HeartbeatRequest& request) {
 
 }  // namespace
 
+PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry)
+    : service_(service),
+      heartbeats_(registry.Counter("longhaul_coordinator_heartbeats_total",
+                                   "Heartbeats that extended a lease.")) {}
+
+PoolService::~PoolService() = default;
+
 void PoolService::Assign(const GrantLease& grant, v1::Assignment* assignment) const {
   if (!grant.assignment.has_value()) return;
   const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);

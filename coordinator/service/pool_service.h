@@ -13,10 +13,9 @@ namespace longhaul::coordinator {
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
 class PoolService final : public v1::PoolService::CallbackService {
  public:
-  PoolService(const ServiceContext& service, MetricRegistry& registry)
-      : service_(service),
-        heartbeats_(registry.Counter("longhaul_coordinator_heartbeats_total",
-                                     "Heartbeats that extended a lease.")) {}
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  PoolService(const ServiceContext& service, MetricRegistry& registry);
+  ~PoolService() override;
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,

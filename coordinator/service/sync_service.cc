@@ -29,6 +29,10 @@ absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& 
 
 }  // namespace
 
+SyncService::SyncService(const ServiceContext& service) : service_(service) {}
+
+SyncService::~SyncService() = default;
+
 grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
     grpc::CallbackServerContext* context, const v1::WatchPlanRequest* request) {
   LH_RETURN_IF_REFUSED(service_.door, context);

@@ -17,7 +17,9 @@ using RawSyncService = v1::SyncService::WithRawCallbackMethod_PushFragment<
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
 class SyncService final : public RawSyncService {
  public:
-  explicit SyncService(const ServiceContext& service) : service_(service) {}
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  explicit SyncService(const ServiceContext& service);
+  ~SyncService() override;
 
   grpc::ServerWriteReactor<v1::PlanEvent>* WatchPlan(grpc::CallbackServerContext* context,
                                                      const v1::WatchPlanRequest* request) override;

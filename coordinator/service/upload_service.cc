@@ -101,6 +101,11 @@ absl::Status Prepare(const ServiceContext& service, const v1::PrepareUploadReque
 
 }  // namespace
 
+UploadService::UploadService(const ServiceContext& service, UploadMetrics* metrics)
+    : service_(service), metrics_(metrics) {}
+
+UploadService::~UploadService() = default;
+
 grpc::ServerUnaryReactor* UploadService::FindFolder(grpc::CallbackServerContext* context,
                                                     const v1::FindFolderRequest* request,
                                                     v1::FindFolderResponse* response) {

@@ -15,8 +15,9 @@ using RawUploadService =
 // registered with; so does `metrics`.
 class UploadService final : public RawUploadService {
  public:
-  UploadService(const ServiceContext& service, UploadMetrics* metrics)
-      : service_(service), metrics_(metrics) {}
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  UploadService(const ServiceContext& service, UploadMetrics* metrics);
+  ~UploadService() override;
 
   grpc::ServerUnaryReactor* FindFolder(grpc::CallbackServerContext* context,
                                        const v1::FindFolderRequest* request,
