@@ -183,7 +183,7 @@ void AddTimeFlags(CLI::App& app, AgentOptions& agent, Words& words) {
   app.add_option("--return-within", words.return_within,
                  absl::StrCat("after SIGTERM, how long the pool's place in its job is to be kept, "
                               "as 10m or 90s (default ",
-                              words.return_within, "; at most what the coordinator grants)"))
+                              words.return_within, "; at most 1h)"))
       ->type_name("TIME")
       ->envname("LONGHAUL_RETURN_WITHIN");
   app.add_option("--progress-timeout", words.progress_timeout,

@@ -68,7 +68,7 @@ class Client:
 
     def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, begin_from: str | os.PathLike[str] | None = None, token: str = "",
                validate_only: bool = False) -> job_pb2.Job:
-        """The same name and spec again finds the job that exists. ValueError: the spec is no spec.
+        """Same name and spec again: the existing job, unless it failed or was cancelled. ValueError: the spec is no spec.
 
         `begin_from` is what the CLI's --from is: "JOB" or "JOB@STEP", a checkpoint of another job; a folder of this machine
         (a checkpoint's, or a Hugging Face model's), which is sent if the coordinator accepts the job and lacks it;
