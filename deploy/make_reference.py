@@ -54,9 +54,9 @@ def table(head, rows):
     return "\n".join(lines) + "\n"
 
 
-def option_table(text, with_variables=True):
+def option_table(options, with_variables=True):
     rows = []
-    for names, takes, variable, about in options_of(text):
+    for names, takes, variable, about in options:
         row = [f"`{names}`", f"`{takes}`" if takes else "", f"`{variable}`" if variable else "", about]
         rows.append(row if with_variables else [row[0], row[1], row[3]])
     head = ["flag", "takes", "variable", "meaning"]
@@ -68,14 +68,15 @@ def subcommands(text):
     return re.findall(r"^  (\S+)", section.group(1), re.M) if section else []
 
 
-def cli_commands(program, command=()):
-    """Each command with its help page; those that only group others are left out."""
+def cli_commands(program, command=(), of_group=()):
+    """(name, what it does, its options) of each command. Those of its group are among them; groups themselves are left out."""
     text = help_of(program, *command)
+    options = [*of_group, *(options_of(text) if command else ())]
     inner = subcommands(text)
     if not inner:
-        yield " ".join(command), text
+        yield " ".join(command), text.splitlines()[0], options
     for name in inner:
-        yield from cli_commands(program, (*command, name))
+        yield from cli_commands(program, (*command, name), options)
 
 
 def exit_codes():
@@ -86,9 +87,7 @@ def exit_codes():
         value = re.match(r"\s*(k\w+) = (\d+),(?:\s*// (.*))?", line)
         if value:
             rows.append([value.group(2), (value.group(3) or comment or "Done.").strip()])
-            comment = ""
-        elif note:
-            comment += note.group(1) + " "
+        comment = comment + note.group(1) + " " if note else ""
     return rows
 
 
@@ -140,8 +139,12 @@ def reasons():
                 made = {code_of(code) for code in re.findall(r"absl::(?:StatusCode::k)?([A-Z]\w+?)(?:Error\(|\b(?=[,;)]))", statement)} & set(CODES)
                 if len(made) == 1:
                     codes.update(made)
-    return [[f"`{reason}`", ", ".join(sorted(codes or contract.get(reason, ()))), ", ".join(sorted(files))]
+    rows = [[f"`{reason}`", ", ".join(sorted(codes or contract.get(reason, ()))), ", ".join(sorted(files))]
             for reason, (codes, files) in sorted(found.items())]
+    without = [reason for reason, code, _ in rows if not code]
+    if without:
+        raise RuntimeError(f"the contract has no code for {without}: name them in the lists of errors in proto/longhaul/v1")
+    return rows
 
 
 FAMILY = re.compile(r'\b(Counter|Gauge|Histogram)\(\s*(?:absl::StrCat\(prefix, "(_\w+)"\)|"(longhaul_\w+)"),\s*((?:"[^"]*"\s*)+)[,)]')
@@ -169,21 +172,21 @@ CODES = ("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION
 def reference(programs):
     parts = ["# Reference\n\nMade by `deploy/make_reference.py BUILD/bin --write` from the programs and their sources; a test compares.\nWhat `-o json` answers is in [schemas](schemas).\n"]
     cli = help_of(programs / "longhaul")
-    parts.append("## longhaul\n\nOf every command:\n\n" + option_table(cli, with_variables=False))
+    parts.append("## longhaul\n\nOf every command:\n\n" + option_table(options_of(cli), with_variables=False))
     variables = sorted(set(re.findall(r"\b(?:LONGHAUL_[A-Z_]+|NO_COLOR)\b", cli)))
     parts.append("It reads the variables " + ", ".join(f"`{name}`" for name in variables) + ", and `longhaul/config.yaml` in `XDG_CONFIG_HOME` or `~/.config`.\n")
-    for command, text in cli_commands(programs / "longhaul"):
-        parts.append(f"### longhaul {command}\n\n{text.splitlines()[0]}.\n\n" + option_table(text, with_variables=False))
+    for command, about, options in cli_commands(programs / "longhaul"):
+        parts.append(f"### longhaul {command}\n\n{about}.\n\n" + option_table(options, with_variables=False))
     parts.append("### Exit codes\n\n" + table(["code", "meaning"], exit_codes()))
     for program in ("longhaul-coordinator", "longhaul-worker"):
         text = help_of(programs / program)
         text = text.replace(str(programs), "BIN")
-        parts.append(f"## {program}\n\n{text.splitlines()[0]}\n\n" + option_table(text))
+        parts.append(f"## {program}\n\n{text.splitlines()[0]}\n\n" + option_table(options_of(text)))
     parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 2 when its certificate is out "
                  "of date, 4 for bad arguments; `longhaul-worker` with 0 after SIGTERM, 2 when the coordinator refuses it for good or its certificate is out "
                  "of date, 4 for bad arguments (a port in use, too).\n")
     parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"
-                 + table(["reason", "code, where the source has it beside the reason", "where it is given"], reasons()))
+                 + table(["reason", "code", "where it is given"], reasons()))
     parts.append("## Metrics\n\nBoth programs also have the usual `process_...` series. [Monitoring](README.md#monitoring) has the labels.\n\n"
                  + table(["series", "type", "meaning"], metrics()))
     return "\n".join(parts)

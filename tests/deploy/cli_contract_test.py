@@ -116,6 +116,9 @@ class ContractTest(ClusterTest):
         result = subprocess.run([sys.executable, "-B", ROOT / "deploy/make_reference.py", BIN], capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         text = (ROOT / "deploy/REFERENCE.md").read_text()
+        # Of a group's flags, too.
+        self.assertIn("| `--dir` |", text.split("### longhaul certs init", 1)[1].split("###", 1)[0])
+        self.assertIn("| 0 | Done. |", text)
         for word in ("`--http-listen`", "`LONGHAUL_DRAIN_SECONDS`", "`JOB_UNKNOWN`", "### longhaul spec explain", "`LONGHAUL_CONTEXT`"):
             self.assertIn(word, text)
 
