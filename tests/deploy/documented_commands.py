@@ -2,7 +2,7 @@
 
 # What is run where a command has a placeholder, takes long or never ends; and what it must say, if that is not clear from its exit code.
 INSTEAD = {
-    # README.md
+    # README.md, deploy/guide.md
     "build/bin/cluster_search --seeds 1000": "build/bin/cluster_search --seeds 100",
     "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257":
         "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
@@ -51,15 +51,15 @@ CHANGES = "it changes the tree"
 LONG = "it takes long, and what it needs is there"
 NOT_HERE = "it needs what a test machine lacks"
 NO_PROGRAM = "it is a file that the text speaks of"
-README_LINES = (BY_TEST, "tests/models/readme_test.py", "The commands of the block that begins with the tokenizer")
+GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block that begins with the tokenizer")
 ELSEWHERE = {
-    "PYTHONPATH=deploy/python python3 -m longhaul.tokenize --tokenizer /models/base --out /data/corpus '/data/*.jsonl'": README_LINES,
+    "PYTHONPATH=deploy/python python3 -m longhaul.tokenize --tokenizer /models/base --out /data/corpus '/data/*.jsonl'": GUIDE_LINES,
     "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set 'data={megatron: {prefix: /data/corpus}}' --wait":
-        README_LINES,
-    "build/bin/longhaul export continue --out trained": README_LINES,
-    "python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained(\"trained\")'": README_LINES,
-    "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": README_LINES,
-    "longhaul eval trained --data /data/corpus": (BY_TEST, "tests/models/readme_test.py", "build/bin/longhaul eval {trained} --data {corpus}"),
+        GUIDE_LINES,
+    "build/bin/longhaul export continue --out trained": GUIDE_LINES,
+    "python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained(\"trained\")'": GUIDE_LINES,
+    "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": GUIDE_LINES,
+    "longhaul eval trained --data /data/corpus": (BY_TEST, "tests/models/guide_test.py", "build/bin/longhaul eval {trained} --data {corpus}"),
     "deploy/quickstart.sh": (BY_TEST, "tests/integration/processes/quickstart_test.py", "deploy/quickstart.sh"),
     "deploy/quickstart.sh --ranks 2 --set 'inner.onebit_adam={lr: 4e-3, freeze_step: 1000}'":
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
@@ -71,7 +71,7 @@ ELSEWHERE = {
     "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
     "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
     "tests/deploy/run.sh two-machines": (LONG, "tests/deploy/run.sh", "two-machines"),
-    "pip install transformers": (BY_TEST, "tests/models/readme_test.py", "import transformers"),
+    "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (LONG, "tests/deploy/run.sh", "all) page"),
     "cmake --preset release && cmake --build --preset release": (LONG, "CMakePresets.json", '"name": "release", "inherits"'),
     "cmake --preset asan && cmake --build --preset asan": (LONG, "CMakePresets.json", '"name": "asan", "inherits"'),

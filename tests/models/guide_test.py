@@ -1,4 +1,4 @@
-"""README's five lines, as they stand there: a downloaded model goes on training on JSONL at two sites, and goes back to transformers. A reader would
+"""The guide's five lines, as they stand there: a downloaded model goes on training on JSONL at two sites, and goes back to transformers. A reader would
 put paths of his own for /models/base and /data; so does this test."""
 
 from hugging_face import BIN, ROOT, ModelTest, load, main, make_model  # First: it goes over to an environment that has the others.
@@ -17,14 +17,14 @@ import transformers
 WORDS = ["river", "mountain", "harbour", "library", "station", "garden", "number", "answers", "follows", "the", "old"]
 
 
-def readme_lines():
+def guide_lines():
     """The commands of the block that begins with the tokenizer and ends with the sample."""
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "deploy/guide.md").read_text()
     block = re.search(r"```sh\n(PYTHONPATH=deploy/python python3 -m longhaul\.tokenize --tokenizer /models/base .*?)```", text, re.DOTALL)
     return [line for line in block.group(1).splitlines() if line]
 
 
-class ReadmeTest(ModelTest):
+class GuideTest(ModelTest):
     def setUp(self):
         super().setUp()
         cluster.BIN = BIN
@@ -66,7 +66,7 @@ class ReadmeTest(ModelTest):
         return result.stdout
 
     def test_the_five_lines(self):
-        lines = readme_lines()
+        lines = guide_lines()
         self.assertEqual(len(lines), 5)
         data, base = self.make_data(), self.make_base()
         self.cluster.start_coordinator()
