@@ -39,7 +39,8 @@ LABEL org.opencontainers.image.title="longhaul-worker-cuda" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.licenses="MIT"
-# A worker writes nothing but its inner state (LONGHAUL_STATE_DIR=/state): the root file system may be read-only. /data is where relative data paths of jobs begin.
+# A worker writes inner state (LONGHAUL_STATE_DIR=/state; default: none) and converted tokens (LONGHAUL_WORK_DIR; default: /tmp/longhaul-work, where
+# /data is read-only): give both a volume. The root file system may be read-only. /data is where relative data paths of jobs begin.
 # Its metrics want LONGHAUL_TOKENS, or LONGHAUL_INSECURE=true where the network is private.
 ENV LONGHAUL_HTTP_LISTEN=0.0.0.0:7072 LONGHAUL_DATA_DIR=/data \
     NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
