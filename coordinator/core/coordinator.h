@@ -116,7 +116,8 @@ class Coordinator {
   void MoveTo(Job& job, JobState state);
   void End(Job& job, JobState state);
   void Quarantine(Job& job, JobFault fault);
-  void Block(Job& job, const std::string& what, Work work);
+  void Block(Job& job, const std::string& what, Work work, absl::Duration delay = kRetryDelay);
+  void BlockCheckpoint(Job& job, const std::string& what, WriteCheckpoint work);
   void Unblock(Job& job);
   void Retire();
 

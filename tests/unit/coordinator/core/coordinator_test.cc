@@ -237,6 +237,12 @@ TEST_F(CoordinatorTest, TheFinalCheckpointIsTriedUntilItIsWrittenAndOthersAreNot
   Do(CheckpointFailed{"j", true, {true, {.message = "disk full"}}});
   At(2);
   EXPECT_EQ(One<WriteCheckpoint>(Do(Tick{}).works).step, 8);
+  // A second failure in a row: it may have written much, so the next try is later.
+  Do(CheckpointFailed{"j", true, {true, {.message = "disk full"}}});
+  At(3);
+  EXPECT_TRUE(Do(Tick{}).works.empty());
+  At(4);
+  EXPECT_EQ(One<WriteCheckpoint>(Do(Tick{}).works).step, 8);
   const Decision end = Do(CheckpointWritten{"j", true});
   EXPECT_EQ(One<EndJob>(end.notices).state, JobState::kCompleted);
   EXPECT_EQ(One<StoreJobState>(end.records).state, JobState::kCompleted);

@@ -424,6 +424,37 @@ TEST_F(JobStoreTest, SnapshotsTakeTurnsAndTheLogShrinks) {
   EXPECT_GT(segments.front(), "0000000003.log");
 }
 
+// What would not fit is not begun, so that it does not take the space of commits meanwhile.
+TEST_F(JobStoreTest, WhatTheDiskHasNoRoomForIsNotBegun) {
+  class SmallDisk : public FailingFileSystem {
+   public:
+    using FailingFileSystem::FailingFileSystem;
+    absl::StatusOr<int64_t> FreeBytes(const std::string&) override { return free; }
+    int64_t free = 0;
+  };
+  SmallDisk disk(&memory_);
+  store_ = *JobStore::Create(&disk, "jobs/j", ManifestWith(SmallOptions()));
+  for (int version = 0; version < 3; ++version) {
+    const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
+    ASSERT_TRUE(Round(*store_, 0, kind, {NoiseOf(1000, version)}).ok());
+    ASSERT_TRUE(Round(*store_, 1, kind, {NoiseOf(384, version)}).ok());
+  }
+  disk.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kCreate || op == FileOp::kWrite ? absl::DataLossError("it was begun")
+                                                         : absl::OkStatus();
+  });
+  const absl::Status snapshot = store_->MaybeSnapshot();
+  EXPECT_TRUE(absl::IsResourceExhausted(snapshot)) << snapshot;
+  // The next files of the logs keep their room.
+  disk.free = (1000 + 384) * 4 + 2 * SmallOptions().log_file_bytes - 1;
+  const absl::Status checkpoint = store_->WriteCheckpoint({}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(checkpoint)) << checkpoint;
+  disk.SetDecision(nullptr);
+  EXPECT_TRUE(store_->MaybeSnapshot().ok());
+  ++disk.free;
+  EXPECT_TRUE(store_->WriteCheckpoint({}).ok());
+}
+
 TEST_F(JobStoreTest, ThreadsPushWhileRoundsAreApplied) {
   JobStoreOptions options = SmallOptions();
   options.fragment_elements = {2000, 2000, 2000, 2000};
