@@ -24,18 +24,6 @@ v1::PoolTrace* TraceOf(v1::RoundTrace& round, const std::string& pool) {
 
 }  // namespace
 
-void LossCurve::Add(int64_t step, double loss) {
-  while (!points_.empty() && points_.back().step() >= step) points_.pop_back();
-  if (!points_.empty() && step < points_.back().step() + stride_) return;
-  v1::LossPoint& point = points_.emplace_back();
-  point.set_step(step);
-  point.set_loss(loss);
-  if (points_.size() < kPointsMax) return;
-  for (size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = std::move(points_[2 * i]);
-  points_.resize((points_.size() + 1) / 2);
-  stride_ *= 2;
-}
-
 void JobHistory::Reported(const v1::PoolProgress& progress, absl::Time now) {
   if (progress.inner_step() > 0 &&
       (curves_.size() < kCurvesMax || curves_.contains(progress.pool()))) {
@@ -88,11 +76,7 @@ void JobHistory::Committed(int fragment, int64_t version, RoundKind kind, absl::
 }
 
 void JobHistory::Fill(v1::JobDetail* detail) const {
-  for (const auto& [pool, curve] : curves_) {
-    v1::PoolCurve* const message = detail->add_curves();
-    message->set_pool(pool);
-    message->mutable_points()->Add(curve.points().begin(), curve.points().end());
-  }
+  for (const auto& [pool, curve] : curves_) curve.Fill(pool, detail->add_curves());
   for (const v1::RoundTrace& round : rounds_) *detail->add_rounds() = round;
 }
 

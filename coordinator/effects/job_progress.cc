@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/base/checked_math.h"
+
 namespace longhaul::coordinator {
 namespace {
 
@@ -114,8 +116,9 @@ void JobProgress::Contributed(const std::vector<std::string>& pools) {
 
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
   if (!evaluation.pool.empty()) {
-    EvaluationRecord& newest = pool_evaluations_[evaluation.pool];
-    if (evaluation.step >= newest.step) newest = evaluation;
+    PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
+    if (evaluation.step >= of_pool.newest.step) of_pool.newest = evaluation;
+    of_pool.losses.Add(evaluation.step, evaluation.loss);
     return;
   }
   const auto key = std::make_pair(evaluation.step, evaluation.final);
@@ -125,7 +128,22 @@ void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
 
 const EvaluationRecord* JobProgress::PoolEvaluation(const std::string& pool) const {
   const auto found = pool_evaluations_.find(pool);
-  return found == pool_evaluations_.end() ? nullptr : &found->second;
+  return found == pool_evaluations_.end() ? nullptr : &found->second.newest;
+}
+
+// Evaluations of the outer parameters may come late, and the last step has two. So they are not a
+// LossCurve, and are thinned from their end.
+void JobProgress::FillEvaluations(v1::JobDetail* detail) const {
+  const size_t every = CeilDiv(losses_.size(), LossCurve::kPointsMax);
+  size_t later = losses_.size();
+  for (const auto& [key, loss] : losses_) {
+    if (--later % every != 0) continue;
+    v1::LossPoint* const point = detail->add_evaluations();
+    point->set_step(key.first);
+    point->set_loss(loss);
+  }
+  for (const auto& [pool, of_pool] : pool_evaluations_)
+    of_pool.losses.Fill(pool, detail->add_pool_evaluations());
 }
 
 v1::EvalLoss JobProgress::EvaluationLoss() const {
@@ -144,6 +162,11 @@ v1::EvalLoss JobProgress::EvaluationLoss() const {
     message->set_value(metric.value);
   }
   return result;
+}
+
+bool JobProgress::HasFinalEvaluation() const {
+  return std::any_of(losses_.begin(), losses_.end(),
+                     [](const auto& entry) { return entry.first.second; });
 }
 
 void JobProgress::Save(v1::Job* job) const {

@@ -144,6 +144,31 @@ TEST(JobProgressTest, LossesFirstLastAndBest) {
   EXPECT_EQ(loss.evaluations(), 4);
 }
 
+// A page shows it every two seconds, and a job may have any number of steps.
+TEST(JobProgressTest, EvaluationsOfALongJobAreThinned) {
+  JobProgress progress(1);
+  v1::JobDetail few;
+  for (const int64_t step : {20, 10}) progress.AddEvaluation({.step = step, .loss = 1});
+  progress.AddEvaluation({.step = 20, .loss = 0.5, .final = true});
+  EXPECT_TRUE(progress.HasFinalEvaluation());
+  progress.FillEvaluations(&few);
+  ASSERT_EQ(few.evaluations_size(), 3);
+  EXPECT_EQ(few.evaluations(0).step(), 10);
+  EXPECT_EQ(few.evaluations(2).loss(), 0.5);
+  for (int64_t step = 21; step <= 10'000; ++step) {
+    progress.AddEvaluation({.step = step, .loss = 1});
+    progress.AddEvaluation({.step = step, .loss = 2, .pool = "a"});
+  }
+  v1::JobDetail many;
+  progress.FillEvaluations(&many);
+  EXPECT_LE(many.evaluations_size(), 512);
+  EXPECT_GE(many.evaluations_size(), 256);
+  EXPECT_EQ(many.evaluations().rbegin()->step(), 10'000);
+  ASSERT_EQ(many.pool_evaluations_size(), 1);
+  EXPECT_EQ(many.pool_evaluations(0).pool(), "a");
+  EXPECT_LE(many.pool_evaluations(0).points_size(), 512);
+}
+
 TEST(JobProgressTest, MetricsAreThoseOfTheLastEvaluationAndOfEachPoolsNewest) {
   JobProgress progress(1);
   progress.AddEvaluation({.step = 30, .loss = 2, .metrics = {{"loss", 2}, {"perplexity", 7.4}}});
