@@ -1,6 +1,7 @@
 #include "coordinator/effects/job_history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
@@ -22,6 +23,11 @@ v1::PoolTrace* TraceOf(v1::RoundTrace& round, const std::string& pool) {
   return nullptr;
 }
 
+bool HasMerged(v1::RoundTrace& round, const std::string& pool) {
+  const v1::PoolTrace* const trace = round.merge_step() > 0 ? TraceOf(round, pool) : nullptr;
+  return trace != nullptr && trace->has_merged_at();
+}
+
 }  // namespace
 
 void JobHistory::Reported(const v1::PoolProgress& progress, absl::Time now) {
@@ -29,7 +35,11 @@ void JobHistory::Reported(const v1::PoolProgress& progress, absl::Time now) {
       (curves_.size() < kCurvesMax || curves_.contains(progress.pool()))) {
     curves_[progress.pool()].Add(progress.inner_step(), progress.train_loss());
   }
-  for (v1::RoundTrace& round : rounds_) MarkMerged(round, progress, now);
+  // Rounds lie in the order of their merges, so what comes before a marked one is done. With many
+  // pools the search in each round takes long.
+  auto first = rounds_.end();
+  while (first != rounds_.begin() && !HasMerged(*std::prev(first), progress.pool())) --first;
+  for (; first != rounds_.end(); ++first) MarkMerged(*first, progress, now);
 }
 
 // A pool has made a merge if it has done a step after the merge's step.

@@ -54,6 +54,32 @@ TEST_F(JobHistoryTest, ARoundIsPushedCommittedMerged) {
   EXPECT_FALSE(round.pools(1).has_merged_at());
 }
 
+TEST_F(JobHistoryTest, AReportMarksAllMergesSinceTheOneBefore) {
+  for (int version = 1; version <= 4; ++version) {
+    history_.Pushed(0, version, RoundKind::kOuter, "site-a", start_);
+    if (version != 2) history_.Pushed(0, version, RoundKind::kOuter, "site-b", start_);
+    history_.Committed(0, version, RoundKind::kOuter, start_);
+  }
+  history_.Reported(At("site-a", 11, 0.5), start_ + absl::Seconds(1));
+  history_.Reported(At("site-b", 11, 0.5), start_ + absl::Seconds(1));
+  history_.Reported(At("site-a", 31, 2), start_ + absl::Seconds(2));
+  history_.Reported(At("site-b", 41, 2), start_ + absl::Seconds(3));
+  const v1::JobDetail detail = Filled(history_);
+  ASSERT_EQ(detail.rounds_size(), 4);
+  const auto merged = [&](int round, int pool) {
+    return detail.rounds(round).pools(pool).merged_at().seconds();
+  };
+  EXPECT_EQ(merged(0, 0), 3601);
+  EXPECT_EQ(merged(1, 0), 3602);
+  EXPECT_EQ(detail.rounds(1).pools(0).waited_seconds(), 1.5);
+  EXPECT_EQ(merged(2, 0), 3602);
+  EXPECT_EQ(detail.rounds(2).pools(0).waited_seconds(), 0);
+  EXPECT_EQ(merged(3, 0), 0);
+  EXPECT_EQ(merged(0, 1), 3601);
+  EXPECT_EQ(merged(2, 1), 3603);
+  EXPECT_EQ(merged(3, 1), 3603);
+}
+
 TEST_F(JobHistoryTest, KeepsTheNewestRounds) {
   for (int version = 0; version <= 200; ++version)
     history_.Committed(0, version, RoundKind::kSkipped, start_);
