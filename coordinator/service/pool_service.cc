@@ -230,12 +230,13 @@ PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry
 
 PoolService::~PoolService() = default;
 
-void PoolService::Assign(const GrantLease& grant, v1::Assignment* assignment) const {
+void PoolService::Assign(const GrantLease& grant, const std::string& has_spec_of,
+                         v1::Assignment* assignment) const {
   if (!grant.assignment.has_value()) return;
   const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);
   if (!job || !job->resolved.has_value()) return;
   assignment->set_job_id(job->id());
-  *assignment->mutable_spec() = job->resolved->spec;
+  if (job->id() != has_spec_of) *assignment->mutable_spec() = job->resolved->spec;
   assignment->set_ordinal(grant.assignment->ordinal);
 }
 
@@ -265,7 +266,7 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                       *response->mutable_lease() = ToProto(grant.lease);
                       response->set_version(LONGHAUL_VERSION);
                       response->add_capabilities(kPoolEvaluations);
-                      Assign(grant, response->mutable_assignment());
+                      Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
                       TellEnded(service_.performer->meta(), *request, response);
                       std::string as;
                       if (grant.node.has_value()) {
@@ -298,7 +299,7 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
             return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
           const auto& grant = std::get<GrantLease>(*answer);
           *response->mutable_lease() = ToProto(grant.lease);
-          Assign(grant, response->mutable_assignment());
+          Assign(grant, request->has_spec_of(), response->mutable_assignment());
           TellEnded(service_.performer->meta(), *request, response);
           if (grant.node.has_value())
             Fill(*grant.node, service_.performer->now(), response->mutable_node());
