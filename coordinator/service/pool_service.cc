@@ -35,6 +35,8 @@ constexpr size_t kCapabilityBytesMax = 64;
 constexpr int kKeptJobsMax = 256;
 // A page token names the last pool of the page before.
 constexpr absl::string_view kPageTokenPrefix = "after-";
+// How many views of pools are made at one time for a page, which seldom has room for more.
+constexpr size_t kViewsAtOnce = 256;
 // Of the jobs for which one pool is set aside.
 constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
 
@@ -396,16 +398,20 @@ void PoolService::List(const std::string& after, size_t bytes_max,
                        v1::ListPoolsResponse* response) const {
   const absl::Time now = service_.performer->now();
   size_t bytes = 0;
-  for (const PoolView& view : service_.performer->Pools()) {
-    if (view.pool <= after) continue;
-    v1::Pool pool = Describe(view, now);
-    bytes += pool.ByteSizeLong();
-    if (bytes > bytes_max && response->pools_size() > 0) {
-      response->set_next_page_token(
-          absl::StrCat(kPageTokenPrefix, response->pools().rbegin()->name()));
-      return;
+  std::string last = after;
+  while (true) {
+    const std::vector<PoolView> views = service_.performer->Pools(last, kViewsAtOnce);
+    for (const PoolView& view : views) {
+      v1::Pool pool = Describe(view, now);
+      bytes += pool.ByteSizeLong();
+      if (bytes > bytes_max && response->pools_size() > 0) {
+        response->set_next_page_token(absl::StrCat(kPageTokenPrefix, last));
+        return;
+      }
+      *response->add_pools() = std::move(pool);
+      last = view.pool;
     }
-    *response->add_pools() = std::move(pool);
+    if (views.size() < kViewsAtOnce) return;
   }
 }
 

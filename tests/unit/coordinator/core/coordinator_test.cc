@@ -419,6 +419,36 @@ TEST_F(CoordinatorTest, ShowsPoolsWithTheirPlaceAndProgress) {
   EXPECT_FALSE(core_.job("x").has_value());
 }
 
+TEST_F(CoordinatorTest, ShowsPoolsInPagesAndCountsThem) {
+  RunJob();
+  for (const char* pool : {"b", "d"}) Do(JoinPool{pool, "1", 1});
+  // A node of a pool of two, whose other node is missing.
+  Do(JoinPool{.pool = "c", .incarnation = "1", .nodes = 2});
+  // Away: it drained and will be back.
+  Do(Heartbeat{.pool = "a", .incarnation = "1", .job = "j", .inner_step = 2, .draining = true});
+  Do(LeavePool{"a", "1", absl::Minutes(1)});
+  const auto names = [&](std::string_view after, size_t count) {
+    std::vector<std::string> names;
+    for (const PoolView& view : core_.pools(after, count)) names.push_back(view.pool);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("", 100), (Names{"a", "b", "c", "d"}));
+  EXPECT_EQ(names("", 2), (Names{"a", "b"}));
+  EXPECT_EQ(names("b", 2), (Names{"c", "d"}));
+  EXPECT_EQ(names("bb", 100), (Names{"c", "d"}));
+  EXPECT_EQ(names("d", 100), Names{});
+  const PoolCounts counts = core_.CountPools();
+  std::map<PoolStanding, int> shown;
+  int live = 0;
+  for (const PoolView& view : core_.pools()) {
+    ++shown[view.standing];
+    live += view.lease_end > now_;
+  }
+  EXPECT_EQ(counts.by_standing, shown);
+  EXPECT_EQ(counts.live, live);
+}
+
 // --- Recovery.
 
 TEST_F(CoordinatorTest, EndedJobsAreRetiredAndStillAnswerHowTheyEnded) {
