@@ -93,6 +93,9 @@ v1::PoolProgress PoolHistory::Total() const {
 void JobProgress::Report(const std::string& pool, const std::string& incarnation,
                          int64_t start_step, v1::PoolProgress progress) {
   PoolHistory& history = pools_[pool];
+  // If the pool began again, the commit was of its stay before.
+  const bool counts = uncounted_.erase(pool) > 0 &&
+                      (history.incarnation.empty() || incarnation == history.incarnation);
   if (incarnation != history.incarnation || start_step != history.start_step) {
     const int64_t steps = history.steps();
     AddSums(history.current, &history.earlier);
@@ -104,6 +107,7 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
   progress.set_contributed_tokens(history.current.contributed_tokens());
   history.current = Cleaned(std::move(progress));
   history.current.set_pool(pool);
+  if (counts) history.current.set_contributed_tokens(history.current.tokens());
 }
 
 void JobProgress::Contributed(const std::vector<std::string>& pools) {
@@ -112,6 +116,10 @@ void JobProgress::Contributed(const std::vector<std::string>& pools) {
     if (found == pools_.end()) continue;
     found->second.current.set_contributed_tokens(found->second.current.tokens());
   }
+}
+
+void JobProgress::ContributedAtNextReport(const std::vector<std::string>& pools) {
+  uncounted_.insert(pools.begin(), pools.end());
 }
 
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,9 @@ class JobProgress {
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
   // A round to which these pools contributed was committed: their reports until now count.
   void Contributed(const std::vector<std::string>& pools);
+  // After a restart, which may have come between a commit and the storing of its counts: these
+  // pools contributed to a commit, and what each reports next counts.
+  void ContributedAtNextReport(const std::vector<std::string>& pools);
 
   // A repeated report of the same evaluation replaces the earlier one. For each pool, the newest
   // evaluation of its own parameters is kept, and a curve of all.
@@ -69,6 +73,8 @@ class JobProgress {
 
  private:
   std::map<std::string, PoolHistory> pools_;
+  // See ContributedAtNextReport.
+  std::set<std::string> uncounted_;
   // By step. The final one comes after others of its step.
   std::map<std::pair<int64_t, bool>, double> losses_;
   // The metrics of the last loss.

@@ -59,6 +59,29 @@ TEST(JobProgressTest, StepsThatALostPoolHadNotPushedDoNotCount) {
   EXPECT_EQ(progress.pools().size(), 1);
 }
 
+// The coordinator was killed after a commit and before it stored the counts. At the end of a job no
+// other commit follows.
+TEST(JobProgressTest, AfterARestartTheNextReportHasWhatWasContributed) {
+  JobProgress before(1);
+  before.Report("a", "1", 0, Told(10, 100));
+  before.Contributed({"a"});
+  before.Report("b", "1", 0, Told(10, 100));
+  v1::Job saved;
+  before.Save(&saved);
+  JobProgress after(1);
+  after.Restore(saved);
+  after.ContributedAtNextReport({"a", "b", "c"});
+  after.Report("a", "1", 0, Told(20, 200));
+  // What comes later needs another commit.
+  after.Report("a", "1", 0, Told(24, 240));
+  EXPECT_EQ(after.pools().at("a").Total().contributed_tokens(), 200);
+  after.Report("b", "2", 10, Told(12, 20));
+  EXPECT_EQ(after.pools().at("b").Total().contributed_tokens(), 0);
+  // Its first report had not been stored.
+  after.Report("c", "1", 0, Told(20, 200));
+  EXPECT_EQ(after.pools().at("c").Total().contributed_tokens(), 200);
+}
+
 TEST(JobProgressTest, CountsContinueWhenAnIncarnationBeginsAgain) {
   JobProgress progress(1);
   progress.Report("a", "1", 0, Told(20, 200));
