@@ -1,6 +1,9 @@
 // The parameters of one job: the outer state of every fragment, and the log that makes it durable.
-// The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, only the
-// coded downlink of the newest commit grows with the parameters; the pools are about to pull it.
+// The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, the store
+// keeps the coded downlink of the newest commit, since the pools are about to pull it. Copies exist
+// only while they are used: of a fragment that is read whole, 4 bytes a parameter for each version
+// (ReadOuter); 12 of the one fragment of which a snapshot is written; 4 of the one that a
+// checkpoint is at, or 12 if it must be made again.
 //
 // The log is the inputs: coded contributions are appended as they come (AppendPart). A commit
 // (Apply) adds one record, which names the contributions and the digest of the result, and one
