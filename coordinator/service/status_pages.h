@@ -25,8 +25,8 @@ struct StatusSource {
   absl::Time started;
 };
 
-// What `source` points to outlives the server that gets the pages. An answer waits at most 2 s for each
-// of owner thread and database, then it is 503.
+// What `source` points to outlives the server that gets the pages. An answer waits at most 2 s for
+// the owner thread, and as long for the database; then it is 503.
 void AddStatusPages(Pages& pages, const StatusSource& source);
 
 // Owner thread.
