@@ -111,9 +111,8 @@ void Coordinator::On(const RoundApplied& event) {
 
 void Coordinator::Advance(Job& job) {
   if (job.ended() || job.state() == JobState::kQuarantined) return;
-  const auto due =
-      std::stable_partition(job.retries.begin(), job.retries.end(),
-                            [&](const RetriedWork& retry) { return retry.at > now_; });
+  const auto due = std::stable_partition(job.retries.begin(), job.retries.end(),
+                                         [&](const RetriedWork& retry) { return retry.at > now_; });
   for (auto it = due; it != job.retries.end(); ++it) out_.works.push_back(std::move(it->work));
   job.retries.erase(due, job.retries.end());
   Exchange& rounds = *job.exchange;

@@ -137,8 +137,7 @@ TEST_F(CheckpointTest, RemovesOldOnesAlsoBesideAnEqualOne) {
   for (const v1::CheckpointFragment& fragment : fragments) {
     const std::vector<float> outer = OuterOf(*store_, fragment.fragment());
     ASSERT_TRUE(
-        writer->AddFragment(fragment.version(), DigestFromProto(fragment.digest()), outer)
-            .ok());
+        writer->AddFragment(fragment.version(), DigestFromProto(fragment.digest()), outer).ok());
   }
   ASSERT_TRUE(writer->Finish(/*keep=*/1).ok());
   EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000060"));
