@@ -55,7 +55,7 @@ absl::StatusOr<Message> FromOwner(const StatusSource& source,
       std::move(make));
 }
 
-// The evaluations of a job that has ended are many rows that nobody has in memory.
+// They may be many rows, for which the owner thread should not wait.
 absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
                                                     v1::JobDetail detail) {
   return AnswerOf<v1::JobDetail>(
@@ -73,7 +73,7 @@ absl::StatusOr<v1::JobDetail> AskJobDetail(const StatusSource& source, const std
   LH_ASSIGN_OR_RETURN(JobPage page, FromOwner<JobPage>(source, [source, name] {
                         return MakeJobPage(source, name);
                       }));
-  if (page.live) return std::move(page.detail);
+  if (page.has_evaluations) return std::move(page.detail);
   return WithStoredEvaluations(source, std::move(page.detail));
 }
 
@@ -123,8 +123,8 @@ absl::StatusOr<JobPage> MakeJobPage(const StatusSource& source, const std::strin
   for (v1::JobEvent& event : performer.EventsAfter(record.id, 0))
     *detail.add_events() = std::move(event);
   if (const std::shared_ptr<LiveJob> live = performer.Find(record.id)) {
-    page.live = true;
-    live->progress.FillEvaluations(&detail);
+    page.has_evaluations = live->resolved.has_value();
+    if (page.has_evaluations) live->progress.FillEvaluations(&detail);
     live->history.Fill(&detail);
   }
   return page;

@@ -33,8 +33,8 @@ void AddStatusPages(Pages& pages, const StatusSource& source);
 absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source);
 struct JobPage {
   v1::JobDetail detail;
-  // False: the job has ended, and its evaluations are not in `detail`.
-  bool live = false;
+  // False: only the database has the job's evaluations, since it has ended or cannot be used.
+  bool has_evaluations = false;
 };
 // Reads no evaluations from the database, since they are many. NOT_FOUND: no job has this name or
 // id.
