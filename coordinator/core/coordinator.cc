@@ -107,7 +107,8 @@ void Coordinator::Reschedule(Job& job) {
     due_of_.erase(found);
   }
   if (job.ended()) return;
-  absl::Time moment = std::min(job.finish_until, job.retry_at);
+  absl::Time moment = job.finish_until;
+  for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
   if (job.exchange.has_value()) {
     for (const Participant& p : job.exchange->participants().all()) {
       if (p.presence == Presence::kAway) moment = std::min(moment, p.return_until);

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,8 +72,11 @@ class Coordinator {
   std::vector<std::string> jobs() const;
   // The pool's place in the job, or nothing.
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
-  // By name.
-  std::vector<PoolView> pools() const;
+  // By name: the first `count` whose names are greater than `after`.
+  std::vector<PoolView> pools(std::string_view after = "",
+                              size_t count = std::numeric_limits<size_t>::max()) const;
+  // The same pools, counted.
+  PoolCounts CountPools() const;
 
  private:
   // The place that a pool holds, with its presence: live, lost or away.
@@ -116,7 +120,8 @@ class Coordinator {
   void MoveTo(Job& job, JobState state);
   void End(Job& job, JobState state);
   void Quarantine(Job& job, JobFault fault);
-  void Block(Job& job, const std::string& what, Work work);
+  void Block(Job& job, const std::string& what, Work work, absl::Duration delay = kRetryDelay);
+  void BlockCheckpoint(Job& job, const std::string& what, WriteCheckpoint work);
   void Unblock(Job& job);
   void Retire();
 
@@ -175,8 +180,12 @@ class Coordinator {
 
   // coordinator_views.cc.
   std::optional<Waiting> WaitingFor(const Job& job) const;
+  // Null if the pool has no place.
+  const Participant* PlaceOf(std::string_view pool) const;
+  PoolStanding StandingOf(const Member& member) const;
   PoolView ViewOf(const Member& member) const;
-  void ShowForming(std::vector<PoolView>& views) const;
+  // Of a pool that has a place.
+  bool IsAway(const std::string& pool) const;
 
   // refusals.cc: the text of every refusal.
   std::optional<Refuse> JobRefusal(std::string_view id) const;

@@ -11,6 +11,8 @@ namespace {
 
 // The time between two tries to remove files.
 constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
+// The longest time between two tries to write a checkpoint.
+constexpr absl::Duration kCheckpointDelayMax = absl::Minutes(1);
 
 WriteCheckpoint OfCycle(const std::string& job, const RoundPlan& plan, int64_t cycle) {
   return {.job = job,
@@ -74,6 +76,7 @@ void Coordinator::ClearRequest(Job& job) {
 void Coordinator::On(const CheckpointWritten& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->ended()) return;
+  job->checkpoint_delay = kRetryDelay;
   Unblock(*job);
   if (!job->exchange.has_value() || job->state() == JobState::kQuarantined) return;
   if (event.final || event.cycle == job->checkpoint_asked) ClearRequest(*job);
@@ -83,6 +86,13 @@ void Coordinator::On(const CheckpointWritten& event) {
   Touch(*job);
 }
 
+// A checkpoint may have written much before it failed. So each try waits twice as long as the one
+// before.
+void Coordinator::BlockCheckpoint(Job& job, const std::string& what, WriteCheckpoint work) {
+  Block(job, what, std::move(work), job.checkpoint_delay);
+  job.checkpoint_delay = std::min(2 * job.checkpoint_delay, kCheckpointDelayMax);
+}
+
 // A job does not end without its final checkpoint, so that is tried until it succeeds. A requested
 // checkpoint is tried again if that may help. Any other is left out.
 void Coordinator::On(const CheckpointFailed& event) {
@@ -90,12 +100,12 @@ void Coordinator::On(const CheckpointFailed& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   const RoundPlan& plan = job->exchange->plan();
   if (event.final) {
-    return Block(*job, event.fault.fault.message,
-                 WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true});
+    return BlockCheckpoint(*job, event.fault.fault.message,
+                           WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true});
   }
   if (event.cycle == 0 || event.cycle != job->checkpoint_asked) return;
   if (!event.fault.retry) return ClearRequest(*job);
-  Block(*job, event.fault.fault.message, OfCycle(job->id, plan, event.cycle));
+  BlockCheckpoint(*job, event.fault.fault.message, OfCycle(job->id, plan, event.cycle));
 }
 
 void Coordinator::On(const DeleteJob& event) {

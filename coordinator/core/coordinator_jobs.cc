@@ -11,8 +11,6 @@
 namespace longhaul::coordinator {
 namespace {
 
-// The time after which a work is tried again that a full disk, or another passing fault, held up.
-constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 // How many jobs are remembered after their end.
 constexpr size_t kEndedMax = 10000;
 
@@ -101,11 +99,10 @@ void Coordinator::On(const StoreFailed& event) {
   if (job != nullptr && !job->ended()) Quarantine(*job, event.fault);
 }
 
-void Coordinator::Block(Job& job, const std::string& what, Work work) {
+void Coordinator::Block(Job& job, const std::string& what, Work work, absl::Duration delay) {
   if (job.blocked.empty()) job.blocked_since = now_;
   job.blocked = what;
-  job.retries.push_back(std::move(work));
-  job.retry_at = now_ + kRetryDelay;
+  job.retries.push_back({now_ + delay, std::move(work)});
   Touch(job);
 }
 
@@ -147,7 +144,7 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.changed_at = now_;
   job.store = StoreState::kClosed;
   job.retries.clear();
-  job.retry_at = job.finish_until = absl::InfiniteFuture();
+  job.finish_until = absl::InfiniteFuture();
   job.blocked.clear();
   out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
   for (Participant& p : job.exchange->participants().all()) {

@@ -111,10 +111,10 @@ void Coordinator::On(const RoundApplied& event) {
 
 void Coordinator::Advance(Job& job) {
   if (job.ended() || job.state() == JobState::kQuarantined) return;
-  if (job.retry_at <= now_) {
-    job.retry_at = absl::InfiniteFuture();
-    for (Work& work : std::exchange(job.retries, {})) out_.works.push_back(std::move(work));
-  }
+  const auto due = std::stable_partition(job.retries.begin(), job.retries.end(),
+                                         [&](const RetriedWork& retry) { return retry.at > now_; });
+  for (auto it = due; it != job.retries.end(); ++it) out_.works.push_back(std::move(it->work));
+  job.retries.erase(due, job.retries.end());
   Exchange& rounds = *job.exchange;
   for (Participant& p : rounds.participants().all()) {
     if (p.presence == Presence::kAway && p.return_until <= now_) Drop(job, p, Presence::kLeft);

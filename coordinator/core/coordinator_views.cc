@@ -1,5 +1,9 @@
 // Values for reports and plans.
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -137,64 +141,88 @@ std::vector<std::string> Coordinator::jobs() const {
   return ids;
 }
 
+const Participant* Coordinator::PlaceOf(std::string_view pool) const {
+  const auto place = places_.find(pool);
+  if (place == places_.end()) return nullptr;
+  return &Find(place->second.job)->exchange->participants().at(place->second.ordinal);
+}
+
+PoolStanding Coordinator::StandingOf(const Member& member) const {
+  if (member.live && member.draining) return PoolStanding::kDraining;
+  const Participant* p = PlaceOf(member.pool);
+  if (p != nullptr && p->live())
+    return p->ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
+  if (member.live) return PoolStanding::kIdle;
+  const bool away = p != nullptr && p->presence == Presence::kAway;
+  return away ? PoolStanding::kAway : PoolStanding::kLost;
+}
+
 PoolView Coordinator::ViewOf(const Member& member) const {
   PoolView view{.pool = member.pool,
                 .incarnation = member.incarnation,
                 .ranks = member.traits.ranks,
                 .lease_end = member.lease_end,
-                .standing = member.live ? PoolStanding::kIdle : PoolStanding::kLost,
+                .standing = StandingOf(member),
                 .nodes = nodes_.NodesOf(member.pool)};
-  if (const auto place = places_.find(member.pool); place != places_.end()) {
-    const Job& job = *Find(place->second.job);
-    const Participant& p = job.exchange->participants().at(place->second.ordinal);
-    view.assignment = Assignment{job.id, p.ordinal};
-    if (p.live())
-      view.standing = p.ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
-  }
-  if (member.live && member.draining) view.standing = PoolStanding::kDraining;
+  if (const auto place = places_.find(member.pool); place != places_.end())
+    view.assignment = Assignment{place->second.job, place->second.ordinal};
   return view;
 }
 
-std::vector<PoolView> Coordinator::pools() const {
-  std::map<std::string, std::vector<SetAsideView>> set_aside;
-  for (const auto& [order, job] : in_order_) {
-    for (const auto& [pool, entry] : job->set_asides.all())
-      set_aside[pool].push_back(SetAsideViewOf(pool, entry, *job));
-  }
-  std::vector<PoolView> views;
-  for (const auto& [pool, member] : membership_.members()) {
-    PoolView& view = views.emplace_back(ViewOf(member));
-    if (const auto found = set_aside.find(pool); found != set_aside.end())
-      view.set_aside = std::move(found->second);
-  }
-  // Pools that left after draining are not members any more.
-  for (const auto& [pool, place] : places_) {
-    const Participant& p = Find(place.job)->exchange->participants().at(place.ordinal);
-    const Member* member = membership_.Find(pool);
-    if (p.presence != Presence::kAway || (member != nullptr && member->live)) continue;
-    views.push_back({.pool = pool,
-                     .incarnation = p.incarnation,
-                     .lease_end = now_,
-                     .standing = PoolStanding::kAway,
-                     .assignment = Assignment{place.job, p.ordinal}});
-  }
-  ShowForming(views);
-  std::sort(views.begin(), views.end(),
-            [](const PoolView& a, const PoolView& b) { return a.pool < b.pool; });
-  return views;
+// Pools that left after draining are not members any more.
+bool Coordinator::IsAway(const std::string& pool) const {
+  return PlaceOf(pool)->presence == Presence::kAway && membership_.Find(pool) == nullptr;
 }
 
-// Pools whose group of nodes is not complete are not members yet, or are lost ones.
-void Coordinator::ShowForming(std::vector<PoolView>& views) const {
-  for (const NodeGroups::Forming& forming : nodes_.forming()) {
-    auto view = std::find_if(views.begin(), views.end(),
-                             [&](const PoolView& known) { return known.pool == forming.pool; });
-    if (view == views.end()) view = views.insert(view, PoolView{.pool = forming.pool});
-    view->standing = PoolStanding::kForming;
-    view->lease_end = now_ + options_.lease;
-    view->nodes = nodes_.NodesOf(forming.pool);
-    view->missing = Waiting{forming.missing, forming.since, absl::InfiniteFuture()};
+std::vector<PoolView> Coordinator::pools(std::string_view after, size_t count) const {
+  std::map<std::string, PoolView, std::less<>> views;
+  const auto& members = membership_.members();
+  for (auto it = members.upper_bound(after); it != members.end() && views.size() < count; ++it)
+    views[it->first] = ViewOf(it->second);
+  for (const auto& [pool, place] : places_) {
+    if (pool <= after || !IsAway(pool)) continue;
+    views[pool] = {.pool = pool,
+                   .incarnation = PlaceOf(pool)->incarnation,
+                   .lease_end = now_,
+                   .standing = PoolStanding::kAway,
+                   .assignment = Assignment{place.job, place.ordinal}};
   }
+  // Pools whose group of nodes is not complete are not members yet, or are lost ones.
+  for (NodeGroups::Forming& forming : nodes_.forming()) {
+    if (forming.pool <= after) continue;
+    PoolView& view = views[forming.pool];
+    view.pool = forming.pool;
+    view.standing = PoolStanding::kForming;
+    view.lease_end = now_ + options_.lease;
+    view.nodes = nodes_.NodesOf(forming.pool);
+    view.missing = Waiting{std::move(forming.missing), forming.since, absl::InfiniteFuture()};
+  }
+  while (views.size() > count) views.erase(std::prev(views.end()));
+  for (const auto& [order, job] : in_order_) {
+    for (const auto& [pool, entry] : job->set_asides.all()) {
+      const auto view = views.find(pool);
+      if (view != views.end()) view->second.set_aside.push_back(SetAsideViewOf(pool, entry, *job));
+    }
+  }
+  std::vector<PoolView> sorted;
+  for (auto& [pool, view] : views) sorted.push_back(std::move(view));
+  return sorted;
+}
+
+PoolCounts Coordinator::CountPools() const {
+  PoolCounts counts;
+  std::set<std::string, std::less<>> forming;
+  for (NodeGroups::Forming& pool : nodes_.forming()) forming.insert(std::move(pool.pool));
+  counts.by_standing[PoolStanding::kForming] = counts.live = static_cast<int>(forming.size());
+  for (const auto& [pool, member] : membership_.members()) {
+    if (forming.contains(pool)) continue;
+    ++counts.by_standing[StandingOf(member)];
+    counts.live += member.lease_end > now_;
+  }
+  for (const auto& [pool, place] : places_) {
+    if (IsAway(pool) && !forming.contains(pool)) ++counts.by_standing[PoolStanding::kAway];
+  }
+  return counts;
 }
 
 }  // namespace longhaul::coordinator

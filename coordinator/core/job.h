@@ -18,6 +18,15 @@ namespace longhaul::coordinator {
 enum class StoreState { kClosed, kOpening, kOpen };
 enum class FinalCheckpoint { kNone, kWriting, kWritten };
 
+// The time after which a work is tried again that a full disk, or another passing fault, held up.
+inline constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+
+// A work that failed, and when it is tried again.
+struct RetriedWork {
+  absl::Time at;
+  Work work;
+};
+
 struct Job {
   std::string id;
   // The order of its submission.
@@ -45,13 +54,13 @@ struct Job {
   FinalCheckpoint final_checkpoint = FinalCheckpoint::kNone;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
+  // The time after which the next checkpoint that fails is tried again.
+  absl::Duration checkpoint_delay = kRetryDelay;
 
   // What the coordinator itself lacks for this job, as a text, and since when. Empty: nothing.
   std::string blocked;
   absl::Time blocked_since;
-  // Works that failed, and when they are tried again.
-  std::vector<Work> retries;
-  absl::Time retry_at = absl::InfiniteFuture();
+  std::vector<RetriedWork> retries;
 
   bool ended() const { return lifecycle.ended(); }
   JobState state() const { return lifecycle.state(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,12 @@ struct PoolView {
   // The nodes of a pool of several. `missing` names those that are not here, and since when.
   std::vector<NodeView> nodes;
   std::optional<Waiting> missing;
+};
+
+struct PoolCounts {
+  std::map<PoolStanding, int> by_standing;
+  // How many have a lease.
+  int live = 0;
 };
 
 }  // namespace longhaul::coordinator

@@ -1,6 +1,7 @@
 #include "coordinator/effects/job_history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
@@ -22,26 +23,23 @@ v1::PoolTrace* TraceOf(v1::RoundTrace& round, const std::string& pool) {
   return nullptr;
 }
 
-}  // namespace
-
-void LossCurve::Add(int64_t step, double loss) {
-  while (!points_.empty() && points_.back().step() >= step) points_.pop_back();
-  if (!points_.empty() && step < points_.back().step() + stride_) return;
-  v1::LossPoint& point = points_.emplace_back();
-  point.set_step(step);
-  point.set_loss(loss);
-  if (points_.size() < kPointsMax) return;
-  for (size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = std::move(points_[2 * i]);
-  points_.resize((points_.size() + 1) / 2);
-  stride_ *= 2;
+bool HasMerged(v1::RoundTrace& round, const std::string& pool) {
+  const v1::PoolTrace* const trace = round.merge_step() > 0 ? TraceOf(round, pool) : nullptr;
+  return trace != nullptr && trace->has_merged_at();
 }
+
+}  // namespace
 
 void JobHistory::Reported(const v1::PoolProgress& progress, absl::Time now) {
   if (progress.inner_step() > 0 &&
       (curves_.size() < kCurvesMax || curves_.contains(progress.pool()))) {
     curves_[progress.pool()].Add(progress.inner_step(), progress.train_loss());
   }
-  for (v1::RoundTrace& round : rounds_) MarkMerged(round, progress, now);
+  // Rounds lie in the order of their merges, so what comes before a marked one is done. With many
+  // pools the search in each round takes long.
+  auto first = rounds_.end();
+  while (first != rounds_.begin() && !HasMerged(*std::prev(first), progress.pool())) --first;
+  for (; first != rounds_.end(); ++first) MarkMerged(*first, progress, now);
 }
 
 // A pool has made a merge if it has done a step after the merge's step.
@@ -88,11 +86,7 @@ void JobHistory::Committed(int fragment, int64_t version, RoundKind kind, absl::
 }
 
 void JobHistory::Fill(v1::JobDetail* detail) const {
-  for (const auto& [pool, curve] : curves_) {
-    v1::PoolCurve* const message = detail->add_curves();
-    message->set_pool(pool);
-    message->mutable_points()->Add(curve.points().begin(), curve.points().end());
-  }
+  for (const auto& [pool, curve] : curves_) curve.Fill(pool, detail->add_curves());
   for (const v1::RoundTrace& round : rounds_) *detail->add_rounds() = round;
 }
 

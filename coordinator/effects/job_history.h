@@ -13,26 +13,11 @@
 #include "absl/time/time.h"
 #include "common/schedule/round_kind.h"
 #include "common/schedule/schedule.h"
+#include "coordinator/effects/loss_curve.h"
 #include "longhaul/v1/job.pb.h"
 #include "longhaul/v1/status.pb.h"
 
 namespace longhaul::coordinator {
-
-// Losses by step. When there are too many, every second one is dropped, and later ones are taken
-// half as often.
-class LossCurve {
- public:
-  static constexpr size_t kPointsMax = 512;
-
-  // Adds a loss. If the step is not after the last one, the pool began again: losses from that step
-  // on are removed first.
-  void Add(int64_t step, double loss);
-  const std::vector<v1::LossPoint>& points() const { return points_; }
-
- private:
-  std::vector<v1::LossPoint> points_;
-  int64_t stride_ = 1;
-};
 
 // Owner thread.
 class JobHistory {

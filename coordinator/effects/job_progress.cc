@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/base/checked_math.h"
+
 namespace longhaul::coordinator {
 namespace {
 
@@ -91,6 +93,9 @@ v1::PoolProgress PoolHistory::Total() const {
 void JobProgress::Report(const std::string& pool, const std::string& incarnation,
                          int64_t start_step, v1::PoolProgress progress) {
   PoolHistory& history = pools_[pool];
+  // If the pool began again, the commit was of its stay before.
+  const bool counts = uncounted_.erase(pool) > 0 &&
+                      (history.incarnation.empty() || incarnation == history.incarnation);
   if (incarnation != history.incarnation || start_step != history.start_step) {
     const int64_t steps = history.steps();
     AddSums(history.current, &history.earlier);
@@ -102,6 +107,7 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
   progress.set_contributed_tokens(history.current.contributed_tokens());
   history.current = Cleaned(std::move(progress));
   history.current.set_pool(pool);
+  if (counts) history.current.set_contributed_tokens(history.current.tokens());
 }
 
 void JobProgress::Contributed(const std::vector<std::string>& pools) {
@@ -112,10 +118,15 @@ void JobProgress::Contributed(const std::vector<std::string>& pools) {
   }
 }
 
+void JobProgress::ContributedAtNextReport(const std::vector<std::string>& pools) {
+  uncounted_.insert(pools.begin(), pools.end());
+}
+
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
   if (!evaluation.pool.empty()) {
-    EvaluationRecord& newest = pool_evaluations_[evaluation.pool];
-    if (evaluation.step >= newest.step) newest = evaluation;
+    PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
+    if (evaluation.step >= of_pool.newest.step) of_pool.newest = evaluation;
+    of_pool.losses.Add(evaluation.step, evaluation.loss);
     return;
   }
   const auto key = std::make_pair(evaluation.step, evaluation.final);
@@ -125,7 +136,22 @@ void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
 
 const EvaluationRecord* JobProgress::PoolEvaluation(const std::string& pool) const {
   const auto found = pool_evaluations_.find(pool);
-  return found == pool_evaluations_.end() ? nullptr : &found->second;
+  return found == pool_evaluations_.end() ? nullptr : &found->second.newest;
+}
+
+// Evaluations of the outer parameters may come late, and the last step has two. So they are not a
+// LossCurve, and are thinned from their end.
+void JobProgress::FillEvaluations(v1::JobDetail* detail) const {
+  const size_t every = CeilDiv(losses_.size(), LossCurve::kPointsMax);
+  size_t later = losses_.size();
+  for (const auto& [key, loss] : losses_) {
+    if (--later % every != 0) continue;
+    v1::LossPoint* const point = detail->add_evaluations();
+    point->set_step(key.first);
+    point->set_loss(loss);
+  }
+  for (const auto& [pool, of_pool] : pool_evaluations_)
+    of_pool.losses.Fill(pool, detail->add_pool_evaluations());
 }
 
 v1::EvalLoss JobProgress::EvaluationLoss() const {
@@ -144,6 +170,11 @@ v1::EvalLoss JobProgress::EvaluationLoss() const {
     message->set_value(metric.value);
   }
   return result;
+}
+
+bool JobProgress::HasFinalEvaluation() const {
+  return std::any_of(losses_.begin(), losses_.end(),
+                     [](const auto& entry) { return entry.first.second; });
 }
 
 void JobProgress::Save(v1::Job* job) const {

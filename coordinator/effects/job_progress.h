@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "coordinator/effects/loss_curve.h"
 #include "coordinator/store/meta_records.h"
 #include "coordinator/store/round_records.h"
 #include "longhaul/v1/job.pb.h"
+#include "longhaul/v1/status.pb.h"
 
 namespace longhaul::coordinator {
 
@@ -43,13 +46,20 @@ class JobProgress {
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
   // A round to which these pools contributed was committed: their reports until now count.
   void Contributed(const std::vector<std::string>& pools);
+  // After a restart, which may have come between a commit and the storing of its counts: these
+  // pools contributed to a commit, and what each reports next counts.
+  void ContributedAtNextReport(const std::vector<std::string>& pools);
 
-  // A repeated report of the same evaluation replaces the earlier one. For each pool, only the
-  // newest evaluation of its own parameters is kept.
+  // A repeated report of the same evaluation replaces the earlier one. For each pool, the newest
+  // evaluation of its own parameters is kept, and a curve of all.
   void AddEvaluation(const EvaluationRecord& evaluation);
   v1::EvalLoss EvaluationLoss() const;
+  bool HasFinalEvaluation() const;
   // The newest evaluation of that pool's own parameters, or null.
   const EvaluationRecord* PoolEvaluation(const std::string& pool) const;
+
+  // Sets evaluations and pool_evaluations, which have a bounded number of points.
+  void FillEvaluations(v1::JobDetail* detail) const;
 
   // Sets the newest published commit of its fragment.
   void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
@@ -63,11 +73,17 @@ class JobProgress {
 
  private:
   std::map<std::string, PoolHistory> pools_;
+  // See ContributedAtNextReport.
+  std::set<std::string> uncounted_;
   // By step. The final one comes after others of its step.
   std::map<std::pair<int64_t, bool>, double> losses_;
   // The metrics of the last loss.
   std::vector<NamedValue> metrics_;
-  std::map<std::string, EvaluationRecord> pool_evaluations_;
+  struct PoolEvaluations {
+    EvaluationRecord newest;
+    LossCurve losses;
+  };
+  std::map<std::string, PoolEvaluations> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;
 };
 

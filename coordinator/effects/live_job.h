@@ -37,7 +37,7 @@ struct LiveJob {
   // Why the job is quarantined.
   std::optional<JobFault> quarantine;
   // What was told of checkpoints that failed since the last one that was written: one that waits
-  // for the disk fails every second, and would drive all other events out.
+  // for the disk fails again and again, and would drive all other events out.
   std::string checkpoint_trouble;
   // Set when the job ends.
   absl::Time forget_at = absl::InfiniteFuture();

@@ -270,9 +270,9 @@ std::optional<ParticipantView> Performer::Place(const std::string& job,
   return core_.place(job, pool);
 }
 
-std::vector<PoolView> Performer::Pools() const {
+std::vector<PoolView> Performer::Pools(const std::string& after, size_t count) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return core_.pools();
+  return core_.pools(after, count);
 }
 
 absl::Status Performer::Judge(const ContributionComplete& contribution) const {
@@ -365,13 +365,12 @@ void Performer::SaveCounters() {
 }
 
 void Performer::ShowGauges() {
-  int live = 0;
-  std::map<PoolStanding, int> standings;
-  for (const PoolView& pool : Pools()) {
-    ++standings[pool.standing];
-    live += pool.lease_end > now();
+  PoolCounts pools;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    pools = core_.CountPools();
   }
-  parts_.metrics->live_pools.With().Set(live);
+  parts_.metrics->live_pools.With().Set(pools.live);
   for (const auto& [standing, state] : {std::pair(PoolStanding::kIdle, "idle"),
                                         {PoolStanding::kAssigned, "assigned"},
                                         {PoolStanding::kParticipating, "participating"},
@@ -379,7 +378,7 @@ void Performer::ShowGauges() {
                                         {PoolStanding::kAway, "away"},
                                         {PoolStanding::kLost, "lost"},
                                         {PoolStanding::kForming, "forming"}}) {
-    parts_.metrics->pools.With({{"state", state}}).Set(standings[standing]);
+    parts_.metrics->pools.With({{"state", state}}).Set(pools.by_standing[standing]);
   }
   parts_.metrics->ready.With().Set(health().ok() && parts_.fragments->Health().ok());
   std::map<int, int64_t> states = jobs_by_state_;

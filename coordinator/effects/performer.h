@@ -17,6 +17,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -125,7 +126,9 @@ class Performer {
   std::vector<std::shared_ptr<LiveJob>> All() const;
   std::optional<JobView> View(const std::string& job) const;
   std::optional<ParticipantView> Place(const std::string& job, const std::string& pool) const;
-  std::vector<PoolView> Pools() const;
+  // By name: the first `count` whose names are greater than `after`.
+  std::vector<PoolView> Pools(const std::string& after = "",
+                              size_t count = std::numeric_limits<size_t>::max()) const;
   // The number of stored jobs, by number of v1::JobState.
   const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
   absl::Time now() const { return parts_.now(); }

@@ -140,6 +140,8 @@ void Performer::Begin(const OpenStore& work) {
           recovered.evaluator = fragment.commit->evaluator;
           // A crash may have come after the commit and before its point of the curve.
           if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, *fragment.commit, now());
+          if (fragment.commit->kind != RoundKind::kSeed)
+            job->progress.ContributedAtNextReport(fragment.commit->pools);
           job->progress.SetCommit(*std::move(fragment.commit));
         }
         job->commits_unread = false;

@@ -65,19 +65,20 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_RETURN_IF_ERROR(RecoverCounters(meta, *job));
   job->commits_unread = recovered->state != JobState::kPending;
   LH_ASSIGN_OR_RETURN(recovered->checkpoint_asked, meta.GetCheckpointRequest(record.id));
-  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> evaluations,
-                      meta.ListEvaluations(record.id));
-  for (const EvaluationRecord& evaluation : evaluations) {
-    job->progress.AddEvaluation(evaluation);
-    recovered->final_evaluation |= evaluation.final;
-  }
-  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_pools,
-                      meta.ListPoolEvaluations(record.id));
-  for (const EvaluationRecord& evaluation : of_pools) job->progress.AddEvaluation(evaluation);
+  LH_RETURN_IF_ERROR(ReadEvaluations(meta, record.id, job->progress));
+  recovered->final_evaluation = job->progress.HasFinalEvaluation();
   return job;
 }
 
 }  // namespace
+
+absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgress& progress) {
+  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> evaluations, meta.ListEvaluations(job));
+  for (const EvaluationRecord& evaluation : evaluations) progress.AddEvaluation(evaluation);
+  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_pools, meta.ListPoolEvaluations(job));
+  for (const EvaluationRecord& evaluation : of_pools) progress.AddEvaluation(evaluation);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) {
   RecoveredState state;

@@ -23,6 +23,9 @@ struct RecoveredState {
   std::map<int, int64_t> jobs_by_state;
 };
 
+// Adds the stored evaluations of a job. Any thread; blocks. Errors: those of the database.
+absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgress& progress);
+
 // A job is quarantined, with the reason, if this program does not accept its spec any more or if
 // its records contradict each other. The others are not affected. Errors: those of the database.
 absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log);

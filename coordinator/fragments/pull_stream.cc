@@ -44,18 +44,22 @@ absl::StatusOr<PullSource> ReadWhole(const Pull& pull) {
   if (pull.version >= 0 && pull.version != read.version) {
     return VersionMismatch(pull.fragment, pull.version, read.version);
   }
-  const auto outer = std::make_shared<const OuterBlocks>(std::move(read));
   PullSource answer;
-  answer.header.set_version(outer->version);
+  answer.header.set_version(read.version);
   answer.header.set_codec(v1::FP32);
-  *answer.header.mutable_digest() = ToProto(DigestOf(BytesOf(outer->values)));
+  Digester digester;
+  for (const absl::Span<const float> values : read.values) digester.Update(values);
+  *answer.header.mutable_digest() = ToProto(digester.Value());
   answer.source.segments = CutSegments(pull.blocks, pull.job->elements(pull.fragment));
-  answer.source.owner = outer;
-  // The payload of fp32 is the values as they lie in memory.
-  const auto* next = reinterpret_cast<const uint8_t*>(outer->values.data());
+  answer.source.owner = std::move(read.owner);
+  // The payload of fp32 is the values as they lie in memory. A segment lies in one range.
+  auto range = read.values.begin();
   for (const SegmentRef& segment : answer.source.segments) {
-    answer.source.payloads.emplace_back(next, segment.elements * sizeof(float));
-    next += segment.elements * sizeof(float);
+    if (range->empty()) ++range;
+    const absl::Span<const float> values = range->first(segment.elements);
+    range->remove_prefix(values.size());
+    answer.source.payloads.emplace_back(reinterpret_cast<const uint8_t*>(values.data()),
+                                        values.size() * sizeof(float));
   }
   return answer;
 }

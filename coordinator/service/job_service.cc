@@ -21,6 +21,8 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int kPageDefault = 100, kPageMax = 1000;
+// How many records of jobs are in memory at one time: each may have some megabytes.
+constexpr int kReadAtOnce = 32;
 
 // A page token names the last job of the page before.
 absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
@@ -30,6 +32,31 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
     return BadRequestError({{"page_token", "is not one that ListJobs gave"}});
   }
   return order;
+}
+
+// Sets the newest `size` jobs that were submitted before `before`. A page ends early if it would
+// become too large for a message.
+absl::Status FillPage(const Performer& performer, int64_t before, int size,
+                      v1::ListJobsResponse* response) {
+  size_t bytes = 0;
+  while (response->jobs_size() < size) {
+    const int wanted = std::min(size - response->jobs_size(), kReadAtOnce);
+    LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records,
+                        performer.meta().ListJobs(before, wanted));
+    for (const JobRecord& record : records) {
+      v1::Job job = Bounded(Report(performer, record));
+      bytes += job.ByteSizeLong();
+      if (bytes > kPageBytesMax && response->jobs_size() > 0) {
+        response->set_next_page_token(absl::StrCat("before-", before));
+        return absl::OkStatus();
+      }
+      *response->add_jobs() = std::move(job);
+      before = record.order;
+    }
+    if (static_cast<int>(records.size()) < wanted) return absl::OkStatus();
+  }
+  response->set_next_page_token(absl::StrCat("before-", before));
+  return absl::OkStatus();
 }
 
 // A job that begins with a checkpoint or a folder. Blocks on the disk.
@@ -120,23 +147,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
     LH_ASSIGN_OR_RETURN(const int64_t before, OrderBefore(request->page_token()));
     const int size =
         request->page_size() <= 0 ? kPageDefault : std::min(request->page_size(), kPageMax);
-    LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> page,
-                        service_.performer->meta().ListJobs(before, size));
-    // A page ends early if it would become too large for a message.
-    size_t bytes = 0;
-    int64_t last = before;
-    for (const JobRecord& record : page) {
-      v1::Job job = Bounded(Report(*service_.performer, record));
-      bytes += job.ByteSizeLong();
-      if (bytes > kPageBytesMax && response->jobs_size() > 0) break;
-      *response->add_jobs() = std::move(job);
-      last = record.order;
-    }
-    if (response->jobs_size() < static_cast<int>(page.size()) ||
-        static_cast<int>(page.size()) == size) {
-      response->set_next_page_token(absl::StrCat("before-", last));
-    }
-    return absl::OkStatus();
+    return FillPage(*service_.performer, before, size, response);
   });
 }
 

@@ -35,6 +35,8 @@ constexpr size_t kCapabilityBytesMax = 64;
 constexpr int kKeptJobsMax = 256;
 // A page token names the last pool of the page before.
 constexpr absl::string_view kPageTokenPrefix = "after-";
+// How many views of pools are made at one time for a page, which seldom has room for more.
+constexpr size_t kViewsAtOnce = 256;
 // Of the jobs for which one pool is set aside.
 constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
 
@@ -230,12 +232,13 @@ PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry
 
 PoolService::~PoolService() = default;
 
-void PoolService::Assign(const GrantLease& grant, v1::Assignment* assignment) const {
+void PoolService::Assign(const GrantLease& grant, const std::string& has_spec_of,
+                         v1::Assignment* assignment) const {
   if (!grant.assignment.has_value()) return;
   const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);
   if (!job || !job->resolved.has_value()) return;
   assignment->set_job_id(job->id());
-  *assignment->mutable_spec() = job->resolved->spec;
+  if (job->id() != has_spec_of) *assignment->mutable_spec() = job->resolved->spec;
   assignment->set_ordinal(grant.assignment->ordinal);
 }
 
@@ -265,7 +268,7 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                       *response->mutable_lease() = ToProto(grant.lease);
                       response->set_version(LONGHAUL_VERSION);
                       response->add_capabilities(kPoolEvaluations);
-                      Assign(grant, response->mutable_assignment());
+                      Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
                       TellEnded(service_.performer->meta(), *request, response);
                       std::string as;
                       if (grant.node.has_value()) {
@@ -298,7 +301,7 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
             return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
           const auto& grant = std::get<GrantLease>(*answer);
           *response->mutable_lease() = ToProto(grant.lease);
-          Assign(grant, response->mutable_assignment());
+          Assign(grant, request->has_spec_of(), response->mutable_assignment());
           TellEnded(service_.performer->meta(), *request, response);
           if (grant.node.has_value())
             Fill(*grant.node, service_.performer->now(), response->mutable_node());
@@ -395,16 +398,20 @@ void PoolService::List(const std::string& after, size_t bytes_max,
                        v1::ListPoolsResponse* response) const {
   const absl::Time now = service_.performer->now();
   size_t bytes = 0;
-  for (const PoolView& view : service_.performer->Pools()) {
-    if (view.pool <= after) continue;
-    v1::Pool pool = Describe(view, now);
-    bytes += pool.ByteSizeLong();
-    if (bytes > bytes_max && response->pools_size() > 0) {
-      response->set_next_page_token(
-          absl::StrCat(kPageTokenPrefix, response->pools().rbegin()->name()));
-      return;
+  std::string last = after;
+  while (true) {
+    const std::vector<PoolView> views = service_.performer->Pools(last, kViewsAtOnce);
+    for (const PoolView& view : views) {
+      v1::Pool pool = Describe(view, now);
+      bytes += pool.ByteSizeLong();
+      if (bytes > bytes_max && response->pools_size() > 0) {
+        response->set_next_page_token(absl::StrCat(kPageTokenPrefix, last));
+        return;
+      }
+      *response->add_pools() = std::move(pool);
+      last = view.pool;
     }
-    *response->add_pools() = std::move(pool);
+    if (views.size() < kViewsAtOnce) return;
   }
 }
 

@@ -38,7 +38,9 @@ class PoolService final : public v1::PoolService::CallbackService {
   // Owner thread.
   v1::Pool Describe(const PoolView& view, absl::Time now) const;
   absl::Status TakeReport(const v1::HeartbeatRequest& request);
-  void Assign(const GrantLease& grant, v1::Assignment* assignment) const;
+  // Leaves out the spec of the job `has_spec_of`.
+  void Assign(const GrantLease& grant, const std::string& has_spec_of,
+              v1::Assignment* assignment) const;
   void Remember(const v1::JoinRequest& request);
 
   const ServiceContext service_;

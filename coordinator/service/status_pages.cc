@@ -5,8 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
+#include "common/base/task_runner.h"
+#include "coordinator/effects/recovery.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
 #include "google/protobuf/util/json_util.h"
@@ -28,25 +32,64 @@ struct Asked {
   absl::StatusOr<Message> answer;
 };
 
-// `make` runs on the owner thread. The caller may have given up before that.
+// `make` runs on the thread to which `post` gives it. The caller may have given up before that:
+// then the answer is UNAVAILABLE.
 template <typename Message>
-Page JsonFromOwner(OwnerThread& owner, std::function<absl::StatusOr<Message>()> make) {
+absl::StatusOr<Message> AnswerOf(absl::FunctionRef<bool(TaskRunner::Task)> post,
+                                 std::function<absl::StatusOr<Message>()> make) {
   const auto asked = std::make_shared<Asked<Message>>();
-  const bool posted = owner.Post([asked, make = std::move(make)] {
+  const bool posted = post([asked, make = std::move(make)] {
     asked->answer = make();
     asked->done.Notify();
   });
   if (!posted || !asked->done.WaitForNotificationWithTimeout(kPatience))
-    return {.code = 503, .body = "the coordinator is busy, or going down: try again\n"};
-  if (absl::IsNotFound(asked->answer.status()))
-    return {.code = 404, .body = std::string(asked->answer.status().message()) + "\n"};
-  if (!asked->answer.ok())
-    return {.code = 500, .body = std::string(asked->answer.status().message()) + "\n"};
+    return absl::UnavailableError("the coordinator is busy, or going down: try again");
+  return std::move(asked->answer);
+}
+
+template <typename Message>
+absl::StatusOr<Message> FromOwner(const StatusSource& source,
+                                  std::function<absl::StatusOr<Message>()> make) {
+  return AnswerOf<Message>(
+      [&](TaskRunner::Task task) { return source.service.owner->Post(std::move(task)); },
+      std::move(make));
+}
+
+// They may be many rows, for which the owner thread should not wait.
+absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
+                                                    v1::JobDetail detail) {
+  return AnswerOf<v1::JobDetail>(
+      [&](TaskRunner::Task task) { return source.service.beside->Submit(std::move(task)); },
+      [&meta = source.service.performer->meta(),
+       detail = std::move(detail)]() mutable -> absl::StatusOr<v1::JobDetail> {
+        JobProgress progress(0);
+        LH_RETURN_IF_ERROR(ReadEvaluations(meta, detail.job().id(), progress));
+        progress.FillEvaluations(&detail);
+        return std::move(detail);
+      });
+}
+
+absl::StatusOr<v1::JobDetail> AskJobDetail(const StatusSource& source, const std::string& name) {
+  LH_ASSIGN_OR_RETURN(JobPage page, FromOwner<JobPage>(source, [source, name] {
+                        return MakeJobPage(source, name);
+                      }));
+  if (page.has_evaluations) return std::move(page.detail);
+  return WithStoredEvaluations(source, std::move(page.detail));
+}
+
+template <typename Message>
+Page JsonOf(const absl::StatusOr<Message>& answer) {
+  if (!answer.ok()) {
+    const int code = absl::IsUnavailable(answer.status()) ? 503
+                     : absl::IsNotFound(answer.status())  ? 404
+                                                          : 500;
+    return {.code = code, .body = absl::StrCat(answer.status().message(), "\n")};
+  }
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   Page page{.type = "application/json"};
-  if (!google::protobuf::util::MessageToJsonString(*asked->answer, &page.body, options).ok())
+  if (!google::protobuf::util::MessageToJsonString(*answer, &page.body, options).ok())
     return {.code = 500, .body = "the report has no JSON form\n"};
   return page;
 }
@@ -70,33 +113,21 @@ absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source) {
   return overview;
 }
 
-absl::StatusOr<v1::JobDetail> MakeJobDetail(const StatusSource& source, const std::string& job) {
+absl::StatusOr<JobPage> MakeJobPage(const StatusSource& source, const std::string& job) {
   const Performer& performer = *source.service.performer;
   LH_ASSIGN_OR_RETURN(const JobRecord record, performer.meta().GetJob(job));
-  v1::JobDetail detail;
+  JobPage page;
+  v1::JobDetail& detail = page.detail;
   *detail.mutable_now() = ToProto(performer.now());
   *detail.mutable_job() = Report(performer, record);
-  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> evaluations,
-                      performer.meta().ListEvaluations(record.id));
-  for (const EvaluationRecord& evaluation : evaluations) {
-    v1::LossPoint* const point = detail.add_evaluations();
-    point->set_step(evaluation.step);
-    point->set_loss(evaluation.loss);
-  }
   for (v1::JobEvent& event : performer.EventsAfter(record.id, 0))
     *detail.add_events() = std::move(event);
-  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_pools,
-                      performer.meta().ListPoolEvaluations(record.id));
-  std::map<std::string, LossCurve> curves;
-  for (const EvaluationRecord& evaluation : of_pools)
-    curves[evaluation.pool].Add(evaluation.step, evaluation.loss);
-  for (const auto& [pool, curve] : curves) {
-    v1::PoolCurve* const message = detail.add_pool_evaluations();
-    message->set_pool(pool);
-    message->mutable_points()->Add(curve.points().begin(), curve.points().end());
+  if (const std::shared_ptr<LiveJob> live = performer.Find(record.id)) {
+    page.has_evaluations = live->resolved.has_value();
+    if (page.has_evaluations) live->progress.FillEvaluations(&detail);
+    live->history.Fill(&detail);
   }
-  if (const std::shared_ptr<LiveJob> live = performer.Find(record.id)) live->history.Fill(&detail);
-  return detail;
+  return page;
 }
 
 void AddStatusPages(Pages& pages, const StatusSource& source) {
@@ -109,13 +140,10 @@ void AddStatusPages(Pages& pages, const StatusSource& source) {
   add_file("/status.css", "text/css; charset=utf-8", kFile_status_css);
   add_file("/status.js", "text/javascript; charset=utf-8", kFile_status_js);
   pages.Add("/api/v1/overview", [source](const PageRequest&) {
-    return JsonFromOwner<v1::Overview>(*source.service.owner,
-                                       [source] { return MakeOverview(source); });
+    return JsonOf(FromOwner<v1::Overview>(source, [source] { return MakeOverview(source); }));
   });
   pages.Add("/api/v1/job", [source](const PageRequest& request) {
-    return JsonFromOwner<v1::JobDetail>(
-        *source.service.owner,
-        [source, name = request.Parameter("name")] { return MakeJobDetail(source, name); });
+    return JsonOf(AskJobDetail(source, request.Parameter("name")));
   });
 }
 

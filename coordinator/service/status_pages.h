@@ -25,13 +25,19 @@ struct StatusSource {
   absl::Time started;
 };
 
-// What `source` points to outlives the server that gets the pages. An answer waits at most 2 s for the
-// owner thread, then it is 503.
+// What `source` points to outlives the server that gets the pages. An answer waits at most 2 s for
+// the owner thread, and as long for the database; then it is 503.
 void AddStatusPages(Pages& pages, const StatusSource& source);
 
 // Owner thread.
 absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source);
-// NOT_FOUND: no job has this name or id.
-absl::StatusOr<v1::JobDetail> MakeJobDetail(const StatusSource& source, const std::string& job);
+struct JobPage {
+  v1::JobDetail detail;
+  // False: only the database has the job's evaluations, since it has ended or cannot be used.
+  bool has_evaluations = false;
+};
+// Reads no evaluations from the database, since they are many. NOT_FOUND: no job has this name or
+// id.
+absl::StatusOr<JobPage> MakeJobPage(const StatusSource& source, const std::string& job);
 
 }  // namespace longhaul::coordinator

@@ -14,7 +14,7 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr size_t kIdempotencyTokenBytesMax = 128;
-// As of the document that the CLI takes. Every report of the job and every heartbeat has the spec.
+// As of the document that the CLI takes. Every report of the job has the spec.
 constexpr size_t kSpecBytesMax = 1 << 20;
 constexpr int64_t kStateBytesPerElement =
     12;  // Outer parameters, momentum, server error: fp32 each.

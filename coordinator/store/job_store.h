@@ -1,6 +1,9 @@
 // The parameters of one job: the outer state of every fragment, and the log that makes it durable.
-// The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, only the
-// coded downlink of the newest commit grows with the parameters; the pools are about to pull it.
+// The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, the store
+// keeps the coded downlink of the newest commit, since the pools are about to pull it. Copies exist
+// only while they are used: of a fragment that is read whole, 4 bytes a parameter for each version
+// (ReadOuter); 12 of the one fragment of which a snapshot is written; 4 of the one that a
+// checkpoint is at, or 12 if it must be made again.
 //
 // The log is the inputs: coded contributions are appended as they come (AppendPart). A commit
 // (Apply) adds one record, which names the contributions and the digest of the result, and one
@@ -72,8 +75,9 @@ struct RoundInput {
 
 struct OuterBlocks {
   int64_t version = 0;
-  // The values of the requested blocks, one after another.
-  std::vector<float> values;
+  // The values of each requested range. They live as long as `owner`.
+  std::vector<absl::Span<const float>> values;
+  std::shared_ptr<const void> owner;
 };
 
 struct OuterDigest {
@@ -139,8 +143,10 @@ class JobStore {
   // INVALID_ARGUMENT: a range is outside the fragment.
   absl::StatusOr<DownlinkBlocks> ReadDownlink(int fragment, int64_t version,
                                               absl::Span<const BlockRange> blocks) const;
-  // Returns a copy of the outer parameters of these blocks. FAILED_PRECONDITION: not seeded.
-  // INVALID_ARGUMENT: a range is outside the fragment.
+  // Returns a copy of the outer parameters of these blocks (disjoint, ascending). Requests of more
+  // than a few blocks share one copy of the whole fragment for each version, so memory does not
+  // grow with the number of readers. FAILED_PRECONDITION: not seeded. INVALID_ARGUMENT: a range is
+  // outside the fragment. UNAVAILABLE: copies of too many versions are still being read.
   absl::StatusOr<OuterBlocks> ReadOuter(int fragment, absl::Span<const BlockRange> blocks) const;
   // The digest of the bytes that ReadOuter would return. For the whole fragment it is not computed
   // again, so it is cheap.
@@ -168,12 +174,21 @@ class JobStore {
       const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
+  // The parameters of a whole fragment at one version.
+  struct OuterCopy {
+    int64_t version;
+    FloatArray values;
+  };
   struct Fragment {
     explicit Fragment(int64_t elements) : state(elements) {}
     mutable absl::Mutex mutex;
     FragmentState state ABSL_GUARDED_BY(mutex);
     // The downlink of state.version; empty if it has none.
     DownlinkIndex downlink ABSL_GUARDED_BY(mutex);
+    // Held while a copy is made, so that each version is copied once.
+    mutable absl::Mutex copies_mutex;
+    // Copies that are being read; the newest is the last.
+    mutable std::vector<std::weak_ptr<const OuterCopy>> copies ABSL_GUARDED_BY(copies_mutex);
     // Guarded by JobStore::mutex_.
     CommitRecord committed;
     // The snapshots that are kept, oldest first. Guarded by JobStore::files_mutex_.
@@ -186,6 +201,9 @@ class JobStore {
                                                         const JobManifest& manifest,
                                                         int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
+  // The copy of the fragment's version that all readers share. UNAVAILABLE: see ReadOuter.
+  static absl::StatusOr<std::shared_ptr<const OuterCopy>> Share(const Fragment& fragment)
+      ABSL_SHARED_LOCKS_REQUIRED(fragment.mutex);
 
   // The steps of Apply.
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
@@ -236,7 +254,8 @@ class JobStore {
   // Frames of smaller sequences were durable when the snapshots were written. Used by recovery.
   uint64_t durable_upto_ = 0;
   // Mutexes are taken in this order: snapshot_mutex_ or checkpoint_mutex_, then files_mutex_, then
-  // a fragment's mutex, then mutex_. Each of the first two is held by one writer.
+  // a fragment's mutex, then its copies_mutex or mutex_. Each of the first two is held by one
+  // writer.
   absl::Mutex snapshot_mutex_, checkpoint_mutex_;
   // Held while the lists of snapshots or the names of their files change.
   absl::Mutex files_mutex_;

@@ -1,4 +1,8 @@
 // The methods of JobStore that read committed versions.
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/job_store.h"
@@ -6,9 +10,14 @@
 namespace longhaul {
 namespace {
 
-absl::Span<const float> ValuesOf(const FragmentState& state, const BlockRange& range) {
-  return absl::MakeConstSpan(state.theta)
-      .subspan(range.first * kBlockElements, ElementsOf(range, state.elements()));
+// 64 KiB. So small a request is copied on its own and does not keep a whole fragment in memory.
+constexpr int64_t kUnsharedBlocksMax = 128;
+// For each fragment. A stream keeps the copy that it began with, also when there are newer ones.
+constexpr size_t kSharedCopiesMax = 4;
+
+absl::Span<const float> ValuesOf(const FloatArray& theta, const BlockRange& range) {
+  return absl::MakeConstSpan(theta).subspan(range.first * kBlockElements,
+                                            ElementsOf(range, theta.size()));
 }
 
 absl::Status NotSeeded(int fragment) {
@@ -52,6 +61,25 @@ absl::StatusOr<DownlinkBlocks> JobStore::ReadDownlink(int fragment, int64_t vers
   return found->downlink.Read(*log_, std::move(all), blocks);
 }
 
+absl::StatusOr<std::shared_ptr<const JobStore::OuterCopy>> JobStore::Share(
+    const Fragment& fragment) {
+  absl::MutexLock lock(&fragment.copies_mutex);
+  std::vector<std::weak_ptr<const OuterCopy>>& copies = fragment.copies;
+  std::erase_if(copies, [](const auto& copy) { return copy.expired(); });
+  if (!copies.empty()) {
+    std::shared_ptr<const OuterCopy> newest = copies.back().lock();
+    if (newest != nullptr && newest->version == fragment.state.version) return newest;
+  }
+  if (copies.size() >= kSharedCopiesMax) {
+    return absl::UnavailableError(
+        absl::StrCat("slow readers still hold the parameters of ", copies.size(), " versions"));
+  }
+  const auto copy =
+      std::make_shared<const OuterCopy>(OuterCopy{fragment.state.version, fragment.state.theta});
+  copies.push_back(copy);
+  return copy;
+}
+
 absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,
                                                 absl::Span<const BlockRange> blocks) const {
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
@@ -61,10 +89,22 @@ absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,
   if (found->state.version < 0) return NotSeeded(fragment);
   OuterBlocks outer;
   outer.version = found->state.version;
-  for (const BlockRange& range : blocks) {
-    const absl::Span<const float> values = ValuesOf(found->state, range);
-    outer.values.insert(outer.values.end(), values.begin(), values.end());
+  int64_t count = 0;
+  for (const BlockRange& range : blocks) count += range.count;
+  if (count > kUnsharedBlocksMax) {
+    LH_ASSIGN_OR_RETURN(const std::shared_ptr<const OuterCopy> copy, Share(*found));
+    for (const BlockRange& range : blocks) outer.values.push_back(ValuesOf(copy->values, range));
+    outer.owner = copy;
+    return outer;
   }
+  const auto copy = std::make_shared<std::vector<float>>();
+  copy->reserve(count * kBlockElements);
+  for (const BlockRange& range : blocks) {
+    const absl::Span<const float> values = ValuesOf(found->state.theta, range);
+    outer.values.emplace_back(copy->data() + copy->size(), values.size());
+    copy->insert(copy->end(), values.begin(), values.end());
+  }
+  outer.owner = copy;
   return outer;
 }
 
@@ -80,7 +120,7 @@ absl::StatusOr<OuterDigest> JobStore::DigestOuter(int fragment,
     return OuterDigest{state.version, state.digest};
   }
   Digester digester;
-  for (const BlockRange& range : blocks) digester.Update(ValuesOf(state, range));
+  for (const BlockRange& range : blocks) digester.Update(ValuesOf(state.theta, range));
   return OuterDigest{state.version, digester.Value()};
 }
 

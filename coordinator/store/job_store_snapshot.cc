@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/disk_room.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_store.h"
 #include "coordinator/store/replay.h"
@@ -23,6 +24,21 @@ bool IsDue(int64_t version, int64_t last, int64_t fragment, int64_t every) {
 
 absl::Status NotSeeded(size_t fragment) {
   return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
+}
+
+// Nothing is written that cannot be completed: until it failed, it would take the space that
+// commits need. The next files of the logs, and the database, keep room beside a checkpoint. A
+// snapshot may take all, since after it the log shrinks.
+absl::Status CheckSnapshotRoom(FileSystem& fs, const std::string& folder, int64_t elements) {
+  return CheckDiskRoom(fs, folder, "a snapshot", elements * 3 * sizeof(float), /*reserve=*/0);
+}
+
+absl::Status CheckCheckpointRoom(FileSystem& fs, const std::string& folder,
+                                 const JobStoreOptions& options) {
+  int64_t elements = 0;
+  for (const int64_t of_fragment : options.fragment_elements) elements += of_fragment;
+  return CheckDiskRoom(fs, folder, "a checkpoint", elements * sizeof(float),
+                       2 * options.log_file_bytes);
 }
 
 }  // namespace
@@ -57,6 +73,7 @@ absl::Status JobStore::WriteDueSnapshot(int index) {
     if (!IsDue(fragment.state.version, last, index, options().snapshot_every)) {
       return absl::OkStatus();
     }
+    LH_RETURN_IF_ERROR(CheckSnapshotRoom(*fs_, SnapshotFolder(dir_), fragment.state.elements()));
     copy = fragment.state;
   }
   LH_ASSIGN_OR_RETURN(SnapshotFile snapshot,
@@ -149,6 +166,7 @@ absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(
   LH_RETURN_IF_ERROR(log_->status());
   LH_ASSIGN_OR_RETURN(const Cut cut, TakeCut(versions));
   const auto write = [&]() -> absl::StatusOr<v1::CheckpointManifest> {
+    LH_RETURN_IF_ERROR(CheckCheckpointRoom(*fs_, CheckpointFolder(dir_), options()));
     LH_ASSIGN_OR_RETURN(CheckpointWriter writer,
                         CheckpointWriter::Begin(fs_, dir_, std::move(manifest)));
     for (size_t i = 0; i < fragments_.size(); ++i) {

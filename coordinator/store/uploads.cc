@@ -5,10 +5,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
+#include "coordinator/store/disk_room.h"
 
 namespace longhaul {
 namespace {
@@ -19,10 +19,6 @@ constexpr char kListMagic[] = "longhaul upload 1\n";
 constexpr int64_t kListBytesMax = 2 << 20;
 // An upload that was used so recently is not removed to make room: its job may be about to come.
 constexpr absl::Duration kUsedNow = absl::Minutes(1);
-
-std::string GibText(int64_t bytes) {
-  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
-}
 
 struct StoredList {
   absl::Time touched;
@@ -330,11 +326,7 @@ absl::Status Uploads::CheckRoom(const Upload& upload, bool known) const {
   }
   const int64_t missing = upload.missing();
   if (missing == 0) return absl::OkStatus();
-  LH_ASSIGN_OR_RETURN(const int64_t free, fs_->FreeBytes(options_.data_dir));
-  if (missing <= free - std::min(free, options_.free_min)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the folder needs ", GibText(missing), " of the coordinator's disk, of which ", GibText(free),
-      " are free; ", GibText(options_.free_min), " stay free for jobs"));
+  return CheckDiskRoom(*fs_, options_.data_dir, "the folder", missing, options_.free_min);
 }
 
 Uploads::ById::iterator Uploads::OldestUnneeded(const std::string& but, absl::Duration unused) {

@@ -557,7 +557,7 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   const absl::StatusOr<OuterBlocks> outer = store.ReadOuter(fragment, all);
   LH_CHECK(outer.ok() && outer->version == record->version, "one thread reads and applies");
   Commit commit{.version = record->version, .kind = record->kind, .pools = record->pools};
-  for (int i = 0; i < kWords; ++i) commit.parameters[i] = outer->values[i * kBlockElements];
+  for (int i = 0; i < kWords; ++i) commit.parameters[i] = outer->values[0][i * kBlockElements];
   const auto view = views_.find(job.id());
   if (view != views_.end()) {
     const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;

@@ -302,6 +302,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
     urgent_ = false;
   }
   request.set_pool(options_.join.pool());
+  request.set_has_spec_of(with_spec_.job_id());
   std::vector<std::string> kept;
   if (absl::Now() - asked_about_kept_ >= options_.kept_jobs_every) kept = AskAboutKept();
   request.mutable_kept_jobs()->Assign(kept.begin(), kept.end());
@@ -345,7 +346,12 @@ void MembershipClient::Leave(const std::string& reason, absl::Duration return_wi
   (void)stub_->Leave(&context, request, &response);
 }
 
-void MembershipClient::Grant(const v1::Assignment& assignment, const v1::NodePlace& node) {
+void MembershipClient::Grant(v1::Assignment assignment, const v1::NodePlace& node) {
+  if (assignment.has_spec()) {
+    with_spec_ = assignment;
+  } else if (!assignment.job_id().empty() && assignment.job_id() == with_spec_.job_id()) {
+    *assignment.mutable_spec() = with_spec_.spec();
+  }
   Apply(assignment, node, [&](AgentMembership& membership) {
     return membership.Granted(assignment.job_id(), assignment.ordinal(),
                               {node.incarnation(), node.node()});

@@ -128,7 +128,8 @@ class MembershipClient {
   // `change` of the membership returns whether reports so far do not count any more. Then passes on what holds now.
   void Apply(const v1::Assignment& assignment, const v1::NodePlace& node,
              const std::function<bool(AgentMembership&)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Grant(const v1::Assignment& assignment, const v1::NodePlace& node);
+  // Takes an answer. An answer to a heartbeat may leave out the spec that is here already.
+  void Grant(v1::Assignment assignment, const v1::NodePlace& node);
   void BeginAnew();
   // Whether to go on at once.
   bool Recover(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -159,6 +160,8 @@ class MembershipClient {
   bool ever_joined_ = false;
   // As last granted.
   absl::Duration lease_;
+  // The newest assignment that came with a spec.
+  v1::Assignment with_spec_;
   absl::Time asked_about_kept_;
   // Empty if there is something to do, or may be soon.
   std::optional<absl::Time> idle_since_;

@@ -101,6 +101,13 @@ TEST_F(PoolsTest, StatesFollowTheWork) {
   ASSERT_TRUE(heartbeat.ok());
   EXPECT_EQ(heartbeat->assignment().job_id(), job->job().id());
   EXPECT_EQ(heartbeat->assignment().spec().name(), "work");
+  // A spec that the agent has is not sent again.
+  v1::HeartbeatRequest known;
+  known.set_has_spec_of(job->job().id());
+  EXPECT_EQ(pool.Heartbeat(known)->assignment().job_id(), job->job().id());
+  EXPECT_FALSE(pool.Heartbeat(known)->assignment().has_spec());
+  known.set_has_spec_of("another");
+  EXPECT_TRUE(pool.Heartbeat(known)->assignment().has_spec());
   EXPECT_EQ(List()[0].state(), v1::ASSIGNED);
   ASSERT_TRUE(pool.OpenPlan(job->job().id()).ok());
   EXPECT_EQ(List()[0].state(), v1::PARTICIPATING);

@@ -81,6 +81,17 @@ TEST_F(StatusPagesTest, ShowsWhatPoolsMeasuredOfTheirOwnParameters) {
   *evaluation->add_metrics() = *metric;
   EXPECT_TRUE(absl::IsInvalidArgument(members[1]->pool.Heartbeat(report).status()));
   EXPECT_EQ(Read<v1::JobDetail>("/api/v1/job?name=shown").pool_evaluations(0).points_size(), 1);
+  // Of a job that ended before the coordinator started, only the database has them.
+  v1::CancelJobRequest cancel;
+  cancel.set_job(job);
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(jobs_->CancelJob(Context().get(), cancel, &cancelled).ok());
+  members.clear();
+  Restart();
+  const auto ended = Read<v1::JobDetail>("/api/v1/job?name=shown");
+  EXPECT_EQ(ended.job().state(), v1::CANCELLED);
+  ASSERT_EQ(ended.pool_evaluations_size(), 1);
+  EXPECT_EQ(ended.pool_evaluations(0).points(0).loss(), 2.5);
 }
 
 TEST_F(StatusPagesTest, UnknownJobsAndPathsAreNotFound) {

@@ -135,6 +135,22 @@ TEST_F(SubmitTest, ListsInPagesNewestFirst) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// Records are read in several parts.
+TEST_F(SubmitTest, APageMayHaveManyJobs) {
+  constexpr int kJobs = 70;
+  for (int i = 0; i < kJobs; ++i) ASSERT_TRUE(Submit(Spec(absl::StrCat("job-", i))).ok());
+  for (const int size : {64, kJobs, 1000}) {
+    v1::ListJobsRequest request;
+    request.set_page_size(size);
+    v1::ListJobsResponse response;
+    ASSERT_TRUE(jobs_->ListJobs(Context().get(), request, &response).ok());
+    ASSERT_EQ(response.jobs_size(), std::min(size, kJobs));
+    for (int i = 0; i < response.jobs_size(); ++i)
+      EXPECT_EQ(response.jobs(i).spec().name(), absl::StrCat("job-", kJobs - 1 - i));
+    EXPECT_EQ(response.next_page_token().empty(), size > kJobs);
+  }
+}
+
 TEST_F(SubmitTest, ACursorOfTheFutureIsOutOfRange) {
   ASSERT_TRUE(Submit(Spec("watched")).ok());
   v1::WatchJobRequest request;

@@ -237,6 +237,12 @@ TEST_F(CoordinatorTest, TheFinalCheckpointIsTriedUntilItIsWrittenAndOthersAreNot
   Do(CheckpointFailed{"j", true, {true, {.message = "disk full"}}});
   At(2);
   EXPECT_EQ(One<WriteCheckpoint>(Do(Tick{}).works).step, 8);
+  // A second failure in a row: it may have written much, so the next try is later.
+  Do(CheckpointFailed{"j", true, {true, {.message = "disk full"}}});
+  At(3);
+  EXPECT_TRUE(Do(Tick{}).works.empty());
+  At(4);
+  EXPECT_EQ(One<WriteCheckpoint>(Do(Tick{}).works).step, 8);
   const Decision end = Do(CheckpointWritten{"j", true});
   EXPECT_EQ(One<EndJob>(end.notices).state, JobState::kCompleted);
   EXPECT_EQ(One<StoreJobState>(end.records).state, JobState::kCompleted);
@@ -411,6 +417,36 @@ TEST_F(CoordinatorTest, ShowsPoolsWithTheirPlaceAndProgress) {
   EXPECT_FALSE(core_.place("j", "c").has_value());
   EXPECT_EQ(core_.jobs(), std::vector<std::string>{"j"});
   EXPECT_FALSE(core_.job("x").has_value());
+}
+
+TEST_F(CoordinatorTest, ShowsPoolsInPagesAndCountsThem) {
+  RunJob();
+  for (const char* pool : {"b", "d"}) Do(JoinPool{pool, "1", 1});
+  // A node of a pool of two, whose other node is missing.
+  Do(JoinPool{.pool = "c", .incarnation = "1", .nodes = 2});
+  // Away: it drained and will be back.
+  Do(Heartbeat{.pool = "a", .incarnation = "1", .job = "j", .inner_step = 2, .draining = true});
+  Do(LeavePool{"a", "1", absl::Minutes(1)});
+  const auto names = [&](std::string_view after, size_t count) {
+    std::vector<std::string> names;
+    for (const PoolView& view : core_.pools(after, count)) names.push_back(view.pool);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("", 100), (Names{"a", "b", "c", "d"}));
+  EXPECT_EQ(names("", 2), (Names{"a", "b"}));
+  EXPECT_EQ(names("b", 2), (Names{"c", "d"}));
+  EXPECT_EQ(names("bb", 100), (Names{"c", "d"}));
+  EXPECT_EQ(names("d", 100), Names{});
+  const PoolCounts counts = core_.CountPools();
+  std::map<PoolStanding, int> shown;
+  int live = 0;
+  for (const PoolView& view : core_.pools()) {
+    ++shown[view.standing];
+    live += view.lease_end > now_;
+  }
+  EXPECT_EQ(counts.by_standing, shown);
+  EXPECT_EQ(counts.live, live);
 }
 
 // --- Recovery.

@@ -22,23 +22,6 @@ v1::JobDetail Filled(const JobHistory& history) {
   return detail;
 }
 
-TEST(LossCurveTest, StaysWithinItsBoundAndCoversAllSteps) {
-  LossCurve curve;
-  for (int step = 1; step <= 100'000; ++step) curve.Add(step, step);
-  EXPECT_LE(curve.points().size(), LossCurve::kPointsMax);
-  EXPECT_GE(curve.points().size(), LossCurve::kPointsMax / 4);
-  EXPECT_EQ(curve.points().front().step(), 1);
-  EXPECT_GT(curve.points().back().step(), 99'000);
-}
-
-TEST(LossCurveTest, APoolThatBeginsAgainReplacesWhatCameAfter) {
-  LossCurve curve;
-  for (int step = 1; step <= 10; ++step) curve.Add(step, 1);
-  curve.Add(4, 2);
-  ASSERT_EQ(curve.points().size(), 4);
-  EXPECT_EQ(curve.points().back().loss(), 2);
-}
-
 class JobHistoryTest : public testing::Test {
  protected:
   JobHistory history_{
@@ -69,6 +52,32 @@ TEST_F(JobHistoryTest, ARoundIsPushedCommittedMerged) {
   EXPECT_EQ(round.pools(0).merged_at().seconds(), 3605);
   EXPECT_EQ(round.pools(0).waited_seconds(), 0.5);
   EXPECT_FALSE(round.pools(1).has_merged_at());
+}
+
+TEST_F(JobHistoryTest, AReportMarksAllMergesSinceTheOneBefore) {
+  for (int version = 1; version <= 4; ++version) {
+    history_.Pushed(0, version, RoundKind::kOuter, "site-a", start_);
+    if (version != 2) history_.Pushed(0, version, RoundKind::kOuter, "site-b", start_);
+    history_.Committed(0, version, RoundKind::kOuter, start_);
+  }
+  history_.Reported(At("site-a", 11, 0.5), start_ + absl::Seconds(1));
+  history_.Reported(At("site-b", 11, 0.5), start_ + absl::Seconds(1));
+  history_.Reported(At("site-a", 31, 2), start_ + absl::Seconds(2));
+  history_.Reported(At("site-b", 41, 2), start_ + absl::Seconds(3));
+  const v1::JobDetail detail = Filled(history_);
+  ASSERT_EQ(detail.rounds_size(), 4);
+  const auto merged = [&](int round, int pool) {
+    return detail.rounds(round).pools(pool).merged_at().seconds();
+  };
+  EXPECT_EQ(merged(0, 0), 3601);
+  EXPECT_EQ(merged(1, 0), 3602);
+  EXPECT_EQ(detail.rounds(1).pools(0).waited_seconds(), 1.5);
+  EXPECT_EQ(merged(2, 0), 3602);
+  EXPECT_EQ(detail.rounds(2).pools(0).waited_seconds(), 0);
+  EXPECT_EQ(merged(3, 0), 0);
+  EXPECT_EQ(merged(0, 1), 3601);
+  EXPECT_EQ(merged(2, 1), 3603);
+  EXPECT_EQ(merged(3, 1), 3603);
 }
 
 TEST_F(JobHistoryTest, KeepsTheNewestRounds) {

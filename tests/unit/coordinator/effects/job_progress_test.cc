@@ -59,6 +59,29 @@ TEST(JobProgressTest, StepsThatALostPoolHadNotPushedDoNotCount) {
   EXPECT_EQ(progress.pools().size(), 1);
 }
 
+// The coordinator was killed after a commit and before it stored the counts. At the end of a job no
+// other commit follows.
+TEST(JobProgressTest, AfterARestartTheNextReportHasWhatWasContributed) {
+  JobProgress before(1);
+  before.Report("a", "1", 0, Told(10, 100));
+  before.Contributed({"a"});
+  before.Report("b", "1", 0, Told(10, 100));
+  v1::Job saved;
+  before.Save(&saved);
+  JobProgress after(1);
+  after.Restore(saved);
+  after.ContributedAtNextReport({"a", "b", "c"});
+  after.Report("a", "1", 0, Told(20, 200));
+  // What comes later needs another commit.
+  after.Report("a", "1", 0, Told(24, 240));
+  EXPECT_EQ(after.pools().at("a").Total().contributed_tokens(), 200);
+  after.Report("b", "2", 10, Told(12, 20));
+  EXPECT_EQ(after.pools().at("b").Total().contributed_tokens(), 0);
+  // Its first report had not been stored.
+  after.Report("c", "1", 0, Told(20, 200));
+  EXPECT_EQ(after.pools().at("c").Total().contributed_tokens(), 200);
+}
+
 TEST(JobProgressTest, CountsContinueWhenAnIncarnationBeginsAgain) {
   JobProgress progress(1);
   progress.Report("a", "1", 0, Told(20, 200));
@@ -142,6 +165,31 @@ TEST(JobProgressTest, LossesFirstLastAndBest) {
   EXPECT_DOUBLE_EQ(loss.best(), 1);
   EXPECT_EQ(loss.last_step(), 30);
   EXPECT_EQ(loss.evaluations(), 4);
+}
+
+// A page shows it every two seconds, and a job may have any number of steps.
+TEST(JobProgressTest, EvaluationsOfALongJobAreThinned) {
+  JobProgress progress(1);
+  v1::JobDetail few;
+  for (const int64_t step : {20, 10}) progress.AddEvaluation({.step = step, .loss = 1});
+  progress.AddEvaluation({.step = 20, .loss = 0.5, .final = true});
+  EXPECT_TRUE(progress.HasFinalEvaluation());
+  progress.FillEvaluations(&few);
+  ASSERT_EQ(few.evaluations_size(), 3);
+  EXPECT_EQ(few.evaluations(0).step(), 10);
+  EXPECT_EQ(few.evaluations(2).loss(), 0.5);
+  for (int64_t step = 21; step <= 10'000; ++step) {
+    progress.AddEvaluation({.step = step, .loss = 1});
+    progress.AddEvaluation({.step = step, .loss = 2, .pool = "a"});
+  }
+  v1::JobDetail many;
+  progress.FillEvaluations(&many);
+  EXPECT_LE(many.evaluations_size(), 512);
+  EXPECT_GE(many.evaluations_size(), 256);
+  EXPECT_EQ(many.evaluations().rbegin()->step(), 10'000);
+  ASSERT_EQ(many.pool_evaluations_size(), 1);
+  EXPECT_EQ(many.pool_evaluations(0).pool(), "a");
+  EXPECT_LE(many.pool_evaluations(0).points_size(), 512);
 }
 
 TEST(JobProgressTest, MetricsAreThoseOfTheLastEvaluationAndOfEachPoolsNewest) {

@@ -102,6 +102,31 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_EQ(std::count(taken.begin(), taken.end(), "publish id1 version 1"), 1);
 }
 
+// The counts are stored once a second, so a commit may be newer.
+TEST_F(PerformerRecoveryTest, WhatWasContributedToTheNewestCommitCountsAfterARestart) {
+  const std::string id = RunPair();
+  v1::PoolProgress told;
+  told.set_inner_step(5);
+  told.set_tokens(50);
+  const auto contributed = [&] {
+    JobProgress& progress = performer_->Find(id)->progress;
+    progress.Report("a", "1", 0, told);
+    return progress.pools().at("a").Total().contributed_tokens();
+  };
+  // A seed contains no training.
+  Restart();
+  Crank();
+  EXPECT_EQ(contributed(), 0);
+  Join("b");
+  Push(id, "b", 1, RoundKind::kOuter);
+  performer_->SaveCounters();
+  Crank();
+  ASSERT_EQ(performer_->View(id)->fragments[0].version, 1);
+  Restart();
+  Crank();
+  EXPECT_EQ(contributed(), 50);
+}
+
 TEST_F(PerformerRecoveryTest, WhatSubmitWarnedOfStaysWithTheJobWhateverHappens) {
   publisher_.status_of = [](const LiveJob& job, const std::optional<JobFault>&) {
     v1::Job report;

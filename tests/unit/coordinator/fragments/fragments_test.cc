@@ -6,6 +6,7 @@
 
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
@@ -17,7 +18,7 @@ namespace {
 
 class FragmentsTest : public testing::Test {
  protected:
-  static constexpr int64_t kElements = 200;
+  static constexpr int32_t kElements = 200;
 
   FragmentsTest() {
     EXPECT_TRUE(CreateDirs(disk_, JobsFolder("data")).ok());
@@ -62,12 +63,12 @@ class FragmentsTest : public testing::Test {
     return result;
   }
   // Writes initial parameters to the log as a complete contribution.
-  absl::Status Push(const std::string& id) {
-    std::vector<float> values(kElements, 0.5f);
+  absl::Status Push(const std::string& id, int32_t elements = kElements) {
+    std::vector<float> values(elements, 0.5f);
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                           values.size() * sizeof(float));
     PartIntake intake(fragments_.Find(id), {0, 0, "a", "1"}, RoundKind::kSeed);
-    const CodedChunk chunk{.segments = {{0, kElements}},
+    const CodedChunk chunk{.segments = {{0, elements}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
     const absl::Status taken = intake.Take(chunk);
@@ -159,6 +160,32 @@ TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   EXPECT_EQ(found->fragments[0].commit->evaluator, "a");
   EXPECT_EQ(found->fragments[0].commit->digest, commit->digest);
   EXPECT_TRUE(found->fragments[0].contributors.empty());
+}
+
+// However many pools begin at once, the memory is that of one.
+TEST_F(FragmentsTest, PullsOfAWholeFragmentShareItsBytes) {
+  constexpr int32_t kLarge = 20000;
+  fragments_.Add(Job("large", kLarge));
+  ASSERT_TRUE(Open("large", true).ok());
+  ASSERT_TRUE(Push("large", kLarge).ok());
+  ASSERT_TRUE(Apply("large", Seed()).ok());
+  v1::PullRequest request;
+  request.set_job_id("large");
+  request.set_version(-1);
+  request.set_whole(true);
+  request.add_blocks()->set_count(100);
+  v1::BlockRange& second = *request.add_blocks();
+  second.set_first(101);
+  second.set_count(56);
+  const absl::StatusOr<PullSource> a = fragments_.MakePullHandler().on_request(request);
+  const absl::StatusOr<PullSource> b = fragments_.MakePullHandler().on_request(request);
+  ASSERT_TRUE(a.ok()) << a.status();
+  ASSERT_TRUE(b.ok()) << b.status();
+  ASSERT_EQ(a->source.payloads.size(), 2u);
+  EXPECT_EQ(a->source.payload_bytes(), int64_t{4} * (kLarge - 128));
+  EXPECT_EQ(a->source.payloads[1].data(), b->source.payloads[1].data());
+  const std::vector<float> values(kLarge - 128, 0.5f);
+  EXPECT_EQ(DigestFromProto(a->header.digest()), DigestOf(BytesOf(values)));
 }
 
 TEST_F(FragmentsTest, UnknownJobsAreNotFound) {

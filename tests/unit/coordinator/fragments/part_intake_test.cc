@@ -57,7 +57,9 @@ class PartIntakeTest : public ::testing::Test {
         .contributions = {{.pool = key_.pool, .parts = job_->contributions().Parts(key_)}}};
     const auto commit = job_->store()->Apply(round);
     ASSERT_TRUE(commit.ok()) << commit.status();
-    EXPECT_EQ(job_->store()->ReadOuter(0, Blocks{{0, kBlocks}})->values, values_);
+    const auto outer = job_->store()->ReadOuter(0, Blocks{{0, kBlocks}});
+    ASSERT_TRUE(outer.ok()) << outer.status();
+    EXPECT_EQ(outer->values[0], absl::MakeConstSpan(values_));
   }
 
   MemoryFileSystem fs_;

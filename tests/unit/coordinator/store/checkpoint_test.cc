@@ -48,10 +48,9 @@ TEST_F(CheckpointTest, HoldsTheOuterParametersOfEveryFragment) {
   EXPECT_EQ(manifest->format_version(), 1);
   ASSERT_EQ(manifest->fragments_size(), 2);
   for (const v1::CheckpointFragment& fragment : manifest->fragments()) {
-    const auto outer =
-        *store_->ReadOuter(fragment.fragment(), AllBlocks(*store_, fragment.fragment()));
+    const std::vector<float> outer = OuterOf(*store_, fragment.fragment());
     const std::string bytes = *ReadFile(fs_, JoinPath(manifest->path(), fragment.file()), 1 << 20);
-    EXPECT_EQ(bytes, BytesOf(outer.values));
+    EXPECT_EQ(bytes, BytesOf(outer));
     EXPECT_EQ(fragment.version(), 1);
     EXPECT_EQ(DigestOf(bytes), DigestFromProto(fragment.digest()));
   }
@@ -64,7 +63,7 @@ TEST_F(CheckpointTest, HoldsTheOuterParametersOfEveryFragment) {
 TEST_F(CheckpointTest, HasOneVersionWhileRoundsContinue) {
   Advance();
   Advance();
-  const auto outer = *store_->ReadOuter(1, AllBlocks(*store_, 1));
+  const std::vector<float> outer = OuterOf(*store_, 1);
   Advance();
   ASSERT_TRUE(
       Round(*store_, 0, RoundKind::kOuter, {NoiseOf(store_->options().fragment_elements[0], 1)})
@@ -74,7 +73,7 @@ TEST_F(CheckpointTest, HasOneVersionWhileRoundsContinue) {
   EXPECT_EQ(manifest->fragments(0).version(), 1);
   EXPECT_EQ(manifest->fragments(1).version(), 1);
   EXPECT_EQ(*ReadFile(fs_, JoinPath(manifest->path(), manifest->fragments(1).file()), 1 << 20),
-            BytesOf(outer.values));
+            BytesOf(outer));
   EXPECT_TRUE(CheckCheckpoint(fs_, manifest->path()).empty());
   const auto uneven = Write(40, {2, 1});
   ASSERT_TRUE(uneven.ok()) << uneven.status();
@@ -136,11 +135,9 @@ TEST_F(CheckpointTest, RemovesOldOnesAlsoBesideAnEqualOne) {
   auto writer = CheckpointWriter::Begin(&fs_, "j", manifest);
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (const v1::CheckpointFragment& fragment : fragments) {
-    const auto outer =
-        *store_->ReadOuter(fragment.fragment(), AllBlocks(*store_, fragment.fragment()));
+    const std::vector<float> outer = OuterOf(*store_, fragment.fragment());
     ASSERT_TRUE(
-        writer->AddFragment(fragment.version(), DigestFromProto(fragment.digest()), outer.values)
-            .ok());
+        writer->AddFragment(fragment.version(), DigestFromProto(fragment.digest()), outer).ok());
   }
   ASSERT_TRUE(writer->Finish(/*keep=*/1).ok());
   EXPECT_THAT(*fs_.List("j/checkpoints"), testing::ElementsAre("step-00000060"));

@@ -50,7 +50,7 @@ Outcome Observe(const JobStore& store, int fragment, int64_t version) {
   const auto outer = store.ReadOuter(fragment, AllBlocks(store, fragment));
   EXPECT_TRUE(outer.ok()) << outer.status();
   EXPECT_EQ(outer->version, version);
-  outcome.digest = DigestOf(BytesOf(outer->values));
+  outcome.digest = DigestOf(BytesOf(outer->values[0]));
   EXPECT_EQ(outcome.digest, store.LastCommit(fragment)->digest);
   const auto down = store.ReadDownlink(fragment, version, AllBlocks(store, fragment));
   if (KindOf(version) == RoundKind::kSeed || KindOf(version) == RoundKind::kSkipped) {

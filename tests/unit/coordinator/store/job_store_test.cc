@@ -26,9 +26,7 @@ class JobStoreTest : public testing::Test {
     ASSERT_TRUE(created.ok()) << created.status();
     store_ = *std::move(created);
   }
-  std::vector<float> Outer(int fragment) {
-    return store_->ReadOuter(fragment, AllBlocks(*store_, fragment))->values;
-  }
+  std::vector<float> Outer(int fragment) { return OuterOf(*store_, fragment); }
   static JobStoreOptions OneElement() {
     JobStoreOptions options = SmallOptions();
     options.fragment_elements = {1};
@@ -220,11 +218,43 @@ TEST_F(JobStoreTest, ReadsAndDigestsRanges) {
   std::vector<float> expected(values.begin() + 128, values.begin() + 256);
   expected.insert(expected.end(), values.begin() + 896, values.end());
   const std::vector<BlockRange> ranges = {{1, 1}, {7, 1}};
-  EXPECT_EQ(store_->ReadOuter(0, ranges)->values, expected);
-  EXPECT_EQ(store_->ReadOuter(0, ranges)->version, 0);
+  const absl::StatusOr<OuterBlocks> outer = store_->ReadOuter(0, ranges);
+  ASSERT_TRUE(outer.ok()) << outer.status();
+  EXPECT_EQ(outer->version, 0);
+  const absl::Span<const float> all = values;
+  EXPECT_THAT(outer->values, testing::ElementsAre(all.subspan(128, 128), all.subspan(896)));
   EXPECT_EQ(store_->DigestOuter(0, ranges)->digest, DigestOf(BytesOf(expected)));
   EXPECT_EQ(store_->DigestOuter(0, AllBlocks(*store_, 0))->digest, DigestOf(BytesOf(values)));
   EXPECT_EQ(store_->LastCommit(0)->digest, DigestOf(BytesOf(values)));
+}
+
+TEST_F(JobStoreTest, ReadersShareOneCopyOfEachVersion) {
+  JobStoreOptions options = SmallOptions();
+  options.fragment_elements = {20000};
+  Create(options);
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(20000, 1)}).ok());
+  const auto all = AllBlocks(*store_, 0);
+  std::vector<OuterBlocks> held = {*store_->ReadOuter(0, all)};
+  const std::vector<BlockRange> rest = {{1, all[0].count - 1}};
+  EXPECT_EQ(store_->ReadOuter(0, all)->values[0].data(), held[0].values[0].data());
+  EXPECT_EQ(store_->ReadOuter(0, rest)->values[0].data(), held[0].values[0].data() + 128);
+  // So small a request keeps no whole fragment in memory.
+  const std::vector<BlockRange> one = {{0, 1}};
+  EXPECT_NE(store_->ReadOuter(0, one)->values[0].data(), held[0].values[0].data());
+  // What is being read does not change, and there is a bound on it.
+  const std::vector<float> seed = Outer(0);
+  absl::Status refused;
+  while (refused.ok() && held.size() < 100) {
+    ASSERT_TRUE(Round(*store_, 0, RoundKind::kOuter, {NoiseOf(20000, held.size())}).ok());
+    absl::StatusOr<OuterBlocks> newest = store_->ReadOuter(0, all);
+    refused = newest.status();
+    if (newest.ok()) held.push_back(*std::move(newest));
+  }
+  EXPECT_EQ(held.size(), 4u);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(held[0].values[0], absl::MakeConstSpan(seed));
+  held.erase(held.begin());
+  EXPECT_EQ(store_->ReadOuter(0, all)->version, 4);
 }
 
 TEST_F(JobStoreTest, RefusesRangesOutsideTheFragment) {
@@ -394,6 +424,37 @@ TEST_F(JobStoreTest, SnapshotsTakeTurnsAndTheLogShrinks) {
   EXPECT_GT(segments.front(), "0000000003.log");
 }
 
+// What would not fit is not begun, so that it does not take the space of commits meanwhile.
+TEST_F(JobStoreTest, WhatTheDiskHasNoRoomForIsNotBegun) {
+  class SmallDisk : public FailingFileSystem {
+   public:
+    using FailingFileSystem::FailingFileSystem;
+    absl::StatusOr<int64_t> FreeBytes(const std::string&) override { return free; }
+    int64_t free = 0;
+  };
+  SmallDisk disk(&memory_);
+  store_ = *JobStore::Create(&disk, "jobs/j", ManifestWith(SmallOptions()));
+  for (int version = 0; version < 3; ++version) {
+    const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
+    ASSERT_TRUE(Round(*store_, 0, kind, {NoiseOf(1000, version)}).ok());
+    ASSERT_TRUE(Round(*store_, 1, kind, {NoiseOf(384, version)}).ok());
+  }
+  disk.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kCreate || op == FileOp::kWrite ? absl::DataLossError("it was begun")
+                                                         : absl::OkStatus();
+  });
+  const absl::Status snapshot = store_->MaybeSnapshot();
+  EXPECT_TRUE(absl::IsResourceExhausted(snapshot)) << snapshot;
+  // The next files of the logs keep their room.
+  disk.free = (1000 + 384) * 4 + 2 * SmallOptions().log_file_bytes - 1;
+  const absl::Status checkpoint = store_->WriteCheckpoint({}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(checkpoint)) << checkpoint;
+  disk.SetDecision(nullptr);
+  EXPECT_TRUE(store_->MaybeSnapshot().ok());
+  ++disk.free;
+  EXPECT_TRUE(store_->WriteCheckpoint({}).ok());
+}
+
 TEST_F(JobStoreTest, ThreadsPushWhileRoundsAreApplied) {
   JobStoreOptions options = SmallOptions();
   options.fragment_elements = {2000, 2000, 2000, 2000};
@@ -406,8 +467,7 @@ TEST_F(JobStoreTest, ThreadsPushWhileRoundsAreApplied) {
         const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
         const auto commit = Round(*store_, fragment, kind, {NoiseOf(2000, version)});
         ASSERT_TRUE(commit.ok()) << commit.status();
-        const auto outer = store_->ReadOuter(fragment, AllBlocks(*store_, fragment));
-        ASSERT_EQ(DigestOf(BytesOf(outer->values)), commit->digest);
+        ASSERT_EQ(DigestOf(BytesOf(Outer(fragment))), commit->digest);
         ASSERT_TRUE(store_->MaybeSnapshot().ok());
       }
     });

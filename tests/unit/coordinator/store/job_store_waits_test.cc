@@ -47,8 +47,7 @@ TEST_F(JobStoreWaitsTest, ACheckpointIsOneCutWhileRoundsContinue) {
     SCOPED_TRACE(rounds);
     std::vector<std::string> expected;
     for (const int fragment : {0, 1}) {
-      expected.emplace_back(
-          BytesOf(store_->ReadOuter(fragment, AllBlocks(*store_, fragment))->values));
+      expected.emplace_back(BytesOf(OuterOf(*store_, fragment)));
     }
     const int64_t version = *store_->Version(0);
     fs_.OnCreate("step-00000030.tmp/fragment-000", [&] {

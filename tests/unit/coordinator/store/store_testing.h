@@ -102,4 +102,10 @@ inline std::vector<BlockRange> AllBlocks(const JobStore& store, int fragment) {
   return {{0, (elements + kBlockElements - 1) / kBlockElements}};
 }
 
+// The outer parameters of a whole fragment.
+inline std::vector<float> OuterOf(const JobStore& store, int fragment) {
+  const OuterBlocks outer = *store.ReadOuter(fragment, AllBlocks(store, fragment));
+  return {outer.values[0].begin(), outer.values[0].end()};
+}
+
 }  // namespace longhaul

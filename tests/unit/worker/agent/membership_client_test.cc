@@ -49,6 +49,7 @@ class MembershipClientTest : public testing::Test {
         [this](const MembershipClient::Standing& standing) {
           absl::MutexLock lock(&mutex_);
           told_.emplace_back(standing.incarnation, standing.assignment.job_id());
+          specs_.push_back(standing.assignment.spec().name());
           subject_ = standing.subject();
         },
         [this](const absl::Status& status) {
@@ -76,6 +77,8 @@ class MembershipClientTest : public testing::Test {
   absl::Duration idle_heartbeat_ = absl::Hours(1), idle_after_ = absl::Hours(1);
   absl::Mutex mutex_;
   std::vector<std::pair<std::string, std::string>> told_ ABSL_GUARDED_BY(mutex_);
+  // The name in the spec of each answer.
+  std::vector<std::string> specs_ ABSL_GUARDED_BY(mutex_);
   MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> kept_ended_ ABSL_GUARDED_BY(mutex_);
   absl::Status refused_;
@@ -106,6 +109,21 @@ TEST_F(MembershipClientTest, PassesOnEveryAnswer) {
   AwaitTold("", 2);
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(server_.joins[0].capabilities(0), "model:synthetic");
+}
+
+TEST_F(MembershipClientTest, KeepsTheSpecThatHeartbeatsNeedNotRepeat) {
+  server_.Assign("job");
+  Start();
+  AwaitTold("job", 3);
+  server_.Assign("another");
+  AwaitTold("another", 3);
+  server_.Assign("");
+  AwaitTold("", 1);
+  server_.Assign("another");
+  AwaitTold("another", 6);
+  client_.reset();
+  EXPECT_EQ(server_.beats.back().has_spec_of(), "another");
+  for (size_t i = 0; i < told_.size(); ++i) EXPECT_EQ(specs_[i], told_[i].second);
 }
 
 TEST_F(MembershipClientTest, AsksAtJoinAndNowAndThenWhichKeptJobsHaveEnded) {

@@ -48,6 +48,7 @@ class PoolServer : public v1::PoolService::Service {
     }
     response->mutable_lease()->set_seconds(lease_seconds);
     *response->mutable_assignment() = assignment;
+    if (request->has_spec_of() == assignment.job_id()) response->mutable_assignment()->clear_spec();
     *response->mutable_node() = node;
     for (const std::string& job : ended_jobs) response->add_ended_jobs(job);
     return grpc::Status::OK;
@@ -62,6 +63,8 @@ class PoolServer : public v1::PoolService::Service {
   void Assign(const std::string& job) {
     absl::MutexLock lock(&mutex_);
     assignment.set_job_id(job);
+    assignment.clear_spec();
+    if (!job.empty()) assignment.mutable_spec()->set_name(job);
   }
   // Waits until the condition holds.
   void Until(const std::function<bool()>& condition) ABSL_LOCKS_EXCLUDED(mutex_) {
