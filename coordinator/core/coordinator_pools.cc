@@ -44,6 +44,8 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
     Answer(std::move(refusal));
     return false;
   }
+  // Whoever holds the lease is not outdated.
+  outdated_.erase(pool);
   if (!was_live) TakeBack(pool, incarnation);
   placement_due_ = true;
   return true;
@@ -183,7 +185,6 @@ bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incar
 // Gives the pool its place again. A pool that lost only its lease continues as before. A pool that
 // drained, or that comes as another incarnation, begins again.
 void Coordinator::TakeBack(const std::string& pool, const std::string& incarnation) {
-  outdated_.erase(pool);
   Job* job = nullptr;
   Participant* place = PlaceOf(pool, &job);
   if (place == nullptr) return;
@@ -214,8 +215,8 @@ void Coordinator::Persist(const Job& job, const Participant& p) {
   out_.records.push_back(
       StorePlace{job.id,
                  {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
-                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()},
-                 p.presence == Presence::kMissed});
+                  p.presence == Presence::kMissed,
+                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
 }
 
 void Coordinator::Drop(Job& job, Participant& participant, Presence presence, absl::Status why) {

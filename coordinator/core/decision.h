@@ -38,8 +38,6 @@ struct StoreJobState {
 struct StorePlace {
   std::string job;
   RecoveredPlace place;
-  // The place is gone, since a round was applied without the pool. Not stored.
-  bool late = false;
 };
 struct StoreEvaluation {
   std::string job;

@@ -470,14 +470,15 @@ TEST_F(CoordinatorTest, APoolWithPlacesInTwoJobsKeepsTheFirst) {
 TEST_F(CoordinatorTest, ARecoveredPoolThatIsAwayOrGoneHoldsNoLease) {
   core_ = Coordinator(
       {},
-      {.jobs = {Recovered("j", JobState::kRunning,
-                          {{.pool = "a", .incarnation = "1", .start_step = 0, .gone = true},
-                           {.pool = "b",
-                            .incarnation = "1",
-                            .ordinal = 1,
-                            .start_step = 0,
-                            .return_until = now_ + absl::Seconds(30)}},
-                          Options())}},
+      {.jobs = {Recovered(
+           "j", JobState::kRunning,
+           {{.pool = "a", .incarnation = "1", .start_step = 0, .gone = true, .missed = true},
+            {.pool = "b",
+             .incarnation = "1",
+             .ordinal = 1,
+             .start_step = 0,
+             .return_until = now_ + absl::Seconds(30)}},
+           Options())}},
       now_);
   Do(Tick{});
   EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(30));
@@ -485,6 +486,40 @@ TEST_F(CoordinatorTest, ARecoveredPoolThatIsAwayOrGoneHoldsNoLease) {
   Do(StoreOpened{"j", {{.version = 0}}});
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment->ordinal, 0);
+}
+
+TEST_F(CoordinatorTest, APoolThatGaveUpAPlaceBeforeARestartContinuesInItsNextJob) {
+  RecoveredPlace place{.pool = "a", .incarnation = "1"};
+  RecoveredPlace given_up = place;
+  given_up.gone = true;
+  place.start_step = 0;
+  core_ = Coordinator({},
+                      {.jobs = {Recovered("first", JobState::kPending, {given_up}, Options("", 2)),
+                                Recovered("next", JobState::kRunning, {place}, Options())}},
+                      now_);
+  EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "1", 1}).assignment->job, "next");
+  At(11);
+  Do(Tick{});
+  EXPECT_FALSE(core_.place("next", "a")->live);
+  EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "1", 1}).assignment->job, "next");
+}
+
+TEST_F(CoordinatorTest, ARecoveredPoolThatGaveUpItsPlaceIsNotExpectedToReportTheFault) {
+  core_ = Coordinator(
+      {},
+      {.jobs = {Recovered("j", JobState::kRunning,
+                          {{.pool = "a", .incarnation = "1", .start_step = 0, .gone = true}},
+                          Options())}},
+      now_);
+  Do(Tick{});
+  Do(StoreOpened{"j", {{.version = 0}}});
+  Do(JoinPool{"b", "1", 1});
+  Heartbeat heartbeat{"b", "1", "j"};
+  heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path"};
+  Do(heartbeat);
+  At(5);
+  EXPECT_EQ(Answered<GrantLease>(Heartbeat{"b", "1"}).assignment->job, "j");
+  EXPECT_EQ(One<EndJob>(Do(heartbeat).notices).state, JobState::kFailed);
 }
 
 TEST_F(CoordinatorTest, EndsOfUnknownWorksChangeNothing) {
