@@ -82,10 +82,13 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
     Touch(job);
   }
   for (const Evaluation& evaluation : event.evaluations) {
+    const bool last = evaluation.final && !evaluation.of_pool;
+    // Every pool evaluates after the last round, all of them the same parameters. The first counts.
+    if (last && job.final_evaluation) continue;
     // A loss that is not a number means that training diverged. It is not a point of the curve.
     if (std::isfinite(evaluation.loss))
       out_.records.push_back(StoreEvaluation{job.id, participant.pool, evaluation});
-    if (!evaluation.final || evaluation.of_pool) continue;
+    if (!last) continue;
     job.final_evaluation = true;
     Touch(job);
   }
