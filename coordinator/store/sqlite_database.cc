@@ -43,6 +43,8 @@ absl::Status CheckFiles(const std::string& path) {
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const absl::StatusOr<std::string> wal = ReadFile(*fs, wal_path, kWalBytesMax);
   if (absl::IsNotFound(wal.status())) return absl::OkStatus();
+  // Of a database UNAVAILABLE says that another process has it. Here it is the lack of descriptors.
+  if (absl::IsUnavailable(wal.status())) return absl::ResourceExhaustedError(wal.status().message());
   LH_RETURN_IF_ERROR(wal.status());
   absl::StatusOr<WalContent> content = CheckWal(*wal, wal_path);
   std::error_code error;
