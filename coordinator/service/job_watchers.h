@@ -32,13 +32,16 @@ struct JobWatcher {
 // Owner thread.
 class JobWatchers {
  public:
+  // `watchers_max`: the most streams at one time.
+  explicit JobWatchers(size_t watchers_max = 256) : watchers_max_(watchers_max) {}
+
   // The events of a job after a sequence number, oldest first.
   using EventSource =
       std::function<std::vector<v1::JobEvent>(const std::string& job_id, int64_t sequence)>;
 
   // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the state
   // now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now, the stream
-  // ends with OUT_OF_RANGE.
+  // ends with OUT_OF_RANGE. If there are watchers_max already, it ends with RESOURCE_EXHAUSTED.
   void Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
            const EventSource& events);
 
@@ -58,9 +61,12 @@ class JobWatchers {
     bool pending = false;
     std::vector<JobWatcher> watchers;
   };
+  // Streams that have not ended.
+  size_t Count() const;
   static void SendTo(JobWatcher& watcher, const v1::Job& job, int64_t cursor,
                      const EventSource& events);
 
+  const size_t watchers_max_;
   std::map<std::string, Watched> watched_;
   absl::Status closed_;  // Not OK after EndAll.
 };
