@@ -326,9 +326,10 @@ void Performer::Tick() {
 void Performer::Forget() {
   for (const std::shared_ptr<LiveJob>& job : All()) {
     if (job->forget_at > now()) continue;
+    // Streams that end later make no series any more.
+    parts_.fragments->Close(job->id());
     parts_.metrics->RemoveJob(job->name());
     parts_.fragments->parts().metrics->RemoveJob(job->name());
-    parts_.fragments->Close(job->id());
     jobs_.erase(job->id());
   }
 }

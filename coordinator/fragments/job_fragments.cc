@@ -40,6 +40,17 @@ void JobFragments::set_store(std::unique_ptr<JobStore> store) {
   store_ = std::move(store);
 }
 
+bool JobFragments::ShowUnlessClosed(absl::FunctionRef<void()> show) {
+  absl::MutexLock lock(&show_mutex_);
+  if (!closed_) show();
+  return !closed_;
+}
+
+void JobFragments::Close() {
+  absl::MutexLock lock(&show_mutex_);
+  closed_ = true;
+}
+
 std::string JobFragments::full() const {
   absl::MutexLock lock(&mutex_);
   return job_.now() - full_at_ < kFullFor ? full_ : "";

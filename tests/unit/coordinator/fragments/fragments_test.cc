@@ -4,9 +4,11 @@
 
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "coordinator/fragments/part_intake.h"
+#include "coordinator/fragments/stream_account.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
@@ -232,6 +234,17 @@ TEST_F(FragmentsTest, AFullDiskIsNotReportedForEverWhenNobodyComesAgain) {
   now += absl::Seconds(2);
   EXPECT_TRUE(fragments_.Health().ok()) << fragments_.Health();
   EXPECT_EQ(fragments_.Find("left")->full(), "");
+}
+
+TEST_F(FragmentsTest, AStreamThatEndsAfterItsJobIsForgottenMakesNoSeriesOfIt) {
+  const StreamAccount stream{fragments_.Find("job"), 0, "e3m0"};
+  stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
+  EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
+  fragments_.Close("job");
+  metrics_.RemoveJob("job");
+  stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
+  EXPECT_FALSE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
+  EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="")"));
 }
 
 TEST_F(FragmentsTest, WorksInProgressKeepAClosedJobAlive) {
