@@ -236,6 +236,22 @@ TEST_F(FragmentsTest, AFullDiskIsNotReportedForEverWhenNobodyComesAgain) {
   EXPECT_EQ(fragments_.Find("left")->full(), "");
 }
 
+TEST_F(FragmentsTest, WhatAJobBeginsWithIsLookedForUnlessItIsTheUsersFolder) {
+  const auto check = [&](const InitialCheckpoint& initial) {
+    return fragments_.CheckInitial(
+        **JobFragments::Create({.manifest = {.id = "new", .options = {.fragment_elements = {1}}},
+                                .initial = initial}));
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(check({.job = "job", .step = 60})));
+  EXPECT_TRUE(absl::IsFailedPrecondition(check({.upload = "sent"})));
+  EXPECT_TRUE(check({.folder = "/nowhere"}).ok()) << "its disk may hang";
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  ASSERT_TRUE(Apply("job", Seed()).ok());
+  ASSERT_TRUE(Checkpoint("job").ok());
+  EXPECT_TRUE(check({.job = "job", .step = 60}).ok());
+}
+
 TEST_F(FragmentsTest, AStreamThatEndsAfterItsJobIsForgottenMakesNoSeriesOfIt) {
   const StreamAccount stream{fragments_.Find("job"), 0, "e3m0"};
   stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
