@@ -1,6 +1,6 @@
-// The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at most
-// once a tick, and at most one such message waits for it. Events are gathered too, and it gets all that
-// are kept: of a watcher that does not read, a message never has more than the newest
+// The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at
+// most once a tick, and at most one such message waits for it. Events are gathered too, and it gets
+// all that are kept: of a watcher that does not read, a message never has more than the newest
 // JobEvents::kEventsMax.
 //
 // A cursor is the time of a change in microseconds, so that it means the same after a restart.
@@ -39,17 +39,18 @@ class JobWatchers {
   using EventSource =
       std::function<std::vector<v1::JobEvent>(const std::string& job_id, int64_t sequence)>;
 
-  // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the state
-  // now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now, the stream
-  // ends with OUT_OF_RANGE. If there are watchers_max already, it ends with RESOURCE_EXHAUSTED.
+  // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the
+  // state now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now,
+  // the stream ends with OUT_OF_RANGE. If there are watchers_max already, it ends with
+  // RESOURCE_EXHAUSTED.
   void Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
            const EventSource& events);
 
   // Notes that the job has changed. Cheap.
   void Changed(const std::string& job_id, absl::Time now);
 
-  // Sends what changed. `report` is called once for each watched job that changed. A result without an
-  // id means that the job is gone; then its streams end with NOT_FOUND.
+  // Sends what changed. `report` is called once for each watched job that changed. A result without
+  // an id means that the job is gone; then its streams end with NOT_FOUND.
   void Flush(const std::function<v1::Job(const std::string& job_id)>& report,
              const EventSource& events);
   // Ends all streams, also those that are added later.

@@ -238,9 +238,8 @@ TEST_F(FragmentsTest, AFullDiskIsNotReportedForEverWhenNobodyComesAgain) {
 
 TEST_F(FragmentsTest, WhatAJobBeginsWithIsLookedForUnlessItIsTheUsersFolder) {
   const auto check = [&](const InitialCheckpoint& initial) {
-    return fragments_.CheckInitial(
-        **JobFragments::Create({.manifest = {.id = "new", .options = {.fragment_elements = {1}}},
-                                .initial = initial}));
+    return fragments_.CheckInitial(**JobFragments::Create(
+        {.manifest = {.id = "new", .options = {.fragment_elements = {1}}}, .initial = initial}));
   };
   EXPECT_TRUE(absl::IsFailedPrecondition(check({.job = "job", .step = 60})));
   EXPECT_TRUE(absl::IsFailedPrecondition(check({.upload = "sent"})));
