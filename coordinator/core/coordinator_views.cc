@@ -131,12 +131,6 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
                          p->live(), p->inner_step,  p->last_step};
 }
 
-std::vector<std::string> Coordinator::jobs() const {
-  std::vector<std::string> ids;
-  for (const auto& [order, job] : in_order_) ids.push_back(job->id);
-  return ids;
-}
-
 PoolView Coordinator::ViewOf(const Member& member) const {
   PoolView view{.pool = member.pool,
                 .incarnation = member.incarnation,

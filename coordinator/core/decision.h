@@ -191,10 +191,6 @@ struct Decision {
   std::optional<Answer> answer;
   std::vector<Notice> notices;
   std::vector<Work> works;
-
-  bool empty() const {
-    return records.empty() && !answer.has_value() && notices.empty() && works.empty();
-  }
 };
 
 }  // namespace longhaul::coordinator
