@@ -10,7 +10,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-std::vector<int64_t> BlocksOf(const JobStoreOptions& options) {
+std::vector<int64_t> BlockCounts(const JobStoreOptions& options) {
   std::vector<int64_t> blocks;
   for (const int64_t elements : options.fragment_elements)
     blocks.push_back(CeilDiv(elements, kBlockElements));
@@ -28,7 +28,7 @@ absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJo
 }
 
 JobFragments::JobFragments(FragmentsOfJob job)
-    : job_(std::move(job)), contributions_(BlocksOf(job_.manifest.options)) {}
+    : job_(std::move(job)), contributions_(BlockCounts(job_.manifest.options)) {}
 
 JobStore* JobFragments::store() const {
   absl::MutexLock lock(&mutex_);

@@ -11,10 +11,6 @@ absl::Span<const float> ValuesOf(const FragmentState& state, const BlockRange& r
       .subspan(range.first * kBlockElements, ElementsOf(range, state.elements()));
 }
 
-absl::Status NotSeeded(int fragment) {
-  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
-}
-
 }  // namespace
 
 absl::StatusOr<int64_t> JobStore::Version(int fragment) const {

@@ -21,10 +21,6 @@ bool IsDue(int64_t version, int64_t last, int64_t fragment, int64_t every) {
   return (version + fragment + every) / every > (last + fragment + every) / every;
 }
 
-absl::Status NotSeeded(size_t fragment) {
-  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
-}
-
 }  // namespace
 
 absl::Status JobStore::MaybeSnapshot() {
@@ -82,7 +78,7 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut(const std::vector<int64_t>& vers
   {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < fragments_.size(); ++i) {
-      if (fragments_[i]->committed.version < 0) return NotSeeded(i);
+      if (fragments_[i]->committed.version < 0) return NotSeeded(static_cast<int>(i));
       cut.versions.push_back(fragments_[i]->committed.version);
     }
   }
