@@ -215,11 +215,10 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
 }
 
 void Coordinator::Persist(const Job& job, const Participant& p) {
-  out_.records.push_back(
-      StorePlace{job.id,
-                 {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
-                  p.presence == Presence::kMissed,
-                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
+  out_.records.push_back(StorePlace{
+      job.id,
+      {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(), p.presence == Presence::kMissed,
+       p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
 }
 
 void Coordinator::Drop(Job& job, Participant& participant, Presence presence, absl::Status why) {
