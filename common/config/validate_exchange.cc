@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/outer_momentum.h"
 #include "common/config/checkpoint_name.h"
 #include "common/config/checks.h"
 #include "common/config/validate.h"
@@ -71,7 +72,7 @@ void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
   RequireNumber(violations, "sync.outer.lr", sync.outer().lr(),
                 {.low = 0, .high = kOuterLearningRateMax, .open_low = true});
   RequireNumber(violations, "sync.outer.momentum", sync.outer().momentum(),
-                {.low = 0, .high = 1, .open_high = true});
+                {.low = 0, .high = kOuterMomentumMax});
   ValidateCodec("sync.up", sync.up(), violations);
   ValidateCodec("sync.down", sync.down(), violations);
   ValidateDownlink(sync.down(), violations);

@@ -39,8 +39,7 @@ absl::StatusOr<std::string> ReadFile(FileSystem& fs, const std::string& path, in
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, fs.Open(path));
   LH_ASSIGN_OR_RETURN(const int64_t size, file->Size());
   if (size > bytes_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, " has ", size, " bytes, more than ", bytes_max));
+    return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, more than ", bytes_max));
   }
   std::string bytes(size, '\0');
   LH_RETURN_IF_ERROR(file->ReadExactly(0, absl::MakeSpan(bytes)));

@@ -20,7 +20,7 @@ std::string WithoutTrailingSlashes(absl::string_view path);
 // Makes the folder and its parents, and makes their names durable.
 absl::Status CreateDirs(FileSystem& fs, const std::string& path);
 
-// Reads a whole file. RESOURCE_EXHAUSTED: it has more than `bytes_max`.
+// Reads a whole file. DATA_LOSS: it has more than `bytes_max`.
 absl::StatusOr<std::string> ReadFile(FileSystem& fs, const std::string& path, int64_t bytes_max);
 
 // Writes a file with these bytes to `path`, durably and atomically: after a crash there is either

@@ -5,10 +5,12 @@
 // the file. A name that was created, renamed or removed survives only after SyncDir of its folder.
 // Until then each write, or a part of it, may or may not be on disk. A FAILED SyncData OR SyncDir
 // IS FINAL: the system may have dropped the bytes, and a second call may succeed without writing
-// them. The caller must treat everything that it wrote since the last success as lost.
+// them. The caller must treat everything that it wrote since the last success as lost. The one
+// exception is UNAVAILABLE.
 //
 // Errors: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space; the call may
-// have done nothing, and space that it requested is given back), DATA_LOSS (the device failed),
+// have done nothing, and space that it requested is given back), UNAVAILABLE (no file descriptor is
+// left for this call: nothing was tried, and it may succeed later), DATA_LOSS (the device failed),
 // others as in absl::ErrnoToStatus. Every message names the path. Every method may block.
 #pragma once
 

@@ -24,6 +24,19 @@ absl::Status ErrnoStatus(int error, absl::string_view action, const std::string&
   return absl::ErrnoToStatus(error, message);
 }
 
+// For calls that need a new descriptor. If there is none, nothing was done.
+absl::Status OpenStatus(int error, absl::string_view action, const std::string& path) {
+  const absl::Status status = ErrnoStatus(error, action, path);
+  const bool none = error == EMFILE || error == ENFILE || error == ENOMEM;
+  return none ? absl::UnavailableError(status.message()) : status;
+}
+
+// UNAVAILABLE means that a sync was not tried, so a failed one never has it.
+absl::Status SyncStatus(int error, absl::string_view action, const std::string& path) {
+  const absl::Status status = ErrnoStatus(error, action, path);
+  return absl::IsUnavailable(status) ? absl::DataLossError(status.message()) : status;
+}
+
 class PosixFile : public File {
  public:
   PosixFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
@@ -53,7 +66,7 @@ class PosixFile : public File {
   }
 
   absl::Status SyncData() override {
-    if (fdatasync(descriptor_) != 0) return ErrnoStatus(errno, "sync", path_);
+    if (fdatasync(descriptor_) != 0) return SyncStatus(errno, "sync", path_);
     return absl::OkStatus();
   }
 
@@ -99,7 +112,7 @@ class PosixFile : public File {
 absl::StatusOr<std::unique_ptr<File>> OpenWith(int flags, absl::string_view action,
                                                const std::string& path) {
   const int descriptor = open(path.c_str(), flags | O_CLOEXEC, kFileMode);
-  if (descriptor < 0) return ErrnoStatus(errno, action, path);
+  if (descriptor < 0) return OpenStatus(errno, action, path);
   return std::make_unique<PosixFile>(descriptor, path);
 }
 
@@ -137,7 +150,7 @@ class PosixFileSystem : public FileSystem {
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
     DIR* folder = opendir(path.c_str());
-    if (folder == nullptr) return ErrnoStatus(errno, "list", path);
+    if (folder == nullptr) return OpenStatus(errno, "list", path);
     std::vector<std::string> names;
     errno = 0;
     for (const dirent* entry = readdir(folder); entry != nullptr; entry = readdir(folder)) {
@@ -153,10 +166,10 @@ class PosixFileSystem : public FileSystem {
 
   absl::Status SyncDir(const std::string& path) override {
     const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return ErrnoStatus(errno, "open folder", path);
+    if (descriptor < 0) return OpenStatus(errno, "open folder", path);
     const int error = fsync(descriptor) == 0 ? 0 : errno;
     close(descriptor);
-    return error == 0 ? absl::OkStatus() : ErrnoStatus(error, "sync folder", path);
+    return error == 0 ? absl::OkStatus() : SyncStatus(error, "sync folder", path);
   }
 
   absl::StatusOr<int64_t> FreeBytes(const std::string& path) override {

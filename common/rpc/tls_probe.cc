@@ -111,10 +111,14 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
     return absl::UnavailableError(absl::StrCat("the name ", host, " is not known"));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  int left = 0;
+  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) ++left;
   absl::Status status = absl::UnavailableError("nobody listens there");
-  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
+  for (const addrinfo* to = found; to != nullptr; to = to->ai_next, --left) {
     if (socket.fd >= 0) close(socket.fd);
-    status = Connect(*to, deadline, socket);
+    // One that does not answer leaves time for those after it.
+    const absl::Time now = absl::Now();
+    status = Connect(*to, now + (deadline - now) / left, socket);
     if (status.ok()) break;
   }
   return status;

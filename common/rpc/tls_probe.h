@@ -23,7 +23,7 @@ absl::StatusOr<bool> SpeaksTls(const std::string& address, absl::Time deadline);
 // gRPC says only that a handshake failed. Makes its own handshake, and verifies as gRPC does.
 // FAILED_PRECONDITION with cause and next step: one side speaks plaintext, the server's certificate
 // is not accepted (authority, dates, name), or the server does not accept this side's certificate.
-// OK: nothing was found. Blocks, at most until `deadline`.
+// OK: nothing was found. Blocks as SpeaksTls does.
 absl::Status ExplainConnection(const std::string& address, const TlsFiles& files,
                                absl::Time deadline);
 

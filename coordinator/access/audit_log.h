@@ -3,7 +3,8 @@
 // copytruncate.
 //   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
-//    "result": canonical code, "message": of a refusal, "upload": its name, where a call is about one}
+//    "result": canonical code, "message": of a refusal,
+//    "upload": its name, where a call is about one}
 // No line has a secret. The line of a refused call has the job and pool that its request names.
 #pragma once
 

@@ -11,8 +11,8 @@
 //
 // Who is let in:
 //   with tokens     people are known by tokens, pools by certificates
-//   without         with a certificate of the server's authority a caller may do everything except act
-//                   for another pool
+//   without         with a certificate of the server's authority a caller may do everything except
+//                   act for another pool
 // Handlers also check the pool that the request names (caller.h), since the door does not read
 // requests.
 #pragma once
@@ -52,8 +52,8 @@ class Door : public grpc::AuthMetadataProcessor {
       : options_(options),
         rate_(options.calls_per_second, std::max(1.0, 2 * options.calls_per_second)) {}
 
-  //   UNAUTHENTICATED     the method needs a token (user_tokens.h), or a certificate that names a pool or
-  //                       a user (CERTIFICATE_NEEDED), and there is no good one
+  //   UNAUTHENTICATED     the method needs a token (user_tokens.h), or a certificate that names a
+  //                       pool or a user (CERTIFICATE_NEEDED), and there is no good one
   //   PERMISSION_DENIED   ROLE_TOO_SMALL: the user's role
   //   RESOURCE_EXHAUSTED  TOO_MANY_CALLS: the caller calls too often; RetryInfo
   //   UNIMPLEMENTED       METHOD_UNKNOWN: there is no such method

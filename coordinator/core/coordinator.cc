@@ -52,8 +52,8 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
     // up.
     const bool taken = !place.gone && places_.contains(place.pool);
     if (place.gone) {
-      participant.presence = Presence::kMissed;
-      outdated_[place.pool] = place.incarnation;
+      participant.presence = place.missed ? Presence::kMissed : Presence::kLeft;
+      if (place.missed) outdated_[place.pool] = place.incarnation;
     } else if (!taken && place.return_until != absl::InfinitePast()) {
       participant.presence = Presence::kAway;
       places_[place.pool] = {job.id, place.ordinal};

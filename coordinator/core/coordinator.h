@@ -68,8 +68,6 @@ class Coordinator {
 
   // Empty if the job is unknown or has ended.
   std::optional<JobView> job(std::string_view id) const;
-  // Jobs that have not ended, in the order of submission.
-  std::vector<std::string> jobs() const;
   // The pool's place in the job, or nothing.
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
   // By name: the first `count` whose names are greater than `after`.

@@ -81,7 +81,10 @@ void Coordinator::PlacePools() {
     for (const PlacedPool& placed : placement.assignments) {
       Seat(*Find(placed.job), placed.pool, membership_.Find(placed.pool)->incarnation);
     }
-    if (ReleasePartialSets(placement.lacks)) continue;
+    const bool released = ReleasePartialSets(placement.lacks);
+    // The released pools are placed by this loop.
+    placement_due_ = false;
+    if (released) continue;
     Explain(placement);
     return;
   }
@@ -103,7 +106,6 @@ bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
       released = true;
     }
   }
-  placement_due_ = false;
   return released;
 }
 

@@ -44,6 +44,8 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
     Answer(std::move(refusal));
     return false;
   }
+  // Whoever holds the lease is not outdated.
+  outdated_.erase(pool);
   if (!was_live) TakeBack(pool, incarnation);
   placement_due_ = true;
   return true;
@@ -80,10 +82,13 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
     Touch(job);
   }
   for (const Evaluation& evaluation : event.evaluations) {
+    const bool last = evaluation.final && !evaluation.of_pool;
+    // Every pool evaluates after the last round, all of them the same parameters. The first counts.
+    if (last && job.final_evaluation) continue;
     // A loss that is not a number means that training diverged. It is not a point of the curve.
     if (std::isfinite(evaluation.loss))
       out_.records.push_back(StoreEvaluation{job.id, participant.pool, evaluation});
-    if (!evaluation.final || evaluation.of_pool) continue;
+    if (!last) continue;
     job.final_evaluation = true;
     Touch(job);
   }
@@ -183,7 +188,6 @@ bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incar
 // Gives the pool its place again. A pool that lost only its lease continues as before. A pool that
 // drained, or that comes as another incarnation, begins again.
 void Coordinator::TakeBack(const std::string& pool, const std::string& incarnation) {
-  outdated_.erase(pool);
   Job* job = nullptr;
   Participant* place = PlaceOf(pool, &job);
   if (place == nullptr) return;
@@ -211,11 +215,10 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
 }
 
 void Coordinator::Persist(const Job& job, const Participant& p) {
-  out_.records.push_back(
-      StorePlace{job.id,
-                 {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(),
-                  p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()},
-                 p.presence == Presence::kMissed});
+  out_.records.push_back(StorePlace{
+      job.id,
+      {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(), p.presence == Presence::kMissed,
+       p.presence == Presence::kAway ? p.return_until : absl::InfinitePast()}});
 }
 
 void Coordinator::Drop(Job& job, Participant& participant, Presence presence, absl::Status why) {

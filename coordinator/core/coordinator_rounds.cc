@@ -158,8 +158,11 @@ void Coordinator::Seed(Job& job) {
 void Coordinator::ApplyDue(Job& job) {
   Exchange& rounds = *job.exchange;
   for (const DueRound& round : rounds.Due()) {
-    for (int ordinal : round.missed)
-      Drop(job, rounds.participants().at(ordinal), Presence::kMissed);
+    for (int ordinal : round.missed) {
+      Participant& missed = rounds.participants().at(ordinal);
+      // It may have missed several rounds at once.
+      if (!missed.gone()) Drop(job, missed, Presence::kMissed);
+    }
     ApplyRound apply{
         job.id, round.fragment, round.version, round.kind, {}, ChooseEvaluator(job, round)};
     for (const auto& [ordinal, incarnation] : round.contributors) {

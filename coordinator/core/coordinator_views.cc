@@ -135,12 +135,6 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
                          p->live(), p->inner_step,  p->last_step};
 }
 
-std::vector<std::string> Coordinator::jobs() const {
-  std::vector<std::string> ids;
-  for (const auto& [order, job] : in_order_) ids.push_back(job->id);
-  return ids;
-}
-
 const Participant* Coordinator::PlaceOf(std::string_view pool) const {
   const auto place = places_.find(pool);
   if (place == places_.end()) return nullptr;

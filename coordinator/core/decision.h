@@ -38,8 +38,6 @@ struct StoreJobState {
 struct StorePlace {
   std::string job;
   RecoveredPlace place;
-  // The place is gone, since a round was applied without the pool. Not stored.
-  bool late = false;
 };
 struct StoreEvaluation {
   std::string job;
@@ -193,10 +191,6 @@ struct Decision {
   std::optional<Answer> answer;
   std::vector<Notice> notices;
   std::vector<Work> works;
-
-  bool empty() const {
-    return records.empty() && !answer.has_value() && notices.empty() && works.empty();
-  }
 };
 
 }  // namespace longhaul::coordinator

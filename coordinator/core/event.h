@@ -166,7 +166,7 @@ struct StoreFailed {
   JobFault fault;
 };
 
-// --- Clock. Comes at least once a second, and at next_deadline().
+// --- Clock. Comes at least once a second.
 struct Tick {};
 
 using Event = std::variant<SubmitJob, CancelJob, AskCheckpoint, DeleteJob, JoinPool, Heartbeat,

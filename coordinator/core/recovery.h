@@ -24,6 +24,8 @@ struct RecoveredPlace {
   int ordinal = 0;
   std::optional<int64_t> start_step;
   bool gone = false;
+  // With `gone`: a round was applied without this incarnation. Otherwise the place was given up.
+  bool missed = false;
   // InfinitePast if the pool is not away.
   absl::Time return_until = absl::InfinitePast();
 };

@@ -122,7 +122,7 @@ v1::JobEvent EventOf(const StoreJobState& record) {
 v1::JobEvent EventOf(const StorePlace& record) {
   const RecoveredPlace& place = record.place;
   v1::JobEvent event;
-  if (record.late) {
+  if (place.missed) {
     event = MakeEvent(v1::POOL_LATE, v1::WARNING,
                       "a round was applied without it; it must begin again");
   } else if (place.gone) {

@@ -24,7 +24,8 @@ class JobEvents {
   // Of message and hint; of code and pool.
   static constexpr size_t kMessageBytesMax = 1024, kNameBytesMax = 255;
 
-  // Gives the event its number and time, bounds its texts, and adds it. The oldest is dropped if there are too many.
+  // Gives the event its number and time, bounds its texts, and adds it. The oldest is dropped if
+  // there are too many.
   void Add(v1::JobEvent event, absl::Time now);
   // The events after a sequence, oldest first.
   std::vector<v1::JobEvent> After(int64_t sequence) const;

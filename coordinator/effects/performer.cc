@@ -157,7 +157,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
     } else if (const auto* place = std::get_if<StorePlace>(&record)) {
       const RecoveredPlace& p = place->place;
       records.push_back(ParticipantRecord{place->job, p.pool, p.incarnation, p.ordinal,
-                                          p.start_step, p.gone, p.return_until});
+                                          p.start_step, p.gone, p.missed, p.return_until});
     } else if (const auto* evaluation = std::get_if<StoreEvaluation>(&record)) {
       records.push_back(RecordOf(*evaluation));
     } else if (const auto* request = std::get_if<StoreCheckpointRequest>(&record)) {
@@ -326,9 +326,10 @@ void Performer::Tick() {
 void Performer::Forget() {
   for (const std::shared_ptr<LiveJob>& job : All()) {
     if (job->forget_at > now()) continue;
+    // Streams that end later make no series any more.
+    parts_.fragments->Close(job->id());
     parts_.metrics->RemoveJob(job->name());
     parts_.fragments->parts().metrics->RemoveJob(job->name());
-    parts_.fragments->Close(job->id());
     jobs_.erase(job->id());
   }
 }

@@ -146,7 +146,6 @@ class Performer {
   absl::Status Judge(const ContributionComplete& contribution) const;
   absl::Status CheckPlace(const std::string& job, const std::string& pool,
                           const std::string& incarnation) const;
-  bool halted() const { return halted_; }
   // OK; RESOURCE_EXHAUSTED: decisions wait for the disk; UNAVAILABLE: halted.
   absl::Status health() const;
   // Takes note of an error of the metadata. A fatal one halts the performer.

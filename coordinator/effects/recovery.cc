@@ -28,7 +28,7 @@ absl::Status RecoverPlaces(MetaStore& meta, const std::string& id, RecoveredJob*
     if (!pools.insert(p.pool).second)
       return absl::DataLossError(absl::StrCat("pool ", p.pool, " has two places in the database"));
     recovered->places.push_back(
-        {p.pool, p.incarnation, p.ordinal, p.start_step, p.left, p.return_until});
+        {p.pool, p.incarnation, p.ordinal, p.start_step, p.left, p.missed, p.return_until});
   }
   return absl::OkStatus();
 }

@@ -62,6 +62,7 @@ void Fragments::Close(const std::string& id) {
   std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
+  found->second->Close();
   closed_[id] = found->second;
   jobs_.erase(found);
 }

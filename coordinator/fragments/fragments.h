@@ -117,8 +117,9 @@ class Fragments {
 
   // --- Checkpoints that other jobs begin with.
 
-  // FAILED_PRECONDITION: the folder of the checkpoint that the job begins with does not exist.
-  // Looks at the disk once.
+  // FAILED_PRECONDITION: the checkpoint or upload that the job begins with does not exist. Looks at
+  // the data folder once. A folder of the user's is not looked at. Other errors: those of the file
+  // system.
   absl::Status CheckInitial(const JobFragments& job) const;
   // A pinned checkpoint is not removed to make room for newer ones. Each Pin needs its own Unpin.
   void Pin(const std::string& job, int64_t step);

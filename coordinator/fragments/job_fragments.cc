@@ -10,7 +10,7 @@
 namespace longhaul::coordinator {
 namespace {
 
-std::vector<int64_t> BlocksOf(const JobStoreOptions& options) {
+std::vector<int64_t> BlockCounts(const JobStoreOptions& options) {
   std::vector<int64_t> blocks;
   for (const int64_t elements : options.fragment_elements)
     blocks.push_back(CeilDiv(elements, kBlockElements));
@@ -28,7 +28,7 @@ absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJo
 }
 
 JobFragments::JobFragments(FragmentsOfJob job)
-    : job_(std::move(job)), contributions_(BlocksOf(job_.manifest.options)) {}
+    : job_(std::move(job)), contributions_(BlockCounts(job_.manifest.options)) {}
 
 JobStore* JobFragments::store() const {
   absl::MutexLock lock(&mutex_);
@@ -38,6 +38,17 @@ JobStore* JobFragments::store() const {
 void JobFragments::set_store(std::unique_ptr<JobStore> store) {
   absl::MutexLock lock(&mutex_);
   store_ = std::move(store);
+}
+
+bool JobFragments::ShowUnlessClosed(absl::FunctionRef<void()> show) {
+  absl::MutexLock lock(&show_mutex_);
+  if (!closed_) show();
+  return !closed_;
+}
+
+void JobFragments::Close() {
+  absl::MutexLock lock(&show_mutex_);
+  closed_ = true;
 }
 
 std::string JobFragments::full() const {

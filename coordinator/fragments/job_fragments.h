@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -84,6 +85,12 @@ class JobFragments {
   std::string full() const;
   void set_full(absl::string_view why);
 
+  // Calls `show`, which makes series of metrics with the job's name. Returns false and does not
+  // call it once the job is closed: nobody would remove them.
+  bool ShowUnlessClosed(absl::FunctionRef<void()> show) ABSL_LOCKS_EXCLUDED(show_mutex_);
+  // The job is forgotten. Returns when no call of `show` runs any more.
+  void Close() ABSL_LOCKS_EXCLUDED(show_mutex_);
+
   // The checkpoint of initial(), open while the job is seeded. The reader is used under the mutex.
   struct SeedSource {
     absl::Mutex mutex;
@@ -105,6 +112,8 @@ class JobFragments {
   WireCounter bytes_up_, bytes_down_;
   SeedSource seed_source_;
   std::atomic<bool> failed_ = false;
+  absl::Mutex show_mutex_;
+  bool closed_ ABSL_GUARDED_BY(show_mutex_) = false;
   mutable absl::Mutex mutex_;
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
   std::string full_ ABSL_GUARDED_BY(mutex_);

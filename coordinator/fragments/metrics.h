@@ -1,6 +1,6 @@
 // The metrics of the bulk exchange. The label `job_name` is the name of a live job; its series end
-// with it. It is empty for streams that belong to no job. The labels `codec` and `reason` have
-// values from fixed lists.
+// with it. It is empty for streams that belong to no job, or end after their job is forgotten. The
+// labels `codec` and `reason` have values from fixed lists.
 #pragma once
 
 #include <string>

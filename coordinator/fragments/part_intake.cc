@@ -20,7 +20,7 @@ absl::Status BadSegment(int fragment, int64_t block, const absl::Status& cause) 
       {"BAD_SEGMENT", {{"fragment", absl::StrCat(fragment)}, {"block", absl::StrCat(block)}}});
 }
 
-BlockRange BlocksOf(const SegmentRef& segment) {
+BlockRange RangeOf(const SegmentRef& segment) {
   return {segment.first_block, CeilDiv(segment.elements, kBlockElements)};
 }
 
@@ -60,7 +60,7 @@ absl::Status PartIntake::Validate(const CodedChunk& chunk) {
 }
 
 absl::Status PartIntake::Append(const CodedChunk& chunk) {
-  const std::vector<BlockRange> brought = longhaul::BlocksOf(chunk.segments);
+  const std::vector<BlockRange> brought = BlocksOf(chunk.segments);
   const std::vector<BlockRange> missing = job_->contributions().Reserve(key_, brought);
   if (missing.empty()) return absl::OkStatus();
   if (missing == brought) return AppendPart(chunk.segments, chunk.pieces, missing);
@@ -85,7 +85,9 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
   absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
-    if (absl::IsResourceExhausted(appended.status())) job_->set_full(appended.status().message());
+    // The disk is full, or no file descriptor is left.
+    if (absl::IsResourceExhausted(appended.status()) || absl::IsUnavailable(appended.status()))
+      job_->set_full(appended.status().message());
     // The round may have been committed since the header was accepted. Then these bytes were in the
     // log before: the coordinator stopped before it could say so.
     const absl::StatusOr<int64_t> have = job_->store()->Version(key_.fragment);
@@ -101,7 +103,7 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
 absl::Status PartIntake::Cut(const CodedChunk& chunk, const std::vector<BlockRange>& blocks,
                              std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const {
   return ForEachSegment(chunk, segment_bytes_, [&](const SegmentRef& segment, auto payload) {
-    const BlockRange all = BlocksOf(segment);
+    const BlockRange all = RangeOf(segment);
     for (const BlockRange& wanted : blocks) {
       const int64_t first = std::max(all.first, wanted.first);
       const int64_t end = std::min(all.end(), wanted.end());

@@ -77,10 +77,12 @@ class PushStream {
     const Codec& codec = job->CodecFor(accepted_.kind);
     account_ = {job, header.fragment(), codec.name()};
     if (std::isfinite(header.nmse())) {
-      fragments_->parts()
-          .metrics->uplink_nmse
-          .With({{kJobLabel, job->name()}, {"fragment", absl::StrCat(header.fragment())}})
-          .Set(header.nmse());
+      job->ShowUnlessClosed([&] {
+        fragments_->parts()
+            .metrics->uplink_nmse
+            .With({{kJobLabel, job->name()}, {"fragment", absl::StrCat(header.fragment())}})
+            .Set(header.nmse());
+      });
     }
     intake_.emplace(job, accepted_.key, accepted_.kind);
     // `job` in the lambda keeps the codec alive.

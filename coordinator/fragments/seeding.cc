@@ -96,9 +96,12 @@ std::string Fragments::InitialFolder(const InitialCheckpoint& initial) const {
 }
 
 absl::Status Fragments::CheckInitial(const JobFragments& job) const {
-  if (!job.initial().has_value()) return absl::OkStatus();
+  // A folder of the user's may be on a disk that hangs. It was read before; seeding finds out if it
+  // is gone.
+  if (!job.initial().has_value() || !job.initial()->folder.empty()) return absl::OkStatus();
   const std::string folder = InitialFolder(*job.initial());
-  if (parts_.fs->List(folder).ok()) return absl::OkStatus();
+  const absl::Status found = parts_.fs->List(folder).status();
+  if (!absl::IsNotFound(found)) return found;
   return absl::FailedPreconditionError(absl::StrCat("there is no checkpoint ", folder));
 }
 

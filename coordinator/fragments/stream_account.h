@@ -23,12 +23,17 @@ struct StreamAccount {
             const WireBytes& bytes) const {
     FragmentMetrics& metrics = *parts.metrics;
     if (job) (direction == "up" ? job->bytes_up() : job->bytes_down()).Add(bytes);
-    const MetricLabels labels = {{kJobLabel, job ? job->name() : ""},
-                                 {"fragment", job ? absl::StrCat(fragment) : ""},
-                                 {"direction", std::string(direction)},
-                                 {"codec", std::string(codec)}};
-    metrics.wire_payload_bytes.With(labels).Increment(static_cast<double>(bytes.payload));
-    metrics.wire_total_bytes.With(labels).Increment(static_cast<double>(bytes.total));
+    const auto count = [&](const std::string& name, const std::string& of) {
+      const MetricLabels labels = {{kJobLabel, name},
+                                   {"fragment", of},
+                                   {"direction", std::string(direction)},
+                                   {"codec", std::string(codec)}};
+      metrics.wire_payload_bytes.With(labels).Increment(static_cast<double>(bytes.payload));
+      metrics.wire_total_bytes.With(labels).Increment(static_cast<double>(bytes.total));
+    };
+    const bool counted =
+        job && job->ShowUnlessClosed([&] { count(job->name(), absl::StrCat(fragment)); });
+    if (!counted) count("", "");
     if (status.ok()) return;
     const std::optional<ErrorDetail> detail = ErrorInfoOf(status);
     const std::string reason =

@@ -19,7 +19,7 @@ bool SetAsides::Add(std::string_view pool, PoolFault fault, absl::Time now) {
   auto it = pools_.find(pool);
   if (it == pools_.end()) {
     if (static_cast<int>(pools_.size()) >= std::max(options_.pools_max, 1)) {
-      Forget(std::string(retries_.begin()->second));
+      Clear(std::string(retries_.begin()->second));
     }
     it = pools_.emplace(pool, SetAside()).first;
   } else {

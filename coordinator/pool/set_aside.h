@@ -44,17 +44,15 @@ class SetAsides {
 
   // Adds a failure of the pool. Returns false if the pool is set aside already: then it is a
   // repeated report and does not count. Beyond pools_max, the pool that may try again first is
-  // forgotten.
+  // cleared.
   bool Add(std::string_view pool, PoolFault fault, absl::Time now);
   // The pool did the job for a while, so its failures do not count any more.
   void Clear(std::string_view pool);
-  // The pool does not exist any more.
-  void Forget(std::string_view pool) { Clear(pool); }
 
   bool Blocked(std::string_view pool, absl::Time now) const;
   // When the next pool may try again. InfiniteFuture if none waits.
   absl::Time NextRetry(absl::Time now) const;
-  // By name. A pool stays here while it tries again, until it is cleared or forgotten.
+  // By name. A pool stays here while it tries again, until it is cleared.
   const std::map<std::string, SetAside, std::less<>>& all() const { return pools_; }
   // The blocked pools, each with its reason as a text (Describe): JobDemand::excluded.
   std::map<std::string, std::string> Excluded(absl::Time now) const;

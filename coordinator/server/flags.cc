@@ -79,20 +79,9 @@ const char* FormatName(LogFormat format) {
   return "unknown";
 }
 
-}  // namespace
-
-std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
-  Flags flags;
+// Values that are not given keep those of `flags` and `words`, which are the defaults.
+void DefineFlags(CLI::App& app, Flags& flags, Words& words) {
   CoordinatorServerOptions& server = flags.server;
-  server.listen = "127.0.0.1:7070";
-  server.http_listen = "127.0.0.1:7071";
-  server.data_dir = "./longhaul-data";
-  Words words;
-  CLI::App app(
-      "Longhaul's coordinator: owns jobs, membership, the schedule, the outer optimizer and the "
-      "durable state.",
-      server.log.program);
-  SetHelpPage(app);
   const auto option = [&](const std::string& name, const char* takes, auto& value,
                           const std::string& help) {
     return app.add_option("--" + name, value, help)
@@ -152,6 +141,23 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   app.add_flag("--adopt", flags.adopt,
                "Before serving, make jobs known to the database whose folders it does not know, "
                "from their manifests");
+}
+
+}  // namespace
+
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
+  Flags flags;
+  CoordinatorServerOptions& server = flags.server;
+  server.listen = "127.0.0.1:7070";
+  server.http_listen = "127.0.0.1:7071";
+  server.data_dir = "./longhaul-data";
+  Words words;
+  CLI::App app(
+      "Longhaul's coordinator: owns jobs, membership, the schedule, the outer optimizer and the "
+      "durable state.",
+      server.log.program);
+  SetHelpPage(app);
+  DefineFlags(app, flags, words);
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
     ParseCommandLine(app, args);

@@ -173,10 +173,13 @@ class CoordinatorServer::Impl {
     LH_RETURN_IF_ERROR(OpenAccess(options));
     LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
     LH_RETURN_IF_ERROR(CheckFolders(*fs_, options.data_dir, *meta_, log_));
+    std::vector<std::string> troubles;
     LH_ASSIGN_OR_RETURN(uploads_, Uploads::Open(fs_, clock_,
                                                 {.data_dir = options.data_dir,
                                                  .bytes_max = options.upload_bytes_max,
-                                                 .keep = options.upload_keep}));
+                                                 .keep = options.upload_keep},
+                                                &troubles));
+    for (const std::string& trouble : troubles) log_.Warning(trouble);
     LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));

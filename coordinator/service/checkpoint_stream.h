@@ -1,6 +1,6 @@
-// Sends a file of a checkpoint. The executor reads one chunk while the one before is sent, so the stream
-// shares the threads with the other bulk streams chunk by chunk. It is admitted and watched as they are
-// (common/rpc/fragment_server.h).
+// Sends a file of a checkpoint. The executor reads one chunk while the one before is sent, so the
+// stream shares the threads with the other bulk streams chunk by chunk. It is admitted and watched
+// as they are (common/rpc/fragment_server.h).
 #pragma once
 
 #include <functional>

@@ -42,11 +42,12 @@ absl::StatusOr<std::string> FindCheckpoint(const ServiceContext& service, v1::In
   const Fragments& fragments = service.performer->fragments();
   const std::string job_dir = fragments.JobDir(record->id);
   const std::string hint = absl::StrCat("`longhaul checkpoints ", name.job, "` shows them");
-  const auto steps = CheckpointSteps(*fragments.parts().fs, job_dir);
-  if (!steps.ok() || steps->empty())
+  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
+                      CheckpointSteps(*fragments.parts().fs, job_dir));
+  if (steps.empty())
     return Fault("init.checkpoint", absl::StrCat("job ", name.job, " has no checkpoints"), hint);
-  const int64_t step = name.step.value_or(steps->back());
-  if (std::find(steps->begin(), steps->end(), step) == steps->end()) {
+  const int64_t step = name.step.value_or(steps.back());
+  if (std::find(steps.begin(), steps.end(), step) == steps.end()) {
     return Fault("init.checkpoint",
                  absl::StrCat("job ", name.job, " has no checkpoint of step ", step), hint);
   }

@@ -29,14 +29,15 @@ absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
   const Fragments& fragments = performer.fragments();
   FileSystem& fs = *fragments.parts().fs;
   const std::string job_dir = fragments.JobDir(record.id);
-  const auto steps = CheckpointSteps(fs, job_dir);
-  if (!steps.ok() || steps->empty()) return UnknownCheckpoint(record.name, "checkpoints");
-  const int64_t step = request.step() < 0 ? steps->back() : request.step();
-  if (std::find(steps->begin(), steps->end(), step) == steps->end())
+  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CheckpointSteps(fs, job_dir));
+  if (steps.empty()) return UnknownCheckpoint(record.name, "checkpoints");
+  const int64_t step = request.step() < 0 ? steps.back() : request.step();
+  if (std::find(steps.begin(), steps.end(), step) == steps.end())
     return UnknownCheckpoint(record.name, absl::StrCat("checkpoint of step ", step));
   const std::string folder = CheckpointPath(job_dir, step);
   // Only a file that is directly in the folder, so a name cannot lead out of it.
   const auto names = fs.List(folder);
+  if (!absl::IsNotFound(names.status())) LH_RETURN_IF_ERROR(names.status());
   if (!names.ok() || std::find(names->begin(), names->end(), request.file()) == names->end()) {
     return UnknownCheckpoint(record.name, absl::StrCat("file ", request.file().substr(0, 256),
                                                        " in its checkpoint of step ", step));

@@ -10,10 +10,12 @@ namespace longhaul::coordinator {
 using RawJobService =
     v1::JobService::WithRawCallbackMethod_DownloadCheckpoint<v1::JobService::CallbackService>;
 
-// Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
+// Thread-safe; handlers return at once. What `service` points to outlives the server that it is
+// registered with.
 class JobService final : public RawJobService {
  public:
-  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in
+  // seconds.
   explicit JobService(const ServiceContext& service);
   ~JobService() override;
 

@@ -45,9 +45,20 @@ void JobWatchers::SendTo(JobWatcher& watcher, const v1::Job& job, int64_t cursor
   if (Ended(job)) watcher.stream->End(absl::OkStatus());
 }
 
+size_t JobWatchers::Count() const {
+  size_t count = 0;
+  for (const auto& [id, watched] : watched_) {
+    count += std::count_if(watched.watchers.begin(), watched.watchers.end(),
+                           [](const JobWatcher& watcher) { return !watcher.stream->ended(); });
+  }
+  return count;
+}
+
 void JobWatchers::Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
                       const EventSource& events) {
   if (!closed_.ok()) return watcher.stream->End(closed_);
+  if (Count() >= watchers_max_)
+    return watcher.stream->End(absl::ResourceExhaustedError("too many watch jobs already"));
   const auto found = watched_.find(job.id());
   const int64_t changed = found == watched_.end() ? 0 : found->second.changed;
   const int64_t newest = std::max(changed, absl::ToUnixMicros(now));

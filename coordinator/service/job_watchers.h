@@ -1,6 +1,6 @@
-// The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at most
-// once a tick, and at most one such message waits for it. Events are gathered too, and it gets all that
-// are kept: of a watcher that does not read, a message never has more than the newest
+// The open WatchJob streams. Changes are gathered: a watcher gets the newest state of its job at
+// most once a tick, and at most one such message waits for it. Events are gathered too, and it gets
+// all that are kept: of a watcher that does not read, a message never has more than the newest
 // JobEvents::kEventsMax.
 //
 // A cursor is the time of a change in microseconds, so that it means the same after a restart.
@@ -32,21 +32,25 @@ struct JobWatcher {
 // Owner thread.
 class JobWatchers {
  public:
+  // `watchers_max`: the most streams at one time.
+  explicit JobWatchers(size_t watchers_max = 256) : watchers_max_(watchers_max) {}
+
   // The events of a job after a sequence number, oldest first.
   using EventSource =
       std::function<std::vector<v1::JobEvent>(const std::string& job_id, int64_t sequence)>;
 
-  // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the state
-  // now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now, the stream
-  // ends with OUT_OF_RANGE.
+  // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the
+  // state now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now,
+  // the stream ends with OUT_OF_RANGE. If there are watchers_max already, it ends with
+  // RESOURCE_EXHAUSTED.
   void Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
            const EventSource& events);
 
   // Notes that the job has changed. Cheap.
   void Changed(const std::string& job_id, absl::Time now);
 
-  // Sends what changed. `report` is called once for each watched job that changed. A result without an
-  // id means that the job is gone; then its streams end with NOT_FOUND.
+  // Sends what changed. `report` is called once for each watched job that changed. A result without
+  // an id means that the job is gone; then its streams end with NOT_FOUND.
   void Flush(const std::function<v1::Job(const std::string& job_id)>& report,
              const EventSource& events);
   // Ends all streams, also those that are added later.
@@ -58,9 +62,12 @@ class JobWatchers {
     bool pending = false;
     std::vector<JobWatcher> watchers;
   };
+  // Streams that have not ended.
+  size_t Count() const;
   static void SendTo(JobWatcher& watcher, const v1::Job& job, int64_t cursor,
                      const EventSource& events);
 
+  const size_t watchers_max_;
   std::map<std::string, Watched> watched_;
   absl::Status closed_;  // Not OK after EndAll.
 };

@@ -1,5 +1,6 @@
-// Connects readers of logs with the agents that have the lines. Keeps no line: a reader that does not
-// keep up loses some, and is told how many. An agent that comes back goes on where each reader is.
+// Connects readers of logs with the agents that have the lines. Keeps no line: a reader that does
+// not keep up loses some, and is told how many. An agent that comes back goes on where each reader
+// is.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ inline constexpr size_t kLogDemandsMax = 1024;
 // Thread-safe. Does not use the owner thread. The hub must outlive the server.
 class LogService final : public v1::LogService::CallbackService {
  public:
-  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
-  // `certificates`: certificates identify pools (caller.h). `door`: null without TLS.
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in
+  // seconds. `certificates`: certificates identify pools (caller.h). `door`: null without TLS.
   LogService(LogHub* hub, bool certificates, const Door* door);
   ~LogService() override;
 

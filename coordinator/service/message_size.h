@@ -17,7 +17,8 @@ size_t BytesOf(const google::protobuf::RepeatedPtrField<Message>& list) {
   return bytes;
 }
 
-// Keeps the first items, as many as have at most so many bytes together. Returns how many it left out.
+// Keeps the first items, as many as have at most so many bytes together. Returns how many it left
+// out.
 template <typename Message>
 int KeepWithin(size_t bytes_max, google::protobuf::RepeatedPtrField<Message>* list) {
   int kept = 0;

@@ -19,8 +19,8 @@ v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id);
 
 v1::JobError ToProto(const JobFault& fault);
 v1::SetAside ToProto(const SetAsideView& set_aside, absl::Time now);
-// The limit in bytes of a text from a pool or a user, which is stored with the job and shown. A longer
-// text is cut between two characters.
+// The limit in bytes of a text from a pool or a user, which is stored with the job and shown. A
+// longer text is cut between two characters.
 inline constexpr size_t kFaultTextBytesMax = 4096;
 std::string BoundedFaultText(const std::string& text);
 JobFault FromProto(const v1::JobError& error);

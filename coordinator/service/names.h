@@ -11,8 +11,8 @@ namespace longhaul::coordinator {
 // INVALID_ARGUMENT with one violation for each of `pool` and `incarnation` that is malformed.
 absl::Status CheckPool(absl::string_view pool, absl::string_view incarnation);
 
-// The same, and PERMISSION_DENIED unless the caller may act for the pool. Every method that names a pool
-// calls it.
+// The same, and PERMISSION_DENIED unless the caller may act for the pool. Every method that names a
+// pool calls it.
 absl::Status CheckPool(const PoolCaller& caller, absl::string_view pool,
                        absl::string_view incarnation);
 

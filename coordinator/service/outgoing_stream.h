@@ -1,5 +1,5 @@
-// The server's side of a stream of messages to one client: one write in progress, and a bounded queue.
-// The object lives as long as the call, and as long as somebody else holds it.
+// The server's side of a stream of messages to one client: one write in progress, and a bounded
+// queue. The object lives as long as the call, and as long as somebody else holds it.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     return stream;
   }
 
-  // Does not wait for a slow client: when the queue is full, the stream ends with RESOURCE_EXHAUSTED. The
-  // client may open another one.
+  // Does not wait for a slow client: when the queue is full, the stream ends with
+  // RESOURCE_EXHAUSTED. The client may open another one.
   void Send(Message message) {
     Step step;
     {
@@ -56,8 +56,8 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     return true;
   }
 
-  // As Send, but first drops the messages that wait. take_over(older, newer) is called for each of them,
-  // from the newest to the oldest, and may copy parts of it into the new message.
+  // As Send, but first drops the messages that wait. take_over(older, newer) is called for each of
+  // them, from the newest to the oldest, and may copy parts of it into the new message.
   template <typename TakeOver>
   void SendNewest(Message message, TakeOver take_over) {
     {

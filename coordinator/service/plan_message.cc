@@ -56,6 +56,7 @@ v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank&
   plan->set_seed(rank.seed);
   plan->set_ordinal(rank.ordinal);
   plan->set_pool_evaluation_cycles(std::max(spec.evaluation().pools_every_cycles(), 0));
+  plan->set_all_evaluate_last(true);
   return event;
 }
 

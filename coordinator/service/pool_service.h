@@ -10,10 +10,12 @@
 
 namespace longhaul::coordinator {
 
-// Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
+// Thread-safe; handlers return at once. What `service` points to outlives the server that it is
+// registered with.
 class PoolService final : public v1::PoolService::CallbackService {
  public:
-  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in
+  // seconds.
   PoolService(const ServiceContext& service, MetricRegistry& registry);
   ~PoolService() override;
 
@@ -30,8 +32,8 @@ class PoolService final : public v1::PoolService::CallbackService {
                                       const v1::ListPoolsRequest* request,
                                       v1::ListPoolsResponse* response) override;
 
-  // The answer of ListPools: the pools with later names than `after`, at most so many bytes of them, but
-  // at least one. Owner thread.
+  // The answer of ListPools: the pools with later names than `after`, at most so many bytes of
+  // them, but at least one. Owner thread.
   void List(const std::string& after, size_t bytes_max, v1::ListPoolsResponse* response) const;
 
  private:

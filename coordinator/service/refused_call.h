@@ -1,5 +1,5 @@
-// Answers a call that the door refuses (access/door.h), before the handler looks at the request. It is
-// the first line of every handler.
+// Answers a call that the door refuses (access/door.h), before the handler looks at the request. It
+// is the first line of every handler.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,8 @@
 
 namespace longhaul::coordinator {
 
-// Converts to the type of reactor that the handler returns. The reactor ends the call and frees itself.
+// Converts to the type of reactor that the handler returns. The reactor ends the call and frees
+// itself.
 class RefusedCall {
  public:
   explicit RefusedCall(absl::Status why) : why_(std::move(why)) {}

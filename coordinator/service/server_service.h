@@ -25,8 +25,8 @@ struct ServerFacts {
   const Door* door = nullptr;                 // Null without TLS.
 };
 
-// Thread-safe. Answers on gRPC's threads and does not use the owner thread, so it answers also while
-// decisions wait for a disk.
+// Thread-safe. Answers on gRPC's threads and does not use the owner thread, so it answers also
+// while decisions wait for a disk.
 class ServerService final : public v1::ServerService::CallbackService {
  public:
   explicit ServerService(ServerFacts facts) : facts_(std::move(facts)) {}

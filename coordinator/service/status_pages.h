@@ -1,7 +1,8 @@
-// The coordinator's pages on its HTTP port, read only: the status page for people, and its JSON data
-// (status.proto), made from the same reports as the answers over gRPC.
-//   /               the page, with /status.css and /status.js. It loads nothing from other servers. These
-//                   three have no data of jobs and need no token. If the JSON needs one, the page asks for it.
+// The coordinator's pages on its HTTP port, read only: the status page for people, and its JSON
+// data (status.proto), made from the same reports as the answers over gRPC.
+//   /               the page, with /status.css and /status.js. It loads nothing from other servers.
+//                   These three have no data of jobs and need no token. If the JSON needs one, the
+//                   page asks for it.
 //   /api/v1/overview
 //   /api/v1/job?name=NAME
 #pragma once

@@ -14,10 +14,12 @@ using RawSyncService = v1::SyncService::WithRawCallbackMethod_PushFragment<
         v1::SyncService::WithCallbackMethod_GetContribution<
             v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>>;
 
-// Thread-safe; handlers return at once. What `service` points to outlives the server that it is registered with.
+// Thread-safe; handlers return at once. What `service` points to outlives the server that it is
+// registered with.
 class SyncService final : public RawSyncService {
  public:
-  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in
+  // seconds.
   explicit SyncService(const ServiceContext& service);
   ~SyncService() override;
 

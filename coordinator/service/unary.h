@@ -1,5 +1,5 @@
-// How unary calls work here. A call is checked on gRPC's thread and decided on the owner thread, which
-// also answers it: at once, or when the decision is durable.
+// How unary calls work here. A call is checked on gRPC's thread and decided on the owner thread,
+// which also answers it: at once, or when the decision is durable.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// Steps the core on the owner thread. If the answer is no refusal, respond(answer) -> absl::Status is
-// called there too, when the decision is durable.
+// Steps the core on the owner thread. If the answer is no refusal, respond(answer) -> absl::Status
+// is called there too, when the decision is durable.
 template <typename Respond>
 grpc::ServerUnaryReactor* AnswerStep(grpc::CallbackServerContext* context,
                                      const ServiceContext& service, Event event, Respond respond) {

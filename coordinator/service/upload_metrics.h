@@ -20,7 +20,8 @@ struct UploadMetrics {
 
   // Counts a call that failed. Does nothing for OK.
   void Count(const absl::Status& status);
-  // Shows what is kept now. May block, since others hold the lock of `uploads` while they use the disk.
+  // Shows what is kept now. May block, since others hold the lock of `uploads` while they use the
+  // disk.
   void Show(const Uploads& kept);
 };
 

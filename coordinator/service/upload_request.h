@@ -9,8 +9,8 @@
 
 namespace longhaul::coordinator {
 
-// In the order of the request. INVALID_ARGUMENT with BadRequest: `files` are not those of a folder, or
-// `upload` is not their digest. Pure.
+// In the order of the request. INVALID_ARGUMENT with BadRequest: `files` are not those of a folder,
+// or `upload` is not their digest. Pure.
 absl::StatusOr<std::vector<FolderFile>> AnnouncedFiles(const v1::PrepareUploadRequest& request);
 
 }  // namespace longhaul::coordinator

@@ -15,7 +15,8 @@ using RawUploadService =
 // registered with; so does `metrics`.
 class UploadService final : public RawUploadService {
  public:
-  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in seconds.
+  // Not inline: what makes or ends a service instantiates the handlers of all its methods, in
+  // seconds.
   UploadService(const ServiceContext& service, UploadMetrics* metrics);
   ~UploadService() override;
 

@@ -1,6 +1,6 @@
 // Takes a file of an upload: the executor gives a message to the file, which hashes and writes it,
-// while the next one is read (common/rpc/received_chunks.h). So it shares the threads with the other
-// bulk streams message by message. It is admitted and watched as they are
+// while the next one is read (common/rpc/received_chunks.h). So it shares the threads with the
+// other bulk streams message by message. It is admitted and watched as they are
 // (common/rpc/fragment_server.h). Its data are not copied between gRPC and the file.
 #pragma once
 

@@ -96,10 +96,11 @@ std::string CheckpointPath(const std::string& job_dir, int64_t step) {
 }
 
 absl::StatusOr<std::vector<int64_t>> CheckpointSteps(FileSystem& fs, const std::string& job_dir) {
-  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                      ListNames(fs, CheckpointFolder(job_dir)));
+  const absl::StatusOr<std::vector<std::string>> names = ListNames(fs, CheckpointFolder(job_dir));
   std::vector<int64_t> steps;
-  for (const std::string& name : names) {
+  if (absl::IsNotFound(names.status())) return steps;
+  LH_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
     int64_t step = 0;
     if (absl::SimpleAtoi(absl::StripPrefix(name, kPrefix), &step)) steps.push_back(step);
   }

@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& 
 
 // The folder of the checkpoint of a step, whether it exists or not.
 std::string CheckpointPath(const std::string& job_dir, int64_t step);
-// The steps of the existing checkpoints, ascending. Reads no manifests.
+// The steps of the existing checkpoints, ascending; empty if there is no folder. Reads no
+// manifests.
 absl::StatusOr<std::vector<int64_t>> CheckpointSteps(FileSystem& fs, const std::string& job_dir);
 
 // Compares the files of one checkpoint's folder with its manifest. Returns one error for each

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
@@ -118,6 +119,10 @@ absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options) {
 uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version) {
   const auto words = Philox(options.log_salt, fragment, version);
   return uint64_t{words[1]} << 32 | words[0];
+}
+
+absl::Status NotSeeded(int fragment) {
+  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
 }
 
 absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind, const RoundWork& work,

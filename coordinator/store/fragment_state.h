@@ -73,6 +73,9 @@ struct RoundWork {
   int threads = 1;
 };
 
+// FAILED_PRECONDITION: the fragment has no version yet.
+absl::Status NotSeeded(int fragment);
+
 // Changes the arrays of `state` by one round, and nothing else of it. kSeed: theta becomes the only
 // contribution, bit for bit; momentum and error become zero. kSkipped: no change. kOuter, kFinal:
 // the weighted mean and an outer step of each tile. After an error the arrays are partly changed.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/outer_momentum.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "coordinator/store/envelope.h"
@@ -83,7 +84,7 @@ absl::Status CheckOptions(const JobStoreOptions& options) {
   // The conditions are written so that NaN fails.
   if (!(options.outer_lr > 0 && options.outer_lr <= 1024))
     return refuse("outer lr is not in (0, 1024]");
-  if (!(options.outer_momentum >= 0 && options.outer_momentum <= 1 - 0x1p-20)) {
+  if (!(options.outer_momentum >= 0 && options.outer_momentum <= kOuterMomentumMax)) {
     return refuse("outer momentum is not in [0, 1 - 2^-20]");
   }
   if (options.snapshot_every < 1) return refuse("snapshot_every is below 1");

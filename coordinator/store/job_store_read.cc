@@ -20,10 +20,6 @@ absl::Span<const float> ValuesOf(const FloatArray& theta, const BlockRange& rang
                                             ElementsOf(range, theta.size()));
 }
 
-absl::Status NotSeeded(int fragment) {
-  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
-}
-
 }  // namespace
 
 absl::StatusOr<int64_t> JobStore::Version(int fragment) const {

@@ -22,10 +22,6 @@ bool IsDue(int64_t version, int64_t last, int64_t fragment, int64_t every) {
   return (version + fragment + every) / every > (last + fragment + every) / every;
 }
 
-absl::Status NotSeeded(size_t fragment) {
-  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
-}
-
 // Nothing is written that cannot be completed: until it failed, it would take the space that
 // commits need. The next files of the logs, and the database, keep room beside a checkpoint. A
 // snapshot may take all, since after it the log shrinks.
@@ -99,7 +95,7 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut(const std::vector<int64_t>& vers
   {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < fragments_.size(); ++i) {
-      if (fragments_[i]->committed.version < 0) return NotSeeded(i);
+      if (fragments_[i]->committed.version < 0) return NotSeeded(static_cast<int>(i));
       cut.versions.push_back(fragments_[i]->committed.version);
     }
   }

@@ -224,8 +224,10 @@ absl::Status Log::PrepareSpare(int64_t bytes) {
   const absl::StatusOr<SpareFile> made = spare.number == 0
                                              ? MakeLogFile(*fs_, dir_, number, bytes, options_.salt)
                                              : GrowLogFile(spare, bytes, options_.salt);
-  const bool full = absl::IsResourceExhausted(made.status()) && !IsFatal(made.status());
-  if (full) return made.status();
+  // The disk is full, or no file descriptor is left.
+  const bool passes =
+      absl::IsResourceExhausted(made.status()) || absl::IsUnavailable(made.status());
+  if (passes && !IsFatal(made.status())) return made.status();
   absl::MutexLock lock(&mutex_);
   if (!made.ok()) return FailLocked(made.status());
   spare_ = *made;
@@ -241,8 +243,8 @@ void Log::PrepareAhead() {
   }
   {
     absl::MutexLock prepare_lock(&prepare_mutex_);
-    // A full disk concerns only the call that needs the file. After any other error the log has
-    // ended, and every later call says so.
+    // An error that passes concerns only the call that needs the file. After any other error the
+    // log has ended, and every later call says so.
     (void)PrepareSpare(options_.file_bytes);
   }
   absl::MutexLock lock(&mutex_);
@@ -367,8 +369,11 @@ absl::Status Log::RemoveFiles(uint64_t sequence) {
       number = first->first;
     }
     // One name at a time, so that a crash cannot leave a gap.
-    LH_RETURN_IF_ERROR(fs_->Remove(JoinPath(dir_, LogFileName(number))));
-    if (absl::Status synced = fs_->SyncDir(dir_); !synced.ok()) return Fail(synced);
+    // An earlier call may have removed the name and had no descriptor to sync the folder with.
+    const absl::Status removed = fs_->Remove(JoinPath(dir_, LogFileName(number)));
+    if (!absl::IsNotFound(removed)) LH_RETURN_IF_ERROR(removed);
+    const absl::Status synced = fs_->SyncDir(dir_);
+    if (!synced.ok()) return absl::IsUnavailable(synced) ? synced : Fail(synced);
     absl::MutexLock lock(&mutex_);
     files_.erase(number);
     tails_.erase(number);
@@ -418,7 +423,7 @@ absl::Status Log::GiveBack() {
     if (given.ok()) given = fs_->SyncDir(dir_);
   }
   if (given.ok() && file != nullptr) given = EndLogFile(*file, number, tail, options_.salt);
-  return given.ok() ? given : Fail(given);
+  return given.ok() || absl::IsUnavailable(given) ? given : Fail(given);
 }
 
 }  // namespace longhaul

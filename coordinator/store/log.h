@@ -6,7 +6,8 @@
 // The next file is made before it is needed: by the call that fills the first half of the current
 // one, and without the lock, so that no other call waits for it.
 // A failed write or sync is final (fatal.h). A full disk when a frame is written or a file is made
-// is not: it gives RESOURCE_EXHAUSTED and leaves the log as it was.
+// is not: it gives RESOURCE_EXHAUSTED and leaves the log as it was. So does a lack of file
+// descriptors, which gives UNAVAILABLE.
 #pragma once
 
 #include <cstdint>

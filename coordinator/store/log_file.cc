@@ -12,7 +12,8 @@ namespace longhaul {
 namespace {
 
 absl::Status FinalIfFailed(const absl::Status& synced) {
-  return synced.ok() ? synced : MarkFatal(synced);
+  const bool tried = !absl::IsUnavailable(synced);
+  return synced.ok() || !tried ? synced : MarkFatal(synced);
 }
 
 }  // namespace

@@ -56,6 +56,8 @@ struct ParticipantRecord {
   // Set when the pool's first rank is ready.
   std::optional<int64_t> start_step;
   bool left = false;
+  // With `left`: a round was applied without the pool. Records of earlier versions always have it.
+  bool missed = false;
   // If the pool drained, its place is kept until then. InfinitePast if the pool is not away.
   absl::Time return_until = absl::InfinitePast();
 };

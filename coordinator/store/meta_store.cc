@@ -20,6 +20,10 @@ SqlValue StepValue(const std::optional<int64_t>& step) {
   if (!step.has_value()) return std::monostate();
   return *step;
 }
+SqlValue DepartedValue(const ParticipantRecord& participant) {
+  if (!participant.left) return int64_t{0};
+  return participant.missed ? kDepartedMissed : kDepartedGaveUp;
+}
 SqlValue TimeValue(absl::Time time) {
   if (time == absl::InfinitePast()) return std::monostate();
   return absl::ToUnixMicros(time);
@@ -61,7 +65,7 @@ absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participan
           " start_step = excluded.start_step, departed = excluded.departed,"
           " return_until = excluded.return_until",
           {participant.job_id, int64_t{participant.ordinal}, participant.pool,
-           participant.incarnation, StepValue(participant.start_step), int64_t{participant.left},
+           participant.incarnation, StepValue(participant.start_step), DepartedValue(participant),
            TimeValue(participant.return_until)})
       .status();
 }

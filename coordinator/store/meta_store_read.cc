@@ -139,7 +139,9 @@ absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
     participant.pool = BlobOf(row[1]);
     participant.incarnation = BlobOf(row[2]);
     if (const auto* start = std::get_if<int64_t>(&row[3])) participant.start_step = *start;
-    participant.left = IntegerOf(row[4]) != 0;
+    const int64_t departed = IntegerOf(row[4]);
+    participant.left = departed != 0;
+    participant.missed = departed == kDepartedMissed;
     participant.return_until = TimeOf(row[5]);
   }
   return participants;

@@ -5,6 +5,7 @@
 // schema version. Errors: those of SqliteDatabase.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +13,10 @@
 #include "coordinator/store/sqlite_database.h"
 
 namespace longhaul {
+
+// Values of participant.departed; 0: the pool has its place. Earlier versions wrote 1 for both, and
+// take both for the same.
+inline constexpr int64_t kDepartedMissed = 1, kDepartedGaveUp = 2;
 
 // Makes the tables in a new file, or adds those that a file of an earlier version lacks.
 // FAILED_PRECONDITION: the file at `path` has another schema.

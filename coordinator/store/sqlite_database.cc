@@ -43,6 +43,9 @@ absl::Status CheckFiles(const std::string& path) {
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const absl::StatusOr<std::string> wal = ReadFile(*fs, wal_path, kWalBytesMax);
   if (absl::IsNotFound(wal.status())) return absl::OkStatus();
+  // Of a database UNAVAILABLE says that another process has it. Here it is the lack of descriptors.
+  if (absl::IsUnavailable(wal.status()))
+    return absl::ResourceExhaustedError(wal.status().message());
   LH_RETURN_IF_ERROR(wal.status());
   absl::StatusOr<WalContent> content = CheckWal(*wal, wal_path);
   std::error_code error;
@@ -71,8 +74,8 @@ int Bind(sqlite3_stmt* statement, int index, const SqlValue& value) {
   return sqlite3_bind_null(statement, index);
 }
 
-// What the system said when an operation on the write-ahead log failed. (sqlite3_system_errno does not
-// tell it of a commit.)
+// What the system said when an operation on the write-ahead log failed. (sqlite3_system_errno does
+// not tell it of a commit.)
 int LogErrno(sqlite3* connection) {
   sqlite3_file* log = nullptr;
   if (sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK ||

@@ -223,12 +223,16 @@ Uploads::Uploads(FileSystem* fs, const Clock* clock, const Options& options)
 Uploads::~Uploads() = default;
 
 absl::StatusOr<std::unique_ptr<Uploads>> Uploads::Open(FileSystem* fs, const Clock* clock,
-                                                       const Options& options) {
+                                                       const Options& options,
+                                                       std::vector<std::string>* troubles) {
   std::unique_ptr<Uploads> uploads(new Uploads(fs, clock, options));
   const auto names = fs->List(UploadsFolder(options.data_dir));
   if (absl::IsNotFound(names.status())) return uploads;
   LH_RETURN_IF_ERROR(names.status());
-  for (const std::string& name : *names) LH_RETURN_IF_ERROR(uploads->Load(name));
+  for (const std::string& name : *names) {
+    const absl::Status loaded = uploads->Load(name);
+    if (!loaded.ok() && troubles != nullptr) troubles->emplace_back(loaded.message());
+  }
   return uploads;
 }
 
@@ -238,22 +242,31 @@ absl::Status Uploads::Load(const std::string& name) {
   const std::string kind = name.substr(id.size());
   if (!IsSha256Hex(id) || (!kind.empty() && kind != kPartial && kind != kRemoved))
     return absl::OkStatus();
+  const bool whole = kind.empty();
+  // A crash came while it was made, or the disk failed.
+  const auto remove_damaged = [&](absl::string_view what) -> absl::Status {
+    LH_RETURN_IF_ERROR(RemoveFolder(*fs_, folder));
+    if (!whole) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat("the upload ", folder, " was damaged, and is removed: ", what));
+  };
   absl::MutexLock lock(&mutex_);
   if (kind == kRemoved || uploads_.contains(id)) return RemoveFolder(*fs_, folder);
   absl::StatusOr<StoredList> list = ReadList(*fs_, folder, id);
-  // A crash came while it was made, or the disk failed.
   if (absl::IsNotFound(list.status()) || absl::IsDataLoss(list.status()))
-    return RemoveFolder(*fs_, folder);
+    return remove_damaged(list.status().message());
   LH_RETURN_IF_ERROR(list.status());
   std::shared_ptr<Upload> upload = Upload::Of(id, std::move(list->files));
   upload->touched = upload->written = std::min(list->touched, clock_->Now());
-  upload->whole = kind.empty();
+  upload->whole = whole;
   for (size_t i = 0; i < upload->files.size(); ++i) {
     LH_ASSIGN_OR_RETURN(const int64_t size, SizeOf(*fs_, JoinPath(folder, upload->files[i].name)));
-    if (upload->whole && size != upload->files[i].bytes) return RemoveFolder(*fs_, folder);
+    if (whole && size != upload->files[i].bytes)
+      return remove_damaged(absl::StrCat(upload->files[i].name, " has ", size, " bytes instead of ",
+                                         upload->files[i].bytes));
     // A file that is longer than announced is sent again from its beginning.
     const int64_t bytes = size > upload->files[i].bytes ? 0 : size;
-    upload->parts[i].received = {.bytes = bytes, .verified = upload->whole};
+    upload->parts[i].received = {.bytes = bytes, .verified = whole};
   }
   uploads_[id] = std::move(upload);
   return absl::OkStatus();

@@ -80,9 +80,12 @@ class Uploads {
     int64_t free_min = kUploadFreeMin;
   };
   // Finds what is there, and ends removals that were interrupted. What is no upload is left alone.
-  // `fs` and `clock` outlive the object. Errors: those of the file system.
-  static absl::StatusOr<std::unique_ptr<Uploads>> Open(FileSystem* fs, const Clock* clock,
-                                                       const Options& options);
+  // `troubles`, if not null, gets a text for each folder that cannot be used or removed now, which
+  // is left alone, and for each whole upload that was removed since it is damaged. `fs` and `clock`
+  // outlive the object. Errors: those of the file system, if the folders cannot be listed.
+  static absl::StatusOr<std::unique_ptr<Uploads>> Open(
+      FileSystem* fs, const Clock* clock, const Options& options,
+      std::vector<std::string>* troubles = nullptr);
   ~Uploads();
 
   struct Prepared {
@@ -130,6 +133,7 @@ class Uploads {
   using ById = std::map<std::string, std::shared_ptr<Upload>, std::less<>>;
 
   Uploads(FileSystem* fs, const Clock* clock, const Options& options);
+  // DATA_LOSS: a whole upload was damaged, and was removed.
   absl::Status Load(const std::string& name);
   std::string PathOf(const Upload& upload) const;
   absl::Status WriteList(Upload& upload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -86,7 +86,6 @@ std::vector<DueRound> Exchange::Due() {
     result.kind = verdict == RoundVerdict::kSkip ? RoundKind::kSkipped : round.kind();
     result.contributors = round.contributors();
     result.missed = round.Owing(participants_, Presence::kLost);
-    for (int ordinal : result.missed) participants_.at(ordinal).presence = Presence::kMissed;
     progress.kind = result.kind;
     progress.evaluator.clear();
     round.Close();

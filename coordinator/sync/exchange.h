@@ -47,7 +47,7 @@ struct DueRound {
   RoundKind kind = RoundKind::kOuter;
   // The incarnation that contributed, by ordinal.
   std::map<int, std::string> contributors;
-  // Lost pools that owed the round. They are out of the job now.
+  // Lost pools that owed the round. They are out of the job from now on.
   std::vector<int> missed;
 };
 
@@ -88,7 +88,8 @@ class Exchange {
   void PoolRestarted(const Participant& pool);
   // Pools came, left or became ready: Due will look at every round again.
   void PoolsChanged();
-  // Closes and returns the rounds that are to be applied. Lost pools that owed them become kMissed.
+  // Closes and returns the rounds that are to be applied. Lost pools that owed one are named; the
+  // caller makes them kMissed.
   std::vector<DueRound> Due();
   // Closes and returns the seeds that are neither committed nor being applied. No pool contributes
   // to them.

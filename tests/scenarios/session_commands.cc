@@ -29,7 +29,8 @@ session::Event Plan(const Command& c) {
                      .start_step = c.Number("start"),
                      .ordinal = static_cast<int>(c.Number("ordinal")),
                      .seed = c.Has("seed"),
-                     .pool_evaluation_cycles = c.Number("evaluate-pool")};
+                     .pool_evaluation_cycles = c.Number("evaluate-pool"),
+                     .all_evaluate_last = c.Has("evaluate-last")};
   const std::vector<int64_t> versions = c.Numbers("versions"),
                              contributed = c.Numbers("contributed");
   const std::vector<FragmentSchedule> schedule = MakeSchedule(options);

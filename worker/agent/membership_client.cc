@@ -266,7 +266,12 @@ std::vector<std::string> MembershipClient::AskAboutKept() {
   asked_about_kept_ = absl::Now();
   std::vector<std::string> kept;
   if (options_.kept_jobs) kept = options_.kept_jobs();
-  kept.resize(std::min(kept.size(), kKeptJobsMax));
+  if (kept.size() <= kKeptJobsMax) return kept;
+  // They take turns.
+  absl::c_sort(kept);
+  absl::c_rotate(kept, absl::c_upper_bound(kept, asked_about_last_));
+  kept.resize(kKeptJobsMax);
+  asked_about_last_ = kept.back();
   return kept;
 }
 

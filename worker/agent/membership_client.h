@@ -163,6 +163,8 @@ class MembershipClient {
   // The newest assignment that came with a spec.
   v1::Assignment with_spec_;
   absl::Time asked_about_kept_;
+  // If there are too many kept jobs for one request: the last that was asked about.
+  std::string asked_about_last_;
   // Empty if there is something to do, or may be soon.
   std::optional<absl::Time> idle_since_;
   std::string missing_;

@@ -55,7 +55,8 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
               .start_step = plan.start_step(),
               .ordinal = plan.ordinal(),
               .seed = plan.seed(),
-              .pool_evaluation_cycles = plan.pool_evaluation_cycles()};
+              .pool_evaluation_cycles = plan.pool_evaluation_cycles(),
+              .all_evaluate_last = plan.all_evaluate_last()};
   if (plan.steps() < 1 || plan.start_step() < 0 || plan.start_step() > plan.steps() ||
       plan.fragments().empty() || !(plan.alpha() >= 0 && plan.alpha() <= 1)) {
     return Bad("steps, start_step, alpha or fragments are out of range");

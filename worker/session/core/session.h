@@ -6,7 +6,7 @@
 //            the versions
 //   step t   run -> push what is due at t, in fragment order -> merge what is due at t, in fragment
 //            order
-//   step N   the same, then the final round: push all, merge all -> evaluate if asked -> finish
+//   step N   the same, then the final round: push all, merge all -> evaluate -> finish
 //   drain    at the end of a step: push what is due, merge nothing -> all pushes done -> finish
 //
 // Training waits in one place: where a merge is due and its commit has not arrived. What a rank

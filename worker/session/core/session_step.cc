@@ -113,13 +113,13 @@ bool Session::MergeNext(int index, Actions& out) {
 }
 
 // The commit that asked for the evaluation may be merged before others of its cycle. The evaluation
-// waits until all commits of the cycle are merged.
+// waits until all commits of the cycle are merged. After the last round every pool may be asked.
 void Session::EvaluateDue(Actions& out) {
-  if (!evaluate_.has_value()) return;
-  bool cycle = true, complete = true;
+  if (!evaluate_.has_value() && !plan_.all_evaluate_last) return;
+  bool cycle = evaluate_.has_value(), complete = true;
   int64_t oldest = fragments_[0].held;
   for (const Fragment& fragment : fragments_) {
-    cycle &= *evaluate_ <= fragment.schedule.rounds && fragment.held >= *evaluate_;
+    cycle = cycle && *evaluate_ <= fragment.schedule.rounds && fragment.held >= *evaluate_;
     complete &= fragment.held == LastVersion(fragment);
     oldest = std::min(oldest, fragment.held);
   }

@@ -71,7 +71,7 @@ TEST(JobEventsTest, SaysWhatHappenedToAPool) {
   EXPECT_EQ(EventOf(place).step(), 30);
   place.place.gone = true;
   EXPECT_EQ(EventOf(place).kind(), v1::POOL_LEFT);
-  place.late = true;
+  place.place.missed = true;
   EXPECT_EQ(EventOf(place).kind(), v1::POOL_LATE);
   EXPECT_EQ(EventOf(place).pool(), "east");
   const v1::JobEvent aside =

@@ -45,7 +45,7 @@ TEST_F(OwnerArbiterTest, AStoreThatFailedQuarantinesItsJob) {
   thread_.Stop();
   EXPECT_EQ(performer_->View(id_)->state, JobState::kQuarantined);
   EXPECT_EQ(performer_->View(id_)->fault->code, "DATA_LOSS");
-  EXPECT_FALSE(performer_->halted());
+  EXPECT_TRUE(performer_->health().ok());
 }
 
 TEST_F(OwnerArbiterTest, WithoutTheOwnerThreadNothingIsDecided) {

@@ -189,7 +189,6 @@ TEST_F(PerformerTest, AFatalErrorHaltsOnce) {
   records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
   Step(Failing(id, "b"));
   EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"});
-  EXPECT_TRUE(performer_->halted());
   EXPECT_TRUE(absl::IsUnavailable(performer_->health()));
   EXPECT_EQ(fatal_, 1);
   records_.Refuse(absl::OkStatus());
@@ -235,7 +234,7 @@ TEST_F(PerformerTest, AFatalErrorElsewhereAnswersEventsThatWaitForTheDisk) {
 TEST_F(PerformerTest, AFatalErrorWhileAJobIsStoredHalts) {
   records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
   EXPECT_TRUE(absl::IsDataLoss(performer_->Submit(Spec("job"), "").status()));
-  EXPECT_TRUE(performer_->halted());
+  EXPECT_TRUE(absl::IsUnavailable(performer_->health()));
   EXPECT_EQ(fatal_, 1);
 }
 

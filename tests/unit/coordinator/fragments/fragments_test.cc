@@ -4,10 +4,12 @@
 
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/part_intake.h"
+#include "coordinator/fragments/stream_account.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
@@ -259,6 +261,32 @@ TEST_F(FragmentsTest, AFullDiskIsNotReportedForEverWhenNobodyComesAgain) {
   now += absl::Seconds(2);
   EXPECT_TRUE(fragments_.Health().ok()) << fragments_.Health();
   EXPECT_EQ(fragments_.Find("left")->full(), "");
+}
+
+TEST_F(FragmentsTest, WhatAJobBeginsWithIsLookedForUnlessItIsTheUsersFolder) {
+  const auto check = [&](const InitialCheckpoint& initial) {
+    return fragments_.CheckInitial(**JobFragments::Create(
+        {.manifest = {.id = "new", .options = {.fragment_elements = {1}}}, .initial = initial}));
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(check({.job = "job", .step = 60})));
+  EXPECT_TRUE(absl::IsFailedPrecondition(check({.upload = "sent"})));
+  EXPECT_TRUE(check({.folder = "/nowhere"}).ok()) << "its disk may hang";
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  ASSERT_TRUE(Apply("job", Seed()).ok());
+  ASSERT_TRUE(Checkpoint("job").ok());
+  EXPECT_TRUE(check({.job = "job", .step = 60}).ok());
+}
+
+TEST_F(FragmentsTest, AStreamThatEndsAfterItsJobIsForgottenMakesNoSeriesOfIt) {
+  const StreamAccount stream{fragments_.Find("job"), 0, "e3m0"};
+  stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
+  EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
+  fragments_.Close("job");
+  metrics_.RemoveJob("job");
+  stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
+  EXPECT_FALSE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
+  EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="")"));
 }
 
 TEST_F(FragmentsTest, WorksInProgressKeepAClosedJobAlive) {

@@ -33,16 +33,47 @@ class OneWatch final : public v1::JobService::CallbackService {
   absl::Notification opened;
 };
 
-TEST(JobWatchersTest, AWatcherThatDoesNotReadHasNoMoreEventsWaitingThanAreKept) {
+// A call, from the client to the stream.
+struct Watch {
+  Watch() {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    reader = stub->WatchJob(&context, {});
+    service.opened.WaitForNotification();
+  }
   OneWatch service;
-  auto server = Server::Start({.address = "127.0.0.1:0"}, {&service});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto stub = v1::JobService::NewStub(MakeChannel({.address = (*server)->address()}));
+  const std::unique_ptr<Server> server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
+  const std::unique_ptr<v1::JobService::Stub> stub =
+      v1::JobService::NewStub(MakeChannel({.address = server->address()}));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
-  const auto reader = stub->WatchJob(&context, {});
-  service.opened.WaitForNotification();
+  std::unique_ptr<grpc::ClientReader<v1::WatchJobResponse>> reader;
+};
 
+TEST(JobWatchersTest, ThereIsAMostOfWatchersAndOneThatEndedDoesNotCount) {
+  const JobWatchers::EventSource none = [](const std::string&, int64_t) {
+    return std::vector<v1::JobEvent>();
+  };
+  v1::Job job;
+  job.set_id("a");
+  const absl::Time now = absl::FromUnixSeconds(1700000000);
+  JobWatchers watchers(1);
+  Watch first, second, third;
+  watchers.Add({.stream = first.service.stream}, job, 0, now, none);
+  watchers.Add({.stream = second.service.stream}, job, 0, now, none);
+  EXPECT_EQ(second.reader->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  first.service.stream->End(absl::OkStatus());
+  watchers.Add({.stream = third.service.stream}, job, 0, now, none);
+  watchers.EndAll(absl::UnavailableError("going down"));
+  for (Watch* watch : {&first, &third}) {
+    v1::WatchJobResponse response;
+    EXPECT_TRUE(watch->reader->Read(&response));
+    EXPECT_FALSE(watch->reader->Read(&response));
+  }
+  EXPECT_TRUE(first.reader->Finish().ok());
+  EXPECT_EQ(third.reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(JobWatchersTest, AWatcherThatDoesNotReadHasNoMoreEventsWaitingThanAreKept) {
+  Watch watch;
   JobEvents events;
   const JobWatchers::EventSource source = [&](const std::string&, int64_t after) {
     return events.After(after);
@@ -53,7 +84,7 @@ TEST(JobWatchersTest, AWatcherThatDoesNotReadHasNoMoreEventsWaitingThanAreKept) 
   job.add_warnings(std::string(2 << 20, 'w'));
   absl::Time now = absl::FromUnixSeconds(1700000000);
   JobWatchers watchers;
-  watchers.Add({.stream = service.stream, .events_after = 0}, job, 0, now, source);
+  watchers.Add({.stream = watch.service.stream, .events_after = 0}, job, 0, now, source);
   const int64_t all = 3 * JobEvents::kEventsMax;
   for (int64_t e = 1; e <= all; ++e) {
     events.Add(MakeEvent(v1::POOL_LOST, v1::WARNING, absl::StrCat("event ", e)), now);
@@ -67,12 +98,12 @@ TEST(JobWatchersTest, AWatcherThatDoesNotReadHasNoMoreEventsWaitingThanAreKept) 
 
   // Some messages were on their way before the connection was full.
   v1::WatchJobResponse last;
-  while (reader->Read(&last)) EXPECT_LE(last.events_size(), JobEvents::kEventsMax);
+  while (watch.reader->Read(&last)) EXPECT_LE(last.events_size(), JobEvents::kEventsMax);
   EXPECT_EQ(last.job().state(), v1::COMPLETED);
   ASSERT_EQ(last.events_size(), JobEvents::kEventsMax);
   EXPECT_EQ(last.events(0).sequence(), all - JobEvents::kEventsMax + 1);
   EXPECT_EQ(last.events().rbegin()->sequence(), all);
-  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(watch.reader->Finish().ok());
 }
 
 }  // namespace

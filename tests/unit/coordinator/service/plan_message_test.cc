@@ -21,6 +21,7 @@ TEST_F(PlanMessageTest, APlanIsOfTheJobAndOfTheRanksPlace) {
   EXPECT_EQ(plan.start_step(), 7);
   EXPECT_EQ(plan.ordinal(), 1);
   EXPECT_FALSE(plan.seed());
+  EXPECT_TRUE(plan.all_evaluate_last());
   EXPECT_EQ(plan.up().codec(), Spec("pair").spec.sync().up().codec());
   ASSERT_EQ(plan.fragments_size(), 1);
   EXPECT_EQ(plan.fragments(0).elements(), kElements);

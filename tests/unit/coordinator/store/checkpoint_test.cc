@@ -208,5 +208,24 @@ TEST_F(CheckpointTest, LeavesOutAFolderWithoutAManifest) {
   EXPECT_EQ(ListCheckpoints(fs_, "j")->size(), 1u);
 }
 
+// Nobody may read its folders.
+class ClosedFileSystem : public DelegatingFileSystem {
+ public:
+  using DelegatingFileSystem::DelegatingFileSystem;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    return absl::PermissionDeniedError("not yours");
+  }
+};
+
+TEST_F(CheckpointTest, AFolderThatCannotBeReadIsNotOneWithoutCheckpoints) {
+  EXPECT_TRUE(CheckpointSteps(fs_, "none")->empty());
+  Advance();
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  EXPECT_EQ(*CheckpointSteps(fs_, "j"), std::vector<int64_t>{30});
+  ClosedFileSystem closed(&fs_);
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckpointSteps(closed, "j").status()));
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -54,6 +54,9 @@ TEST(JobManifestTest, DistinguishesMissingDamagedAndNewerManifests) {
     ASSERT_TRUE(WriteFileAtomically(fs, "./manifest", good.substr(0, i)).ok());
     EXPECT_TRUE(absl::IsDataLoss(ReadJobManifest(fs, ".").status())) << i;
   }
+  // Larger than any manifest: damaged, not a full disk.
+  ASSERT_TRUE((*fs.Create("./manifest"))->Truncate(17 << 20).ok());
+  EXPECT_TRUE(absl::IsDataLoss(ReadJobManifest(fs, ".").status()));
   for (const char number : {'2', '4'}) {
     std::string other = good;
     other[7] = number;

@@ -203,6 +203,36 @@ TEST_F(LogTest, AFailedSyncIsFinal) {
   EXPECT_EQ(log_.status(), failed);
 }
 
+// UNAVAILABLE: no file descriptor was left to try it with.
+TEST_F(LogTest, AFolderSyncThatWasNotTriedLeavesTheLogAsItWas) {
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(Append("x").ok());
+  const auto none_left = [](int64_t, FileOp op) {
+    return op == FileOp::kSyncDir ? absl::UnavailableError("too many open files")
+                                  : absl::OkStatus();
+  };
+  fs_.SetDecision(none_left);
+  ASSERT_TRUE(Append("x").ok()) << "the file was made ahead";
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Append("x").ok());
+  EXPECT_TRUE(absl::IsUnavailable(Append("x").status()));
+  fs_.SetDecision(nullptr);
+  EXPECT_EQ(Append("x")->body.file, 3);
+  ASSERT_TRUE(log_.Sync().ok());
+  fs_.SetDecision(none_left);
+  EXPECT_TRUE(absl::IsUnavailable(log_.RemoveBefore(1000)));
+  fs_.SetDecision(nullptr);
+  ASSERT_TRUE(log_.RemoveBefore(1000).ok());
+  EXPECT_THAT(LogFiles(), testing::ElementsAre("0000000003.log"));
+  ASSERT_TRUE(Append("x").ok());
+  fs_.SetDecision(none_left);
+  EXPECT_TRUE(absl::IsUnavailable(log_.GiveBack())) << "the next file was made ahead";
+  fs_.SetDecision(nullptr);
+  ASSERT_TRUE(log_.GiveBack().ok());
+  EXPECT_EQ(Append("x")->body.file, 4);
+  ASSERT_TRUE(log_.Sync().ok());
+  EXPECT_EQ(RecoverLog(*memory_.CrashCopy(UnsyncedFate::kDropped), "", {.salt = 9})->frames.size(),
+            3u);
+}
+
 TEST_F(LogTest, SyncsOnlyWhatIsNew) {
   ASSERT_TRUE(Append("x").ok());
   ASSERT_TRUE(log_.Sync().ok());

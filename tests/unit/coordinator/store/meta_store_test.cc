@@ -175,12 +175,13 @@ TEST_F(MetaStoreTest, KeepsParticipantsByOrdinal) {
   const absl::Time back = absl::FromUnixMicros(1700000000123456);
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   ASSERT_TRUE(Commit({ParticipantRecord{"id1", "west", "00ff", 1, std::nullopt, false}}).ok());
-  ASSERT_TRUE(Commit({ParticipantRecord{"id1", "east", "aa", 0, 120, false, back},
-                      ParticipantRecord{"id1", "west", "00ff", 1, 60, true}})
+  ASSERT_TRUE(Commit({ParticipantRecord{"id1", "east", "aa", 0, 120, false, false, back},
+                      ParticipantRecord{"id1", "west", "00ff", 1, 60, true},
+                      ParticipantRecord{"id1", "south", "bb", 2, 60, true, true}})
                   .ok());
   Reopen();
   const auto found = *store_->ListParticipants("id1");
-  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].pool, "east");
   EXPECT_EQ(found[0].start_step, 120);
   EXPECT_FALSE(found[0].left);
@@ -188,7 +189,9 @@ TEST_F(MetaStoreTest, KeepsParticipantsByOrdinal) {
   EXPECT_EQ(found[1].incarnation, "00ff");
   EXPECT_EQ(found[1].start_step, 60);
   EXPECT_TRUE(found[1].left);
+  EXPECT_FALSE(found[1].missed);
   EXPECT_EQ(found[1].return_until, absl::InfinitePast());
+  EXPECT_TRUE(found[2].left && found[2].missed);
 }
 
 TEST_F(MetaStoreTest, KeepsEvaluationsOnce) {

@@ -1,5 +1,6 @@
 // The store on the system's own files: real folder names, locks and preallocation.
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "common/io/posix_filesystem.h"
 #include "coordinator/store/check.h"
 #include "coordinator/store/data_folder.h"
+#include "coordinator/store/fatal.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_store.h"
 #include "coordinator/store/sqlite_database.h"
@@ -20,6 +22,23 @@
 
 namespace longhaul {
 namespace {
+
+// While it exists, this process cannot open a file.
+class NoFileLeft {
+ public:
+  NoFileLeft() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = dup(STDIN_FILENO);
+    close(next);
+    rlimit now = before_;
+    now.rlim_cur = next;
+    setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~NoFileLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
 
 class RealFilesTest : public testing::Test {
  protected:
@@ -67,6 +86,26 @@ TEST_F(RealFilesTest, AFolderThatIsAFileIsAnErrorOfThatJob) {
   EXPECT_FALSE(refused.ok());
   EXPECT_FALSE(absl::IsNotFound(refused));
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(LogFolder(dir_)));
+}
+
+TEST_F(RealFilesTest, AStoreWithoutAFileDescriptorGoesOnWhenThereIsOne) {
+  const auto store = JobStore::Create(fs_.get(), dir_, ManifestWith(SmallOptions()));
+  ASSERT_TRUE(store.ok()) << store.status();
+  const std::vector<float> values = NoiseOf(1000, 1);
+  ASSERT_TRUE(Round(**store, 0, RoundKind::kSeed, {values}).ok());
+  {
+    const NoFileLeft none;
+    EXPECT_TRUE(absl::IsUnavailable(fs_->Create(JoinPath(dir_, "new")).status()));
+    EXPECT_TRUE(absl::IsUnavailable(fs_->List(dir_).status()));
+    EXPECT_TRUE(absl::IsUnavailable(fs_->SyncDir(dir_)));
+    // Until the log needs another file.
+    const PartInfo part{.fragment = 0, .version = 1, .kind = RoundKind::kOuter, .pool = "pool0"};
+    absl::Status pushed;
+    for (int i = 0; i < 100 && pushed.ok(); ++i) pushed = Push(**store, part, values).status();
+    EXPECT_TRUE(absl::IsUnavailable(pushed)) << pushed;
+    EXPECT_FALSE(IsFatal(pushed));
+  }
+  EXPECT_TRUE(Round(**store, 0, RoundKind::kOuter, {values}).ok());
 }
 
 TEST_F(RealFilesTest, TellsThatACoordinatorRuns) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
@@ -33,9 +34,11 @@ class UploadsTest : public ::testing::Test {
 
   void Open(int64_t bytes_max = 1000) {
     uploads_.reset();
+    troubles_.clear();
     auto opened = Uploads::Open(
         &fs_, &clock_,
-        {.data_dir = kData, .bytes_max = bytes_max, .keep = absl::Hours(1), .free_min = 0});
+        {.data_dir = kData, .bytes_max = bytes_max, .keep = absl::Hours(1), .free_min = 0},
+        &troubles_);
     ASSERT_TRUE(opened.ok()) << opened.status();
     uploads_ = *std::move(opened);
   }
@@ -68,6 +71,7 @@ class UploadsTest : public ::testing::Test {
   MemoryFileSystem base_;
   FailingFileSystem fs_{&base_};
   ManualClock clock_{absl::FromUnixSeconds(1700000000)};
+  std::vector<std::string> troubles_;
   const std::vector<Content> model_ = {{"manifest.json", "{}"}, {"a.f32", std::string(300, 'a')}};
   const std::vector<Content> other_ = {{"config.json", "{}"}, {"b", std::string(500, 'b')}};
   std::unique_ptr<Uploads> uploads_;
@@ -312,6 +316,21 @@ TEST_F(UploadsTest, DamageIsFoundByTheCheck) {
   Open();
   EXPECT_FALSE(uploads_->Find(NameOf(model_)).has_value());
   EXPECT_EQ(Folders(), std::vector<std::string>{"mine"});
+  ASSERT_EQ(troubles_.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(troubles_[0], "a.f32 has 7 bytes instead of")) << troubles_[0];
+}
+
+TEST_F(UploadsTest, AFolderThatCannotBeRemovedDoesNotStopTheOthers) {
+  Open();
+  SendAll(model_);
+  const std::string left = UploadFolder(kData, std::string(64, '0')) + ".removed";
+  ASSERT_TRUE(fs_.CreateDir(left).ok());
+  fs_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kRemove ? absl::PermissionDeniedError("not yours") : absl::OkStatus();
+  });
+  Open();
+  EXPECT_TRUE(uploads_->Find(NameOf(model_)).has_value());
+  EXPECT_EQ(troubles_, std::vector<std::string>{"not yours"});
 }
 
 }  // namespace

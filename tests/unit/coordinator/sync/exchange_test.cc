@@ -73,7 +73,7 @@ TEST_F(ExchangeTest, SaysWhatIsWrongWithAContribution) {
   e.participants().at(late.ordinal).presence = Presence::kLost;
   EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotLive);
   EXPECT_EQ(e.Due().size(), 1);
-  EXPECT_EQ(late.presence, Presence::kMissed);
+  e.participants().at(late.ordinal).presence = Presence::kMissed;
   EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotParticipant);
 }
 
@@ -181,7 +181,7 @@ TEST_F(ExchangeTest, ARestoredSeedCountsWhateverItsStart) {
   EXPECT_EQ(due[0].kind, RoundKind::kSeed);
 }
 
-TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
+TEST_F(ExchangeTest, ADueRoundNamesTheLostPoolsThatOwedIt) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0).presence = Presence::kLost;
   AddReady(e, "c", 0).presence = Presence::kAway;
@@ -191,9 +191,6 @@ TEST_F(ExchangeTest, ADueRoundMarksTheLostPoolsThatOwedIt) {
   const std::vector<DueRound> due = e.Due();
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].missed, std::vector<int>{1});
-  EXPECT_EQ(e.participants().at(1).presence, Presence::kMissed);
-  EXPECT_EQ(e.participants().at(2).presence, Presence::kAway);
-  EXPECT_EQ(e.participants().at(3).presence, Presence::kLost);
 }
 
 TEST_F(ExchangeTest, ANewIncarnationContributesInsteadOfTheEarlierOne) {

@@ -37,8 +37,9 @@ class MembershipClientTest : public testing::Test {
                                   .idle_after = idle_after_,
                                   .kept_jobs_every = absl::Milliseconds(20),
                                   .kept_jobs =
-                                      [] {
-                                        return std::vector<std::string>{"a", "b"};
+                                      [this] {
+                                        absl::MutexLock lock(&mutex_);
+                                        return kept_;
                                       },
                                   .on_ended_jobs =
                                       [this](const std::vector<std::string>& jobs) {
@@ -80,6 +81,7 @@ class MembershipClientTest : public testing::Test {
   // The name in the spec of each answer.
   std::vector<std::string> specs_ ABSL_GUARDED_BY(mutex_);
   MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_) = {"a", "b"};
   std::vector<std::string> kept_ended_ ABSL_GUARDED_BY(mutex_);
   absl::Status refused_;
   absl::Notification ended_;
@@ -138,6 +140,22 @@ TEST_F(MembershipClientTest, AsksAtJoinAndNowAndThenWhichKeptJobsHaveEnded) {
   const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return kept_ended_ == std::vector<std::string>{"b"};
   };
+  EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&told), absl::Seconds(60)));
+}
+
+TEST_F(MembershipClientTest, AsksAboutAllJobsThatAreKeptHoweverMany) {
+  {
+    absl::MutexLock lock(&mutex_);
+    kept_.clear();
+    for (int i = 0; i < 600; ++i) kept_.push_back(absl::StrCat("job", i));
+  }
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.ended_jobs = {"job599"};
+  }
+  Start();
+  absl::MutexLock lock(&mutex_);
+  const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !kept_ended_.empty(); };
   EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&told), absl::Seconds(60)));
 }
 

@@ -36,6 +36,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   commit->set_evaluator("a");
   commit->add_pools("b");
   proto.set_pool_evaluation_cycles(5);
+  proto.set_all_evaluate_last(true);
   const auto plan = PlanFromProto(proto, "a");
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->fragments[0].newest.version, -1);
@@ -44,6 +45,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   EXPECT_FALSE(plan->fragments[1].newest.contributed);
   EXPECT_EQ(plan->fragments[1].schedule.PushStep(2), 20);
   EXPECT_EQ(plan->pool_evaluation_cycles, 5);
+  EXPECT_TRUE(plan->all_evaluate_last);
 }
 
 TEST(PlanConversionTest, ImpossiblePlansAreRefused) {
