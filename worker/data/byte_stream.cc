@@ -142,8 +142,9 @@ class ZstdStream : public ByteStream {
       if (given_.pos == given_.size) {
         LH_ASSIGN_OR_RETURN(const size_t n, file_.Read(absl::MakeSpan(input_)));
         given_ = {input_.data(), n, 0};
-        // The decoder may have more output without further input.
-        if (n == 0 && !more_) break;
+        // Within a frame the decoder may have more output without further input. Behind one it would
+        // begin another.
+        if (n == 0 && left_ == 0) break;
       }
       const size_t before = result.pos, taken = given_.pos;
       const size_t code = ZSTD_decompressStream(context_, &result, &given_);
@@ -152,7 +153,6 @@ class ZstdStream : public ByteStream {
                                                   ": ", ZSTD_getErrorName(code)));
       }
       left_ = code;
-      more_ = result.pos == result.size;
       if (result.pos == before && given_.pos == taken) break;
     }
     if (result.pos == 0 && left_ != 0)
@@ -166,7 +166,6 @@ class ZstdStream : public ByteStream {
   ZSTD_DCtx* const context_;
   ZSTD_inBuffer given_ = {nullptr, 0, 0};
   size_t left_ = 0;  // 0: a frame has ended.
-  bool more_ = false;
 };
 
 }  // namespace
