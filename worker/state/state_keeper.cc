@@ -125,7 +125,8 @@ bool StateKeeper::CanUse(const SavedStates& saved, const SaveId& save) const {
   return saved.Covers(save, SlotsOf(saved.PhaseOf(save)));
 }
 
-// Each rank tells whether it keeps state, and which saves it could take up.
+// Each rank tells whether it keeps state, how often, and which saves it could take up. All save at the
+// slowest pace: what each node was told differs, but they gather after the same steps.
 absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates& saved) {
   std::vector<SaveId> own;
   for (const SaveId& save : saved.saves()) {
@@ -133,7 +134,8 @@ absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates&
   }
   std::vector<int64_t> told = {folder_.empty()         ? kNotKept
                                : saved.files().empty() ? kEmpty
-                                                       : kHasFiles};
+                                                       : kHasFiles,
+                               absl::ToInt64Microseconds(options_.every)};
   for (size_t i = 0; i < kSavesCompared; ++i) {
     told.push_back(i < own.size() ? own[i].step : -1);
     told.push_back(i < own.size() ? std::bit_cast<int64_t>(own[i].life) : 0);
@@ -143,6 +145,7 @@ absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates&
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<int64_t>& of_rank = ranks[rank];
     something_saved_ |= of_rank[0] == kHasFiles;
+    options_.every = std::max(options_.every, absl::Microseconds(of_rank[1]));
     if (of_rank[0] == kNotKept) {
       if (keeps_ && !folder_.empty()) {
         options_.log.Warning(
@@ -151,7 +154,7 @@ absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates&
       keeps_ = false;
     }
     std::erase_if(own, [&](const SaveId& save) {
-      for (size_t i = 1; i < of_rank.size(); i += 2) {
+      for (size_t i = 2; i < of_rank.size(); i += 2) {
         if (of_rank[i] == save.step && std::bit_cast<uint64_t>(of_rank[i + 1]) == save.life)
           return false;
       }

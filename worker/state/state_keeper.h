@@ -73,6 +73,7 @@ class StateKeeper {
     StateOwner owner;
     // See StateTag.
     uint64_t life = 0;
+    // The ranks of a pool take the longest of theirs.
     absl::Duration every = absl::Minutes(1);
     // A save that is further from the start step than this many steps is not used.
     int64_t age_max = 1000;
@@ -112,7 +113,7 @@ class StateKeeper {
     int64_t durable_step = 0, failures = 0;
   };
 
-  // Which saves all ranks could take up, newest first. Sets keeps_.
+  // Which saves all ranks could take up, newest first. Sets keeps_ and options_.every.
   absl::StatusOr<std::vector<SaveId>> AgreeOnSaves(const SavedStates& saved);
   absl::StatusOr<bool> TakeUp(const SavedStates& saved, const SaveId& save, int64_t start_step);
   bool CanUse(const SavedStates& saved, const SaveId& save) const;

@@ -17,13 +17,14 @@ namespace longhaul {
 
 inline constexpr int64_t kFakeElements = 1000;
 
-// Gathers by a table that all ranks fill.
+// Gathers by a table that all ranks fill. UNAVAILABLE: a rank has ended, and will not fill it.
 class FakePool {
  public:
   explicit FakePool(int ranks) : ranks_(ranks) {}
   int ranks() const { return ranks_; }
 
-  std::vector<std::vector<int64_t>> Gather(int rank, absl::Span<const int64_t> values) {
+  absl::StatusOr<std::vector<std::vector<int64_t>>> Gather(int rank,
+                                                           absl::Span<const int64_t> values) {
     absl::MutexLock lock(&mutex_);
     if (filled_ == 0) table_.assign(ranks_, {});
     table_[rank].assign(values.begin(), values.end());
@@ -33,15 +34,21 @@ class FakePool {
       filled_ = 0;
       ++rounds_;
     }
-    const auto complete = [&] { return rounds_ > round; };
-    mutex_.Await(absl::Condition(&complete));
+    const auto decided = [&] { return rounds_ > round || ended_; };
+    mutex_.Await(absl::Condition(&decided));
+    if (rounds_ == round) return absl::UnavailableError("a rank has ended");
     return done_;
+  }
+  void End() {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
   }
 
  private:
   const int ranks_;
   absl::Mutex mutex_;
   int filled_ = 0;
+  bool ended_ = false;
   int64_t rounds_ = 0;
   std::vector<std::vector<int64_t>> table_, done_;
 };
@@ -139,7 +146,12 @@ inline void RunFakePool(int ranks, const std::function<void(FakeRank&)>& body) {
   for (int rank = 0; rank < ranks; ++rank)
     replicas.push_back(std::make_unique<FakeRank>(&pool, rank));
   std::vector<std::thread> threads;
-  for (auto& replica : replicas) threads.emplace_back([&] { body(*replica); });
+  for (auto& replica : replicas) {
+    threads.emplace_back([&] {
+      body(*replica);
+      pool.End();
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -32,6 +32,7 @@ struct Life {
   int64_t settles_every = 1;     // Steps.
   std::function<std::string(int rank)> folder;
   std::string spec = "spec";
+  std::function<absl::Duration(int rank)> every = [](int) { return absl::Minutes(1); };
   int64_t age_max = 1000;
   FileSystem* fs = nullptr;
   bool ends = false;  // With the job.
@@ -54,6 +55,7 @@ Lived Live(const Life& life, const std::function<void(const FakeRank&)>& check =
     StateKeeper keeper({.folder = life.folder(replica.rank()),
                         .owner = {.job = "job", .pool = "pool", .spec = life.spec},
                         .life = life.number,
+                        .every = life.every(replica.rank()),
                         .age_max = life.age_max,
                         .first_of_node = replica.rank() == 0,
                         .log = logger},
@@ -268,6 +270,16 @@ TEST_F(StateKeeperTest, ARankWithoutAFolderStopsThePool) {
   EXPECT_THAT(Files(), IsEmpty());
   EXPECT_THAT(life.log, HasSubstr("rank 1 of this pool has no --state-dir"));
   EXPECT_EQ(life.reports[0], StateReport());
+}
+
+// Each node has a flag of its own.
+TEST_F(StateKeeperTest, RanksSaveAtTheSlowestPaceOfTheirNodes) {
+  const Lived life = Live({.ranks = 2, .steps = 20, .folder = here_, .every = [](int rank) {
+                             return absl::Seconds(rank == 0 ? 30 : 60);
+                           }});
+  EXPECT_THAT(life.log, HasSubstr("every 1m:"));
+  EXPECT_EQ(life.reports[0].saved_step, 13);
+  EXPECT_EQ(life.reports[1].saved_step, 13);
 }
 
 TEST_F(StateKeeperTest, AFullDiskIsCountedAndTrainingGoesOn) {
