@@ -21,6 +21,8 @@ namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
 constexpr absl::string_view kGzipMagic = "\x1f\x8b", kZstdMagic = "\x28\xb5\x2f\xfd";
+// Behind a first byte of 0x50 to 0x5f. pzstd begins its files with such a frame.
+constexpr absl::string_view kSkippableMagicTail = "\x2a\x4d\x18";
 
 absl::Status Damaged(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
@@ -62,6 +64,8 @@ class InputFile {
     const absl::string_view bytes(first, n);
     if (bytes.substr(0, 2) == kGzipMagic) return Compression::kGzip;
     if (bytes == kZstdMagic) return Compression::kZstd;
+    if (bytes.size() == 4 && bytes.substr(1) == kSkippableMagicTail && (bytes[0] & 0xf0) == 0x50)
+      return Compression::kZstd;
     return Compression::kNone;
   }
   const std::string& path() const { return path_; }

@@ -207,6 +207,14 @@ TEST_F(DocumentsTest, ReadsCompressedTextsOfAnyLength) {
   }
 }
 
+// pzstd writes one before every frame.
+TEST_F(DocumentsTest, ReadsZstdFilesThatBeginWithASkippableFrame) {
+  for (const char last : {'\x50', '\x5f'}) {
+    const std::string skippable = last + std::string("\x2a\x4d\x18\x04\0\0\0size", 11);
+    EXPECT_THAT(Text(skippable + Zstd("one ") + skippable + Zstd("two")), ElementsAre("one two"));
+  }
+}
+
 TEST_F(DocumentsTest, FindsDamageInCompressedFiles) {
   std::string lines;
   for (int i = 0; i < 20000; ++i)
