@@ -36,11 +36,8 @@ std::string LayoutDigest(const ModelLayout& layout) {
   return DigestOf(text).Hex();
 }
 
-int64_t BytesOfSlots(absl::Span<const InnerStateSlot> slots) {
-  int64_t bytes = 0;
-  for (const InnerStateSlot& slot : slots)
-    bytes += slot.count * static_cast<int64_t>(sizeof(float));
-  return bytes;
+int64_t BytesOf(const InnerStateSlot& slot) {
+  return slot.count * static_cast<int64_t>(sizeof(float));
 }
 
 std::string Megabytes(int64_t bytes) {
@@ -191,6 +188,7 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
     options_.log.Info(
         absl::StrFormat("takes up its inner state of step %d, and begins behind step %d (%s)",
                         save.step, start_step, DescribePhase(phase)));
+    TellChangedData(phase);
   }
   // Its memory is that of the copies to come.
   copy_ = *std::move(state);
@@ -199,11 +197,28 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
 
 void StateKeeper::TellPlan() const {
   if (replica_->rank() != 0) return;
-  const int64_t bytes = BytesOfSlots(SlotsOf(replica_->InnerStatePhase()));
+  int64_t bytes = 0;
+  for (const InnerStateSlot& slot : SlotsOf(replica_->InnerStatePhase())) bytes += BytesOf(slot);
   options_.log.Info(absl::StrFormat(
       "keeps its inner state in %s every %s: %s a rank, as much of memory, at most three times as "
       "much of disk",
       folder_, absl::FormatDuration(options_.every), Megabytes(bytes)));
+}
+
+// Files that were changed in place go unnoticed.
+void StateKeeper::TellChangedData(const std::vector<NamedValue>& saved) const {
+  for (const NamedValue& now : replica_->InnerStatePhase()) {
+    if (!absl::StartsWith(now.name, kDataTokensPrefix)) continue;
+    const double before = PhaseValue(saved, now.name);
+    // 0: an earlier version has saved it.
+    if (before == 0 || before == now.value) continue;
+    options_.log.Warning(absl::StrFormat(
+        "its data has changed since it was saved: source %s had %.0f tokens and has %.0f. The "
+        "order "
+        "of examples is another one: some may be seen twice, and held-out data may have been "
+        "trained on",
+        absl::StripPrefix(now.name, kDataTokensPrefix), before, now.value));
+  }
 }
 
 // A pool that joins a job late has lost nothing.
@@ -316,7 +331,7 @@ absl::Status StateKeeper::WriteFile(int64_t step) const {
   LH_RETURN_IF_ERROR(CreateDirs(*fs_, folder_));
   LH_RETURN_IF_ERROR(WriteStateFile(fs_, JoinPath(folder_, name), tag, copy_.parts));
   int64_t bytes = 0;
-  for (const InnerStatePart& part : copy_.parts) bytes += part.slot.count * sizeof(float);
+  for (const InnerStatePart& part : copy_.parts) bytes += BytesOf(part.slot);
   const absl::Duration took = std::max(absl::Now() - begin, absl::Microseconds(1));
   options_.log.Debug(absl::StrFormat(
       "saved its inner state of step %d: %s in %s, %.0f MB/s", step, Megabytes(bytes),

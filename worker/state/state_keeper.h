@@ -120,6 +120,8 @@ class StateKeeper {
   std::vector<InnerStateSlot> SlotsOf(absl::Span<const NamedValue> phase) const;
   void TellPlan() const;
   void TellZero(int64_t start_step);
+  // Whether the data has other sizes than when `saved` was saved.
+  void TellChangedData(const std::vector<NamedValue>& saved) const;
   absl::Status Save(int64_t step, bool alone);
   // On the thread that writes.
   void Write(int64_t step, int64_t whole_step) ABSL_LOCKS_EXCLUDED(files_mutex_);

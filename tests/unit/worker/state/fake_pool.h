@@ -67,6 +67,7 @@ class FakeRank : public Replica {
   }
   bool settled() const override { return settled_; }
   void set_settled(bool settled) { settled_ = settled; }
+  void set_data_tokens(double tokens) { data_tokens_ = tokens; }
   absl::StatusOr<InPoolTraffic> Settle() override {
     settled_ = true;
     return InPoolTraffic();
@@ -81,7 +82,7 @@ class FakeRank : public Replica {
   }
 
   std::vector<NamedValue> InnerStatePhase() const override {
-    return {{"updates", static_cast<double>(updates_)}};
+    return {{"updates", static_cast<double>(updates_)}, {"data_tokens/0", data_tokens_}};
   }
   // One kind that is needed; and one of each rank, of all elements.
   std::vector<InnerStateSlot> InnerStateSlots(absl::Span<const NamedValue>) const override {
@@ -137,6 +138,7 @@ class FakeRank : public Replica {
   const ModelLayout layout_;
   int64_t updates_ = 0;
   bool settled_ = true;
+  double data_tokens_ = 1000;
   InnerState put_;
 };
 

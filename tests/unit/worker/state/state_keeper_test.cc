@@ -34,6 +34,7 @@ struct Life {
   std::string spec = "spec";
   std::function<absl::Duration(int rank)> every = [](int) { return absl::Minutes(1); };
   int64_t age_max = 1000;
+  double data_tokens = 1000;
   FileSystem* fs = nullptr;
   bool ends = false;  // With the job.
 };
@@ -60,6 +61,7 @@ Lived Live(const Life& life, const std::function<void(const FakeRank&)>& check =
                         .first_of_node = replica.rank() == 0,
                         .log = logger},
                        &replica, &clock, life.fs != nullptr ? life.fs : fs.get());
+    replica.set_data_tokens(life.data_tokens);
     ASSERT_TRUE(keeper.Resume(life.start).ok());
     if (check) check(replica);
     for (int64_t step = life.start + 1; step <= life.start + life.steps; ++step) {
@@ -218,6 +220,17 @@ TEST_F(StateKeeperTest, StateOfAnotherSpecIsOfNoUse) {
                             [](const FakeRank& rank) { EXPECT_TRUE(rank.began_at_zero()); });
   EXPECT_THAT(second.log, HasSubstr("is of another job, spec or model"));
   EXPECT_EQ(second.reports[0].losses, 1);
+}
+
+TEST_F(StateKeeperTest, DataOfAnotherSizeIsToldAndTheStateIsUsed) {
+  Live({.ranks = 2, .steps = 10, .folder = here_});
+  for (const double tokens : {1000.0, 1200.0}) {
+    const Lived second =
+        Live({.ranks = 2, .number = 2, .start = 10, .folder = here_, .data_tokens = tokens},
+             [](const FakeRank& rank) { rank.ExpectPut(7); });
+    EXPECT_EQ(second.log.find("source 0 had 1000 tokens and has 1200") != std::string::npos,
+              tokens != 1000);
+  }
 }
 
 TEST_F(StateKeeperTest, OldStateIsDroppedInEitherDirection) {
