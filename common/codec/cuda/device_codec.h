@@ -7,7 +7,7 @@
 // a large device has processors, so that training finds some free.
 //
 // Thread-safe; calls run one after the other. Errors: RESOURCE_EXHAUSTED (memory of the device or
-// pinned memory), UNAVAILABLE (the device failed).
+// pinned memory), INTERNAL (the device failed).
 #pragma once
 
 #include <cstdint>
