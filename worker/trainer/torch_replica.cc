@@ -257,7 +257,7 @@ absl::Status TorchReplica::CompareData() {
   return absl::OkStatus();
 }
 
-// Says what it takes before anything of it is there.
+// Says what it takes before the first evaluation begins. The activations are allocated by then.
 absl::Status TorchReplica::PrepareEvaluationBeside() {
   if (options_.device != DeviceKind::kCpu)
     return absl::UnimplementedError("evaluation beside training is built for device CPU only");
