@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -28,27 +29,55 @@ absl::StatusOr<void*> LoadModule(const std::string& file, const std::string& fol
   return absl::FailedPreconditionError(absl::StrCat("cannot load ", file, ": ", errors));
 }
 
+// Of the driver's library.
+struct Driver {
+  int (*get_count)(int* count);
+  int (*get)(int* device, int index);
+  int (*get_name)(char* name, int size, int device);
+
+  static absl::StatusOr<Driver> Open() {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr)
+      return absl::FailedPreconditionError(
+          absl::StrCat("no CUDA device: no driver (", dlerror(), ")"));
+    const auto find = [&](const char* symbol, auto& function) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, symbol));
+      return function != nullptr;
+    };
+    int (*init)(unsigned flags);
+    Driver driver;
+    if (!find("cuInit", init) || !find("cuDeviceGetCount", driver.get_count) ||
+        !find("cuDeviceGet", driver.get) || !find("cuDeviceGetName", driver.get_name)) {
+      return absl::FailedPreconditionError("no CUDA device: libcuda.so.1 is not a CUDA driver");
+    }
+    if (const int error = init(0); error != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("no CUDA device: the driver answers error ", error));
+    }
+    return driver;
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<int> CudaDeviceCount() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr)
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA device: no driver (", dlerror(), ")"));
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get_count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  if (init == nullptr || get_count == nullptr) {
-    return absl::FailedPreconditionError("no CUDA device: libcuda.so.1 is not a CUDA driver");
-  }
+  LH_ASSIGN_OR_RETURN(const Driver driver, Driver::Open());
   int count = 0;
-  if (const int error = init(0); error != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA device: the driver answers error ", error));
-  }
-  if (get_count(&count) != 0 || count == 0) {
+  if (driver.get_count(&count) != 0 || count == 0) {
     return absl::FailedPreconditionError("no CUDA device: the driver sees none");
   }
   return count;
+}
+
+absl::StatusOr<std::string> CudaDeviceName(int index) {
+  LH_ASSIGN_OR_RETURN(const Driver driver, Driver::Open());
+  int device = 0;
+  char name[256] = {};
+  if (driver.get(&device, index) != 0 || driver.get_name(name, sizeof(name) - 1, device) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no CUDA device ", index, ": the driver does not name it"));
+  }
+  return std::string(name);
 }
 
 absl::StatusOr<void*> LoadCudaFunction(const std::string& name, const char* symbol,

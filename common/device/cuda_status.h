@@ -11,8 +11,8 @@
 
 namespace longhaul {
 
-// RESOURCE_EXHAUSTED: out of memory. FAILED_PRECONDITION: no device or driver. UNAVAILABLE: any
-// other error; this process may be unable to use the device from then on.
+// RESOURCE_EXHAUSTED: out of memory. FAILED_PRECONDITION: no device or driver. INTERNAL: any other
+// error, as torch has for it; this process may be unable to use the device from then on.
 inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   const std::string message = absl::StrCat(what, ": ", cudaGetErrorString(error));
@@ -23,7 +23,7 @@ inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
     case cudaErrorInsufficientDriver:
       return absl::FailedPreconditionError(message);
     default:
-      return absl::UnavailableError(message);
+      return absl::InternalError(message);
   }
 }
 

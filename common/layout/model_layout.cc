@@ -1,5 +1,7 @@
 #include "common/layout/model_layout.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
@@ -65,8 +67,9 @@ absl::Status Validate(const TransformerShape& s) {
         absl::StrFormat("kv_heads: %d does not divide heads %d", s.kv_heads, s.heads));
   }
   if (!(s.rope_theta > 1)) return absl::InvalidArgumentError("rope_theta: must be above 1");
-  if (!(s.norm_eps > 0 && s.norm_eps < 1))
-    return absl::InvalidArgumentError("norm_eps: must be in (0, 1)");
+  // With a smaller one, which is zero in float32, a row of zeros would become NaN.
+  if (!(s.norm_eps >= std::numeric_limits<float>::min() && s.norm_eps < 1))
+    return absl::InvalidArgumentError("norm_eps: must be at least 1.2e-38 and below 1");
   if (s.positions != 0) LH_RETURN_IF_ERROR(RequireRange("positions", s.positions, 2, 1 << 30));
   return ValidateScaling(s.rope_scaling);
 }

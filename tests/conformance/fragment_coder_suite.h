@@ -77,11 +77,12 @@ class CoderReplica : public Replica {
 // A coder and the host's coder. Both get the same calls and must give the same answers.
 class CoderPair {
  public:
+  // `offloaded`: the parameters are in host memory although there is a device.
   CoderPair(std::shared_ptr<DeviceCodec> device, const CodecOptions& up, bool feedback,
-            int rank = 0, int ranks = 1)
+            int rank = 0, int ranks = 1, bool offloaded = false)
       : up_(MakeCodec(up).value()),
         map_(Layout(), OwnedBlocks(Layout(), rank, ranks)),
-        replica_(Units(), device),
+        replica_(Units(), offloaded ? nullptr : device),
         host_replica_(Units(), nullptr),
         options_{.map = &map_, .up = up_.get(), .exact = exact_.get(), .error_feedback = feedback},
         host_(options_) {

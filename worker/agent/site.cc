@@ -57,6 +57,10 @@ absl::Status CheckOptions(const AgentOptions& options) {
   }
   LH_RETURN_IF_ERROR(CheckWritable("--state-dir", options.state_dir));
   LH_RETURN_IF_ERROR(CheckWritable("--track-dir", options.track_dir));
+  if (!options.trace.empty()) {
+    const std::string folder = std::filesystem::path(options.trace).parent_path().string();
+    LH_RETURN_IF_ERROR(CheckWritable("--trace", folder.empty() ? "." : folder));
+  }
   if (!std::filesystem::is_regular_file(options.rank_program, error) ||
       access(options.rank_program.c_str(), X_OK) != 0) {
     return absl::NotFoundError(

@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/cuda_status.h"
 #include "cuda_runtime_api.h"
+#include "worker/collective/collective_cuda_status.h"
 #include "worker/collective/rank_order_sum_cuda.h"
 
 namespace longhaul {
@@ -20,9 +21,9 @@ class CudaEvent : public DeviceStreams::Event {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
   absl::Status Record(cudaStream_t stream) {
-    LH_RETURN_IF_ERROR(
-        CudaStatus(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
-    return CudaStatus(cudaEventRecord(event_, stream), "cudaEventRecord");
+    LH_RETURN_IF_ERROR(CollectiveCudaStatus(
+        cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
+    return CollectiveCudaStatus(cudaEventRecord(event_, stream), "cudaEventRecord");
   }
   cudaEvent_t event() const { return event_; }
 
@@ -42,8 +43,8 @@ class CudaStreams : public DeviceStreams {
   absl::StatusOr<std::shared_ptr<void>> NewStream() override {
     LH_RETURN_IF_ERROR(OnDevice());
     cudaStream_t stream = nullptr;
-    LH_RETURN_IF_ERROR(
-        CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));
+    LH_RETURN_IF_ERROR(CollectiveCudaStatus(
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));
     return std::shared_ptr<void>(stream, [](void* made) { cudaStreamDestroy(StreamOf(made)); });
   }
 
@@ -56,13 +57,13 @@ class CudaStreams : public DeviceStreams {
 
   absl::Status Block(void* stream, const EventPtr& event) override {
     if (event == nullptr) return absl::OkStatus();
-    return CudaStatus(cudaStreamWaitEvent(StreamOf(stream), EventOf(event), 0),
-                      "cudaStreamWaitEvent");
+    return CollectiveCudaStatus(cudaStreamWaitEvent(StreamOf(stream), EventOf(event), 0),
+                                "cudaStreamWaitEvent");
   }
 
   absl::Status Copy(void* stream, void* to, const void* from, int64_t bytes) override {
-    return CudaStatus(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, StreamOf(stream)),
-                      "cudaMemcpyAsync");
+    return CollectiveCudaStatus(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, StreamOf(stream)), "cudaMemcpyAsync");
   }
 
   absl::Status Sum(void* stream, absl::Span<const float* const> sources, float* output,
@@ -78,7 +79,7 @@ class CudaStreams : public DeviceStreams {
     if (event == nullptr) return absl::OkStatus();
     while (true) {
       const cudaError_t error = cudaEventQuery(EventOf(event));
-      if (error != cudaErrorNotReady) return CudaStatus(error, "cudaEventQuery");
+      if (error != cudaErrorNotReady) return CollectiveCudaStatus(error, "cudaEventQuery");
       if (absl::Now() >= deadline)
         return absl::DeadlineExceededError("the device has not come so far");
       absl::SleepFor(kEventPoll);
@@ -87,14 +88,17 @@ class CudaStreams : public DeviceStreams {
 
  private:
   // The current device is a setting of each thread.
-  absl::Status OnDevice() const { return CudaStatus(cudaSetDevice(device_), "cudaSetDevice"); }
+  absl::Status OnDevice() const {
+    return CollectiveCudaStatus(cudaSetDevice(device_), "cudaSetDevice");
+  }
 
   template <typename T>
   static absl::Status SumOf(void* stream, absl::Span<const T* const> sources, T* output,
                             int64_t count) {
     CudaSumSources<T> all{.count = static_cast<int>(sources.size())};
     std::copy(sources.begin(), sources.end(), all.first);
-    return CudaStatus(LaunchRankOrderSum(all, output, count, StreamOf(stream)), "a sum of ranks");
+    return CollectiveCudaStatus(LaunchRankOrderSum(all, output, count, StreamOf(stream)),
+                                "a sum of ranks");
   }
 
   const int device_;

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/cuda_status.h"
 #include "worker/collective/checked_communicator.h"
+#include "worker/collective/collective_cuda_status.h"
 #include "worker/collective/nccl_group.h"
 #include "worker/collective/steady_deadline.h"
 
@@ -42,7 +43,8 @@ class NcclCommunicator : public CheckedCommunicator {
                                                             std::unique_ptr<NcclGroup> group,
                                                             absl::Duration timeout) {
     float* barrier_word = nullptr;
-    LH_RETURN_IF_ERROR(CudaStatus(cudaMalloc(&barrier_word, sizeof(float)), "cudaMalloc"));
+    LH_RETURN_IF_ERROR(
+        CollectiveCudaStatus(cudaMalloc(&barrier_word, sizeof(float)), "cudaMalloc"));
     auto communicator =
         std::make_unique<NcclCommunicator>(rank, size, std::move(group), barrier_word);
     // Does not count as an operation.

@@ -7,7 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/device/cuda_status.h"
+#include "worker/collective/collective_cuda_status.h"
 
 namespace longhaul {
 namespace {
@@ -57,10 +57,11 @@ absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Connect(int rank, int size
 }
 
 absl::Status NcclGroup::Prepare() {
-  LH_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
-  LH_RETURN_IF_ERROR(
-      CudaStatus(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "cudaEventCreate"));
-  return CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  LH_RETURN_IF_ERROR(CollectiveCudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
+  LH_RETURN_IF_ERROR(CollectiveCudaStatus(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming),
+                                          "cudaEventCreate"));
+  return CollectiveCudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                              "cudaStreamCreate");
 }
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Split(int color, int rank,
@@ -98,11 +99,12 @@ NcclGroup::~NcclGroup() {
 
 absl::Status NcclGroup::Run(cudaStream_t stream, SteadyDeadline deadline,
                             absl::FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> enqueue) {
-  LH_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
+  LH_RETURN_IF_ERROR(CollectiveCudaStatus(cudaSetDevice(device_), "cudaSetDevice"));
   if (stream == nullptr) stream = stream_;
   LH_RETURN_IF_ERROR(Enqueue(stream, enqueue));
   LH_RETURN_IF_ERROR(WaitSettled(deadline));
-  if (absl::Status recorded = CudaStatus(cudaEventRecord(done_, stream), "cudaEventRecord");
+  if (absl::Status recorded =
+          CollectiveCudaStatus(cudaEventRecord(done_, stream), "cudaEventRecord");
       !recorded.ok()) {
     return Fail(std::move(recorded));
   }
@@ -142,7 +144,7 @@ absl::Status NcclGroup::WaitStream(SteadyDeadline deadline) {
   for (;;) {
     const cudaError_t query = cudaEventQuery(done_);
     if (query == cudaSuccess) return absl::OkStatus();
-    if (query != cudaErrorNotReady) return Fail(CudaStatus(query, "cudaEventQuery"));
+    if (query != cudaErrorNotReady) return Fail(CollectiveCudaStatus(query, "cudaEventQuery"));
     bool settled;
     LH_RETURN_IF_ERROR(Poll(&settled));
     if (Clock::now() >= deadline) {

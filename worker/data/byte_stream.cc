@@ -21,6 +21,8 @@ namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
 constexpr absl::string_view kGzipMagic = "\x1f\x8b", kZstdMagic = "\x28\xb5\x2f\xfd";
+// Behind a first byte of 0x50 to 0x5f. pzstd begins its files with such a frame.
+constexpr absl::string_view kSkippableMagicTail = "\x2a\x4d\x18";
 
 absl::Status Damaged(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
@@ -62,6 +64,8 @@ class InputFile {
     const absl::string_view bytes(first, n);
     if (bytes.substr(0, 2) == kGzipMagic) return Compression::kGzip;
     if (bytes == kZstdMagic) return Compression::kZstd;
+    if (bytes.size() == 4 && bytes.substr(1) == kSkippableMagicTail && (bytes[0] & 0xf0) == 0x50)
+      return Compression::kZstd;
     return Compression::kNone;
   }
   const std::string& path() const { return path_; }
@@ -142,8 +146,9 @@ class ZstdStream : public ByteStream {
       if (given_.pos == given_.size) {
         LH_ASSIGN_OR_RETURN(const size_t n, file_.Read(absl::MakeSpan(input_)));
         given_ = {input_.data(), n, 0};
-        // The decoder may have more output without further input.
-        if (n == 0 && !more_) break;
+        // Within a frame the decoder may have more output without further input. Behind one it would
+        // begin another.
+        if (n == 0 && left_ == 0) break;
       }
       const size_t before = result.pos, taken = given_.pos;
       const size_t code = ZSTD_decompressStream(context_, &result, &given_);
@@ -152,7 +157,6 @@ class ZstdStream : public ByteStream {
                                                   ": ", ZSTD_getErrorName(code)));
       }
       left_ = code;
-      more_ = result.pos == result.size;
       if (result.pos == before && given_.pos == taken) break;
     }
     if (result.pos == 0 && left_ != 0)
@@ -166,7 +170,6 @@ class ZstdStream : public ByteStream {
   ZSTD_DCtx* const context_;
   ZSTD_inBuffer given_ = {nullptr, 0, 0};
   size_t left_ = 0;  // 0: a frame has ended.
-  bool more_ = false;
 };
 
 }  // namespace

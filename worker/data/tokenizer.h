@@ -42,8 +42,8 @@ struct PieceTokenizerOptions {
 
 // Encodes in processes of their own (sentencepiece_main.cc says why), which end with the object,
 // and with the thread that calls this. An answer is waited for as TokenizerProcess says. NOT_FOUND:
-// no model, or no program. INVALID_ARGUMENT: not a SentencePiece model. Encode, Decode: INTERNAL,
-// DEADLINE_EXCEEDED: a process ended or stands still.
+// no model, or no program. INVALID_ARGUMENT: not a SentencePiece model. Encode, Decode: INTERNAL:
+// a process ended or stands still.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options);
 

@@ -1,7 +1,7 @@
 // A tokenizer in a process of its own (tokenizer_protocol.h), seen from its parent. The process
 // ends with the object. Externally synchronised. Calls block: an answer is waited for 5 minutes at
-// most, and a second for each 64 KiB of text (DEADLINE_EXCEEDED); INTERNAL: the process ended, or
-// said what it must not.
+// most, and a second for each 64 KiB of text. INTERNAL: it did not come; the process ended, or said
+// what it must not.
 #pragma once
 
 #include <sys/types.h>

@@ -39,6 +39,20 @@ class Fence {
   std::optional<c10::Event> event_;
 };
 
+// On a device that has failed torch throws at every event.
+absl::Status RecordOn(const std::optional<c10::Stream>& stream, Fence& fence) {
+  return CatchTorch("recording an event", [&]() -> absl::Status {
+    fence.Record(stream);
+    return absl::OkStatus();
+  });
+}
+absl::Status BlockOn(const std::optional<c10::Stream>& stream, const Fence& fence) {
+  return CatchTorch("waiting for an event", [&]() -> absl::Status {
+    fence.Block(stream);
+    return absl::OkStatus();
+  });
+}
+
 class ThreadQueue : public CollectiveQueue {
  public:
   ThreadQueue(c10::Device device, Trace* trace)
@@ -53,8 +67,9 @@ class ThreadQueue : public CollectiveQueue {
 
   Ticket Submit(std::string name, std::function<absl::Status()> work) override {
     Fence submitted(device_);
-    submitted.Record(CurrentStream());
+    absl::Status recorded = RecordOn(CurrentStream(), submitted);
     absl::MutexLock lock(&mutex_);
+    if (status_.ok()) status_ = std::move(recorded);
     works_.push_back({std::move(name), std::move(work), std::move(submitted)});
     return ++last_;
   }
@@ -65,7 +80,7 @@ class ThreadQueue : public CollectiveQueue {
       return done_ >= ticket || !status_.ok();
     };
     mutex_.Await(absl::Condition(&done));
-    if (ticket > 0 && status_.ok()) done_fence_.Block(CurrentStream());
+    if (ticket > 0 && status_.ok()) status_ = BlockOn(CurrentStream(), done_fence_);
     return status_;
   }
 
@@ -100,15 +115,14 @@ class ThreadQueue : public CollectiveQueue {
         work = std::move(works_.front());
         works_.pop_front();
       }
-      work.submitted.Block(stream);
-      absl::Status status;
-      {
+      absl::Status status = BlockOn(stream, work.submitted);
+      if (status.ok()) {
         const Trace::Span span(trace_, Trace::Track::kCollectives, work.name);
         status = Run(work.name, work.run);
       }
       absl::MutexLock lock(&mutex_);
-      if (status.ok()) done_fence_.Record(stream);
-      status_ = std::move(status);
+      if (status.ok()) status = RecordOn(stream, done_fence_);
+      if (status_.ok()) status_ = std::move(status);
       ++done_;
     }
   }

@@ -6,7 +6,7 @@
 // caller's stream before Submit. What the caller enqueues there after Wait runs after the work. In
 // between, nobody else may use the buffers of the work.
 //
-// Called from one thread. Throws as torch does.
+// Called from one thread. Throws nothing: errors of torch are errors of the queue.
 #pragma once
 
 #include <cstdint>

@@ -6,36 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/device/cuda_module.h"
 
 namespace longhaul {
-namespace {
-
-// Asks the driver itself, since the runtime library is among what OpenCudaDevice loads.
-absl::StatusOr<int> CountCudaDevices() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr)
-    return absl::FailedPreconditionError("no CUDA device: the NVIDIA driver is not installed");
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get_count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  if (init == nullptr || get_count == nullptr) {
-    return absl::FailedPreconditionError("no CUDA device: libcuda.so.1 is not NVIDIA's driver");
-  }
-  int count = 0;
-  if (const int error = init(0); error != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA device: cuInit gives error ", error));
-  }
-  if (const int error = get_count(&count); error != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA device: cuDeviceGetCount gives error ", error));
-  }
-  return count;
-}
-
-}  // namespace
-
 absl::StatusOr<at::Device> OpenCudaDevice(int index) {
-  LH_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
+  // The driver is asked, since the runtime library is among what is loaded here.
+  LH_ASSIGN_OR_RETURN(const int count, CudaDeviceCount());
   if (index < 0 || index >= count) {
     return absl::FailedPreconditionError(
         absl::StrFormat("no CUDA device %d: this process sees %d", index, count));

@@ -217,9 +217,10 @@ class Engine {
   // Sends the error feedback of gradients to the owners of the elements, for ReadState. Collective.
   absl::Status CollectErrorFeedback();
   // The error feedback of 1-bit Adam, once the variance is frozen. kWorker: of every element of a
-  // unit, different on each rank. kServer: of the elements that this rank owns. It can only be
-  // restored on the same rank of as many ranks. The view may be read and written between two steps
-  // (after PublishState), and is valid until the next step. Empty: there is no error feedback.
+  // unit, different on each rank; it can only be restored on the same rank of as many ranks.
+  // kServer: of the elements that this rank owns; it goes with the elements, to any number of ranks.
+  // The view may be read and written between two steps (after PublishState), and is valid until the
+  // next step. Empty: there is no error feedback.
   absl::Span<float> FeedbackOf(Feedback end, int unit);
 
  private:

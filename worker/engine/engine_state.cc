@@ -105,12 +105,14 @@ absl::Status Engine::ReadState(OptimizerState state, int unit, int64_t offset,
       OnHost(out.data(), size).copy_(owed.narrow(0, offset - plan_.owned(unit).first, size));
       return absl::OkStatus();
     }
+    absl::Status read;
     ForState(state, unit, {offset, static_cast<int64_t>(out.size())},
              [&](int subgroup, const ElementRange& part, int64_t first) {
-               optimizer_->ReadState(state, subgroup, part.first,
-                                     out.subspan(first - offset, part.count));
+               if (!read.ok()) return;
+               read = optimizer_->ReadState(state, subgroup, part.first,
+                                            out.subspan(first - offset, part.count));
              });
-    return absl::OkStatus();
+    return read;
   });
 }
 
@@ -127,12 +129,14 @@ absl::Status Engine::WriteState(OptimizerState state, int unit, int64_t offset,
       owed.narrow(0, offset - owned.first, size).copy_(OnHost(in.data(), size));
       return absl::OkStatus();
     }
+    absl::Status written;
     ForState(state, unit, {offset, static_cast<int64_t>(in.size())},
              [&](int subgroup, const ElementRange& part, int64_t first) {
-               optimizer_->WriteState(state, subgroup, part.first,
-                                      in.subspan(first - offset, part.count));
+               if (!written.ok()) return;
+               written = optimizer_->WriteState(state, subgroup, part.first,
+                                                in.subspan(first - offset, part.count));
              });
-    return absl::OkStatus();
+    return written;
   });
 }
 

@@ -87,9 +87,8 @@ void MomentumExchange::Begin() {
 // Sets the bit of each element whose variance is zero.
 std::vector<uint8_t> MomentumExchange::AbsentOf(int unit) {
   std::vector<uint8_t> absent((layout_.units[unit].elements + 7) / 8);
-  for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
+  for (int i = plan_.first_subgroup(unit); i < plan_.first_subgroup(unit + 1); ++i) {
     const UnitSubgroup& subgroup = plan_.subgroups()[i];
-    if (subgroup.unit != unit) continue;
     const absl::Span<const float> variance = optimizer_.variance(i);
     for (int64_t e = 0; e < subgroup.range.count; ++e) {
       const int64_t element = subgroup.range.first + e;
@@ -101,9 +100,8 @@ std::vector<uint8_t> MomentumExchange::AbsentOf(int unit) {
 
 absl::Status MomentumExchange::Average(int unit, const at::Tensor& gradient, double scale) {
   const absl::Span<float> values = SpanOf<float>(gradient);
-  for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
+  for (int i = plan_.first_subgroup(unit); i < plan_.first_subgroup(unit + 1); ++i) {
     const UnitSubgroup& subgroup = plan_.subgroups()[i];
-    if (subgroup.unit != unit) continue;
     // Scales so that the mean over the ranks is the pool's value.
     optimizer_.MakeMomentum(i, scale * exchange_.ranks(),
                             values.subspan(subgroup.range.first, subgroup.range.count));
@@ -115,9 +113,8 @@ absl::Status MomentumExchange::Average(int unit, const at::Tensor& gradient, dou
 // dropped.
 absl::Status MomentumExchange::AverageSteps(int unit, const at::Tensor& steps) {
   const absl::Span<float> values = SpanOf<float>(steps);
-  for (int i = 0; i < static_cast<int>(plan_.subgroups().size()); ++i) {
+  for (int i = plan_.first_subgroup(unit); i < plan_.first_subgroup(unit + 1); ++i) {
     const UnitSubgroup& subgroup = plan_.subgroups()[i];
-    if (subgroup.unit != unit) continue;
     absl::c_copy(optimizer_.accumulated(i), values.begin() + subgroup.range.first);
   }
   if (optimizer_.FirstSynchronization()) {

@@ -11,6 +11,7 @@
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
+#include "common/device/cuda_module.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/engine/subgroup_tensors.h"
 #include "worker/engine/torch_muon.h"
@@ -92,10 +93,12 @@ absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const Offloa
   const HostUpdate matrices = InterleavedOptionsOf(optimizer).matrices;
   if (device.is_cpu()) {
     return OffloadDevice{.movement = std::make_shared<EmulatedMovement>(options.emulation),
-                         .update = [matrices](const DeviceUpdate& update, void* stream) {
-                           return update.rows > 0 ? matrices(update)
-                                                  : EmulatedAdamW(update, stream);
-                         }};
+                         .update =
+                             [matrices](const DeviceUpdate& update, void* stream) {
+                               return update.rows > 0 ? matrices(update)
+                                                      : EmulatedAdamW(update, stream);
+                             },
+                         .name = "emulated device"};
   }
   const c10::impl::VirtualGuardImpl guard(device.type());
   const c10::Stream compute = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
@@ -104,6 +107,7 @@ absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const Offloa
                            .compute_stream = compute.native_handle()};
   OffloadDevice result;
   LH_ASSIGN_OR_RETURN(result.movement, LoadCudaMovement(cuda));
+  result.name = CudaDeviceName(device.index()).value_or("GPU");
   const auto* const muon = std::get_if<MuonOptions>(&optimizer);
   result.update = [compute, muon = muon == nullptr ? MuonOptions() : *muon](
                       const DeviceUpdate& update, void*) {
@@ -151,7 +155,7 @@ absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const Offloa
   const int64_t all = std::accumulate(elements.begin(), elements.end(), int64_t{0});
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const std::string fingerprint =
-      MachineFingerprint(absl::StrCat(team.threads(), " threads, subgroups of ",
+      MachineFingerprint(absl::StrCat(device.name, ", ", team.threads(), " threads, subgroups of ",
                                       options.subgroup_elements, ", ", all, " elements"));
   absl::StatusOr<UpdateRates> rates = absl::NotFoundError("not measured");
   if (!options.profile_path.empty())

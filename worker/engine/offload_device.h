@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "c10/core/Device.h"
@@ -38,6 +39,8 @@ struct OffloadDevice {
   std::shared_ptr<Movement> movement;
   // Updates any subgroup of the optimizer, also matrices of Muon.
   DeviceAdamW update;
+  // Measured rates are those of this device.
+  std::string name;
 };
 
 // On a CPU: an emulated device. FAILED_PRECONDITION: there is no such device, or no module for it.

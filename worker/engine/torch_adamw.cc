@@ -83,20 +83,22 @@ void TorchAdamW::UpdateAll(absl::Span<const SubgroupUpdate> updates, bool decay)
   if (!shadows.empty()) at::_foreach_copy_(shadows, rounded);
 }
 
-void TorchAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
-                           absl::Span<float> values) const {
+absl::Status TorchAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
+                                   absl::Span<float> values) const {
   const State& kept = subgroups_[subgroup];
   const at::Tensor& from = state == OptimizerState::kMoment ? kept.moment : kept.variance;
   const at::Tensor host = TensorOf(values, at::kCPU);
   host.copy_(from.narrow(0, first, host.numel()));
+  return absl::OkStatus();
 }
 
-void TorchAdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
-                            absl::Span<const float> values) {
+absl::Status TorchAdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
+                                    absl::Span<const float> values) {
   const State& kept = subgroups_[subgroup];
   const at::Tensor& to = state == OptimizerState::kMoment ? kept.moment : kept.variance;
   const at::Tensor host = TensorOf(values, at::kCPU);
   to.narrow(0, first, host.numel()).copy_(host);
+  return absl::OkStatus();
 }
 
 int64_t TorchAdamW::state_bytes() const {

@@ -25,10 +25,10 @@ class TorchAdamW : public Optimizer {
   bool Settled(int subgroup) const override { return !subgroups_[subgroup].submitted; }
   absl::Status Finish() override;
   bool Keeps(OptimizerState, int) const override { return true; }
-  void ReadState(OptimizerState state, int subgroup, int64_t first,
-                 absl::Span<float> values) const override;
-  void WriteState(OptimizerState state, int subgroup, int64_t first,
-                  absl::Span<const float> values) override;
+  absl::Status ReadState(OptimizerState state, int subgroup, int64_t first,
+                         absl::Span<float> values) const override;
+  absl::Status WriteState(OptimizerState state, int subgroup, int64_t first,
+                          absl::Span<const float> values) override;
   int64_t updates() const override { return begun_; }
   void SetUpdates(int64_t updates) override;
   int64_t state_bytes() const override;

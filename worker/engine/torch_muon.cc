@@ -94,20 +94,22 @@ bool TorchMuon::Keeps(OptimizerState state, int subgroup) const {
   return rest_->Keeps(state, part.rest);
 }
 
-void TorchMuon::ReadState(OptimizerState state, int subgroup, int64_t first,
-                          absl::Span<float> values) const {
+absl::Status TorchMuon::ReadState(OptimizerState state, int subgroup, int64_t first,
+                                  absl::Span<float> values) const {
   const Part& part = parts_[subgroup];
   if (!part.shape.matrix()) return rest_->ReadState(state, part.rest, first, values);
   const at::Tensor host = TensorOf(values, at::kCPU);
   host.copy_(part.momentum.flatten().narrow(0, first, host.numel()));
+  return absl::OkStatus();
 }
 
-void TorchMuon::WriteState(OptimizerState state, int subgroup, int64_t first,
-                           absl::Span<const float> values) {
+absl::Status TorchMuon::WriteState(OptimizerState state, int subgroup, int64_t first,
+                                   absl::Span<const float> values) {
   const Part& part = parts_[subgroup];
   if (!part.shape.matrix()) return rest_->WriteState(state, part.rest, first, values);
   const at::Tensor host = TensorOf(values, at::kCPU);
   part.momentum.view({-1}).narrow(0, first, host.numel()).copy_(host);
+  return absl::OkStatus();
 }
 
 int64_t TorchMuon::state_bytes() const {

@@ -31,10 +31,10 @@ class TorchMuon : public Optimizer {
   bool Settled(int subgroup) const override;
   absl::Status Finish() override { return rest_->Finish(); }
   bool Keeps(OptimizerState state, int subgroup) const override;
-  void ReadState(OptimizerState state, int subgroup, int64_t first,
-                 absl::Span<float> values) const override;
-  void WriteState(OptimizerState state, int subgroup, int64_t first,
-                  absl::Span<const float> values) override;
+  absl::Status ReadState(OptimizerState state, int subgroup, int64_t first,
+                         absl::Span<float> values) const override;
+  absl::Status WriteState(OptimizerState state, int subgroup, int64_t first,
+                          absl::Span<const float> values) override;
   int64_t updates() const override { return rest_->updates(); }
   void SetUpdates(int64_t updates) override { rest_->SetUpdates(updates); }
   int64_t state_bytes() const override;

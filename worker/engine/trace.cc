@@ -20,7 +20,11 @@ double Microseconds(std::chrono::steady_clock::duration duration) {
 
 absl::StatusOr<std::unique_ptr<Trace>> Trace::Create(const std::string& path, int rank) {
   FILE* const file = std::fopen(path.c_str(), "we");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  if (file == nullptr) {
+    // With the code of a missing path it would count as missing data.
+    return absl::InternalError(
+        absl::ErrnoToStatus(errno, absl::StrCat("cannot write the timeline ", path)).message());
+  }
   std::setvbuf(file, nullptr, _IONBF, 0);
   std::unique_ptr<Trace> trace(new Trace(file, rank));
   absl::MutexLock lock(&trace->mutex_);

@@ -23,7 +23,7 @@ class Trace {
   enum class Track { kCompute, kCollectives };
   static constexpr int kEventsMax = 500'000;
 
-  // Makes a new file at `path`. Errors name it.
+  // Makes a new file at `path`. INTERNAL: it cannot be written; the message names it.
   static absl::StatusOr<std::unique_ptr<Trace>> Create(const std::string& path, int rank);
   // Ends the file, so that it is valid.
   ~Trace();

@@ -433,8 +433,8 @@ absl::Status InterleavedAdamW::Finish() {
   return std::exchange(status_, absl::OkStatus());
 }
 
-void InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
-                                 absl::Span<float> values) const {
+absl::Status InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
+                                         absl::Span<float> values) const {
   const State& kept = subgroups_[subgroup];
   const PlacedBuffer& from = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
   const int64_t size = SizesOf(options_, kept.shape).moment;
@@ -446,7 +446,7 @@ void InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t fir
     PlacedBuffer there("the optimizer's state", Place::kDevice, part);
     PlacedBuffer here("what is read of it", Place::kHost, absl::MakeSpan(host));
     const MoveToken read = movement_.Copy(kStateDown, {&there, 0}, {&here, 0}, there.bytes());
-    LH_CHECK(movement_.Wait(read, "reading the optimizer's state").ok(), "the device failed");
+    LH_RETURN_IF_ERROR(movement_.Wait(read, "reading the optimizer's state"));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t bits = 0;
@@ -457,11 +457,12 @@ void InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t fir
       values[i] = FromBfloat16(bits);
     }
   }
+  return absl::OkStatus();
 }
 
-void InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
-                                  absl::Span<const float> values) {
-  LH_CHECK(BeginWrite(subgroup).ok(), "the device failed");
+absl::Status InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
+                                          absl::Span<const float> values) {
+  LH_RETURN_IF_ERROR(BeginWrite(subgroup));
   const State& kept = subgroups_[subgroup];
   const PlacedBuffer& to = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
   const int64_t size = SizesOf(options_, kept.shape).moment;
@@ -474,12 +475,12 @@ void InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t fi
   const absl::Span<std::byte> part = to.memory().subspan(first * size, host.size());
   if (to.place() == Place::kHost) {
     std::copy(host.begin(), host.end(), part.begin());
-    return;
+    return absl::OkStatus();
   }
   PlacedBuffer here("the optimizer's state", Place::kHost, absl::MakeSpan(host));
   PlacedBuffer there("its place", Place::kDevice, part);
   const MoveToken written = movement_.Copy(kStateUp, {&here, 0}, {&there, 0}, here.bytes());
-  LH_CHECK(movement_.Wait(written, "writing the optimizer's state").ok(), "the device failed");
+  return movement_.Wait(written, "writing the optimizer's state");
 }
 
 int64_t InterleavedAdamW::state_bytes() const {

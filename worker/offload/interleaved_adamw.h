@@ -88,10 +88,10 @@ class InterleavedAdamW : public Optimizer {
   bool Keeps(OptimizerState state, int subgroup) const override {
     return state == OptimizerState::kMoment || !IsMatrix(options_, subgroups_[subgroup].shape);
   }
-  void ReadState(OptimizerState state, int subgroup, int64_t first,
-                 absl::Span<float> values) const override;
-  void WriteState(OptimizerState state, int subgroup, int64_t first,
-                  absl::Span<const float> values) override;
+  absl::Status ReadState(OptimizerState state, int subgroup, int64_t first,
+                         absl::Span<float> values) const override;
+  absl::Status WriteState(OptimizerState state, int subgroup, int64_t first,
+                          absl::Span<const float> values) override;
   int64_t updates() const override { return updates_; }
   void SetUpdates(int64_t updates) override { updates_ = updates; }
   int64_t state_bytes() const override;

@@ -47,8 +47,8 @@ void AdamW::Submit(const SubgroupUpdate& update) {
   AdamWKernel(constants, state.shape.elements, arrays, team_);
 }
 
-void AdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
-                      absl::Span<float> values) const {
+absl::Status AdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
+                              absl::Span<float> values) const {
   const State& kept = subgroups_[subgroup];
   const Values& from = state == OptimizerState::kMoment ? kept.moment : kept.variance;
   if (options_.moments == MomentPrecision::kFloat32) {
@@ -57,10 +57,11 @@ void AdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
     std::transform(from.narrow.begin() + first, from.narrow.begin() + first + values.size(),
                    values.begin(), FromBfloat16);
   }
+  return absl::OkStatus();
 }
 
-void AdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
-                       absl::Span<const float> values) {
+absl::Status AdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
+                               absl::Span<const float> values) {
   State& kept = subgroups_[subgroup];
   Values& to = state == OptimizerState::kMoment ? kept.moment : kept.variance;
   if (options_.moments == MomentPrecision::kFloat32) {
@@ -68,6 +69,7 @@ void AdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
   } else {
     std::transform(values.begin(), values.end(), to.narrow.begin() + first, ToBfloat16);
   }
+  return absl::OkStatus();
 }
 
 absl::Span<float> AdamW::Wide(OptimizerState state, int subgroup) {

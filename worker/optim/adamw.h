@@ -22,10 +22,10 @@ class AdamW : public Optimizer {
   bool Settled(int) const override { return true; }
   absl::Status Finish() override { return absl::OkStatus(); }
   bool Keeps(OptimizerState, int) const override { return true; }
-  void ReadState(OptimizerState state, int subgroup, int64_t first,
-                 absl::Span<float> values) const override;
-  void WriteState(OptimizerState state, int subgroup, int64_t first,
-                  absl::Span<const float> values) override;
+  absl::Status ReadState(OptimizerState state, int subgroup, int64_t first,
+                         absl::Span<float> values) const override;
+  absl::Status WriteState(OptimizerState state, int subgroup, int64_t first,
+                          absl::Span<const float> values) override;
   int64_t updates() const override { return updates_; }
   void SetUpdates(int64_t updates) override { updates_ = updates; }
   int64_t state_bytes() const override;

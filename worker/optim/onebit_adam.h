@@ -92,13 +92,13 @@ class OneBitAdam : public Optimizer {
   bool Keeps(OptimizerState state, int subgroup) const override {
     return adamw_.Keeps(state, subgroup);
   }
-  void ReadState(OptimizerState state, int subgroup, int64_t first,
-                 absl::Span<float> values) const override {
-    adamw_.ReadState(state, subgroup, first, values);
+  absl::Status ReadState(OptimizerState state, int subgroup, int64_t first,
+                         absl::Span<float> values) const override {
+    return adamw_.ReadState(state, subgroup, first, values);
   }
-  void WriteState(OptimizerState state, int subgroup, int64_t first,
-                  absl::Span<const float> values) override {
-    adamw_.WriteState(state, subgroup, first, values);
+  absl::Status WriteState(OptimizerState state, int subgroup, int64_t first,
+                          absl::Span<const float> values) override {
+    return adamw_.WriteState(state, subgroup, first, values);
   }
   int64_t updates() const override { return adamw_.updates(); }
   // Call between two updates. Forgets local steps that were not synchronised.

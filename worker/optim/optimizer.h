@@ -87,11 +87,12 @@ class Optimizer {
   // Values are float32 in host memory, whatever precision they are kept in. Writing back what was
   // read changes nothing.
   virtual bool Keeps(OptimizerState state, int subgroup) const = 0;
-  // The state of elements [first, first + values.size()) of a subgroup that keeps it.
-  virtual void ReadState(OptimizerState state, int subgroup, int64_t first,
-                         absl::Span<float> values) const = 0;
-  virtual void WriteState(OptimizerState state, int subgroup, int64_t first,
-                          absl::Span<const float> values) = 0;
+  // The state of elements [first, first + values.size()) of a subgroup that keeps it. Errors: those
+  // of the device.
+  virtual absl::Status ReadState(OptimizerState state, int subgroup, int64_t first,
+                                 absl::Span<float> values) const = 0;
+  virtual absl::Status WriteState(OptimizerState state, int subgroup, int64_t first,
+                                  absl::Span<const float> values) = 0;
   // The number of updates that were begun.
   virtual int64_t updates() const = 0;
   virtual void SetUpdates(int64_t updates) = 0;

@@ -1,9 +1,12 @@
 #include "worker/rank/fault.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/utf8.h"
 #include "common/config/data_sources.h"
 
@@ -29,78 +32,96 @@ v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
   return v1::SITE_FAULT;
 }
 
-void AddHint(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status,
-             v1::JobError& fault) {
-  // If there are several sources, the message names the file.
-  const std::vector<DataSource> sources = AllDataSources(spec.data());
-  const std::string data = sources.size() == 1 ? sources.front().field : "data";
-  if (absl::IsResourceExhausted(status)) {
-    fault.set_hint("too little memory: give this pool fewer ranks on a machine, or more memory");
-    return;
-  }
-  // The values of the model's files may also be read just before the first step.
-  if (absl::StartsWith(status.message(), kHuggingFaceField)) {
-    fault.set_field(kHuggingFaceField);
-    fault.set_hint(
+// What the user can change in the spec, or at the site.
+struct Advice {
+  std::string field, hint;
+};
+
+// The sources' field. If there are several sources, the message names the file.
+std::string DataField(const std::vector<DataSource>& sources) {
+  return sources.size() == 1 ? sources.front().field : "data";
+}
+
+// For messages that begin with the part of the spec that they are about.
+std::optional<Advice> AdviceByMessage(const v1::JobSpec& spec, const absl::Status& status) {
+  const auto about = [&](absl::string_view part) {
+    return absl::StartsWith(status.message(), absl::StrCat(part, ": "));
+  };
+  if (about(kHuggingFaceField)) {
+    return Advice{
+        kHuggingFaceField,
         absl::IsDataLoss(status)
             ? "the file is damaged on this machine, or was saved so: fetch it again"
             : "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
-              "must be whole there, and of the model that the job was submitted with");
-    return;
+              "must be whole there, and of the model that the job was submitted with"};
   }
+  if (about("partition")) {
+    return Advice{
+        "partition",
+        "give every node of this pool as many ranks (an even number, for pairs), or choose "
+        "another partition"};
+  }
+  if (!absl::IsFailedPrecondition(status)) return std::nullopt;
+  for (const char* const memory : {"offload", "evaluation.beside_training"}) {
+    if (about(memory))
+      return Advice{memory, "give this pool more nodes, fewer ranks on a node, or more memory"};
+  }
+  if (about("data")) {
+    return Advice{DataField(AllDataSources(spec.data())),
+                  "give every node of this pool the same files; `longhaul data check` on each node "
+                  "tells how many tokens it has"};
+  }
+  return std::nullopt;
+}
+
+Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) {
+  const std::vector<DataSource> sources = AllDataSources(spec.data());
+  const std::string data = DataField(sources);
+  if (absl::IsNotFound(status) || absl::IsOutOfRange(status) || absl::IsPermissionDenied(status)) {
+    return {sources.size() != 1
+                ? data
+                : data + (sources.front().source.has_megatron() ? ".prefix" : ".path"),
+            "the path is looked up on every worker's machine; give one that exists there, or set "
+            "--data-dir"};
+  }
+  if (!absl::IsInvalidArgument(status)) return {};
+  return {data,
+          "see the message; `longhaul data check` on the pool's machine shows all that is wrong "
+          "with the data"};
+}
+
+// For other messages, by what the rank was doing.
+Advice AdviceByPlace(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
   switch (place) {
     case FaultPlace::kAssignment:
-      fault.set_hint("the worker and the coordinator differ in version");
-      return;
+      return {"", "the worker and the coordinator differ in version"};
     case FaultPlace::kCapabilities:
-      fault.set_hint("this worker's version cannot do this job; others may");
-      return;
+      return {"", "this worker's version cannot do this job; others may"};
     case FaultPlace::kContribution:
-      if (absl::IsInvalidArgument(status)) {
-        fault.set_hint(
-            "the parameters of this pool have become infinite: see its data, or lower the learning "
-            "rate (inner)");
-      }
-      return;
+      if (!absl::IsInvalidArgument(status)) return {};
+      return {"",
+              "the parameters of this pool have become infinite: see its data, or lower the "
+              "learning rate (inner)"};
     case FaultPlace::kMeeting:
     case FaultPlace::kPreparation:
-      if (absl::StartsWith(status.message(), "partition: ")) {
-        fault.set_field("partition");
-        fault.set_hint(
-            "give every node of this pool as many ranks (an even number, for pairs), or choose "
-            "another partition");
-        return;
-      }
-      if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA) {
-        fault.set_field("train.device");
-        fault.set_hint("use workers with a GPU for each rank, or train.device: cpu");
-        return;
-      }
-      if (place == FaultPlace::kMeeting) return;
-      if (absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
-          absl::IsPermissionDenied(status)) {
-        fault.set_field(sources.size() != 1
-                            ? data
-                            : data + (sources.front().source.has_megatron() ? ".prefix" : ".path"));
-        fault.set_hint(
-            "the path is looked up on every worker's machine; give one that exists there, or set "
-            "--data-dir");
-      } else if (absl::IsInvalidArgument(status)) {
-        fault.set_field(data);
-        fault.set_hint(
-            "see the message; `longhaul data check` on the pool's machine shows all that is wrong "
-            "with "
-            "the data");
-      }
-      return;
+      if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA)
+        return {"train.device", "use workers with a GPU for each rank, or train.device: cpu"};
+      return place == FaultPlace::kMeeting ? Advice() : AdviceOfPreparation(spec, status);
     case FaultPlace::kTraining:
-      if (absl::IsInvalidArgument(status)) {
-        fault.set_hint("see the message: the values of this pool have become infinite");
-      }
-      return;
+      if (!absl::IsInvalidArgument(status)) return {};
+      return {"", "see the message: the values of this pool have become infinite"};
     case FaultPlace::kPlan:
-      return;
+      return {};
   }
+  return {};
+}
+
+Advice AdviceFor(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) {
+    return {"", "too little memory: give this pool fewer ranks on a machine, or more memory"};
+  }
+  if (std::optional<Advice> advice = AdviceByMessage(spec, status)) return *std::move(advice);
+  return AdviceByPlace(place, spec, status);
 }
 
 }  // namespace
@@ -110,7 +131,9 @@ v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl
   fault.set_code(absl::StatusCodeToString(status.code()));
   fault.set_message(ToUtf8(ClipUtf8(status.message(), kFaultMessageBytesMax)));
   fault.set_fault_class(ClassOf(place, status));
-  AddHint(place, spec, status, fault);
+  const Advice advice = AdviceFor(place, spec, status);
+  if (!advice.field.empty()) fault.set_field(advice.field);
+  if (!advice.hint.empty()) fault.set_hint(advice.hint);
   return fault;
 }
 

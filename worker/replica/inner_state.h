@@ -57,6 +57,10 @@ struct InnerStatePart {
   std::vector<float> values;
 };
 
+// Values of the phase whose names begin so are not the optimizer's, but say how many tokens each
+// source of the data has (0, 1 and so on). They decide the order of examples.
+inline constexpr absl::string_view kDataTokensPrefix = "data_tokens/";
+
 struct InnerState {
   // Counters of the optimizer, under names that the replica chooses. Equal on all ranks. Whole
   // numbers are below 2^53.

@@ -65,12 +65,14 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> DeviceFragmentCoder::Code(
   const bool seed = kind == RoundKind::kSeed;
   const bool feedback = options_.error_feedback && !seed;
   const Codec& codec = seed ? *options_.exact : *options_.up;
-  absl::StatusOr<std::shared_ptr<CodedContribution>> coded =
-      absl::ResourceExhaustedError("the snapshot is in host memory");
-  if (snapshot.device != nullptr)
+  absl::StatusOr<std::shared_ptr<CodedContribution>> coded;
+  bool on_host = snapshot.device == nullptr;
+  if (!on_host) {
     coded = CodeOnDevice(codec, seed, feedback, noise_key, outer, snapshot);
-  if (absl::IsResourceExhausted(coded.status())) {
-    WarnOnce(coded.status());
+    on_host = absl::IsResourceExhausted(coded.status());
+    if (on_host) WarnOnce(coded.status());
+  }
+  if (on_host) {
     LH_RETURN_IF_ERROR(BringToHost(snapshot));
     if (feedback) LH_RETURN_IF_ERROR(BringToHost(feedback_));
     coded = CodeOnHost(*options_.map, codec, noise_key, seed, outer,

@@ -54,7 +54,7 @@ class FragmentCoder {
 
   // Codes the snapshot, and drops it. kSeed: the snapshot, exactly. Otherwise: outer - snapshot +
   // error feedback. `outer` are the outer parameters, map->elements() of them. INVALID_ARGUMENT: a
-  // value is NaN or Inf; the message names the place. UNAVAILABLE: the device failed.
+  // value is NaN or Inf; the message names the place. INTERNAL: the device failed.
   virtual absl::StatusOr<std::shared_ptr<CodedContribution>> Code(
       RoundKind kind, uint64_t noise_key, absl::Span<const float> outer) = 0;
 

@@ -12,8 +12,13 @@
 namespace longhaul::session {
 namespace {
 
-constexpr int kTransferThreads = 2;
-constexpr int kTransfersMax = 1 << 16;
+// Of each direction.
+constexpr Executor::Options kTransferThreads = {.threads = 2, .queue_max = 1 << 16};
+
+absl::Status Begin(Executor& executor, Executor::Task task) {
+  if (executor.Submit(std::move(task))) return absl::OkStatus();
+  return absl::ResourceExhaustedError("too many transfers wait in the background");
+}
 
 }  // namespace
 
@@ -21,7 +26,8 @@ FragmentExchange::FragmentExchange(Options options, Handler handler)
     : options_(std::move(options)),
       handler_(std::move(handler)),
       transfers_(options_.transfers),
-      executor_({.threads = kTransferThreads, .queue_max = kTransfersMax}) {}
+      pushes_(kTransferThreads),
+      pulls_(kTransferThreads) {}
 
 absl::Status FragmentExchange::TakePlan(const v1::Plan& plan, const Replica& replica) {
   if (fragments_.empty()) {
@@ -52,11 +58,6 @@ absl::Status FragmentExchange::TakePlan(const v1::Plan& plan, const Replica& rep
   return absl::OkStatus();
 }
 
-absl::Status FragmentExchange::InBackground(Executor::Task task) {
-  if (executor_.Submit(std::move(task))) return absl::OkStatus();
-  return absl::ResourceExhaustedError("too many transfers wait in the background");
-}
-
 absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, int64_t version,
                                             RoundKind kind) {
   const Transfers::Options& of = options_.transfers;
@@ -68,20 +69,15 @@ absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, int6
 
 absl::Status FragmentExchange::Push(const Connection& connection,
                                     const Contribution& contribution) {
-  return InBackground([=, this] { SendNow(connection, contribution); });
-}
-
-absl::Status FragmentExchange::PushAgain(const Connection& connection,
-                                         const Contribution& contribution) {
-  return InBackground([=, this] { SendNow(connection, contribution); });
+  return Begin(pushes_, [=, this] { SendNow(connection, contribution); });
 }
 
 absl::Status FragmentExchange::PullWhole(const Connection& connection, int fragment) {
-  return InBackground([=, this] { PullWholeNow(connection, fragment); });
+  return Begin(pulls_, [=, this] { PullWholeNow(connection, fragment); });
 }
 
 absl::Status FragmentExchange::Pull(const Connection& connection, int fragment, int64_t version) {
-  return InBackground([=, this] {
+  return Begin(pulls_, [=, this] {
     const absl::Status status = PullNow(connection, fragment, version);
     if (status.ok()) return handler_.on_event(connection, Pulled{fragment, version});
     handler_.on_event(connection, PullRefused{fragment, status, ReasonOf(status)});

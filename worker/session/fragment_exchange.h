@@ -4,7 +4,10 @@
 // A transfer belongs to the connection on which it was begun. When the connection is lost, its `stop` ends the
 // transfer, which may still report. The owner must ignore such reports; the connection's number identifies them.
 //
-// Owns the fragments, their codecs, the bulk channels, and two threads. Thread-safe, except
+// Pulls and pushes have threads of their own, so that a push which waits for the coordinator delays
+// no merge.
+//
+// Owns the fragments, their codecs, the bulk channels, and four threads. Thread-safe, except
 // TakePlan. No call waits for the network: results come as events.
 #pragma once
 
@@ -79,11 +82,10 @@ class FragmentExchange {
   absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind);
   // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
 
-  // Codes the snapshot that the training thread has taken (TakeSnapshot), and sends it.
+  // Sends the contribution's bytes; first codes the snapshot that the training thread has taken (TakeSnapshot),
+  // unless an earlier call did. Reports nothing if there is neither: the version was merged, the snapshot is of
+  // a later one, or it is not taken yet.
   absl::Status Push(const Connection& connection, const Contribution& contribution);
-  // Sends the bytes that Push coded, or codes them first. Reports nothing if there are none: the version was
-  // merged, the snapshot is of a later one, or the training thread is about to call Push.
-  absl::Status PushAgain(const Connection& connection, const Contribution& contribution);
   // Replaces the outer parameters with the coordinator's newest.
   absl::Status PullWhole(const Connection& connection, int fragment);
   // Stages the downlink of a commit for OuterFragment::Merge.
@@ -96,7 +98,6 @@ class FragmentExchange {
   UplinkQuality uplink_quality() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status InBackground(Executor::Task task);
   void SendNow(const Connection& connection, const Contribution& contribution);
   void PullWholeNow(const Connection& connection, int fragment);
   absl::Status PullNow(const Connection& connection, int fragment, int64_t version);
@@ -111,8 +112,8 @@ class FragmentExchange {
   mutable absl::Mutex mutex_;
   UplinkQuality uplink_quality_ ABSL_GUARDED_BY(mutex_);
 
-  // The last member: its threads use all others until it ends.
-  Executor executor_;
+  // The last members: their threads use all others until they end.
+  Executor pushes_, pulls_;
 };
 
 }  // namespace longhaul::session

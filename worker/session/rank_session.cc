@@ -167,7 +167,7 @@ void RankSession::Impl::Dispatch(const Action& action) {
           [&](const PullWhole& a) { CheckBegun(exchange_.PullWhole(connection_, a.fragment)); },
           [&](const Pull& a) { CheckBegun(exchange_.Pull(connection_, a.fragment, a.version)); },
           [&](const PushAgain& a) {
-            CheckBegun(exchange_.PushAgain(connection_, {a.fragment, a.version, core_.step()}));
+            CheckBegun(exchange_.Push(connection_, {a.fragment, a.version, core_.step()}));
           },
           // AwaitForeground tells it, if the wait takes long.
           [](const Wait&) {},

@@ -36,11 +36,8 @@ std::string LayoutDigest(const ModelLayout& layout) {
   return DigestOf(text).Hex();
 }
 
-int64_t BytesOfSlots(absl::Span<const InnerStateSlot> slots) {
-  int64_t bytes = 0;
-  for (const InnerStateSlot& slot : slots)
-    bytes += slot.count * static_cast<int64_t>(sizeof(float));
-  return bytes;
+int64_t BytesOf(const InnerStateSlot& slot) {
+  return slot.count * static_cast<int64_t>(sizeof(float));
 }
 
 std::string Megabytes(int64_t bytes) {
@@ -125,7 +122,8 @@ bool StateKeeper::CanUse(const SavedStates& saved, const SaveId& save) const {
   return saved.Covers(save, SlotsOf(saved.PhaseOf(save)));
 }
 
-// Each rank tells whether it keeps state, and which saves it could take up.
+// Each rank tells whether it keeps state, how often, and which saves it could take up. All save at the
+// slowest pace: what each node was told differs, but they gather after the same steps.
 absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates& saved) {
   std::vector<SaveId> own;
   for (const SaveId& save : saved.saves()) {
@@ -133,7 +131,8 @@ absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates&
   }
   std::vector<int64_t> told = {folder_.empty()         ? kNotKept
                                : saved.files().empty() ? kEmpty
-                                                       : kHasFiles};
+                                                       : kHasFiles,
+                               absl::ToInt64Microseconds(options_.every)};
   for (size_t i = 0; i < kSavesCompared; ++i) {
     told.push_back(i < own.size() ? own[i].step : -1);
     told.push_back(i < own.size() ? std::bit_cast<int64_t>(own[i].life) : 0);
@@ -143,6 +142,7 @@ absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates&
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<int64_t>& of_rank = ranks[rank];
     something_saved_ |= of_rank[0] == kHasFiles;
+    options_.every = std::max(options_.every, absl::Microseconds(of_rank[1]));
     if (of_rank[0] == kNotKept) {
       if (keeps_ && !folder_.empty()) {
         options_.log.Warning(
@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates&
       keeps_ = false;
     }
     std::erase_if(own, [&](const SaveId& save) {
-      for (size_t i = 1; i < of_rank.size(); i += 2) {
+      for (size_t i = 2; i < of_rank.size(); i += 2) {
         if (of_rank[i] == save.step && std::bit_cast<uint64_t>(of_rank[i + 1]) == save.life)
           return false;
       }
@@ -188,6 +188,7 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
     options_.log.Info(
         absl::StrFormat("takes up its inner state of step %d, and begins behind step %d (%s)",
                         save.step, start_step, DescribePhase(phase)));
+    TellChangedData(phase);
   }
   // Its memory is that of the copies to come.
   copy_ = *std::move(state);
@@ -196,11 +197,28 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
 
 void StateKeeper::TellPlan() const {
   if (replica_->rank() != 0) return;
-  const int64_t bytes = BytesOfSlots(SlotsOf(replica_->InnerStatePhase()));
+  int64_t bytes = 0;
+  for (const InnerStateSlot& slot : SlotsOf(replica_->InnerStatePhase())) bytes += BytesOf(slot);
   options_.log.Info(absl::StrFormat(
       "keeps its inner state in %s every %s: %s a rank, as much of memory, at most three times as "
       "much of disk",
       folder_, absl::FormatDuration(options_.every), Megabytes(bytes)));
+}
+
+// Files that were changed in place go unnoticed.
+void StateKeeper::TellChangedData(const std::vector<NamedValue>& saved) const {
+  for (const NamedValue& now : replica_->InnerStatePhase()) {
+    if (!absl::StartsWith(now.name, kDataTokensPrefix)) continue;
+    const double before = PhaseValue(saved, now.name);
+    // 0: an earlier version has saved it.
+    if (before == 0 || before == now.value) continue;
+    options_.log.Warning(absl::StrFormat(
+        "its data has changed since it was saved: source %s had %.0f tokens and has %.0f. The "
+        "order "
+        "of examples is another one: some may be seen twice, and held-out data may have been "
+        "trained on",
+        absl::StripPrefix(now.name, kDataTokensPrefix), before, now.value));
+  }
 }
 
 // A pool that joins a job late has lost nothing.
@@ -313,7 +331,7 @@ absl::Status StateKeeper::WriteFile(int64_t step) const {
   LH_RETURN_IF_ERROR(CreateDirs(*fs_, folder_));
   LH_RETURN_IF_ERROR(WriteStateFile(fs_, JoinPath(folder_, name), tag, copy_.parts));
   int64_t bytes = 0;
-  for (const InnerStatePart& part : copy_.parts) bytes += part.slot.count * sizeof(float);
+  for (const InnerStatePart& part : copy_.parts) bytes += BytesOf(part.slot);
   const absl::Duration took = std::max(absl::Now() - begin, absl::Microseconds(1));
   options_.log.Debug(absl::StrFormat(
       "saved its inner state of step %d: %s in %s, %.0f MB/s", step, Megabytes(bytes),

@@ -73,6 +73,7 @@ class StateKeeper {
     StateOwner owner;
     // See StateTag.
     uint64_t life = 0;
+    // The ranks of a pool take the longest of theirs.
     absl::Duration every = absl::Minutes(1);
     // A save that is further from the start step than this many steps is not used.
     int64_t age_max = 1000;
@@ -112,13 +113,15 @@ class StateKeeper {
     int64_t durable_step = 0, failures = 0;
   };
 
-  // Which saves all ranks could take up, newest first. Sets keeps_.
+  // Which saves all ranks could take up, newest first. Sets keeps_ and options_.every.
   absl::StatusOr<std::vector<SaveId>> AgreeOnSaves(const SavedStates& saved);
   absl::StatusOr<bool> TakeUp(const SavedStates& saved, const SaveId& save, int64_t start_step);
   bool CanUse(const SavedStates& saved, const SaveId& save) const;
   std::vector<InnerStateSlot> SlotsOf(absl::Span<const NamedValue> phase) const;
   void TellPlan() const;
   void TellZero(int64_t start_step);
+  // Whether the data has other sizes than when `saved` was saved.
+  void TellChangedData(const std::vector<NamedValue>& saved) const;
   absl::Status Save(int64_t step, bool alone);
   // On the thread that writes.
   void Write(int64_t step, int64_t whole_step) ABSL_LOCKS_EXCLUDED(files_mutex_);

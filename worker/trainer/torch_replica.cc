@@ -8,6 +8,7 @@
 #include "ATen/Parallel.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/collective/parts.h"
@@ -23,7 +24,14 @@
 namespace longhaul {
 namespace {
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatches(const TorchReplica::Options& options) {
+struct OpenedData {
+  std::unique_ptr<BatchSource> batches;
+  // By source.
+  std::vector<DataSize> sizes;
+};
+
+absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
+  OpenedData opened;
   std::vector<WeightedSource> sources = options.sources;
   if (sources.empty()) sources.push_back({.source = {.path = options.data_path}});
   std::vector<std::unique_ptr<Dataset>> datasets;
@@ -33,6 +41,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatches(const TorchReplica::Opt
     LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
                         OpenSource(source, options.shape.vocab, options.token_work));
     planned.push_back({.name = source.path, .tokens = dataset->tokens(), .weight = weight});
+    opened.sizes.push_back({.path = source.path, .tokens = dataset->tokens()});
     datasets.push_back(std::move(dataset));
   }
   LH_ASSIGN_OR_RETURN(const ExamplePlan plan,
@@ -50,8 +59,19 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatches(const TorchReplica::Opt
                                        .rank = alone ? 0 : options.communicator->rank(),
                                        .ranks = alone ? 1 : options.communicator->size(),
                                        .separate_documents = options.separate_documents};
-  return std::make_unique<PrefetchedBatches>(
+  opened.batches = std::make_unique<PrefetchedBatches>(
       std::make_unique<TokenBatches>(share, std::move(datasets), plan));
+  return opened;
+}
+
+// The number of the node that has this rank.
+int NodeOf(int rank, absl::Span<const int> ranks_of_node) {
+  int node = 0;
+  for (int first = 0; node < static_cast<int>(ranks_of_node.size()); ++node) {
+    first += ranks_of_node[node];
+    if (rank < first) return node;
+  }
+  return 0;
 }
 
 InPoolTraffic TrafficOf(const ReceivedBytes& received) {
@@ -149,18 +169,22 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
   LH_CHECK(options.threads > 0 && options.batch > 0 && options.eval_batches > 0,
            "counts must be positive");
   LH_RETURN_IF_ERROR(LayOutTransformer(options.shape).status());
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> batches, OpenBatches(options));
+  LH_ASSIGN_OR_RETURN(OpenedData data, OpenData(options));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(options));
   std::unique_ptr<TorchReplica> replica(
-      new TorchReplica(options, std::move(batches), std::move(engine)));
+      new TorchReplica(options, std::move(data.batches), std::move(data.sizes), std::move(engine)));
+  LH_RETURN_IF_ERROR(replica->CompareData());
   if (options.evaluation_beside.evaluations > 0)
     LH_RETURN_IF_ERROR(replica->PrepareEvaluationBeside());
   return replica;
 }
 
 TorchReplica::TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
-                           std::unique_ptr<Engine> engine)
-    : options_(options), batches_(std::move(batches)), engine_(std::move(engine)) {}
+                           std::vector<DataSize> data_sizes, std::unique_ptr<Engine> engine)
+    : options_(options),
+      batches_(std::move(batches)),
+      data_sizes_(std::move(data_sizes)),
+      engine_(std::move(engine)) {}
 
 TorchReplica::~TorchReplica() = default;
 
@@ -214,7 +238,26 @@ absl::StatusOr<InPoolTraffic> TorchReplica::Settle() {
 
 bool TorchReplica::settled() const { return engine_->settled(); }
 
-// Says what it takes before anything of it is there.
+// Every rank computes the order of examples from its own token counts. With other counts it would
+// have another order, and train on what is held out elsewhere.
+absl::Status TorchReplica::CompareData() {
+  std::vector<int64_t> counts;
+  for (const DataSize& size : data_sizes_) counts.push_back(size.tokens);
+  LH_ASSIGN_OR_RETURN(const auto of_ranks, AllGather(counts));
+  for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
+    for (size_t source = 0; source < counts.size(); ++source) {
+      const int64_t tokens = of_ranks[rank][source], first = of_ranks[0][source];
+      if (tokens == first) continue;
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "data: %s has %d tokens on node %d of this pool (rank %d), and %d on node 0 (rank 0)",
+          data_sizes_[source].path, tokens, NodeOf(static_cast<int>(rank), options_.ranks_of_node),
+          rank, first));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Says what it takes before the first evaluation begins. The activations are allocated by then.
 absl::Status TorchReplica::PrepareEvaluationBeside() {
   if (options_.device != DeviceKind::kCpu)
     return absl::UnimplementedError("evaluation beside training is built for device CPU only");

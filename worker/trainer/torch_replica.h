@@ -60,6 +60,12 @@ struct WeightedSource {
   double weight = 1;
 };
 
+// The size of a source, as this rank's machine has it.
+struct DataSize {
+  std::string path;
+  int64_t tokens = 0;
+};
+
 // Not thread-safe. Errors of the methods: see Replica; also RESOURCE_EXHAUSTED (memory).
 class TorchReplica : public Replica {
  public:
@@ -124,7 +130,8 @@ class TorchReplica : public Replica {
   //   INVALID_ARGUMENT     an impossible shape
   //   UNIMPLEMENTED        fused blocks on a device that lacks them
   //   FAILED_PRECONDITION  "no CUDA device"; the partition does not fit this pool; its nodes have too
-  //                        little memory for what is offloaded or evaluated beside training
+  //                        little memory for what is offloaded or evaluated beside training; they
+  //                        have different data
   //   UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;
@@ -154,13 +161,15 @@ class TorchReplica : public Replica {
       absl::Span<const int64_t> values) override;
 
  private:
+  absl::Status CompareData();
   absl::Status PrepareEvaluationBeside();
   EvalStats StatsOf(absl::Span<const double> loss_sums) const;
   TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
-               std::unique_ptr<Engine> engine);
+               std::vector<DataSize> data_sizes, std::unique_ptr<Engine> engine);
 
   Options options_;
   std::unique_ptr<BatchSource> batches_;
+  const std::vector<DataSize> data_sizes_;
   std::unique_ptr<Engine> engine_;
   // The memory that evaluation beside training takes.
   int64_t evaluation_bytes_ = 0;

@@ -15,7 +15,7 @@ struct CudaRuntimeOptions {
   void* training_stream = nullptr;
 };
 
-// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE.
+// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, INTERNAL.
 absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
     const CudaRuntimeOptions& options);
 

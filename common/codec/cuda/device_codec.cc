@@ -24,6 +24,12 @@ struct DeviceCodec::Piece {
   int64_t payload_offset = 0, payload_bytes = 0;
 };
 
+struct DeviceCodec::Pieces {
+  std::vector<Piece> pieces;
+  // Of the largest ones.
+  int64_t payload_bytes_max = 0, elements_max = 0;
+};
+
 namespace {
 
 constexpr auto kCodec = Queue::kCodec;
@@ -53,64 +59,71 @@ absl::StatusOr<std::vector<EncodeReport>> DeviceCodec::Encode(const Codec& codec
   return EncodeLocked(codec, input, out);
 }
 
+DeviceCodec::Pieces DeviceCodec::CutIntoPieces(const Codec& codec, const Input& input) {
+  Pieces cut;
+  int64_t offset = 0;
+  for (size_t i = 0; i < input.segments.size(); ++i) {
+    const Segment& segment = input.segments[i];
+    const int64_t bytes = codec.PayloadBytes(segment.elements);
+    const int64_t end = segment.offset + segment.elements;
+    if (cut.pieces.empty() || end - cut.pieces.back().begin > kPieceElements) {
+      cut.pieces.push_back(
+          {.first = static_cast<int>(i), .begin = segment.offset, .payload_offset = offset});
+    }
+    Piece& piece = cut.pieces.back();
+    ++piece.count;
+    piece.end = end;
+    piece.payload_bytes += bytes;
+    offset += bytes;
+    cut.payload_bytes_max = std::max(cut.payload_bytes_max, piece.payload_bytes);
+    cut.elements_max = std::max(cut.elements_max, piece.end - piece.begin);
+  }
+  return cut;
+}
+
+void DeviceCodec::FillJobs(const Codec& codec, const Input& input, const Piece& piece,
+                           const float* staged, uint8_t* payload, EncodeJob* jobs) {
+  for (int i = piece.first; i < piece.first + piece.count; ++i) {
+    const Segment& segment = input.segments[i];
+    const auto part = [&](auto* values) {
+      return values == nullptr ? nullptr : values + segment.offset;
+    };
+    jobs[i] = {
+        .values = staged != nullptr ? staged + (segment.offset - piece.begin) : part(input.values),
+        .minus = part(input.minus),
+        .error = part(input.error),
+        .lost = part(input.lost),
+        .out = payload,
+        .noise_key = segment.noise.key,
+        .noise_first_block = segment.noise.first_block,
+        .elements = segment.elements};
+    payload += codec.PayloadBytes(segment.elements);
+  }
+}
+
 absl::StatusOr<std::vector<EncodeReport>> DeviceCodec::EncodeLocked(const Codec& codec,
                                                                     const Input& input,
                                                                     uint8_t* out) {
   const int64_t count = input.segments.size();
   const bool upload = !input.host_values.empty();
-  std::vector<Piece> pieces;
-  int64_t offset = 0, payload_max = 0, elements_max = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const Segment& segment = input.segments[i];
-    const int64_t bytes = codec.PayloadBytes(segment.elements);
-    const int64_t end = segment.offset + segment.elements;
-    if (pieces.empty() || end - pieces.back().begin > kPieceElements) {
-      pieces.push_back(
-          {.first = static_cast<int>(i), .begin = segment.offset, .payload_offset = offset});
-    }
-    Piece& piece = pieces.back();
-    ++piece.count;
-    piece.end = end;
-    piece.payload_bytes += bytes;
-    offset += bytes;
-    payload_max = std::max(payload_max, piece.payload_bytes);
-    elements_max = std::max(elements_max, piece.end - piece.begin);
-  }
-
+  const Pieces cut = CutIntoPieces(codec, input);
   const int64_t job_bytes = count * sizeof(EncodeJob), report_bytes = count * sizeof(EncodeReport);
   LH_ASSIGN_OR_RETURN(const auto host, pinned_memory_->Take(job_bytes + report_bytes));
   LH_ASSIGN_OR_RETURN(const auto device, device_memory_->Take(job_bytes + report_bytes));
-  LH_ASSIGN_OR_RETURN(const auto payload, device_memory_->Take(payload_max));
+  LH_ASSIGN_OR_RETURN(const auto payload, device_memory_->Take(cut.payload_bytes_max));
   DeviceFloats staged;
   if (upload) {
-    LH_ASSIGN_OR_RETURN(staged, AllocateFloats(elements_max));
+    LH_ASSIGN_OR_RETURN(staged, AllocateFloats(cut.elements_max));
   }
   auto* const jobs = reinterpret_cast<EncodeJob*>(host.get());
-  for (const Piece& piece : pieces) {
-    int64_t at = 0;
-    for (int i = piece.first; i < piece.first + piece.count; ++i) {
-      const Segment& segment = input.segments[i];
-      const auto part = [&](auto* values) {
-        return values == nullptr ? nullptr : values + segment.offset;
-      };
-      jobs[i] = {
-          .values = upload ? staged.get() + (segment.offset - piece.begin) : part(input.values),
-          .minus = part(input.minus),
-          .error = part(input.error),
-          .lost = part(input.lost),
-          .out = payload.get() + at,
-          .noise_key = segment.noise.key,
-          .noise_first_block = segment.noise.first_block,
-          .elements = segment.elements};
-      at += codec.PayloadBytes(segment.elements);
-    }
-  }
+  for (const Piece& piece : cut.pieces)
+    FillJobs(codec, input, piece, staged.get(), payload.get(), jobs);
   const auto* const device_jobs = reinterpret_cast<const EncodeJob*>(device.get());
   auto* const device_reports = reinterpret_cast<EncodeReport*>(device.get() + job_bytes);
   auto* const reports = reinterpret_cast<EncodeReport*>(host.get() + job_bytes);
   const auto enqueue = [&]() -> absl::Status {
     LH_RETURN_IF_ERROR(runtime_->Copy(kCodec, device.get(), jobs, job_bytes));
-    for (const Piece& piece : pieces) {
+    for (const Piece& piece : cut.pieces) {
       if (upload) {
         LH_RETURN_IF_ERROR(runtime_->Copy(kCodec, staged.get(),
                                           input.host_values.data() + piece.begin,

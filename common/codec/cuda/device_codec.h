@@ -7,7 +7,7 @@
 // a large device has processors, so that training finds some free.
 //
 // Thread-safe; calls run one after the other. Errors: RESOURCE_EXHAUSTED (memory of the device or
-// pinned memory), UNAVAILABLE (the device failed).
+// pinned memory), INTERNAL (the device failed).
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,13 @@ class DeviceCodec {
 
  private:
   struct Piece;
+  struct Pieces;
 
+  static Pieces CutIntoPieces(const Codec& codec, const Input& input);
+  // Fills in the jobs of the piece's segments. `staged`: the piece's host values on the device, or
+  // null. `payload`: where its codes are made.
+  static void FillJobs(const Codec& codec, const Input& input, const Piece& piece,
+                       const float* staged, uint8_t* payload, cuda::EncodeJob* jobs);
   absl::StatusOr<std::vector<cuda::EncodeReport>> EncodeLocked(const Codec& codec,
                                                                const Input& input, uint8_t* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

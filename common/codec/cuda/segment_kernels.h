@@ -5,7 +5,7 @@
 //
 // Thread-safe. Nothing waits. Jobs, reports and everything that jobs point to are device memory,
 // which must stay valid until the kernel has run. There are `count` >= 1 segments of 1 to
-// kTileElements elements. Bytes and floats are those of the host's codecs. UNAVAILABLE: the launch
+// kTileElements elements. Bytes and floats are those of the host's codecs. INTERNAL: the launch
 // failed.
 #pragma once
 

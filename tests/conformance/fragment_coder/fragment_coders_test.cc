@@ -68,6 +68,19 @@ TEST_F(DeviceFragmentCoderTest, TheHostCodesTheSameBytesIfTheDeviceIsShortOfMemo
   EXPECT_GT(runtime_->launches(), 0);
 }
 
+TEST_F(DeviceFragmentCoderTest, OffloadedParametersAreCodedOnTheHostWhichIsNoShortage) {
+  CoderPair pair(std::make_shared<DeviceCodec>(runtime_), {.kind = CodecKind::kE3m0}, true,
+                 /*rank=*/0, /*ranks=*/1, /*offloaded=*/true);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    pair.SetLive(round);
+    pair.TakeSnapshot();
+    pair.Code(RoundKind::kOuter, 10 + round);
+    pair.Commit(true);
+  }
+  EXPECT_EQ(pair.warnings().size(), 0u);
+  EXPECT_EQ(runtime_->launches(), 0);
+}
+
 TEST_F(DeviceFragmentCoderTest, TheBytesMayOutliveTheCoder) {
   std::shared_ptr<CodedContribution> coded;
   std::vector<uint8_t> copy;

@@ -33,8 +33,12 @@ class ReferenceOptimizer : public Optimizer {
   bool Settled(int) const override { return true; }
   absl::Status Finish() override { return absl::OkStatus(); }
   bool Keeps(OptimizerState, int) const override { return false; }
-  void ReadState(OptimizerState, int, int64_t, absl::Span<float>) const override {}
-  void WriteState(OptimizerState, int, int64_t, absl::Span<const float>) override {}
+  absl::Status ReadState(OptimizerState, int, int64_t, absl::Span<float>) const override {
+    return absl::OkStatus();
+  }
+  absl::Status WriteState(OptimizerState, int, int64_t, absl::Span<const float>) override {
+    return absl::OkStatus();
+  }
   int64_t updates() const override { return 0; }
   void SetUpdates(int64_t) override {}
   int64_t state_bytes() const override { return 0; }

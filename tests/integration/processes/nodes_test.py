@@ -104,6 +104,20 @@ class NodesTest(ClusterTest):
         self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
         self.assertEqual(self.cluster.wait_job()["inner_step"], 600)
 
+    def test_nodes_whose_data_differs_are_set_aside_with_both_sizes(self):
+        for number, lines in enumerate((400, 300)):
+            folder = self.cluster.folder / f"data-{number}"
+            folder.mkdir()
+            (folder / "text.txt").write_text("a line of one copy of the data\n" * lines)
+            self.start_node(number, "--data-dir", folder, ranks=1)
+            wait_until(lambda: self.pool() is not None, 20, "the first node to join")
+        self.assertEqual(self.cluster.submit(pools=1, text="text.txt").returncode, 0)
+        wait_until(lambda: self.cluster.job().get("set_aside"), 30, "the pool to be set aside")
+        error = self.cluster.job()["set_aside"][0]["error"]
+        self.assertEqual(error["field"], "data.text")
+        self.assertIn("text.txt has 9300 tokens on node 1 of this pool (rank 1), and 12400 on node 0 (rank 0)", error["message"])
+        self.assertIn("the same files", error["hint"])
+
     def test_a_pool_says_which_node_it_waits_for(self):
         self.start_node(0)
         wait_until(lambda: self.pool() is not None, 20, "the node to join")

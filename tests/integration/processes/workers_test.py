@@ -144,6 +144,7 @@ class WorkersTest(ClusterTest):
         self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank")
         self.refused("is no folder that can be written", "--track-dir", "/nowhere/at/all")
         self.refused("is no folder that can be written", "--state-dir", "/nowhere/at/all")
+        self.refused("--trace: /nowhere/at is no folder that can be written", "--trace", "/nowhere/at/all")
         self.refused("is not a time", "--state-every", "often")
         self.refused("is not a time", "--return-within", "soon")
         if not os.path.exists("/dev/nvidiactl"):

@@ -21,8 +21,7 @@ struct CudaMovementOptions {
   absl::Duration timeout = absl::Minutes(5);
 };
 
-// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, UNAVAILABLE: CUDA's
-// (CudaStatus).
+// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, INTERNAL: CUDA's (CudaStatus).
 absl::StatusOr<std::shared_ptr<Movement>> MakeCudaMovement(const CudaMovementOptions& options);
 
 }  // namespace longhaul

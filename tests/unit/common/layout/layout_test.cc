@@ -103,7 +103,8 @@ TEST(ModelLayoutTest, RefusesImpossibleShapesByTheNameOfTheField) {
             "heads");
   EXPECT_EQ(refused([](auto& s) { s.kv_heads = 3; }), "kv_heads");
   EXPECT_EQ(refused([](auto& s) { s.vocab = 1; }), "vocab");
-  EXPECT_EQ(refused([](auto& s) { s.norm_eps = 0; }), "norm_eps");
+  for (const double eps : {0.0, 1e-50, 1.0})
+    EXPECT_EQ(refused([&](auto& s) { s.norm_eps = eps; }), "norm_eps");
   EXPECT_EQ(refused([](auto& s) {
               s.layers = 1024;
               s.dim = 1 << 20;

@@ -195,6 +195,26 @@ TEST_F(DocumentsTest, ReadsCompressedFiles) {
   EXPECT_EQ(Jsonl(Zstd(lines.substr(0, half)) + Zstd(lines.substr(half))), plain);
 }
 
+// The frame ends together with a reader's buffer.
+TEST_F(DocumentsTest, ReadsCompressedTextsOfAnyLength) {
+  for (const size_t size : {size_t{1} << 18, size_t{1} << 20, (size_t{1} << 20) + 1}) {
+    const std::string text(size, 'x');
+    const std::vector<std::string> once = {text}, twice = {text + text};
+    EXPECT_TRUE(Text(Gzip(text)) == once) << size;
+    EXPECT_TRUE(Text(Zstd(text)) == once) << size;
+    EXPECT_TRUE(Text(Zstd(text) + Zstd(text)) == twice) << size;
+    EXPECT_TRUE(Text(Zstd(text) + Zstd("")) == once) << size;
+  }
+}
+
+// pzstd writes one before every frame.
+TEST_F(DocumentsTest, ReadsZstdFilesThatBeginWithASkippableFrame) {
+  for (const char last : {'\x50', '\x5f'}) {
+    const std::string skippable = last + std::string("\x2a\x4d\x18\x04\0\0\0size", 11);
+    EXPECT_THAT(Text(skippable + Zstd("one ") + skippable + Zstd("two")), ElementsAre("one two"));
+  }
+}
+
 TEST_F(DocumentsTest, FindsDamageInCompressedFiles) {
   std::string lines;
   for (int i = 0; i < 20000; ++i)

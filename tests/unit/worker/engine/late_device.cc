@@ -1,5 +1,6 @@
 #include "tests/unit/worker/engine/late_device.h"
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,14 @@ LateDevice& TheDevice() {
 }
 
 thread_local c10::StreamId current_stream = 0;
+
+std::atomic<int> events_left = -1;
+
+void CheckEventWorks() {
+  if (events_left < 0) return;
+  TORCH_CHECK(events_left > 0, "the device has failed");
+  --events_left;
+}
 
 void* HandleOf(c10::StreamId id) {
   LateDevice& device = TheDevice();
@@ -69,10 +78,12 @@ class LateGuard final : public c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
               const c10::EventFlag) const override {
+    CheckEventWorks();
     if (*event == nullptr) *event = new EventPtr;
     *static_cast<EventPtr*>(*event) = TheDevice().streams.Record(HandleOf(stream.id())).value();
   }
   void block(void* event, const c10::Stream& stream) const override {
+    CheckEventWorks();
     if (event == nullptr) return;
     TORCH_CHECK(
         TheDevice().streams.Block(HandleOf(stream.id()), *static_cast<EventPtr*>(event)).ok());
@@ -104,6 +115,8 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, LateGuard)
 EmulatedStreams& LateStreams() { return TheDevice().streams; }
 
 void TakeLateStream() { current_stream = NewNumber(); }
+
+void FailLateEventsAfter(int count) { events_left = count; }
 
 void* CurrentLateStream() { return HandleOf(current_stream); }
 

@@ -18,6 +18,9 @@ EmulatedStreams& LateStreams();
 void TakeLateStream();
 // The calling thread's stream.
 void* CurrentLateStream();
+// torch's next `count` records and blocks of events succeed, then all fail, as on a GPU that has
+// reported an error. Negative: none fails.
+void FailLateEventsAfter(int count);
 
 // Tensors on the device, and torch's operations on them (late_kernels.cc). Once, before the first of
 // them.

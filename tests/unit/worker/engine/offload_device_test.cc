@@ -16,8 +16,10 @@ std::string Read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-absl::StatusOr<int> Choose(const OffloadOptions& options) {
-  const OffloadDevice device = OpenOffloadDevice(at::kCPU, options).value();
+// `name`: as if the device were another one. Empty: the device's own.
+absl::StatusOr<int> Choose(const OffloadOptions& options, const std::string& name = "") {
+  OffloadDevice device = OpenOffloadDevice(at::kCPU, options).value();
+  if (!name.empty()) device.name = name;
   ThreadTeam team;
   return ChooseUpdateStride(device, options, {}, /*shadow=*/false, /*ranks=*/1,
                             std::vector<int64_t>(8, 1 << 12), team);
@@ -46,6 +48,11 @@ TEST(OffloadDeviceTest, WhatWasMeasuredIsKept) {
   const size_t end = measured.rfind('\n', measured.size() - 2);
   std::ofstream(options.profile_path) << measured.substr(0, end + 1) << "1e6 1e12 1e15 1e15 0 0\n";
   EXPECT_EQ(*Choose(options), 1);
+  // They say nothing about another device.
+  ASSERT_TRUE(Choose(options, "another GPU").ok());
+  const std::string of_other = Read(options.profile_path);
+  EXPECT_THAT(of_other, testing::HasSubstr("another GPU, 1 threads"));
+  EXPECT_THAT(of_other, testing::Not(testing::HasSubstr("1e15")));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // does with torch's streams and events is what keeps computation and collectives apart.
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "tests/unit/worker/engine/late_device.h"
 #include "tests/unit/worker/engine/run_ranks.h"
@@ -75,6 +76,23 @@ TEST(StreamQueueTest, AMissingFenceOrWaitIsFound) {
     int found = 0;
     for (uint64_t seed = 2; seed <= 20; ++seed) found += SumsOf(3, seed, planted) != expected;
     EXPECT_GE(found, 15) << static_cast<int>(planted);
+  }
+}
+
+// At Submit, before the work, behind it, at Wait; a destructor may be what waits.
+TEST(StreamQueueTest, AnErrorOfTheDevicesEventsIsAnErrorOfTheQueue) {
+  for (int events = 0; events < 4; ++events) {
+    const auto queue = MakeCollectiveQueue(kLateDevice);
+    FailLateEventsAfter(events);
+    absl::Status first, again;
+    EXPECT_NO_THROW({
+      first = queue->Wait(queue->Submit("summing", [] { return absl::OkStatus(); }));
+      again = queue->Wait(queue->Submit("more", [] { return absl::OkStatus(); }));
+    }) << events;
+    FailLateEventsAfter(-1);
+    EXPECT_EQ(first.code(), absl::StatusCode::kInternal) << events << ": " << first;
+    EXPECT_TRUE(absl::StrContains(first.message(), "the device has failed")) << first;
+    EXPECT_EQ(again, first) << events;
   }
 }
 

@@ -122,10 +122,14 @@ TEST(TorchMuonTest, StateThatWasReadCanBeWrittenBackAndTheShadowFollows) {
   std::vector<float> parameters = Noise(random, 32, 1), momentum(32);
   one->Begin({.learning_rate = 0.1});
   one->Submit({.parameters = absl::MakeSpan(parameters), .gradients = gradients});
-  one->ReadState(OptimizerState::kMoment, 0, 0, absl::MakeSpan(momentum));
+  EXPECT_TRUE(one->ReadState(OptimizerState::kMoment, 0, 0, absl::MakeSpan(momentum)).ok());
   EXPECT_EQ(momentum, gradients);
-  other->WriteState(OptimizerState::kMoment, 0, 0, absl::MakeConstSpan(momentum).first(10));
-  other->WriteState(OptimizerState::kMoment, 0, 10, absl::MakeConstSpan(momentum).subspan(10));
+  EXPECT_TRUE(
+      other->WriteState(OptimizerState::kMoment, 0, 0, absl::MakeConstSpan(momentum).first(10))
+          .ok());
+  EXPECT_TRUE(
+      other->WriteState(OptimizerState::kMoment, 0, 10, absl::MakeConstSpan(momentum).subspan(10))
+          .ok());
   std::vector<float> again = parameters;
   std::vector<uint16_t> shadow(32);
   for (const auto& [optimizer, values] : {std::pair(&one, &parameters), {&other, &again}}) {

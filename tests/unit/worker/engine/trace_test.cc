@@ -51,6 +51,7 @@ TEST(TraceTest, NoTraceNoSpans) {
 
 TEST(TraceTest, SaysWhatCannotBeWritten) {
   const absl::Status status = Trace::Create("/nowhere/trace.json", 0).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/trace.json"));
 }
 

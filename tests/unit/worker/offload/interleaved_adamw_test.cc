@@ -55,7 +55,8 @@ class Training {
       for (const auto& [state, to] : {std::pair{OptimizerState::kMoment, &result_.moment},
                                       {OptimizerState::kVariance, &result_.variance}}) {
         to->emplace_back(shapes_[i].elements);
-        optimizer.ReadState(state, static_cast<int>(i), 0, absl::MakeSpan(to->back()));
+        EXPECT_TRUE(
+            optimizer.ReadState(state, static_cast<int>(i), 0, absl::MakeSpan(to->back())).ok());
       }
     }
     return result_;
@@ -129,7 +130,7 @@ class Training {
         EXPECT_TRUE(interleaved->BeginWrite(subgroup).ok());
       }
       for (float& value : result_.parameters[i]) value *= 0.5f;
-      optimizer.WriteState(OptimizerState::kMoment, subgroup, 3, Noise(20, 1));
+      EXPECT_TRUE(optimizer.WriteState(OptimizerState::kMoment, subgroup, 3, Noise(20, 1)).ok());
     }
   }
 
@@ -223,6 +224,29 @@ TEST(InterleavedAdamWTest, AFailedDeviceEndsTheUpdate) {
   (*optimizer)->Begin({});
   (*optimizer)->Submit({0, absl::MakeSpan(masters), gradients});
   EXPECT_EQ((*optimizer)->Finish(), absl::UnavailableError("lost"));
+}
+
+TEST(InterleavedAdamWTest, StateOfADeviceThatHasFailedIsAnError) {
+  std::vector<float> parameters(256), values(256);
+  EmulatedMovement movement({});
+  const InterleavedAdamW::Options options{.schedule = {.stride = 0, .device_share = 1}};
+  const auto optimizer =
+      InterleavedAdamW::Create(options, {{{.elements = 256}, absl::MakeSpan(parameters)}}, movement,
+                               EmulatedAdamW, nullptr)
+          .value();
+  const auto read = [&] {
+    return optimizer->ReadState(OptimizerState::kVariance, 0, 0, absl::MakeSpan(values));
+  };
+  const auto write = [&] { return optimizer->WriteState(OptimizerState::kMoment, 0, 0, values); };
+  EXPECT_TRUE(read().ok());
+  EXPECT_TRUE(write().ok());
+  // Nobody has made the version that this copy reads.
+  std::vector<std::byte> bytes(8);
+  PlacedBuffer here("lost", Place::kHost, absl::MakeSpan(bytes));
+  PlacedBuffer there("nowhere", Place::kDevice, absl::MakeSpan(bytes));
+  movement.Copy({}, {&here, 7}, {&there, 7}, here.bytes());
+  EXPECT_EQ(read().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(write().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

@@ -49,7 +49,9 @@ struct LocalRank {
   }
   float Momentum(int subgroup, int element) const {
     float value = 0;
-    optimizer.ReadState(OptimizerState::kMoment, subgroup, element, absl::MakeSpan(&value, 1));
+    EXPECT_TRUE(
+        optimizer.ReadState(OptimizerState::kMoment, subgroup, element, absl::MakeSpan(&value, 1))
+            .ok());
     return value;
   }
 

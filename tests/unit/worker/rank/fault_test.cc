@@ -115,5 +115,27 @@ TEST(FaultTest, SaysWhatToDo) {
   EXPECT_EQ(nodes.fault_class(), v1::SITE_FAULT);
 }
 
+TEST(FaultTest, MemoryThatANodeLacksIsNotAMissingDevice) {
+  for (const std::string field : {"offload", "evaluation.beside_training"}) {
+    const v1::JobError fault = DescribeFault(
+        FaultPlace::kPreparation, FaultSpec(v1::CUDA),
+        absl::FailedPreconditionError(field + ": this node needs 2 GiB of memory and has 1 GiB"));
+    EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+    EXPECT_EQ(fault.field(), field);
+    EXPECT_NE(fault.hint().find("more memory"), std::string::npos);
+  }
+}
+
+TEST(FaultTest, DataThatDiffersBetweenNodesNamesTheirData) {
+  for (const v1::Device device : {v1::CPU, v1::CUDA}) {
+    const v1::JobError fault =
+        DescribeFault(FaultPlace::kPreparation, FaultSpec(device),
+                      absl::FailedPreconditionError("data: /data/text has 5 tokens on node 1"));
+    EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+    EXPECT_EQ(fault.field(), "data.text");
+    EXPECT_NE(fault.hint().find("the same files"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace longhaul

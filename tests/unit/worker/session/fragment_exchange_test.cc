@@ -97,7 +97,7 @@ TEST_F(FragmentExchangeTest, AContributionThatIsNotFiniteIsAFault) {
 
 TEST_F(FragmentExchangeTest, NothingIsReportedOfBytesThatAreNotThere) {
   ASSERT_TRUE(exchange_->TakePlan(PlanOf(2), *replica_).ok());
-  ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 1, .version = 1}).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 1, .version = 1}).ok());
   End();
   EXPECT_TRUE(faults_.empty());
   EXPECT_TRUE(events_.empty());
@@ -111,7 +111,7 @@ TEST_F(FragmentExchangeTest, BytesAreCodedOnceAsTheirRoundWants) {
   ASSERT_TRUE(exchange_->TakePlan(plan, *replica_).ok());
   ASSERT_TRUE(replica_->Write(0, 0, {1.0f, 0.3f, -0.7f}).ok());
   ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, 1, RoundKind::kOuter).ok());
-  ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 0, .version = 1}).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 1}).ok());
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (absl::Now() < deadline && exchange_->uplink_quality().nmse == 0)
     absl::SleepFor(absl::Milliseconds(5));
@@ -141,7 +141,7 @@ TEST_F(FragmentExchangeTest, ALatePushDoesNotCodeTheNextVersion) {
   const std::vector<uint8_t> first = coded_with(1), second = coded_with(2);
   ASSERT_NE(first, second);
   ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, 0, 2, RoundKind::kOuter).ok());
-  ASSERT_TRUE(exchange_->PushAgain(connection_, {.fragment = 0, .version = 1}).ok());
+  ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 1}).ok());
   ASSERT_TRUE(exchange_->Push(connection_, {.fragment = 0, .version = 2}).ok());
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (absl::Now() < deadline && exchange_->uplink_quality().nmse == 0)
@@ -149,6 +149,30 @@ TEST_F(FragmentExchangeTest, ALatePushDoesNotCodeTheNextVersion) {
   EXPECT_EQ(*outer.Encode(1), nullptr);
   const auto bytes = (*outer.Encode(2))->blocks.payload.span();
   EXPECT_EQ(std::vector<uint8_t>(bytes.begin(), bytes.end()), second);
+  End();
+}
+
+TEST_F(FragmentExchangeTest, PullsDoNotWaitForPushes) {
+  constexpr int kFragments = 8;
+  replica_ = SyntheticReplica::Create({.units = kFragments, .elements = kUnitElements}).value();
+  ASSERT_TRUE(exchange_->TakePlan(PlanOf(kFragments), *replica_).ok());
+  for (int fragment = 0; fragment < kFragments; ++fragment) {
+    ASSERT_TRUE(exchange_->TakeSnapshot(*replica_, fragment, 0, RoundKind::kSeed).ok());
+    ASSERT_TRUE(exchange_->Push(connection_, {.fragment = fragment}).ok());
+  }
+  // Nothing is left to be pulled, so the answer needs no coordinator.
+  OuterFragment& outer = *exchange_->fragments()[0];
+  auto pulled = outer.BeginDownlink(1);
+  ASSERT_TRUE(pulled.ok() && pulled->has_value());
+  ASSERT_TRUE((*pulled)->Verify(1, {}).ok());
+  ASSERT_TRUE(outer.StageDownlink(1, **std::move(pulled)).ok());
+  ASSERT_TRUE(exchange_->Pull(connection_, 0, 1).ok());
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto answered = [&] { return !events_.empty(); };
+    ASSERT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&answered), absl::Seconds(20)));
+    EXPECT_TRUE(std::holds_alternative<Pulled>(events_[0]));
+  }
   End();
 }
 

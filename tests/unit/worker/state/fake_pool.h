@@ -17,13 +17,14 @@ namespace longhaul {
 
 inline constexpr int64_t kFakeElements = 1000;
 
-// Gathers by a table that all ranks fill.
+// Gathers by a table that all ranks fill. UNAVAILABLE: a rank has ended, and will not fill it.
 class FakePool {
  public:
   explicit FakePool(int ranks) : ranks_(ranks) {}
   int ranks() const { return ranks_; }
 
-  std::vector<std::vector<int64_t>> Gather(int rank, absl::Span<const int64_t> values) {
+  absl::StatusOr<std::vector<std::vector<int64_t>>> Gather(int rank,
+                                                           absl::Span<const int64_t> values) {
     absl::MutexLock lock(&mutex_);
     if (filled_ == 0) table_.assign(ranks_, {});
     table_[rank].assign(values.begin(), values.end());
@@ -33,15 +34,21 @@ class FakePool {
       filled_ = 0;
       ++rounds_;
     }
-    const auto complete = [&] { return rounds_ > round; };
-    mutex_.Await(absl::Condition(&complete));
+    const auto decided = [&] { return rounds_ > round || ended_; };
+    mutex_.Await(absl::Condition(&decided));
+    if (rounds_ == round) return absl::UnavailableError("a rank has ended");
     return done_;
+  }
+  void End() {
+    absl::MutexLock lock(&mutex_);
+    ended_ = true;
   }
 
  private:
   const int ranks_;
   absl::Mutex mutex_;
   int filled_ = 0;
+  bool ended_ = false;
   int64_t rounds_ = 0;
   std::vector<std::vector<int64_t>> table_, done_;
 };
@@ -60,6 +67,7 @@ class FakeRank : public Replica {
   }
   bool settled() const override { return settled_; }
   void set_settled(bool settled) { settled_ = settled; }
+  void set_data_tokens(double tokens) { data_tokens_ = tokens; }
   absl::StatusOr<InPoolTraffic> Settle() override {
     settled_ = true;
     return InPoolTraffic();
@@ -74,7 +82,7 @@ class FakeRank : public Replica {
   }
 
   std::vector<NamedValue> InnerStatePhase() const override {
-    return {{"updates", static_cast<double>(updates_)}};
+    return {{"updates", static_cast<double>(updates_)}, {"data_tokens/0", data_tokens_}};
   }
   // One kind that is needed; and one of each rank, of all elements.
   std::vector<InnerStateSlot> InnerStateSlots(absl::Span<const NamedValue>) const override {
@@ -130,6 +138,7 @@ class FakeRank : public Replica {
   const ModelLayout layout_;
   int64_t updates_ = 0;
   bool settled_ = true;
+  double data_tokens_ = 1000;
   InnerState put_;
 };
 
@@ -139,7 +148,12 @@ inline void RunFakePool(int ranks, const std::function<void(FakeRank&)>& body) {
   for (int rank = 0; rank < ranks; ++rank)
     replicas.push_back(std::make_unique<FakeRank>(&pool, rank));
   std::vector<std::thread> threads;
-  for (auto& replica : replicas) threads.emplace_back([&] { body(*replica); });
+  for (auto& replica : replicas) {
+    threads.emplace_back([&] {
+      body(*replica);
+      pool.End();
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 

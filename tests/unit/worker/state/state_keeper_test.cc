@@ -32,7 +32,9 @@ struct Life {
   int64_t settles_every = 1;     // Steps.
   std::function<std::string(int rank)> folder;
   std::string spec = "spec";
+  std::function<absl::Duration(int rank)> every = [](int) { return absl::Minutes(1); };
   int64_t age_max = 1000;
+  double data_tokens = 1000;
   FileSystem* fs = nullptr;
   bool ends = false;  // With the job.
 };
@@ -54,10 +56,12 @@ Lived Live(const Life& life, const std::function<void(const FakeRank&)>& check =
     StateKeeper keeper({.folder = life.folder(replica.rank()),
                         .owner = {.job = "job", .pool = "pool", .spec = life.spec},
                         .life = life.number,
+                        .every = life.every(replica.rank()),
                         .age_max = life.age_max,
                         .first_of_node = replica.rank() == 0,
                         .log = logger},
                        &replica, &clock, life.fs != nullptr ? life.fs : fs.get());
+    replica.set_data_tokens(life.data_tokens);
     ASSERT_TRUE(keeper.Resume(life.start).ok());
     if (check) check(replica);
     for (int64_t step = life.start + 1; step <= life.start + life.steps; ++step) {
@@ -218,6 +222,17 @@ TEST_F(StateKeeperTest, StateOfAnotherSpecIsOfNoUse) {
   EXPECT_EQ(second.reports[0].losses, 1);
 }
 
+TEST_F(StateKeeperTest, DataOfAnotherSizeIsToldAndTheStateIsUsed) {
+  Live({.ranks = 2, .steps = 10, .folder = here_});
+  for (const double tokens : {1000.0, 1200.0}) {
+    const Lived second =
+        Live({.ranks = 2, .number = 2, .start = 10, .folder = here_, .data_tokens = tokens},
+             [](const FakeRank& rank) { rank.ExpectPut(7); });
+    EXPECT_EQ(second.log.find("source 0 had 1000 tokens and has 1200") != std::string::npos,
+              tokens != 1000);
+  }
+}
+
 TEST_F(StateKeeperTest, OldStateIsDroppedInEitherDirection) {
   Live({.steps = 28, .folder = here_});
   for (const int64_t start : {14, 36}) {
@@ -268,6 +283,16 @@ TEST_F(StateKeeperTest, ARankWithoutAFolderStopsThePool) {
   EXPECT_THAT(Files(), IsEmpty());
   EXPECT_THAT(life.log, HasSubstr("rank 1 of this pool has no --state-dir"));
   EXPECT_EQ(life.reports[0], StateReport());
+}
+
+// Each node has a flag of its own.
+TEST_F(StateKeeperTest, RanksSaveAtTheSlowestPaceOfTheirNodes) {
+  const Lived life = Live({.ranks = 2, .steps = 20, .folder = here_, .every = [](int rank) {
+                             return absl::Seconds(rank == 0 ? 30 : 60);
+                           }});
+  EXPECT_THAT(life.log, HasSubstr("every 1m:"));
+  EXPECT_EQ(life.reports[0].saved_step, 13);
+  EXPECT_EQ(life.reports[1].saved_step, 13);
 }
 
 TEST_F(StateKeeperTest, AFullDiskIsCountedAndTrainingGoesOn) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tests/testing/temp_dir.h"
+#include "tests/unit/worker/engine/run_ranks.h"
 
 namespace longhaul {
 namespace {
@@ -133,6 +134,28 @@ TEST(TorchReplicaTest, RefusesWhatItCannotDo) {
   options = TinyOptions();
   options.ranks_of_node = {1, 1};
   EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TorchReplicaTest, RanksWhoseDataDiffersDoNotTrain) {
+  const std::string shorter = WrittenOnce("torch_replica_shorter", [](std::ostream& file) {
+    for (int i = 0; i < 300; ++i) file << "another copy of the text\n";
+  });
+  std::vector<absl::Status> created(3);
+  RunRanks(3, [&](int rank, Communicator& communicator) {
+    TorchReplica::Options options = TinyOptions();
+    options.sources = {{.source = {.path = WriteText()}},
+                       {.source = {.path = rank == 2 ? shorter : WriteText()}}};
+    options.partition = *PartitionPreset("ddp");
+    options.communicator = &communicator;
+    options.ranks_of_node = {2, 1};
+    created[rank] = TorchReplica::Create(options).status();
+  });
+  for (const absl::Status& status : created) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(" has 7500 tokens on node 1 of this pool (rank 2), and 18400 on node 0"));
+  }
+  EXPECT_THAT(std::string(created[2].message()), HasSubstr("data: " + shorter));
 }
 
 TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
