@@ -30,6 +30,7 @@ BENCHMARKS = {
     "data": ["{build}/benchmark/data_benchmark"],
     "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py", "--data-benchmark", "{build}/benchmark/data_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
+    "ranks": [sys.executable, "-B", "tests/benchmark/engine/ranks.py", "{build}/bin"],
     "partition": [sys.executable, "-B", "tests/benchmark/partition/narrow_link.py", "{build}/bin"],  # Root.
     "onebit": [sys.executable, "-B", "tests/benchmark/partition/onebit_link.py", "{build}/bin"],  # Root.
     "exchange": [sys.executable, "-B", "tests/benchmark/exchange/exchange.py", "{build}/bin"],
