@@ -81,11 +81,12 @@ class UpgradeTest(unittest.TestCase):
         self.cluster.wait_step(1000)
         self.worker("site-b", NEW)
         self.check(self.cluster.wait_job(seconds=300))
-        # From when on both knew how to.
+        # From when on both knew how to: from the start, or after both were replaced.
         with urllib.request.urlopen(f"http://{self.cluster.http}/api/v1/job?name=tiny", timeout=10) as answer:
             curves = {c["pool"]: c["points"] for c in json.loads(answer.read())["pool_evaluations"]}
         self.assertEqual(sorted(curves), ["site-a", "site-b"])
-        self.assertGreater(int(curves["site-a"][0]["step"]), 500)
+        first = int(curves["site-a"][0]["step"])
+        self.assertTrue(first < 200 or first > 500, first)
         self.verify(NEW)
 
     def test_new_coordinator_with_old_workers_and_old_cli(self):
@@ -139,7 +140,8 @@ class UpgradeTest(unittest.TestCase):
             cluster.wait_until(lambda p=pool: "joined" in self.cluster.log(p), 30, f"{pool} to join")
         sets = ["inner={muon: {lr: 0.02, adamw: {lr: 0.004}}}"]
         self.submit(sets=sets)
-        cluster.wait_until(lambda: self.cluster.job()["waiting_for"] or self.cluster.job()["inner_step"] > 0, 30, "the job to be judged")
+        cluster.wait_until(lambda: "optimizer:" in (self.cluster.job()["waiting_for"] or "") or self.cluster.job()["inner_step"] > 0, 30,
+                           "the job to be judged")
         if self.cluster.job()["inner_step"] > 0:
             self.skipTest("the previous version has Muon")
         self.assertIn("optimizer:muon", self.cluster.job()["waiting_for"])
