@@ -86,6 +86,9 @@ class Watching {
         return absl::NotFoundError(absl::StrCat(
             "job ", name_,
             " was deleted; when it was seen last: ", ProgressText(job_, clock_.Now())));
+      case absl::StatusCode::kResourceExhausted:  // Too many watch, or call.
+        if (updates_ == 0) return status_;
+        [[fallthrough]];
       case absl::StatusCode::kUnavailable:
       case absl::StatusCode::kCancelled:
         if (updates_ == 0 && !options_.contacted) return status_;

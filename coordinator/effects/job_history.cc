@@ -62,11 +62,18 @@ v1::RoundTrace& JobHistory::RoundOf(int fragment, int64_t version, RoundKind kin
     if (round->fragment() == fragment && round->version() == version) return *round;
   }
   if (rounds_.size() >= kRoundsMax) rounds_.pop_front();
-  v1::RoundTrace& round = rounds_.emplace_back();
+  // Contributions of different fragments may be complete in another order than their pushes began.
+  const int64_t step = schedule_[fragment].MergeStep(version);
+  auto at = rounds_.end();
+  while (at != rounds_.begin() &&
+         schedule_[std::prev(at)->fragment()].MergeStep(std::prev(at)->version()) > step) {
+    --at;
+  }
+  v1::RoundTrace& round = *rounds_.emplace(at);
   round.set_fragment(fragment);
   round.set_version(version);
   round.set_kind(RoundKindName(kind));
-  if (kind == RoundKind::kOuter) round.set_merge_step(schedule_[fragment].MergeStep(version));
+  if (kind == RoundKind::kOuter) round.set_merge_step(step);
   return round;
 }
 

@@ -43,6 +43,7 @@ class JobHistory {
 
   std::vector<FragmentSchedule> schedule_;
   std::map<std::string, LossCurve> curves_;
+  // In the order of their merges.
   std::deque<v1::RoundTrace> rounds_;
   // How long each pool had waited for merges in all, at its newest merge.
   std::map<std::string, double> waited_;

@@ -19,8 +19,7 @@ JobFault FaultOf(const absl::Status& status, absl::string_view what) {
 }
 
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
-  const bool passes = absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
-  return {.retry = passes && !IsFatal(status), .fault = FaultOf(status, what)};
+  return {.retry = Passes(status), .fault = FaultOf(status, what)};
 }
 
 }  // namespace

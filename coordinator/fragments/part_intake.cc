@@ -9,6 +9,7 @@
 #include "common/codec/segment_slice.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/fragments/refusal.h"
+#include "coordinator/store/fatal.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -85,9 +86,7 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
   absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
-    // The disk is full, or no file descriptor is left.
-    if (absl::IsResourceExhausted(appended.status()) || absl::IsUnavailable(appended.status()))
-      job_->set_full(appended.status().message());
+    if (Passes(appended.status())) job_->set_full(appended.status().message());
     // The round may have been committed since the header was accepted. Then these bytes were in the
     // log before: the coordinator stopped before it could say so.
     const absl::StatusOr<int64_t> have = job_->store()->Version(key_.fragment);

@@ -57,8 +57,10 @@ size_t JobWatchers::Count() const {
 void JobWatchers::Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
                       const EventSource& events) {
   if (!closed_.ok()) return watcher.stream->End(closed_);
-  if (Count() >= watchers_max_)
-    return watcher.stream->End(absl::ResourceExhaustedError("too many watch jobs already"));
+  if (!Ended(job) && Count() >= watchers_max_) {
+    return watcher.stream->End(WithRetryDelay(
+        absl::ResourceExhaustedError("too many watch jobs already"), absl::Seconds(5)));
+  }
   const auto found = watched_.find(job.id());
   const int64_t changed = found == watched_.end() ? 0 : found->second.changed;
   const int64_t newest = std::max(changed, absl::ToUnixMicros(now));

@@ -55,7 +55,8 @@ absl::StatusOr<Message> FromOwner(const StatusSource& source,
       std::move(make));
 }
 
-// They may be many rows, for which the owner thread should not wait.
+// They may be many rows, so the owner thread does not read them. Its next commit still waits until
+// they are read, since the database does one thing at a time.
 absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
                                                     v1::JobDetail detail) {
   return AnswerOf<v1::JobDetail>(

@@ -18,4 +18,8 @@ absl::Status MarkFatal(absl::Status status) {
 
 bool IsFatal(const absl::Status& status) { return status.GetPayload(kPayloadUrl).has_value(); }
 
+bool Passes(const absl::Status& status) {
+  return (absl::IsResourceExhausted(status) || absl::IsUnavailable(status)) && !IsFatal(status);
+}
+
 }  // namespace longhaul

@@ -11,5 +11,8 @@ namespace longhaul {
 // Marks a non-OK status.
 absl::Status MarkFatal(absl::Status status);
 bool IsFatal(const absl::Status& status);
+// Whether the same may succeed later: the disk is full, or no file descriptor is left, and the
+// status is not fatal.
+bool Passes(const absl::Status& status);
 
 }  // namespace longhaul

@@ -22,9 +22,9 @@ bool IsDue(int64_t version, int64_t last, int64_t fragment, int64_t every) {
   return (version + fragment + every) / every > (last + fragment + every) / every;
 }
 
-// Nothing is written that cannot be completed: until it failed, it would take the space that
-// commits need. The next files of the logs, and the database, keep room beside a checkpoint. A
-// snapshot may take all, since after it the log shrinks.
+// Usually nothing is written that cannot be completed (two writers may count on the same space):
+// until it failed, it would take the space that commits need. The next files of the logs, and the
+// database, keep room beside a checkpoint. A snapshot may take all, since after it the log shrinks.
 absl::Status CheckSnapshotRoom(FileSystem& fs, const std::string& folder, int64_t elements) {
   return CheckDiskRoom(fs, folder, "a snapshot", elements * 3 * sizeof(float), /*reserve=*/0);
 }

@@ -224,10 +224,7 @@ absl::Status Log::PrepareSpare(int64_t bytes) {
   const absl::StatusOr<SpareFile> made = spare.number == 0
                                              ? MakeLogFile(*fs_, dir_, number, bytes, options_.salt)
                                              : GrowLogFile(spare, bytes, options_.salt);
-  // The disk is full, or no file descriptor is left.
-  const bool passes =
-      absl::IsResourceExhausted(made.status()) || absl::IsUnavailable(made.status());
-  if (passes && !IsFatal(made.status())) return made.status();
+  if (Passes(made.status())) return made.status();
   absl::MutexLock lock(&mutex_);
   if (!made.ok()) return FailLocked(made.status());
   spare_ = *made;

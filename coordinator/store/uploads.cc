@@ -296,7 +296,10 @@ absl::Status Uploads::Make(Upload& upload) {
 absl::Status Uploads::Publish(Upload& upload) {
   const std::string partial = PathOf(upload);
   LH_RETURN_IF_ERROR(fs_->SyncDir(partial));
-  LH_RETURN_IF_ERROR(fs_->Rename(partial, UploadFolder(options_.data_dir, upload.id)));
+  const std::string folder = UploadFolder(options_.data_dir, upload.id);
+  // There is one if it could not be read at the start.
+  LH_RETURN_IF_ERROR(RemoveFolder(*fs_, folder));
+  LH_RETURN_IF_ERROR(fs_->Rename(partial, folder));
   upload.whole = true;
   return fs_->SyncDir(UploadsFolder(options_.data_dir));
 }

@@ -190,6 +190,13 @@ TEST_F(WatchTest, BeginsAnewWhenTheServerDoesNotKnowTheCursor) {
   EXPECT_EQ(RunCli({"watch", "quickstart"}).exit, 0);
 }
 
+TEST_F(WatchTest, OneThatIsRefusedBecauseManyWatchComesBack) {
+  const grpc::Status many(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch jobs already");
+  fake_.streams = {States({v1::RUNNING}), States({}, many), States({v1::COMPLETED})};
+  fake_.Start();
+  EXPECT_EQ(RunCli({"watch", "quickstart"}).exit, 0);
+}
+
 TEST_F(WatchTest, OtherErrorsEndIt) {
   fake_.streams = {States({v1::RUNNING}, grpc::Status(grpc::StatusCode::NOT_FOUND, "removed"))};
   fake_.Start();

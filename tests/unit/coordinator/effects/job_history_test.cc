@@ -80,6 +80,23 @@ TEST_F(JobHistoryTest, AReportMarksAllMergesSinceTheOneBefore) {
   EXPECT_EQ(merged(3, 1), 3603);
 }
 
+TEST_F(JobHistoryTest, RoundsThatAreCompleteOutOfOrderAreAllMarked) {
+  JobHistory history({{.first_push_step = 4, .period = 10, .tau = 1, .rounds = 5},
+                      {.first_push_step = 9, .period = 10, .tau = 1, .rounds = 5}});
+  for (const int fragment : {1, 0}) {
+    history.Pushed(fragment, 1, RoundKind::kOuter, "site-a", start_);
+    history.Committed(fragment, 1, RoundKind::kOuter, start_);
+  }
+  history.Reported(At("site-a", 6, 0.5), start_ + absl::Seconds(1));
+  history.Reported(At("site-a", 11, 0.75), start_ + absl::Seconds(2));
+  const v1::JobDetail detail = Filled(history);
+  ASSERT_EQ(detail.rounds_size(), 2);
+  EXPECT_EQ(detail.rounds(0).fragment(), 0);
+  EXPECT_EQ(detail.rounds(0).pools(0).merged_at().seconds(), 3601);
+  EXPECT_EQ(detail.rounds(1).pools(0).merged_at().seconds(), 3602);
+  EXPECT_EQ(detail.rounds(1).pools(0).waited_seconds(), 0.25);
+}
+
 TEST_F(JobHistoryTest, KeepsTheNewestRounds) {
   for (int version = 0; version <= 200; ++version)
     history_.Committed(0, version, RoundKind::kSkipped, start_);

@@ -14,6 +14,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
 #include "coordinator/effects/job_events.h"
 #include "longhaul/v1/job.grpc.pb.h"
 
@@ -56,10 +57,19 @@ TEST(JobWatchersTest, ThereIsAMostOfWatchersAndOneThatEndedDoesNotCount) {
   job.set_id("a");
   const absl::Time now = absl::FromUnixSeconds(1700000000);
   JobWatchers watchers(1);
-  Watch first, second, third;
+  Watch first, second, third, late;
   watchers.Add({.stream = first.service.stream}, job, 0, now, none);
   watchers.Add({.stream = second.service.stream}, job, 0, now, none);
-  EXPECT_EQ(second.reader->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const absl::Status refused = FromGrpcStatus(second.reader->Finish());
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(RetryDelayOf(refused).has_value());
+  v1::Job ended = job;
+  ended.set_state(v1::COMPLETED);
+  watchers.Add({.stream = late.service.stream}, ended, 0, now, none);
+  v1::WatchJobResponse last;
+  EXPECT_TRUE(late.reader->Read(&last));
+  EXPECT_FALSE(late.reader->Read(&last));
+  EXPECT_TRUE(late.reader->Finish().ok()) << "it needs no place";
   first.service.stream->End(absl::OkStatus());
   watchers.Add({.stream = third.service.stream}, job, 0, now, none);
   watchers.EndAll(absl::UnavailableError("going down"));

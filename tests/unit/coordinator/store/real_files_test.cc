@@ -1,4 +1,5 @@
 // The store on the system's own files: real folder names, locks and preallocation.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -28,7 +29,8 @@ class NoFileLeft {
  public:
   NoFileLeft() {
     getrlimit(RLIMIT_NOFILE, &before_);
-    const int next = dup(STDIN_FILENO);
+    const int next = open("/dev/null", O_RDONLY);
+    EXPECT_GE(next, 0);
     close(next);
     rlimit now = before_;
     now.rlim_cur = next;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
@@ -27,6 +29,17 @@ std::vector<FolderFile> FilesOf(const std::vector<Content>& contents) {
   }
   return files;
 }
+
+// Opening a file can fail, too.
+class UploadsFileSystem final : public FailingFileSystem {
+ public:
+  using FailingFileSystem::FailingFileSystem;
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override {
+    if (opens) LH_RETURN_IF_ERROR(opens(path));
+    return FailingFileSystem::Open(path);
+  }
+  std::function<absl::Status(const std::string& path)> opens;
+};
 
 class UploadsTest : public ::testing::Test {
  protected:
@@ -69,7 +82,7 @@ class UploadsTest : public ::testing::Test {
   }
 
   MemoryFileSystem base_;
-  FailingFileSystem fs_{&base_};
+  UploadsFileSystem fs_{&base_};
   ManualClock clock_{absl::FromUnixSeconds(1700000000)};
   std::vector<std::string> troubles_;
   const std::vector<Content> model_ = {{"manifest.json", "{}"}, {"a.f32", std::string(300, 'a')}};
@@ -318,6 +331,18 @@ TEST_F(UploadsTest, DamageIsFoundByTheCheck) {
   EXPECT_EQ(Folders(), std::vector<std::string>{"mine"});
   ASSERT_EQ(troubles_.size(), 1u);
   EXPECT_TRUE(absl::StrContains(troubles_[0], "a.f32 has 7 bytes instead of")) << troubles_[0];
+}
+
+TEST_F(UploadsTest, OneThatCouldNotBeReadAtTheStartIsReplaced) {
+  Open();
+  SendAll(model_);
+  fs_.opens = [](const std::string&) { return absl::UnavailableError("no descriptor is left"); };
+  Open();
+  fs_.opens = nullptr;
+  EXPECT_EQ(troubles_, std::vector<std::string>{"no descriptor is left"});
+  EXPECT_FALSE(uploads_->Find(NameOf(model_)).has_value());
+  SendAll(model_);
+  EXPECT_EQ(Folders(), std::vector<std::string>{NameOf(model_)});
 }
 
 TEST_F(UploadsTest, AFolderThatCannotBeRemovedDoesNotStopTheOthers) {
