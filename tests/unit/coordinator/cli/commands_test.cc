@@ -253,6 +253,22 @@ TEST_F(CommandsTest, NamesAreForCompletion) {
   EXPECT_EQ(RunCli({"list", "--names"}).out, "quickstart\n");
   const CliResult bash = run_({"completion", "bash"});
   EXPECT_THAT(bash.out, HasSubstr("get) _longhaul_jobs"));
+  for (const char* shell : {"bash", "zsh"}) {
+    EXPECT_THAT(run_({"completion", shell}).out,
+                AllOf(HasSubstr("--tls-key|--token-file) connection"),
+                      HasSubstr("--tls-key|--token-file|--data-dir)")));
+  }
+}
+
+TEST_F(CommandsTest, TextThatIsNoNameIsNotForCompletion) {
+  fake_.list = [](const v1::ListJobsRequest&, v1::ListJobsResponse* response) {
+    response->add_jobs()->mutable_spec()->set_name("$(id)");
+    response->add_jobs()->mutable_spec()->set_name("a b");
+    *response->add_jobs() = SampleJob();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_EQ(RunCli({"list", "--names"}).out, "quickstart\n");
 }
 
 TEST_F(CommandsTest, AJobsErrorIsShownWithFieldHintAndPool) {
