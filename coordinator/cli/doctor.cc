@@ -149,7 +149,7 @@ class Examination {
     const absl::Duration timeout =
         arguments_.timeout_given ? arguments_.timeout : absl::Seconds(10);
     Client client(connection_.server, timeout, access_);
-    const absl::StatusOr<LinkFacts> link = MeasureLink(client);
+    const absl::StatusOr<LinkFacts> link = MeasureLink(client, environment_.clock);
     if (absl::IsUnimplemented(link.status())) {
       Warn("coordinator", "answers, but is older than this program", "update it");
     } else if (!link.ok()) {
