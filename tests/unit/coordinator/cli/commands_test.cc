@@ -13,6 +13,7 @@
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/arguments.h"
+#include "coordinator/cli/download.h"
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/spec_init.h"
 #include "coordinator/cli/text.h"
@@ -356,6 +357,21 @@ TEST(ProcessTextTest, WrapsAndClips) {
   EXPECT_EQ(ClipColumns("abcdefgh", 4), "abcd");
   EXPECT_EQ(ClipColumns("\xC3\xA4\xC3\xB6\xC3\xBC", 2), "\xC3\xA4\xC3\xB6");
   EXPECT_EQ(WrapText("a bb ccc\nd", 6, "  "), "  a bb\n  ccc\n  d\n");
+}
+
+TEST_F(CommandsTest, AFaultOfAFolderHereIsNoneOfTheConnection) {
+  const std::string file = ::testing::TempDir() + "/no_checkpoint";
+  std::filesystem::create_directories(file);
+  std::ofstream(file + "/thesis") << "mine";
+  const CliResult result =
+      run_({"download", "base", "--out", file, "--server", NobodyListensAt(), "-o", "json"});
+  EXPECT_EQ(result.exit, 4) << result.err;
+  EXPECT_EQ(result.envelope()["error"]["code"], "ALREADY_EXISTS");
+  EXPECT_EQ(result.envelope()["error"]["hint"], "remove it, or give another --out");
+  absl::Status local = absl::PermissionDeniedError("not yours");
+  EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kConnection);
+  local.SetPayload("longhaul.cli/local", absl::Cord());
+  EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kFailed);
 }
 
 }  // namespace
