@@ -16,7 +16,8 @@ struct LinkFacts {
   absl::Duration round_trip;
   // Coordinator's clock minus ours, within half a round trip.
   absl::Duration clock_ahead;
-  // Of one connection, round trips included, so that the link has at least this rate. Each is measured for at most about 1.5 s.
+  // Of one connection, round trips included, so that the link has at least this rate. Each is
+  // measured for at most about 1.5 s.
   double bytes_per_second_up = 0, bytes_per_second_down = 0;
 };
 
